@@ -1,0 +1,77 @@
+# From clone to result: each target makes and fills .venv as far as it needs, and again only when the pins change.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help run test test-all lint bench docs clean
+SHELL := /bin/sh
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+JOBS ?= auto
+
+# The first of these that runs and is new enough; or say `make PYTHON=/path/to/python3.11 run`.
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python; do \
+	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
+
+# A stamp says what .venv holds: for these pins, made in this folder (a venv does not survive a move).
+HERE := $(shell printf '%s' '$(CURDIR)' | cksum | cut -d' ' -f1)
+PINS := $(shell cat constraints.txt pyproject.toml | cksum | cut -d' ' -f1)
+MADE := $(VENV)/.made-$(HERE)
+CORE := $(VENV)/.core-$(PINS)
+TEST := $(VENV)/.test-$(PINS)
+LINT := $(VENV)/.lint-$(PINS)
+DOCS := $(VENV)/.docs-$(PINS)
+
+help:            ## this list
+	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+run: $(CORE)     ## the main job: ground countries-s3 and show it rule by rule
+	$(BIN)/r2n ground countries-s3
+
+test: $(TEST)    ## the tests, without the slow ones
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow" --cov
+
+test-all: $(TEST) ## all tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 --cov
+
+lint: $(LINT)    ## format, lint, types, directions of import
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+
+bench: $(TEST)   ## speed, as ratios to peers in one run
+	@for script in benchmarks/*.py; do echo $$script; $(BIN)/python $$script || exit 1; done
+
+docs: $(DOCS)    ## the documentation, in docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -E -b html docs docs/_build/html
+
+clean:           ## remove .venv and all that the targets and tools have made
+	rm -rf $(VENV) dist build docs/_build .coverage .coverage.* .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(MADE):
+	@if [ -z '$(PYTHON)' ] || ! '$(PYTHON)' -c '$(NEW_ENOUGH)'; then \
+		echo "r2n needs Python 3.11 or later, and '$(or $(PYTHON),python3)' is not: make PYTHON=/path/to/python3.11 ..." >&2; \
+		exit 1; fi
+	'$(PYTHON)' -m venv --clear $(VENV)
+	@touch $@
+
+$(CORE): | $(MADE)
+	@rm -f $(VENV)/.core-* $(VENV)/.test-* $(VENV)/.lint-* $(VENV)/.docs-*
+	$(PIP) install -c constraints.txt hatchling
+	$(PIP) install -c constraints.txt --no-build-isolation -e .
+	@touch $@
+
+$(TEST): | $(CORE)
+	$(PIP) install -c constraints.txt --no-build-isolation -e ".[test]"
+	@touch $@
+
+$(LINT): | $(TEST)
+	$(PIP) install -c constraints.txt --no-build-isolation -e ".[lint]"
+	@touch $@
+
+$(DOCS): | $(CORE)
+	$(PIP) install -c constraints.txt --no-build-isolation -e ".[docs]"
+	@touch $@

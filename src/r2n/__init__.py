@@ -1,0 +1,76 @@
+"""Relational Reasoning Networks: facts, rules and features in, predictions with their reasons out.
+
+The parts, in the order that data flows (docs/architecture.md tells more):
+
+    logic/       symbols: domains, predicates, formulas, rules, theories and their files
+    knowledge/   what is known: the Herbrand base, tables of facts, evidence, problems
+    datasets/    known problems
+    grounding/   rules -> ground rules
+    graph/       ground rules -> tensors
+    experiments/ who decides: names in files become objects
+    cli.py       r2n check | ground | datasets
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from r2n.datasets.benchmarks import load as load
+    from r2n.errors import CheckpointError as CheckpointError
+    from r2n.errors import ConfigError as ConfigError
+    from r2n.errors import DataError as DataError
+    from r2n.errors import GroundingError as GroundingError
+    from r2n.errors import R2NError as R2NError
+    from r2n.errors import TheoryError as TheoryError
+    from r2n.graph.batching import subgraph as subgraph
+    from r2n.graph.factor_graph import FactorGraph as FactorGraph
+    from r2n.grounding.backward import BackwardGrounder as BackwardGrounder
+    from r2n.grounding.full import FullGrounder as FullGrounder
+    from r2n.grounding.ground_rules import Grounding as Grounding
+    from r2n.grounding.ground_rules import GroundRules as GroundRules
+    from r2n.grounding.known_body import KnownBodyGrounder as KnownBodyGrounder
+    from r2n.knowledge.herbrand import HerbrandBase as HerbrandBase
+    from r2n.knowledge.knowledge_base import Evidence as Evidence
+    from r2n.knowledge.knowledge_base import KnowledgeBase as KnowledgeBase
+    from r2n.knowledge.problem import Problem as Problem
+    from r2n.knowledge.tables import Table as Table
+    from r2n.logic.language import Domain as Domain
+    from r2n.logic.language import Language as Language
+    from r2n.logic.language import Predicate as Predicate
+    from r2n.logic.parser import parse_theory as parse_theory
+    from r2n.logic.theory import Rule as Rule
+    from r2n.logic.theory import Theory as Theory
+
+_HOME = {
+    "datasets.benchmarks": ["load"],
+    "errors": ["CheckpointError", "ConfigError", "DataError", "GroundingError", "R2NError", "TheoryError"],
+    "graph.batching": ["subgraph"],
+    "graph.factor_graph": ["FactorGraph"],
+    "grounding.backward": ["BackwardGrounder"],
+    "grounding.full": ["FullGrounder"],
+    "grounding.ground_rules": ["GroundRules", "Grounding"],
+    "grounding.known_body": ["KnownBodyGrounder"],
+    "knowledge.herbrand": ["HerbrandBase"],
+    "knowledge.knowledge_base": ["Evidence", "KnowledgeBase"],
+    "knowledge.problem": ["Problem"],
+    "knowledge.tables": ["Table"],
+    "logic.language": ["Domain", "Language", "Predicate"],
+    "logic.parser": ["parse_theory"],
+    "logic.theory": ["Rule", "Theory"],
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__version__ = "0.1.0"
+__all__ = sorted(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: torch is loaded only by those who need the graph."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'r2n' has no attribute '{name}'")
+    return getattr(import_module(f"r2n.{_MODULE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return [*__all__, "__version__"]

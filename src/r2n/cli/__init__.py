@@ -1,0 +1,35 @@
+"""The command line: r2n check | ground | datasets. One JSON document or a table on standard output, the rest aside."""
+
+from typing import Annotated
+
+import typer
+
+from r2n import __version__
+from r2n.cli.datasets import datasets_app
+from r2n.cli.problems import check, ground
+from r2n.cli.screen import ClearErrors
+
+app = typer.Typer(cls=ClearErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.command()(check)
+app.command()(ground)
+app.add_typer(datasets_app, name="datasets")
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"r2n {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    """Relational Reasoning Networks: facts, rules and features in, predictions with their reasons out."""

@@ -1,0 +1,68 @@
+"""The command line: r2n datasets list, show, download."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table as ScreenTable
+
+from r2n.cli.problems import check
+from r2n.cli.screen import JsonOption, Told, print_json, progress_bar, screen
+from r2n.datasets.benchmarks import DATASETS
+from r2n.datasets.download import download
+from r2n.errors import ConfigError, nearest
+
+datasets_app = typer.Typer(no_args_is_help=True, help="Known problems.")
+
+
+@datasets_app.command("list")
+def list_datasets(as_json: JsonOption = False) -> None:
+    """The known problems."""
+    if as_json:
+        print_json([_dataset_row(name) for name in DATASETS])
+        return
+    table = ScreenTable("name", "title", "licence", "where", box=None, header_style="dim")
+    for name, dataset in DATASETS.items():
+        table.add_row(name, dataset.title, dataset.licence, "in the package" if dataset.is_embedded else "download")
+    screen().print(table)
+
+
+def _dataset_row(name: str) -> dict[str, Any]:
+    dataset = DATASETS[name]
+    return {"name": name, "title": dataset.title, "licence": dataset.licence, "embedded": dataset.is_embedded}
+
+
+@datasets_app.command("show")
+def show_dataset(name: Annotated[str, typer.Argument()], as_json: JsonOption = False) -> None:
+    """What is in a known problem."""
+    check(name, as_json=as_json)
+
+
+@datasets_app.command("download")
+def download_dataset(name: Annotated[str, typer.Argument()]) -> None:
+    """Fetch a known problem that does not travel with the package."""
+    dataset = DATASETS.get(name)
+    if dataset is None:
+        hint = nearest(name, DATASETS) or f"known: {', '.join(DATASETS)}"
+        raise ConfigError(f"'{name}' is no known dataset", hint=hint)
+    if dataset.is_embedded:
+        typer.echo(f"{name} is in the package: nothing to download")
+        return
+    with progress_bar(f"downloading {name}") as told:
+        typer.echo(f"{name} is in {download(dataset.folder, progress=_BytesTold(told))}")
+
+
+class _BytesTold:
+    """What pooch tells of bytes, passed on to a bar."""
+
+    def __init__(self, told: Told) -> None:
+        self.told, self.total, self.done = told, 0.0, 0.0
+
+    def update(self, n: float) -> None:
+        self.done += n
+        self.told(int(self.done), int(self.total))
+
+    def reset(self) -> None:
+        self.done = 0.0
+
+    def close(self) -> None:
+        """The bar closes itself."""

@@ -1,0 +1,188 @@
+"""The command line: r2n check, r2n ground."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table as ScreenTable
+
+from r2n.cli.screen import (
+    JsonOption,
+    OnErrorOption,
+    ProblemArgument,
+    print_json,
+    progress_bar,
+    screen,
+    shortened,
+)
+from r2n.datasets.benchmarks import load
+from r2n.errors import ConfigError
+from r2n.experiments.config import make_grounder
+from r2n.grounding.cache import fingerprint, read_grounding, write_grounding
+from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules, distinct_codes
+from r2n.grounding.reach import reached_atoms, reached_by
+from r2n.knowledge.herbrand import Codes
+from r2n.knowledge.problem import TRAIN, Problem
+from r2n.knowledge.problem_file import GroundingOptions
+from r2n.logic.theory import printed_predicate
+
+MOST_REJECTED_SHOWN = 20
+
+
+def check(problem: ProblemArgument, on_error: OnErrorOption = None, as_json: JsonOption = False) -> None:
+    """Read a problem and say what is in it, or what is wrong with it."""
+    loaded = load(problem, on_error=on_error)
+    summary = _summary(loaded)
+    if as_json:
+        print_json(summary)
+        return
+    console = screen()
+    console.print(f"[bold]{loaded.name}[/bold]: {summary['herbrand_base']:,} ground atoms", highlight=False)
+    _print_pairs(console, "domain", "constants", summary["domains"])
+    _print_pairs(console, "predicate", "known true / false", summary["predicates"])
+    _print_pairs(console, "split", "atoms", summary["splits"])
+    for rule in loaded.knowledge.theory.rules:
+        console.print(shortened(str(rule)), markup=False, highlight=False)
+    for split, count in loaded.report.duplicates:
+        if count:
+            console.print(f"{split}: {count:,} duplicate facts (counted once)", highlight=False)
+    _print_rejected(loaded)
+
+
+def _summary(problem: Problem) -> dict[str, Any]:
+    language, knowledge = problem.knowledge.language, problem.knowledge
+    known = {p.name: (len(knowledge.facts(p)), len(knowledge.false_facts(p))) for p in language.predicates}
+    return {
+        "name": problem.name,
+        "herbrand_base": knowledge.base.size,
+        "domains": {domain.name: len(language.members(domain)) for domain in language.domains},
+        "predicates": {printed_predicate(p): f"{known[p.name][0]} / {known[p.name][1]}" for p in language.predicates},
+        "rules": len(knowledge.theory.rules),
+        "splits": {TRAIN: len(problem.train), **{name: len(part) for name, part in problem.queries.items()}},
+        "duplicates": dict(problem.report.duplicates),
+        "rejected": [str(error) for error in problem.report.rejected],
+    }
+
+
+def _print_pairs(console: Console, left: str, right: str, pairs: dict[str, Any]) -> None:
+    table = ScreenTable(left, right, box=None, pad_edge=False, header_style="dim")
+    for name, value in pairs.items():
+        table.add_row(name, f"{value:,}" if isinstance(value, int) else value)
+    console.print(table)
+
+
+def _print_rejected(problem: Problem) -> None:
+    rejected = problem.report.rejected
+    for error in rejected[:MOST_REJECTED_SHOWN]:
+        typer.echo(f"skipped: {error}", err=True)
+    if len(rejected) > MOST_REJECTED_SHOWN:
+        typer.echo(f"... and {len(rejected) - MOST_REJECTED_SHOWN:,} more rows skipped", err=True)
+
+
+def ground(
+    problem: ProblemArgument,
+    strategy: Annotated[Literal["full", "known-body", "backward"] | None, typer.Option()] = None,
+    width: Annotated[int | None, typer.Option(min=0, help="backward: unknown body atoms allowed.")] = None,
+    depth: Annotated[int | None, typer.Option(min=1, help="backward: steps.")] = None,
+    queries: Annotated[str | None, typer.Option(metavar="SPLIT", help="Ground for this split's queries only.")] = None,
+    max_groundings: Annotated[int | None, typer.Option(min=0, help="The budget of a rule.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Keep the grounding here, and read it if it is here.")] = None,
+    on_error: OnErrorOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ground the rules of a problem and show, rule by rule, what that gives."""
+    loaded = load(problem, on_error=on_error)
+    given = {"strategy": strategy, "width": width, "depth": depth, "max_groundings": max_groundings}
+    changes = {name: value for name, value in given.items() if value is not None}
+    options = GroundingOptions.model_validate({**loaded.grounding.model_dump(), **changes})
+    asked = _queries(loaded, queries)
+    start_atoms = loaded.atoms if queries is None else asked
+    grounding, was_kept = _ground(loaded, make_grounder(options), asked, start_atoms, out)
+    reached = int(reached_atoms(grounding, asked).sum())
+    if as_json:
+        print_json(_grounding_document(loaded, grounding, reached, len(asked), was_kept))
+        return
+    _print_grounding(loaded, options, grounding, reached, len(asked))
+    if out is not None:
+        typer.echo(f"{'read from' if was_kept else 'written to'} {out}", err=True)
+    _print_rejected(loaded)
+
+
+def _queries(problem: Problem, split: str | None) -> Codes:
+    """The codes of one split's atoms; of all queries where no split is named."""
+    splits = {TRAIN: problem.train, **problem.queries}
+    if split is None:
+        return distinct_codes([part.atoms for part in problem.queries.values()])
+    if split not in splits:
+        raise ConfigError(f"the problem has no split '{split}'", hint=f"it has: {', '.join(splits)}")
+    return splits[split].atoms
+
+
+def _ground(
+    problem: Problem, grounder: Grounder, asked: Codes, start: Codes, out: Path | None
+) -> tuple[Grounding, bool]:
+    """The part of the grounding that the start atoms feel, and whether it was read from `out`."""
+    knowledge = problem.knowledge
+    digest = fingerprint(knowledge, grounder, np.concatenate([asked, start]))
+    kept = read_grounding(out, knowledge.theory, digest) if out is not None else None
+    if kept is not None:
+        return kept, True
+    with progress_bar("grounding") as told:
+        grounding = reached_by(grounder.ground(knowledge, asked, told), start)
+    if out is not None:
+        write_grounding(grounding, out, digest)
+    return grounding, False
+
+
+def _variables(problem: Problem, part: GroundRules) -> dict[str, tuple[str, int]]:
+    domains = problem.knowledge.theory.variable_domains(part.rule)
+    members = problem.knowledge.language.members
+    return {name: (d.name, len(members(d))) for name, d in zip(part.rule.variables, domains, strict=True)}
+
+
+def _grounding_document(
+    problem: Problem, grounding: Grounding, reached: int, asked: int, was_kept: bool
+) -> dict[str, Any]:
+    return {
+        "ground_rules": len(grounding),
+        "atoms": len(grounding.atoms),
+        "rules": [
+            {
+                "name": part.rule.name,
+                "rule": str(part.rule),
+                "variables": {name: size for name, (_, size) in _variables(problem, part).items()},
+                "estimate": part.estimate,
+                "ground_rules": len(part),
+                "atoms": len(distinct_codes([part.atoms])),
+                "seconds": round(part.seconds, 6),
+            }
+            for part in grounding.ground_rules
+        ],
+        "queries": {"reached": reached, "unreached": asked - reached},
+        "from_cache": was_kept,
+    }
+
+
+def _print_grounding(
+    problem: Problem, options: GroundingOptions, grounding: Grounding, reached: int, asked: int
+) -> None:
+    console = screen()
+    table = ScreenTable(title=f"{problem.name}, {options.strategy} grounding", title_justify="left")
+    for name in ("rule", "variables"):
+        table.add_column(name, overflow="fold")
+    for name in ("estimate", "ground rules", "atoms", "seconds"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for part in grounding.ground_rules:
+        variables = [f"{name}: {d} ({size:,})" for name, (d, size) in _variables(problem, part).items()]
+        numbers = (part.estimate, len(part), len(distinct_codes([part.atoms])))
+        table.add_row(
+            shortened(str(part.rule)),
+            ", ".join(variables),
+            *(f"{n:,}" for n in numbers),
+            f"{part.seconds:.3f}",
+        )
+    console.print(table, markup=False)
+    console.print(f"{len(grounding):,} ground rules over {len(grounding.atoms):,} atoms", highlight=False)
+    console.print(f"queries: {reached:,} reached by a ground rule, {asked - reached:,} not reached", highlight=False)

@@ -1,0 +1,1 @@
+"""Known problems: benchmarks that travel inside the package, and those that are fetched."""

@@ -1,0 +1,155 @@
+"""A known name -> Problem: the benchmarks of the paper, and two larger knowledge graphs.
+
+Embedded datasets are problem folders inside the package. The others are read from the folder in `R2N_DATA`
+or from the download cache, and their problems are put together here. Nothing here uses the network.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from r2n.datasets.download import find
+from r2n.errors import ConfigError, nearest
+from r2n.knowledge.problem import Problem, load_problem
+from r2n.knowledge.problem_file import GroundingOptions
+from r2n.knowledge.tables import Table
+from r2n.knowledge.text_files import read_text
+from r2n.logic.horn import parse_horn_rules
+from r2n.logic.parser import parse_theory
+from r2n.logic.theory import Theory
+
+EMBEDDED = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A benchmark: what it is, on what terms, and how many constants, predicates, facts and queries it has.
+
+    `folder` is below the package's data where `is_embedded`, else below `R2N_DATA` or the download cache.
+    """
+
+    name: str
+    title: str
+    licence: str
+    source: str
+    constants: int
+    predicates: int
+    train: int
+    valid: int
+    test: int
+    folder: str
+    is_embedded: bool
+
+
+_S1 = "Countries S1: the region of a country, known through its subregion"
+_S2 = "Countries S2: the region of a country, known through its neighbours"
+_S3 = "Countries S3: the region of a country, known through its neighbours' subregions"
+_NATIONS = "Nations: relations between 14 countries"
+_KINSHIP = "Kinship: kinship terms of the Alyawarra"
+_UMLS = "UMLS: relations between biomedical concepts"
+_CORA = "Cora: which authors, titles and venues are the same; fold "
+_WN18RR = "WN18RR: relations between word senses of WordNet, with mined rules"
+_FB15K237 = "FB15k-237: relations between things of Freebase, with mined rules"
+_MLEDOZE, _PYKEEN = "mledoze/countries, npm world-countries 1.8.1", "PyKEEN 1.11.1"
+_EXPRESSGNN, _CONVE = (
+    "expressGNN/ExpressGNN",
+    "TimDettmers/ConvE; rules: rodrigo-castellano/keras_ns_grounders",
+)
+_UNKNOWN = "not stated"
+
+# name, title, licence, source, constants, predicates, train, valid, test, folder, is_embedded
+_ROWS = (
+    ("countries-s1", _S1, "ODbL-1.0", _MLEDOZE, 271, 2, 1110, 120, 120, "countries-s1", True),
+    ("countries-s2", _S2, "ODbL-1.0", _MLEDOZE, 271, 2, 1062, 120, 120, "countries-s2", True),
+    ("countries-s3", _S3, "ODbL-1.0", _MLEDOZE, 271, 2, 978, 120, 120, "countries-s3", True),
+    ("nations", _NATIONS, "CC0-1.0", _PYKEEN, 14, 55, 1592, 199, 201, "nations", True),
+    ("kinship", _KINSHIP, "CC0-1.0", _PYKEEN, 104, 25, 8544, 1068, 1074, "kinship", True),
+    ("umls", _UMLS, "CC0-1.0", _PYKEEN, 135, 46, 5216, 652, 661, "umls", True),
+    ("cora-s1", _CORA + "1", "CC0-1.0", _EXPRESSGNN, 670, 10, 10762, 0, 1679, "cora/S1", False),
+    ("cora-s2", _CORA + "2", "CC0-1.0", _EXPRESSGNN, 602, 10, 8571, 0, 1649, "cora/S2", False),
+    ("cora-s3", _CORA + "3", "CC0-1.0", _EXPRESSGNN, 607, 10, 18289, 0, 3281, "cora/S3", False),
+    ("cora-s4", _CORA + "4", "CC0-1.0", _EXPRESSGNN, 600, 10, 11599, 0, 2188, "cora/S4", False),
+    ("cora-s5", _CORA + "5", "CC0-1.0", _EXPRESSGNN, 600, 10, 10762, 0, 1542, "cora/S5", False),
+    ("wn18rr", _WN18RR, _UNKNOWN, _CONVE, 40943, 11, 86835, 3034, 3134, "wn18rr", False),
+    ("fb15k237", _FB15K237, _UNKNOWN, _CONVE, 14541, 237, 272115, 17535, 20466, "fb15k237", False),
+)
+
+DATASETS: dict[str, Dataset] = {row[0]: Dataset(*row) for row in _ROWS}
+"""The known names, in the order of the paper."""
+
+
+def load(name: str | Path, *, on_error: str | None = None) -> Problem:
+    """The problem of a known name, else of a problem file or its folder.
+
+    A known name goes before a folder of the same name; write `./nations` for the folder.
+    """
+    dataset = DATASETS.get(str(name))
+    if dataset is not None:
+        return _load_known(dataset, on_error)
+    path = Path(name)
+    if path.exists() or path.suffix == ".toml" or len(path.parts) > 1:
+        return load_problem(path, on_error=on_error)
+    near = nearest(str(name), DATASETS)
+    raise ConfigError(
+        f"'{name}' is no known dataset, and there is no such problem file or folder",
+        hint=f"{near} " * bool(near) + f"known: {', '.join(DATASETS)}",
+    )
+
+
+def folder_of(dataset: Dataset) -> Path:
+    """Where the dataset's files are on this machine; a DataError says how to get them if they are nowhere."""
+    return EMBEDDED / dataset.folder if dataset.is_embedded else find(dataset.folder)
+
+
+def _load_known(dataset: Dataset, on_error: str | None) -> Problem:
+    folder = folder_of(dataset)
+    if dataset.is_embedded:
+        return load_problem(folder, on_error=on_error)
+    if dataset.name.startswith("cora"):
+        return _load_cora(dataset.name, folder, on_error or "raise")
+    return _load_knowledge_graph(dataset.name, folder, on_error or "raise")
+
+
+def _load_knowledge_graph(name: str, folder: Path, on_error: str) -> Problem:
+    """Triples and mined Horn rules over one domain; the facts with constants unseen in training are kept."""
+    return Problem.build(
+        name,
+        _mined_rules(folder / "rules.txt"),
+        [_split(folder, "train")],
+        {split: [_split(folder, split)] for split in ("valid", "test")},
+        on_error=on_error,
+        grounding=GroundingOptions(strategy="known-body"),  # full: billions of substitutions
+    )
+
+
+def _split(folder: Path, split: str) -> Table:
+    """A split's triples, gzipped or not."""
+    packed = folder / f"{split}.tsv.gz"
+    return Table(packed if packed.exists() else folder / f"{split}.tsv", header=False)
+
+
+def _mined_rules(path: Path) -> Theory:
+    """The Horn rules; one slip of FB15k-237's file is mended: the head of r117 has lost its first letters."""
+    text = read_text(path).decode()
+    return parse_horn_rules(text.replace("-> rd/award_winner/", "-> /award/award_winner/"), source=str(path))
+
+
+def _load_cora(name: str, folder: Path, on_error: str) -> Problem:
+    """A fold on its own: its `facts` are the evidence, its labelled `queries` the test; no rules.
+
+    The paper's supervised protocol (train on the other folds, test on this one) is not this problem.
+    """
+    return Problem.build(
+        name,
+        _cora_declarations(folder / "predicates"),
+        [Table(folder / "facts")],
+        {"test": [Table(folder / "queries")]},
+        on_error=on_error,
+    )
+
+
+def _cora_declarations(path: Path) -> Theory:
+    """Lines `Author(bib,author)` as a theory that only declares."""
+    lines = [line for line in read_text(path).decode().splitlines() if line.strip()]
+    names = {name.strip() for line in lines for name in line[line.find("(") + 1 : line.find(")")].split(",")}
+    text = "\n".join([f"domain {', '.join(sorted(names))}", *(f"predicate {line}" for line in lines)])
+    return parse_theory(text, source=str(path))

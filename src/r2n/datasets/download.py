@@ -1,0 +1,242 @@
+"""Public repositories -> a folder on this machine: fetch once, verify a checksum, keep in the cache.
+
+Every file is pinned to a commit, and every file kept is checked against its sha256 each time it is used.
+The cache is laid out as the folder in `R2N_DATA`: one folder for each dataset that is not embedded.
+"""
+
+import hashlib
+import os
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol, runtime_checkable
+
+from r2n.errors import DataError, nearest
+
+GITHUB = "https://raw.githubusercontent.com"
+DATA_VARIABLE = "R2N_DATA"
+TIMEOUT = 30  # seconds without a byte
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A file that stays: its name, its sha256, and the name it has inside a `.tar.gz` source."""
+
+    name: str
+    sha256: str
+    member: str | None = None
+
+    def matches(self, content: bytes) -> bool:
+        """Whether `content` is this very file."""
+        return hashlib.sha256(content).hexdigest() == self.sha256
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of a public repository at a pinned commit, and what is kept of it."""
+
+    repository: str
+    commit: str
+    path: str
+    keeps: tuple[Kept, ...]
+
+    def address(self, base: str) -> str:
+        """Where to fetch it, below `base`."""
+        return f"{base}/{self.repository}/{self.commit}/{self.path}"
+
+
+@runtime_checkable
+class Progress(Protocol):
+    """What draws a progress bar, in pooch's terms: `total` bytes are set, then `update` is told of more."""
+
+    total: float
+
+    def update(self, n: float) -> object: ...  # noqa: D102
+
+    def reset(self) -> object: ...  # noqa: D102
+
+    def close(self) -> object: ...  # noqa: D102
+
+
+def _cora(fold: str, facts: str, queries: str) -> tuple[Source, ...]:
+    """The three files of a Cora fold; all folds declare the same predicates."""
+    sums = {
+        "facts": facts,
+        "predicates": "30018092f68ec1fe0b8a3beb8d5b3ed33b17b31da2b2da4ae92101f3cac16bce",
+        "queries": queries,
+    }
+    commit = "797897343bcfee8cb703ad22c53e14c38a1e08ea"
+    return tuple(
+        Source("expressGNN/ExpressGNN", commit, f"data/cora/{fold}/{name}", (Kept(name, sha256),))
+        for name, sha256 in sums.items()
+    )
+
+
+def _rules(path: str, sha256: str) -> Source:
+    """The Horn rules that were mined for a knowledge graph."""
+    commit = "66e4e55631bf88ae85946b2d883ccfd449fa9201"
+    return Source("rodrigo-castellano/keras_ns_grounders", commit, path, (Kept("rules.txt", sha256),))
+
+
+def _splits(archive: str, train: str, valid: str, test: str) -> Source:
+    """The three splits of a knowledge graph, inside one archive."""
+    sums = {"train": train, "valid": valid, "test": test}
+    keeps = tuple(Kept(f"{split}.tsv", sha256, member=f"{split}.txt") for split, sha256 in sums.items())
+    return Source("TimDettmers/ConvE", "f3c0eb286025410fa5b4c04696c918264163d0ca", archive, keeps)
+
+
+SOURCES: dict[str, tuple[Source, ...]] = {
+    "cora/S1": _cora(
+        "S1",
+        facts="c94aeea9234b588a2f7cfc259aa552b5d0e65202000c34c0863fb37fa5fb0538",
+        queries="39a6901cb4cca834d9ca7cd987a843708c187667dcfdc71ee15815ad5ae41ed9",
+    ),
+    "cora/S2": _cora(
+        "S2",
+        facts="63c1fe80f48d48277ef59f6234ce2916c65355bcc59efb0ee82e5244655eb965",
+        queries="af3ee4f255f88850299cd514be8087d9706b7cccbd149c00af18c2413016970d",
+    ),
+    "cora/S3": _cora(
+        "S3",
+        facts="eaae10fe96196d441bfc53705fa2c23e2677dfc76422fc8569fb3a2378847f11",
+        queries="dda1f83359c47fe9419eb276811b2a1d52133ff0047cc15fd6381ec2dde19b21",
+    ),
+    "cora/S4": _cora(
+        "S4",
+        facts="ad65b9413af70d95d153875710432ad2905ce856020da49d405872d9ab14ed00",
+        queries="6c9f1b7eb045d71fbfe8c189028516ac709cbb03cadf1d426c6a86d5c4ab60c7",
+    ),
+    "cora/S5": _cora(
+        "S5",
+        facts="969cdbc6ac8f6ca5cd33bb38fd147cd4aeb99a588e6757080fddb7e7d6e263e5",
+        queries="4d200adc80b328cf6a27b260f3775cdce368e3ce42aa7d45fc711506df2008bc",
+    ),
+    "wn18rr": (
+        _splits(
+            "WN18RR.tar.gz",
+            train="038612e783c215ee5f3ca9fbfca27b8d0739be1028fe4ee7c174aecf0b83d5df",
+            valid="453ce7202afa58094a04d2b1560ee2b02660f1c260b32ce6651c8ccedd1028ab",
+            test="0383bceaaa1096cf3c03ec021ed0048068e2355dbfc0239b292cefdac821cec5",
+        ),
+        _rules(
+            "experiments/data/wn18rr/rules.txt",
+            "059105eaac1221beb341730f845a52be41377cc0bcec09b27bd7f879391b30af",
+        ),
+    ),
+    "fb15k237": (
+        _splits(
+            "FB15k-237.tar.gz",
+            train="61099230e4439f90885ca9767739e31e8e32f54736fa1c35952b27997bc7c08a",
+            valid="749cbe9d923bac7b9354da5614ecfed2e0220256d442c3e04a6b303db1f273d9",
+            test="e2e35e8e6113de220140b6f44dc71a5207b0fc6872d575e874aefe13259b655b",
+        ),
+        _rules(
+            "experiments/data/FB15k237/rules.txt",
+            "4b5b645527b1273b782a4e4ea0ba3335484c5eaa64dc22c3b6da6c3d018a98f2",
+        ),
+    ),
+}
+
+
+def cache_folder() -> Path:
+    """The folder of this user's downloads, e.g. `~/.cache/r2n`."""
+    import pooch
+
+    return Path(pooch.os_cache("r2n"))
+
+
+def is_complete(folder: Path, sources: tuple[Source, ...]) -> bool:
+    """Whether every file kept of `sources` is in `folder`, undamaged."""
+    paths = [(folder / kept.name, kept) for source in sources for kept in source.keeps]
+    return all(path.is_file() and kept.matches(path.read_bytes()) for path, kept in paths)
+
+
+def find(folder: str, *, cache: Path | None = None) -> Path:
+    """The dataset `folder` below `R2N_DATA`, else below the download cache; never the network."""
+    given = os.environ.get(DATA_VARIABLE)
+    if given and (Path(given) / folder).is_dir():
+        return Path(given) / folder
+    cached = (cache or cache_folder()) / folder
+    if is_complete(cached, SOURCES[folder]):
+        return cached
+    missing = f"; {DATA_VARIABLE} is set to {given}, which has no folder {folder}" if given else ""
+    raise DataError(f"the dataset {folder} is not on this machine{missing}", hint=_ways(folder))
+
+
+def download(
+    folder: str,
+    *,
+    base: str = GITHUB,
+    cache: Path | None = None,
+    sources: tuple[Source, ...] | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Fetch the dataset `folder` into the cache, unless it is there, and return where it is.
+
+    Files appear in the cache one by one, whole and verified, so an interrupted download is taken up again.
+    """
+    if sources is None and folder not in SOURCES:
+        raise DataError(f"nothing to download for '{folder}'", hint=nearest(folder, SOURCES) or None)
+    sources = sources or SOURCES[folder]
+    target = (cache or cache_folder()) / folder
+    if is_complete(target, sources):
+        return target
+    for source in sources:
+        address = source.address(base)
+        try:
+            _fetch(source, address, target, progress)
+        except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error) as error:
+            # requests' own errors are OSErrors; the others are damaged archives and wrong checksums
+            what = f"cannot download {folder} from {address} to {target}: {_reason(error)}"
+            raise DataError(what, hint=_ways(folder)) from error
+    return target
+
+
+def _fetch(source: Source, address: str, target: Path, progress: Progress | None) -> None:
+    """Fetch one source beside `target`, and move into it what is kept."""
+    import pooch
+
+    pooch.get_logger().setLevel("ERROR")  # programs print, libraries do not
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".download-", dir=target) as name:
+        bar: Any = progress or False  # pooch annotates a flag, and documents an object too
+        # streamed only where a bar is drawn: pooch leaves a refused stream open
+        web: Any = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT, stream=progress is not None)
+        fetched = Path(pooch.retrieve(address, known_hash=None, fname="fetched", path=name, downloader=web))
+        for kept in source.keeps:
+            content = next((found for found in _contents(fetched, kept) if kept.matches(found)), None)
+            if content is None:
+                raise ValueError(f"{kept.member or kept.name} in it does not have the sha256 {kept.sha256}")
+            whole = Path(name) / "whole"
+            whole.write_bytes(content)
+            whole.replace(target / kept.name)
+
+
+def _contents(fetched: Path, kept: Kept) -> Iterator[bytes]:
+    """What `kept` may be, with LF line ends: the file fetched, or each member of that name in the archive."""
+    if kept.member is None:
+        yield fetched.read_bytes().replace(b"\r\n", b"\n")
+        return
+    with tarfile.open(fetched) as archive:
+        for member in archive.getmembers():
+            if PurePosixPath(member.name).name == kept.member and (stream := archive.extractfile(member)):
+                yield stream.read().replace(b"\r\n", b"\n")
+
+
+def _reason(error: Exception) -> str:
+    """The innermost cause of an error, in one line."""
+    while isinstance(error.__cause__ or error.__context__, Exception):
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    return " ".join(f"{error}".split()) or type(error).__name__
+
+
+def _ways(folder: str) -> str:
+    """How to come by a dataset."""
+    name = folder.lower().replace("/", "-")
+    return (
+        f"`r2n datasets download {name}` fetches it where there is a network; "
+        f"or set {DATA_VARIABLE} to a folder that holds {folder}/"
+    )

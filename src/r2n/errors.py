@@ -1,0 +1,84 @@
+"""What can go wrong, said so that a person can mend it: what, where, and what to do next.
+
+R2NError
+├── TheoryError      a theory file or rule is wrong
+├── DataError        a table of facts, a domain or a query is wrong
+├── GroundingError   a rule cannot be grounded within the budget
+├── ConfigError      a problem file or an option is wrong
+└── CheckpointError  something that r2n wrote is damaged or does not fit
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+EXCERPT_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in a file: source, line and column (both counted from 1), and the line itself."""
+
+    source: str | None = None
+    line: int | None = None
+    column: int | None = None
+    excerpt: str | None = None
+
+    def __str__(self) -> str:
+        """`theory.r2n:3:14`, as far as it is known."""
+        numbers = [str(number) for number in (self.line, self.column) if number is not None]
+        if self.source is None:
+            words = ("line", "column")
+            return ", ".join(f"{word} {number}" for word, number in zip(words, numbers, strict=False))
+        return ":".join([self.source, *numbers])
+
+    def drawn(self) -> list[str]:
+        """The excerpt with a caret below the column; long lines are cut around the caret."""
+        if self.excerpt is None:
+            return []
+        column = self.column or 1
+        start = max(0, column - EXCERPT_WIDTH // 2) if len(self.excerpt) > EXCERPT_WIDTH else 0
+        shown = self.excerpt[start : start + EXCERPT_WIDTH].replace("\t", " ")
+        lines = [f"  | {shown}"]
+        if self.column is not None:
+            lines.append("  | " + " " * (column - 1 - start) + "^")
+        return lines
+
+
+class R2NError(Exception):
+    """The base of all errors that r2n raises on purpose."""
+
+    def __init__(self, what: str, *, where: Location | None = None, hint: str | None = None) -> None:
+        """`what` went wrong, `where`, and a `hint` at what to do."""
+        self.what, self.where, self.hint = what, where, hint
+        place = str(where) if where is not None else ""
+        lines = [f"{place}: {what}" if place else what]
+        lines += where.drawn() if where is not None else []
+        lines += [f"  {hint}"] if hint else []
+        super().__init__("\n".join(lines))
+
+
+class TheoryError(R2NError):
+    """A theory file or a rule is wrong."""
+
+
+class DataError(R2NError):
+    """A table of facts, a domain or a query is wrong."""
+
+
+class GroundingError(R2NError):
+    """A rule cannot be grounded within the budget."""
+
+
+class ConfigError(R2NError):
+    """A problem file or an option is wrong."""
+
+
+class CheckpointError(R2NError):
+    """Something that r2n wrote is damaged or does not fit."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`did you mean 'locatedIn'?`, or nothing where no known name is near."""
+    near = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"did you mean '{near[0]}'?" if near else ""

@@ -1,0 +1,1 @@
+"""Who decides: names become objects here, and nowhere below."""

@@ -1,0 +1,1 @@
+"""Ground rules -> tensors: the factor graph, and the part of it that a batch needs."""

@@ -1,0 +1,48 @@
+"""Rules -> ground rules: where a query runs. DuckDB, in this process, on all cores, out of core when it must."""
+
+import tempfile
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Holds tables of integers and answers queries over them."""
+
+    def load(self, name: str, columns: Mapping[str, np.ndarray]) -> None:
+        """Hold a table under this name, in place of an earlier one."""
+        ...
+
+    def run(self, query: exp.Query) -> dict[str, np.ndarray]:
+        """The answer, column by column."""
+        ...
+
+
+class DuckDBEngine:
+    """The embedded engine."""
+
+    def __init__(self) -> None:
+        """Make an engine; its database is opened at the first use, since many groundings need none."""
+
+    @cached_property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        """An in-memory database that spills to the system's temporary folder."""
+        return duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
+
+    def load(self, name: str, columns: Mapping[str, np.ndarray]) -> None:
+        """Hold a table under this name, in place of an earlier one."""
+        arrow = pa.table({column: pa.array(values) for column, values in columns.items()})
+        self._connection.register("incoming", arrow)
+        self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM incoming')
+        self._connection.unregister("incoming")
+
+    def run(self, query: exp.Query) -> dict[str, np.ndarray]:
+        """The answer, column by column."""
+        answer = self._connection.execute(query.sql(dialect="duckdb")).fetchnumpy()
+        return {name: np.ma.getdata(column) for name, column in answer.items()}

@@ -1,0 +1,185 @@
+"""What is known: facts as text -> the language they need, and codes in its Herbrand base."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from r2n.errors import DataError, Location, TheoryError, nearest
+from r2n.knowledge.herbrand import HerbrandBase
+from r2n.knowledge.tables import Facts
+from r2n.logic.formula import Constant
+from r2n.logic.language import Domain, Language, Predicate
+from r2n.logic.theory import ANY_PREDICATE, Theory
+
+DEFAULT_DOMAIN = Domain("constant")
+
+
+def complete(theory: Theory, facts: Sequence[Facts], domains: Mapping[str, Iterable[str]]) -> tuple[Theory, Language]:
+    """The theory with the predicates that the facts bring, and the language with the constants they bring.
+
+    `domains` lists the constants of domains that the theory leaves open; what is listed nowhere is
+    gathered from the facts: a domain holds what stands in its positions.
+    """
+    if not theory.predicates:
+        theory = _with_predicates_of(theory, facts)
+    theory = theory.completed(theory.domains, theory.predicates)
+    given = {name: _distinct(name, constants) for name, constants in domains.items()}
+    _check_given(theory, given)
+    members: dict[str, set[str]] = {name: set(constants) for name, constants in given.items()}
+    predicates = {predicate.name: predicate for predicate in theory.predicates}
+    for group in facts:
+        predicate = predicates.get(group.predicate)
+        if predicate is not None and len(group.arguments) == predicate.arity:
+            for domain, column in zip(predicate.domains, group.arguments, strict=True):
+                if domain.name not in given and domain.listed is None and not domain.parts:
+                    members.setdefault(domain.name, set()).update(pc.unique(column).to_pylist())
+    _gather_rule_constants(theory, given, members)
+    language = Language.build(theory.domains, theory.predicates, members)
+    _check_rule_constants(theory, language)
+    return theory, language
+
+
+def _with_predicates_of(theory: Theory, facts: Sequence[Facts]) -> Theory:
+    """Declare what the theory leaves to the data: every predicate that facts or rules name, over one domain."""
+    domains = theory.domains or (DEFAULT_DOMAIN,)
+    if len(domains) > 1:
+        raise TheoryError(
+            "the theory declares several domains but no predicate, so the predicates' positions have no domain",
+            where=Location(theory.source) if theory.source else None,
+            hint="declare the predicates: predicate NAME(DOMAIN, ...)",
+        )
+    arities = {group.predicate: len(group.arguments) for group in reversed(facts)}
+    for rule in theory.rules:
+        for atom in rule.atoms:
+            if atom.predicate != ANY_PREDICATE:
+                arities.setdefault(atom.predicate, len(atom.terms))
+    predicates = tuple(Predicate(name, domains * arity) for name, arity in sorted(arities.items()))
+    return theory.completed(domains, predicates)
+
+
+def _distinct(name: str, constants: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(constants, str):
+        raise DataError(f"domain '{name}': a list of constants was expected, not one text")
+    return tuple(dict.fromkeys(constants))
+
+
+def _check_given(theory: Theory, given: Mapping[str, tuple[str, ...]]) -> None:
+    declared = {domain.name: domain for domain in theory.domains}
+    for name in given:
+        if name not in declared:
+            raise DataError(
+                f"constants are given for domain '{name}', which the theory does not declare",
+                hint=nearest(name, declared) or f"declare it: domain {name}",
+            )
+        if declared[name].parts or declared[name].listed is not None:
+            raise DataError(f"constants are given for domain '{name}', but the theory already says what is in it")
+
+
+def _rule_constants(theory: Theory) -> list[tuple[str, Domain, Location | None]]:
+    predicates = {predicate.name: predicate for predicate in theory.predicates}
+    return [
+        (term.name, domain, atom.where)
+        for rule in theory.rules
+        for atom in rule.atoms
+        for term, domain in zip(atom.terms, predicates[atom.predicate].domains, strict=True)
+        if isinstance(term, Constant)
+    ]
+
+
+def _gather_rule_constants(theory: Theory, given: Mapping[str, object], members: dict[str, set[str]]) -> None:
+    for name, domain, _ in _rule_constants(theory):
+        if domain.name not in given and domain.listed is None and not domain.parts:
+            members.setdefault(domain.name, set()).add(name)
+
+
+def _check_rule_constants(theory: Theory, language: Language) -> None:
+    for name, domain, where in _rule_constants(theory):
+        names = {language.constants[i] for i in language.members(domain)}
+        if name not in names:
+            raise TheoryError(
+                f"constant '{name}' is outside domain '{domain.name}'",
+                where=where,
+                hint=nearest(name, names) or f"add it to domain '{domain.name}'",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedFacts:
+    """Facts as codes, in the order they were read, with the way back to their lines.
+
+    `codes` int64 (facts,), `truth` bool (facts,), `group` and `row` int64 (facts,) point into `groups`.
+    """
+
+    codes: np.ndarray
+    truth: np.ndarray
+    group: np.ndarray
+    row: np.ndarray
+    groups: tuple[Facts, ...]
+
+    def location(self, i: int) -> Location:
+        """Where the i-th fact was read."""
+        return self.groups[self.group[i]].location(int(self.row[i]))
+
+
+def encode_facts(
+    base: HerbrandBase, facts: Sequence[Facts], *, skip: bool = False
+) -> tuple[EncodedFacts, tuple[DataError, ...]]:
+    """Codes of the facts; a wrong one raises, or (`skip`) is left out and told in the second part."""
+    vocabulary = pa.array(base.language.constants, pa.string())
+    parts: list[tuple[np.ndarray, ...]] = []
+    rejected: list[DataError] = []
+    for number, group in enumerate(facts):
+        try:
+            codes = _encode_group(base, group, vocabulary)
+        except DataError as error:
+            if not skip:
+                raise
+            rejected.append(error)
+            continue
+        bad = np.flatnonzero(codes < 0)
+        if len(bad) and not skip:
+            raise _outside(base.language, group, int(bad[0]))
+        rejected += [_outside(base.language, group, int(i)) for i in bad]
+        good = np.flatnonzero(codes >= 0)
+        parts.append((codes[good], group.truth[good], np.full(len(good), number), good))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.zeros(0, int)] * 4
+    codes, truth, group, row = columns
+    return EncodedFacts(codes.astype(np.int64), truth.astype(bool), group, row, tuple(facts)), tuple(rejected)
+
+
+def _encode_group(base: HerbrandBase, group: Facts, vocabulary: pa.Array) -> np.ndarray:
+    language = base.language
+    try:
+        predicate = language.predicate(group.predicate)
+    except DataError as error:
+        raise DataError(error.what, where=group.location(0), hint=error.hint) from None
+    if len(group.arguments) != predicate.arity:
+        raise DataError(
+            f"{group.predicate} takes {predicate.arity} constants, but here it has {len(group.arguments)}",
+            where=group.location(0),
+            hint=f"it is declared as {predicate.name}({', '.join(d.name for d in predicate.domains)})",
+        )
+    ids = [
+        pc.fill_null(pc.index_in(column, value_set=vocabulary), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        for column in group.arguments
+    ]
+    return base.encode_columns(predicate, ids)
+
+
+def _outside(language: Language, group: Facts, i: int) -> DataError:
+    predicate = language.predicate(group.predicate)
+    for position, domain in enumerate(predicate.domains):
+        name = group.arguments[position][i].as_py()
+        names = [language.constants[c] for c in language.members(domain)]
+        if name not in set(names):
+            where = group.location(i)
+            column = where.excerpt.find(name) + 1 if where.excerpt else 0
+            return DataError(
+                f"constant '{name}' is outside domain '{domain.name}' (position {position + 1} of {predicate.name})",
+                where=Location(where.source, where.line, column or None, where.excerpt),
+                hint=nearest(name, names) or f"add it to domain '{domain.name}', or correct the line",
+            )
+    raise AssertionError("every argument is inside its domain")

@@ -1,0 +1,100 @@
+"""What is known: the Herbrand base, which gives every ground atom an integer code and stores none of them."""
+
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from jaxtyping import Int64
+
+from r2n.errors import DataError
+from r2n.logic.formula import printed_name
+from r2n.logic.language import Domain, Language, Predicate
+
+LARGEST_CODE = 2**63 - 1
+
+Codes = Int64[np.ndarray, " atoms"]
+
+
+class HerbrandBase:
+    """All ground atoms of a language, numbered by mixed radix: predicates in order, the last position fastest.
+
+    The code of P(c_1, ..., c_n) is the number of atoms of the predicates before P, plus the place of
+    (c_1, ..., c_n) among the tuples over P's domains. Constants are given by their ids in the language.
+    """
+
+    def __init__(self, language: Language) -> None:
+        """Number the atoms of `language`; refuse a base that does not fit 64 bits."""
+        self.language = language
+        self.shapes = [tuple(len(language.members(d)) for d in p.domains) for p in language.predicates]
+        sizes = [prod(shape) for shape in self.shapes]
+        self.size = sum(sizes)
+        if self.size > LARGEST_CODE:
+            largest = language.predicates[max(range(len(sizes)), key=sizes.__getitem__)]
+            raise DataError(
+                f"the Herbrand base has {self.size:,} atoms and does not fit 64 bits;"
+                f" the largest predicate is {largest.name} with {largest.arity} positions",
+                hint="give its positions narrower domains, or split it into predicates of fewer positions",
+            )
+        self.offsets = np.concatenate([[0], np.cumsum(np.array(sizes, np.int64))]).astype(np.int64)
+
+    @cached_property
+    def _places(self) -> dict[Domain, np.ndarray | None]:
+        """For each domain, the place of every constant in it (-1 outside); None where place and id are the same."""
+        places: dict[Domain, np.ndarray | None] = {}
+        for domain in self.language.domains:
+            members = self.language.members(domain)
+            if len(members) == len(self.language.constants):
+                places[domain] = None
+            else:
+                place = np.full(len(self.language.constants) + 1, -1, np.int64)  # the last: for id -1, no constant
+                place[members] = np.arange(len(members))
+                places[domain] = place
+        return places
+
+    def place(self, domain: Domain, constants: np.ndarray) -> np.ndarray:
+        """The place of constants (by id) inside a domain, -1 where they are outside; same shape."""
+        place = self._places[domain]
+        return constants if place is None else place[constants]
+
+    def encode(
+        self, predicate: Predicate, arguments: Int64[np.ndarray, "atoms positions"]
+    ) -> Int64[np.ndarray, " atoms"]:
+        """Codes of the atoms with these arguments (constant ids, -1: none); -1 where one is outside its domain."""
+        return self.encode_columns(predicate, [arguments[:, i] for i in range(predicate.arity)])
+
+    def encode_columns(self, predicate: Predicate, columns: list[np.ndarray]) -> np.ndarray:
+        """As `encode`, with the arguments position by position; the columns broadcast against each other."""
+        index = self.language.predicate_index(predicate.name)
+        code: np.ndarray = np.zeros((), np.int64)
+        outside: np.ndarray = np.zeros((), bool)
+        for domain, size, constants in zip(predicate.domains, self.shapes[index], columns, strict=True):
+            place = self.place(domain, constants)
+            outside = outside | (place < 0)
+            code = code * size + place
+        return np.where(outside, -1, code + self.offsets[index])
+
+    def decode(self, codes: Codes) -> tuple[Int64[np.ndarray, " atoms"], Int64[np.ndarray, "atoms positions"]]:
+        """The predicate (its index) and the arguments (constant ids, padded with -1) of each code."""
+        codes = np.asarray(codes, np.int64)
+        index = np.searchsorted(self.offsets, codes, side="right") - 1
+        most = max((predicate.arity for predicate in self.language.predicates), default=0)
+        arguments = np.full((len(codes), most), -1, np.int64)
+        for i in np.unique(index):
+            predicate, rest = self.language.predicates[i], codes[index == i] - self.offsets[i]
+            for position in reversed(range(predicate.arity)):
+                rest, place = np.divmod(rest, self.shapes[i][position])
+                arguments[index == i, position] = self.language.members(predicate.domains[position])[place]
+        return index, arguments
+
+    def names(self, codes: Codes) -> list[str]:
+        """The atoms as text, `locatedIn(italy, europe)`."""
+        index, arguments = self.decode(codes)
+        predicates, constants = self.language.predicates, self.language.constants
+        return [
+            f"{printed_name(predicates[i].name)}({', '.join(constants[c] for c in row[: predicates[i].arity])})"
+            for i, row in zip(index, arguments, strict=True)
+        ]
+
+    def __len__(self) -> int:
+        """The number of ground atoms."""
+        return self.size

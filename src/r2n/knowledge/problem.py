@@ -1,0 +1,161 @@
+"""What is known: a problem (knowledge, queries, options), read from a problem.toml or built from tables."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int64
+
+from r2n.errors import DataError
+from r2n.knowledge.encoding import EncodedFacts, complete, encode_facts
+from r2n.knowledge.herbrand import HerbrandBase
+from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from r2n.knowledge.problem_file import GroundingOptions, ProblemFile, read_problem_file
+from r2n.knowledge.tables import Facts, Table, read_facts
+from r2n.logic.parser import read_theory
+from r2n.logic.theory import Theory
+
+TRAIN = "train"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What reading found: facts read per split, duplicates among them, and what was refused."""
+
+    facts: tuple[tuple[str, int], ...]
+    duplicates: tuple[tuple[str, int], ...]
+    rejected: tuple[DataError, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Knowledge with training evidence, the queries of each split, and the grounding the problem asks for.
+
+    The truth of a query is for evaluation only.
+    """
+
+    name: str
+    knowledge: KnowledgeBase
+    queries: Mapping[str, Evidence]
+    report: LoadReport
+    grounding: GroundingOptions = field(default_factory=GroundingOptions)
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        theory: Theory,
+        facts: Sequence[Table] = (),
+        queries: Mapping[str, Sequence[Table]] | None = None,
+        *,
+        domains: Mapping[str, Iterable[str]] | None = None,
+        on_error: str = "raise",
+        grounding: GroundingOptions | None = None,
+    ) -> "Problem":
+        """Read the tables and join them; `on_error="skip"` collects wrong rows in the report."""
+        skip = on_error == "skip"
+        tables = {TRAIN: facts, **(queries or {})}
+        rows: dict[str, list[Facts]] = {}
+        rejected: list[DataError] = []
+        for split, sources in tables.items():
+            read = [read_facts(source, on_error="skip" if skip else "raise") for source in sources]
+            rows[split] = [group for part in read for group in part.facts]
+            rejected += [error for part in read for error in part.rejected]
+        theory, language = complete(theory, [group for groups in rows.values() for group in groups], domains or {})
+        base = HerbrandBase(language)
+        encoded: dict[str, EncodedFacts] = {}
+        for split, groups in rows.items():
+            encoded[split], wrong = encode_facts(base, groups, skip=skip)
+            rejected += wrong
+        splits = {split: Evidence.from_encoded(part, base) for split, part in encoded.items()}
+        _refuse_overlap(encoded, splits, base)
+        report = LoadReport(
+            tuple((split, len(part.codes)) for split, part in encoded.items()),
+            tuple((split, len(part.codes) - len(splits[split])) for split, part in encoded.items()),
+            tuple(rejected),
+        )
+        knowledge = KnowledgeBase(theory, language, splits.pop(TRAIN))
+        return cls(name, knowledge, splits, report, grounding or GroundingOptions())
+
+    @property
+    def train(self) -> Evidence:
+        """The evidence."""
+        return self.knowledge.evidence
+
+    @property
+    def valid(self) -> Evidence:
+        """The queries for model selection, with their truth."""
+        return self.queries.get("valid", Evidence.empty())
+
+    @property
+    def test(self) -> Evidence:
+        """The queries for the last evaluation, with their truth."""
+        return self.queries.get("test", Evidence.empty())
+
+    @cached_property
+    def atoms(self) -> Int64[np.ndarray, " atoms"]:
+        """Codes of the evidence and of all queries, sorted and distinct."""
+        return np.unique(np.concatenate([self.train.atoms, *(part.atoms for part in self.queries.values())]))
+
+
+def _refuse_overlap(encoded: Mapping[str, EncodedFacts], splits: Mapping[str, Evidence], base: HerbrandBase) -> None:
+    """An atom in two splits would be asked after it was told."""
+    names = list(splits)
+    for i, earlier in enumerate(names):
+        for later in names[i + 1 :]:
+            shared = np.intersect1d(splits[earlier].atoms, splits[later].atoms, assume_unique=True)
+            if len(shared):
+                row = int(np.flatnonzero(encoded[later].codes == shared[0])[0])
+                other = int(np.flatnonzero(encoded[earlier].codes == shared[0])[0])
+                raise DataError(
+                    f"{len(shared)} atom{'s' * (len(shared) > 1)} of split '{later}' stand in split '{earlier}' too,"
+                    f" {base.names(shared[:1])[0]} for one",
+                    where=encoded[later].location(row),
+                    hint=f"it is also at {encoded[earlier].location(other)}; take it out of one of the two",
+                )
+
+
+def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
+    """The problem in a problem file, or in a folder that holds a `problem.toml`."""
+    path = Path(path)
+    path = path / "problem.toml" if path.is_dir() else path
+    file = read_problem_file(path)
+    folder = path.parent
+    return Problem.build(
+        file.name or folder.resolve().name,
+        read_theory(folder / file.theory) if file.theory else Theory(),
+        _tables(file, TRAIN, folder),
+        {split: _tables(file, split, folder) for split in file.queries.splits()},
+        domains={name: _constants(name, given, folder) for name, given in file.domains.items()},
+        on_error=on_error or file.on_error,
+        grounding=file.grounding,
+    )
+
+
+def _tables(file: ProblemFile, split: str, folder: Path) -> list[Table]:
+    specs = file.facts.train if split == TRAIN else file.queries.splits()[split]
+    return [
+        Table(folder / spec.file, spec.predicate, spec.columns, spec.label, spec.header, spec.table) for spec in specs
+    ]
+
+
+def _constants(name: str, given: str | tuple[str, ...], folder: Path) -> list[str]:
+    """A domain's constants: as listed, or one a line in a file."""
+    if not isinstance(given, str):
+        return list(given)
+    path = folder / given
+    try:
+        lines = path.read_bytes().decode("utf-8-sig").splitlines()
+    except FileNotFoundError as error:
+        hint = f"[domains] {name} names a text file with one constant a line"
+        raise DataError(f"there is no file {path}", hint=hint) from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 text", hint="save it as UTF-8") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    constants = [line for line in lines if line.strip()]
+    if not constants:
+        raise DataError(f"{path} is empty", hint=f"[domains] {name} needs one constant a line")
+    return constants

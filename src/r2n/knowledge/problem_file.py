@@ -1,0 +1,151 @@
+"""What is known: the text of a problem.toml -> checked options; an unknown key is refused with the nearest right one."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from r2n.errors import ConfigError, Location, nearest
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TableOptions(_Section):
+    """Where facts stand: a file, and how to read it."""
+
+    file: str
+    predicate: str | None = None
+    columns: tuple[str, ...] = ()
+    label: str | None = None
+    header: bool | None = None
+    table: str | None = None
+
+
+def _as_tables(value: Any) -> Any:
+    """A file name, a table of options, or a list of either, as a list of options."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return tuple({"file": item} if isinstance(item, str) else item for item in values)
+
+
+Tables = Annotated[tuple[TableOptions, ...], BeforeValidator(_as_tables)]
+
+
+class FactsOptions(_Section):
+    """[facts]: the training evidence."""
+
+    train: Tables = ()
+
+
+class QueriesOptions(_Section):
+    """[queries]: what is asked; the labels are for evaluation only."""
+
+    valid: Tables = ()
+    test: Tables = ()
+
+    def splits(self) -> dict[str, tuple[TableOptions, ...]]:
+        """The splits that are there, by name."""
+        return {name: tables for name, tables in (("valid", self.valid), ("test", self.test)) if tables}
+
+
+class GroundingOptions(_Section):
+    """[grounding]: the strategy and its options."""
+
+    strategy: Literal["full", "known-body", "backward"] = "full"
+    width: int = Field(default=1, ge=0)
+    depth: int = Field(default=2, ge=1)
+    last_width: int = Field(default=0, ge=0)
+    prune: bool = True
+    max_groundings: int = Field(default=20_000_000, ge=0)
+
+
+class ProblemFile(_Section):
+    """A problem file."""
+
+    name: str | None = None
+    theory: str | None = None
+    on_error: Literal["raise", "skip"] = "raise"
+    domains: dict[str, str | tuple[str, ...]] = {}
+    facts: FactsOptions = FactsOptions()
+    queries: QueriesOptions = QueriesOptions()
+    grounding: GroundingOptions = GroundingOptions()
+
+
+def read_problem_file(path: Path) -> ProblemFile:
+    """The checked options of a problem file."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no problem file {path}", hint="a problem is a .toml file or its folder") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ConfigError(
+            "the file is not UTF-8 text", where=Location(str(path), line), hint="save it as UTF-8"
+        ) from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    if not text.strip():
+        raise ConfigError(
+            "the problem file is empty",
+            where=Location(str(path)),
+            hint='it needs at least [facts] train = "FILE"',
+        )
+    try:
+        return ProblemFile.model_validate(tomllib.loads(text.replace("\r\n", "\n")))
+    except tomllib.TOMLDecodeError as error:
+        raise _toml_error(error, text, path) from error
+    except ValidationError as error:
+        raise _option_error(error.errors()[0], text, path) from error
+
+
+def _toml_error(error: tomllib.TOMLDecodeError, text: str, path: Path) -> ConfigError:
+    match = re.search(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
+    if match is None:
+        return ConfigError(f"not valid TOML: {error}", where=Location(str(path)))
+    line, column = int(match.group(2)), int(match.group(3))
+    where = Location(str(path), line, column, text.split("\n")[line - 1].rstrip("\r"))
+    return ConfigError(f"not valid TOML: {match.group(1)}", where=where)
+
+
+def _option_error(error: ErrorDetails, text: str, path: Path) -> ConfigError:
+    keys = [str(key) for key in error["loc"] if not isinstance(key, int)]
+    where = _find_key(keys, text, path)
+    if error["type"] == "extra_forbidden":
+        known = _known_keys(keys[:-1])
+        near = nearest(keys[-1], known)
+        return ConfigError(
+            f"unknown key '{keys[-1]}'" + (f" in [{'.'.join(keys[:-1])}]" if keys[:-1] else ""),
+            where=where,
+            hint=f"{near} " * bool(near) + f"known here: {', '.join(known)}",
+        )
+    return ConfigError(f"{'.'.join(keys)}: {error['msg'][0].lower()}{error['msg'][1:]}", where=where)
+
+
+def _known_keys(section: list[str]) -> list[str]:
+    """The keys that a section may have."""
+    if not section:
+        return list(ProblemFile.model_fields)
+    if len(section) == 1:
+        model = ProblemFile.model_fields[section[0]].annotation
+        return list(getattr(model, "model_fields", {}))
+    return list(TableOptions.model_fields)
+
+
+def _find_key(keys: list[str], text: str, path: Path) -> Location:
+    """The line where the last of the nested keys stands, as well as it can be told from the text."""
+    section = ""
+    for number, line in enumerate(text.split("\n"), start=1):
+        header = re.match(r"\s*\[+\s*([^\]]+?)\s*\]+", line)
+        if header is not None:
+            section = header.group(1)
+            if section.split(".") == keys:
+                return Location(str(path), number, line.index(section) + 1, line)
+            continue
+        found = re.search(rf"(?<![\w.-])[\"']?{re.escape(keys[-1])}[\"']?\s*=", line)
+        if found and section == ".".join(keys[:-1])[: len(section)]:
+            return Location(str(path), number, found.start() + 1, line)
+    return Location(str(path))

@@ -1,0 +1,82 @@
+"""Any source of facts -> columns of text: what each reader hands over, and the rows it had to refuse."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Bool, Int64
+
+from r2n.errors import DataError, Location
+
+EXCERPT = 80
+OnError = Literal["raise", "skip"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Fault:
+    """Rows of a source that are refused for one reason; the error of each is made only when asked for."""
+
+    rows: Int64[np.ndarray, " rows"]
+    error: Callable[[int], DataError]
+
+
+@runtime_checkable
+class Locate(Protocol):
+    """Names the place of a row (from 0) of a source, and of one of its columns (from 0)."""
+
+    def __call__(self, row: int, column: int | None = None, /) -> Location:
+        """The place."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Records:
+    """The readable rows of a source, by column.
+
+    `names` are the columns' names, () where the source has none. `rows` says where each row stands in the
+    source, from 0: its line in a text file, its record elsewhere. `locate` names that place.
+    """
+
+    source: str
+    names: tuple[str, ...]
+    columns: tuple[pa.Array, ...]
+    rows: Int64[np.ndarray, " rows"]
+    locate: Locate
+    faults: tuple[Fault, ...] = ()
+
+    def without(self, bad: Bool[np.ndarray, " rows"], error: Callable[[int], DataError]) -> "Records":
+        """These records minus the bad ones, which `error` explains by their row."""
+        if not bad.any():
+            return self
+        good = np.flatnonzero(~bad)
+        columns = tuple(column.take(pa.array(good)) for column in self.columns)
+        faults = (*self.faults, Fault(self.rows[bad], error))
+        return Records(self.source, self.names, columns, self.rows[good], self.locate, faults)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Statements:
+    """Facts of one arity, each with its predicate and its truth, in the order of the source."""
+
+    predicates: pa.Array
+    arguments: tuple[pa.Array, ...]
+    truth: Bool[np.ndarray, " rows"]
+    rows: Int64[np.ndarray, " rows"]
+
+
+def settle(faults: Sequence[Fault], on_error: OnError) -> tuple[DataError, ...]:
+    """Raise the error of the first bad row, or ("skip") give the errors of all, in the source's order."""
+    if not faults:
+        return ()
+    if on_error == "raise":
+        first = min(faults, key=lambda fault: fault.rows[0])
+        raise first.error(int(first.rows[0]))
+    found = [(int(row), fault.error) for fault in faults for row in fault.rows]
+    return tuple(error(row) for row, error in sorted(found, key=lambda pair: pair[0]))
+
+
+def shortened(text: str, keep: int = EXCERPT) -> str:
+    """The text, cut after `keep` characters."""
+    return text if len(text) <= keep else text[: keep - 1] + "…"

@@ -1,0 +1,1 @@
+"""Symbols: languages, formulas, rules, theories and the files they are written in."""

@@ -1,0 +1,114 @@
+"""Symbols: Horn rules as other systems write them -> Theory (predicates and domains then come with the data).
+
+One rule a line; blank lines and lines that begin with `#` or `%` are passed over. Understood are
+
+    r0:0.8:p(x,y), q(y,z) -> h(x,z)          id and weight may be missing
+    12<TAB>10<TAB>0.83<TAB>h(X,Y) <= p(X,A), q(A,Y)      AnyBURL: upper case is a variable
+    h(X,Y) :- p(X,Z), q(Z,Y).                 Prolog: upper case is a variable
+    ?a p ?b  ?b q ?c  => ?a h ?c              AMIE: variables begin with ?
+"""
+
+import re
+
+from r2n.errors import Location, TheoryError
+from r2n.logic.formula import And, Atom, Constant, Formula, Implies, Term, Variable
+from r2n.logic.theory import Rule, Theory
+
+_ATOM = re.compile(r"\s*([^\s(),][^(),]*?)\s*\(([^()]*)\)\s*")
+_TITLE = re.compile(r"\s*([^:,()]+):\s*([-+0-9.eE]+|nan|inf)\s*:(?=.*->)")
+_BARE_TITLE = re.compile(r"\s*([^:,()]+):(?=[^:].*->)")
+_FORMS = "id:weight:body -> head, AnyBURL's `head <= body`, `head :- body.`, or AMIE's `body => head`"
+
+
+def parse_horn_rules(text: str, source: str | None = None) -> Theory:
+    """The theory of a file of Horn rules; unnamed rules are called r0, r1, ... by their order."""
+    rules: list[Rule] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        stripped = line.strip()
+        if stripped and stripped[0] not in "#%":
+            where = Location(source, number, 1, line.rstrip("\r"))
+            rules.append(_parse_line(stripped, f"r{len(rules)}", where))
+    names = [rule.name for rule in rules]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise TheoryError(f"rule '{twice}' is declared twice", where=Location(source))
+    return Theory(rules=tuple(rules), source=source)
+
+
+def _parse_line(line: str, name: str, where: Location) -> Rule:
+    if "=>" in line and "?" in line:
+        body, head = line.split("=>", 1)
+        return _rule(name, _amie_atoms(body, where), _amie_atoms(head.split("\t")[0], where), None, where)
+    if "<=" in line:
+        weight, clause = _anyburl_confidence(line, where)
+        head, body = clause.split("<=", 1)
+        return _rule(name, _atoms(body, where, upper=True), _atoms(head, where, upper=True), weight, where)
+    if ":-" in line:
+        head, body = line.rstrip(" .").split(":-", 1)
+        return _rule(name, _atoms(body, where, upper=True), _atoms(head, where, upper=True), None, where)
+    if "->" in line:
+        weight, title = None, _TITLE.match(line)
+        if title is not None:
+            name, weight = title.group(1).strip(), float(title.group(2))
+        else:
+            title = _BARE_TITLE.match(line)
+            name = title.group(1).strip() if title is not None else name
+        body, head = line[title.end() if title else 0 :].split("->", 1)
+        return _rule(name, _atoms(body, where, upper=False), _atoms(head, where, upper=False), weight, where)
+    raise TheoryError("this is not a rule", where=where, hint=f"known forms: {_FORMS}")
+
+
+def _anyburl_confidence(line: str, where: Location) -> tuple[float | None, str]:
+    columns = line.split("\t")
+    if len(columns) == 1:
+        return None, line
+    try:
+        return float(columns[2]), columns[3]
+    except (ValueError, IndexError) as error:
+        hint = "AnyBURL writes: predictions<TAB>support<TAB>confidence<TAB>head <= body"
+        raise TheoryError("the confidence cannot be read", where=where, hint=hint) from error
+
+
+def _atoms(text: str, where: Location, *, upper: bool) -> list[Atom]:
+    """Atoms `p(t, ...)` apart by commas; `upper`: names in upper case are variables, else all are."""
+    atoms: list[Atom] = []
+    end = 0
+    while end < len(text.rstrip()):
+        match = _ATOM.match(text, end)
+        if match is None:
+            near = text[end : end + 30].strip()
+            raise TheoryError(f"an atom was expected at '{near}'", where=where, hint="atoms are written p(x, y)")
+        terms = tuple(_term(term.strip(), where, upper) for term in match.group(2).split(","))
+        atoms.append(Atom(match.group(1), terms, where))
+        end = match.end()
+        if end < len(text.rstrip()):
+            if text[end] not in ",&":
+                raise TheoryError(f"a comma was expected before '{text[end : end + 30]}'", where=where)
+            end += 1
+    return atoms
+
+
+def _term(text: str, where: Location, upper: bool) -> Term:
+    if not text:
+        raise TheoryError("an atom has an empty term", where=where, hint="atoms are written p(x, y)")
+    if text[0] in "'\"" and text[-1] == text[0] and len(text) > 1:
+        return Constant(text[1:-1])
+    is_variable = text[0].isupper() or text[0] == "_" if upper else True
+    return Variable(text) if is_variable else Constant(text)
+
+
+def _amie_atoms(text: str, where: Location) -> list[Atom]:
+    words = text.split()
+    if not words or len(words) % 3:
+        raise TheoryError("AMIE atoms are `subject predicate object`, three words each", where=where)
+    terms = [Variable(word[1:]) if word.startswith("?") else Constant(word) for word in words]
+    return [Atom(words[i + 1], (terms[i], terms[i + 2]), where) for i in range(0, len(words), 3)]
+
+
+def _rule(name: str, body: list[Atom], head: list[Atom], weight: float | None, where: Location) -> Rule:
+    if len(head) != 1:
+        raise TheoryError(f"a Horn rule has one head atom, this one has {len(head)}", where=where)
+    if not body:
+        return Rule.explicit(name, head[0], weight=weight)
+    antecedent: Formula = body[0] if len(body) == 1 else And(tuple(body))
+    return Rule.explicit(name, Implies(antecedent, head[0]), weight=weight)

@@ -1,0 +1,108 @@
+"""Symbols: typed domains, predicates, and the language (C, P) they form with the constants."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from r2n.errors import DataError, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A named set of constants: listed in the theory, the union of its parts, or (neither) brought by the data."""
+
+    name: str
+    listed: tuple[str, ...] | None = None
+    parts: tuple["Domain", ...] = ()
+
+    def is_within(self, other: "Domain") -> bool:
+        """Whether every constant of this domain is, by declaration, one of `other`."""
+        return self == other or any(self.is_within(part) for part in other.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """An n-ary predicate with a domain per position; `closed`: what is not a known fact is false."""
+
+    name: str
+    domains: tuple[Domain, ...]
+    closed: bool = False
+
+    @property
+    def arity(self) -> int:
+        """The number of its terms."""
+        return len(self.domains)
+
+
+@dataclass(frozen=True, eq=False)
+class Language:
+    """The language (C, P): all constants in order of their names, the domains they form, and the predicates.
+
+    A constant's id is its place in `constants`; one symbol in several domains is one constant.
+    `extensions` holds, aligned with `domains`, the ascending ids of each domain's constants.
+    """
+
+    domains: tuple[Domain, ...]
+    predicates: tuple[Predicate, ...]
+    constants: tuple[str, ...]
+    extensions: tuple[np.ndarray, ...]
+
+    @classmethod
+    def build(
+        cls,
+        domains: Iterable[Domain],
+        predicates: Iterable[Predicate],
+        members: Mapping[str, Iterable[str]] | None = None,
+    ) -> "Language":
+        """The language of these domains and predicates; `members` gives the constants that the data brings."""
+        domains, predicates, members = tuple(domains), tuple(predicates), members or {}
+        names = {domain.name: _names_of(domain, members) for domain in domains}
+        constants = tuple(sorted(set().union(*names.values())))
+        ids = {constant: i for i, constant in enumerate(constants)}
+        extensions = tuple(
+            np.sort(np.fromiter((ids[name] for name in names[domain.name]), np.int64)) for domain in domains
+        )
+        return cls(domains, predicates, constants, extensions)
+
+    @cached_property
+    def _domain_index(self) -> dict[str, int]:
+        return {domain.name: i for i, domain in enumerate(self.domains)}
+
+    @cached_property
+    def _predicate_index(self) -> dict[str, int]:
+        return {predicate.name: i for i, predicate in enumerate(self.predicates)}
+
+    @cached_property
+    def _constant_ids(self) -> dict[str, int]:
+        return {constant: i for i, constant in enumerate(self.constants)}
+
+    def members(self, domain: Domain) -> np.ndarray:
+        """Ids of the domain's constants, ascending; int64 (constants,)."""
+        return self.extensions[self._domain_index[domain.name]]
+
+    def predicate_index(self, name: str) -> int:
+        """The place of the predicate of this name in `predicates`."""
+        if name not in self._predicate_index:
+            raise DataError(
+                f"unknown predicate '{name}'",
+                hint=nearest(name, self._predicate_index) or "declare it with: predicate NAME(DOMAIN, ...)",
+            )
+        return self._predicate_index[name]
+
+    def predicate(self, name: str) -> Predicate:
+        """The predicate of this name."""
+        return self.predicates[self.predicate_index(name)]
+
+    def constant_id(self, name: str) -> int:
+        """The id of the constant of this name."""
+        if name not in self._constant_ids:
+            raise DataError(f"unknown constant '{name}'", hint=nearest(name, self.constants))
+        return self._constant_ids[name]
+
+
+def _names_of(domain: Domain, members: Mapping[str, Iterable[str]]) -> set[str]:
+    if domain.parts:
+        return set().union(*(_names_of(part, members) for part in domain.parts))
+    return set(domain.listed if domain.listed is not None else members.get(domain.name, ()))

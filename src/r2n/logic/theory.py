@@ -1,0 +1,276 @@
+"""Symbols: rules, explicit or implicit, and the theory that holds them with their domains and predicates."""
+
+import re
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from r2n.errors import Location, TheoryError, nearest
+from r2n.logic.formula import And, Atom, Formula, Implies, Not, Unequal, Variable, printed_name
+from r2n.logic.language import Domain, Predicate
+
+ANY_PREDICATE = "*"
+_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\w+(\()?')
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A body atom, by its position in the rule, and whether it stands there undenied."""
+
+    position: int
+    positive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule r_j: a formula, or (implicit) only the atoms that are related; `types` are the annotated variables."""
+
+    name: str
+    formula: Formula | None
+    atoms: tuple[Atom, ...]
+    guards: tuple[Unequal, ...] = ()
+    types: tuple[tuple[str, str], ...] = ()
+    weight: float | None = None
+
+    @classmethod
+    def explicit(
+        cls,
+        name: str,
+        formula: Formula,
+        guards: tuple[Unequal, ...] = (),
+        types: tuple[tuple[str, str], ...] = (),
+        weight: float | None = None,
+    ) -> "Rule":
+        """The rule of a formula: its positions are the formula's atoms."""
+        return cls(name, formula, formula.atoms(), guards, types, weight)
+
+    def __post_init__(self) -> None:
+        """Refuse a rule without atoms, and variables that no atom binds."""
+        if not self.atoms:
+            raise TheoryError(f"rule '{self.name}' is empty: it has no atom")
+        for guard in self.guards:
+            if not isinstance(guard.left, Variable) and not isinstance(guard.right, Variable):
+                raise TheoryError(f"rule '{self.name}': the guard {guard} compares two constants", where=guard.where)
+            for term in (guard.left, guard.right):
+                if isinstance(term, Variable) and term.name not in self.variables:
+                    raise TheoryError(
+                        f"rule '{self.name}' is unsafe: {term} stands in a guard but in no atom",
+                        where=guard.where,
+                        hint=f"use {term} in an atom of the rule, or drop the guard",
+                    )
+
+    @property
+    def is_implicit(self) -> bool:
+        """Whether only the correlation of the atoms is known, not its meaning."""
+        return self.formula is None
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the variables, in order of first occurrence."""
+        terms = (term for atom in self.atoms for term in atom.terms)
+        return tuple(dict.fromkeys(term.name for term in terms if isinstance(term, Variable)))
+
+    @property
+    def body(self) -> tuple[Literal, ...]:
+        """The conjuncts of the antecedent; none unless the formula implies from a conjunction of literals."""
+        if not isinstance(self.formula, Implies):
+            return ()
+        antecedent = self.formula.body
+        parts = antecedent.parts if isinstance(antecedent, And) else (antecedent,)
+        literals: list[Literal] = []
+        for part in parts:
+            atom = part.part if isinstance(part, Not) else part
+            if not isinstance(atom, Atom):
+                return ()
+            literals.append(Literal(self.atoms.index(atom), atom is part))
+        return tuple(dict.fromkeys(literals))
+
+    @property
+    def head_positions(self) -> tuple[int, ...]:
+        """Positions of the consequent's atoms; all positions where there is no body."""
+        if self.body and isinstance(self.formula, Implies):
+            return tuple(self.atoms.index(atom) for atom in self.formula.head.atoms())
+        return tuple(range(len(self.atoms)))
+
+    def __str__(self) -> str:
+        """As a theory file writes it."""
+        if self.formula is not None:
+            text = str(self.formula)
+        elif len(self.atoms) == 1 and self.atoms[0].predicate == ANY_PREDICATE:
+            text = str(self.atoms[0])
+        else:
+            text = f"[{', '.join(map(str, self.atoms))}]"
+        kind = "implicit" if self.is_implicit else "rule"
+        weight = "" if self.weight is None else f" [{self.weight!r}]"
+        parts = [_annotated(text, dict(self.types)), *map(str, self.guards)]
+        return f"{kind} {printed_name(self.name)}{weight}: {', '.join(parts)}"
+
+
+def _annotated(text: str, types: dict[str, str]) -> str:
+    """The text of a formula with `: domain` behind the first occurrence of each annotated variable."""
+    waiting = dict(types)
+
+    def annotate(match: re.Match[str]) -> str:
+        word = match.group()
+        if word.startswith('"') or match.group(1) or word not in waiting:
+            return word
+        return f"{word}: {printed_name(waiting.pop(word))}"
+
+    return _WORD.sub(annotate, text)
+
+
+@dataclass(frozen=True)
+class Theory:
+    """A theory: the domains and predicates it declares, and its rules.
+
+    Without any declared predicate, the predicates come from the data and the rules are checked then.
+    """
+
+    domains: tuple[Domain, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    source: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check names and, where predicates are declared, every atom and variable."""
+        for kind, named in (("domain", self.domains), ("predicate", self.predicates), ("rule", self.rules)):
+            names = [thing.name for thing in named]
+            for name in {name for name in names if names.count(name) > 1}:
+                raise TheoryError(f"{kind} '{name}' is declared twice", where=self._somewhere(None))
+        if self.predicates:
+            for rule in self.rules:
+                self._check(rule)
+
+    @cached_property
+    def _predicate_of(self) -> dict[str, Predicate]:
+        return {predicate.name: predicate for predicate in self.predicates}
+
+    @cached_property
+    def _domain_of(self) -> dict[str, Domain]:
+        return {domain.name: domain for domain in self.domains}
+
+    def _somewhere(self, where: Location | None) -> Location | None:
+        return where or (Location(self.source) if self.source else None)
+
+    def _check(self, rule: Rule) -> None:
+        for atom in rule.atoms:
+            if atom.predicate == ANY_PREDICATE:
+                continue
+            predicate = self._predicate_of.get(atom.predicate)
+            if predicate is None:
+                raise TheoryError(
+                    f"rule '{rule.name}': unknown predicate '{atom.predicate}'",
+                    where=self._somewhere(atom.where),
+                    hint=nearest(atom.predicate, self._predicate_of)
+                    or f"declare it: predicate {printed_name(atom.predicate)}(DOMAIN, ...)",
+                )
+            if len(atom.terms) != predicate.arity:
+                terms = f"{len(atom.terms)} term{'s' * (len(atom.terms) != 1)}"
+                raise TheoryError(
+                    f"rule '{rule.name}': {atom} has {terms}, but {atom.predicate} takes {predicate.arity}",
+                    where=self._somewhere(atom.where),
+                    hint=f"it is declared as {printed_predicate(predicate)}",
+                )
+        if not any(atom.predicate == ANY_PREDICATE for atom in rule.atoms):
+            self.variable_domains(rule)
+
+    def variable_domains(self, rule: Rule) -> tuple[Domain, ...]:
+        """The domain of each of the rule's variables: annotated, or the narrowest of its positions' domains."""
+        annotated = dict(rule.types)
+        return tuple(self._variable_domain(rule, name, annotated.get(name)) for name in rule.variables)
+
+    def _variable_domain(self, rule: Rule, name: str, annotation: str | None) -> Domain:
+        places = [
+            (domain, atom)
+            for atom in rule.atoms
+            for term, domain in zip(atom.terms, self._predicate_of[atom.predicate].domains, strict=True)
+            if term == Variable(name)
+        ]
+        domains = list(dict.fromkeys(domain for domain, _ in places))
+        if annotation is not None:
+            candidates = [self._annotation(rule, name, annotation, places[0][1])]
+        else:
+            candidates = domains
+        for domain in candidates:
+            if all(domain.is_within(other) for other in domains):
+                return domain
+        stands = " and ".join(domain.name for domain in domains)
+        what = f"rule '{rule.name}': the domain of {name} cannot be inferred: it stands in {stands} positions"
+        if annotation is not None:
+            what = f"rule '{rule.name}': {name}: {annotation} does not fit: {name} stands in {stands} positions"
+        raise TheoryError(
+            what,
+            where=self._somewhere(places[-1][1].where),
+            hint=f"write {name}: DOMAIN with a domain that is a part of all of them",
+        )
+
+    def _annotation(self, rule: Rule, name: str, annotation: str, atom: Atom) -> Domain:
+        if annotation not in self._domain_of:
+            raise TheoryError(
+                f"rule '{rule.name}': unknown domain '{annotation}' of variable {name}",
+                where=self._somewhere(atom.where),
+                hint=nearest(annotation, self._domain_of) or f"declare it: domain {printed_name(annotation)}",
+            )
+        return self._domain_of[annotation]
+
+    def completed(self, domains: tuple[Domain, ...], predicates: tuple[Predicate, ...]) -> "Theory":
+        """The theory with these domains and predicates, `*` replaced by every predicate that fits."""
+        self._refuse_missing_predicates(predicates)
+        shell = Theory(domains, predicates, (), self.source)
+        rules = tuple(shell._expanded(rule) for rule in self.rules)
+        return Theory(domains, predicates, rules, self.source)
+
+    def _refuse_missing_predicates(self, predicates: tuple[Predicate, ...]) -> None:
+        missing = {predicate.name for predicate in self.predicates} - {p.name for p in predicates}
+        if missing:
+            raise TheoryError(f"predicates declared but not in the language: {', '.join(sorted(missing))}")
+
+    def _expanded(self, rule: Rule) -> Rule:
+        if not any(atom.predicate == ANY_PREDICATE for atom in rule.atoms):
+            return rule
+        atoms = tuple(dict.fromkeys(atom for pattern in rule.atoms for atom in self._fitting(rule, pattern)))
+        if not atoms:
+            raise TheoryError(
+                f"rule '{rule.name}': no predicate fits {rule.atoms[0]}",
+                where=self._somewhere(rule.atoms[0].where),
+            )
+        return replace(rule, atoms=atoms)
+
+    def _fitting(self, rule: Rule, pattern: Atom) -> tuple[Atom, ...]:
+        if pattern.predicate != ANY_PREDICATE:
+            return (pattern,)
+        annotated = dict(rule.types)
+
+        def fits(predicate: Predicate) -> bool:
+            if predicate.arity != len(pattern.terms):
+                return False
+            pairs = zip(pattern.terms, predicate.domains, strict=True)
+            return all(
+                self._annotation(rule, term.name, annotated[term.name], pattern).is_within(domain)
+                for term, domain in pairs
+                if isinstance(term, Variable) and term.name in annotated
+            )
+
+        return tuple(replace(pattern, predicate=p.name) for p in self.predicates if fits(p))
+
+    def __str__(self) -> str:
+        """As a theory file writes it; `parse_theory(str(theory)) == theory`."""
+        lines = [printed_domain(domain) for domain in self.domains]
+        lines += [f"predicate {printed_predicate(predicate)}" for predicate in self.predicates]
+        lines += map(str, self.rules)
+        return "".join(f"{line}\n" for line in lines)
+
+
+def printed_domain(domain: Domain) -> str:
+    """A domain's declaration as a theory file writes it."""
+    name = printed_name(domain.name)
+    if domain.parts:
+        return f"domain {name} = {' | '.join(printed_name(part.name) for part in domain.parts)}"
+    if domain.listed is not None:
+        return f"domain {name} = {{{', '.join(map(printed_name, domain.listed))}}}"
+    return f"domain {name}"
+
+
+def printed_predicate(predicate: Predicate) -> str:
+    """A predicate's declaration as a theory file writes it, without the keyword."""
+    domains = ", ".join(printed_name(domain.name) for domain in predicate.domains)
+    return f"{printed_name(predicate.name)}({domains}){' closed' if predicate.closed else ''}"

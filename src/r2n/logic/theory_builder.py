@@ -1,0 +1,243 @@
+"""Symbols: what the grammar theory.lark recognises -> Theory, built bottom up while the text is parsed."""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from lark import Lark, Token, Transformer
+
+from r2n.errors import Location, TheoryError, nearest
+from r2n.logic.formula import (
+    And,
+    Atom,
+    Constant,
+    Formula,
+    Iff,
+    Implies,
+    Not,
+    Or,
+    Term,
+    Unequal,
+    Variable,
+    Xor,
+)
+from r2n.logic.language import Domain, Predicate
+from r2n.logic.theory import ANY_PREDICATE, Rule, Theory
+
+MOST_NESTED = 100
+
+
+def location_in(text: str, source: str | None, line: int, column: int | None) -> Location:
+    """A place in a text, with its line as the excerpt."""
+    lines = text.split("\n")
+    excerpt = lines[line - 1].rstrip("\r") if 0 < line <= len(lines) else ""
+    return Location(source, line, column, excerpt)
+
+
+@cache
+def _grammar() -> str:
+    return files("r2n.logic").joinpath("theory.lark").read_text("utf-8")
+
+
+Nested = tuple[Formula, int]  # a formula and how deep it is
+
+
+class TheoryBuilder(Transformer[Token, Theory]):
+    """Builds the theory while the text is parsed, bottom up: no tree, hence no recursion on deep input."""
+
+    def __init__(self, text: str, source: str | None) -> None:
+        """Begin with nothing declared."""
+        super().__init__()
+        self.text, self.source = text, source
+        self.domains: dict[str, Domain] = {}
+        self.predicates: list[Predicate] = []
+        self.rules: list[Rule] = []
+        self.types: dict[str, str] = {}
+
+    def build(self) -> Theory:
+        parser = Lark(_grammar(), parser="lalr", transformer=self)
+        parser.parse(self.text)
+        return Theory(tuple(self.domains.values()), tuple(self.predicates), tuple(self.rules), self.source)
+
+    def _at(self, token: Token) -> Location:
+        return location_in(self.text, self.source, token.line or 1, token.column)
+
+    def name(self, children: list[Token]) -> Token:
+        token = children[0]
+        value = _unquoted(token) if token.type == "STRING" else str(token)
+        return Token.new_borrow_pos("NAME", value, token)
+
+    # declarations
+
+    def _declare(self, token: Token, domain: Domain) -> None:
+        if domain.name in self.domains:
+            raise TheoryError(f"domain '{domain.name}' is declared twice", where=self._at(token))
+        self.domains[domain.name] = domain
+
+    def open_domains(self, names: list[Token]) -> None:
+        for token in names:
+            self._declare(token, Domain(str(token)))
+
+    def listed_domain(self, names: list[Token]) -> None:
+        listed = [str(token) for token in names[1:]]
+        for token in names[1:]:
+            if listed.count(str(token)) > 1:
+                raise TheoryError(f"constant '{token}' is listed twice", where=self._at(token))
+        self._declare(names[0], Domain(str(names[0]), listed=tuple(listed)))
+
+    def union_domain(self, names: list[Token]) -> None:
+        parts = tuple(self._domain(token) for token in names[1:])
+        self._declare(names[0], Domain(str(names[0]), parts=parts))
+
+    def _domain(self, token: Token) -> Domain:
+        if str(token) not in self.domains:
+            raise TheoryError(
+                f"unknown domain '{token}'",
+                where=self._at(token),
+                hint=nearest(token, self.domains) or f"declare it above this line: domain {token}",
+            )
+        return self.domains[str(token)]
+
+    def open_predicate(self, names: list[Token], closed: bool = False) -> None:
+        name, *domains = names
+        if any(predicate.name == name for predicate in self.predicates):
+            raise TheoryError(f"predicate '{name}' is declared twice", where=self._at(name))
+        if name == ANY_PREDICATE:
+            raise TheoryError("a predicate cannot be called '*'", where=self._at(name))
+        self.predicates.append(Predicate(str(name), tuple(map(self._domain, domains)), closed))
+
+    def closed_predicate(self, names: list[Token]) -> None:
+        self.open_predicate(names, closed=True)
+
+    # terms and formulas
+
+    def variable(self, children: list[Token]) -> Term:
+        return Variable(str(children[0]))
+
+    def constant(self, children: list[Token]) -> Term:
+        return Constant(_unquoted(children[0]))
+
+    def typed_variable(self, children: list[Token]) -> Term:
+        name, domain = str(children[0]), str(children[1])
+        if self.types.setdefault(name, domain) != domain:
+            raise TheoryError(
+                f"variable {name} is annotated twice, as {self.types[name]} and as {domain}",
+                where=self._at(children[0]),
+            )
+        return Variable(name)
+
+    def atom(self, children: list[Any]) -> Nested:
+        return Atom(str(children[0]), tuple(children[1:]), self._at(children[0])), 1
+
+    star = atom
+
+    def guard(self, children: list[Term]) -> Nested:
+        return Unequal(children[0], children[1]), 1
+
+    def _connect(self, build: Callable[..., Formula], children: list[Nested]) -> Nested:
+        depth = 1 + max(depth for _, depth in children)
+        if depth > MOST_NESTED:
+            where = next((atom.where for atom in _first_atoms(children)), None)
+            raise TheoryError(
+                f"the formula is nested more than {MOST_NESTED} deep",
+                where=where,
+                hint="split it into several rules",
+            )
+        return build(*(formula for formula, _ in children)), depth
+
+    def iff(self, children: list[Nested]) -> Nested:
+        return self._connect(Iff, children)
+
+    def xor(self, children: list[Nested]) -> Nested:
+        return self._connect(Xor, children)
+
+    def implies(self, children: list[Nested]) -> Nested:
+        return self._connect(Implies, children)
+
+    def any_of(self, children: list[Nested]) -> Nested:
+        return self._connect(lambda *parts: Or(parts), children)
+
+    def all_of(self, children: list[Nested]) -> Nested:
+        return self._connect(lambda *parts: And(parts), children)
+
+    def deny(self, children: list[Nested]) -> Nested:
+        return self._connect(Not, children)
+
+    # rules
+
+    def weight(self, children: list[Token]) -> float | None:
+        return float(children[0]) if children else None
+
+    def guards(self, children: list[Nested]) -> tuple[Unequal, ...]:
+        return tuple(guard for guard, _ in children if isinstance(guard, Unequal))
+
+    def pattern(self, children: list[Nested]) -> tuple[Atom, ...]:
+        return tuple(dict.fromkeys(atom for atom, _ in children if isinstance(atom, Atom)))
+
+    def rule(self, children: list[Any]) -> None:
+        name, weight, (formula, _), guards = children
+        formula, inner = _without_guards(formula)
+        if formula is None or _holds_guard(formula):
+            raise TheoryError(
+                f"rule '{name}': a guard must be a conjunct of the body, or stand behind the formula",
+                where=self._at(name),
+                hint=f"write: rule {name}: FORMULA, x != y",
+            )
+        self._add(name, formula, formula.atoms(), (*inner, *guards), weight)
+
+    def implicit(self, children: list[Any]) -> None:
+        name, weight, atoms, guards = children
+        self._add(name, None, atoms, guards, weight)
+
+    def _add(
+        self,
+        name: Token,
+        formula: Formula | None,
+        atoms: tuple[Atom, ...],
+        guards: tuple[Unequal, ...],
+        weight: float | None,
+    ) -> None:
+        if any(rule.name == name for rule in self.rules):
+            raise TheoryError(f"rule '{name}' is declared twice", where=self._at(name))
+        try:
+            rule = Rule(str(name), formula, atoms, tuple(dict.fromkeys(guards)), tuple(self.types.items()), weight)
+        except TheoryError as error:
+            raise TheoryError(error.what, where=error.where or self._at(name), hint=error.hint) from None
+        self.types.clear()
+        self.rules.append(rule)
+
+    def start(self, _: list[None]) -> None:
+        """Everything is collected on the way."""
+
+
+def _unquoted(token: Token) -> str:
+    escapes = {"n": "\n", "t": "\t", "r": "\r"}
+    return re.sub(r"\\(.)", lambda match: escapes.get(match.group(1), match.group(1)), str(token)[1:-1])
+
+
+def _first_atoms(children: list[Nested]) -> tuple[Atom, ...]:
+    """The first atom of a formula that may be too deep for recursion."""
+    formula = children[0][0]
+    while not isinstance(formula, Atom) and formula.operands():
+        formula = formula.operands()[0]
+    return (formula,) if isinstance(formula, Atom) else ()
+
+
+def _without_guards(formula: Formula) -> tuple[Formula | None, tuple[Unequal, ...]]:
+    """The formula without the guards among the conjuncts of its body, and those guards."""
+    if not isinstance(formula, Implies):
+        return formula, ()
+    parts = formula.body.parts if isinstance(formula.body, And) else (formula.body,)
+    guards = tuple(part for part in parts if isinstance(part, Unequal))
+    if not guards:
+        return formula, ()
+    rest = tuple(part for part in parts if not isinstance(part, Unequal))
+    if not rest:
+        return formula.head, guards
+    return Implies(rest[0] if len(rest) == 1 else And(rest), formula.head), guards
+
+
+def _holds_guard(formula: Formula) -> bool:
+    return isinstance(formula, Unequal) or any(_holds_guard(part) for part in formula.operands())

@@ -1,0 +1,17 @@
+"""Test session: shapes and types checked at every call of r2n, and the two Hypothesis profiles.
+
+`pytest` runs the profile `fast`; `pytest --hypothesis-profile thorough` looks ten times longer.
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+from jaxtyping import install_import_hook
+
+if os.environ.get("R2N_TYPE_CHECKS", "1") == "1":  # 0: to see whether the checks themselves are in the way
+    install_import_hook("r2n", "beartype.beartype")
+
+SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+settings.register_profile("fast", max_examples=200, deadline=None, suppress_health_check=SLOW_TO_DRAW)
+settings.register_profile("thorough", settings.get_profile("fast"), max_examples=2000)
+settings.load_profile("fast")

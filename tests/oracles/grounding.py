@@ -1,0 +1,248 @@
+"""Grounding by plain loops over names: the second, obvious implementation of grounding/.
+
+A ground atom is a tuple of names `("locatedIn", "italy", "europe")`, a substitution a dictionary from the name of a
+variable to the name of a constant. Nothing here is fast, and nothing is taken from src/ but its data types.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from r2n.logic.formula import Atom, Constant, Term, Variable
+from r2n.logic.language import Domain
+from r2n.logic.theory import Rule, Theory
+from tests.oracles.formula import ground, literals, variables
+from tests.oracles.formula import atoms as atoms_of_formula
+
+GroundAtom = tuple[str, ...]
+Substitution = tuple[str, ...]  # constants, in the order of the rule's variables
+
+
+@dataclass(frozen=True)
+class World:
+    """A theory, who is in each domain, and what is known, all in names."""
+
+    theory: Theory
+    members: dict[str, tuple[str, ...]]  # of every domain, unions too
+    facts: frozenset[GroundAtom]
+    false_facts: frozenset[GroundAtom] = frozenset()
+
+    def is_closed(self, predicate: str) -> bool:
+        """Whether what is not a fact of this predicate is false."""
+        return any(p.closed for p in self.theory.predicates if p.name == predicate)
+
+    def is_known(self, atom: GroundAtom, positive: bool) -> bool:
+        """Whether the evidence makes this literal true."""
+        if positive:
+            return atom in self.facts
+        return atom in self.false_facts or (self.is_closed(atom[0]) and atom not in self.facts)
+
+    def is_contradicted(self, atom: GroundAtom, positive: bool) -> bool:
+        """Whether this literal is over a closed predicate and false."""
+        return self.is_closed(atom[0]) and (atom in self.facts) != positive
+
+
+def members_of(domains: Iterable[Domain], given: dict[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """The constants of every domain, sorted by name."""
+
+    def members(domain: Domain) -> set[str]:
+        if domain.parts:
+            return {name for part in domain.parts for name in members(part)}
+        return set(given.get(domain.name, ()) if domain.listed is None else domain.listed)
+
+    return {domain.name: tuple(sorted(members(domain))) for domain in domains}
+
+
+def variables_of(rule: Rule) -> list[str]:
+    """The names of a rule's variables, in order of first occurrence in its atoms."""
+    names = [term.name for atom in rule.atoms for term in atom.terms if isinstance(term, Variable)]
+    return list(dict.fromkeys(names))
+
+
+def leaves(domain: Domain) -> set[str]:
+    """The names of the domains that a union is made of."""
+    return {name for part in domain.parts for name in leaves(part)} if domain.parts else {domain.name}
+
+
+def domain_of(theory: Theory, rule: Rule, variable: str) -> Domain:
+    """The annotated domain, or the narrowest of the domains of the positions where the variable stands."""
+    by_name = {domain.name: domain for domain in theory.domains}
+    for name, domain in rule.types:
+        if name == variable:
+            return by_name[domain]
+    signatures = {predicate.name: predicate.domains for predicate in theory.predicates}
+    found = [
+        domain
+        for atom in rule.atoms
+        for term, domain in zip(atom.terms, signatures[atom.predicate], strict=True)
+        if term == Variable(variable)
+    ]
+    narrowest = [d for d in found if all(leaves(d) <= leaves(other) for other in found)]
+    if not narrowest:
+        raise LookupError(f"{variable} of {rule.name}: none of {[d.name for d in found]} is within all the others")
+    return narrowest[0]
+
+
+def heads_of(rule: Rule) -> list[Atom]:
+    """The atoms that a query may match: those of the consequent, or all where there is no body."""
+    if not literals(rule.formula):
+        return list(rule.atoms)
+    return atoms_of_formula(rule.formula.head)
+
+
+def obeys_guards(rule: Rule, theta: dict[str, str]) -> bool:
+    """Whether no guard `x != y` is violated."""
+
+    def value(term: Term) -> str:
+        return term.name if isinstance(term, Constant) else theta[term.name]
+
+    return all(value(guard.left) != value(guard.right) for guard in rule.guards)
+
+
+def substitutions(world: World, rule: Rule, bound: dict[str, str] | None = None) -> Iterator[dict[str, str]]:
+    """Every substitution over the variables' domains, in order of names, that guards and closed predicates allow."""
+    names = variables_of(rule)
+    choices = [world.members[domain_of(world.theory, rule, name).name] for name in names]
+    for name, constant in (bound or {}).items():
+        choices[names.index(name)] = [constant] if constant in choices[names.index(name)] else []
+    body = literals(rule.formula)
+    for constants in product(*choices):
+        theta = dict(zip(names, constants, strict=True))
+        if obeys_guards(rule, theta) and not any(world.is_contradicted(ground(a, theta), sign) for a, sign in body):
+            yield theta
+
+
+def full(world: World) -> list[list[Substitution]]:
+    """Per rule, every substitution."""
+    return [[tuple(theta.values()) for theta in substitutions(world, rule)] for rule in world.theory.rules]
+
+
+def known_body(world: World) -> list[list[Substitution]]:
+    """Per rule, the substitutions whose body literals are all known."""
+    return [
+        [
+            tuple(theta.values())
+            for theta in substitutions(world, rule)
+            if all(world.is_known(ground(atom, theta), sign) for atom, sign in literals(rule.formula))
+        ]
+        for rule in world.theory.rules
+    ]
+
+
+def matches(atom: Atom, query: GroundAtom) -> dict[str, str] | None:
+    """The substitution of the atom's variables that makes it the query."""
+    if atom.predicate != query[0]:
+        return None
+    bound: dict[str, str] = {}
+    for term, constant in zip(atom.terms, query[1:], strict=True):
+        expected = term.name if isinstance(term, Constant) else bound.setdefault(term.name, constant)
+        if expected != constant:
+            return None
+    return bound
+
+
+def unknown(world: World, rule: Rule, theta: dict[str, str]) -> list[tuple[GroundAtom, bool]]:
+    """The body literals of a ground rule that the evidence does not make true, one per position."""
+    body = [(ground(atom, theta), sign) for atom, sign in literals(rule.formula)]
+    return [(atom, sign) for atom, sign in body if not world.is_known(atom, sign)]
+
+
+def has_anchor(world: World, rule: Rule, theta: dict[str, str], bound: set[str], query: GroundAtom) -> bool:
+    """Whether some positive body atom is bound or a fact, while no other positive body atom is the query."""
+    positive = [atom for atom, sign in literals(rule.formula) if sign]
+    if not positive:
+        return True
+    for anchor in positive:
+        if variables(anchor) <= bound or ground(anchor, theta) in world.facts:
+            others = [atom for atom in positive if atom != anchor]
+            if all(ground(atom, theta) != query for atom in others):
+                return True
+    return False
+
+
+def ask(world: World, rule: Rule, query: GroundAtom, width: int) -> list[dict[str, str]]:
+    """The ground rules of one rule around one query."""
+    answers = []
+    for head in heads_of(rule):
+        bound = matches(head, query)
+        if bound is None:
+            continue
+        for theta in substitutions(world, rule, bound):
+            if len(unknown(world, rule, theta)) <= width and has_anchor(world, rule, theta, set(bound), query):
+                answers.append(theta)
+    return answers
+
+
+def backward(
+    world: World,
+    queries: Iterable[GroundAtom],
+    width: int,
+    depth: int,
+    last_width: int = 0,
+    prune: bool = True,
+) -> list[list[Substitution]]:
+    """BC_{w,d}: per rule, the substitutions found around the queries in d steps (sorted by name)."""
+    rules = world.theory.rules
+    found: list[set[Substitution]] = [set() for _ in rules]
+    asked: list[set[GroundAtom]] = [set() for _ in rules]
+    current = set(queries)
+    for step in range(depth):
+        allowed = last_width if step == depth - 1 else width
+        following: set[GroundAtom] = set()
+        for j, rule in enumerate(rules):
+            for query in current - asked[j]:
+                asked[j].add(query)
+                for theta in ask(world, rule, query, allowed):
+                    found[j].add(tuple(theta.values()))
+                    following |= {atom for atom, sign in unknown(world, rule, theta) if sign}
+        current = following
+    return [sorted(each) for each in (proved(world, found, depth) if prune else found)]
+
+
+def proved(world: World, found: list[set[Substitution]], depth: int) -> list[set[Substitution]]:
+    """The ground rules whose body atoms are all known, or proved within d rounds."""
+    thetas = [
+        [(rule, j, dict(zip(variables_of(rule), constants, strict=True))) for constants in found[j]]
+        for j, rule in enumerate(world.theory.rules)
+    ]
+    ground_rules = [each for per_rule in thetas for each in per_rule]
+    done: set[GroundAtom] = set()
+
+    def is_proved(rule: Rule, theta: dict[str, str]) -> bool:
+        return all(sign and atom in done for atom, sign in unknown(world, rule, theta))
+
+    for _ in range(depth):
+        ready = [(rule, theta) for rule, _, theta in ground_rules if is_proved(rule, theta)]
+        done |= {ground(head, theta) for rule, theta in ready for head in heads_of(rule)}
+    kept: list[set[Substitution]] = [set() for _ in found]
+    for rule, j, theta in ground_rules:
+        if is_proved(rule, theta):
+            kept[j].add(tuple(theta.values()))
+    return kept
+
+
+def rows(world: World, substitutions_by_rule: list[list[Substitution]]) -> list[list[tuple[GroundAtom, ...]]]:
+    """Per rule and substitution, the ground atoms in the order of the rule's positions."""
+    return [
+        [
+            tuple(ground(atom, dict(zip(variables_of(rule), constants, strict=True))) for atom in rule.atoms)
+            for constants in per_rule
+        ]
+        for rule, per_rule in zip(world.theory.rules, substitutions_by_rule, strict=True)
+    ]
+
+
+def forward_rounds(world: World, rounds: int) -> list[frozenset[GroundAtom]]:
+    """What is a fact after each round of forward chaining the Horn rules."""
+    facts, history = world.facts, []
+    for _ in range(rounds):
+        now = World(world.theory, world.members, facts, world.false_facts)
+        grounded = zip(world.theory.rules, known_body(now), strict=True)
+        heads = {
+            ground(heads_of(rule)[0], dict(zip(variables_of(rule), constants, strict=True)))
+            for rule, per_rule in grounded
+            for constants in per_rule
+        }
+        facts = facts | heads
+        history.append(facts)
+    return history

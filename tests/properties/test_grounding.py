@@ -1,0 +1,152 @@
+"""Each strategy gives exactly what plain loops give, and known-body and its fixpoint exactly what clingo gives."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import event, given
+from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
+
+from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.ground_rules import Grounder, Grounding
+from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from tests.oracles import clingo_judge
+from tests.oracles import grounding as oracle
+from tests.oracles.grounding import GroundAtom, World
+from tests.strategies import codes_of, horn_worlds, knowledge_of, named_atoms, queries, worlds
+
+NamedGrounding = list[list[tuple[GroundAtom, ...]]]
+
+
+def named(knowledge: KnowledgeBase, grounding: Grounding) -> NamedGrounding:
+    """Per rule and ground rule, in the library's order, the names of the atoms by position."""
+    result = []
+    for part in grounding.ground_rules:
+        positions = [named_atoms(knowledge, part.atoms[:, i]) for i in range(part.atoms.shape[1])]
+        result.append(list(zip(*positions, strict=True)))
+    return result
+
+
+def run(grounder: Grounder, world: World, asked: list[GroundAtom] | None = None) -> NamedGrounding:
+    """The library's grounding of a world, in names."""
+    knowledge = knowledge_of(world)
+    codes = None if asked is None else np.unique(codes_of(knowledge.base, knowledge.language, asked))
+    grounding = grounder.ground(knowledge, codes)
+    assert [part.rule for part in grounding.ground_rules] == list(world.theory.rules)
+    assert len(grounding) == sum(map(len, grounding.ground_rules))
+    codes_held = {code for part in grounding.ground_rules for code in part.atoms.ravel().tolist()}
+    assert grounding.atoms.tolist() == sorted(codes_held)
+    return named(knowledge, grounding)
+
+
+def note(found: NamedGrounding) -> None:
+    """Tell Hypothesis's statistics whether there was anything to find."""
+    event("some ground rules" if any(found) else "no ground rule")
+
+
+@given(worlds())
+def test_full_is_every_substitution(world: World) -> None:
+    found = run(FullGrounder(), world)
+    note(found)
+    assert found == oracle.rows(world, oracle.full(world))
+
+
+@given(worlds())
+def test_known_body_is_what_loops_find(world: World) -> None:
+    found = run(KnownBodyGrounder(), world)
+    note(found)
+    assert found == oracle.rows(world, oracle.known_body(world))
+
+
+@given(worlds())
+def test_known_body_is_what_clingo_finds(world: World) -> None:
+    assert run(KnownBodyGrounder(), world) == oracle.rows(world, clingo_judge.known_body(world))
+
+
+@given(worlds(), st.data(), st.integers(0, 2), st.integers(1, 3), st.integers(0, 2), st.booleans())
+def test_backward_is_what_loops_find(
+    world: World, data: DataObject, width: int, depth: int, last_width: int, prune: bool
+) -> None:
+    asked = data.draw(queries(world))
+    found = run(BackwardGrounder(width, depth, last_width, prune), world, asked)
+    note(found)
+    assert found == oracle.rows(world, oracle.backward(world, asked, width, depth, last_width, prune))
+
+
+@given(horn_worlds(), st.data(), st.integers(0, 2), st.integers(1, 3), st.booleans())
+def test_backward_on_horn_rules_is_what_loops_find(
+    world: World, data: DataObject, width: int, depth: int, prune: bool
+) -> None:
+    asked = data.draw(queries(world))
+    found = run(BackwardGrounder(width=width, depth=depth, prune=prune), world, asked)
+    note(found)
+    assert found == oracle.rows(world, oracle.backward(world, asked, width, depth, 0, prune))
+
+
+def with_facts(knowledge: KnowledgeBase, codes: np.ndarray) -> KnowledgeBase:
+    """The same knowledge base with these codes as true facts beside the others."""
+    atoms = np.union1d(knowledge.evidence.atoms, codes)
+    return replace(knowledge, evidence=Evidence(atoms, np.ones(len(atoms), dtype=bool)))
+
+
+def fixpoint(knowledge: KnowledgeBase) -> set[GroundAtom]:
+    """Feed the heads of the known-body ground rules back as facts until nothing changes."""
+    while True:
+        grounding = KnownBodyGrounder().ground(knowledge)
+        heads = [part.atoms[:, part.rule.head_positions[0]] for part in grounding.ground_rules]
+        more = with_facts(knowledge, np.concatenate([np.zeros(0, dtype=np.int64), *heads]))
+        if len(more.evidence.atoms) == len(knowledge.evidence.atoms):
+            return set(named_atoms(knowledge, knowledge.evidence.atoms))
+        knowledge = more
+
+
+@given(horn_worlds())
+def test_the_fixpoint_of_known_body_is_clingos_least_model(world: World) -> None:
+    found = fixpoint(knowledge_of(world))
+    event("something follows" if found != world.facts else "nothing follows")
+    assert found == clingo_judge.least_model(world)
+
+
+@given(worlds())
+def test_known_body_is_part_of_full(world: World) -> None:
+    for some, every in zip(run(KnownBodyGrounder(), world), run(FullGrounder(), world), strict=True):
+        assert set(some) <= set(every)
+
+
+@given(worlds(), st.data(), st.integers(0, 1), st.integers(1, 2))
+def test_more_width_and_depth_and_queries_never_lose_a_ground_rule(
+    world: World, data: DataObject, width: int, depth: int
+) -> None:
+    asked = data.draw(queries(world))
+    little = run(BackwardGrounder(width, depth), world, asked[: len(asked) // 2])
+    more = run(BackwardGrounder(width + 1, depth + 1, 0), world, asked)
+    for some, every in zip(little, more, strict=True):
+        assert set(some) <= set(every)
+
+
+@given(worlds(), st.data())
+def test_the_order_of_rules_and_of_queries_is_irrelevant(world: World, data: DataObject) -> None:
+    asked = data.draw(queries(world))
+    backwards = replace(world, theory=replace(world.theory, rules=world.theory.rules[::-1]))
+    grounder = BackwardGrounder(width=1, depth=2)
+    knowledge = knowledge_of(world)
+    codes = codes_of(knowledge.base, knowledge.language, asked)
+    as_given = named(knowledge, grounder.ground(knowledge, codes))
+    twice = named(knowledge, grounder.ground(knowledge, np.concatenate([codes[::-1], codes])))
+    assert run(grounder, backwards, asked)[::-1] == as_given == twice
+
+
+@given(worlds())
+def test_known_body_is_one_step_around_every_atom_on_rules_with_a_body(world: World) -> None:
+    """Known body = BC_{0,1}, where every atom of the base is asked and no body atom is its own head."""
+    knowledge = knowledge_of(world)
+    everything = np.arange(knowledge.base.size, dtype=np.int64)
+    around = named(knowledge, BackwardGrounder(width=0, depth=1).ground(knowledge, everything))
+    for rule, some, every in zip(world.theory.rules, around, run(KnownBodyGrounder(), world), strict=True):
+        assert set(some) <= set(every)
+        bodies = [literal.position for literal in rule.body if literal.positive]
+        for row in set(every) - set(some):
+            heads = {row[i] for i in rule.head_positions}
+            assert heads <= {row[i] for i in bodies}

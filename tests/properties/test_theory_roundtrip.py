@@ -1,0 +1,95 @@
+"""Printing a theory and parsing it again gives the same theory, and the parts of a rule are what loops find."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from r2n.errors import TheoryError
+from r2n.logic.formula import And, Atom, Constant, Implies, Variable
+from r2n.logic.language import Domain, Predicate
+from r2n.logic.parser import parse_theory
+from r2n.logic.theory import Rule, Theory
+from tests.oracles import grounding as oracle
+from tests.oracles.formula import literals
+from tests.strategies import theories
+
+ODD_NAMES = st.one_of(
+    st.sampled_from(["rule", "closed", "xor", "x", "light blue", 'say "hi"', "back\\slash", "tab\there", "#no", "ö"]),
+    st.sampled_from(["/film/film/genre", "1", "", "a,b", "p(x)", "x != y", "two\nlines", "x: d", "(", "->"]),
+    st.text(max_size=4).filter(lambda text: text.isprintable()),
+)
+
+
+@given(theories())
+def test_a_printed_theory_parses_to_itself(theory: Theory) -> None:
+    assert parse_theory(str(theory)) == theory
+
+
+@given(theories())
+def test_printing_is_stable_and_comments_and_blank_lines_change_nothing(theory: Theory) -> None:
+    text = str(theory)
+    assert str(parse_theory(text)) == text
+    spaced = "# a comment\n\n" + text.replace("\n", "   # and another\r\n\r\n")
+    assert parse_theory(spaced) == theory
+
+
+@given(theories(), st.floats(allow_nan=False, allow_infinity=False))
+def test_weights_survive_printing(theory: Theory, weight: float) -> None:
+    weighted = replace(theory, rules=tuple(replace(rule, weight=weight) for rule in theory.rules))
+    assert parse_theory(str(weighted)) == weighted
+
+
+@st.composite
+def theories_with_odd_names(draw: DrawFn) -> Theory:
+    name = ODD_NAMES.filter(bool).filter(lambda text: text != "*")
+    domain = Domain(draw(name), listed=tuple(draw(st.lists(ODD_NAMES, max_size=3, unique=True))))
+    predicate = Predicate(draw(name), (domain, domain), closed=draw(st.booleans()))
+    x, y = Variable("x"), Variable("d")
+    body = And((Atom(predicate.name, (x, Constant(draw(ODD_NAMES)))), Atom(predicate.name, (x, y))))
+    rule = Rule.explicit(draw(name), Implies(body, Atom(predicate.name, (y, x))), types=(("x", domain.name),))
+    return Theory((domain,), (predicate,), (rule,))
+
+
+@given(theories_with_odd_names())
+def test_any_name_survives_printing(theory: Theory) -> None:
+    assert parse_theory(str(theory)) == theory
+
+
+@given(theories())
+def test_body_head_variables_and_domains_are_what_loops_find(theory: Theory) -> None:
+    for rule in theory.rules:
+        body = [(rule.atoms[literal.position], literal.positive) for literal in rule.body]
+        assert body == literals(rule.formula)
+        assert [rule.atoms[i] for i in rule.head_positions] == oracle.heads_of(rule)
+        assert list(rule.variables) == oracle.variables_of(rule)
+        assert rule.is_implicit == (rule.formula is None)
+        expected = [oracle.domain_of(theory, rule, name) for name in rule.variables]
+        assert list(theory.variable_domains(rule)) == expected
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_theory_or_a_clear_error(text: str) -> None:
+    try:
+        theory = parse_theory(text, "theory.r2n")
+    except TheoryError as error:
+        assert str(error).startswith("theory.r2n:")
+    else:
+        assert parse_theory(str(theory)) == theory
+
+
+PIECES = ("domain ", "predicate ", "rule ", "implicit ", "closed", "p", "d", "x", '"a"', "(", ")", ",", ":", " & ", "[", "]")
+
+
+@given(st.lists(st.sampled_from((*PIECES, " | ", "!", " -> ", " <-> ", " xor ", " != ", "=", "{", "}", "*", "\n")), max_size=25))
+def test_any_pieces_are_a_theory_or_an_error_with_line_and_column(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    try:
+        theory = parse_theory(text, "t")
+    except TheoryError as error:
+        assert error.where is not None
+        assert error.where.line is not None
+        assert 1 <= error.where.line <= text.count("\n") + 1
+    else:
+        assert parse_theory(str(theory)) == theory

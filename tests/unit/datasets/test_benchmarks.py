@@ -1,0 +1,187 @@
+"""Known names become problems with the numbers that the table states."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from r2n.datasets.benchmarks import DATASETS, EMBEDDED, Dataset, folder_of, load
+from r2n.errors import ConfigError, DataError
+from r2n.knowledge.problem import Problem
+
+KNOWN = [dataset for dataset in DATASETS.values() if dataset.is_embedded]
+FETCHED = [dataset for dataset in DATASETS.values() if not dataset.is_embedded]
+
+
+def counts(problem: Problem) -> tuple[int, ...]:
+    language = problem.knowledge.language
+    splits = (problem.train, problem.valid, problem.test)
+    return len(language.constants), len(language.predicates), *map(len, splits)
+
+
+def stated(dataset: Dataset) -> tuple[int, ...]:
+    return dataset.constants, dataset.predicates, dataset.train, dataset.valid, dataset.test
+
+
+def name_of(dataset: Dataset) -> str:
+    return dataset.name
+
+
+@pytest.mark.parametrize("dataset", KNOWN, ids=name_of)
+def test_embedded_problems_have_the_stated_numbers(dataset: Dataset) -> None:
+    problem = load(dataset.name)
+    assert problem.name == dataset.name
+    assert counts(problem) == stated(dataset)
+    assert problem.report.rejected == ()
+    assert {number for _, number in problem.report.duplicates} == {0}
+
+
+@pytest.mark.parametrize("dataset", FETCHED, ids=name_of)
+def test_fetched_problems_have_the_stated_numbers(dataset: Dataset, data_folder: Path) -> None:
+    problem = load(dataset.name)
+    assert problem.name == dataset.name
+    assert counts(problem) == stated(dataset)
+
+
+def test_the_table_is_keyed_by_name_and_covers_the_embedded_folders() -> None:
+    assert all(name == dataset.name for name, dataset in DATASETS.items())
+    folders = {path.parent.name for path in EMBEDDED.glob("*/problem.toml")}
+    assert folders == {dataset.name for dataset in KNOWN}
+
+
+def test_countries_are_typed_and_neighbours_closed() -> None:
+    knowledge = load("countries-s3").knowledge
+    sizes = {domain.name: len(knowledge.language.members(domain)) for domain in knowledge.language.domains}
+    assert sizes == {"country": 244, "region": 5, "subregion": 23, "place": 271}
+    assert [p.name for p in knowledge.language.predicates if p.closed] == ["neighborOf"]
+    assert [rule.name for rule in knowledge.theory.rules] == ["hierarchy", "manifold"]
+    domains = [[d.name for d in knowledge.theory.variable_domains(rule)] for rule in knowledge.theory.rules]
+    assert domains == [["country", "subregion", "region"], ["country", "country", "region"]]
+
+
+def test_countries_queries_carry_their_labels() -> None:
+    problem = load("countries-s1")
+    for queries in (problem.valid, problem.test):
+        assert (int(queries.truth.sum()), int((~queries.truth).sum())) == (24, 96)
+    assert problem.train.truth.all()
+
+
+@pytest.mark.parametrize("name", ["nations", "kinship", "umls"])
+def test_knowledge_graphs_correlate_all_predicates_of_a_pair(name: str) -> None:
+    problem = load(name)
+    (rule,) = problem.knowledge.theory.rules
+    assert rule.is_implicit
+    assert len(rule.atoms) == DATASETS[name].predicates
+    assert problem.train.truth.all()
+    assert problem.test.truth.all()
+
+
+def test_mined_rules_keep_their_weights(data_folder: Path) -> None:
+    rules = load("wn18rr").knowledge.theory.rules
+    assert len(rules) == 42
+    assert (rules[0].name, rules[0].weight) == ("r0", 23498.557678762823)
+
+
+def test_the_slip_in_the_mined_rules_of_freebase_is_mended(data_folder: Path) -> None:
+    rules = load("fb15k237").knowledge.theory.rules
+    assert len(rules) == 399
+    assert rules[117].atoms[-1].predicate == "/award/award_winner/awards_won./award/award_honor/award_winner"
+
+
+@pytest.mark.parametrize(
+    ("fold", "authors", "titles", "venues"),
+    [(1, (209, 16), (162, 236), (368, 688)), (3, (151, 4), (113, 210), (581, 2222))],
+)
+def test_cora_folds_have_the_labels_of_their_queries(
+    fold: int, authors: tuple[int, int], titles: tuple[int, int], venues: tuple[int, int], data_folder: Path
+) -> None:
+    problem = load(f"cora-s{fold}")
+    predicates, _ = problem.knowledge.base.decode(problem.test.atoms)
+    for name, (true, false) in (("SameAuthor", authors), ("SameTitle", titles), ("SameVenue", venues)):
+        of_predicate = predicates == problem.knowledge.language.predicate_index(name)
+        assert np.count_nonzero(of_predicate & problem.test.truth) == true
+        assert np.count_nonzero(of_predicate & ~problem.test.truth) == false
+    assert problem.knowledge.theory.rules == ()
+
+
+def test_a_problem_file_or_its_folder_loads_too(tmp_path: Path) -> None:
+    shutil.copytree(EMBEDDED / "nations", tmp_path / "mine")
+    expected = load("nations")
+    for path in (tmp_path / "mine", str(tmp_path / "mine"), tmp_path / "mine" / "problem.toml"):
+        np.testing.assert_array_equal(load(path).atoms, expected.atoms)
+
+
+def test_a_name_in_the_working_folder_is_a_folder_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(EMBEDDED / "nations", tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    assert counts(load("mine")) == stated(DATASETS["nations"])
+
+
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load("countries-s4")
+    assert str(caught.value).startswith(
+        "'countries-s4' is no known dataset, and there is no such problem file or folder\n"
+        "  did you mean 'countries-s3'? known: countries-s1, countries-s2, countries-s3, nations,"
+    )
+
+
+def test_a_missing_problem_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"there is no problem file .*nowhere\.toml"):
+        load(tmp_path / "nowhere.toml")
+
+
+def test_what_is_not_fetched_says_how_to_fetch_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("R2N_DATA", str(tmp_path))
+    monkeypatch.setattr("r2n.datasets.download.cache_folder", lambda: tmp_path / "cache")
+    with pytest.raises(DataError, match="`r2n datasets download wn18rr`"):
+        load("wn18rr")
+    assert folder_of(DATASETS["nations"]) == EMBEDDED / "nations"
+
+
+def small_fold(folder: Path) -> Path:
+    fold = folder / "cora" / "S1"
+    fold.mkdir(parents=True)
+    (fold / "predicates").write_text("Author(bib,author)\nSameAuthor(author, author)\n\n")
+    (fold / "facts").write_text("Author(B1,A1)\nAuthor(B2, A2)\n")
+    (fold / "queries").write_text("SameAuthor(A1,A1)\n!SameAuthor(A1,A2)\n")
+    return fold
+
+
+def test_a_small_fold_is_read_with_its_types_and_signs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_fold(tmp_path)
+    monkeypatch.setenv("R2N_DATA", str(tmp_path))
+    problem = load("cora-s1")
+    assert sorted(problem.knowledge.base.names(problem.train.atoms)) == ["Author(B1, A1)", "Author(B2, A2)"]
+    truth = dict(
+        zip(problem.knowledge.base.names(problem.test.atoms), problem.test.truth.tolist(), strict=True)
+    )
+    assert truth == {"SameAuthor(A1, A1)": True, "SameAuthor(A1, A2)": False}
+    members = {d.name: len(problem.knowledge.language.members(d)) for d in problem.knowledge.language.domains}
+    assert members == {"author": 2, "bib": 2}
+
+
+def test_a_broken_line_of_a_fold_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fold = small_fold(tmp_path)
+    (fold / "queries").write_text("SameAuthor(A1,A1)\nSameAuthor(A1\n")
+    monkeypatch.setenv("R2N_DATA", str(tmp_path))
+    with pytest.raises(DataError, match=r"queries:2: this is not a fact\n  \| SameAuthor\(A1\n"):
+        load("cora-s1")
+
+
+@pytest.mark.parametrize(("content", "reason"), [(None, "no such file"), (b"\xff\xfe", "not UTF-8 text")])
+def test_a_damaged_dataset_is_a_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None, reason: str
+) -> None:
+    fold = small_fold(tmp_path)
+    (fold / "facts").unlink()
+    if content is not None:
+        (fold / "facts").write_bytes(content)
+    monkeypatch.setenv("R2N_DATA", str(tmp_path))
+    with pytest.raises(DataError, match=rf"facts.*: .*{reason}"):
+        load("cora-s1")
