@@ -16,7 +16,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python;
 
 # A stamp says what .venv holds: for these pins, made in this folder (a venv does not survive a move).
 HERE := $(shell printf '%s' '$(CURDIR)' | cksum | cut -d' ' -f1)
-PINS := $(shell cat constraints.txt pyproject.toml | cksum | cut -d' ' -f1)
+PINS := $(HERE)-$(shell cat constraints.txt pyproject.toml | cksum | cut -d' ' -f1)
 MADE := $(VENV)/.made-$(HERE)
 CORE := $(VENV)/.core-$(PINS)
 TEST := $(VENV)/.test-$(PINS)

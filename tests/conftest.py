@@ -5,6 +5,7 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
@@ -15,3 +16,8 @@ SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.fi
 settings.register_profile("fast", max_examples=200, deadline=None, suppress_health_check=SLOW_TO_DRAW)
 settings.register_profile("thorough", settings.get_profile("fast"), max_examples=2000)
 settings.load_profile("fast")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let beartype throw its dice: it checks one random item of a container, also while Hypothesis draws."""
+    config.addinivalue_line("filterwarnings", "ignore:Do not use the `random` module inside strategies")

@@ -3,14 +3,20 @@
 Constants in several domains, empty domains, unions of unions; typed variables, constants and repeated variables in
 rules, guards, closed predicates, negative body literals, disjunctive heads, any formula, implicit rules; arities 1
 to 3; no rule, no fact, no query; facts labelled false; one atom in two positions.
+
+Everything is made with dice (a `Random`). Most dice are fair: left alone, Hypothesis prefers nothing, repeats itself,
+and where nothing is known there is nothing to find. Some are Hypothesis's own, which can shrink a failure.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
+from random import Random
+from typing import TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
+from hypothesis.strategies import SearchStrategy
 
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
@@ -18,201 +24,208 @@ from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Implies, Not, O
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.theory import Rule, Theory
 from tests.oracles.formula import atoms as atoms_of_formula
-from tests.oracles.grounding import GroundAtom, World, domain_of, leaves, members_of, variables_of
+from tests.oracles.grounding import GroundAtom, World, domain_of, domains_of, members_of, variables_of
 
 CONSTANTS = ("a", "b", "c", "light blue", "Zoë")
 VARIABLES = ("x", "y", "z", "u")
+Members = dict[str, tuple[str, ...]]
+Thing = TypeVar("Thing")
 
 
-@st.composite
-def domains(draw: DrawFn) -> tuple[tuple[Domain, ...], dict[str, tuple[str, ...]]]:
+def dice() -> SearchStrategy[Random]:
+    """Fair dice, and now and then Hypothesis's own."""
+    fair = st.randoms(use_true_random=True, note_method_calls=False)
+    return st.one_of(st.randoms(use_true_random=False), *[fair] * 7)
+
+
+def one_in(sides: int, dice: Random) -> bool:
+    """True one time in so many."""
+    return dice.randrange(sides) == sides - 1
+
+
+def share_of(things: list[Thing], dice: Random, shares: tuple[float, ...]) -> list[Thing]:
+    """About one of these shares of the things, in order (more where they are few), or one time in ten none."""
+    share = max(dice.choice(shares), min(3 / max(1, len(things)), 0.5)) if not one_in(10, dice) else 0.0
+    return [thing for thing in things if dice.random() < share]
+
+
+# languages
+
+
+def make_domains(dice: Random) -> tuple[tuple[Domain, ...], Members]:
     """Leaf domains (listed or not), perhaps a union and a union of that; and the constants of every domain."""
-    members = st.lists(st.sampled_from(CONSTANTS), max_size=3, unique=True)
     made: list[Domain] = []
-    given: dict[str, tuple[str, ...]] = {}
-    for i in range(draw(st.integers(1, 3))):
-        names = tuple(draw(members))
-        is_listed = bool(names) and draw(st.booleans())
+    given: Members = {}
+    for i in range(dice.choice((1, 2, 2, 3))):
+        names = tuple(dice.sample(CONSTANTS, dice.choice((2, 3, 3, 2, 3, 3, 2, 3, 2, 1, 0))))
+        is_listed = one_in(2, dice)
         made.append(Domain(f"d{i}", listed=names if is_listed else None))
         if not is_listed:
             given[f"d{i}"] = names
     for name in ("u", "v"):
-        if len(made) > 1 and draw(st.booleans()):
-            parts = draw(st.lists(st.sampled_from(made), min_size=2, max_size=2, unique=True))
-            made.append(Domain(name, parts=tuple(parts)))
+        if len(made) > 1 and one_in(2, dice):
+            made.append(Domain(name, parts=tuple(dice.sample(made, 2))))
     return tuple(made), members_of(made, given)
 
 
-@st.composite
-def predicates(draw: DrawFn, over: tuple[Domain, ...]) -> tuple[Predicate, ...]:
+def make_predicates(dice: Random, over: tuple[Domain, ...]) -> tuple[Predicate, ...]:
     """One to four predicates of one to three positions, a quarter of them closed."""
-    made = []
-    for i in range(draw(st.integers(1, 4))):
-        arity = draw(st.sampled_from((1, 2, 2, 2, 3)))
-        signature = tuple(draw(st.sampled_from(over)) for _ in range(arity))
-        made.append(Predicate(f"p{i}", signature, closed=draw(st.integers(0, 3)) == 3))
-    return tuple(made)
+    arities = [dice.choice((2, 1, 2, 2, 3)) for _ in range(dice.choice((2, 1, 3, 2, 4)))]
+    return tuple(
+        Predicate(f"p{i}", tuple(dice.choice(over) for _ in range(arity)), closed=one_in(4, dice))
+        for i, arity in enumerate(arities)
+    )
 
 
-@st.composite
-def languages(draw: DrawFn) -> Language:
-    """A language whose domains have their constants."""
-    over, members = draw(domains())
-    return Language.build(over, draw(predicates(over)), given_members(over, members))
-
-
-def given_members(over: tuple[Domain, ...], members: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def given_members(over: tuple[Domain, ...], members: Members) -> Members:
     """The constants that the data must bring: of domains that are neither listed nor unions."""
     return {d.name: members[d.name] for d in over if d.listed is None and not d.parts}
 
 
-class Scope:
-    """The variables of a rule while its atoms are drawn, each with the domain it was made for."""
+def make_language(dice: Random) -> Language:
+    """A language whose domains have their constants."""
+    over, members = make_domains(dice)
+    return Language.build(over, make_predicates(dice, over), given_members(over, members))
 
-    def __init__(self, draw: DrawFn, known: tuple[Predicate, ...], members: dict[str, tuple[str, ...]]) -> None:
-        self.draw, self.predicates, self.members = draw, known, members
+
+def languages() -> SearchStrategy[Language]:
+    """A language."""
+    return dice().map(make_language)
+
+
+# theories
+
+
+def is_part(domain: Domain, whole: Domain) -> bool:
+    """Whether a domain is another, or stands in its declaration, or in that of a part."""
+    return domain == whole or any(is_part(domain, part) for part in whole.parts)
+
+
+class Scope:
+    """The variables of a rule while its atoms are made, each with the domain it was made for."""
+
+    def __init__(self, dice: Random, predicates: tuple[Predicate, ...], members: Members) -> None:
+        self.dice, self.predicates, self.members = dice, predicates, members
         self.domains: dict[str, Domain] = {}
 
     def term(self, domain: Domain) -> Term:
         """A variable that fits, old or new, or now and then a constant."""
-        fitting = [name for name, own in self.domains.items() if leaves(own) <= leaves(domain)]
+        fitting = [name for name, own in self.domains.items() if is_part(own, domain)]
         constants = self.members[domain.name]
-        if constants and self.draw(st.integers(0, 7)) == 7:
-            return Constant(self.draw(st.sampled_from(constants)))
-        if fitting and (len(self.domains) == len(VARIABLES) or self.draw(st.integers(0, 2)) > 0):
-            return Variable(self.draw(st.sampled_from(fitting)))
-        if len(self.domains) < len(VARIABLES) - (not fitting):
+        if constants and one_in(9, self.dice):
+            return Constant(self.dice.choice(constants))
+        if fitting and (len(self.domains) == len(VARIABLES) or not one_in(3, self.dice)):
+            return Variable(self.dice.choice(fitting))
+        if len(self.domains) < len(VARIABLES):
             name = VARIABLES[len(self.domains)]
             self.domains[name] = domain
             return Variable(name)
-        if constants:
-            return Constant(self.draw(st.sampled_from(constants)))
-        name = next(iter(self.domains))  # does not fit: the rule will be refused and drawn as a smaller one
-        return Variable(name)
+        return Constant(self.dice.choice(constants)) if constants else Variable(VARIABLES[0])  # may not fit
 
     def atom(self) -> Atom:
         """An atom of any predicate."""
-        predicate = self.draw(st.sampled_from(self.predicates))
+        predicate = self.dice.choice(self.predicates)
         return Atom(predicate.name, tuple(self.term(domain) for domain in predicate.domains))
 
     def literal(self) -> Formula:
         """An atom, one time in six negated."""
         atom = self.atom()
-        return Not(atom) if self.draw(st.integers(0, 5)) == 5 else atom
+        return Not(atom) if one_in(6, self.dice) else atom
 
-    def conjunction(self, literals: int) -> Formula:
-        """Some literals, all of which must hold."""
-        parts = tuple(self.literal() for _ in range(literals))
-        return parts[0] if len(parts) == 1 else And(parts)
+    def conjunction(self, make: Callable[[], Formula], most: int) -> Formula:
+        """Some literals, all of which must hold; sometimes one of them stands there twice, or denied too."""
+        parts = [make() for _ in range(self.dice.randint(1, most))]
+        if one_in(12, self.dice):
+            parts.append(self.dice.choice((parts[0], Not(parts[0]))))
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def any_formula(atom: SearchStrategy[Atom]) -> SearchStrategy[Formula]:
-    """Every connective, nested."""
-
-    def grow(inner: SearchStrategy[Formula]) -> SearchStrategy[Formula]:
-        several = st.lists(inner, min_size=2, max_size=3).map(tuple)
-        two = st.tuples(inner, inner)
-        binary = [two.map(lambda pair, kind=kind: kind(*pair)) for kind in (Implies, Iff, Xor)]
-        return st.one_of(inner.map(Not), several.map(And), several.map(Or), *binary)
-
-    return st.recursive(atom, grow, max_leaves=5)
+def make_formula(dice: Random, atoms: list[Atom], depth: int = 3) -> Formula:
+    """Any formula over these atoms: every connective, nested."""
+    if depth == 0 or one_in(3, dice):
+        return dice.choice(atoms)
+    parts = [make_formula(dice, atoms, depth - 1) for _ in range(dice.choice((2, 2, 3)))]
+    kind = dice.choice((Not, And, Or, Implies, Iff, Xor))
+    if kind is Not:
+        return Not(parts[0])
+    return kind(tuple(parts)) if kind in (And, Or) else kind(parts[0], parts[1])
 
 
 def horn(scope: Scope) -> Formula:
-    """`p & q -> r`, with perhaps a negative body literal."""
-    return Implies(scope.conjunction(scope.draw(st.integers(1, 3))), scope.atom())
+    """`p & q -> r`, all atoms."""
+    return Implies(scope.conjunction(scope.atom, 3), scope.atom())
+
+
+def with_denials(scope: Scope) -> Formula:
+    """`p & !q -> r`."""
+    return Implies(scope.conjunction(scope.literal, 3), scope.atom())
 
 
 def disjunctive(scope: Scope) -> Formula:
-    """`p & q -> r | s`, or a consequent that denies or implies."""
-    body = scope.conjunction(scope.draw(st.integers(1, 2)))
+    """`p & q -> r | s`, or a consequent that joins, denies or implies."""
+    body = scope.conjunction(scope.literal, 2)
     first, second = scope.atom(), scope.atom()
-    kind = scope.draw(st.sampled_from(("or", "or", "and", "not", "implies")))
-    heads = {"or": Or((first, second)), "and": And((first, second)), "not": Not(first)}
-    return Implies(body, heads.get(kind, Implies(first, second)))
+    return Implies(body, scope.dice.choice((Or((first, second)), And((first, second)), Not(first), Implies(first, second))))
 
 
 def of_any_form(scope: Scope) -> Formula:
     """Any formula over a few atoms: iff, xor, disjunctive bodies, a lone atom."""
-    pool = [scope.atom() for _ in range(scope.draw(st.integers(1, 3)))]
-    return scope.draw(any_formula(st.sampled_from(pool)))
+    return make_formula(scope.dice, [scope.atom() for _ in range(scope.dice.randint(1, 3))])
 
 
-FORMS = (horn, horn, horn, horn, disjunctive, of_any_form)
+Form = Callable[[Scope], Formula]
+FORMS: tuple[Form | None, ...] = (horn, horn, with_denials, with_denials, disjunctive, of_any_form, None)
 
 
-@st.composite
-def rules(
-    draw: DrawFn, name: str, theory: Theory, members: dict[str, tuple[str, ...]], forms=(*FORMS, None)
-) -> Rule | None:
-    """One rule over the theory's predicates (None where the draw is ill-typed)."""
-    scope = Scope(draw, theory.predicates, members)
-    form = draw(st.sampled_from(forms))
+def make_rule(dice: Random, name: str, theory: Theory, members: Members, forms: tuple[Form | None, ...]) -> Rule | None:
+    """One rule over the theory's predicates; the form None is an implicit rule; None where it came out ill-typed."""
+    scope = Scope(dice, theory.predicates, members)
+    form = dice.choice(forms)
     if form is None:
-        atoms = dict.fromkeys(scope.atom() for _ in range(draw(st.integers(1, 3))))
-        rule = Rule(name, None, tuple(atoms))
+        rule = Rule(name, None, tuple(dict.fromkeys(scope.atom() for _ in range(dice.randint(1, 3)))))
     else:
         formula = form(scope)
         rule = Rule(name, formula, tuple(atoms_of_formula(formula)))
-    return well_typed(draw, theory, rule, scope.domains, members)
+    return well_typed(dice, theory, rule, scope.domains, members)
 
 
-def well_typed(
-    draw: DrawFn, theory: Theory, rule: Rule, made_for: dict[str, Domain], members: dict[str, tuple[str, ...]]
-) -> Rule | None:
+def well_typed(dice: Random, theory: Theory, rule: Rule, made_for: dict[str, Domain], members: Members) -> Rule | None:
     """The rule with annotations where they are needed (and sometimes where they are not), and guards."""
     names = variables_of(rule)
     types = []
     for name in names:
-        annotated = replace(rule, types=((name, made_for[name].name),))
-        if not all(fits(theory, annotated, atom, name, made_for[name]) for atom in rule.atoms):
+        places = domains_of(theory, rule, name)
+        if not all(is_part(made_for[name], place) for place in places):
             return None
-        if not is_inferred(theory, rule, name) or draw(st.integers(0, 3)) == 3:
+        is_inferred = any(all(is_part(place, other) for other in places) for place in places)
+        if not is_inferred or one_in(4, dice):
             types.append((name, made_for[name].name))
     rule = replace(rule, types=tuple(types))
-    guards = []
-    if names and draw(st.integers(0, 3)) == 3:
-        left = draw(st.sampled_from(names))
-        own = members[domain_of(theory, rule, left).name]
-        rights = [Variable(other) for other in names if other != left] + [Constant(c) for c in own]
-        if rights:
-            guards.append(Unequal(Variable(left), draw(st.sampled_from(rights))))
-    return replace(rule, guards=tuple(guards))
+    if not names or not one_in(4, dice):
+        return rule
+    left = dice.choice(names)
+    constants = members[domain_of(theory, rule, left).name]
+    rights = [Variable(other) for other in names if other != left] + [Constant(name) for name in constants]
+    return replace(rule, guards=(Unequal(Variable(left), dice.choice(rights)),)) if rights else rule
 
 
-def fits(theory: Theory, rule: Rule, atom: Atom, variable: str, domain: Domain) -> bool:
-    """Whether each position of the atom where the variable stands takes all of the domain."""
-    signature = next(p.domains for p in theory.predicates if p.name == atom.predicate)
-    places = [d for term, d in zip(atom.terms, signature, strict=True) if term == Variable(variable)]
-    return all(leaves(domain) <= leaves(place) for place in places)
-
-
-def is_inferred(theory: Theory, rule: Rule, variable: str) -> bool:
-    """Whether one of the variable's domains is within all the others."""
-    try:
-        domain_of(theory, rule, variable)
-    except LookupError:
-        return False
-    return True
-
-
-@st.composite
-def theories_with_members(
-    draw: DrawFn, forms=(*FORMS, None), max_rules: int = 3
-) -> tuple[Theory, dict[str, tuple[str, ...]]]:
+def make_theory(dice: Random, forms: tuple[Form | None, ...] = FORMS) -> tuple[Theory, Members]:
     """A theory and the constants of its domains."""
-    over, members = draw(domains())
-    theory = Theory(over, draw(predicates(over)))
-    drawn = [draw(rules(f"r{j}", theory, members, forms)) for j in range(draw(st.integers(0, max_rules)))]
-    return replace(theory, rules=tuple(rule for rule in drawn if rule is not None)), members
+    over, members = make_domains(dice)
+    theory = Theory(over, make_predicates(dice, over))
+    made = [make_rule(dice, f"r{j}", theory, members, forms) for j in range(dice.choice((2, 1, 3, 2, 3, 2, 3, 1, 3, 0)))]
+    return replace(theory, rules=tuple(rule for rule in made if rule is not None)), members
 
 
 def theories() -> SearchStrategy[Theory]:
     """A theory alone."""
-    return theories_with_members().map(lambda pair: pair[0])
+    return dice().map(lambda dice: make_theory(dice)[0])
 
 
-def ground_atoms(theory: Theory, members: dict[str, tuple[str, ...]]) -> list[GroundAtom]:
+# what is known and asked
+
+
+def ground_atoms(theory: Theory, members: Members) -> list[GroundAtom]:
     """The Herbrand base, by enumeration."""
     return [
         (predicate.name, *constants)
@@ -221,35 +234,37 @@ def ground_atoms(theory: Theory, members: dict[str, tuple[str, ...]]) -> list[Gr
     ]
 
 
-@st.composite
-def worlds(draw: DrawFn, forms=(*FORMS, None), max_rules: int = 3, with_false: bool = True) -> World:
+def make_world(dice: Random, forms: tuple[Form | None, ...] = FORMS, with_false: bool = True) -> World:
     """A theory, its constants and some evidence, in names."""
-    theory, members = draw(theories_with_members(forms, max_rules))
-    base = ground_atoms(theory, members)
-    if not base:
-        return World(theory, members, frozenset())
-    known = draw(st.lists(st.sampled_from(base), max_size=20, unique=True))
-    is_false = [with_false and draw(st.integers(0, 4)) == 4 for _ in known]
-    facts = frozenset(atom for atom, no in zip(known, is_false, strict=True) if not no)
-    return World(theory, members, facts, frozenset(known) - facts)
+    theory, members = make_theory(dice, forms)
+    known = share_of(ground_atoms(theory, members), dice, (0.3, 0.15, 0.5, 0.4))
+    false = share_of(known, dice, (0.1, 0.2)) if with_false and one_in(2, dice) else []
+    return World(theory, members, frozenset(known) - frozenset(false), frozenset(false))
+
+
+def worlds() -> SearchStrategy[World]:
+    """Any theory with any evidence."""
+    return dice().map(make_world)
 
 
 def horn_worlds() -> SearchStrategy[World]:
-    """Positive Horn rules and true facts alone: what has a least model."""
+    """Horn rules without negation and true facts alone: what has a least model."""
 
     def positive(scope: Scope) -> Formula:
-        parts = tuple(scope.atom() for _ in range(scope.draw(st.integers(1, 3))))
+        parts = tuple(scope.atom() for _ in range(scope.dice.randint(1, 3)))
         return Implies(parts[0] if len(parts) == 1 else And(parts), scope.atom())
 
-    return worlds(forms=(positive,), with_false=False)
+    return dice().map(lambda dice: make_world(dice, (positive,), with_false=False))
 
 
-def queries(world: World) -> SearchStrategy[list[GroundAtom]]:
-    """Some ground atoms to ask, known or not; often none is left out of a small base."""
-    base = ground_atoms(world.theory, world.members)
-    if not base:
-        return st.just([])
-    return st.lists(st.sampled_from(base), max_size=6, unique=True)
+def asked_worlds(forms: tuple[Form | None, ...] = FORMS) -> SearchStrategy[tuple[World, list[GroundAtom]]]:
+    """A world with some atoms to ask, known or not: none, a few, or a part of the base."""
+
+    def make(dice: Random) -> tuple[World, list[GroundAtom]]:
+        world = make_world(dice, forms)
+        return world, share_of(ground_atoms(world.theory, world.members), dice, (0.1, 0.3))
+
+    return dice().map(make)
 
 
 def codes_of(base: HerbrandBase, language: Language, atoms: list[GroundAtom]) -> np.ndarray:
@@ -287,14 +302,24 @@ def named_atoms(knowledge: KnowledgeBase, codes: np.ndarray) -> list[GroundAtom]
     return named
 
 
-@st.composite
-def graphs(draw: DrawFn) -> tuple[list[int], list[list[tuple[int, ...]]]]:
-    """Extra codes, and per rule the codes of its ground rules: any shape, also none at all; near or far apart."""
-    scale = draw(st.sampled_from((1, 7, 10**15)))
-    code = st.integers(0, 12).map(lambda n: n * scale)
-    extra = draw(st.lists(code, max_size=5))
+# graphs
+
+Graph = tuple[list[int], list[list[tuple[int, ...]]]]
+"""Codes that are asked for, and per rule the codes of its ground rules."""
+
+
+def make_graph(dice: Random) -> Graph:
+    """Any shape, also none at all; codes near each other or far apart."""
+    scale = dice.choice((1, 7, 10**15))
+    codes = [code * scale for code in range(dice.choice((6, 13)))]
     per_rule = []
-    for _ in range(draw(st.integers(0, 3))):
-        positions = draw(st.integers(1, 3))
-        per_rule.append(sorted(set(draw(st.lists(st.tuples(*[code] * positions), max_size=6)))))
-    return extra, per_rule
+    for _ in range(dice.choice((2, 1, 3, 0))):
+        positions = dice.choice((3, 2, 1))
+        rows = {tuple(dice.choice(codes) for _ in range(positions)) for _ in range(dice.randrange(7))}
+        per_rule.append(sorted(rows))
+    return [dice.choice(codes) for _ in range(dice.randrange(6))], per_rule
+
+
+def graphs() -> SearchStrategy[Graph]:
+    """A graph in codes."""
+    return dice().map(make_graph)

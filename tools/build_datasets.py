@@ -193,9 +193,7 @@ def knowledge_graph_files(wheel: Path) -> dict[str, bytes]:
     """Nations, Kinship, UMLS, each split in the order and spelling of PyKEEN's own file."""
     with zipfile.ZipFile(wheel) as archive:
         return {
-            f"{ours}/{split}.tsv": archive.read(f"pykeen/datasets/{theirs}/{split}.txt").replace(
-                b"\r\n", b"\n"
-            )
+            f"{ours}/{split}.tsv": archive.read(f"pykeen/datasets/{theirs}/{split}.txt").replace(b"\r\n", b"\n")
             for ours, theirs in KNOWLEDGE_GRAPHS.items()
             for split in ("train", "valid", "test")
         }
@@ -259,9 +257,7 @@ def main() -> int:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(files[path])
     verb = "differ" if options.check else "written"
-    sys.stdout.write(
-        "".join(f"{path}\n" for path in different) + f"{len(different)} of {len(files)} files {verb}\n"
-    )
+    sys.stdout.write("".join(f"{path}\n" for path in different) + f"{len(different)} of {len(files)} files {verb}\n")
     return int(options.check and bool(different))
 
 

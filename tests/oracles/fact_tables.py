@@ -35,9 +35,7 @@ def plain_csv(path: Path) -> list[list[str]]:
 def plain_json(path: Path) -> list[dict[str, str]]:
     """What Python's json module reads: one array, or one object a line."""
     text = path.read_text(encoding="utf-8")
-    return (
-        json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.split("\n") if line]
-    )
+    return json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.split("\n") if line]
 
 
 def plain_sqlite(path: Path, table: str) -> list[tuple[str, ...]]:

@@ -64,19 +64,24 @@ def leaves(domain: Domain) -> set[str]:
     return {name for part in domain.parts for name in leaves(part)} if domain.parts else {domain.name}
 
 
+def domains_of(theory: Theory, rule: Rule, variable: str) -> list[Domain]:
+    """The domain of every position where the variable stands."""
+    signatures = {predicate.name: predicate.domains for predicate in theory.predicates}
+    return [
+        domain
+        for atom in rule.atoms
+        for term, domain in zip(atom.terms, signatures[atom.predicate], strict=True)
+        if term == Variable(variable)
+    ]
+
+
 def domain_of(theory: Theory, rule: Rule, variable: str) -> Domain:
     """The annotated domain, or the narrowest of the domains of the positions where the variable stands."""
     by_name = {domain.name: domain for domain in theory.domains}
     for name, domain in rule.types:
         if name == variable:
             return by_name[domain]
-    signatures = {predicate.name: predicate.domains for predicate in theory.predicates}
-    found = [
-        domain
-        for atom in rule.atoms
-        for term, domain in zip(atom.terms, signatures[atom.predicate], strict=True)
-        if term == Variable(variable)
-    ]
+    found = domains_of(theory, rule, variable)
     narrowest = [d for d in found if all(leaves(d) <= leaves(other) for other in found)]
     if not narrowest:
         raise LookupError(f"{variable} of {rule.name}: none of {[d.name for d in found]} is within all the others")

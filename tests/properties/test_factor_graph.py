@@ -14,9 +14,7 @@ from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.logic.formula import Atom, Variable
 from r2n.logic.theory import Rule
 from tests.oracles import factor_graph as oracle
-from tests.strategies import graphs
-
-Drawn = tuple[list[int], list[list[tuple[int, ...]]]]
+from tests.strategies import Graph, graphs
 
 
 def grounding_of(per_rule: list[list[tuple[int, ...]]]) -> Grounding:
@@ -30,7 +28,7 @@ def grounding_of(per_rule: list[list[tuple[int, ...]]]) -> Grounding:
     return Grounding(tuple(parts))
 
 
-def graph_of(drawn: Drawn) -> FactorGraph:
+def graph_of(drawn: Graph) -> FactorGraph:
     extra, per_rule = drawn
     return FactorGraph.from_grounding(grounding_of(per_rule), atoms=np.array(extra, dtype=np.int64))
 
@@ -40,7 +38,7 @@ def rows_of(graph: FactorGraph) -> list[list[tuple[int, ...]]]:
 
 
 @given(graphs())
-def test_rows_point_back_to_the_codes(drawn: Drawn) -> None:
+def test_rows_point_back_to_the_codes(drawn: Graph) -> None:
     extra, per_rule = drawn
     graph = graph_of(drawn)
     assert graph.atoms.tolist() == oracle.atoms_of(per_rule, extra)
@@ -52,7 +50,7 @@ def test_rows_point_back_to_the_codes(drawn: Drawn) -> None:
 
 
 @given(graphs(), st.data())
-def test_rows_are_found_by_code_and_strangers_refused(drawn: Drawn, data: DataObject) -> None:
+def test_rows_are_found_by_code_and_strangers_refused(drawn: Graph, data: DataObject) -> None:
     graph = graph_of(drawn)
     codes = graph.atoms.tolist()
     asked = data.draw(st.lists(st.sampled_from(codes), max_size=5)) if codes else []
@@ -63,7 +61,7 @@ def test_rows_are_found_by_code_and_strangers_refused(drawn: Drawn, data: DataOb
 
 
 @given(graphs(), st.data(), st.integers(0, 3))
-def test_a_batch_keeps_what_its_queries_feel(drawn: Drawn, data: DataObject, steps: int) -> None:
+def test_a_batch_keeps_what_its_queries_feel(drawn: Graph, data: DataObject, steps: int) -> None:
     graph = graph_of(drawn)
     choice = st.integers(0, max(0, len(graph.atoms) - 1))
     asked = data.draw(st.lists(choice, max_size=3)) if len(graph.atoms) else []
@@ -82,7 +80,7 @@ def test_a_batch_keeps_what_its_queries_feel(drawn: Drawn, data: DataObject, ste
 
 
 @given(graphs(), st.data(), st.integers(0, 3))
-def test_messages_in_the_batch_equal_messages_in_the_graph(drawn: Drawn, data: DataObject, steps: int) -> None:
+def test_messages_in_the_batch_equal_messages_in_the_graph(drawn: Graph, data: DataObject, steps: int) -> None:
     """Counting walks by one loop per ground rule gives a query the same number in the batch as in the whole graph."""
     graph = graph_of(drawn)
     if not len(graph.atoms):

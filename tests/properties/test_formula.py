@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
 
 from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Not, Or, Variable, Xor
 from tests.oracles import formula as oracle
-from tests.strategies import any_formula
+from tests.strategies import dice, make_formula
 
-TERMS = st.one_of(st.sampled_from("xyz").map(Variable), st.sampled_from(("a", "light blue")).map(Constant))
-ATOMS = st.builds(Atom, st.sampled_from("pqr"), st.lists(TERMS, min_size=1, max_size=2).map(tuple))
-FORMULAS = any_formula(ATOMS)
+TERMS = (Variable("x"), Variable("y"), Constant("a"), Constant("x"))
+POOL = [Atom(name, (term,)) for name in ("p", "q") for term in TERMS] + [Atom("p", (TERMS[0], TERMS[0]))]
+FORMULAS = dice().map(lambda dice: make_formula(dice, dice.sample(POOL, 4)))
 
 
 @given(FORMULAS)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import event, given
 from hypothesis import strategies as st
-from hypothesis.strategies import DataObject
 
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
@@ -15,8 +14,9 @@ from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from tests.oracles import clingo_judge
 from tests.oracles import grounding as oracle
 from tests.oracles.grounding import GroundAtom, World
-from tests.strategies import codes_of, horn_worlds, knowledge_of, named_atoms, queries, worlds
+from tests.strategies import asked_worlds, codes_of, horn, horn_worlds, knowledge_of, named_atoms, worlds
 
+Asked = tuple[World, list[GroundAtom]]
 NamedGrounding = list[list[tuple[GroundAtom, ...]]]
 
 
@@ -65,21 +65,17 @@ def test_known_body_is_what_clingo_finds(world: World) -> None:
     assert run(KnownBodyGrounder(), world) == oracle.rows(world, clingo_judge.known_body(world))
 
 
-@given(worlds(), st.data(), st.integers(0, 2), st.integers(1, 3), st.integers(0, 2), st.booleans())
-def test_backward_is_what_loops_find(
-    world: World, data: DataObject, width: int, depth: int, last_width: int, prune: bool
-) -> None:
-    asked = data.draw(queries(world))
+@given(asked_worlds(), st.integers(0, 2), st.integers(1, 3), st.integers(0, 2), st.booleans())
+def test_backward_is_what_loops_find(asks: Asked, width: int, depth: int, last_width: int, prune: bool) -> None:
+    world, asked = asks
     found = run(BackwardGrounder(width, depth, last_width, prune), world, asked)
     note(found)
     assert found == oracle.rows(world, oracle.backward(world, asked, width, depth, last_width, prune))
 
 
-@given(horn_worlds(), st.data(), st.integers(0, 2), st.integers(1, 3), st.booleans())
-def test_backward_on_horn_rules_is_what_loops_find(
-    world: World, data: DataObject, width: int, depth: int, prune: bool
-) -> None:
-    asked = data.draw(queries(world))
+@given(asked_worlds((horn,)), st.integers(0, 2), st.integers(1, 3), st.booleans())
+def test_backward_on_horn_rules_is_what_loops_find(asks: Asked, width: int, depth: int, prune: bool) -> None:
+    world, asked = asks
     found = run(BackwardGrounder(width=width, depth=depth, prune=prune), world, asked)
     note(found)
     assert found == oracle.rows(world, oracle.backward(world, asked, width, depth, 0, prune))
@@ -115,20 +111,18 @@ def test_known_body_is_part_of_full(world: World) -> None:
         assert set(some) <= set(every)
 
 
-@given(worlds(), st.data(), st.integers(0, 1), st.integers(1, 2))
-def test_more_width_and_depth_and_queries_never_lose_a_ground_rule(
-    world: World, data: DataObject, width: int, depth: int
-) -> None:
-    asked = data.draw(queries(world))
+@given(asked_worlds(), st.integers(0, 1), st.integers(1, 2))
+def test_more_width_and_depth_and_queries_never_lose_a_ground_rule(asks: Asked, width: int, depth: int) -> None:
+    world, asked = asks
     little = run(BackwardGrounder(width, depth), world, asked[: len(asked) // 2])
     more = run(BackwardGrounder(width + 1, depth + 1, 0), world, asked)
     for some, every in zip(little, more, strict=True):
         assert set(some) <= set(every)
 
 
-@given(worlds(), st.data())
-def test_the_order_of_rules_and_of_queries_is_irrelevant(world: World, data: DataObject) -> None:
-    asked = data.draw(queries(world))
+@given(asked_worlds())
+def test_the_order_of_rules_and_of_queries_is_irrelevant(asks: Asked) -> None:
+    world, asked = asks
     backwards = replace(world, theory=replace(world.theory, rules=world.theory.rules[::-1]))
     grounder = BackwardGrounder(width=1, depth=2)
     knowledge = knowledge_of(world)

@@ -1,4 +1,4 @@
-"""The command line: r2n check | ground | datasets. One JSON document or a table on standard output, the rest aside."""
+"""The command line: one JSON document or a table on standard output, everything else on standard error."""
 
 from typing import Annotated
 
@@ -7,11 +7,17 @@ import typer
 from r2n import __version__
 from r2n.cli.datasets import datasets_app
 from r2n.cli.problems import check, ground
+from r2n.cli.reproduce import reproduce
 from r2n.cli.screen import ClearErrors
+from r2n.cli.training import evaluate, predict, train
 
 app = typer.Typer(cls=ClearErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(check)
 app.command()(ground)
+app.command()(train)
+app.command()(evaluate)
+app.command()(predict)
+app.command()(reproduce)
 app.add_typer(datasets_app, name="datasets")
 
 

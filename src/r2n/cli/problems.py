@@ -96,7 +96,7 @@ def ground(
     loaded = load(problem, on_error=on_error)
     given = {"strategy": strategy, "width": width, "depth": depth, "max_groundings": max_groundings}
     changes = {name: value for name, value in given.items() if value is not None}
-    options = GroundingOptions.model_validate({**loaded.grounding.model_dump(), **changes})
+    options = GroundingOptions.model_validate({**loaded.options.grounding.model_dump(), **changes})
     asked = _queries(loaded, queries)
     start_atoms = loaded.atoms if queries is None else asked
     grounding, was_kept = _ground(loaded, make_grounder(options), asked, start_atoms, out)

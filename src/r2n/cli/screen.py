@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Annotated, Any, Literal
 
-import click
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -29,7 +28,7 @@ OnErrorOption = Annotated[
 class ClearErrors(TyperGroup):
     """Shows what r2n refuses as a message with exit code 2, never as a traceback."""
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)

@@ -4,13 +4,13 @@ Embedded datasets are problem folders inside the package. The others are read fr
 or from the download cache, and their problems are put together here. Nothing here uses the network.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from r2n.datasets.download import find
 from r2n.errors import ConfigError, nearest
 from r2n.knowledge.problem import Problem, load_problem
-from r2n.knowledge.problem_file import GroundingOptions
+from r2n.knowledge.problem_file import GroundingOptions, Options
 from r2n.knowledge.tables import Table
 from r2n.knowledge.text_files import read_text
 from r2n.logic.horn import parse_horn_rules
@@ -84,7 +84,7 @@ def load(name: str | Path, *, on_error: str | None = None) -> Problem:
     """
     dataset = DATASETS.get(str(name))
     if dataset is not None:
-        return _load_known(dataset, on_error)
+        return replace(_load_known(dataset, on_error), source=dataset.name)
     path = Path(name)
     if path.exists() or path.suffix == ".toml" or len(path.parts) > 1:
         return load_problem(path, on_error=on_error)
@@ -117,7 +117,7 @@ def _load_knowledge_graph(name: str, folder: Path, on_error: str) -> Problem:
         [_split(folder, "train")],
         {split: [_split(folder, split)] for split in ("valid", "test")},
         on_error=on_error,
-        grounding=GroundingOptions(strategy="known-body"),  # full: billions of substitutions
+        options=Options(grounding=GroundingOptions(strategy="known-body")),  # full: billions of substitutions
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Int64
+from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from r2n.errors import DataError
@@ -45,6 +45,16 @@ class FactorGraph:
                 hint="build the graph with it: FactorGraph.from_grounding(grounding, atoms=...)",
             )
         return rows
+
+    def contains(self, codes: Int64[Tensor, " batch"]) -> Bool[Tensor, " batch"]:
+        """Whether each atom, given by its code, is in the graph."""
+        return torch.isin(codes, self.atoms)
+
+    def with_atoms(self, codes: Int64[Tensor, " batch"]) -> "FactorGraph":
+        """The graph with these atoms too; those that are new stand in no ground rule."""
+        atoms = torch.unique(torch.cat([self.atoms, codes]))
+        new_row = torch.searchsorted(atoms, self.atoms)
+        return FactorGraph(atoms, tuple(new_row[part] for part in self.neighbours), self.rules, self.shapes)
 
     def __len__(self) -> int:
         """The number of ground rules."""

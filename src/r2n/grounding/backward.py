@@ -125,7 +125,7 @@ class _Search:
     def _weigh(self, query: RuleQuery, position: int, positive: bool, rule: Rule) -> None:
         """Demand a body literal to be known, or count it towards the width where it may be unknown."""
         atom = rule.atoms[position]
-        closed = self.store.language.predicate(atom.predicate).closed
+        closed = self.store.knowledge.theory.is_closed(rule, position)
         if not positive and closed:
             query.forbid(TRUE, atom)
         elif closed or (self.options.prune and not (positive and atom.predicate in self.provable)):

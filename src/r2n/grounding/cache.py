@@ -21,7 +21,7 @@ FORMAT = 1
 MANIFEST = "grounding.json"
 
 
-def fingerprint(knowledge: KnowledgeBase, grounder: Grounder, queries: Codes | None) -> str:
+def fingerprint(knowledge: KnowledgeBase, grounder: Grounder | None = None, queries: Codes | None = None) -> str:
     """A digest of all that a grounding depends on: theory, constants, evidence, strategy and queries."""
     digest = hashlib.sha256(f"{FORMAT}\n{grounder!r}\n{knowledge.theory}".encode())
     digest.update(json.dumps(knowledge.language.constants).encode())

@@ -66,7 +66,7 @@ class FullGrounder:
 
 def contradictable(store: Store, rule: Rule) -> list[Literal]:
     """The body literals over closed predicates: a ground rule that contradicts one always holds."""
-    return [literal for literal in rule.body if store.language.predicate(rule.atoms[literal.position].predicate).closed]
+    return [literal for literal in rule.body if store.knowledge.theory.is_closed(rule, literal.position)]
 
 
 def closed_query(store: Store, rule: Rule) -> RuleQuery:

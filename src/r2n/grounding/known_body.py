@@ -89,7 +89,7 @@ def known_body_query(store: Store, rule: Rule) -> RuleQuery:
         atom = rule.atoms[literal.position]
         if literal.positive:
             query.join(TRUE, atom)
-        elif store.language.predicate(atom.predicate).closed:
+        elif store.knowledge.theory.is_closed(rule, literal.position):
             denied.append(atom)
         else:
             query.join(FALSE, atom)

@@ -48,7 +48,7 @@ def _known(knowledge: KnowledgeBase, rule: Rule, atoms: np.ndarray) -> np.ndarra
         is_true = np.isin(codes, evidence.atoms[evidence.truth])
         if literal.positive:
             known[:, i] = is_true
-        elif knowledge.language.predicate(rule.atoms[literal.position].predicate).closed:
+        elif knowledge.theory.is_closed(rule, literal.position):
             known[:, i] = ~is_true
         else:
             known[:, i] = np.isin(codes, evidence.atoms[~evidence.truth])

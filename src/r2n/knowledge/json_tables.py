@@ -52,6 +52,7 @@ def _is_array(data: bytes) -> bool:
 
 
 def _json_error(path: Path, text: str, found: duckdb.Error) -> DataError:
+    """Python's reader knows lines and columns; where it finds nothing wrong or gives up, DuckDB's word stands."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -59,6 +60,8 @@ def _json_error(path: Path, text: str, found: duckdb.Error) -> DataError:
         where = Location(str(path), error.lineno, error.colno, shortened(line, error.colno + EXCERPT))
         what = f"this is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
         return DataError(what, where=where, hint="the file is damaged or cut short: write it again")
+    except RecursionError:
+        pass
     return unreadable(path, "JSON", found)
 
 

@@ -15,7 +15,6 @@ HEAD = frozenset({"head", "subject", "h", "s"})
 RELATION = frozenset({"relation", "predicate", "r", "p"})
 TAIL = frozenset({"tail", "object", "t", "o"})
 LABEL = frozenset({"label", "truth"})
-USUAL_NAMES = HEAD | RELATION | TAIL | LABEL
 TRUE, FALSE = ("1", "1.0", "true"), ("0", "0.0", "false")
 
 
@@ -28,19 +27,26 @@ class Layout:
     label: int | None
 
 
-def is_header(cells: Sequence[str], header: bool | None, picked: Sequence[str]) -> bool:
-    """Whether the first row of a text table is a header."""
+def is_header(cells: Sequence[str], header: bool | None, picked: Sequence[str], is_triple: bool) -> bool:
+    """Whether the first row of a text table is a header: told, needed to pick columns, or plain to see.
+
+    One-letter names must be `h r t` or `s p o` in full: `s r t` may well be a fact.
+    """
     if header is not None or picked:
         return header is not False
-    names = [cell.strip().lower() for cell in cells]
-    return len(set(names)) == len(names) and USUAL_NAMES.issuperset(names)
+    names = [name for name in (cell.strip().lower() for cell in cells) if name not in LABEL]
+    roles = (HEAD, RELATION, TAIL) if is_triple else (HEAD, TAIL)
+    has_roles = len(names) == len(roles) and all(len(role.intersection(names)) == 1 for role in roles)
+    is_spelled_out = all(len(name) > 1 for name in names)
+    return has_roles and (is_spelled_out or any(set(names) <= set(family) for family in ("hrt", "spo")))
 
 
 def statements(
     records: Records, predicate: str | None, columns: tuple[str, ...], label: str | None
 ) -> tuple[Statements, tuple[Fault, ...]]:
     """What the records state, and the rows with an empty cell or a label that is none."""
-    if not records.columns:  # no row, no name: an empty frame, or JSON's []
+    is_hopeless = not len(records.rows) and len(records.faults) > 0
+    if is_hopeless or not records.columns:  # no readable row, or no column: an empty frame, JSON's []
         return Statements(pa.array([], pa.string()), (), np.zeros(0, bool), records.rows), records.faults
     layout = _layout(records, predicate, columns, label)
     used = [column for column in (layout.predicate, *layout.arguments, layout.label) if column is not None]

@@ -12,7 +12,7 @@ from r2n.errors import DataError
 from r2n.knowledge.encoding import EncodedFacts, complete, encode_facts
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.problem_file import GroundingOptions, ProblemFile, read_problem_file
+from r2n.knowledge.problem_file import Options, ProblemFile, read_problem_file
 from r2n.knowledge.tables import Facts, Table, read_facts
 from r2n.logic.parser import read_theory
 from r2n.logic.theory import Theory
@@ -31,16 +31,17 @@ class LoadReport:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Knowledge with training evidence, the queries of each split, and the grounding the problem asks for.
+    """Knowledge with training evidence, the queries of each split, and the options the problem asks for.
 
-    The truth of a query is for evaluation only.
+    The truth of a query is for evaluation only. `source` is the known name or the file it was loaded from.
     """
 
     name: str
     knowledge: KnowledgeBase
     queries: Mapping[str, Evidence]
     report: LoadReport
-    grounding: GroundingOptions = field(default_factory=GroundingOptions)
+    options: Options = field(default_factory=Options)
+    source: str | None = None
 
     @classmethod
     def build(
@@ -52,7 +53,8 @@ class Problem:
         *,
         domains: Mapping[str, Iterable[str]] | None = None,
         on_error: str = "raise",
-        grounding: GroundingOptions | None = None,
+        options: Options | None = None,
+        source: str | None = None,
     ) -> "Problem":
         """Read the tables and join them; `on_error="skip"` collects wrong rows in the report."""
         skip = on_error == "skip"
@@ -77,7 +79,7 @@ class Problem:
             tuple(rejected),
         )
         knowledge = KnowledgeBase(theory, language, splits.pop(TRAIN))
-        return cls(name, knowledge, splits, report, grounding or GroundingOptions())
+        return cls(name, knowledge, splits, report, options or Options(), source)
 
     @property
     def train(self) -> Evidence:
@@ -130,7 +132,8 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
         {split: _tables(file, split, folder) for split in file.queries.splits()},
         domains={name: _constants(name, given, folder) for name, given in file.domains.items()},
         on_error=on_error or file.on_error,
-        grounding=file.grounding,
+        options=file.options(),
+        source=str(path.resolve()),
     )
 
 

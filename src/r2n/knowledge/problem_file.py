@@ -1,7 +1,8 @@
-"""What is known: the text of a problem.toml -> checked options; an unknown key is refused with the nearest right one."""
+"""What is known: the text of a problem.toml -> checked options; an unknown key is refused with the nearest one."""
 
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -63,6 +64,77 @@ class GroundingOptions(_Section):
     max_groundings: int = Field(default=20_000_000, ge=0)
 
 
+class ModelOptions(_Section):
+    """[model]: the network; each choice that the paper leaves open is an option."""
+
+    input: Literal["distmult", "complex", "transe", "rotate", "mlp"] = "complex"
+    dim: int = Field(default=30, ge=1)
+    rule_dim: int | None = Field(default=None, ge=1)
+    layers: int = Field(default=3, ge=0)
+    reasoner: Literal["r2n", "fgnn", "none"] = "r2n"
+    aggregation: Literal["sum", "mean", "max", "mean-then-sum"] = "mean"
+    residual: bool = False
+    exclude_self: bool = False
+    isolated: Literal["keep", "zero"] = "keep"
+    shared_layers: bool = False
+    evidence_input: Literal["off", "add", "only"] = "off"
+    constant_dropout: float = Field(default=0.0, ge=0, lt=1)
+    rule_dropout: float = Field(default=0.0, ge=0, lt=1)
+    semantic_weight: float = Field(default=0.1, ge=0)
+
+
+class TrainingOptions(_Section):
+    """[training]: the loop; `corrupted_positions` count from 0, negative ones from the end, none means all.
+
+    `threads` by default is one for small graphs, where more only wait for each other, else all cores.
+    """
+
+    epochs: int = Field(default=300, ge=0)
+    learning_rate: float = Field(default=0.01, gt=0)
+    schedule: Literal["constant", "cosine"] = "constant"
+    loss: Literal["bce", "softmax"] = "bce"
+    corrupted_positions: tuple[int, ...] | None = None
+    negatives: int | None = Field(default=None, ge=1)
+    hiding: float = Field(default=0.3, ge=0, lt=1)
+    hide_by: Literal["atom", "constant"] = "atom"
+    weight_decay: float = Field(default=0.0, ge=0)
+    n3: float = Field(default=0.0, ge=0)
+    clip: float | None = Field(default=None, gt=0)
+    validate_every: int = Field(default=10, ge=1)
+    patience: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1)
+
+
+class Options(_Section):
+    """How a problem is worked on: grounding, model and training."""
+
+    grounding: GroundingOptions = GroundingOptions()
+    model: ModelOptions = ModelOptions()
+    training: TrainingOptions = TrainingOptions()
+
+    def changed(self, assignments: Iterable[str]) -> "Options":
+        """With `section.key=value` assignments made, each value as TOML writes it (or a bare word)."""
+        sections = self.model_dump()
+        for assignment in assignments:
+            name, equals, text = assignment.partition("=")
+            section, dot, key = name.strip().partition(".")
+            if not equals or not dot or section not in sections:
+                hint = f"write SECTION.KEY=VALUE with SECTION one of {', '.join(sections)}"
+                raise ConfigError(f"'{assignment}' is no assignment", hint=hint)
+            sections[section][key] = _toml_value(text.strip())
+        try:
+            return Options.model_validate(sections)
+        except ValidationError as error:
+            raise _option_error(error.errors()[0], "", None) from error
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
 class ProblemFile(_Section):
     """A problem file."""
 
@@ -73,6 +145,12 @@ class ProblemFile(_Section):
     facts: FactsOptions = FactsOptions()
     queries: QueriesOptions = QueriesOptions()
     grounding: GroundingOptions = GroundingOptions()
+    model: ModelOptions = ModelOptions()
+    training: TrainingOptions = TrainingOptions()
+
+    def options(self) -> "Options":
+        """The sections that say how, not what."""
+        return Options(grounding=self.grounding, model=self.model, training=self.training)
 
 
 def read_problem_file(path: Path) -> ProblemFile:
@@ -111,9 +189,9 @@ def _toml_error(error: tomllib.TOMLDecodeError, text: str, path: Path) -> Config
     return ConfigError(f"not valid TOML: {match.group(1)}", where=where)
 
 
-def _option_error(error: ErrorDetails, text: str, path: Path) -> ConfigError:
+def _option_error(error: ErrorDetails, text: str, path: Path | None) -> ConfigError:
     keys = [str(key) for key in error["loc"] if not isinstance(key, int)]
-    where = _find_key(keys, text, path)
+    where = _find_key(keys, text, path) if path is not None else None
     if error["type"] == "extra_forbidden":
         known = _known_keys(keys[:-1])
         near = nearest(keys[-1], known)

@@ -73,13 +73,14 @@ def _by_arity(facts: pa.Table) -> tuple[Statements, ...]:
 
 def _unquoted(texts: pa.Array) -> pa.Array:
     """The texts as they are, but quoted ones without their quotes and escapes: `'it''s'`, `"a \\" b"`."""
+    plain = texts
     for mark in ("'", '"'):
         is_quoted = pc.starts_with(texts, mark)
         if pc.any(is_quoted).as_py():
             inside = pc.utf8_slice_codeunits(texts, 1, -1)
-            plain = pc.replace_substring_regex(inside, rf"""\\(['"\\])|{mark}({mark})""", r"\1\2")
-            texts = pc.if_else(is_quoted, plain, texts)
-    return texts
+            unescaped = pc.replace_substring_regex(inside, rf"""\\(['"\\])|{mark}({mark})""", r"\1\2")
+            plain = pc.if_else(is_quoted, unescaped, plain)
+    return plain
 
 
 def _no_fact(path: Path, row: int) -> DataError:

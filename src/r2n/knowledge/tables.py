@@ -32,7 +32,7 @@ class Table:
     their predicate (`p(a, b).`, RDF); with it, all columns are arguments. `columns` picks the arguments (or
     head, relation, tail) by name, `label` the labels; a column called label or truth is one anyway.
     `header`: None takes the first row of a TSV or CSV file for a header where its cells are usual names (head
-    relation tail, subject predicate object, h r t, s p o, label truth), or where columns are picked by name.
+    relation tail, subject predicate object, h r t or s p o, and label or truth), or where columns are picked by name.
     `table` is the table to read of an SQLite file that has several.
     """
 
@@ -128,7 +128,10 @@ def read_facts(table: Table, *, on_error: OnError = "raise") -> FactRows:
         raise ConfigError(f"on_error is 'raise' or 'skip', not '{on_error}'")
     if isinstance(table.source, Path):
         check_file(table.source)
-        parts, faults = format_of(table.source).read(table, table.source)
+        found = format_of(table.source)
+        if table.table is not None and found is not SQLITE:
+            raise ConfigError("only SQLite files have a `table` to pick", where=Location(table.name))
+        parts, faults = found.read(table, table.source)
     else:
         parts, faults = _from_records(table, read_arrow(table.source))
     rejected = settle(faults, on_error)
@@ -157,19 +160,25 @@ def _from_records(table: Table, records: Records) -> Read:
 def _read_text_table(separator: int, table: Table, path: Path) -> Read:
     widths = TRIPLE_WIDTHS if table.predicate is None else ()
     picked = (*table.columns, table.label) if table.label else table.columns
-    records = read_text_table(path, separator, partial(is_header, header=table.header, picked=picked), widths)
+    has_header = partial(is_header, header=table.header, picked=picked, is_triple=table.predicate is None)
+    records = read_text_table(path, separator, has_header, widths)
     return _from_records(table, records)
 
 
 def _read_prolog_facts(table: Table, path: Path) -> Read:
-    if table.predicate is not None or table.columns or table.label:
-        hint, where = "leave out predicate, columns and label", Location(table.name)
-        raise ConfigError("these facts name their predicates themselves", where=where, hint=hint)
+    _refuse_picking(table)
     return read_prolog_facts(path)
 
 
-def _rdf(language: str) -> Format:
-    return Format(lambda table, path: _from_records(table, read_rdf(path, language)), file_location)
+def _read_rdf(language: str, table: Table, path: Path) -> Read:
+    _refuse_picking(table)
+    return _from_records(table, read_rdf(path, language))
+
+
+def _refuse_picking(table: Table) -> None:
+    if table.predicate is not None or table.columns or table.label:
+        hint, where = "leave out predicate, columns and label", Location(table.name)
+        raise ConfigError("these facts name their predicates themselves", where=where, hint=hint)
 
 
 TSV = Format(partial(_read_text_table, TAB), line_location)
@@ -178,6 +187,7 @@ PARQUET = Format(lambda table, path: _from_records(table, read_parquet(path)), r
 JSON = Format(lambda table, path: _from_records(table, read_json(path)), json_location)
 JSON_LINES = Format(lambda table, path: _from_records(table, read_json_lines(path)), line_location)
 SQLITE = Format(lambda table, path: _from_records(table, read_sqlite(path, table.table)), row_location, False)
+NTRIPLES, TURTLE, RDF_XML = (Format(partial(_read_rdf, name), file_location) for name in ("nt", "turtle", "xml"))
 PROLOG = Format(_read_prolog_facts, line_location)
 
 FORMATS = {
@@ -187,9 +197,9 @@ FORMATS = {
     ".json": JSON,
     **dict.fromkeys((".jsonl", ".ndjson"), JSON_LINES),
     **dict.fromkeys((".sqlite", ".sqlite3", ".db"), SQLITE),
-    ".nt": _rdf("nt"),
-    ".ttl": _rdf("turtle"),
-    **dict.fromkeys((".rdf", ".owl"), _rdf("xml")),
+    ".nt": NTRIPLES,
+    ".ttl": TURTLE,
+    **dict.fromkeys((".rdf", ".owl"), RDF_XML),
     **dict.fromkeys((".pl", ".nl", ".nlt", ".facts", ""), PROLOG),
 }
 

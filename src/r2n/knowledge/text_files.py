@@ -22,16 +22,21 @@ NEWLINE, RETURN, QUOTE = b'\n\r"'
 def check_file(path: Path) -> None:
     """A DataError unless the path is a file with something in it."""
     where = Location(source=str(path))
+    try:
+        size = path.stat().st_size
+    except (FileNotFoundError, NotADirectoryError):
+        if path.parent.is_dir():
+            hint = nearest(path.name, sorted(entry.name for entry in path.parent.iterdir()))
+            raise DataError("there is no such file", where=where, hint=hint or f"look into {path.parent}") from None
+        hint = f"there is no folder {path.parent} either"
+        raise DataError("there is no such file", where=where, hint=hint) from None
+    except (OSError, ValueError) as error:
+        raise unreadable(path, "a file", error) from None
     if path.is_dir():
         files = sorted(entry.name for entry in path.iterdir() if entry.is_file())
         listed = f"; it holds {', '.join(files[:5])}" if files else ""
         raise DataError("this is a folder, not a file", where=where, hint=f"name one of its files{listed}")
-    if not path.exists():
-        if path.parent.is_dir():
-            hint = nearest(path.name, sorted(entry.name for entry in path.parent.iterdir()))
-            raise DataError("there is no such file", where=where, hint=hint or f"look into {path.parent}")
-        raise DataError("there is no such file", where=where, hint=f"the folder {path.parent} does not exist")
-    if path.stat().st_size == 0:
+    if size == 0:
         raise empty_file(path)
 
 
@@ -43,7 +48,8 @@ def empty_file(path: Path) -> DataError:
 
 def unreadable(path: Path, kind: str, reason: BaseException | str) -> DataError:
     """The error for a file that is damaged, or not of the kind that its name says."""
-    what = f"this cannot be read as {kind} ({shortened(str(reason).strip().splitlines()[0].strip(), 160)})"
+    first_line = (str(reason).strip() or type(reason).__name__).splitlines()[0]
+    what = f"this cannot be read as {kind} ({shortened(first_line, 160)})"
     hint = "the file is damaged, cut short, or misnamed: fetch or write it again"
     return DataError(what, where=Location(source=str(path)), hint=hint)
 

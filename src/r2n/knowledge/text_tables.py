@@ -21,7 +21,6 @@ from r2n.knowledge.text_files import (
     NEWLINE,
     QUOTE,
     RETURN,
-    empty_file,
     ends_with_return,
     line_location,
     place,
@@ -56,23 +55,20 @@ def read_text_table(
 ) -> Records:
     """The rows of a TSV (separator TAB, quotes are ordinary) or CSV (COMMA, quotes as in RFC 4180) file.
 
-    The first row decides how many columns there are, or, where `widths` says how many there may be and
-    there is no header, the first row with so many.
+    The header decides how many columns there are; without one the first row does, or, where `widths` says
+    how many there may be, the first row with so many.
     """
     data = read_text(path)
     quoted = separator == COMMA and b'"' in data
     if quoted:
         _check_quotes(path, data)
     cells = _split(data, separator, quoted)
-    if not len(cells.rows):
-        raise empty_file(path)
     column = partial(_unquoted_column if quoted else Cells.column, cells)
     first = tuple(column(np.zeros(1, np.int64), j)[0].as_py() for j in range(int(cells.widths[0])))
     has_header = is_header(first)
     chosen = np.arange(int(has_header), len(cells.rows))
-    allowed = np.isin(cells.widths[chosen], widths) if widths and not has_header else np.zeros(0, bool)
-    model = int(chosen[np.argmax(allowed)]) if allowed.any() else 0
     is_long = cells.lengths[chosen] > LINE_LIMIT
+    model = 0 if has_header else _model(cells, chosen[~is_long], widths)
     is_ragged = (cells.widths[chosen] != cells.widths[model]) & ~is_long
     faults = too_long(path, cells.rows[chosen[is_long]])
     if is_ragged.any():
@@ -81,6 +77,12 @@ def read_text_table(
     columns = tuple(column(chosen, j) for j in range(int(cells.widths[model])))
     names = tuple(name.strip() for name in first) if has_header else ()
     return Records(str(path), names, columns, cells.rows[chosen], partial(_locate, path, separator), faults)
+
+
+def _model(cells: Cells, chosen: Int64[np.ndarray, " chosen"], widths: tuple[int, ...]) -> int:
+    """The row that shows how many columns there are."""
+    allowed = chosen[np.isin(cells.widths[chosen], widths)]
+    return int(np.concatenate([allowed, chosen, [0]])[0])
 
 
 def _split(data: bytes, separator: int, quoted: bool) -> Cells:
@@ -156,6 +158,7 @@ def _locate(path: Path, separator: int, row: int, column: int | None = None) -> 
     where = line_location(path, row)
     if column is None or where.excerpt is None or (separator == COMMA and '"' in where.excerpt):
         return where
-    before = where.excerpt.split(chr(separator))[:column]
-    start = sum(map(len, before)) + column + 1
-    return line_location(path, row, start)
+    cells = where.excerpt.split(chr(separator))
+    if len(cells) <= column:  # beyond what the excerpt shows
+        return where
+    return line_location(path, row, sum(map(len, cells[:column])) + column + 1)

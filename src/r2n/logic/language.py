@@ -24,16 +24,27 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """An n-ary predicate with a domain per position; `closed`: what is not a known fact is false."""
+    """An n-ary predicate with a domain per position.
+
+    `closed`: what is not a known fact is false; `closed_parts`: so are the atoms over these narrower domains.
+    """
 
     name: str
     domains: tuple[Domain, ...]
     closed: bool = False
+    closed_parts: tuple[tuple[Domain, ...], ...] = ()
 
     @property
     def arity(self) -> int:
         """The number of its terms."""
         return len(self.domains)
+
+    def is_closed_over(self, domains: tuple[Domain, ...]) -> bool:
+        """Whether all atoms over these domains, one per position, are closed."""
+        return self.closed or any(
+            all(domain.is_within(other) for domain, other in zip(domains, part, strict=True))
+            for part in self.closed_parts
+        )
 
 
 @dataclass(frozen=True, eq=False)

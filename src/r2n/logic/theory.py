@@ -178,6 +178,18 @@ class Theory:
         annotated = dict(rule.types)
         return tuple(self._variable_domain(rule, name, annotated.get(name)) for name in rule.variables)
 
+    def is_closed(self, rule: Rule, position: int) -> bool:
+        """Whether every ground atom at this position of the rule is under the closed-world assumption."""
+        atom = rule.atoms[position]
+        predicate = self._predicate_of[atom.predicate]
+        if predicate.closed or not predicate.closed_parts:
+            return predicate.closed
+        of_variable = dict(zip(rule.variables, self.variable_domains(rule), strict=True))
+        pairs = zip(atom.terms, predicate.domains, strict=True)
+        return predicate.is_closed_over(
+            tuple(of_variable[term.name] if isinstance(term, Variable) else domain for term, domain in pairs)
+        )
+
     def _variable_domain(self, rule: Rule, name: str, annotation: str | None) -> Domain:
         places = [
             (domain, atom)
@@ -186,10 +198,7 @@ class Theory:
             if term == Variable(name)
         ]
         domains = list(dict.fromkeys(domain for domain, _ in places))
-        if annotation is not None:
-            candidates = [self._annotation(rule, name, annotation, places[0][1])]
-        else:
-            candidates = domains
+        candidates = domains if annotation is None else [self._annotation(rule, name, annotation, places[0][1])]
         for domain in candidates:
             if all(domain.is_within(other) for other in domains):
                 return domain
@@ -273,4 +282,7 @@ def printed_domain(domain: Domain) -> str:
 def printed_predicate(predicate: Predicate) -> str:
     """A predicate's declaration as a theory file writes it, without the keyword."""
     domains = ", ".join(printed_name(domain.name) for domain in predicate.domains)
-    return f"{printed_name(predicate.name)}({domains}){' closed' if predicate.closed else ''}"
+    closed = " closed" if predicate.closed else ""
+    for part in predicate.closed_parts:
+        closed += f" closed({', '.join(printed_name(domain.name) for domain in part)})"
+    return f"{printed_name(predicate.name)}({domains}){closed}"

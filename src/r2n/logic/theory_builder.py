@@ -100,16 +100,40 @@ class TheoryBuilder(Transformer[Token, Theory]):
             )
         return self.domains[str(token)]
 
-    def open_predicate(self, names: list[Token], closed: bool = False) -> None:
-        name, *domains = names
+    def signature(self, names: list[Token]) -> list[Token]:
+        return names
+
+    def open_world(self, _: list[None]) -> None:
+        return None
+
+    def closed_world(self, _: list[None]) -> bool:
+        return True
+
+    def closed_part(self, names: list[Token]) -> list[Token]:
+        return names
+
+    def closed_parts(self, parts: list[list[Token]]) -> list[list[Token]]:
+        return parts
+
+    def predicate(self, children: list[Any]) -> None:
+        (name, *tokens), closing = children
         if any(predicate.name == name for predicate in self.predicates):
             raise TheoryError(f"predicate '{name}' is declared twice", where=self._at(name))
         if name == ANY_PREDICATE:
             raise TheoryError("a predicate cannot be called '*'", where=self._at(name))
-        self.predicates.append(Predicate(str(name), tuple(map(self._domain, domains)), closed))
+        domains = tuple(map(self._domain, tokens))
+        parts = tuple(self._closed_part(name, domains, part) for part in closing) if isinstance(closing, list) else ()
+        self.predicates.append(Predicate(str(name), domains, closing is True, parts))
 
-    def closed_predicate(self, names: list[Token]) -> None:
-        self.open_predicate(names, closed=True)
+    def _closed_part(self, name: Token, domains: tuple[Domain, ...], tokens: list[Token]) -> tuple[Domain, ...]:
+        part = tuple(map(self._domain, tokens))
+        if len(part) != len(domains) or not all(map(Domain.is_within, part, domains)):
+            raise TheoryError(
+                f"predicate '{name}': closed({', '.join(tokens)}) is no part of its domains",
+                where=self._at(tokens[0]),
+                hint=f"name one domain for each position, each a part of {', '.join(d.name for d in domains)}",
+            )
+        return part
 
     # terms and formulas
 

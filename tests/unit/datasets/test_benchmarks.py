@@ -1,6 +1,7 @@
 """Known names become problems with the numbers that the table states."""
 
 import shutil
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from r2n.knowledge.problem import Problem
 
 KNOWN = [dataset for dataset in DATASETS.values() if dataset.is_embedded]
 FETCHED = [dataset for dataset in DATASETS.values() if not dataset.is_embedded]
+
+known = cache(load)  # problems are frozen: tests may share them
 
 
 def counts(problem: Problem) -> tuple[int, ...]:
@@ -30,7 +33,7 @@ def name_of(dataset: Dataset) -> str:
 
 @pytest.mark.parametrize("dataset", KNOWN, ids=name_of)
 def test_embedded_problems_have_the_stated_numbers(dataset: Dataset) -> None:
-    problem = load(dataset.name)
+    problem = known(dataset.name)
     assert problem.name == dataset.name
     assert counts(problem) == stated(dataset)
     assert problem.report.rejected == ()
@@ -39,7 +42,7 @@ def test_embedded_problems_have_the_stated_numbers(dataset: Dataset) -> None:
 
 @pytest.mark.parametrize("dataset", FETCHED, ids=name_of)
 def test_fetched_problems_have_the_stated_numbers(dataset: Dataset, data_folder: Path) -> None:
-    problem = load(dataset.name)
+    problem = known(dataset.name)
     assert problem.name == dataset.name
     assert counts(problem) == stated(dataset)
 
@@ -51,7 +54,7 @@ def test_the_table_is_keyed_by_name_and_covers_the_embedded_folders() -> None:
 
 
 def test_countries_are_typed_and_neighbours_closed() -> None:
-    knowledge = load("countries-s3").knowledge
+    knowledge = known("countries-s3").knowledge
     sizes = {domain.name: len(knowledge.language.members(domain)) for domain in knowledge.language.domains}
     assert sizes == {"country": 244, "region": 5, "subregion": 23, "place": 271}
     assert [p.name for p in knowledge.language.predicates if p.closed] == ["neighborOf"]
@@ -61,7 +64,7 @@ def test_countries_are_typed_and_neighbours_closed() -> None:
 
 
 def test_countries_queries_carry_their_labels() -> None:
-    problem = load("countries-s1")
+    problem = known("countries-s1")
     for queries in (problem.valid, problem.test):
         assert (int(queries.truth.sum()), int((~queries.truth).sum())) == (24, 96)
     assert problem.train.truth.all()
@@ -69,7 +72,7 @@ def test_countries_queries_carry_their_labels() -> None:
 
 @pytest.mark.parametrize("name", ["nations", "kinship", "umls"])
 def test_knowledge_graphs_correlate_all_predicates_of_a_pair(name: str) -> None:
-    problem = load(name)
+    problem = known(name)
     (rule,) = problem.knowledge.theory.rules
     assert rule.is_implicit
     assert len(rule.atoms) == DATASETS[name].predicates
@@ -78,13 +81,13 @@ def test_knowledge_graphs_correlate_all_predicates_of_a_pair(name: str) -> None:
 
 
 def test_mined_rules_keep_their_weights(data_folder: Path) -> None:
-    rules = load("wn18rr").knowledge.theory.rules
+    rules = known("wn18rr").knowledge.theory.rules
     assert len(rules) == 42
     assert (rules[0].name, rules[0].weight) == ("r0", 23498.557678762823)
 
 
 def test_the_slip_in_the_mined_rules_of_freebase_is_mended(data_folder: Path) -> None:
-    rules = load("fb15k237").knowledge.theory.rules
+    rules = known("fb15k237").knowledge.theory.rules
     assert len(rules) == 399
     assert rules[117].atoms[-1].predicate == "/award/award_winner/awards_won./award/award_honor/award_winner"
 
@@ -96,7 +99,7 @@ def test_the_slip_in_the_mined_rules_of_freebase_is_mended(data_folder: Path) ->
 def test_cora_folds_have_the_labels_of_their_queries(
     fold: int, authors: tuple[int, int], titles: tuple[int, int], venues: tuple[int, int], data_folder: Path
 ) -> None:
-    problem = load(f"cora-s{fold}")
+    problem = known(f"cora-s{fold}")
     predicates, _ = problem.knowledge.base.decode(problem.test.atoms)
     for name, (true, false) in (("SameAuthor", authors), ("SameTitle", titles), ("SameVenue", venues)):
         of_predicate = predicates == problem.knowledge.language.predicate_index(name)
@@ -107,14 +110,12 @@ def test_cora_folds_have_the_labels_of_their_queries(
 
 def test_a_problem_file_or_its_folder_loads_too(tmp_path: Path) -> None:
     shutil.copytree(EMBEDDED / "nations", tmp_path / "mine")
-    expected = load("nations")
+    expected = known("nations")
     for path in (tmp_path / "mine", str(tmp_path / "mine"), tmp_path / "mine" / "problem.toml"):
         np.testing.assert_array_equal(load(path).atoms, expected.atoms)
 
 
-def test_a_name_in_the_working_folder_is_a_folder_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_in_the_working_folder_is_a_folder_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(EMBEDDED / "nations", tmp_path / "mine")
     monkeypatch.chdir(tmp_path)
     assert counts(load("mine")) == stated(DATASETS["nations"])
@@ -151,16 +152,12 @@ def small_fold(folder: Path) -> Path:
     return fold
 
 
-def test_a_small_fold_is_read_with_its_types_and_signs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_small_fold_is_read_with_its_types_and_signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small_fold(tmp_path)
     monkeypatch.setenv("R2N_DATA", str(tmp_path))
     problem = load("cora-s1")
     assert sorted(problem.knowledge.base.names(problem.train.atoms)) == ["Author(B1, A1)", "Author(B2, A2)"]
-    truth = dict(
-        zip(problem.knowledge.base.names(problem.test.atoms), problem.test.truth.tolist(), strict=True)
-    )
+    truth = dict(zip(problem.knowledge.base.names(problem.test.atoms), problem.test.truth.tolist(), strict=True))
     assert truth == {"SameAuthor(A1, A1)": True, "SameAuthor(A1, A2)": False}
     members = {d.name: len(problem.knowledge.language.members(d)) for d in problem.knowledge.language.domains}
     assert members == {"author": 2, "bib": 2}

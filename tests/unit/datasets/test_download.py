@@ -60,9 +60,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     folder.mkdir()
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    thread = threading.Thread(
-        target=server.serve_forever, args=(0.01,), daemon=True
-    )  # looks often for the end
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)  # looks often for the end
     thread.start()
     yield Site(folder, f"http://127.0.0.1:{server.server_address[1]}", asked)
     server.shutdown()
@@ -193,9 +191,7 @@ def test_an_unknown_folder_is_refused_with_the_nearest(tmp_path: Path) -> None:
         download("wn18r", cache=tmp_path)
 
 
-def test_find_prefers_the_given_folder_then_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_find_prefers_the_given_folder_then_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SOURCES, "kg", (PLAIN,))
     cached, given = tmp_path / "cache", tmp_path / "given"
     (cached / "kg").mkdir(parents=True)

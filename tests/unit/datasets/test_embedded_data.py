@@ -43,9 +43,7 @@ def test_every_row_is_counted_and_none_stands_twice(name: str, split: str) -> No
 
 @pytest.mark.parametrize("name", [*COUNTRIES, *KNOWLEDGE_GRAPHS])
 def test_no_atom_stands_in_two_splits(name: str) -> None:
-    train, valid, test = (
-        {row[:3] for row in rows(path_of(name, split))} for split in ("train", "valid", "test")
-    )
+    train, valid, test = ({row[:3] for row in rows(path_of(name, split))} for split in ("train", "valid", "test"))
     assert not train & valid
     assert not train & test
     assert not valid & test
@@ -135,9 +133,7 @@ def test_countries_equal_the_given_folder(name: str, data_folder: Path) -> None:
 
 @pytest.mark.parametrize("name", KNOWLEDGE_GRAPHS)
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
-def test_knowledge_graphs_equal_the_given_folder_byte_for_byte(
-    name: str, split: str, data_folder: Path
-) -> None:
+def test_knowledge_graphs_equal_the_given_folder_byte_for_byte(name: str, split: str, data_folder: Path) -> None:
     assert path_of(name, split).read_bytes() == (data_folder / name / f"{split}.tsv").read_bytes()
 
 
@@ -238,12 +234,7 @@ def test_an_asked_country_must_exist(script: ModuleType) -> None:
 def test_the_script_gives_back_the_embedded_countries(script: ModuleType) -> None:
     """The package's records, drawn up again from the facts, give the embedded files byte for byte."""
     facts = rows(path_of("countries-s1", "train"))
-    facts |= {
-        row[:3]
-        for split in ("valid", "test")
-        for row in rows(path_of("countries-s1", split))
-        if row[3] == "1"
-    }
+    facts |= {row[:3] for split in ("valid", "test") for row in rows(path_of("countries-s1", split)) if row[3] == "1"}
     region_of = {head: tail for head, _, tail in facts if tail in constants("regions")}
     place_of = {head: tail for head, _, tail in facts if tail in constants("subregions")}
     spelled = {"czechia": "Czech Republic", "cocos_keeling_islands": "Cocos (Keeling) Islands"}

@@ -1,0 +1,50 @@
+"""The command line: r2n reproduce."""
+
+import os
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table as ScreenTable
+
+from r2n.cli.screen import JsonOption, print_json, progress_bar, screen
+
+
+def reproduce(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="countries | ablation")],
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = 5,
+    dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset (may be repeated).")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes at once (default: one a core).")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a table of the paper again, ours beside theirs."""
+    from r2n.experiments.reproduce import count_cells, summarise
+    from r2n.experiments.reproduce import reproduce as measure_all
+
+    total = count_cells(table, seeds, dataset)
+    measured = []
+    with progress_bar(table) as told:
+        for item in measure_all(table, range(seeds), jobs=jobs or os.cpu_count() or 1, datasets=dataset):
+            measured.append(item)
+            told(len(measured), total)
+    records = summarise(measured)
+    if as_json:
+        print_json(records)
+    else:
+        _print_table(table, records)
+
+
+def _print_table(table: str, records: list[dict[str, Any]]) -> None:
+    """A line for each model and dataset, a column for each metric."""
+    metrics = list(dict.fromkeys(record["metric"] for record in records))
+    shown = ScreenTable("dataset", "model", title=f"{table}: mean ± deviation over seeds", title_justify="left")
+    for name in (*metrics, "the paper", "seeds", "CPU-seconds"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    cells: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for record in records:
+        cells.setdefault((record["dataset"], record["model"]), {})[record["metric"]] = record
+    for (dataset, model), by_metric in sorted(cells.items(), key=lambda cell: cell[0][0]):
+        any_record = next(iter(by_metric.values()))
+        values = [f"{by_metric[m]['mean']:.3f} ± {by_metric[m]['std']:.3f}" if m in by_metric else "" for m in metrics]
+        paper = "" if any_record["paper"] is None else f"{any_record['paper']:.3f}"
+        shown.add_row(dataset, model, *values, paper, str(any_record["seeds"]), f"{any_record['cpu_seconds']:.1f}")
+    screen().print(shown)

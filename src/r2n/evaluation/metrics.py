@@ -1,0 +1,167 @@
+"""Predictions -> numbers: ranking, classification and calibration metrics, as pure functions of arrays.
+
+Scores are logits: only their order counts, so nothing saturates and plus or minus infinity is welcome. A metric of
+nothing (no query, no true atom, one class only) is NaN.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int64
+
+from r2n.errors import DataError
+
+HITS = (1, 3, 10)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranks:
+    """The rank of each true candidate, from 1, with its equals placed behind it, before it, or half and half."""
+
+    optimistic: Float64[np.ndarray, " batch"]
+    pessimistic: Float64[np.ndarray, " batch"]
+
+    @property
+    def realistic(self) -> Float64[np.ndarray, " batch"]:
+        """The mean of the two: the expected rank when equals are shuffled."""
+        return (self.optimistic + self.pessimistic) / 2
+
+    @classmethod
+    def pooled(cls, parts: Sequence["Ranks"]) -> "Ranks":
+        """All ranks of the parts; none where there is no part."""
+        nothing = np.zeros(0, np.float64)
+        return cls(
+            np.concatenate([nothing, *(part.optimistic for part in parts)]),
+            np.concatenate([nothing, *(part.pessimistic for part in parts)]),
+        )
+
+    def __len__(self) -> int:
+        """The number of ranks."""
+        return len(self.optimistic)
+
+
+def ranks(
+    scores: Float[np.ndarray, "batch candidates"],
+    true: Int64[np.ndarray, " batch"],
+    allowed: Bool[np.ndarray, "batch candidates"] | None = None,
+) -> Ranks:
+    """The rank of the candidate `true[i]` in row i among the allowed ones, itself always allowed."""
+    _refuse_nan(scores)
+    if len(true) and not 0 <= true.min() <= true.max() < scores.shape[1]:
+        raise DataError(f"the true candidate of a row is not one of its {scores.shape[1]} candidates")
+    own = scores[np.arange(len(true)), true][:, None]
+    above, equal = scores > own, scores == own
+    equal[np.arange(len(true)), true] = False
+    if allowed is not None:
+        above &= allowed
+        equal &= allowed
+    optimistic = 1.0 + above.sum(axis=1)
+    return Ranks(optimistic, optimistic + equal.sum(axis=1))
+
+
+def ranking_metrics(ranks: Float64[np.ndarray, " batch"]) -> dict[str, float]:
+    """`mrr`, the mean of 1 / rank, and `hits@k`, the share of ranks up to k."""
+    return {"mrr": _mean(1 / ranks)} | {f"hits@{k}": _mean(ranks <= k) for k in HITS}
+
+
+def average_precision(scores: Float[np.ndarray, " atoms"], truth: Bool[np.ndarray, " atoms"]) -> float:
+    """Average precision of all atoms pooled, as scikit-learn defines it: equal scores are one threshold."""
+    from sklearn.metrics import average_precision_score  # takes seconds to import, and ranking needs none of it
+
+    _refuse_nan(scores)
+    if not truth.any():
+        return nan
+    return float(average_precision_score(truth, _levels(scores)))
+
+
+def roc_auc_by_group(
+    scores: Float[np.ndarray, " atoms"], truth: Bool[np.ndarray, " atoms"], groups: Int64[np.ndarray, " atoms"]
+) -> Float64[np.ndarray, " _"]:
+    """ROC-AUC inside each group, in ascending order of `groups`; NaN where a group has one class only.
+
+    It is the share of pairs (a true atom, a false atom) that the scores order rightly, equal scores for a half.
+    """
+    _refuse_nan(scores)
+    levels, group = _levels(scores), np.unique(groups, return_inverse=True)[1]
+    span = len(scores) + 1  # more than there are levels
+    cells, cell = np.unique(group * span + levels, return_inverse=True)  # the atoms of one group with one score
+    true, false = np.bincount(cell, truth, len(cells)), np.bincount(cell, ~truth, len(cells))
+    group = cells // span
+    all_true, all_false = np.bincount(group, true), np.bincount(group, false)
+    before_group = np.cumsum(all_false) - all_false
+    below = np.cumsum(false) - false - before_group[group]
+    right = np.bincount(group, true * (below + false / 2))
+    pairs = all_true * all_false
+    return np.divide(right, pairs, out=np.full(len(pairs), nan), where=pairs > 0)
+
+
+def roc_auc_macro(
+    scores: Float[np.ndarray, " atoms"], truth: Bool[np.ndarray, " atoms"], groups: Int64[np.ndarray, " atoms"]
+) -> float:
+    """The mean of the groups' ROC-AUC; groups with one class only are left out."""
+    each = roc_auc_by_group(scores, truth, groups)
+    return _mean(each[~np.isnan(each)])
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """The predictions with probabilities in one interval: mean probability, share of true atoms, how many."""
+
+    lower: float
+    upper: float
+    confidence: float
+    accuracy: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Whether probabilities can be believed: Brier score, expected calibration error, and the bins behind it."""
+
+    brier: float
+    ece: float
+    bins: tuple[Bin, ...]
+
+
+def calibration(
+    probabilities: Float[np.ndarray, " atoms"], truth: Bool[np.ndarray, " atoms"], bins: int = 10
+) -> Calibration:
+    """Brier score, and expected calibration error over `bins` intervals of equal width, closed below (the last both).
+
+    brier = mean (p - y)^2;  ece = sum over bins of (count / all) |mean p - mean y|.
+    """
+    _refuse_nan(probabilities)
+    if bins < 1 or ((probabilities < 0) | (probabilities > 1)).any():
+        raise DataError("calibration needs probabilities from 0 to 1, and at least one bin")
+    place = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
+    count = np.bincount(place, minlength=bins)
+    share = np.maximum(count, 1)
+    confidence = np.bincount(place, probabilities, bins) / share
+    accuracy = np.bincount(place, truth, bins) / share
+    gap = (count * np.abs(accuracy - confidence)).sum()
+    found = zip(range(bins), confidence.tolist(), accuracy.tolist(), count.tolist(), strict=True)
+    return Calibration(
+        brier=_mean((probabilities - truth) ** 2),
+        ece=float(gap / len(truth)) if len(truth) else nan,
+        bins=tuple(Bin(i / bins, (i + 1) / bins, c if n else nan, a if n else nan, n) for i, c, a, n in found),
+    )
+
+
+def _levels(scores: np.ndarray) -> np.ndarray:
+    """The place of each score among the distinct scores: the same order and the same ties, without infinities."""
+    return np.unique(scores, return_inverse=True)[1]
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean(dtype=np.float64)) if len(values) else nan
+
+
+def _refuse_nan(scores: np.ndarray) -> None:
+    wrong = int(np.isnan(scores).sum())
+    if wrong:
+        raise DataError(
+            f"{wrong:,} of {scores.size:,} scores are NaN, which has no rank",
+            hint="look for the first NaN in the model; a NaN compared is always false and would pass unseen",
+        )

@@ -1,0 +1,87 @@
+"""Predictions -> pictures: reliability of probabilities and curves of a training, as PNG or SVG files.
+
+Figures are drawn without a display and without pyplot's global state; a file appears only when it is whole.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from r2n.errors import DataError
+from r2n.evaluation.metrics import Calibration
+
+FORMATS = (".png", ".svg")
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A number over epochs; curves of one panel share a pair of axes. NaN leaves a gap."""
+
+    name: str
+    epochs: tuple[int, ...]
+    values: tuple[float, ...]
+    panel: str = "loss"
+
+    def __post_init__(self) -> None:
+        """Check that there is a value for each epoch."""
+        if len(self.epochs) != len(self.values):
+            raise DataError(f"curve '{self.name}' has {len(self.values)} values for {len(self.epochs)} epochs")
+
+
+def plot_reliability(calibration: Calibration, path: Path | str, *, title: str = "Reliability") -> None:
+    """Draw the share of true atoms over the predicted probability, bin by bin, above the number of atoms."""
+    figure = Figure(figsize=(4.5, 5.5), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    filled = [part for part in calibration.bins if part.count]
+    upper.plot([0, 1], [0, 1], color="grey", linestyle="--", linewidth=1, label="as it should be")
+    upper.plot([p.confidence for p in filled], [p.accuracy for p in filled], marker="o", label="as it is")
+    upper.set(title=title, xlim=(0, 1), ylim=(-0.02, 1.02), ylabel="share of true atoms")
+    upper.legend(title=f"Brier {calibration.brier:.3f}, ECE {calibration.ece:.3f}")
+    lefts, widths = [p.lower for p in calibration.bins], [p.upper - p.lower for p in calibration.bins]
+    lower.bar(lefts, [p.count for p in calibration.bins], widths, align="edge", edgecolor="white")
+    lower.set(xlabel="predicted probability", ylabel="atoms")
+    _write(figure, Path(path))
+
+
+def plot_training(
+    curves: Sequence[Curve], path: Path | str, *, best: int | None = None, title: str = "Training"
+) -> None:
+    """Draw the curves over epochs, a panel below the other; `best`: the epoch whose weights were kept."""
+    panels = list(dict.fromkeys(curve.panel for curve in curves)) or [""]
+    figure = Figure(figsize=(6, 0.8 + 2.4 * len(panels)), layout="constrained")
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for panel, axis in zip(panels, axes, strict=True):
+        _draw_panel(axis, [curve for curve in curves if curve.panel == panel], best)
+        axis.set_ylabel(panel)
+    axes[0].set_title(title)
+    axes[-1].set_xlabel("epoch")
+    _write(figure, Path(path))
+
+
+def _draw_panel(axis: Axes, curves: Sequence[Curve], best: int | None) -> None:
+    for curve in curves:
+        axis.plot(curve.epochs, curve.values, label=curve.name, marker="." if len(curve.epochs) == 1 else None)
+    if best is not None:
+        axis.axvline(best, color="grey", linestyle=":", linewidth=1, label=f"best: epoch {best}")
+    if curves or best is not None:
+        axis.legend()
+
+
+def _write(figure: Figure, path: Path) -> None:
+    """Write the figure beside its place, then move it there: no reader ever sees half of it."""
+    if path.suffix.lower() not in FORMATS:
+        raise DataError(f"cannot draw {path.name}", hint=f"end the name with {' or '.join(FORMATS)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    kind = path.suffix.lower().removeprefix(".")
+    try:
+        with rc_context({"svg.hashsalt": "r2n"}):  # and no date: the same figure is the same file
+            figure.savefig(part, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

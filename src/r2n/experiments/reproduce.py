@@ -1,0 +1,109 @@
+"""Who decides: the tables of the paper, measured: several seeds, mean and deviation, ours beside the paper's."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from statistics import mean, stdev
+from time import process_time
+from typing import Any
+
+from r2n.datasets.benchmarks import load
+from r2n.evaluation.evaluate import classify
+from r2n.experiments.proof_counts import ProofCounts, best_depth
+from r2n.experiments.run import prepare_run
+from r2n.experiments.table import TableRow, table_rows
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.knowledge.problem import Problem
+from r2n.logic.theory import Theory
+
+METRICS = ("ap", "roc_auc_macro", "mrr", "hits@1", "hits@3", "hits@10")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One cell of a table with one seed: metrics on the test queries, and the CPU-seconds of training."""
+
+    row: TableRow
+    dataset: str
+    seed: int
+    metrics: dict[str, float]
+    cpu_seconds: float
+
+
+def measure(row: TableRow, dataset: str, seed: int) -> Measured:
+    """Measure one cell with one seed."""
+    problem = load(dataset)
+    start = process_time()
+    if row.kind == "proofs":
+        depth = best_depth(problem)
+        report = classify(ProofCounts(problem.knowledge, depth), problem.test, problem.knowledge.base)
+        return Measured(row, dataset, seed, dict(report.metrics), process_time() - start)
+    run = prepare_run(problem if row.rules else without_rules(problem), row.options(problem.options), seed)
+    for _ in run.trainer:
+        pass
+    seconds = process_time() - start
+    return Measured(row, dataset, seed, dict(run.evaluate("test").metrics), seconds)
+
+
+def without_rules(problem: Problem) -> Problem:
+    """The same problem with an empty theory; its domains and predicates stay."""
+    theory = problem.knowledge.theory
+    bare = Theory(theory.domains, theory.predicates, (), theory.source)
+    return replace(problem, knowledge=KnowledgeBase(bare, problem.knowledge.language, problem.train))
+
+
+def reproduce(
+    table: str, seeds: Sequence[int], *, jobs: int = 1, datasets: Sequence[str] | None = None
+) -> Iterator[Measured]:
+    """Measure all cells of a table with all seeds, in whatever order they are done, `jobs` processes at once."""
+    cells = [
+        (row, dataset, seed)
+        for row in table_rows(table)
+        for dataset in row.datasets
+        if datasets is None or dataset in datasets
+        for seed in (seeds if row.kind == "network" else seeds[:1])
+    ]
+    if jobs == 1:
+        for cell in cells:
+            yield measure(*cell)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(measure, *cell) for cell in cells]):
+            yield done.result()
+
+
+def count_cells(table: str, seeds: int, datasets: Sequence[str] | None = None) -> int:
+    """How many measurements `reproduce` will yield."""
+    return sum(
+        seeds if row.kind == "network" else 1
+        for row in table_rows(table)
+        for dataset in row.datasets
+        if datasets is None or dataset in datasets
+    )
+
+
+def summarise(measured: Sequence[Measured]) -> list[dict[str, Any]]:
+    """One record for each cell and metric: mean and deviation over the seeds, and the paper's figure."""
+    cells: dict[tuple[int, str, str], list[Measured]] = {}
+    for item in measured:
+        cells.setdefault((item.row.place, item.row.row, item.dataset), []).append(item)
+    records = []
+    for (_, name, dataset), items in sorted(cells.items(), key=lambda entry: entry[0]):
+        for metric in METRICS:
+            values = [item.metrics[metric] for item in items if metric in item.metrics]
+            if values:
+                records.append(
+                    {
+                        "table": items[0].row.table,
+                        "dataset": dataset,
+                        "model": name,
+                        "metric": metric,
+                        "mean": mean(values),
+                        "std": stdev(values) if len(values) > 1 else 0.0,
+                        "seeds": len(values),
+                        "paper": items[0].row.paper.get(dataset),
+                        "cpu_seconds": mean(item.cpu_seconds for item in items),
+                    }
+                )
+    return records

@@ -1,0 +1,190 @@
+"""Who decides: one run is one folder, with its configuration, versions, seed, trace, checkpoint and report."""
+
+import json
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import torch
+
+import r2n
+from r2n.datasets.benchmarks import load
+from r2n.errors import CheckpointError, ConfigError
+from r2n.evaluation.evaluate import Report, classify, known_facts, rank
+from r2n.experiments.config import make_grounder
+from r2n.experiments.scoring import AtomScores
+from r2n.graph.factor_graph import FactorGraph
+from r2n.grounding.cache import fingerprint
+from r2n.grounding.reach import reached_by
+from r2n.knowledge.knowledge_base import Evidence
+from r2n.knowledge.problem import Problem
+from r2n.knowledge.problem_file import Options
+from r2n.model.r2n import R2N
+from r2n.training.checkpoint import read_checkpoint, restore_trainer, trainer_state, write_atomically, write_checkpoint
+from r2n.training.corruption import with_corruptions
+from r2n.training.fit import Epoch, Trainer, Validate
+
+CONFIG, TRACE, REPORT = "config.json", "trace.jsonl", "report.json"
+SECONDS_BETWEEN_CHECKPOINTS = 2.0
+SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it gives
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A problem, its options and seed, and the network being trained on its graph."""
+
+    problem: Problem
+    options: Options
+    seed: int
+    graph: FactorGraph
+    trainer: Trainer
+
+    @property
+    def model(self) -> R2N:
+        """The network."""
+        return self.trainer.model
+
+    def scores(self) -> AtomScores:
+        """The network's logits for any atoms."""
+        return AtomScores(self.model, self.graph, self.trainer.known)
+
+    def evaluate(self, split: str) -> Report:
+        """The report on a split: ranking where all its queries are true, else classification."""
+        return evaluate_scores(self.scores(), self.problem, split)
+
+
+def evaluate_scores(scores: AtomScores, problem: Problem, split: str) -> Report:
+    """The report of scores on a split: ranking where all its queries are true, else classification."""
+    if split not in problem.queries:
+        splits = ", ".join(problem.queries) or "none"
+        raise ConfigError(f"the problem has no queries '{split}'", hint=f"it has: {splits}")
+    queries, base = problem.queries[split], problem.knowledge.base
+    if queries.truth.all():
+        return rank(scores, queries, base, known_facts(problem), split=split)
+    return classify(scores, queries, base, split=split)
+
+
+def prepare_run(problem: Problem, options: Options, seed: int) -> Run:
+    """Ground, build graph, network and trainer; the only place where the global seed and the threads are set."""
+    knowledge, training = problem.knowledge, options.training
+    labelled = problem.train
+    if training.negatives is None:
+        labelled = with_corruptions(knowledge.base, problem.train, positions=training.corrupted_positions)
+    atoms = np.union1d(problem.atoms, labelled.atoms)
+    grounding = reached_by(make_grounder(options.grounding).ground(knowledge, atoms), atoms)
+    graph = FactorGraph.from_grounding(grounding, atoms=atoms)
+    training_options = training.model_dump()
+    torch.set_num_threads(training_options.pop("threads") or (1 if len(graph) < SMALL_GRAPH else os.cpu_count() or 1))
+    torch.manual_seed(seed)
+    model_options = options.model.model_dump()
+    semantic_weight = model_options.pop("semantic_weight")
+    model = R2N.build(knowledge, **model_options)
+    validate = _validation(problem, graph, problem.train) if training.patience is not None else None
+    trainer = Trainer(
+        model, graph, problem.train, semantic_weight=semantic_weight, seed=seed, validate=validate, **training_options
+    )
+    return Run(problem, options, seed, graph, trainer)
+
+
+def _validation(problem: Problem, graph: FactorGraph, evidence: Evidence) -> Validate:
+    """The metric that chooses the best weights: average precision, or the mean reciprocal rank, of `valid` alone."""
+    if "valid" not in problem.queries:
+        raise ConfigError(
+            "training.patience needs queries to validate on", hint="add [queries] valid, or drop patience"
+        )
+
+    def validate(model: R2N) -> float:
+        report = evaluate_scores(AtomScores.of(model, graph, evidence), problem, "valid")
+        return report.metrics["mrr" if "mrr" in report.metrics else "ap"]
+
+    return validate
+
+
+def config_of(run: Run) -> dict[str, Any]:
+    """All that tells this run from another."""
+    return {
+        "problem": run.problem.source,
+        "name": run.problem.name,
+        "fingerprint": fingerprint(run.problem.knowledge),
+        "options": run.options.model_dump(mode="json"),
+        "seed": run.seed,
+        "versions": {"r2n": r2n.__version__, "torch": torch.__version__, "python": platform.python_version()},
+        "threads": torch.get_num_threads(),
+    }
+
+
+def train_in(folder: Path, run: Run, *, resume: bool = False) -> Iterator[Epoch]:
+    """Train, keeping trace and checkpoint in the folder; `resume` goes on from the checkpoint there."""
+    config = config_of(run)
+    if resume:
+        _go_on(folder, run, config)
+    else:
+        _begin(folder, config)
+    saved = monotonic()
+    with (folder / TRACE).open("a", encoding="utf-8") as trace:
+        while not run.trainer.is_done:
+            epoch = run.trainer.step()
+            trace.write(json.dumps(asdict(epoch)) + "\n")
+            if monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS or run.trainer.is_done:
+                trace.flush()
+                write_checkpoint(folder, *trainer_state(run.trainer))
+                saved = monotonic()
+            yield epoch
+    run.trainer.finish()
+
+
+def _begin(folder: Path, config: dict[str, Any]) -> None:
+    if (folder / CONFIG).exists():
+        raise ConfigError(f"{folder} already holds a run", hint="go on with --resume, or give another --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / CONFIG, json.dumps(config, indent=1).encode())
+
+
+def _go_on(folder: Path, run: Run, config: dict[str, Any]) -> None:
+    """Put the trainer where the checkpoint says, and cut the trace to it; without a checkpoint begin again."""
+    kept = read_config(folder)
+    for key in ("fingerprint", "options", "seed", "threads"):
+        if kept.get(key) != json.loads(json.dumps(config[key])):
+            raise CheckpointError(
+                f"the run in {folder} was begun with another {key}", hint="resume with the same, or give another --out"
+            )
+    checkpoint = read_checkpoint(folder)
+    if checkpoint is not None:
+        restore_trainer(run.trainer, *checkpoint)
+    path = folder / TRACE
+    lines = path.read_text("utf-8").splitlines()[: run.trainer.epoch] if path.exists() else []
+    write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The configuration of the run in a folder."""
+    try:
+        return json.loads((folder / CONFIG).read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{folder} holds no run", hint="a run is made by: r2n train P --out DIR") from error
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{folder / CONFIG} is damaged", hint="train again in another folder") from error
+
+
+def load_run(folder: Path) -> Run:
+    """A trained run: its problem, loaded again and checked to be the same, and its network."""
+    config = read_config(folder)
+    problem = load(config["problem"])
+    if fingerprint(problem.knowledge) != config["fingerprint"]:
+        raise CheckpointError(
+            f"the problem {config['problem']} has changed since the run in {folder}", hint="train again on it"
+        )
+    checkpoint = read_checkpoint(folder)
+    if checkpoint is None:
+        raise CheckpointError(
+            f"the run in {folder} has no checkpoint yet", hint="train it: r2n train P --out DIR --resume"
+        )
+    run = prepare_run(problem, Options.model_validate(config["options"]), config["seed"])
+    restore_trainer(run.trainer, *checkpoint)
+    run.trainer.finish()
+    return run

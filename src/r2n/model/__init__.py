@@ -1,0 +1,1 @@
+"""Tensors -> predictions: input layer, reasoning layers, output layers."""

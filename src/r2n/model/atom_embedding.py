@@ -1,0 +1,165 @@
+"""Tensors -> predictions: Emb^0(a) = f_P(Emb(c_1), ..., Emb(c_n)), the input layer (eq. 1).
+
+The atom embedding is the latent vector before the score's reduction. With c_i the constants' vectors and r_P the
+predicate's (for ComplEx and RotatE complex vectors, held as real and imaginary halves):
+
+    distmult  r_P * c_1 * ... * c_n            any arity      score: its sum
+    complex   Re(r_P * c_1 * conj(c_2))        arity 1, 2     score: its sum
+    transe    c_1 + r_P - c_2                  arity 1, 2     score: minus its norm
+    rotate    Re(r_P * c_1 * conj(c_2)), |r_P| = 1   1, 2     score: its sum
+    mlp       MLP_P(c_1, ..., c_n)             any arity      score: its sum
+
+An atom of one constant has Re(r_P * c_1), c_1 + r_P, and so on: the second factor is left out.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from r2n.errors import ConfigError
+from r2n.logic.language import Predicate
+from r2n.model.mlp import MLP
+
+Constants = Float[Tensor, "atoms positions constant_dim"]
+
+
+@runtime_checkable
+class AtomEmbedding(Protocol):
+    """f_P: from the constants of atoms to their embeddings; all atoms of one call have the same arity."""
+
+    constant_dim: int
+    dim: int
+
+    def __call__(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
+        """Emb^0(a) of atoms given by their predicates (by index) and their constants' vectors."""
+        ...
+
+    def score(self, embedding: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
+        """The method's own score of an atom, a logit."""
+        ...
+
+
+def _refuse_wide(name: str, predicates: Sequence[Predicate]) -> None:
+    for predicate in predicates:
+        if predicate.arity > 2:
+            raise ConfigError(
+                f"input '{name}' takes predicates of one or two positions, but {predicate.name} has {predicate.arity}",
+                hint="choose input = 'distmult' or 'mlp'",
+            )
+
+
+class DistMult(nn.Module):
+    """r_P * c_1 * ... * c_n."""
+
+    def __init__(self, predicates: Sequence[Predicate], dim: int, *, scale: float = 0.3) -> None:
+        """One vector for each predicate."""
+        super().__init__()
+        self.constant_dim = self.dim = dim
+        self.vectors = nn.Parameter(torch.randn(len(predicates), dim) * scale)
+
+    def forward(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
+        """Emb^0(a)."""
+        return self.vectors[predicates] * constants.prod(dim=1)
+
+    def score(self, embedding: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
+        """Its sum."""
+        return embedding.sum(-1)
+
+
+def _real_product(predicate: Tensor, constants: Constants) -> Tensor:
+    """Re(r * c_1 * conj(c_2)), without the last factor for unary atoms; written out, faster than complex numbers."""
+    r_re, r_im = predicate.chunk(2, dim=-1)
+    h_re, h_im = constants[:, 0].chunk(2, dim=-1)
+    re, im = r_re * h_re - r_im * h_im, r_re * h_im + r_im * h_re
+    if constants.shape[1] == 1:
+        return re
+    t_re, t_im = constants[:, 1].chunk(2, dim=-1)
+    return re * t_re + im * t_im
+
+
+class ComplEx(nn.Module):
+    """Re(r_P * c_1 * conj(c_2)), component by component."""
+
+    def __init__(self, predicates: Sequence[Predicate], dim: int, *, scale: float = 0.3) -> None:
+        """One complex vector for each predicate."""
+        super().__init__()
+        _refuse_wide("complex", predicates)
+        self.dim, self.constant_dim = dim, 2 * dim
+        self.vectors = nn.Parameter(torch.randn(len(predicates), 2 * dim) * scale)
+
+    def forward(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
+        """Emb^0(a)."""
+        return _real_product(self.vectors[predicates], constants)
+
+    def score(self, embedding: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
+        """Its sum."""
+        return embedding.sum(-1)
+
+
+class RotatE(nn.Module):
+    """Re(r_P * c_1 * conj(c_2)) with |r_P| = 1: the alignment of the rotated c_1 with c_2.
+
+    The modulus |r_P c_1 - c_2| of the original is near zero for every true atom, and would lose its identity.
+    """
+
+    def __init__(self, predicates: Sequence[Predicate], dim: int, *, scale: float = 0.3) -> None:
+        """One angle for each predicate and component."""
+        super().__init__()
+        _refuse_wide("rotate", predicates)
+        self.dim, self.constant_dim = dim, 2 * dim
+        self.angles = nn.Parameter(torch.randn(len(predicates), dim) * scale)
+
+    def forward(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
+        """Emb^0(a)."""
+        angles = self.angles[predicates]
+        return _real_product(torch.cat([torch.cos(angles), torch.sin(angles)], dim=-1), constants)
+
+    def score(self, embedding: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
+        """Its sum."""
+        return embedding.sum(-1)
+
+
+class TransE(nn.Module):
+    """c_1 + r_P - c_2."""
+
+    def __init__(self, predicates: Sequence[Predicate], dim: int, *, scale: float = 0.3) -> None:
+        """One vector for each predicate, and one margin: the score of a perfect match."""
+        super().__init__()
+        _refuse_wide("transe", predicates)
+        self.constant_dim = self.dim = dim
+        self.vectors = nn.Parameter(torch.randn(len(predicates), dim) * scale)
+        self.margin = nn.Parameter(torch.ones(()))
+
+    def forward(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
+        """Emb^0(a)."""
+        moved = constants[:, 0] + self.vectors[predicates]
+        return moved - constants[:, 1] if constants.shape[1] > 1 else moved
+
+    def score(self, embedding: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
+        """The margin minus its norm."""
+        return self.margin - (embedding.square().sum(-1) + 1e-12).sqrt()
+
+
+class AtomMLP(nn.Module):
+    """MLP_P of the constants' vectors, one MLP for each predicate."""
+
+    def __init__(self, predicates: Sequence[Predicate], dim: int, *, scale: float = 0.3) -> None:
+        """One hidden layer of `dim` units; `scale` is not used, its weights begin as Glorot's."""
+        super().__init__()
+        self.constant_dim = self.dim = dim
+        self.networks = nn.ModuleList([MLP((predicate.arity * dim, dim, dim)) for predicate in predicates])
+
+    def forward(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
+        """Emb^0(a)."""
+        embedding = constants.new_zeros(len(predicates), self.dim)
+        for index in predicates.unique().tolist():
+            rows = (predicates == index).nonzero().flatten()
+            embedding = embedding.index_copy(0, rows, self.networks[index](constants[rows].flatten(1)))
+        return embedding
+
+    def score(self, embedding: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
+        """Its sum."""
+        return embedding.sum(-1)

@@ -1,0 +1,208 @@
+"""Tensors -> predictions: the network, from its input layer over the reasoning layers to its outputs."""
+
+from dataclasses import dataclass
+from typing import Literal
+from weakref import WeakKeyDictionary
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+
+from r2n.errors import ConfigError, nearest
+from r2n.graph.factor_graph import FactorGraph
+from r2n.graph.incidence import Incidence
+from r2n.knowledge.herbrand import HerbrandBase
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.logic.theory import Rule
+from r2n.model.atom_embedding import AtomEmbedding, AtomMLP, ComplEx, DistMult, RotatE, TransE
+from r2n.model.constant_embedding import ConstantEmbedding
+from r2n.model.mlp import MLP, PositionMLP
+from r2n.model.outputs import AtomOutput, RuleOutput
+from r2n.model.reasoning import Aggregation, Isolated, ReasoningLayer
+
+INPUTS = {"distmult": DistMult, "complex": ComplEx, "transe": TransE, "rotate": RotatE, "mlp": AtomMLP}
+UNKNOWN, FALSE, TRUE = 0, 1, 2
+
+EvidenceInput = Literal["off", "add", "only"]
+Reasoner = Literal["r2n", "fgnn", "none"]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Logits of all atoms of a graph, and of its ground rules, rule by rule (none without a rule output)."""
+
+    atoms: Float[Tensor, " atoms"]
+    rules: tuple[Float[Tensor, " ground_rules"], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What of a graph the network needs again and again.
+
+    `by_arity` lists, for each arity, the rows of the atoms, their predicates and their constants.
+    """
+
+    incidence: Incidence
+    by_arity: tuple[tuple[Tensor, Tensor, Tensor], ...]
+
+
+class R2N(nn.Module):
+    """Emb^0(a), L reasoning layers, out(a) and out(g).
+
+    `evidence_input` adds learned vectors for what is known of an atom to its embedding, or puts them in its place.
+    The reasoner `fgnn` reads only the belief that the input layer's score gives; `none` outputs that score.
+    """
+
+    def __init__(
+        self,
+        base: HerbrandBase,
+        constants: ConstantEmbedding,
+        atom_embedding: nn.Module,
+        layers: list[ReasoningLayer],
+        atom_output: AtomOutput | None,
+        rule_output: RuleOutput | None,
+        *,
+        evidence_input: EvidenceInput = "off",
+        belief_input: nn.Linear | None = None,
+        dense: bool = True,
+    ) -> None:
+        """Put the parts together; without `atom_output`, out(a) is the input layer's score."""
+        super().__init__()
+        self.base, self.dense, self.evidence_input = base, dense, evidence_input
+        self.constants, self.atom_embedding = constants, atom_embedding
+        self.layers = nn.ModuleList(layers)
+        self.atom_output, self.rule_output, self.belief_input = atom_output, rule_output, belief_input
+        dim = int(atom_embedding.dim)  # pyright: ignore
+        self.known = None if evidence_input == "off" else nn.Parameter(torch.randn(3, dim) * 0.3)
+        self._prepared: WeakKeyDictionary[FactorGraph, Prepared] = WeakKeyDictionary()
+
+    @classmethod
+    def build(
+        cls,
+        knowledge: KnowledgeBase,
+        *,
+        input: str = "complex",
+        dim: int = 30,
+        rule_dim: int | None = None,
+        layers: int = 3,
+        reasoner: Reasoner = "r2n",
+        aggregation: Aggregation = "mean",
+        residual: bool = False,
+        exclude_self: bool = False,
+        isolated: Isolated = "keep",
+        shared_layers: bool = False,
+        evidence_input: EvidenceInput = "off",
+        constant_dropout: float = 0.0,
+        rule_dropout: float = 0.0,
+        dense: bool = True,
+    ) -> "R2N":
+        """The network for a knowledge base, with parts of the named kinds."""
+        if input not in INPUTS:
+            raise ConfigError(f"unknown input '{input}'", hint=nearest(input, INPUTS) or f"known: {', '.join(INPUTS)}")
+        atom_embedding = INPUTS[input](knowledge.language.predicates, dim)
+        constants = ConstantEmbedding(
+            len(knowledge.language.constants), atom_embedding.constant_dim, dropout=constant_dropout
+        )
+        rule_dim = rule_dim or dim
+        if reasoner == "none" or layers == 0:
+            if evidence_input != "off":
+                raise ConfigError("evidence as input needs reasoning layers", hint="set layers to 1 or more")
+            return cls(knowledge.base, constants, atom_embedding, [], None, None, dense=dense)
+
+        def layer() -> ReasoningLayer:
+            return make_layer(
+                knowledge.theory.rules,
+                dim,
+                rule_dim,
+                ordered=reasoner == "r2n",
+                aggregation=aggregation,
+                residual=residual,
+                exclude_self=exclude_self,
+                isolated=isolated,
+                rule_dropout=rule_dropout,
+            )
+
+        first = layer()
+        stack = [first if shared_layers or i == 0 else layer() for i in range(layers)]
+        belief = nn.Linear(1, dim) if reasoner == "fgnn" else None
+        outputs = AtomOutput(dim), RuleOutput(rule_dim)
+        parts = (constants, atom_embedding, stack, *outputs)
+        return cls(knowledge.base, *parts, evidence_input=evidence_input, belief_input=belief, dense=dense)
+
+    def prepare(self, graph: FactorGraph) -> Prepared:
+        """Lay out a graph once; asked again, it is remembered."""
+        if graph not in self._prepared:
+            index, arguments = (torch.from_numpy(part) for part in self.base.decode(graph.atoms.numpy()))
+            arity = (arguments >= 0).sum(1)
+            by_arity = []
+            for n in arity.unique().tolist():
+                rows = (arity == n).nonzero().flatten()
+                by_arity.append((rows, index[rows], arguments[rows, :n]))
+            self._prepared[graph] = Prepared(Incidence.of(graph, dense=self.dense), tuple(by_arity))
+        return self._prepared[graph]
+
+    def input_layer(
+        self,
+        graph: FactorGraph,
+        *,
+        hidden: Bool[Tensor, " atoms"] | None = None,
+        known: Int64[Tensor, " atoms"] | None = None,
+    ) -> Float[Tensor, "atoms dim"]:
+        """Emb^0(a) (eq. 1); hidden atoms are blanked, and what is known of them is taken for unknown."""
+        embedding = self.embed(graph)
+        if self.belief_input is not None:
+            embedding = self.belief_input(torch.sigmoid(self._score(embedding)).unsqueeze(1))
+        if hidden is not None:
+            embedding = embedding.masked_fill(hidden.unsqueeze(1), 0.0)
+        if self.known is not None:
+            states = torch.zeros_like(graph.atoms) if known is None else known
+            states = states if hidden is None else states.masked_fill(hidden, UNKNOWN)
+            embedding = self.known[states] if self.evidence_input == "only" else embedding + self.known[states]
+        return embedding
+
+    def embed(self, graph: FactorGraph) -> Float[Tensor, "atoms dim"]:
+        """f_P of the constants, for all atoms of the graph."""
+        parts = self.prepare(graph).by_arity
+        embedded = [self.atom_embedding(index, self.constants(arguments)) for _, index, arguments in parts]
+        if len(parts) == 1:
+            return embedded[0]
+        dim = int(self.atom_embedding.dim)  # pyright: ignore
+        embedding = self.constants.vectors.new_zeros(len(graph.atoms), dim)
+        for (rows, _, _), part in zip(parts, embedded, strict=True):
+            embedding = embedding.index_copy(0, rows, part)
+        return embedding
+
+    def _score(self, embedding: Tensor) -> Tensor:
+        scorer = self.atom_embedding
+        if not isinstance(scorer, AtomEmbedding):
+            raise ConfigError(f"{type(scorer).__name__} has no score")
+        return scorer.score(embedding)
+
+    def forward(
+        self,
+        graph: FactorGraph,
+        *,
+        hidden: Bool[Tensor, " atoms"] | None = None,
+        known: Int64[Tensor, " atoms"] | None = None,
+        rule_outputs: bool = True,
+    ) -> Predictions:
+        """Logits of all atoms and ground rules; `known` gives each atom's UNKNOWN, FALSE or TRUE."""
+        atoms = self.input_layer(graph, hidden=hidden, known=known)
+        if self.atom_output is None:
+            return Predictions(self._score(atoms), ())
+        incidence = self.prepare(graph).incidence
+        rules: list[Tensor] = []
+        for layer in self.layers:
+            atoms, rules = layer(atoms, incidence)
+        outputs = tuple(self.rule_output(rule) for rule in rules) if rule_outputs and self.rule_output else ()
+        return Predictions(self.atom_output(atoms), outputs)
+
+
+def make_layer(rules: tuple[Rule, ...], dim: int, rule_dim: int, *, ordered: bool, **options: object) -> ReasoningLayer:
+    """A reasoning layer for rules: Linear-ReLU-Linear for MLP^1 and MLP^2; not `ordered`: FGNN's order-blind layer."""
+    update, messages = [], []
+    for rule in rules:
+        positions = len(rule.atoms)
+        update.append(MLP((positions * dim if ordered else dim, rule_dim, rule_dim)))
+        messages.append(PositionMLP(positions, (rule_dim, rule_dim, dim), shared=not ordered))
+    return ReasoningLayer(update, messages, **options)  # pyright: ignore

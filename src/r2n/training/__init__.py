@@ -1,0 +1,1 @@
+"""Predictions -> a trained network: what is asked, the losses, and the loop."""

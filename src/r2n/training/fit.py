@@ -1,0 +1,199 @@
+"""Predictions -> a trained network: the training loop, one record an epoch."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
+
+from r2n.errors import R2NError
+from r2n.graph.factor_graph import FactorGraph
+from r2n.knowledge.knowledge_base import Evidence
+from r2n.model.r2n import R2N, Predictions
+from r2n.training.losses import n3_penalty, semantic_loss, softmax_loss, supervised_loss
+from r2n.training.questions import Questions, ask, known_states
+
+Validate = Callable[[R2N], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """What one epoch was: its losses, the validation metric where it was measured, and its seconds."""
+
+    number: int
+    loss: float
+    supervised: float
+    semantic: float
+    valid: float | None
+    seconds: float
+
+
+class DivergedError(R2NError):
+    """The loss is no longer a finite number."""
+
+
+class Trainer:
+    """A network in training: yields an Epoch a step, and holds all that is needed to go on later.
+
+    Each epoch is one step over the whole graph. `hiding` is the share of open atoms whose input is blanked in a
+    step while their labels are still asked, drawn atom by atom, or all atoms with the same first constant together
+    (`hide_by="constant"`). With `validate` and `patience`, training stops when the metric (larger is better) has
+    not risen for `patience` epochs, and the best weights are restored at the end.
+    """
+
+    def __init__(
+        self,
+        model: R2N,
+        graph: FactorGraph,
+        evidence: Evidence,
+        *,
+        epochs: int = 300,
+        learning_rate: float = 0.01,
+        schedule: Literal["constant", "cosine"] = "constant",
+        semantic_weight: float = 0.1,
+        loss: Literal["bce", "softmax"] = "bce",
+        corrupted_positions: Sequence[int] | None = None,
+        negatives: int | None = None,
+        hiding: float = 0.3,
+        hide_by: Literal["atom", "constant"] = "atom",
+        weight_decay: float = 0.0,
+        n3: float = 0.0,
+        clip: float | None = None,
+        validate: Validate | None = None,
+        validate_every: int = 10,
+        patience: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Everything is given here; nothing random happens before the first step."""
+        self.model, self.graph = model, graph
+        self.questions: Questions = ask(
+            model.base, graph, evidence, positions=corrupted_positions, negatives=negatives, seed=seed
+        )
+        self.epochs, self.learning_rate, self.schedule = epochs, learning_rate, schedule
+        self.semantic_weight, self.loss = semantic_weight, loss
+        self.hiding, self.hide_by, self.n3, self.clip = hiding, hide_by, n3, clip
+        self.validate, self.validate_every, self.patience = validate, validate_every, patience
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, weight_decay=weight_decay)
+        self.generator = torch.Generator().manual_seed(seed)
+        self.epoch = 0
+        self.best: float | None = None
+        self.best_epoch = 0
+        self.best_weights: dict[str, Tensor] = {}
+        self.known = known_states(model.base, graph, evidence)
+
+    def __iter__(self) -> Iterator[Epoch]:
+        """Train to the end."""
+        while not self.is_done:
+            yield self.step()
+        self.finish()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all epochs are over, or patience is."""
+        if self.epoch >= self.epochs:
+            return True
+        waited = self.epoch - self.best_epoch
+        return self.patience is not None and self.best is not None and waited >= self.patience
+
+    def step(self) -> Epoch:
+        """One epoch."""
+        start = perf_counter()
+        self._set_learning_rate()
+        self.model.train()
+        hidden = self._hidden()
+        predictions = self.model(self.graph, hidden=hidden, known=self.known, rule_outputs=self.semantic_weight > 0)
+        supervised, semantic = self._supervised(predictions, hidden), self._semantic(predictions)
+        loss = supervised + self.semantic_weight * semantic
+        if self.n3:
+            loss = loss + self.n3 * n3_penalty(self.model.constants.vectors)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self._refuse_divergence(loss)
+        if self.clip is not None:
+            clip_grad_norm_(self.model.parameters(), self.clip)
+        self.optimizer.step()
+        self.epoch += 1
+        valid = self._validated()
+        values = (float(part.detach()) for part in (loss, supervised, semantic))
+        return Epoch(self.epoch, *values, valid, perf_counter() - start)
+
+    def finish(self) -> None:
+        """Restore the best weights, where validation chose some."""
+        if self.best_weights:
+            self.model.load_state_dict(self.best_weights)
+        self.model.eval()
+
+    def _set_learning_rate(self) -> None:
+        share = 0.5 * (1 + torch.cos(torch.tensor(torch.pi * self.epoch / max(1, self.epochs))).item())
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate * (share if self.schedule == "cosine" else 1.0)
+
+    def _hidden(self) -> Bool[Tensor, " atoms"] | None:
+        """The atoms whose input is blanked in this step."""
+        if not self.hiding:
+            return None
+        questions = self.questions
+        if self.hide_by == "atom":
+            drawn = torch.rand(len(questions.labels), generator=self.generator) < self.hiding
+        else:
+            constants = len(self.model.base.language.constants)
+            drawn = (torch.rand(constants, generator=self.generator) < self.hiding)[questions.first_constants]
+        return drawn & questions.open_atoms
+
+    def _supervised(self, predictions: Predictions, hidden: Tensor | None) -> Float[Tensor, ""]:
+        """L_sup; where evidence is an input, only hidden atoms are asked: the others could read their label."""
+        questions, out = self.questions, predictions.atoms
+        reads_labels = self.model.evidence_input != "off"
+        if self.loss == "bce":
+            asked = questions.asked
+            if reads_labels and hidden is not None:
+                asked = asked[hidden[asked]]
+            return supervised_loss(out[asked], questions.labels[asked] == 1)
+        inside = questions.facts >= 0
+        if reads_labels and hidden is not None:
+            inside = inside & hidden[questions.facts]
+        facts, candidates = questions.facts[inside], questions.candidates[inside]
+        return softmax_loss(out[facts], out[candidates.clamp(min=0)], candidates >= 0)
+
+    def _semantic(self, predictions: Predictions) -> Float[Tensor, ""]:
+        """L_sem over all rules together, on the ground rules whose atoms are all labelled."""
+        if not self.semantic_weight or not predictions.rules:
+            return predictions.atoms.new_zeros(())
+        parts = zip(predictions.rules, self.questions.rules, strict=True)
+        outs, truths = zip(*((out[known], truth) for out, (known, truth) in parts), strict=True)
+        return semantic_loss(torch.cat(outs), torch.cat(truths))
+
+    def _refuse_divergence(self, loss: Tensor) -> None:
+        """Stop at a loss that is not finite, before it reaches the weights."""
+        if bool(torch.isfinite(loss)):
+            return
+        sizes = sorted(
+            ((float(p.detach().abs().max()), name) for name, p in self.model.named_parameters() if p.numel()),
+            reverse=True,
+        )
+        largest = ", ".join(f"{name} ({size:.3g})" for size, name in sizes[:3])
+        raise DivergedError(
+            f"the loss is {float(loss.detach())} in epoch {self.epoch + 1}; the largest parameters are {largest}",
+            hint="lower training.learning_rate, set training.clip, or choose another aggregation",
+        )
+
+    def _validated(self) -> float | None:
+        """The validation metric, every so many epochs and at the last."""
+        if self.validate is None or (self.epoch % self.validate_every and self.epoch < self.epochs):
+            return None
+        self.model.eval()
+        with torch.no_grad():
+            valid = self.validate(self.model)
+        if self.patience is not None and (self.best is None or valid > self.best):
+            self.best, self.best_epoch = valid, self.epoch
+            self.best_weights = {name: value.clone() for name, value in self.model.state_dict().items()}
+        return valid
+
+
+def fit(model: R2N, graph: FactorGraph, evidence: Evidence, **options: object) -> Iterator[Epoch]:
+    """Train the network on the evidence, one record an epoch; the options are the Trainer's."""
+    return iter(Trainer(model, graph, evidence, **options))  # pyright: ignore[reportArgumentType]

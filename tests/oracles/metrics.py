@@ -1,0 +1,118 @@
+"""Metrics by plain loops, each as its definition says it."""
+
+from itertools import permutations
+
+GroundAtom = tuple[str, ...]
+
+
+def better_and_equal(scores: list[float], true: int, allowed: list[bool]) -> tuple[int, int]:
+    """How many allowed candidates other than the true one are scored above it, and how many the same."""
+    better = equal = 0
+    for i, score in enumerate(scores):
+        if i == true or not allowed[i]:
+            continue
+        better += score > scores[true]
+        equal += score == scores[true]
+    return better, equal
+
+
+def ranks(scores: list[float], true: int, allowed: list[bool]) -> tuple[float, float, float]:
+    """Optimistic, pessimistic and realistic rank."""
+    better, equal = better_and_equal(scores, true, allowed)
+    return 1 + better, 1 + better + equal, 1 + better + equal / 2
+
+
+def shuffled_rank(scores: list[float], true: int, allowed: list[bool]) -> float:
+    """The mean place of the true candidate over all orders in which the candidates might have come to be sorted."""
+    taking_part = [i for i in range(len(scores)) if allowed[i] or i == true]
+    places = []
+    for order in permutations(taking_part):
+        best_first = sorted(order, key=lambda i: -scores[i])  # a stable sort: equals stay as they came
+        places.append(1 + best_first.index(true))
+    return sum(places) / len(places)
+
+
+def ranking_metrics(ranks: list[float]) -> dict[str, float]:
+    """Mean reciprocal rank and hits."""
+    found = {"mrr": sum(1 / rank for rank in ranks) / len(ranks)}
+    for k in (1, 3, 10):
+        found[f"hits@{k}"] = sum(1 for rank in ranks if rank <= k) / len(ranks)
+    return found
+
+
+def average_precision(scores: list[float], truth: list[bool]) -> float:
+    """Sum over thresholds, from high to low, of (gain in recall) times precision."""
+    total, recall_before = 0.0, 0.0
+    for threshold in sorted(set(scores), reverse=True):
+        taken = [is_true for score, is_true in zip(scores, truth, strict=True) if score >= threshold]
+        recall = sum(taken) / sum(truth)
+        total += (recall - recall_before) * sum(taken) / len(taken)
+        recall_before = recall
+    return total
+
+
+def roc_auc(scores: list[float], truth: list[bool]) -> float | None:
+    """The share of pairs (true, false) in the right order, equals for a half; None without a pair."""
+    right, pairs = 0.0, 0
+    for i, is_true in enumerate(truth):
+        for j, other_is_true in enumerate(truth):
+            if is_true and not other_is_true:
+                pairs += 1
+                right += 1.0 if scores[i] > scores[j] else 0.5 if scores[i] == scores[j] else 0.0
+    return right / pairs if pairs else None
+
+
+def roc_auc_by_group(scores: list[float], truth: list[bool], groups: list) -> list[float | None]:
+    """ROC-AUC of each group, in order of the groups."""
+    found = []
+    for group in sorted(set(groups)):
+        members = [i for i, own in enumerate(groups) if own == group]
+        found.append(roc_auc([scores[i] for i in members], [truth[i] for i in members]))
+    return found
+
+
+def macro(per_group: list[float | None]) -> float | None:
+    """The mean of what there is."""
+    there = [auc for auc in per_group if auc is not None]
+    return sum(there) / len(there) if there else None
+
+
+def calibration(
+    probabilities: list[float], truth: list[bool], bins: int
+) -> tuple[float, float, list[tuple[float, float, int] | None]]:
+    """Brier score, expected calibration error, and per bin mean probability, share of true atoms and count."""
+    pairs = list(zip(probabilities, truth, strict=True))
+    brier = sum((p - is_true) ** 2 for p, is_true in pairs) / len(pairs)
+    found: list[tuple[float, float, int] | None] = []
+    error = 0.0
+    for b in range(bins):
+        here = [(p, t) for p, t in pairs if b <= p * bins < b + 1 or (b == bins - 1 and p * bins >= bins)]
+        if not here:
+            found.append(None)
+            continue
+        confidence = sum(p for p, _ in here) / len(here)
+        accuracy = sum(t for _, t in here) / len(here)
+        found.append((confidence, accuracy, len(here)))
+        error += len(here) / len(pairs) * abs(confidence - accuracy)
+    return brier, error, found
+
+
+def ranks_of_queries(
+    signatures: dict[str, tuple[str, ...]],
+    members: dict[str, list[str]],
+    scores: dict[GroundAtom, float],
+    true: list[GroundAtom],
+    known: set[GroundAtom],
+) -> dict[str, list[tuple[float, float, float]]]:
+    """Per predicate, the ranks of each true query in each position whose domain offers a choice, filtered."""
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    for predicate, *constants in true:
+        for position, domain in enumerate(signatures[predicate]):
+            candidates = members[domain]
+            if len(candidates) < 2:
+                continue
+            row = [(predicate, *constants[:position], c, *constants[position + 1 :]) for c in candidates]
+            place = row.index((predicate, *constants))
+            allowed = [atom not in known and atom not in true for atom in row]
+            found.setdefault(predicate, []).append(ranks([scores[atom] for atom in row], place, allowed))
+    return found

@@ -1,0 +1,182 @@
+"""A reasoning layer computed factored, by index or over a box, gives the numbers of eqs. 2-5 to the letter."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
+from torch import Tensor
+
+from r2n.graph.factor_graph import FactorGraph
+from r2n.graph.incidence import Box, Incidence, Indexed
+from r2n.model.r2n import FALSE, TRUE, UNKNOWN, R2N
+from r2n.model.reasoning import ReasoningLayer
+from tests import model_strategies
+from tests.model_strategies import (
+    AGGREGATIONS,
+    Setting,
+    choices,
+    layer_for,
+    plain_maps,
+    plain_rules,
+    rows_of,
+    scattered_graphs,
+    shaken,
+    vectors,
+)
+from tests.oracles import message_passing
+from tests.oracles.message_passing import Choices
+
+HEAVY = settings(max_examples=40)
+DIM = 3
+CLOSE = {"rtol": 1e-9, "atol": 1e-9}  # float64: far below the 1e-5 that is promised
+
+
+def weighed(outputs: list[Tensor], seed: int) -> Tensor:
+    """One number that feels every output, for gradients."""
+    generator = torch.Generator().manual_seed(seed)
+    parts = [(o * torch.randn(o.shape, generator=generator, dtype=o.dtype)).sum() for o in outputs]
+    return torch.stack([*parts, torch.zeros((), dtype=torch.float64)]).sum()
+
+
+def gradients(value: Tensor, inputs: list[Tensor]) -> list[Tensor]:
+    if not value.requires_grad:
+        return [torch.zeros_like(part) for part in inputs]
+    return list(torch.autograd.grad(value, inputs, allow_unused=True, materialize_grads=True))
+
+
+def library(layer: ReasoningLayer, atoms: Tensor, graph: FactorGraph, *, dense: bool) -> list[Tensor]:
+    updated, rules = layer(atoms, Incidence.of(graph, dense=dense))
+    return [updated, *rules]
+
+
+def plain(layer: ReasoningLayer, atoms: Tensor, graph: FactorGraph, chosen: Choices) -> list[Tensor]:
+    updated, per_rule = message_passing.layer(atoms, rows_of(graph), plain_rules(layer), chosen)
+    width = layer.parts()[0][0].linear()[-1].out_features if per_rule else 0
+    return [updated, *(torch.stack(rules) if rules else atoms.new_zeros(0, width) for rules in per_rule)]
+
+
+def assert_equal_to_plain(graph: FactorGraph, chosen: Choices, seed: int) -> None:
+    """Values, and gradients by inputs and by every parameter, of the three ways."""
+    layer = layer_for(graph, chosen, seed=seed, dim=DIM)
+    atoms = vectors(len(graph.atoms), DIM, seed + 1).requires_grad_()
+    inputs = [atoms, *layer.parameters()]
+    expected = plain(layer, atoms, graph, chosen)
+    expected_gradients = gradients(weighed(expected, seed), inputs)
+    for dense in (True, False):
+        found = library(layer, atoms, graph, dense=dense)
+        for ours, theirs in zip(found, expected, strict=True):
+            torch.testing.assert_close(ours, theirs, **CLOSE)
+        for ours, theirs in zip(gradients(weighed(found, seed), inputs), expected_gradients, strict=True):
+            torch.testing.assert_close(ours, theirs, **CLOSE)
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@HEAVY
+@given(setting=model_strategies.settings(), data=st.data(), seed=st.integers(0, 2**16))
+def test_factored_is_dense_is_plain_on_random_theories(
+    aggregation: str, setting: Setting, data: DataObject, seed: int
+) -> None:
+    assert_equal_to_plain(setting.graph, data.draw(choices(aggregation)), seed)
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@HEAVY
+@given(graph=scattered_graphs(), data=st.data(), seed=st.integers(0, 2**16))
+def test_factored_is_plain_on_scattered_ground_rules(
+    aggregation: str, graph: FactorGraph, data: DataObject, seed: int
+) -> None:
+    assert_equal_to_plain(graph, data.draw(choices(aggregation)), seed)
+
+
+@settings(max_examples=60)
+@given(setting=model_strategies.settings())
+def test_a_box_stands_where_every_substitution_does(setting: Setting) -> None:
+    """The property above compares three ways only if the dense one is taken."""
+    graph = setting.graph
+    for dense in (True, False):
+        incidence = Incidence.of(graph, dense=dense)
+        for rule, rows, shape in zip(incidence.rules, graph.neighbours, graph.shapes, strict=True):
+            assert isinstance(rule.meeting, Box if dense and shape is not None and len(rows) else Indexed)
+
+
+@HEAVY
+@given(setting=model_strategies.settings(), seed=st.integers(0, 2**16))
+def test_single_precision_stays_within_1e_5(setting: Setting, seed: int) -> None:
+    """At the weights a network starts with."""
+    graph = setting.graph
+    chosen = Choices(aggregation="mean", isolated="keep")
+    torch.manual_seed(seed)
+    layer = layer_for(graph, chosen, seed=seed, dim=DIM)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.mul_(0.3)
+        layer.float()
+        atoms = vectors(len(graph.atoms), DIM, seed).float()
+        expected = plain(layer, atoms, graph, chosen)
+        for dense in (True, False):
+            for ours, theirs in zip(library(layer, atoms, graph, dense=dense), expected, strict=True):
+                torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+@HEAVY
+@given(
+    setting=model_strategies.settings(),
+    data=st.data(),
+    reads=st.sampled_from(("off", "add", "only")),
+    reasoner=st.sampled_from(("r2n", "fgnn")),
+    seed=st.integers(0, 2**16),
+)
+def test_the_network_is_its_input_layer_its_layers_and_its_outputs(
+    setting: Setting, data: DataObject, reads: str, reasoner: str, seed: int
+) -> None:
+    """Hidden atoms, evidence as input, two layers and both outputs, against loops over atoms and ground rules."""
+    graph, count = setting.graph, len(setting.graph.atoms)
+    network = shaken(
+        R2N.build(
+            setting.knowledge, input="distmult", dim=DIM, rule_dim=2, layers=2, reasoner=reasoner, evidence_input=reads
+        ),
+        seed,
+    )
+    hidden = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    known = data.draw(st.lists(st.sampled_from((UNKNOWN, FALSE, TRUE)), min_size=count, max_size=count))
+    found = network(
+        graph, hidden=torch.tensor(hidden, dtype=torch.bool), known=torch.tensor(known, dtype=torch.int64)
+    )
+    atoms = plain_input_layer(network, setting, hidden, known)
+    chosen = Choices(aggregation="mean", isolated="keep", ordered=reasoner == "r2n")
+    rules: list[list[Tensor]] = []
+    for layer in network.layers:
+        assert isinstance(layer, ReasoningLayer)
+        atoms, rules = message_passing.layer(atoms, rows_of(graph), plain_rules(layer), chosen)
+    assert network.atom_output is not None
+    assert network.rule_output is not None
+    to_atom, to_rule = plain_maps(network.atom_output.network), plain_maps(network.rule_output.network)
+    assert_logits(found.atoms, [message_passing.mlp(to_atom, atom) for atom in atoms])
+    for logits, embeddings in zip(found.rules, rules, strict=True):
+        assert_logits(logits, [message_passing.mlp(to_rule, embedding) for embedding in embeddings])
+
+
+def assert_logits(found: Tensor, expected: list[Tensor]) -> None:
+    torch.testing.assert_close(found, torch.cat([found.new_zeros(0), *expected]), **CLOSE)
+
+
+def plain_input_layer(network: R2N, setting: Setting, hidden: list[bool], known: list[int]) -> Tensor:
+    """Emb^0 atom by atom: DistMult's product, what is known of the atom, and nothing of either where it is hidden."""
+    which, arguments = setting.knowledge.base.decode(setting.graph.atoms.numpy())
+    vectors_of = network.constants.vectors
+    rows = []
+    for row, (predicate, constants) in enumerate(zip(which.tolist(), arguments.tolist(), strict=True)):
+        embedding = network.atom_embedding.vectors[predicate]  # pyright: ignore
+        for constant in constants:
+            embedding = embedding * vectors_of[constant] if constant >= 0 else embedding
+        if network.belief_input is not None:
+            belief = 1 / (1 + torch.exp(-embedding.sum()))
+            embedding = network.belief_input.weight[:, 0] * belief + network.belief_input.bias
+        if hidden[row]:
+            embedding = torch.zeros_like(embedding)
+        if network.known is not None:
+            state = network.known[UNKNOWN if hidden[row] else known[row]]
+            embedding = state if network.evidence_input == "only" else embedding + state
+        rows.append(embedding)
+    return torch.stack(rows) if rows else vectors_of.new_zeros(0, DIM)

@@ -1,0 +1,158 @@
+"""Metrics on cases small enough to be worked out by hand, and what they refuse."""
+
+from math import inf, isnan, nan
+
+import numpy as np
+import pytest
+
+from r2n.errors import DataError
+from r2n.evaluation.metrics import (
+    Ranks,
+    average_precision,
+    calibration,
+    ranking_metrics,
+    ranks,
+    roc_auc_by_group,
+    roc_auc_macro,
+)
+
+NO_SCORES, NO_TRUTH, NO_GROUPS = np.zeros(0), np.zeros(0, bool), np.zeros(0, np.int64)
+
+
+def one_row(scores: list[float], true: int, allowed: list[bool] | None = None) -> tuple[float, float, float]:
+    mask = None if allowed is None else np.array([allowed])
+    found = ranks(np.array([scores]), np.array([true]), mask)
+    return found.optimistic[0], found.realistic[0], found.pessimistic[0]
+
+
+def test_equals_stand_before_and_behind_and_half_and_half() -> None:
+    assert one_row([3.0, 1.0, 1.0, 1.0, 0.0], true=2) == (2, 3, 4)
+    assert one_row([3.0, 1.0, 1.0, 0.0], true=1) == (2, 2.5, 3)
+
+
+def test_what_is_not_allowed_does_not_count_but_the_true_one_always_does() -> None:
+    assert one_row([3.0, 1.0, 1.0, 1.0], true=1, allowed=[False, False, False, True]) == (1, 1.5, 2)
+    assert one_row([3.0, 1.0], true=1, allowed=[False, False]) == (1, 1, 1)
+
+
+def test_negative_and_infinite_logits_rank_as_any_others() -> None:
+    assert one_row([-9.0, -8.0, -10.0], true=1) == (1, 1, 1)
+    assert one_row([-inf, inf, 0.0, inf], true=3) == (1, 1.5, 2)
+    assert one_row([-inf, -inf, 0.0], true=0) == (2, 2.5, 3)
+
+
+def test_saturated_scores_are_no_first_place() -> None:
+    """The trap of optimistic ties: a thousand sigmoids that are all exactly 1."""
+    found = ranks(np.ones((1, 1000)), np.array([0]))
+    assert found.realistic[0] == 500.5
+    assert ranking_metrics(found.realistic)["hits@10"] == 0
+
+
+def test_single_precision_is_enough_to_rank() -> None:
+    found = ranks(np.array([[1.0, 2.0, 2.0]], np.float32), np.array([1]))
+    assert found.realistic.dtype == np.float64
+    assert found.realistic[0] == 1.5
+
+
+def test_ranks_leave_their_arguments_alone() -> None:
+    scores, allowed = np.array([[1.0, 2.0, 2.0]]), np.array([[True, False, True]])
+    kept = scores.copy(), allowed.copy()
+    ranks(scores, np.array([1]), allowed)
+    assert (scores == kept[0]).all()
+    assert (allowed == kept[1]).all()
+
+
+def test_nan_is_refused() -> None:
+    wrong = np.array([[1.0, nan], [nan, 2.0]])
+    with pytest.raises(DataError, match=r"^2 of 4 scores are NaN, which has no rank\n  look for the first NaN"):
+        ranks(wrong, np.array([0, 1]))
+    truth = np.array([True, False])
+    for metric in (average_precision, calibration):
+        with pytest.raises(DataError, match="1 of 2 scores are NaN"):
+            metric(wrong[0], truth)
+    with pytest.raises(DataError, match="1 of 2 scores are NaN"):
+        roc_auc_by_group(wrong[0], truth, np.zeros(2, np.int64))
+
+
+@pytest.mark.parametrize("true", [-1, 2])
+def test_a_true_candidate_outside_its_row_is_refused(true: int) -> None:
+    with pytest.raises(DataError, match="the true candidate of a row is not one of its 2 candidates"):
+        ranks(np.zeros((2, 2)), np.array([0, true]))
+
+
+def test_ranking_metrics_by_hand() -> None:
+    found = ranking_metrics(np.array([1.0, 1.5, 3.0, 10.0, 11.0]))
+    assert found == {
+        "mrr": pytest.approx((1 + 2 / 3 + 1 / 3 + 1 / 10 + 1 / 11) / 5),
+        "hits@1": 0.2,
+        "hits@3": 0.6,
+        "hits@10": 0.8,
+    }
+
+
+def test_nothing_gives_nan_and_no_warning() -> None:
+    nothing = Ranks.pooled([])
+    assert len(nothing) == 0
+    assert all(isnan(value) for value in ranking_metrics(nothing.realistic).values())
+    assert len(ranks(np.zeros((0, 3)), NO_GROUPS, np.zeros((0, 3), bool))) == 0
+    assert isnan(average_precision(NO_SCORES, NO_TRUTH))
+    assert isnan(roc_auc_macro(NO_SCORES, NO_TRUTH, NO_GROUPS))
+    empty = calibration(NO_SCORES, NO_TRUTH, bins=2)
+    assert isnan(empty.brier)
+    assert isnan(empty.ece)
+    assert [part.count for part in empty.bins] == [0, 0]
+
+
+def test_pooling_keeps_all_ranks_in_order() -> None:
+    first, second = ranks(np.array([[1.0, 0.0]]), np.array([1])), ranks(np.array([[0.0, 0.0]]), np.array([0]))
+    assert Ranks.pooled([first, second]).realistic.tolist() == [2, 1.5]
+
+
+def test_average_precision_by_hand() -> None:
+    scores, truth = np.array([4.0, 3.0, 2.0, 1.0]), np.array([True, False, True, False])
+    assert average_precision(scores, truth) == pytest.approx((1 / 1 + 2 / 3) / 2)
+    assert average_precision(np.zeros(4), truth) == 0.5  # equal scores are one threshold: the share of true atoms
+    assert average_precision(np.array([inf, inf, -inf, -inf]), truth) == pytest.approx(0.5 * 0.5 + 0.5 * 0.5)
+    assert isnan(average_precision(scores, np.zeros(4, bool)))
+    assert average_precision(scores, np.ones(4, bool)) == 1
+
+
+def test_macro_roc_auc_is_blind_to_what_pooled_average_precision_sees() -> None:
+    """Why Countries must report both: each region ordered rightly inside, but not against the other."""
+    scores = np.array([9.0, 8.0, 1.0, 0.0])
+    truth = np.array([True, False, True, False])
+    regions = np.array([0, 0, 1, 1])
+    assert roc_auc_macro(scores, truth, regions) == 1
+    assert average_precision(scores, truth) < 0.9
+
+
+def test_groups_of_one_class_are_left_out() -> None:
+    scores = np.array([1.0, 0.0, 5.0, 6.0, 2.0, 2.0])
+    truth = np.array([True, False, True, True, False, True])
+    groups = np.array([7, 7, -3, -3, 40, 40])
+    each = roc_auc_by_group(scores, truth, groups)
+    assert each.tolist() == pytest.approx([nan, 1.0, 0.5], nan_ok=True)  # groups -3, 7, 40
+    assert roc_auc_macro(scores, truth, groups) == 0.75
+    assert isnan(roc_auc_macro(scores[2:4], truth[2:4], groups[2:4]))
+
+
+def test_calibration_by_hand() -> None:
+    found = calibration(np.array([0.0, 0.2, 0.5, 0.9, 1.0]), np.array([False, True, False, True, True]), bins=2)
+    assert found.brier == pytest.approx((0 + 0.64 + 0.25 + 0.01 + 0) / 5)
+    assert [(part.lower, part.upper, part.count) for part in found.bins] == [(0, 0.5, 2), (0.5, 1, 3)]
+    assert [part.confidence for part in found.bins] == pytest.approx([0.1, 0.8])
+    assert [part.accuracy for part in found.bins] == pytest.approx([0.5, 2 / 3])
+    assert found.ece == pytest.approx(2 / 5 * 0.4 + 3 / 5 * (0.8 - 2 / 3))
+
+
+def test_an_empty_bin_has_no_confidence() -> None:
+    first, second = calibration(np.array([1.0]), np.array([True]), bins=2).bins
+    assert isnan(first.confidence)
+    assert isnan(first.accuracy)
+    assert (first.count, second.count, second.confidence) == (0, 1, 1.0)
+
+
+@pytest.mark.parametrize(("probability", "bins"), [(-0.1, 10), (1.1, 10), (0.5, 0)])
+def test_calibration_refuses_what_is_no_probability(probability: float, bins: int) -> None:
+    with pytest.raises(DataError, match="calibration needs probabilities from 0 to 1, and at least one bin"):
+        calibration(np.array([probability]), np.array([True]), bins)
