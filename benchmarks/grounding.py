@@ -126,9 +126,15 @@ def main(as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
+    print_rows(rows)
+
+
+def print_rows(rows: list[dict[str, Any]]) -> None:
+    """The rows as a table."""
     for row in rows:
         low, high = row["spread"]
-        typer.echo(f"{row['case']:60} {row['ratio']:8.2f}  ({low} .. {high})  vs {row['peer']}, target {row['target']}")
+        spread = f"({low} .. {high})" if low != high else ""
+        typer.echo(f"{row['case']:100} {row['ratio']:8.2f} {spread:18} vs {row['peer']}, target {row['target']}")
 
 
 if __name__ == "__main__":

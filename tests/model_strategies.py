@@ -1,50 +1,65 @@
-"""Hypothesis: small graphs with networks on them; rules of one to six atoms, boxes and scattered ground rules."""
+"""Dice: small graphs with networks on them; rules of one to six atoms, boxes and scattered ground rules."""
 
 from dataclasses import dataclass, replace
 from math import prod
+from random import Random
 from typing import TypeVar
 
 import numpy as np
 import torch
-from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 from torch import Tensor, nn
 
 from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.logic.formula import Atom, Formula, Implies, Or, Variable
+from r2n.logic.formula import Atom, Constant, Formula, Implies, Or, Term, Variable
+from r2n.logic.language import Domain
 from r2n.logic.theory import Rule
 from r2n.model.mlp import MLP, PositionMLP
 from r2n.model.r2n import make_layer
 from r2n.model.reasoning import ReasoningLayer
 from tests.oracles.grounding import World, domain_of, variables_of
 from tests.oracles.message_passing import Choices, Maps, PlainRule
-from tests.strategies import FORMS, Scope, graphs, knowledge_of, worlds
+from tests.strategies import FORMS, Scope, is_part, knowledge_of, make_graph, make_world, one_in
 
 AGGREGATIONS = ("sum", "mean", "max", "mean-then-sum")
-MOST_GROUND_RULES = 40
+MOST_GROUND_RULES = 20
 
 Module = TypeVar("Module", bound=nn.Module)
 
 
 def wide(scope: Scope) -> Formula:
-    """A formula over one to six atoms."""
-    atoms = tuple(dict.fromkeys(scope.atom() for _ in range(scope.draw(st.integers(1, 6)))))
+    """A formula over one to six atoms that share two variables or three: many atoms, few ground rules."""
+    wanted = scope.dice.randint(1, 6)
+    drawn = (related_atom(scope) for _ in range(4 * wanted))
+    atoms = tuple(dict.fromkeys(drawn))[:wanted]
     if len(atoms) == 1:
         return atoms[0]
-    whole = Or(atoms)
-    return Implies(atoms[0], Or(atoms[1:])) if len(atoms) > 2 and scope.draw(st.booleans()) else whole
+    return Implies(atoms[0], Or(atoms[1:])) if len(atoms) > 2 and one_in(2, scope.dice) else Or(atoms)
 
 
-def small_worlds(**options: bool) -> SearchStrategy[World]:
-    """Worlds whose rules have few ground rules: plain loops with gradients walk through all of them."""
-    return worlds(forms=(wide, wide, wide, *FORMS[2:], None), **options).map(without_large_rules)
+def related_atom(scope: Scope) -> Atom:
+    """An atom over the variables there are, as far as they fit."""
+    predicate = scope.dice.choice(scope.predicates)
+    return Atom(predicate.name, tuple(related_term(scope, domain) for domain in predicate.domains))
 
 
-def without_large_rules(world: World) -> World:
-    """The world without the rules that have too many substitutions."""
+def related_term(scope: Scope, domain: Domain) -> Term:
+    """A variable that fits, a third one only where none does, and constants where there are three."""
+    fitting = [name for name, own in scope.domains.items() if is_part(own, domain)]
+    if fitting and (len(scope.domains) > 1 or one_in(2, scope.dice)):
+        return Variable(scope.dice.choice(fitting))
+    return (
+        Constant(scope.dice.choice(scope.members[domain.name]))
+        if len(scope.domains) > 2 and scope.members[domain.name]
+        else scope.term(domain)
+    )
+
+
+def make_small_world(dice: Random) -> World:
+    """A world whose rules have few ground rules: plain loops with gradients walk through all of them."""
+    world = make_world(dice, (wide, wide, wide, *FORMS))
 
     def substitutions(rule: Rule) -> int:
         names = variables_of(rule)
@@ -62,19 +77,16 @@ class Setting:
     graph: FactorGraph
 
 
-def setting_of(world: World, extra: np.ndarray) -> Setting:
-    """The full grounding of a world as a graph, with extra atoms."""
-    knowledge = knowledge_of(world)
-    grounding = FullGrounder().ground(knowledge)
-    return Setting(knowledge, FactorGraph.from_grounding(grounding, atoms=extra))
-
-
-@st.composite
-def settings(draw: DrawFn) -> Setting:
+def make_setting(dice: Random) -> Setting:
     """A graph of a random theory; its evidence and a few other atoms are always in it."""
-    knowledge = knowledge_of(draw(small_worlds()))
+    return setting_of(make_small_world(dice), dice)
+
+
+def setting_of(world: World, dice: Random) -> Setting:
+    """The full grounding of a world as a graph, with its evidence and a few other atoms."""
+    knowledge = knowledge_of(world)
     size = knowledge.base.size
-    asked = draw(st.lists(st.integers(0, size - 1), max_size=4)) if size else []
+    asked = [dice.randrange(size) for _ in range(dice.randrange(4))] if size else []
     extra = np.union1d(knowledge.evidence.atoms, np.array(asked, np.int64))
     grounding = FullGrounder().ground(knowledge)
     return Setting(knowledge, FactorGraph.from_grounding(grounding, atoms=extra))
@@ -91,21 +103,19 @@ def graph_of_rows(extra: list[int], per_rule: list[list[tuple[int, ...]]]) -> Fa
     return FactorGraph.from_grounding(Grounding(tuple(parts)), atoms=np.array(extra, np.int64))
 
 
-def scattered_graphs() -> SearchStrategy[FactorGraph]:
-    """Graphs whose ground rules fit no box, with atoms anywhere, also twice in one."""
-    return graphs().map(lambda drawn: graph_of_rows(*drawn))
+def make_scattered_graph(dice: Random) -> FactorGraph:
+    """A graph whose ground rules fit no box, with atoms anywhere, also twice in one."""
+    return graph_of_rows(*make_graph(dice))
 
 
-def choices(aggregation: str) -> SearchStrategy[Choices]:
-    """Every option beside this aggregation."""
-    yes_or_no = st.booleans()
-    return st.builds(
-        Choices,
-        aggregation=st.just(aggregation),
-        residual=yes_or_no,
-        exclude_self=yes_or_no,
-        isolated=st.sampled_from(("keep", "zero")),
-        ordered=yes_or_no,
+def make_choices(dice: Random, aggregation: str) -> Choices:
+    """Any options beside this aggregation."""
+    return Choices(
+        aggregation=aggregation,
+        residual=one_in(2, dice),
+        exclude_self=one_in(2, dice),
+        isolated=dice.choice(("keep", "zero")),
+        ordered=not one_in(3, dice),
     )
 
 
@@ -159,3 +169,8 @@ def rows_of(graph: FactorGraph) -> list[list[tuple[int, ...]]]:
 def vectors(count: int, dim: int, seed: int) -> Tensor:
     """Random embeddings in float64."""
     return torch.randn(count, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def seed_of(dice: Random) -> int:
+    """A seed for torch."""
+    return dice.randrange(2**16)

@@ -35,9 +35,9 @@ class Choices:
 def mlp(maps: Maps, x: Tensor) -> Tensor:
     """An MLP on one vector."""
     for number, (matrix, bias) in enumerate(maps):
-        x = torch.stack([(row * x).sum() for row in matrix]) + bias
+        x = matrix @ x + bias
         if number < len(maps) - 1:
-            x = torch.where(x > 0, x, torch.zeros_like(x))
+            x = x.clamp(min=0)
     return x
 
 

@@ -1,31 +1,33 @@
 """A reasoning layer computed factored, by index or over a box, gives the numbers of eqs. 2-5 to the letter."""
 
+from random import Random
+
 import pytest
 import torch
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.strategies import DataObject
 from torch import Tensor
 
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.incidence import Box, Incidence, Indexed
-from r2n.model.r2n import FALSE, TRUE, UNKNOWN, R2N
+from r2n.model.r2n import FALSE, R2N, TRUE, UNKNOWN
 from r2n.model.reasoning import ReasoningLayer
-from tests import model_strategies
 from tests.model_strategies import (
     AGGREGATIONS,
     Setting,
-    choices,
     layer_for,
+    make_choices,
+    make_scattered_graph,
+    make_setting,
     plain_maps,
     plain_rules,
     rows_of,
-    scattered_graphs,
+    seed_of,
     shaken,
     vectors,
 )
 from tests.oracles import message_passing
 from tests.oracles.message_passing import Choices
+from tests.strategies import dice, one_in
 
 HEAVY = settings(max_examples=40)
 DIM = 3
@@ -73,27 +75,25 @@ def assert_equal_to_plain(graph: FactorGraph, chosen: Choices, seed: int) -> Non
 
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
 @HEAVY
-@given(setting=model_strategies.settings(), data=st.data(), seed=st.integers(0, 2**16))
-def test_factored_is_dense_is_plain_on_random_theories(
-    aggregation: str, setting: Setting, data: DataObject, seed: int
-) -> None:
-    assert_equal_to_plain(setting.graph, data.draw(choices(aggregation)), seed)
+@given(dice=dice())
+def test_factored_is_dense_is_plain_on_random_theories(aggregation: str, dice: Random) -> None:
+    graph = make_setting(dice).graph
+    assert_equal_to_plain(graph, make_choices(dice, aggregation), seed_of(dice))
 
 
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
 @HEAVY
-@given(graph=scattered_graphs(), data=st.data(), seed=st.integers(0, 2**16))
-def test_factored_is_plain_on_scattered_ground_rules(
-    aggregation: str, graph: FactorGraph, data: DataObject, seed: int
-) -> None:
-    assert_equal_to_plain(graph, data.draw(choices(aggregation)), seed)
+@given(dice=dice())
+def test_factored_is_plain_on_scattered_ground_rules(aggregation: str, dice: Random) -> None:
+    graph = make_scattered_graph(dice)
+    assert_equal_to_plain(graph, make_choices(dice, aggregation), seed_of(dice))
 
 
 @settings(max_examples=60)
-@given(setting=model_strategies.settings())
-def test_a_box_stands_where_every_substitution_does(setting: Setting) -> None:
+@given(dice=dice())
+def test_a_box_stands_where_every_substitution_does(dice: Random) -> None:
     """The property above compares three ways only if the dense one is taken."""
-    graph = setting.graph
+    graph = make_setting(dice).graph
     for dense in (True, False):
         incidence = Incidence.of(graph, dense=dense)
         for rule, rows, shape in zip(incidence.rules, graph.neighbours, graph.shapes, strict=True):
@@ -101,12 +101,11 @@ def test_a_box_stands_where_every_substitution_does(setting: Setting) -> None:
 
 
 @HEAVY
-@given(setting=model_strategies.settings(), seed=st.integers(0, 2**16))
-def test_single_precision_stays_within_1e_5(setting: Setting, seed: int) -> None:
-    """At the weights a network starts with."""
-    graph = setting.graph
+@given(dice=dice())
+def test_single_precision_stays_within_1e_5(dice: Random) -> None:
+    """At weights as small as those a network starts with."""
+    graph, seed = make_setting(dice).graph, seed_of(dice)
     chosen = Choices(aggregation="mean", isolated="keep")
-    torch.manual_seed(seed)
     layer = layer_for(graph, chosen, seed=seed, dim=DIM)
     with torch.no_grad():
         for parameter in layer.parameters():
@@ -120,17 +119,11 @@ def test_single_precision_stays_within_1e_5(setting: Setting, seed: int) -> None
 
 
 @HEAVY
-@given(
-    setting=model_strategies.settings(),
-    data=st.data(),
-    reads=st.sampled_from(("off", "add", "only")),
-    reasoner=st.sampled_from(("r2n", "fgnn")),
-    seed=st.integers(0, 2**16),
-)
-def test_the_network_is_its_input_layer_its_layers_and_its_outputs(
-    setting: Setting, data: DataObject, reads: str, reasoner: str, seed: int
-) -> None:
+@given(dice=dice())
+def test_the_network_is_its_input_layer_its_layers_and_its_outputs(dice: Random) -> None:
     """Hidden atoms, evidence as input, two layers and both outputs, against loops over atoms and ground rules."""
+    setting, seed = make_setting(dice), seed_of(dice)
+    reads, reasoner = dice.choice(("off", "add", "only")), dice.choice(("r2n", "fgnn"))
     graph, count = setting.graph, len(setting.graph.atoms)
     network = shaken(
         R2N.build(
@@ -138,11 +131,9 @@ def test_the_network_is_its_input_layer_its_layers_and_its_outputs(
         ),
         seed,
     )
-    hidden = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
-    known = data.draw(st.lists(st.sampled_from((UNKNOWN, FALSE, TRUE)), min_size=count, max_size=count))
-    found = network(
-        graph, hidden=torch.tensor(hidden, dtype=torch.bool), known=torch.tensor(known, dtype=torch.int64)
-    )
+    hidden = [one_in(3, dice) for _ in range(count)]
+    known = [dice.choice((UNKNOWN, FALSE, TRUE)) for _ in range(count)]
+    found = network(graph, hidden=torch.tensor(hidden, dtype=torch.bool), known=torch.tensor(known, dtype=torch.int64))
     atoms = plain_input_layer(network, setting, hidden, known)
     chosen = Choices(aggregation="mean", isolated="keep", ordered=reasoner == "r2n")
     rules: list[list[Tensor]] = []

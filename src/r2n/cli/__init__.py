@@ -26,7 +26,7 @@ def main() -> None:
     app()
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(wanted: bool | None) -> None:
     if wanted:
         typer.echo(f"r2n {__version__}")
         raise typer.Exit
@@ -35,7 +35,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
-    ] = False,
+        bool | None, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
+    ] = None,
 ) -> None:
     """Relational Reasoning Networks: facts, rules and features in, predictions with their reasons out."""

@@ -33,6 +33,7 @@ def train(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     changes: SetOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False,
+    checkpoint_seconds: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 2.0,
     as_json: JsonOption = False,
 ) -> None:
     """Train a network on a problem, keep it as a run, and report on its queries."""
@@ -42,7 +43,7 @@ def train(
     run = prepare_run(loaded, loaded.options.changed(changes or ()), seed)
     folder = out or Path("runs") / f"{loaded.name}-{seed}"
     with _Bar(loaded.name, run.trainer.epochs) as bar:
-        for epoch in train_in(folder, run, resume=resume):
+        for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=checkpoint_seconds):
             bar.tell(epoch)
     reports = [run.evaluate(split) for split in loaded.queries]
     document = {"run": str(folder), "epochs": run.trainer.epoch, "reports": [report.to_dict() for report in reports]}

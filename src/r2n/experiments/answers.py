@@ -13,7 +13,7 @@ from r2n.logic.language import Language, Predicate
 
 MOST_ASKED = 5_000_000
 _QUESTION = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s("']+)\s*\((.*)\)\s*\.?\s*\Z""", re.S)
-_TERM = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^,"']+?)\s*(,|\Z)""")
+_TERM = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^,"'\s][^,"']*?)\s*(,|\Z)""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +57,14 @@ def _bare(text: str) -> str:
 
 
 def _terms(text: str, match: re.Match[str]) -> list[str]:
-    inside, terms, place = match.group(2), [], 0
-    while place < len(inside) or not terms or (inside.rstrip().endswith(",") and place == len(inside)):
+    """What stands between the commas inside the parentheses."""
+    inside, terms, place, goes_on = match.group(2), [], 0, True
+    while goes_on:
         term = _TERM.match(inside, place)
         if term is None:
             raise DataError("a constant or ? was expected", where=Location(None, 1, match.start(2) + place + 1, text))
         terms.append(term.group(1))
-        place = term.end()
-        if term.group(2) != ",":
-            break
+        place, goes_on = term.end(), term.group(2) == ","
     return terms
 
 

@@ -118,10 +118,12 @@ def config_of(run: Run) -> dict[str, Any]:
     }
 
 
-def train_in(folder: Path, run: Run, *, resume: bool = False) -> Iterator[Epoch]:
-    """Train, keeping trace and checkpoint in the folder; `resume` goes on from the checkpoint there."""
+def train_in(
+    folder: Path, run: Run, *, resume: bool = False, checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS
+) -> Iterator[Epoch]:
+    """Train, keeping trace and checkpoint in the folder; `resume` goes on from what is there, or begins."""
     config = config_of(run)
-    if resume:
+    if resume and (folder / CONFIG).exists():
         _go_on(folder, run, config)
     else:
         _begin(folder, config)
@@ -130,7 +132,7 @@ def train_in(folder: Path, run: Run, *, resume: bool = False) -> Iterator[Epoch]
         while not run.trainer.is_done:
             epoch = run.trainer.step()
             trace.write(json.dumps(asdict(epoch)) + "\n")
-            if monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS or run.trainer.is_done:
+            if monotonic() - saved > checkpoint_seconds or run.trainer.is_done:
                 trace.flush()
                 write_checkpoint(folder, *trainer_state(run.trainer))
                 saved = monotonic()

@@ -20,7 +20,7 @@ class FactorGraph:
     """
 
     atoms: Int64[Tensor, " atoms"]
-    neighbours: tuple[Int64[Tensor, "ground_rules positions"], ...]
+    neighbours: tuple[Int64[Tensor, "_ _"], ...]
     rules: tuple[Rule, ...]
     shapes: tuple[tuple[int, ...] | None, ...]
 

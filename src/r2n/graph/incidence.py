@@ -9,7 +9,7 @@ domains (`Box`), with no index per ground rule at all.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64
@@ -20,9 +20,10 @@ from r2n.graph.segments import by_segment, gather_sum, segment_sum
 from r2n.logic.formula import Variable
 from r2n.logic.theory import Rule
 
-Table = Float[Tensor, "atoms dim"]
+Table = Float[Tensor, "_ dim"]
 
 
+@runtime_checkable
 class Meeting(Protocol):
     """The ways between the atoms at each position of a rule and its ground rules."""
 
@@ -134,8 +135,8 @@ class RuleIncidence:
     `counts[i]` tells how many ground rules each atom of the table fills position i of.
     """
 
-    tables: tuple[Int64[Tensor, " atoms"], ...]
-    counts: tuple[Int64[Tensor, " atoms"], ...]
+    tables: tuple[Int64[Tensor, " _"], ...]
+    counts: tuple[Int64[Tensor, " _"], ...]
     meeting: Meeting
     ground_rules: int
 

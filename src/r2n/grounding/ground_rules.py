@@ -84,7 +84,7 @@ def distinct_codes(parts: list[np.ndarray]) -> Codes:
     return np.unique(np.concatenate([part.ravel(order="K") for part in parts]))
 
 
-Substitutions = Int64[np.ndarray, "ground_rules variables"]
+Substitutions = Int64[np.ndarray, "_ variables"]
 
 
 def encode_substitutions(

@@ -12,7 +12,8 @@ from r2n.logic.language import Domain, Language, Predicate
 
 LARGEST_CODE = 2**63 - 1
 
-Codes = Int64[np.ndarray, " atoms"]
+Codes = Int64[np.ndarray, " _"]
+"""Codes of any number of atoms: two of them in one signature need not be equally many."""
 
 
 class HerbrandBase:

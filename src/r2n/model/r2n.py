@@ -32,7 +32,7 @@ class Predictions:
     """Logits of all atoms of a graph, and of its ground rules, rule by rule (none without a rule output)."""
 
     atoms: Float[Tensor, " atoms"]
-    rules: tuple[Float[Tensor, " ground_rules"], ...]
+    rules: tuple[Float[Tensor, " _"], ...]
 
 
 @dataclass(frozen=True, eq=False)

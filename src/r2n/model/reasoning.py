@@ -53,7 +53,7 @@ class ReasoningLayer(nn.Module):
 
     def forward(
         self, atoms: Float[Tensor, "atoms dim"], incidence: Incidence
-    ) -> tuple[Float[Tensor, "atoms dim"], list[Float[Tensor, "ground_rules rule_dim"]]]:
+    ) -> tuple[Float[Tensor, "atoms dim"], list[Float[Tensor, "_ rule_dim"]]]:
         """The atoms' new embeddings Emb^l(a), and the ground rules' Emb^l(g), rule by rule."""
         rules, messages = [], []
         for (update, to_atoms), rule in zip(self.parts(), incidence.rules, strict=True):

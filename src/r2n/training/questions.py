@@ -31,7 +31,7 @@ class Questions:
     asked: Int64[Tensor, " asked"]
     facts: Int64[Tensor, " rows"]
     candidates: Int64[Tensor, "rows candidates"]
-    rules: tuple[tuple[Int64[Tensor, " known"], Bool[Tensor, " known"]], ...]
+    rules: tuple[tuple[Int64[Tensor, " _"], Bool[Tensor, " _"]], ...]
     open_atoms: Bool[Tensor, " atoms"]
     first_constants: Int64[Tensor, " atoms"]
 

@@ -37,6 +37,13 @@ def test_any_names_and_any_text(objects: list[dict[str, str]]) -> None:
     assert lines.rows.tolist() == list(range(0, 2 * len(objects), 2))
 
 
+def test_names_that_look_like_paths(tmp_path: Path) -> None:
+    item = {"a": {"b": "wrong"}, "a/b": "1", "~1": "2", "/": "3", "$.a": "4", "0": "5", "": "6", 'q"': "7", "*": "8"}
+    records = read_json(write(tmp_path / "t.json", json.dumps([item])))
+    assert records.names == tuple(item)
+    assert [column.to_pylist() for column in records.columns[1:]] == [[value] for value in list(item.values())[1:]]
+
+
 def test_values_that_are_not_text_and_dates_that_are(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", ' [{"a": 1, "b": 2.50, "c": true, "d": "2020-1-1T00:00", "e": null}]')
     assert [column.to_pylist() for column in read_json(path).columns] == [

@@ -1,0 +1,61 @@
+"""The tables, measured."""
+
+from pathlib import Path
+
+import pytest
+
+from r2n.datasets.benchmarks import load
+from r2n.experiments import reproduce as module
+from r2n.experiments.reproduce import Measured, count_cells, measure, summarise, without_rules
+from r2n.experiments.table import TableRow, table_rows
+
+
+def quick(table: str) -> list[TableRow]:
+    """The rows of a table with two epochs and one dataset."""
+    return [
+        row.model_copy(update={"training": {"epochs": 2}, "datasets": ("countries-s1",)}) for row in table_rows(table)
+    ]
+
+
+def test_every_row_runs_and_is_summarised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "table_rows", quick)
+    measured = list(module.reproduce("countries", [0, 1]))
+    assert len(measured) == count_cells("countries", 2) == 11, "the counted proofs need one seed"
+    records = summarise(measured)
+    assert {record["metric"] for record in records} == {"ap", "roc_auc_macro"}
+    assert [r["model"] for r in records if r["metric"] == "ap"] == [row.row for row in quick("countries")]
+    for record in records:
+        assert set(record) == {"table", "dataset", "model", "metric", "mean", "std", "seeds", "paper", "cpu_seconds"}
+
+
+def test_several_processes_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "table_rows", lambda table: quick(table)[:1])
+    assert [item.metrics for item in module.reproduce("countries", [0], jobs=2)] == [
+        item.metrics for item in module.reproduce("countries", [0])
+    ]
+
+
+def test_mean_and_deviation_are_over_seeds() -> None:
+    row = table_rows("countries")[-1]
+    measured = [Measured(row, "countries-s1", seed, {"ap": value}, 1.0 + seed) for seed, value in enumerate((0.5, 0.7))]
+    (record,) = summarise(measured)
+    assert record["mean"] == pytest.approx(0.6)
+    assert record["std"] == pytest.approx(0.1 * 2**0.5)
+    assert (record["seeds"], record["paper"], record["cpu_seconds"]) == (2, 1.0, 1.5)
+
+
+def test_without_rules_only_the_rules_go() -> None:
+    problem = load("countries-s1")
+    bare = without_rules(problem)
+    assert bare.knowledge.theory.rules == ()
+    assert bare.knowledge.theory.predicates == problem.knowledge.theory.predicates
+    assert bare.train is problem.train
+
+
+def test_the_same_seed_gives_the_same_figures() -> None:
+    row = quick("countries")[-1]
+    assert measure(row, "countries-s1", 4).metrics == measure(row, "countries-s1", 4).metrics
+
+
+def test_table_files_are_inside_the_package() -> None:
+    assert (Path(module.__file__).parent / "tables" / "countries_r2ns.toml").exists()

@@ -1,0 +1,131 @@
+"""A run is a folder: what it holds, what it refuses, and that it can be loaded again."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from r2n.errors import CheckpointError, ConfigError
+from r2n.experiments.run import CONFIG, TRACE, Run, load_run, prepare_run, read_config, train_in
+from r2n.knowledge.problem import Problem, load_problem
+
+
+def trained(
+    folder: Path, problem: Problem, *, seed: int = 0, resume: bool = False, changes: tuple[str, ...] = ()
+) -> Run:
+    run = prepare_run(problem, problem.options.changed(changes), seed)
+    for _ in train_in(folder, run, resume=resume, checkpoint_seconds=0.0):
+        pass
+    return run
+
+
+def test_the_folder_holds_config_trace_and_checkpoint(toy_folder: Path, tmp_path: Path) -> None:
+    problem = load_problem(toy_folder)
+    trained(tmp_path / "run", problem)
+    config = json.loads((tmp_path / "run" / CONFIG).read_text())
+    assert config["seed"] == 0
+    assert config["options"]["model"]["dim"] == 8
+    assert set(config["versions"]) == {"r2n", "torch", "python"}
+    numbers = [json.loads(line)["number"] for line in (tmp_path / "run" / TRACE).read_text().splitlines()]
+    assert numbers == list(range(1, 13))
+    assert len(list((tmp_path / "run").glob("checkpoint-*.safetensors"))) == 1
+
+
+def test_a_loaded_run_answers_as_the_trained_one(toy_folder: Path, tmp_path: Path) -> None:
+    problem = load_problem(toy_folder)
+    run = trained(tmp_path / "run", problem)
+    again = load_run(tmp_path / "run")
+    np.testing.assert_array_equal(run.scores()(problem.atoms), again.scores()(problem.atoms))
+
+
+def test_the_rules_are_learned(toy_run: Run) -> None:
+    report = toy_run.evaluate("test")
+    assert report.metrics["ap"] == 1.0
+
+
+def test_interrupted_and_resumed_is_uninterrupted(toy_folder: Path, tmp_path: Path) -> None:
+    problem = load_problem(toy_folder)
+    trained(tmp_path / "whole", problem)
+    run = prepare_run(problem, problem.options, seed=0)
+    steps = train_in(tmp_path / "cut", run, checkpoint_seconds=0.0)
+    for _ in range(5):
+        next(steps)
+    steps.close()
+    trained(tmp_path / "cut", problem, resume=True)
+    whole, cut = (json.loads((tmp_path / name / "checkpoint.json").read_text()) for name in ("whole", "cut"))
+    assert whole["sha256"] == cut["sha256"]
+
+
+def test_resuming_nothing_begins(toy_folder: Path, tmp_path: Path) -> None:
+    trained(tmp_path / "run", load_problem(toy_folder), resume=True)
+    assert (tmp_path / "run" / CONFIG).exists()
+
+
+def test_a_folder_with_a_run_is_not_overwritten(toy_folder: Path, tmp_path: Path) -> None:
+    problem = load_problem(toy_folder)
+    trained(tmp_path / "run", problem)
+    with pytest.raises(ConfigError, match="already holds a run"):
+        trained(tmp_path / "run", problem)
+
+
+@pytest.mark.parametrize(("changes", "seed", "what"), [(("model.dim=9",), 0, "options"), ((), 1, "seed")])
+def test_resume_with_other_options_is_refused(
+    changes: tuple[str, ...], seed: int, what: str, toy_folder: Path, tmp_path: Path
+) -> None:
+    problem = load_problem(toy_folder)
+    trained(tmp_path / "run", problem)
+    with pytest.raises(CheckpointError, match=f"another {what}"):
+        trained(tmp_path / "run", problem, seed=seed, resume=True, changes=changes)
+
+
+def test_a_changed_problem_is_refused(toy_folder: Path, tmp_path: Path) -> None:
+    trained(tmp_path / "run", load_problem(toy_folder))
+    with (toy_folder / "train.tsv").open("a") as file:
+        file.write("n9\tliesIn\tnorth\n")
+    with pytest.raises(CheckpointError, match="has changed"):
+        load_run(tmp_path / "run")
+
+
+def test_a_folder_without_run_and_a_damaged_config(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="holds no run"):
+        read_config(tmp_path)
+    (tmp_path / CONFIG).write_text("{")
+    with pytest.raises(CheckpointError, match="damaged"):
+        read_config(tmp_path)
+
+
+def test_a_run_without_checkpoint_says_so(toy_folder: Path, tmp_path: Path) -> None:
+    trained(tmp_path / "run", load_problem(toy_folder))
+    (tmp_path / "run" / "checkpoint.json").unlink()
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        load_run(tmp_path / "run")
+
+
+def test_validation_chooses_and_needs_queries(toy: Problem) -> None:
+    run = prepare_run(toy, toy.options.changed(["training.patience=20", "training.epochs=30"]), seed=0)
+    records = list(run.trainer)
+    assert [record.number for record in records if record.valid is not None] == [10, 20, 30][: len(records) // 10]
+    assert run.trainer.best is not None
+    blind = replace(toy, queries={})
+    with pytest.raises(ConfigError, match="needs queries"):
+        prepare_run(blind, toy.options.changed(["training.patience=20"]), seed=0)
+
+
+def test_true_queries_are_ranked(toy: Problem, toy_run: Run) -> None:
+    test = toy.test
+    only_true = replace(toy, queries={"test": type(test)(test.atoms[test.truth], test.truth[test.truth])})
+    report = replace(toy_run, problem=only_true).evaluate("test")
+    assert report.metrics["mrr"] > 0.5
+    with pytest.raises(ConfigError, match="no queries 'dev'"):
+        toy_run.evaluate("dev")
+
+
+def test_no_held_out_atom_has_a_label_or_a_part_in_selection(toy: Problem) -> None:
+    """Held-out atoms are rows of the graph, but nothing that training reads says anything of them."""
+    run = prepare_run(toy, toy.options.changed(["training.negatives=1"]), seed=0)
+    shuffled = {split: type(part)(part.atoms, ~part.truth) for split, part in toy.queries.items()}
+    other = prepare_run(replace(toy, queries=shuffled), toy.options.changed(["training.negatives=1"]), seed=0)
+    for mine, theirs in zip(run.trainer, other.trainer, strict=True):
+        assert (mine.loss, mine.supervised, mine.semantic) == (theirs.loss, theirs.supervised, theirs.semantic)

@@ -1,0 +1,39 @@
+"""The rows of the paper's tables are checked data."""
+
+import pytest
+
+from r2n.datasets.benchmarks import DATASETS, load
+from r2n.errors import ConfigError
+from r2n.experiments.table import table_rows
+
+
+@pytest.mark.parametrize("table", ["countries", "ablation"])
+def test_every_row_is_valid(table: str) -> None:
+    rows = table_rows(table)
+    assert [row.place for row in rows] == sorted({row.place for row in rows})
+    for row in rows:
+        assert set(row.datasets) <= set(DATASETS)
+        assert set(row.paper) <= set(row.datasets)
+        assert all(0 <= value <= 1 for value in row.paper.values())
+        row.options(load(row.datasets[0]).options)
+
+
+def test_the_rows_that_the_tables_need() -> None:
+    names = [row.row for row in table_rows("countries")]
+    assert names == ["proofs counted", "DistMult", "ComplEx", "R2NS without rules", "FGNN", "R2NS"]
+    assert [row.model["layers"] for row in table_rows("ablation")] == [0, 1, 2, 3]
+    last, full = table_rows("ablation")[-1], table_rows("countries")[-1]
+    options = load("countries-s3").options
+    assert last.options(options) == full.options(options), "three blocks and R2NS are the same network"
+
+
+def test_rows_change_only_what_they_name() -> None:
+    options = load("countries-s3").options
+    changed = table_rows("countries")[1].options(options)
+    assert changed.training == options.training
+    assert (changed.model.input, changed.model.reasoner) == ("distmult", "none")
+
+
+def test_an_unknown_table_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no table 'countrys'\n  did you mean 'countries'"):
+        table_rows("countrys")

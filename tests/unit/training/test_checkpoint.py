@@ -1,0 +1,90 @@
+"""Checkpoints: whole or refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from r2n.errors import CheckpointError
+from r2n.training.checkpoint import MANIFEST, read_checkpoint, write_atomically, write_checkpoint
+
+TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2], dtype=torch.uint8)}
+
+
+def kept(folder: Path) -> Path:
+    write_checkpoint(folder, TENSORS, {"epoch": 3})
+    return next(folder.glob("checkpoint-*.safetensors"))
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    kept(tmp_path)
+    found = read_checkpoint(tmp_path)
+    assert found is not None
+    tensors, state = found
+    assert state == {"epoch": 3}
+    assert tensors.keys() == TENSORS.keys()
+    for name, tensor in TENSORS.items():
+        assert torch.equal(tensors[name], tensor)
+        assert tensors[name].dtype == tensor.dtype
+
+
+def test_a_new_checkpoint_replaces_the_old_one(tmp_path: Path) -> None:
+    kept(tmp_path)
+    write_checkpoint(tmp_path, {"a": torch.zeros(1)}, {"epoch": 4})
+    assert len(list(tmp_path.iterdir())) == 2
+    found = read_checkpoint(tmp_path)
+    assert found is not None
+    assert found[1] == {"epoch": 4}
+
+
+def test_no_checkpoint_is_none(tmp_path: Path) -> None:
+    assert read_checkpoint(tmp_path) is None
+
+
+def test_a_truncated_checkpoint_is_refused(tmp_path: Path) -> None:
+    path = kept(tmp_path)
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(
+        CheckpointError, match=r"is damaged: its checksum is wrong\n  delete .* to train from the start"
+    ):
+        read_checkpoint(tmp_path)
+
+
+def test_an_altered_checkpoint_is_refused(tmp_path: Path) -> None:
+    path = kept(tmp_path)
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="checksum is wrong"):
+        read_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', '{"format": 1, "file": "gone", "sha256": ""}'])
+def test_a_damaged_manifest_is_refused(text: str, tmp_path: Path) -> None:
+    kept(tmp_path)
+    (tmp_path / MANIFEST).write_text(text)
+    with pytest.raises(CheckpointError, match="is damaged"):
+        read_checkpoint(tmp_path)
+
+
+def test_another_format_is_refused(tmp_path: Path) -> None:
+    kept(tmp_path)
+    manifest = json.loads((tmp_path / MANIFEST).read_text())
+    (tmp_path / MANIFEST).write_text(json.dumps({**manifest, "format": 99}))
+    with pytest.raises(CheckpointError, match="has format 99"):
+        read_checkpoint(tmp_path)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def fail(_: int) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("r2n.training.checkpoint.os.fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
