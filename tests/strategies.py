@@ -68,13 +68,20 @@ def make_domains(dice: Random) -> tuple[tuple[Domain, ...], Members]:
     return tuple(made), members_of(made, given)
 
 
+def is_part(domain: Domain, whole: Domain) -> bool:
+    """Whether a domain is another, or stands in its declaration, or in that of a part."""
+    return domain == whole or any(is_part(domain, part) for part in whole.parts)
+
+
 def make_predicates(dice: Random, over: tuple[Domain, ...]) -> tuple[Predicate, ...]:
-    """One to four predicates of one to three positions, a quarter of them closed."""
-    arities = [dice.choice((2, 1, 2, 2, 3)) for _ in range(dice.choice((2, 1, 3, 2, 4)))]
-    return tuple(
-        Predicate(f"p{i}", tuple(dice.choice(over) for _ in range(arity)), closed=one_in(4, dice))
-        for i, arity in enumerate(arities)
-    )
+    """One to four predicates of one to three positions, some closed, some over a part of their domains."""
+    made = []
+    for i in range(dice.choice((2, 1, 3, 2, 4))):
+        domains = tuple(dice.choice(over) for _ in range(dice.choice((2, 1, 2, 2, 3))))
+        part = tuple(dice.choice([other for other in over if is_part(other, domain)]) for domain in domains)
+        closed = one_in(5, dice)
+        made.append(Predicate(f"p{i}", domains, closed, (part,) if not closed and one_in(5, dice) else ()))
+    return tuple(made)
 
 
 def given_members(over: tuple[Domain, ...], members: Members) -> Members:
@@ -94,11 +101,6 @@ def languages() -> SearchStrategy[Language]:
 
 
 # theories
-
-
-def is_part(domain: Domain, whole: Domain) -> bool:
-    """Whether a domain is another, or stands in its declaration, or in that of a part."""
-    return domain == whole or any(is_part(domain, part) for part in whole.parts)
 
 
 class Scope:

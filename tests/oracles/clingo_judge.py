@@ -4,8 +4,7 @@ import clingo
 
 from r2n.logic.formula import Atom, Constant, Term
 from r2n.logic.theory import Rule
-from tests.oracles.formula import literals
-from tests.oracles.grounding import GroundAtom, Substitution, World, domain_of, heads_of, variables_of
+from tests.oracles.grounding import GroundAtom, Substitution, World, body_of, domain_of, heads_of, variables_of
 
 DECLARED = "".join(f"#defined true/{n}. #defined false/{n}. #defined member/2.\n" for n in range(2, 6))
 
@@ -29,10 +28,10 @@ def body_text(world: World, rule: Rule) -> str:
     """The typed variables, the body literals and the guards of a rule, joined by commas."""
     names = variables_of(rule)
     parts = [f"member({quoted(domain_of(world.theory, rule, v).name)}, X{i})" for i, v in enumerate(names)]
-    for atom, positive in literals(rule.formula):
+    for atom, positive, closed in body_of(world.theory, rule):
         if positive:
             parts.append(atom_text("true", rule, atom))
-        elif world.is_closed(atom.predicate):
+        elif closed:
             parts.append("not " + atom_text("given", rule, atom))
         else:
             parts.append(atom_text("false", rule, atom))

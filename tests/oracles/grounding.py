@@ -27,19 +27,11 @@ class World:
     facts: frozenset[GroundAtom]
     false_facts: frozenset[GroundAtom] = frozenset()
 
-    def is_closed(self, predicate: str) -> bool:
-        """Whether what is not a fact of this predicate is false."""
-        return any(p.closed for p in self.theory.predicates if p.name == predicate)
-
-    def is_known(self, atom: GroundAtom, positive: bool) -> bool:
+    def is_known(self, atom: GroundAtom, positive: bool, closed: bool) -> bool:
         """Whether the evidence makes this literal true."""
         if positive:
             return atom in self.facts
-        return atom in self.false_facts or (self.is_closed(atom[0]) and atom not in self.facts)
-
-    def is_contradicted(self, atom: GroundAtom, positive: bool) -> bool:
-        """Whether this literal is over a closed predicate and false."""
-        return self.is_closed(atom[0]) and (atom in self.facts) != positive
+        return atom in self.false_facts or (closed and atom not in self.facts)
 
 
 def members_of(domains: Iterable[Domain], given: dict[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
@@ -82,10 +74,30 @@ def domain_of(theory: Theory, rule: Rule, variable: str) -> Domain:
         if name == variable:
             return by_name[domain]
     found = domains_of(theory, rule, variable)
-    narrowest = [d for d in found if all(leaves(d) <= leaves(other) for other in found)]
+    narrowest = [d for d in found if all(is_within(d, other) for other in found)]
     if not narrowest:
         raise LookupError(f"{variable} of {rule.name}: none of {[d.name for d in found]} is within all the others")
     return narrowest[0]
+
+
+def is_within(domain: Domain, other: Domain) -> bool:
+    """Whether the parts of one domain are all parts of the other."""
+    return leaves(domain) <= leaves(other)
+
+
+def is_closed(theory: Theory, rule: Rule, atom: Atom) -> bool:
+    """Whether the predicate is closed, or closed over a part that holds the domains of the atom's variables."""
+    predicate = next(p for p in theory.predicates if p.name == atom.predicate)
+    stands = [
+        domain_of(theory, rule, term.name) if isinstance(term, Variable) else domain
+        for term, domain in zip(atom.terms, predicate.domains, strict=True)
+    ]
+    return predicate.closed or any(all(map(is_within, stands, part)) for part in predicate.closed_parts)
+
+
+def body_of(theory: Theory, rule: Rule) -> list[tuple[Atom, bool, bool]]:
+    """The body literals: atom, whether it stands undenied, whether it is closed."""
+    return [(atom, sign, is_closed(theory, rule, atom)) for atom, sign in literals(rule.formula)]
 
 
 def heads_of(rule: Rule) -> list[Atom]:
@@ -110,10 +122,11 @@ def substitutions(world: World, rule: Rule, bound: dict[str, str] | None = None)
     choices = [world.members[domain_of(world.theory, rule, name).name] for name in names]
     for name, constant in (bound or {}).items():
         choices[names.index(name)] = [constant] if constant in choices[names.index(name)] else []
-    body = literals(rule.formula)
+    body = body_of(world.theory, rule)
     for constants in product(*choices):
         theta = dict(zip(names, constants, strict=True))
-        if obeys_guards(rule, theta) and not any(world.is_contradicted(ground(a, theta), sign) for a, sign in body):
+        is_contradicted = [closed and (ground(atom, theta) in world.facts) != sign for atom, sign, closed in body]
+        if obeys_guards(rule, theta) and not any(is_contradicted):
             yield theta
 
 
@@ -128,7 +141,7 @@ def known_body(world: World) -> list[list[Substitution]]:
         [
             tuple(theta.values())
             for theta in substitutions(world, rule)
-            if all(world.is_known(ground(atom, theta), sign) for atom, sign in literals(rule.formula))
+            if not unknown(world, rule, theta)
         ]
         for rule in world.theory.rules
     ]
@@ -148,8 +161,8 @@ def matches(atom: Atom, query: GroundAtom) -> dict[str, str] | None:
 
 def unknown(world: World, rule: Rule, theta: dict[str, str]) -> list[tuple[GroundAtom, bool]]:
     """The body literals of a ground rule that the evidence does not make true, one per position."""
-    body = [(ground(atom, theta), sign) for atom, sign in literals(rule.formula)]
-    return [(atom, sign) for atom, sign in body if not world.is_known(atom, sign)]
+    body = [(ground(atom, theta), sign, closed) for atom, sign, closed in body_of(world.theory, rule)]
+    return [(atom, sign) for atom, sign, closed in body if not world.is_known(atom, sign, closed)]
 
 
 def has_anchor(world: World, rule: Rule, theta: dict[str, str], bound: set[str], query: GroundAtom) -> bool:

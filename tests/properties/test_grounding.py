@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from r2n.grounding.backward import BackwardGrounder
@@ -17,6 +17,7 @@ from tests.oracles.grounding import GroundAtom, World
 from tests.strategies import asked_worlds, codes_of, horn, horn_worlds, knowledge_of, named_atoms, worlds
 
 Asked = tuple[World, list[GroundAtom]]
+QUARTER = settings(max_examples=settings.default.max_examples // 4 if settings.default else 50)
 NamedGrounding = list[list[tuple[GroundAtom, ...]]]
 
 
@@ -105,12 +106,14 @@ def test_the_fixpoint_of_known_body_is_clingos_least_model(world: World) -> None
     assert found == clingo_judge.least_model(world)
 
 
+@QUARTER
 @given(worlds())
 def test_known_body_is_part_of_full(world: World) -> None:
     for some, every in zip(run(KnownBodyGrounder(), world), run(FullGrounder(), world), strict=True):
         assert set(some) <= set(every)
 
 
+@QUARTER
 @given(asked_worlds(), st.integers(0, 1), st.integers(1, 2))
 def test_more_width_and_depth_and_queries_never_lose_a_ground_rule(asks: Asked, width: int, depth: int) -> None:
     world, asked = asks
@@ -120,6 +123,7 @@ def test_more_width_and_depth_and_queries_never_lose_a_ground_rule(asks: Asked, 
         assert set(some) <= set(every)
 
 
+@QUARTER
 @given(asked_worlds())
 def test_the_order_of_rules_and_of_queries_is_irrelevant(asks: Asked) -> None:
     world, asked = asks
@@ -132,6 +136,7 @@ def test_the_order_of_rules_and_of_queries_is_irrelevant(asks: Asked) -> None:
     assert run(grounder, backwards, asked)[::-1] == as_given == twice
 
 
+@QUARTER
 @given(worlds())
 def test_known_body_is_one_step_around_every_atom_on_rules_with_a_body(world: World) -> None:
     """Known body = BC_{0,1}, where every atom of the base is asked and no body atom is its own head."""

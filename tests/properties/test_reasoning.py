@@ -2,6 +2,7 @@
 
 from random import Random
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,6 +10,9 @@ from torch import Tensor
 
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.incidence import Box, Incidence, Indexed
+from r2n.grounding.full import FullGrounder
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.logic.parser import parse_theory
 from r2n.model.r2n import FALSE, R2N, TRUE, UNKNOWN
 from r2n.model.reasoning import ReasoningLayer
 from tests.model_strategies import (
@@ -171,3 +175,26 @@ def plain_input_layer(network: R2N, setting: Setting, hidden: list[bool], known:
             embedding = state if network.evidence_input == "only" else embedding + state
         rows.append(embedding)
     return torch.stack(rows) if rows else vectors_of.new_zeros(0, DIM)
+
+
+SIX_ATOMS = ("p(x, y)", "q(x)", "p(y, x)", "q(y)", "p(x, x)", 'p("a", y)')
+
+
+@pytest.mark.parametrize("exclude_self", [False, True])
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.parametrize("atoms", range(1, 7))
+def test_rules_of_one_to_six_atoms(atoms: int, aggregation: str, exclude_self: bool) -> None:
+    """With one atom in several positions of a ground rule, a repeated variable and a constant."""
+    theory = parse_theory(
+        f"""domain d = {{a, b, c}}
+        predicate p(d, d)
+        predicate q(d)
+        implicit related: [{", ".join(SIX_ATOMS[:atoms])}]"""
+    )
+    knowledge = KnowledgeBase.build(theory)
+    grounding = FullGrounder().ground(knowledge)
+    graph = FactorGraph.from_grounding(grounding, atoms=np.arange(knowledge.base.size))
+    assert graph.shapes == ((3, 3),)
+    assert_equal_to_plain(
+        graph, Choices(aggregation=aggregation, exclude_self=exclude_self, isolated="keep"), seed=atoms
+    )

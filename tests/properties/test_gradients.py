@@ -1,0 +1,165 @@
+"""Gradients are the slopes of what they are gradients of: finite differences in float64."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.autograd import gradcheck
+from torch.func import functional_call
+
+from r2n.graph.factor_graph import FactorGraph
+from r2n.graph.incidence import Incidence
+from r2n.graph.segments import by_segment, gather_sum, segment_sum
+from r2n.grounding.full import FullGrounder
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.logic.parser import parse_theory
+from r2n.model.outputs import AtomOutput, RuleOutput
+from r2n.model.r2n import FALSE, INPUTS, R2N, TRUE, UNKNOWN
+from r2n.training.losses import n3_penalty, semantic_loss, softmax_loss, supervised_loss
+from tests.model_strategies import AGGREGATIONS, layer_for, shaken, vectors
+from tests.oracles.message_passing import Choices
+
+THEORY = parse_theory(
+    """
+domain d = {a, b, c}
+predicate p(d, d)
+predicate q(d)
+predicate alone(d)
+rule loop: p(x, y) & q(x) -> q(y)
+rule one: q("a") | p(x, x), x != "b"
+implicit twice: [p(x, y), p(y, x)]
+"""
+)
+
+
+def toy() -> tuple[KnowledgeBase, FactorGraph]:
+    """All ground atoms; a box, scattered ground rules, an atom twice in one, and atoms in none."""
+    knowledge = KnowledgeBase.build(THEORY)
+    grounding = FullGrounder().ground(knowledge)
+    graph = FactorGraph.from_grounding(grounding, atoms=np.arange(knowledge.base.size))
+    assert [shape is None for shape in graph.shapes] == [False, True, False]
+    return knowledge, graph
+
+
+def check_module(module: nn.Module, call: Callable[[dict[str, Tensor], Tensor], Tensor], x: Tensor) -> None:
+    """Finite differences by the input and by every parameter."""
+    names = [name for name, _ in module.named_parameters()]
+    values = [parameter.detach().clone().requires_grad_() for _, parameter in module.named_parameters()]
+
+    def function(x: Tensor, *values: Tensor) -> Tensor:
+        return call(dict(zip(names, values, strict=True)), x)
+
+    assert gradcheck(function, (x.requires_grad_(), *values))
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("exclude_self", [True, False])
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_reasoning_layer(aggregation: str, ordered: bool, exclude_self: bool, dense: bool) -> None:
+    _, graph = toy()
+    chosen = Choices(aggregation, residual=not dense, exclude_self=exclude_self, isolated="keep", ordered=ordered)
+    layer = layer_for(graph, chosen, seed=5, dim=2)
+    incidence = Incidence.of(graph, dense=dense)
+
+    def call(parameters: dict[str, Tensor], atoms: Tensor) -> Tensor:
+        updated, rules = functional_call(layer, parameters, (atoms, incidence))
+        return torch.cat([updated, *rules])  # dim = rule_dim here
+
+    check_module(layer, call, vectors(len(graph.atoms), 2, seed=6))
+
+
+def test_gather_sum() -> None:
+    slots = torch.tensor([[0, 2], [1, 3], [0, 0], [4, 2]])  # one slot twice in a ground rule, slot 5 in none
+    order, offsets = by_segment(slots.flatten(), 6)
+    table = vectors(6, 2, seed=0).requires_grad_()
+    assert gradcheck(lambda t: gather_sum(t, slots, order // 2, offsets), table)
+
+
+def test_segment_sum() -> None:
+    segment = torch.tensor([3, 0, 3, 3, 1])  # segment 2 is empty
+    order, offsets = by_segment(segment, 4)
+    rows = vectors(5, 2, seed=0).requires_grad_()
+    assert gradcheck(lambda r: segment_sum(r, order, offsets, segment), rows)
+
+
+@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("arity", [1, 2])
+def test_atom_embeddings_and_their_scores(name: str, arity: int) -> None:
+    same_arity = [predicate for predicate in THEORY.predicates if predicate.arity == arity]
+    embedding = shaken(INPUTS[name](same_arity, 3), seed=1)
+    predicates = torch.tensor([0, len(same_arity) - 1, 0])
+
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = embedding
+
+        def forward(self, constants: Tensor) -> Tensor:
+            found = self.embedding(predicates, constants)
+            return torch.cat([found.flatten(), self.embedding.score(found)])
+
+    constants = vectors(3 * arity, embedding.constant_dim, seed=2).unflatten(0, (3, arity))
+    both = Both()
+    check_module(both, lambda parameters, x: functional_call(both, parameters, (x,)), constants.detach())
+
+
+@pytest.mark.parametrize("head", [AtomOutput, RuleOutput])
+def test_outputs(head: type[nn.Module]) -> None:
+    module = shaken(head(3), seed=3)
+    check_module(module, lambda parameters, x: functional_call(module, parameters, (x,)), vectors(4, 3, seed=4))
+
+
+TRUTH = torch.tensor([True, False, True, False])
+
+
+@pytest.mark.parametrize("loss", [supervised_loss, semantic_loss])
+def test_cross_entropies(loss: Callable[[Tensor, Tensor], Tensor]) -> None:
+    logits = vectors(1, 4, seed=0)[0].requires_grad_()
+    assert gradcheck(lambda out: loss(out, TRUTH), logits)
+
+
+def test_softmax_loss() -> None:
+    allowed = torch.tensor([[True, True, False], [False, False, False], [True, False, True]])
+    true, corrupted = vectors(1, 3, seed=0)[0].requires_grad_(), vectors(3, 3, seed=1).requires_grad_()
+    assert gradcheck(lambda t, c: softmax_loss(t, c, allowed), (true, corrupted))
+
+
+def test_n3_penalty() -> None:
+    assert gradcheck(n3_penalty, vectors(3, 2, seed=0).requires_grad_())
+
+
+@pytest.mark.parametrize("reads", ["off", "add", "only"])
+def test_the_whole_network_under_both_losses(reads: str) -> None:
+    """From the constants' vectors to L_sup + L_sem, with hidden atoms and evidence as input."""
+    knowledge, graph = toy()
+    network = shaken(R2N.build(knowledge, dim=2, layers=2, evidence_input=reads), seed=7)
+    rows = torch.arange(len(graph.atoms))
+    hidden, known = rows % 3 == 0, torch.tensor([UNKNOWN, FALSE, TRUE])[rows % 3]
+    names = [name for name, _ in network.named_parameters()]
+
+    def total(*values: Tensor) -> Tensor:
+        parameters = dict(zip(names, values, strict=True))
+        found = functional_call(network, parameters, (graph,), {"hidden": hidden, "known": known})
+        out = torch.cat(found.rules)
+        return supervised_loss(found.atoms, rows % 2 == 0) + 0.3 * semantic_loss(out, torch.arange(len(out)) % 3 == 0)
+
+    values = [parameter.detach().clone().requires_grad_() for parameter in network.parameters()]
+    assert gradcheck(total, values)
+
+
+def test_a_slope_that_is_wrong_is_seen() -> None:
+    """The checks above can fail."""
+
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: object, x: Tensor) -> Tensor:
+            return x.square()
+
+        @staticmethod
+        def backward(ctx: object, gradient: Tensor) -> Tensor:
+            return gradient
+
+    assert not gradcheck(Wrong.apply, vectors(1, 2, seed=0).requires_grad_(), raise_exception=False)
