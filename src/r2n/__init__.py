@@ -7,8 +7,11 @@ The parts, in the order that data flows (docs/architecture.md tells more):
     datasets/    known problems
     grounding/   rules -> ground rules
     graph/       ground rules -> tensors
-    experiments/ who decides: names in files become objects
-    cli.py       r2n check | ground | datasets
+    model/       tensors -> predictions
+    training/    predictions -> a trained network
+    evaluation/  how good it is
+    experiments/ who decides: names in files become objects; runs, and the paper's tables
+    cli/         r2n check | ground | train | evaluate | predict | reproduce | datasets
 """
 
 from importlib import import_module
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from r2n.errors import GroundingError as GroundingError
     from r2n.errors import R2NError as R2NError
     from r2n.errors import TheoryError as TheoryError
+    from r2n.evaluation.evaluate import Report as Report
+    from r2n.experiments.scoring import evaluate as evaluate
     from r2n.graph.batching import subgraph as subgraph
     from r2n.graph.factor_graph import FactorGraph as FactorGraph
     from r2n.grounding.backward import BackwardGrounder as BackwardGrounder
@@ -40,10 +45,15 @@ if TYPE_CHECKING:
     from r2n.logic.parser import parse_theory as parse_theory
     from r2n.logic.theory import Rule as Rule
     from r2n.logic.theory import Theory as Theory
+    from r2n.model.r2n import R2N as R2N
+    from r2n.training.fit import Epoch as Epoch
+    from r2n.training.fit import fit as fit
 
 _HOME = {
     "datasets.benchmarks": ["load"],
     "errors": ["CheckpointError", "ConfigError", "DataError", "GroundingError", "R2NError", "TheoryError"],
+    "evaluation.evaluate": ["Report"],
+    "experiments.scoring": ["evaluate"],
     "graph.batching": ["subgraph"],
     "graph.factor_graph": ["FactorGraph"],
     "grounding.backward": ["BackwardGrounder"],
@@ -57,11 +67,13 @@ _HOME = {
     "logic.language": ["Domain", "Language", "Predicate"],
     "logic.parser": ["parse_theory"],
     "logic.theory": ["Rule", "Theory"],
+    "model.r2n": ["R2N"],
+    "training.fit": ["Epoch", "fit"],
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __version__ = "0.1.0"
-__all__ = sorted(_MODULE_OF)
+__all__ = sorted(_MODULE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:

@@ -51,7 +51,7 @@ def check_module(module: nn.Module, call: Callable[[dict[str, Tensor], Tensor], 
     def function(x: Tensor, *values: Tensor) -> Tensor:
         return call(dict(zip(names, values, strict=True)), x)
 
-    assert gradcheck(function, (x.requires_grad_(), *values))
+    assert gradcheck(function, (x.requires_grad_(), *values), fast_mode=True)
 
 
 @pytest.mark.parametrize("dense", [True, False])
@@ -147,7 +147,7 @@ def test_the_whole_network_under_both_losses(reads: str) -> None:
         return supervised_loss(found.atoms, rows % 2 == 0) + 0.3 * semantic_loss(out, torch.arange(len(out)) % 3 == 0)
 
     values = [parameter.detach().clone().requires_grad_() for parameter in network.parameters()]
-    assert gradcheck(total, values)
+    assert gradcheck(total, values, fast_mode=True)
 
 
 def test_a_slope_that_is_wrong_is_seen() -> None:

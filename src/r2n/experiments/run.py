@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
@@ -15,9 +15,9 @@ import torch
 import r2n
 from r2n.datasets.benchmarks import load
 from r2n.errors import CheckpointError, ConfigError
-from r2n.evaluation.evaluate import Report, classify, known_facts, rank
+from r2n.evaluation.evaluate import Report, known_facts
 from r2n.experiments.config import make_grounder
-from r2n.experiments.scoring import AtomScores
+from r2n.experiments.scoring import AtomScores, evaluate_scores
 from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.cache import fingerprint
 from r2n.grounding.reach import reached_by
@@ -55,18 +55,16 @@ class Run:
 
     def evaluate(self, split: str) -> Report:
         """The report on a split: ranking where all its queries are true, else classification."""
-        return evaluate_scores(self.scores(), self.problem, split)
+        return evaluate_split(self.scores(), self.problem, split)
 
 
-def evaluate_scores(scores: AtomScores, problem: Problem, split: str) -> Report:
-    """The report of scores on a split: ranking where all its queries are true, else classification."""
+def evaluate_split(scores: AtomScores, problem: Problem, split: str) -> Report:
+    """The report of scores on a split; ranking is filtered by the true atoms of all splits, as everybody does."""
     if split not in problem.queries:
         splits = ", ".join(problem.queries) or "none"
         raise ConfigError(f"the problem has no queries '{split}'", hint=f"it has: {splits}")
-    queries, base = problem.queries[split], problem.knowledge.base
-    if queries.truth.all():
-        return rank(scores, queries, base, known_facts(problem), split=split)
-    return classify(scores, queries, base, split=split)
+    base = problem.knowledge.base
+    return evaluate_scores(scores, problem.queries[split], base, known_facts(problem), split=split)
 
 
 def prepare_run(problem: Problem, options: Options, seed: int) -> Run:
@@ -99,7 +97,7 @@ def _validation(problem: Problem, graph: FactorGraph, evidence: Evidence) -> Val
         )
 
     def validate(model: R2N) -> float:
-        report = evaluate_scores(AtomScores.of(model, graph, evidence), problem, "valid")
+        report = evaluate_split(AtomScores.of(model, graph, evidence), problem, "valid")
         return report.metrics["mrr" if "mrr" in report.metrics else "ap"]
 
     return validate
@@ -120,7 +118,7 @@ def config_of(run: Run) -> dict[str, Any]:
 
 def train_in(
     folder: Path, run: Run, *, resume: bool = False, checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS
-) -> Iterator[Epoch]:
+) -> Generator[Epoch, None, None]:
     """Train, keeping trace and checkpoint in the folder; `resume` goes on from what is there, or begins."""
     config = config_of(run)
     if resume and (folder / CONFIG).exists():

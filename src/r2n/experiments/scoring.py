@@ -1,4 +1,4 @@
-"""Who decides: a trained network as a function from atoms to logits."""
+"""Who decides: a trained network as a function from atoms to logits, and how good it is."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,9 @@ import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor
 
+from r2n.evaluation.evaluate import Report, Score, classify, rank
 from r2n.graph.factor_graph import FactorGraph
-from r2n.knowledge.herbrand import Codes
+from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.model.r2n import R2N
 from r2n.training.questions import known_states
@@ -39,3 +40,24 @@ class AtomScores:
         with torch.no_grad():
             logits = self.model(graph, known=known, rule_outputs=False).atoms
         return logits[graph.rows(wanted)].double().numpy()
+
+
+def evaluate(
+    model: R2N, graph: FactorGraph, queries: Evidence, *, evidence: Evidence | None = None, split: str = "queries"
+) -> Report:
+    """The report on queries: ranking where all are true, else classification.
+
+    Ranking is filtered by the true queries themselves and the true `evidence`; `evidence` is also what a network
+    that reads evidence is told.
+    """
+    known = evidence if evidence is not None else Evidence.empty()
+    scores = AtomScores.of(model, graph, known)
+    facts = np.union1d(known.atoms[known.truth], queries.atoms[queries.truth])
+    return evaluate_scores(scores, queries, model.base, facts, split=split)
+
+
+def evaluate_scores(scores: Score, queries: Evidence, base: HerbrandBase, facts: Codes, *, split: str) -> Report:
+    """The report of scores on queries: ranking (filtered by `facts`) where all are true, else classification."""
+    if queries.truth.all():
+        return rank(scores, queries, base, facts, split=split)
+    return classify(scores, queries, base, split=split)

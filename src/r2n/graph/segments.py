@@ -19,9 +19,9 @@ class _GatherSum(torch.autograd.Function):
         return embedding_bag(slots, table, mode="sum")
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         rules_by_slot, offsets = ctx.saved_tensors
-        return embedding_bag(rules_by_slot, gradient.contiguous(), offsets, mode="sum"), None, None, None
+        return embedding_bag(rules_by_slot, grad_outputs[0].contiguous(), offsets, mode="sum"), None, None, None
 
 
 class _SegmentSum(torch.autograd.Function):
@@ -34,10 +34,10 @@ class _SegmentSum(torch.autograd.Function):
         return embedding_bag(order, rows.contiguous(), offsets, mode="sum")
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         """Each row takes the gradient of its segment."""
         (segment,) = ctx.saved_tensors
-        return gradient.index_select(0, segment), None, None, None
+        return grad_outputs[0].index_select(0, segment), None, None, None
 
 
 def by_segment(segment: Int64[Tensor, " n"], count: int) -> tuple[Int64[Tensor, " n"], Int64[Tensor, " segments"]]:

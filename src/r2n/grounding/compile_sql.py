@@ -77,10 +77,10 @@ class RuleQuery:
     store: Store
     rule: Rule
     columns: dict[str, exp.Column] = field(default_factory=dict)
-    _sources: list[exp.Expression] = field(default_factory=list)
-    _conditions: list[exp.Expression] = field(default_factory=list)
+    _sources: list[exp.Expr] = field(default_factory=list)
+    _conditions: list[exp.Expr] = field(default_factory=list)
     _left_joins: list[exp.Join] = field(default_factory=list)
-    _unknown: list[exp.Expression] = field(default_factory=list)
+    _unknown: list[exp.Expr] = field(default_factory=list)
     _fits: dict[str, bool] = field(default_factory=dict)
     _size: float = 1.0
 
@@ -113,7 +113,7 @@ class RuleQuery:
                     self._fits[term.name] |= domain == self.domains[term.name]
         return alias
 
-    def value(self, term: Term) -> exp.Expression:
+    def value(self, term: Term) -> exp.Expr:
         """A term's constant id in the query."""
         if isinstance(term, Constant):
             return exp.Literal.number(self.store.language.constant_id(term.name))
@@ -139,7 +139,7 @@ class RuleQuery:
         for guard in self.rule.guards:
             self._conditions.append(exp.NEQ(this=self.value(guard.left), expression=self.value(guard.right)))
 
-    def same_terms(self, atom: Atom, alias: str) -> exp.Expression:
+    def same_terms(self, atom: Atom, alias: str) -> exp.Expr:
         """The condition that the atom is the row of the table behind `alias`."""
         pairs = [
             exp.EQ(this=exp.column(f"a{i}", table=alias), expression=self.value(term))
@@ -190,7 +190,7 @@ class RuleQuery:
         """The number of substitutions."""
         return int(self.store.engine.run(self._select([exp.alias_(exp.Count(this=exp.Star()), "n")], 0))["n"][0])
 
-    def _select(self, outputs: list[exp.Expression], width: int) -> exp.Select:
+    def _select(self, outputs: list[exp.Expr], width: int) -> exp.Select:
         query = exp.select(*outputs)
         if self._sources:
             query = query.from_(self._sources[0], copy=False)

@@ -18,7 +18,7 @@ def reached_by(grounding: Grounding, atoms: Codes, steps: int | None = None) -> 
     done = 0
     while steps is None or done < steps:
         before = np.count_nonzero(felt)
-        kept = [felt[part].any(axis=1) for part in rows]
+        kept = [np.any(felt[part], axis=1) for part in rows]
         for part, keep in zip(rows, kept, strict=True):
             felt[part[keep]] = True
         done += 1

@@ -119,7 +119,7 @@ class TheoryBuilder(Transformer[Token, Theory]):
         (name, *tokens), closing = children
         if any(predicate.name == name for predicate in self.predicates):
             raise TheoryError(f"predicate '{name}' is declared twice", where=self._at(name))
-        if name == ANY_PREDICATE:
+        if str(name) == ANY_PREDICATE:
             raise TheoryError("a predicate cannot be called '*'", where=self._at(name))
         domains = tuple(map(self._domain, tokens))
         parts = tuple(self._closed_part(name, domains, part) for part in closing) if isinstance(closing, list) else ()

@@ -118,8 +118,8 @@ class Trainer:
         self.optimizer.step()
         self.epoch += 1
         valid = self._validated()
-        values = (float(part.detach()) for part in (loss, supervised, semantic))
-        return Epoch(self.epoch, *values, valid, perf_counter() - start)
+        total, on_atoms, on_rules = (float(part.detach()) for part in (loss, supervised, semantic))
+        return Epoch(self.epoch, total, on_atoms, on_rules, valid, perf_counter() - start)
 
     def finish(self) -> None:
         """Restore the best weights, where validation chose some."""
