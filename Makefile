@@ -26,8 +26,8 @@ DOCS := $(VENV)/.docs-$(PINS)
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-run: $(CORE)     ## the main job: ground countries-s3 and show it rule by rule
-	$(BIN)/r2n ground countries-s3
+run: $(CORE)     ## the main job: train on countries-s3, show its metrics beside the paper's, and some predictions
+	$(BIN)/r2n train countries-s3 --out runs/countries-s3-$$(date +%Y%m%d-%H%M%S)
 
 test: $(TEST)    ## the tests, without the slow ones
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow" --cov
@@ -48,7 +48,7 @@ docs: $(DOCS)    ## the documentation, in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -E -b html docs docs/_build/html
 
 clean:           ## remove .venv and all that the targets and tools have made
-	rm -rf $(VENV) dist build docs/_build .coverage .coverage.* .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) dist build docs/_build .coverage .coverage.* .hypothesis .import_linter_cache .pytest_cache .ruff_cache runs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MADE):

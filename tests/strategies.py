@@ -24,7 +24,7 @@ from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Implies, Not, O
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.theory import Rule, Theory
 from tests.oracles.formula import atoms as atoms_of_formula
-from tests.oracles.grounding import GroundAtom, World, domain_of, domains_of, members_of, variables_of
+from tests.oracles.grounding import GroundAtom, World, domain_of, domains_of, leaves, members_of, variables_of
 
 CONSTANTS = ("a", "b", "c", "light blue", "Zoë")
 VARIABLES = ("x", "y", "z", "u")
@@ -63,8 +63,9 @@ def make_domains(dice: Random) -> tuple[tuple[Domain, ...], Members]:
         if not is_listed:
             given[f"d{i}"] = names
     for name in ("u", "v"):
-        if len(made) > 1 and one_in(2, dice):
-            made.append(Domain(name, parts=tuple(dice.sample(made, 2))))
+        union = Domain(name, parts=tuple(dice.sample(made, min(2, len(made)))))
+        if one_in(2, dice) and all(leaves(union) - leaves(other) for other in made):  # a part of none by accident
+            made.append(union)
     return tuple(made), members_of(made, given)
 
 
@@ -147,10 +148,16 @@ def make_formula(dice: Random, atoms: list[Atom], depth: int = 3) -> Formula:
     if depth == 0 or one_in(3, dice):
         return dice.choice(atoms)
     parts = [make_formula(dice, atoms, depth - 1) for _ in range(dice.choice((2, 2, 3)))]
-    kind = dice.choice((Not, And, Or, Implies, Iff, Xor))
-    if kind is Not:
-        return Not(parts[0])
-    return kind(tuple(parts)) if kind in (And, Or) else kind(parts[0], parts[1])
+    first, second, *_ = parts
+    forms = (
+        Not(first),
+        And(tuple(parts)),
+        Or(tuple(parts)),
+        Implies(first, second),
+        Iff(first, second),
+        Xor(first, second),
+    )
+    return dice.choice(forms)
 
 
 def horn(scope: Scope) -> Formula:
@@ -167,7 +174,9 @@ def disjunctive(scope: Scope) -> Formula:
     """`p & q -> r | s`, or a consequent that joins, denies or implies."""
     body = scope.conjunction(scope.literal, 2)
     first, second = scope.atom(), scope.atom()
-    return Implies(body, scope.dice.choice((Or((first, second)), And((first, second)), Not(first), Implies(first, second))))
+    return Implies(
+        body, scope.dice.choice((Or((first, second)), And((first, second)), Not(first), Implies(first, second)))
+    )
 
 
 def of_any_form(scope: Scope) -> Formula:
@@ -215,7 +224,9 @@ def make_theory(dice: Random, forms: tuple[Form | None, ...] = FORMS) -> tuple[T
     """A theory and the constants of its domains."""
     over, members = make_domains(dice)
     theory = Theory(over, make_predicates(dice, over))
-    made = [make_rule(dice, f"r{j}", theory, members, forms) for j in range(dice.choice((2, 1, 3, 2, 3, 2, 3, 1, 3, 0)))]
+    made = [
+        make_rule(dice, f"r{j}", theory, members, forms) for j in range(dice.choice((2, 1, 3, 2, 3, 2, 3, 1, 3, 0)))
+    ]
     return replace(theory, rules=tuple(rule for rule in made if rule is not None)), members
 
 

@@ -53,7 +53,7 @@ def only_model(program: str) -> list[clingo.Symbol]:
     control.add("base", [], program)
     control.ground([("base", [])])
     models: list[list[clingo.Symbol]] = []
-    control.solve(on_model=lambda model: models.append(model.symbols(atoms=True)))
+    control.solve(on_model=lambda model: models.append(list(model.symbols(atoms=True))))
     (model,) = models
     return model
 

@@ -4,15 +4,15 @@ A ground atom is a tuple of names `("locatedIn", "italy", "europe")`, a substitu
 variable to the name of a constant. Nothing here is fast, and nothing is taken from src/ but its data types.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from r2n.logic.formula import Atom, Constant, Term, Variable
+from r2n.logic.formula import Atom, Constant, Implies, Term, Variable
 from r2n.logic.language import Domain
 from r2n.logic.theory import Rule, Theory
-from tests.oracles.formula import ground, literals, variables
 from tests.oracles.formula import atoms as atoms_of_formula
+from tests.oracles.formula import ground, literals, variables
 
 GroundAtom = tuple[str, ...]
 Substitution = tuple[str, ...]  # constants, in the order of the rule's variables
@@ -34,7 +34,7 @@ class World:
         return atom in self.false_facts or (closed and atom not in self.facts)
 
 
-def members_of(domains: Iterable[Domain], given: dict[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+def members_of(domains: Iterable[Domain], given: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
     """The constants of every domain, sorted by name."""
 
     def members(domain: Domain) -> set[str]:
@@ -102,9 +102,9 @@ def body_of(theory: Theory, rule: Rule) -> list[tuple[Atom, bool, bool]]:
 
 def heads_of(rule: Rule) -> list[Atom]:
     """The atoms that a query may match: those of the consequent, or all where there is no body."""
-    if not literals(rule.formula):
-        return list(rule.atoms)
-    return atoms_of_formula(rule.formula.head)
+    if isinstance(rule.formula, Implies) and literals(rule.formula):
+        return atoms_of_formula(rule.formula.head)
+    return list(rule.atoms)
 
 
 def obeys_guards(rule: Rule, theta: dict[str, str]) -> bool:
@@ -121,7 +121,7 @@ def substitutions(world: World, rule: Rule, bound: dict[str, str] | None = None)
     names = variables_of(rule)
     choices = [world.members[domain_of(world.theory, rule, name).name] for name in names]
     for name, constant in (bound or {}).items():
-        choices[names.index(name)] = [constant] if constant in choices[names.index(name)] else []
+        choices[names.index(name)] = (constant,) if constant in choices[names.index(name)] else ()
     body = body_of(world.theory, rule)
     for constants in product(*choices):
         theta = dict(zip(names, constants, strict=True))
@@ -138,11 +138,7 @@ def full(world: World) -> list[list[Substitution]]:
 def known_body(world: World) -> list[list[Substitution]]:
     """Per rule, the substitutions whose body literals are all known."""
     return [
-        [
-            tuple(theta.values())
-            for theta in substitutions(world, rule)
-            if not unknown(world, rule, theta)
-        ]
+        [tuple(theta.values()) for theta in substitutions(world, rule) if not unknown(world, rule, theta)]
         for rule in world.theory.rules
     ]
 
@@ -185,9 +181,11 @@ def ask(world: World, rule: Rule, query: GroundAtom, width: int) -> list[dict[st
         bound = matches(head, query)
         if bound is None:
             continue
-        for theta in substitutions(world, rule, bound):
-            if len(unknown(world, rule, theta)) <= width and has_anchor(world, rule, theta, set(bound), query):
-                answers.append(theta)
+        answers += [
+            theta
+            for theta in substitutions(world, rule, bound)
+            if len(unknown(world, rule, theta)) <= width and has_anchor(world, rule, theta, set(bound), query)
+        ]
     return answers
 
 

@@ -109,7 +109,9 @@ def chained(knowledge: KnowledgeBase) -> KnowledgeBase:
 
 
 def derived(knowledge: KnowledgeBase) -> tuple[int, int]:
-    counts = [int(np.isin(queries(knowledge, kind), knowledge.evidence.atoms).sum()) for kind in ("positive", "negative")]
+    counts = [
+        int(np.isin(queries(knowledge, kind), knowledge.evidence.atoms).sum()) for kind in ("positive", "negative")
+    ]
     return counts[0], counts[1]
 
 

@@ -23,7 +23,7 @@ from tests.oracles.message_passing import Choices
 
 THEORY = parse_theory(
     """
-domain d = {a, b, c}
+domain d = {a, b}
 predicate p(d, d)
 predicate q(d)
 predicate alone(d)
@@ -54,9 +54,10 @@ def check_module(module: nn.Module, call: Callable[[dict[str, Tensor], Tensor], 
     assert gradcheck(function, (x.requires_grad_(), *values), fast_mode=True)
 
 
-@pytest.mark.parametrize("dense", [True, False])
-@pytest.mark.parametrize("exclude_self", [True, False])
-@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize(
+    ("ordered", "exclude_self", "dense"),
+    [(True, False, True), (True, True, False), (False, False, False), (False, True, True)],
+)
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
 def test_reasoning_layer(aggregation: str, ordered: bool, exclude_self: bool, dense: bool) -> None:
     _, graph = toy()

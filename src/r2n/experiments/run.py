@@ -26,7 +26,7 @@ from r2n.knowledge.problem import Problem
 from r2n.knowledge.problem_file import Options
 from r2n.model.r2n import R2N
 from r2n.training.checkpoint import read_checkpoint, restore_trainer, trainer_state, write_atomically, write_checkpoint
-from r2n.training.corruption import with_corruptions
+from r2n.training.corruption import fact_corruptions
 from r2n.training.fit import Epoch, Trainer, Validate
 
 CONFIG, TRACE, REPORT = "config.json", "trace.jsonl", "report.json"
@@ -70,10 +70,15 @@ def evaluate_split(scores: AtomScores, problem: Problem, split: str) -> Report:
 def prepare_run(problem: Problem, options: Options, seed: int) -> Run:
     """Ground, build graph, network and trainer; the only place where the global seed and the threads are set."""
     knowledge, training = problem.knowledge, options.training
-    labelled = problem.train
-    if training.negatives is None:
-        labelled = with_corruptions(knowledge.base, problem.train, positions=training.corrupted_positions)
-    atoms = np.union1d(problem.atoms, labelled.atoms)
+    _, candidates = fact_corruptions(
+        knowledge.base,
+        problem.train,
+        positions=training.corrupted_positions,
+        ask_closed=training.ask_closed,
+        samples=training.negatives,
+        generator=np.random.default_rng(seed),
+    )
+    atoms = np.union1d(problem.atoms, candidates[candidates >= 0])
     grounding = reached_by(make_grounder(options.grounding).ground(knowledge, atoms), atoms)
     graph = FactorGraph.from_grounding(grounding, atoms=atoms)
     training_options = training.model_dump()

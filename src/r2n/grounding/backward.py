@@ -22,7 +22,7 @@ from r2n.grounding.proofs import keep_proved
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.formula import Variable
-from r2n.logic.theory import Rule
+from r2n.logic.theory import Literal, Rule
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,14 @@ class BackwardGrounder:
     last_width: int = 0
     prune: bool = True
     max_groundings: int = MAX_GROUNDINGS
+
+    def __post_init__(self) -> None:
+        """Refuse options that mean nothing."""
+        if self.width < 0 or self.last_width < 0 or self.depth < 1:
+            raise GroundingError(
+                f"backward grounding of width {self.width}, last width {self.last_width} and depth {self.depth}",
+                hint="widths are 0 or more, the depth is 1 or more",
+            )
 
     def ground(
         self, knowledge: KnowledgeBase, queries: Codes | None = None, progress: Progress = no_progress
@@ -99,14 +107,14 @@ class _Search:
         self.seconds[number] += perf_counter() - start
 
     def _answers(self, number: int, rule: Rule, head: int, anchor: int | None, width: int) -> Substitutions:
-        query = self._query(rule, head, anchor)
+        query = self._query(rule, head, anchor, width)
         self.estimates[number] += query.estimate()
         limit = self.options.max_groundings
         found = query.substitutions(rule.variables, width=width, limit=limit + 1)
         check_budget(rule, len(found), limit, exact=False)
         return found
 
-    def _query(self, rule: Rule, head: int, anchor: int | None) -> RuleQuery:
+    def _query(self, rule: Rule, head: int, anchor: int | None, width: int) -> RuleQuery:
         query = RuleQuery(self.store, rule)
         asked = query.join(ASKED, rule.atoms[head])
         joined = anchor is not None and not _is_bound(rule, anchor, query)
@@ -115,23 +123,28 @@ class _Search:
         query.bind_free(rule.variables)
         query.guard()
         for literal in rule.body:
-            atom, is_anchor = rule.atoms[literal.position], literal.position == anchor
+            atom, is_anchor = rule.atoms[literal.position], literal.positive and literal.position == anchor
             if not (is_anchor and joined):
-                self._weigh(query, literal.position, literal.positive, rule)
+                self._weigh(query, literal, rule, width)
             if literal.positive and not is_anchor and atom.predicate == rule.atoms[head].predicate:
                 query.refuse(atom, asked)
         return query
 
-    def _weigh(self, query: RuleQuery, position: int, positive: bool, rule: Rule) -> None:
-        """Demand a body literal to be known, or count it towards the width where it may be unknown."""
-        atom = rule.atoms[position]
-        closed = self.store.knowledge.theory.is_closed(rule, position)
-        if not positive and closed:
+    def _weigh(self, query: RuleQuery, literal: Literal, rule: Rule, width: int) -> None:
+        """Demand a body literal to be known, or count it towards the width where it may be unknown.
+
+        With pruning and a width of one, an unknown literal that nothing proves would take the whole width and be
+        pruned: it is demanded at once. In a wider ground rule it stands beside others, which are still asked.
+        """
+        atom = rule.atoms[literal.position]
+        closed = self.store.knowledge.theory.is_closed(rule, literal.position)
+        is_provable = literal.positive and atom.predicate in self.provable
+        if not literal.positive and closed:
             query.forbid(TRUE, atom)
-        elif closed or (self.options.prune and not (positive and atom.predicate in self.provable)):
-            query.join(TRUE if positive else FALSE, atom)  # unknown, it could never be proved
+        elif closed or (self.options.prune and width <= 1 and not is_provable):
+            query.join(TRUE if literal.positive else FALSE, atom)
         else:
-            query.count_unknown(TRUE if positive else FALSE, atom)
+            query.count_unknown(TRUE if literal.positive else FALSE, atom)
 
     def unknown_bodies(self) -> Codes:
         """Positive body atoms of the ground rules found that are no known facts."""

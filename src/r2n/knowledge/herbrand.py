@@ -55,7 +55,7 @@ class HerbrandBase:
     def place(self, domain: Domain, constants: np.ndarray) -> np.ndarray:
         """The place of constants (by id) inside a domain, -1 where they are outside; same shape."""
         place = self._places[domain]
-        return constants if place is None else place[constants]
+        return constants if place is None else np.asarray(place[constants])
 
     def encode(
         self, predicate: Predicate, arguments: Int64[np.ndarray, "atoms positions"]

@@ -86,6 +86,8 @@ class ModelOptions(_Section):
 class TrainingOptions(_Section):
     """[training]: the loop; `corrupted_positions` count from 0, negative ones from the end, none means all.
 
+    `ask_closed` asks for closed atoms too, so that the input layer learns them; `negatives` draws so many corruptions
+    of each fact instead of taking all.
     `threads` by default is one for small graphs, where more only wait for each other, else all cores.
     """
 
@@ -94,6 +96,7 @@ class TrainingOptions(_Section):
     schedule: Literal["constant", "cosine"] = "constant"
     loss: Literal["bce", "softmax"] = "bce"
     corrupted_positions: tuple[int, ...] | None = None
+    ask_closed: bool = False
     negatives: int | None = Field(default=None, ge=1)
     hiding: float = Field(default=0.3, ge=0, lt=1)
     hide_by: Literal["atom", "constant"] = "atom"

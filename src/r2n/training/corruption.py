@@ -64,14 +64,9 @@ def corruptions(
                     columns[position] = others
                     rows.append(facts[which])
                     candidates.append(
-                        np.broadcast_to(base.encode_columns(predicate, columns), others_shape(which, others))
+                        np.broadcast_to(base.encode_columns(predicate, columns), (len(which), others.shape[1]))
                     )
     return _joined(rows, candidates, known)
-
-
-def others_shape(which: np.ndarray, others: np.ndarray) -> tuple[int, int]:
-    """The shape of the candidates of some facts."""
-    return len(which), others.shape[1]
 
 
 def _others(members: np.ndarray, facts: int, samples: int | None, generator: np.random.Generator | None) -> np.ndarray:
@@ -99,17 +94,30 @@ def _joined(rows: list[np.ndarray], candidates: list[np.ndarray], known: Codes) 
     return np.concatenate(rows), joined
 
 
-def with_corruptions(base: HerbrandBase, evidence: Evidence, *, positions: Sequence[int] | None = None) -> Evidence:
-    """The evidence under a local closed world: every typed corruption of a fact that is no fact itself is false.
+def fact_corruptions(
+    base: HerbrandBase,
+    evidence: Evidence,
+    *,
+    positions: Sequence[int] | None = None,
+    ask_closed: bool = False,
+    samples: int | None = None,
+    generator: np.random.Generator | None = None,
+) -> tuple[Int64[np.ndarray, " rows"], Int64[np.ndarray, "rows candidates"]]:
+    """Corruptions of the facts that training asks for, filtered by the training facts.
 
-    A constant without any fact in a position's domain keeps its atoms unknown.
+    Facts of open predicates are corrupted in `positions`. Those of closed predicates are left alone, or
+    (`ask_closed`) corrupted in every position, since all that is no fact of theirs is false.
     """
     facts = evidence.atoms[evidence.truth]
-    open_facts = facts[~is_closed(base, facts)]
-    _, candidates = corruptions(base, open_facts, facts, positions=positions)
-    false = np.unique(candidates[candidates >= 0])
-    atoms = np.union1d(evidence.atoms, false)
-    return Evidence(atoms, np.isin(atoms, facts))
+    closed = is_closed(base, facts)
+    options = {"samples": samples, "generator": generator}
+    rows, candidates = corruptions(base, facts[~closed], facts, positions=positions, **options)
+    if not ask_closed:
+        return rows, candidates
+    more_rows, more = corruptions(base, facts[closed], facts, **options)
+    width = max(candidates.shape[1], more.shape[1])
+    padded = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=-1) for part in (candidates, more)]
+    return np.concatenate([rows, more_rows]), np.concatenate(padded)
 
 
 def is_closed(base: HerbrandBase, codes: Codes) -> np.ndarray:

@@ -57,6 +57,7 @@ class Trainer:
         semantic_weight: float = 0.1,
         loss: Literal["bce", "softmax"] = "bce",
         corrupted_positions: Sequence[int] | None = None,
+        ask_closed: bool = False,
         negatives: int | None = None,
         hiding: float = 0.3,
         hide_by: Literal["atom", "constant"] = "atom",
@@ -71,7 +72,13 @@ class Trainer:
         """Everything is given here; nothing random happens before the first step."""
         self.model, self.graph = model, graph
         self.questions: Questions = ask(
-            model.base, graph, evidence, positions=corrupted_positions, negatives=negatives, seed=seed
+            model.base,
+            graph,
+            evidence,
+            positions=corrupted_positions,
+            ask_closed=ask_closed,
+            negatives=negatives,
+            seed=seed,
         )
         self.epochs, self.learning_rate, self.schedule = epochs, learning_rate, schedule
         self.semantic_weight, self.loss = semantic_weight, loss

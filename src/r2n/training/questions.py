@@ -13,7 +13,7 @@ from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.logic.language import Domain
 from r2n.model.r2n import FALSE, TRUE, UNKNOWN
-from r2n.training.corruption import corruptions, is_closed, with_corruptions
+from r2n.training.corruption import fact_corruptions, is_closed
 from r2n.training.losses import known_ground_rules
 
 
@@ -21,7 +21,7 @@ from r2n.training.losses import known_ground_rules
 class Questions:
     """Labels of a graph's atoms and ground rules.
 
-    `labels` holds 1 true, 0 false, -1 unknown for each atom; `asked` the rows of labelled atoms of open predicates;
+    `labels` holds 1 true, 0 false, -1 unknown for each atom; `asked` the rows of labelled atoms that training asks for;
     `facts` and `candidates` rows of facts and of their corruptions (-1: none) for the softmax; `rules[j]` the ground
     rules of rule j whose atoms are all labelled, with the truth of the rule on them; `groups` the hiding group of
     each atom (atoms of closed predicates: -1, they are never hidden).
@@ -42,26 +42,27 @@ def ask(
     evidence: Evidence,
     *,
     positions: Sequence[int] | None = None,
+    ask_closed: bool = False,
     negatives: int | None = None,
     seed: int = 0,
 ) -> Questions:
     """Questions about the evidence and its corruptions, as far as their atoms are in the graph."""
     codes = graph.atoms.numpy()
-    facts = evidence.atoms[evidence.truth]
-    labelled = evidence if negatives is not None else with_corruptions(base, evidence, positions=positions)
-    labels = _labels(base, codes, labelled)
-    closed = is_closed(base, codes)
-    open_facts = facts[~is_closed(base, facts)]
-    rows, candidates = corruptions(
-        base, open_facts, facts, positions=positions, samples=negatives, generator=np.random.default_rng(seed)
+    rows, candidates = fact_corruptions(
+        base,
+        evidence,
+        positions=positions,
+        ask_closed=ask_closed,
+        samples=negatives,
+        generator=np.random.default_rng(seed),
     )
-    if negatives is not None:
-        drawn = np.isin(codes, candidates)
-        labels[drawn & (labels < 0)] = 0
+    labels = _labels(base, codes, evidence)
+    labels[np.isin(codes, candidates) & (labels < 0)] = 0
+    closed = is_closed(base, codes)
     tensor = torch.from_numpy(labels)
     return Questions(
         labels=tensor,
-        asked=torch.from_numpy(np.flatnonzero((labels >= 0) & ~closed)),
+        asked=torch.from_numpy(np.flatnonzero((labels >= 0) & (~closed | ask_closed))),
         facts=torch.from_numpy(_rows(codes, rows)),
         candidates=torch.from_numpy(_rows(codes, candidates)),
         rules=tuple(_rule_truths(graph, j, tensor) for j in range(len(graph.rules))),

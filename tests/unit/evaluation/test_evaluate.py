@@ -68,6 +68,11 @@ def test_other_known_facts_are_no_candidates_whatever_their_score() -> None:
     assert rank(score, queries, BASE, unsorted, sides=(1,)).metrics["mrr"] == 1
     elsewhere = codes("locatedIn(japan, asia)", "large(italy)")  # known, but not in these rows
     assert rank(score, queries, BASE, elsewhere, sides=(1,)).metrics["mrr"] == 0.5
+    around = evidence(
+        {"locatedIn(chad, africa)": True, "locatedIn(japan, asia)": True}
+    )  # rows before and after italy's
+    between = rank(scorer({"locatedIn(japan, europe)": 9}), around, BASE, codes("locatedIn(italy, europe)"), sides=(1,))
+    assert between.metrics["mrr"] == pytest.approx((1 / 2 + 1 / 2.5) / 2)
 
 
 def test_true_queries_are_known_and_false_ones_are_not_asked() -> None:
@@ -100,9 +105,10 @@ def test_positions_without_a_choice_are_left_out_and_rows_without_one_counted() 
     assert report.metrics["mrr"] == pytest.approx(1 / 2.5)
     assert report.protocol["ranks_left_out_for_a_domain_of_one"] == 1
     assert report.protocol["ranks_with_no_other_candidate"] == 0
-    alone = rank(scorer({}), queries, BASE, codes("on(africa, earth)", "on(europe, earth)"))
+    queries = evidence({"on(asia, earth)": True, "large(chad)": True, "large(italy)": True})
+    alone = rank(scorer({}), queries, BASE, codes("on(africa, earth)", "on(europe, earth)", "large(japan)"))
     assert alone.metrics["mrr"] == 1
-    assert alone.protocol["ranks_with_no_other_candidate"] == alone.protocol["ranks"] == 1
+    assert alone.protocol["ranks_with_no_other_candidate"] == alone.protocol["ranks"] == 3
 
 
 def test_the_protocol_says_how_it_was_asked() -> None:
@@ -133,7 +139,7 @@ def test_a_row_is_scored_once_and_whole() -> None:
 
     def score(asked: np.ndarray) -> np.ndarray:
         called.append(asked)
-        return np.zeros(len(asked))
+        return np.zeros(len(asked), np.float32)  # single precision is taken too
 
     queries = evidence(
         {"locatedIn(italy, europe)": True, "locatedIn(italy, asia)": True, "locatedIn(chad, asia)": True}
@@ -148,11 +154,14 @@ def test_a_row_is_scored_once_and_whole() -> None:
     assert [len(part) for part in called] == [3, 3, 3]
 
 
-def test_progress_reaches_the_whole() -> None:
+@pytest.mark.parametrize(
+    ("at_once", "expected"), [(1, [(1, 4), (2, 4), (3, 4), (4, 4)]), (99, [(1, 4), (2, 4), (4, 4)])]
+)
+def test_progress_reaches_the_whole(at_once: int, expected: list[tuple[int, int]]) -> None:
     told: list[tuple[int, int]] = []
-    queries = evidence({"locatedIn(italy, europe)": True, "large(italy)": True})
-    rank(scorer({}), queries, BASE, codes(), atoms_at_once=1, progress=lambda done, total: told.append((done, total)))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    queries = evidence({"locatedIn(italy, europe)": True, "large(italy)": True, "large(chad)": True})
+    rank(scorer({}), queries, BASE, codes(), atoms_at_once=at_once, progress=lambda *step: told.append(step))
+    assert told == expected
 
 
 def test_memory_is_bounded_by_a_batch_and_not_by_the_queries() -> None:
@@ -207,12 +216,6 @@ def test_queries_of_another_base_are_refused() -> None:
             DataError, match="a code outside the Herbrand base of 15 atoms\n  take queries and base from"
         ):
             ask()
-
-
-def test_single_precision_scores_are_taken() -> None:
-    queries = evidence({"locatedIn(italy, europe)": True})
-    report = rank(lambda asked: np.zeros(len(asked), np.float32), queries, BASE, codes())
-    assert report.metrics["mrr"] == 0.5
 
 
 def test_classification_by_hand() -> None:

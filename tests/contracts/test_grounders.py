@@ -1,0 +1,192 @@
+"""What every grounder promises, whatever its strategy: one suite over the table of strategies."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from r2n.errors import GroundingError
+from r2n.experiments.config import make_grounder
+from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.cache import fingerprint, read_grounding, write_grounding
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.ground_rules import Grounder, Grounding
+from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from r2n.knowledge.problem_file import GroundingOptions
+from r2n.logic.parser import parse_theory
+from tests.oracles.grounding import World, members_of
+from tests.strategies import codes_of, knowledge_of
+
+GROUNDERS: dict[str, Callable[[int], Grounder]] = {
+    "full": lambda limit: FullGrounder(max_groundings=limit),
+    "known-body": lambda limit: KnownBodyGrounder(max_groundings=limit),
+    "backward": lambda limit: BackwardGrounder(width=1, depth=2, max_groundings=limit),
+}
+THEORY = """
+domain d = {a, b, c}
+predicate p(d, d)
+predicate q(d) closed
+rule chain: p(x, y) & p(y, z) -> p(x, z)
+rule marked: q(x) & p(x, y) -> p(y, x)
+rule off_diagonal: p(x, y) & q(x) -> q(y), x != y
+implicit pair: [p(x, y), p(y, x)]
+"""
+FACTS = [("p", "a", "b"), ("p", "b", "c"), ("q", "a")]
+
+
+@pytest.fixture(params=GROUNDERS)
+def make(request: pytest.FixtureRequest) -> Callable[[int], Grounder]:
+    return GROUNDERS[request.param]
+
+
+def knowledge(text: str = THEORY, facts: list[tuple[str, ...]] | None = None) -> KnowledgeBase:
+    theory = parse_theory(text)
+    known = FACTS if facts is None else facts
+    return knowledge_of(World(theory, members_of(theory.domains, {}), frozenset(known)))
+
+
+def everything(known: KnowledgeBase) -> np.ndarray:
+    return np.arange(known.base.size, dtype=np.int64)
+
+
+def rows(grounding: Grounding) -> list[list[list[int]]]:
+    return [part.atoms.tolist() for part in grounding.ground_rules]
+
+
+def test_the_table_of_strategies_is_the_one_tested_here() -> None:
+    strategies = GroundingOptions.model_fields["strategy"].annotation
+    for name, grounder in GROUNDERS.items():
+        assert name in str(strategies)
+        assert type(make_grounder(GroundingOptions.model_validate({"strategy": name}))) is type(grounder(1))
+
+
+def test_it_is_a_grounder(make: Callable[[int], Grounder]) -> None:
+    assert isinstance(make(1), Grounder)
+
+
+def test_one_entry_per_rule_in_order_with_positions_as_columns(make: Callable[[int], Grounder]) -> None:
+    known = knowledge()
+    grounding = make(1000).ground(known, everything(known))
+    assert [part.rule for part in grounding.ground_rules] == list(known.theory.rules)
+    for part in grounding.ground_rules:
+        assert part.atoms.dtype == np.int64
+        assert part.atoms.shape == (len(part), len(part.rule.atoms))
+        assert part.estimate >= len(part)
+        assert part.seconds >= 0
+        assert len(part) > 0
+
+
+def test_rows_ascend_with_the_substitution_and_are_distinct(make: Callable[[int], Grounder]) -> None:
+    known = knowledge()
+    for part in make(1000).ground(known, everything(known)).ground_rules:
+        place = {name: position for position, name in enumerate(part.rule.variables)}
+        found = np.full((len(part), len(place)), -1)
+        for i, atom in enumerate(part.rule.atoms):
+            _, arguments = known.base.decode(part.atoms[:, i])
+            for k, term in enumerate(atom.terms):
+                found[:, place[term.name]] = arguments[:, k]
+        listed = [tuple(row) for row in found.tolist()]
+        assert listed == sorted(set(listed))
+
+
+def test_guards_hold_and_closed_bodies_are_facts(make: Callable[[int], Grounder]) -> None:
+    known = knowledge()
+    _, marked, off_diagonal, _ = make(1000).ground(known, everything(known)).ground_rules
+    a = codes_of(known.base, known.language, [("q", "a")])
+    assert set(marked.atoms[:, 0].tolist()) == set(a.tolist())
+    names = [known.base.names(row) for row in off_diagonal.atoms]
+    assert names
+    assert all(body[2] != body[5] for body, *_ in names)
+
+
+def test_every_ground_rule_is_one_of_full_grounding(make: Callable[[int], Grounder]) -> None:
+    known = knowledge()
+    every = FullGrounder().ground(known)
+    for part, whole in zip(make(1000).ground(known, everything(known)).ground_rules, every.ground_rules, strict=True):
+        assert {tuple(row) for row in part.atoms.tolist()} <= {tuple(row) for row in whole.atoms.tolist()}
+
+
+def test_the_same_call_gives_the_same_arrays(make: Callable[[int], Grounder]) -> None:
+    known = knowledge()
+    assert rows(make(1000).ground(known, everything(known))) == rows(make(1000).ground(known, everything(known)))
+
+
+def test_no_rule_no_fact_no_query_no_constant_is_legal(make: Callable[[int], Grounder]) -> None:
+    none = np.zeros(0, dtype=np.int64)
+    for text in ("", "domain d\npredicate p(d)", "domain d\npredicate p(d)\nrule r: p(x) -> p(y)"):
+        grounding = make(1000).ground(knowledge(text, []), none)
+        assert len(grounding) == 0
+        assert grounding.atoms.tolist() == []
+        assert all(part.atoms.shape == (0, len(part.rule.atoms)) for part in grounding.ground_rules)
+
+
+def test_a_rule_without_variables_has_one_ground_rule(make: Callable[[int], Grounder]) -> None:
+    known = knowledge('domain d = {a, b}\npredicate p(d)\nrule r: p("a") -> p("b")', [("p", "a")])
+    grounding = make(1000).ground(known, everything(known))
+    assert [known.base.names(row) for part in grounding.ground_rules for row in part.atoms] == [["p(a)", "p(b)"]]
+
+
+def test_one_atom_may_fill_two_positions(make: Callable[[int], Grounder]) -> None:
+    text = "domain d = {a}\npredicate p(d, d)\npredicate q(d)\nrule r: p(x, y) & p(y, z) -> q(z)"
+    known = knowledge(text, [("p", "a", "a")])
+    assert rows(make(1000).ground(known, everything(known))) == [[[0, 0, 1]]]
+
+
+def test_a_grounding_beyond_the_budget_names_rule_number_and_ways_out(make: Callable[[int], Grounder]) -> None:
+    domain = ", ".join(f"c{i}" for i in range(30))
+    text = f"domain d = {{{domain}}}\npredicate p(d, d)\nrule big: p(x, y) & p(y, z) -> p(x, z)"
+    facts = [("p", f"c{i}", f"c{j}") for i in range(30) for j in range(30)]
+    known = knowledge(text, facts)
+    with pytest.raises(GroundingError) as caught:
+        make(1000).ground(known, everything(known))
+    message = str(caught.value)
+    assert "rule 'big'" in message
+    assert "27,000" in message or "groundings" in message
+    assert "1,000" in message
+    assert "domain" in message
+    assert "clos" in message
+    assert 1000 < len(make(27_000_000).ground(known, everything(known)).ground_rules[0]) <= 27_000
+
+
+def test_exactly_the_budget_is_allowed_in_full() -> None:
+    known = knowledge("domain d = {a, b, c}\npredicate p(d)\nrule r: p(x) & p(y) -> p(z)", [])
+    assert len(FullGrounder(max_groundings=27).ground(known)) == 27
+    with pytest.raises(GroundingError, match="27"):
+        FullGrounder(max_groundings=26).ground(known)
+
+
+def test_written_and_read_again_it_is_the_same(
+    make: Callable[[int], Grounder], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("grounding")
+    known = knowledge()
+    asked = everything(known)
+    grounding = make(1000).ground(known, asked)
+    key = fingerprint(known, make(1000), asked)
+    assert read_grounding(folder, known.theory, key) is None
+    write_grounding(grounding, folder, key)
+    again = read_grounding(folder, known.theory, key)
+    assert again is not None
+    assert rows(again) == rows(grounding)
+    assert [part.rule for part in again.ground_rules] == list(known.theory.rules)
+    assert [part.estimate for part in again.ground_rules] == [part.estimate for part in grounding.ground_rules]
+    assert read_grounding(folder, known.theory, "0" * len(key)) is None
+
+
+def test_the_fingerprint_tells_everything_apart_that_changes_a_grounding(make: Callable[[int], Grounder]) -> None:
+    known, asked = knowledge(), np.array([0, 1], dtype=np.int64)
+    flipped = KnowledgeBase(known.theory, known.language, Evidence(known.evidence.atoms.copy(), ~known.evidence.truth))
+    keys = [
+        fingerprint(known, make(1000), asked),
+        fingerprint(knowledge(facts=FACTS[:2]), make(1000), asked),
+        fingerprint(flipped, make(1000), asked),
+        fingerprint(knowledge(THEORY.replace("x != y", "y != x")), make(1000), asked),
+        fingerprint(knowledge(THEORY.replace(" closed", "")), make(1000), asked),
+        fingerprint(knowledge(THEORY.replace("{a, b, c}", "{a, b, c, e}")), make(1000), asked),
+        fingerprint(known, make(1000), asked[:1]),
+        fingerprint(known, BackwardGrounder(width=2, depth=3), asked),
+        fingerprint(known, BackwardGrounder(width=2, depth=3, prune=False), asked),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert fingerprint(knowledge(), make(1000), asked) == keys[0]

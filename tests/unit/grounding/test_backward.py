@@ -1,0 +1,109 @@
+"""Backward grounding by hand: BC_{w,d} in cases small enough to follow."""
+
+import pytest
+
+from r2n.errors import R2NError
+from r2n.grounding.backward import BackwardGrounder
+from r2n.logic.parser import parse_theory
+from tests.oracles import grounding as oracle
+from tests.oracles.grounding import GroundAtom, World, members_of
+from tests.strategies import codes_of, knowledge_of
+
+DECLARED = "domain d = {a, b, c}\npredicate p(d)\npredicate q(d)\npredicate r(d)\npredicate e(d, d)\n"
+
+
+def atoms(text: str) -> list[GroundAtom]:
+    """`p(a) e(a,b)` as names."""
+    return [(atom[: atom.index("(")], *atom[atom.index("(") + 1 : -1].split(",")) for atom in text.split()]
+
+
+def ground(
+    rules: str, facts: str, asked: str, width: int, depth: int, last_width: int = 0, prune: bool = True
+) -> list[list[str]]:
+    """The ground rules of all rules as text; what plain loops find is asserted to be the same."""
+    theory = parse_theory(DECLARED + rules)
+    world = World(theory, members_of(theory.domains, {}), frozenset(atoms(facts)))
+    known = knowledge_of(world)
+    queries = codes_of(known.base, known.language, atoms(asked))
+    grounding = BackwardGrounder(width, depth, last_width, prune).ground(known, queries)
+    found = [[known.base.names(row) for row in part.atoms] for part in grounding.ground_rules]
+    expected = oracle.rows(world, oracle.backward(world, atoms(asked), width, depth, last_width, prune))
+    assert found == [[[f"{p}({', '.join(c)})" for p, *c in row] for row in per_rule] for per_rule in expected]
+    return [row for per_rule in found for row in per_rule]
+
+
+def test_a_known_body_proves_the_query() -> None:
+    assert ground("rule r: p(x) -> q(x)", "p(a) p(b)", "q(a) q(c)", width=0, depth=1) == [["p(a)", "q(a)"]]
+
+
+def test_an_unknown_atom_is_asked_in_the_next_step_and_proved() -> None:
+    rules = "rule r: p(x) -> q(x)\nrule s: q(x) -> r(x)"
+    assert ground(rules, "p(a)", "r(a)", width=1, depth=1) == []
+    assert ground(rules, "p(a)", "r(a)", width=1, depth=2) == [["p(a)", "q(a)"], ["q(a)", "r(a)"]]
+
+
+def test_what_is_not_proved_is_pruned_unless_asked_to_stay() -> None:
+    rules = "rule r: p(x) -> q(x)\nrule s: q(x) -> r(x)"
+    assert ground(rules, "p(b)", "r(a)", width=1, depth=2) == []
+    assert ground(rules, "p(b)", "r(a)", width=1, depth=2, prune=False) == [["q(a)", "r(a)"]]
+
+
+def test_the_last_step_has_its_own_width() -> None:
+    rules = "rule s: q(x) -> r(x)"
+    assert ground(rules, "", "r(a)", width=1, depth=1, prune=False) == []
+    assert ground(rules, "", "r(a)", width=0, depth=1, last_width=1, prune=False) == [["q(a)", "r(a)"]]
+
+
+def test_the_query_does_not_prove_itself_beside_an_anchor() -> None:
+    rules = "rule t: e(x, y) & e(y, z) -> e(x, z)"
+    assert ground(rules, "e(a,a)", "e(a,b)", width=1, depth=1, last_width=1, prune=False) == []
+    assert ground(rules, "e(a,c) e(c,b)", "e(a,b)", width=0, depth=1) == [["e(a, c)", "e(c, b)", "e(a, b)"]]
+
+
+def test_an_anchor_may_be_the_query_itself() -> None:
+    rules = "rule t: e(x, y) & e(y, z) -> e(x, z)"
+    assert ground(rules, "e(a,b) e(b,b)", "e(a,b)", width=0, depth=1) == [["e(a, b)", "e(b, b)", "e(a, b)"]]
+
+
+def test_a_query_matches_any_atom_of_the_consequent() -> None:
+    rules = "rule d: p(x) -> q(x) | e(x, y)"
+    assert ground(rules, "p(a)", "e(a,c)", width=0, depth=1) == [["p(a)", "q(a)", "e(a, c)"]]
+    assert len(ground(rules, "p(a)", "q(a)", width=0, depth=1)) == 3
+
+
+def test_constants_and_repeated_variables_are_respected() -> None:
+    rules = 'rule c: p(x) -> e(x, "b")\nrule s: p(x) -> e(x, x)'
+    assert ground(rules, "p(a)", "e(a,b) e(a,a) e(a,c)", width=0, depth=1) == [["p(a)", "e(a, b)"], ["p(a)", "e(a, a)"]]
+
+
+def test_an_implicit_rule_is_found_by_each_of_its_atoms() -> None:
+    assert ground("implicit i: [p(x), q(y)]", "", "q(b)", width=0, depth=1) == [[f"p({x})", "q(b)"] for x in "abc"]
+
+
+def test_an_unprovable_atom_beside_an_asked_one_does_not_stop_the_asking() -> None:
+    """Step 4 comes before step 5: q(a) is asked and answered, though r(a), which heads no rule, is never proved."""
+    rules = "rule r: p(x) -> q(x)\nrule s: q(x) & r(x) -> e(x, x)"
+    assert ground(rules, "p(a)", "e(a,a)", width=2, depth=2) == [["p(a)", "q(a)"]]
+
+
+def test_an_unknown_denied_literal_beside_an_asked_one_does_not_stop_the_asking() -> None:
+    rules = "rule r: p(x) -> q(x)\nrule s: q(x) & !r(x) -> e(x, x)"
+    assert ground(rules, "p(a)", "e(a,a)", width=2, depth=2) == [["p(a)", "q(a)"]]
+
+
+def test_a_denied_anchor_counts_as_unknown() -> None:
+    rules = "rule s: p(x) & !p(x) -> q(y)"
+    assert ground(rules, "p(a)", "q(b)", width=0, depth=1, prune=False) == []
+    assert ground(rules, "p(a)", "q(b)", width=1, depth=1, last_width=1, prune=False) == [["p(a)", "q(b)"]]
+
+
+def test_two_positions_that_are_one_atom_count_twice() -> None:
+    rules = "rule s: e(x, y) & e(y, x) -> p(x)"
+    assert ground(rules, "", "p(a)", width=0, depth=1, last_width=1, prune=False) == []
+
+
+def test_without_queries_there_is_nothing_to_ground_around() -> None:
+    theory = parse_theory(DECLARED + "rule r: p(x) -> q(x)")
+    known = knowledge_of(World(theory, members_of(theory.domains, {}), frozenset()))
+    with pytest.raises(R2NError, match="quer"):
+        BackwardGrounder().ground(known)

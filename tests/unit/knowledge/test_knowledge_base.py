@@ -1,0 +1,40 @@
+"""Evidence and the knowledge base."""
+
+import numpy as np
+import pytest
+
+import r2n
+from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from tests.unit.grounding.small_knowledge import knowledge
+
+
+def test_evidence_checks_itself_and_is_read_only() -> None:
+    for atoms in ([2, 1], [1, 1]):
+        with pytest.raises(r2n.DataError, match="ascending order"):
+            Evidence(np.array(atoms, np.int64), np.ones(2, bool))
+    evidence = Evidence(np.array([1, 2], np.int64), np.array([True, False]))
+    with pytest.raises(ValueError, match="read-only"):
+        evidence.atoms[0] = 5
+    assert (len(evidence), len(Evidence.empty())) == (2, 0)
+
+
+def test_facts_true_and_false_by_predicate() -> None:
+    kb = knowledge("", "smokes(ann) knows(cy,bob)", "smokes(bob) takes(ann,tea)")
+    names = kb.language.constants
+
+    def listed(rows: np.ndarray) -> list[tuple[str, ...]]:
+        return [tuple(names[c] for c in row) for row in rows.tolist()]
+
+    smokes, knows, takes = (kb.language.predicate(name) for name in ("smokes", "knows", "takes"))
+    assert listed(kb.facts(smokes)) == [("ann",)]
+    assert listed(kb.false_facts(smokes)) == [("bob",)]
+    assert listed(kb.facts(knows)) == [("cy", "bob")]
+    assert listed(kb.facts(takes)) == []
+    assert listed(kb.false_facts(takes)) == [("ann", "tea")]
+
+
+def test_nothing_at_all_is_legal() -> None:
+    kb = KnowledgeBase.build(r2n.Theory())
+    assert kb.base.size == 0
+    assert len(kb.evidence) == 0
+    assert len(r2n.FullGrounder().ground(kb)) == 0

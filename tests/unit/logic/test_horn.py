@@ -1,0 +1,68 @@
+"""Horn rules of other systems."""
+
+import pytest
+
+from r2n.errors import TheoryError
+from r2n.logic.formula import And, Atom, Constant, Implies, Variable
+from r2n.logic.horn import parse_horn_rules
+from r2n.logic.parser import parse_theory
+from r2n.logic.theory import Rule
+
+X, Y, Z = Variable("X"), Variable("Y"), Variable("Z")
+
+
+def only(text: str) -> Rule:
+    (rule,) = parse_horn_rules(text).rules
+    return rule
+
+
+def test_id_weight_body_head() -> None:
+    rule = only("r0:0.8:locatedIn(c,r), locatedIn(r,k) -> locatedIn(c,k)")
+    assert (rule.name, rule.weight) == ("r0", 0.8)
+    assert str(rule.formula) == "locatedIn(c, r) & locatedIn(r, k) -> locatedIn(c, k)"
+
+
+def test_id_and_weight_may_be_missing() -> None:
+    first, second = parse_horn_rules("p(x,y) -> q(y,x)\n\n# comment\np(x,y), q(y,z) -> p(x,z)\n").rules
+    assert [(rule.name, rule.weight) for rule in (first, second)] == [("r0", None), ("r1", None)]
+
+
+def test_prolog_clauses() -> None:
+    rule = only("grand(X, Z) :- parent(X, Y), parent(Y, Z).")
+    body = And((Atom("parent", (X, Y)), Atom("parent", (Y, Z))))
+    assert rule.formula == Implies(body, Atom("grand", (X, Z)))
+    assert only("likes(X, wine) :- adult(X).").formula == Implies(
+        Atom("adult", (X,)), Atom("likes", (X, Constant("wine")))
+    )
+
+
+def test_anyburl() -> None:
+    rule = only("120\t83\t0.69\th(X,Y) <= p(X,A), q(A,Y)")
+    assert rule.weight == pytest.approx(0.69)
+    assert str(rule.formula) == "p(X, A) & q(A, Y) -> h(X, Y)"
+    assert only("9\t8\t0.9\th(X,italy) <= p(X,A)").atoms[-1].terms[1] == Constant("italy")
+
+
+def test_amie() -> None:
+    assert str(only("?a  hasChild  ?b   ?c  marriedTo  ?a   => ?c  hasChild  ?b").formula) == (
+        "hasChild(a, b) & marriedTo(c, a) -> hasChild(c, b)"
+    )
+
+
+def test_odd_predicate_names_print_and_parse_again() -> None:
+    theory = parse_horn_rules("r0:1.0:/film/genre(x,y), _also_see(y,z) -> /film/genre(x,z)\n")
+    assert parse_theory(str(theory)) == theory
+
+
+def test_nothing_is_no_rule() -> None:
+    assert parse_horn_rules("\n# only a comment\n").rules == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("p(x,y) -> q(y,x)\nhello", 2), ("p(x -> q(x)", 1), ("p(x) -> ", 1), ("p() -> q(x)", 1)],
+)
+def test_what_is_no_rule_is_refused_with_its_line(text: str, line: int) -> None:
+    with pytest.raises(TheoryError) as caught:
+        parse_horn_rules(text, "rules.txt")
+    assert str(caught.value).startswith(f"rules.txt:{line}:")

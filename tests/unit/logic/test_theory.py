@@ -1,0 +1,101 @@
+"""Rules and theories by hand: bodies, heads, variables and their domains."""
+
+import pytest
+
+from r2n.errors import TheoryError
+from r2n.logic.formula import And, Atom, Constant, Implies, Unequal, Variable
+from r2n.logic.language import Domain, Predicate
+from r2n.logic.parser import parse_theory
+from r2n.logic.theory import Literal, Rule, Theory
+
+X, Y = Variable("x"), Variable("y")
+
+
+def rule(text: str) -> Rule:
+    (only,) = parse_theory(f"rule r: {text}").rules
+    return only
+
+
+@pytest.mark.parametrize(
+    ("text", "body", "heads"),
+    [
+        ("p(x) -> q(x)", [(0, True)], [1]),
+        ("p(x) & !q(x, y) -> r(y)", [(0, True), (1, False)], [2]),
+        ("p(x) & q(x) -> r(x) | !s(x)", [(0, True), (1, True)], [2, 3]),
+        ("p(x) & q(x) -> p(x)", [(0, True), (1, True)], [0]),
+        ("p(x) & p(x) -> q(x)", [(0, True)], [1]),
+        ("p(x) -> (q(x) -> r(x))", [(0, True)], [1, 2]),
+        ("(p(x) & q(x)) & r(x) -> s(x)", [(0, True), (1, True), (2, True)], [3]),
+        ("p(x) | q(x) -> r(x)", [], [0, 1, 2]),
+        ("!!p(x) -> q(x)", [], [0, 1]),
+        ("p(x) <-> q(x)", [], [0, 1]),
+        ("p(x)", [], [0]),
+    ],
+)
+def test_body_and_heads(text: str, body: list[tuple[int, bool]], heads: list[int]) -> None:
+    assert rule(text).body == tuple(Literal(*literal) for literal in body)
+    assert rule(text).head_positions == tuple(heads)
+
+
+def test_an_implicit_rule_is_all_heads() -> None:
+    implicit = Rule("r", None, (Atom("p", (X, Y)), Atom("q", (Y,))))
+    assert implicit.is_implicit
+    assert implicit.body == ()
+    assert implicit.head_positions == (0, 1)
+    assert implicit.variables == ("x", "y")
+
+
+def test_a_rule_without_atoms_or_with_a_loose_guard_is_refused() -> None:
+    with pytest.raises(TheoryError, match="rule 'r' is empty"):
+        Rule("r", None, ())
+    with pytest.raises(TheoryError, match="rule 'r' is unsafe: y stands in a guard but in no atom"):
+        Rule("r", None, (Atom("p", (X,)),), guards=(Unequal(X, Y),))
+
+
+def test_the_narrowest_domain_is_inferred_and_annotations_win() -> None:
+    theory = parse_theory(
+        "domain country, region\n"
+        "domain place = country | region\n"
+        "predicate locatedIn(place, place)\n"
+        "predicate neighborOf(country, country)\n"
+        "rule r: neighborOf(x, y) & locatedIn(x, z: region) -> locatedIn(y, z)\n"
+        'rule s: locatedIn("a", x) -> locatedIn(x, y)\n'
+    )
+    first, second = ([domain.name for domain in theory.variable_domains(rule)] for rule in theory.rules)
+    assert first == ["country", "country", "region"]
+    assert second == ["place", "place"]
+
+
+def test_a_domain_that_cannot_be_inferred_is_an_error_that_says_what_to_write() -> None:
+    d, e = Domain("d"), Domain("e")
+    both = Rule("r", None, (Atom("p", (X,)), Atom("q", (X,))))
+    with pytest.raises(
+        TheoryError, match=r"domain of x cannot be inferred: it stands in d and e positions\n  write x: DOMAIN"
+    ):
+        Theory((d, e), (Predicate("p", (d,)), Predicate("q", (e,))), (both,))
+
+
+def test_a_constant_named_like_a_variable_is_no_variable() -> None:
+    assert rule('p("x", y) -> q(y)').variables == ("y",)
+
+
+def test_rules_without_declarations_are_checked_when_the_predicates_come() -> None:
+    theory = Theory(rules=(Rule.explicit("r", Implies(Atom("p", (X,)), Atom("q", (X, Constant("a"))))),))
+    things = Domain("constant")
+    full = theory.completed((things,), (Predicate("p", (things,)), Predicate("q", (things, things))))
+    assert full.variable_domains(full.rules[0]) == (things,)
+    with pytest.raises(TheoryError, match="q takes 1"):
+        theory.completed((things,), (Predicate("p", (things,)), Predicate("q", (things,))))
+
+
+def test_a_star_stands_for_every_predicate_of_the_signature() -> None:
+    theory = parse_theory("domain d\npredicate p(d, d)\npredicate q(d)\npredicate r(d, d)\nimplicit all: *(x, y)")
+    (expanded,) = theory.completed(theory.domains, theory.predicates).rules
+    assert expanded.atoms == (Atom("p", (X, Y)), Atom("r", (X, Y)))
+    assert str(theory.rules[0]) == "implicit all: *(x, y)"
+
+
+def test_theories_are_values() -> None:
+    text = "domain d\npredicate p(d)\nrule r: p(x) & p(y) -> p(x)"
+    assert parse_theory(text) == parse_theory(text.replace(" -> ", "   ->\n  "))
+    assert parse_theory(text).rules[0].formula == Implies(And((Atom("p", (X,)), Atom("p", (Y,)))), Atom("p", (X,)))

@@ -1,0 +1,135 @@
+"""A reasoning layer on graphs small enough to follow by hand; tests/properties has the rest."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from r2n.graph.factor_graph import FactorGraph
+from r2n.graph.incidence import Incidence
+from r2n.model.mlp import MLP, PositionMLP
+from r2n.model.r2n import make_layer
+from r2n.model.reasoning import ReasoningLayer
+from tests.model_strategies import graph_of_rows, shaken, vectors
+
+# one rule of two positions: ground rules (0, 1) and (0, 0); atom 2 stands in none
+GRAPH = graph_of_rows([0, 1, 2], [[(0, 0), (0, 1)]])
+ATOMS = torch.tensor([[1.0], [10.0], [100.0]])
+
+
+def adding(positions: int, factors: list[float]) -> tuple[MLP, PositionMLP]:
+    """Exact parts: MLP^1 adds its atoms, MLP^2_i multiplies by a factor and adds a thousandth."""
+    update, to_atoms = MLP((positions, 1)), PositionMLP(positions, (1, 1))
+    with torch.no_grad():
+        update.linear()[0].weight.fill_(1.0)
+        to_atoms.weights[0].copy_(torch.tensor(factors).reshape(-1, 1, 1))
+        to_atoms.biases[0].fill_(0.001)
+    return update, to_atoms
+
+
+def run(graph: FactorGraph = GRAPH, **options: object) -> tuple[list[float], list[list[float]]]:
+    update, to_atoms = adding(2, [2.0, 3.0])
+    layer = ReasoningLayer([update], [to_atoms], **options)  # pyright: ignore
+    atoms, rules = layer(ATOMS, Incidence.of(graph))
+    return [round(x, 4) for x in atoms.flatten().tolist()], [rule.flatten().tolist() for rule in rules]
+
+
+def test_ground_rules_read_their_atoms() -> None:
+    assert run()[1] == [[2.0, 11.0]]
+
+
+def test_sum_over_ground_rules_and_positions() -> None:
+    """Atom 0 receives 2 * 2 and 3 * 2 from (0, 0), and 2 * 11 from (0, 1); atom 1 receives 3 * 11."""
+    assert run(aggregation="sum", isolated="zero")[0] == [32.003, 33.001, 0.0]
+
+
+def test_mean_counts_each_message() -> None:
+    assert run(aggregation="mean", isolated="zero")[0] == [round(32.003 / 3, 4), 33.001, 0.0]
+
+
+def test_max_takes_the_largest_message() -> None:
+    assert run(aggregation="max", isolated="zero")[0] == [22.001, 33.001, 0.0]
+
+
+def test_max_of_negative_messages_is_negative_and_finite() -> None:
+    """No base like -3e38 or 0 comes through."""
+    update, to_atoms = adding(2, [-2.0, -3.0])
+    layer = ReasoningLayer([update], [to_atoms], aggregation="max", isolated="zero")
+    found, _ = layer(ATOMS, Incidence.of(GRAPH))
+    assert found.flatten().tolist() == pytest.approx([-3.999, -32.999, 0.0])
+
+
+def test_mean_then_sum_averages_within_a_rule_and_sums_over_rules() -> None:
+    graph = graph_of_rows([2], [[(0, 0), (0, 1)], [(0, 1)]])
+    first, second = adding(2, [2.0, 3.0]), adding(2, [1.0, 1.0])
+    pairs = list(zip(first, second, strict=True))
+    layer = ReasoningLayer(pairs[0], pairs[1], aggregation="mean-then-sum", isolated="zero")  # pyright: ignore
+    found, _ = layer(ATOMS, Incidence.of(graph))
+    expected = [32.003 / 3 + 11.001, 33.001 + 11.001, 0.0]
+    assert found.flatten().tolist() == pytest.approx(expected)
+
+
+def test_an_atom_in_no_ground_rule_keeps_its_embedding_by_default() -> None:
+    assert run(aggregation="sum")[0][2] == 100.0
+    assert run(aggregation="max")[0][2] == 100.0
+    assert run(aggregation="sum", isolated="zero")[0][2] == 0.0
+
+
+def test_residual_adds_what_was_there() -> None:
+    for isolated in ("keep", "zero"):
+        assert run(aggregation="sum", residual=True, isolated=isolated)[0] == [33.003, 43.001, 100.0]
+
+
+def test_exclude_self_sends_what_the_other_positions_say() -> None:
+    """From (0, 0): 2 * 1 and 3 * 1; from (0, 1): 2 * 10 to atom 0, 3 * 1 to atom 1. Emb(g) still reads all."""
+    atoms, rules = run(aggregation="sum", exclude_self=True, isolated="zero")
+    assert atoms == [25.003, 3.001, 0.0]
+    assert rules == [[2.0, 11.0]]
+
+
+def test_the_default_is_the_mean() -> None:
+    assert run() == run(aggregation="mean", isolated="keep", residual=False, exclude_self=False)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_the_order_of_atoms_matters_to_r2n_and_not_to_fgnn(ordered: bool) -> None:
+    layer = shaken(make_layer(GRAPH.rules, 3, 2, ordered=ordered, aggregation="sum"), seed=0)
+    forth, back = graph_of_rows([], [[(0, 1)]]), graph_of_rows([], [[(1, 0)]])
+    atoms = vectors(2, 3, seed=1)
+
+    def new_embeddings(graph: FactorGraph) -> Tensor:
+        return layer(atoms, Incidence.of(graph))[0]
+
+    assert torch.allclose(new_embeddings(forth), new_embeddings(back)) is not ordered
+
+
+def test_rule_dropout_acts_on_messages_in_training_alone() -> None:
+    torch.manual_seed(0)
+    graph = graph_of_rows([], [[(0, 1), (1, 0)]])
+    layer = make_layer(graph.rules, 4, 30, ordered=True, rule_dropout=0.5)
+    atoms, incidence = torch.randn(2, 4), Incidence.of(graph)
+    settled, rules = layer.eval()(atoms, incidence)
+    shaky, same_rules = layer.train()(atoms, incidence)
+    assert not torch.allclose(settled, shaky)
+    assert torch.equal(rules[0], same_rules[0])
+    assert torch.equal(settled, layer.eval()(atoms, incidence)[0])
+
+
+def test_no_rules_are_legal() -> None:
+    nothing = graph_of_rows([0, 1, 2], [])
+    for options, expected in (
+        ({}, ATOMS),
+        ({"isolated": "zero"}, torch.zeros_like(ATOMS)),
+        ({"isolated": "zero", "residual": True}, ATOMS),
+    ):
+        found, rules = ReasoningLayer([], [], **options)(ATOMS, Incidence.of(nothing))  # pyright: ignore
+        assert rules == []
+        assert torch.equal(found, expected)
+
+
+def test_no_ground_rules_and_no_atoms_are_legal() -> None:
+    for aggregation in ("sum", "mean", "max", "mean-then-sum"):
+        graph = graph_of_rows([], [[]])
+        layer = make_layer(graph.rules, 3, 2, ordered=True, aggregation=aggregation)
+        found, rules = layer(torch.zeros(0, 3), Incidence.of(graph))
+        assert found.shape == (0, 3)
+        assert [rule.shape for rule in rules] == [(0, 2)]
