@@ -6,6 +6,7 @@ variable to the name of a constant. Nothing here is fast, and nothing is taken f
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 
 from r2n.logic.formula import Atom, Constant, Implies, Term, Variable
@@ -95,6 +96,7 @@ def is_closed(theory: Theory, rule: Rule, atom: Atom) -> bool:
     return predicate.closed or any(all(map(is_within, stands, part)) for part in predicate.closed_parts)
 
 
+@cache
 def body_of(theory: Theory, rule: Rule) -> list[tuple[Atom, bool, bool]]:
     """The body literals: atom, whether it stands undenied, whether it is closed."""
     return [(atom, sign, is_closed(theory, rule, atom)) for atom, sign in literals(rule.formula)]

@@ -58,7 +58,7 @@ class Report:
 
 
 def known_facts(problem: Problem) -> Codes:
-    """The true atoms of all splits: what a ranking leaves out of the candidates, and training must never see."""
+    """The true atoms of all splits, for the filter of a ranking; never for that of negatives in training."""
     splits = [problem.train, *problem.queries.values()]
     return np.unique(np.concatenate([split.atoms[split.truth] for split in splits]))
 
@@ -120,10 +120,6 @@ def rank(
             progress(done, total)
     pooled = {base.language.predicates[i].name: Ranks.pooled(parts) for i, parts in found.items()}
     protocol: dict[str, str | int] = {
-        "task": "ranking",
-        "ties": "realistic: the mean of the best and the worst rank among equal logits",
-        "filter": "other true atoms of all splits are no candidates",
-        "candidates": "all constants of the position's domain",
         "sides": "all positions" if sides is None else f"positions {', '.join(map(str, sides))}",
         "queries": len(asked),
         "ranks": total,
@@ -133,21 +129,20 @@ def rank(
     return _ranking_report(split, pooled, protocol)
 
 
-def _ranking_report(split: str, pooled: Mapping[str, Ranks], protocol: Mapping[str, str | int]) -> Report:
+def _ranking_report(split: str, pooled: Mapping[str, Ranks], asked: Mapping[str, str | int]) -> Report:
     everything = Ranks.pooled(list(pooled.values()))
     per_predicate: dict[str, Numbers] = {
         name: {"ranks": len(part)} | ranking_metrics(part.realistic) for name, part in pooled.items()
     }
-    return Report(
-        split,
-        ranking_metrics(everything.realistic),
-        per_predicate,
-        protocol,
-        ties={
-            "optimistic": ranking_metrics(everything.optimistic),
-            "pessimistic": ranking_metrics(everything.pessimistic),
-        },
-    )
+    protocol: dict[str, str | int] = {
+        "task": "ranking",
+        "ties": "realistic: the mean of the best and the worst rank among equal logits",
+        "filter": "other true atoms of all splits are no candidates",
+        "candidates": "all constants of the position's domain",
+        **asked,
+    }
+    ties = {kind: ranking_metrics(getattr(everything, kind)) for kind in ("optimistic", "pessimistic")}
+    return Report(split, ranking_metrics(everything.realistic), per_predicate, protocol, ties)
 
 
 @dataclass(frozen=True, slots=True)

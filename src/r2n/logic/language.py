@@ -19,7 +19,9 @@ class Domain:
 
     def is_within(self, other: "Domain") -> bool:
         """Whether every constant of this domain is, by declaration, one of `other`."""
-        return self == other or any(self.is_within(part) for part in other.parts)
+        if self == other or any(self.is_within(part) for part in other.parts):
+            return True
+        return bool(self.parts) and all(part.is_within(other) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,10 +74,8 @@ class Rule:
         """The conjuncts of the antecedent; none unless the formula implies from a conjunction of literals."""
         if not isinstance(self.formula, Implies):
             return ()
-        antecedent = self.formula.body
-        parts = antecedent.parts if isinstance(antecedent, And) else (antecedent,)
         literals: list[Literal] = []
-        for part in parts:
+        for part in _conjuncts(self.formula.body):
             atom = part.part if isinstance(part, Not) else part
             if not isinstance(atom, Atom):
                 return ()
@@ -103,6 +101,13 @@ class Rule:
         weight = "" if self.weight is None else f" [{self.weight!r}]"
         parts = [_annotated(text, dict(self.types)), *map(str, self.guards)]
         return f"{kind} {printed_name(self.name)}{weight}: {', '.join(parts)}"
+
+
+def _conjuncts(formula: Formula) -> tuple[Formula, ...]:
+    """The parts of a conjunction, and of the conjunctions in it; else the formula itself."""
+    if not isinstance(formula, And):
+        return (formula,)
+    return tuple(conjunct for part in formula.parts for conjunct in _conjuncts(part))
 
 
 def _annotated(text: str, types: dict[str, str]) -> str:

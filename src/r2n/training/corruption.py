@@ -8,7 +8,7 @@ out a corruption because a held-out split says it is true would tell the network
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Bool, Int64
 
 from r2n.errors import ConfigError
 from r2n.knowledge.herbrand import Codes, HerbrandBase
@@ -109,7 +109,7 @@ def fact_corruptions(
     (`ask_closed`) corrupted in every position, since all that is no fact of theirs is false.
     """
     facts = evidence.atoms[evidence.truth]
-    closed = is_closed(base, facts)
+    closed = closed_atoms(base, facts)
     options = {"samples": samples, "generator": generator}
     rows, candidates = corruptions(base, facts[~closed], facts, positions=positions, **options)
     if not ask_closed:
@@ -120,7 +120,15 @@ def fact_corruptions(
     return np.concatenate([rows, more_rows]), np.concatenate(padded)
 
 
-def is_closed(base: HerbrandBase, codes: Codes) -> np.ndarray:
-    """Whether each atom is of a predicate that is closed as a whole; bool (atoms,)."""
-    closed = np.array([predicate.closed for predicate in base.language.predicates], bool)
-    return closed[base.decode(codes)[0]]
+def closed_atoms(base: HerbrandBase, codes: Codes) -> Bool[np.ndarray, " atoms"]:
+    """Whether each atom is under the closed-world assumption: of a closed predicate, or of a closed part of one."""
+    predicates = base.language.predicates
+    index, arguments = base.decode(codes)
+    closed = np.array([predicate.closed for predicate in predicates], bool)[index]
+    for i, predicate in enumerate(predicates):
+        for part in predicate.closed_parts:
+            inside = index == i
+            for position, domain in enumerate(part):
+                inside[inside] = base.place(domain, arguments[inside, position]) >= 0
+            closed |= inside
+    return closed

@@ -11,9 +11,8 @@ from torch import Tensor
 from r2n.graph.factor_graph import FactorGraph
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
-from r2n.logic.language import Domain
 from r2n.model.r2n import FALSE, TRUE, UNKNOWN
-from r2n.training.corruption import fact_corruptions, is_closed
+from r2n.training.corruption import closed_atoms, fact_corruptions
 from r2n.training.losses import known_ground_rules
 
 
@@ -58,7 +57,7 @@ def ask(
     )
     labels = _labels(base, codes, evidence)
     labels[np.isin(codes, candidates) & (labels < 0)] = 0
-    closed = is_closed(base, codes)
+    closed = closed_atoms(base, codes)
     tensor = torch.from_numpy(labels)
     return Questions(
         labels=tensor,
@@ -86,23 +85,6 @@ def _labels(base: HerbrandBase, codes: Codes, labelled: Evidence) -> np.ndarray:
     found[found] = labelled.atoms[place[found]] == codes[found]
     labels[found] = labelled.truth[place[found]]
     return labels
-
-
-def closed_atoms(base: HerbrandBase, codes: Codes) -> np.ndarray:
-    """Whether each atom is under the closed-world assumption, also by a closed part; bool (atoms,)."""
-    closed = is_closed(base, codes)
-    index, arguments = base.decode(codes)
-    for i, predicate in enumerate(base.language.predicates):
-        for part in predicate.closed_parts:
-            inside = index == i
-            for position, domain in enumerate(part):
-                inside[inside] = _is_member(base, domain, arguments[inside, position])
-            closed |= inside
-    return closed
-
-
-def _is_member(base: HerbrandBase, domain: Domain, constants: np.ndarray) -> np.ndarray:
-    return base.place(domain, constants) >= 0
 
 
 def _rows(codes: Codes, wanted: np.ndarray) -> np.ndarray:
