@@ -121,7 +121,7 @@ class Scope:
             return Variable(self.dice.choice(fitting))
         if len(self.domains) < len(VARIABLES):
             name = VARIABLES[len(self.domains)]
-            self.domains[name] = domain
+            self.domains[name] = self.dice.choice((domain, domain, *domain.parts))
             return Variable(name)
         return Constant(self.dice.choice(constants)) if constants else Variable(VARIABLES[0])  # may not fit
 

@@ -53,7 +53,7 @@ def labels(world: World, atom: GroundAtom, positions: list[int] | None) -> set[i
     possible = {-1}
     for fact in world.facts:
         predicate = predicate_of(world, fact)
-        if predicate.closed:
+        if is_closed(world, fact):
             continue
         asked = [p for p in positions if p < predicate.arity] if positions is not None else range(predicate.arity)
         for position in asked:

@@ -36,7 +36,7 @@ from tests.oracles.grounding import World
 from tests.strategies import codes_of, dice, knowledge_of, named_atoms, one_in
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
-HEAVY = settings(max_examples=50)
+HEAVY = settings(max_examples=30)
 LAYERS = 2
 
 # renaming constants
@@ -186,7 +186,7 @@ def test_a_batch_is_answered_as_in_the_whole_graph(dice: Random) -> None:
 # no semantic loss
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(dice=dice())
 def test_no_semantic_weight_is_no_rule_output(dice: Random) -> None:
     """With semantic_weight = 0, training gives the weights of a network that has no rule output, bit for bit."""

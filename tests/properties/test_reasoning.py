@@ -94,7 +94,7 @@ def test_factored_is_plain_on_scattered_ground_rules(aggregation: str, dice: Ran
     assert_equal_to_plain(graph, make_choices(dice, aggregation), seed_of(dice))
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(dice=dice())
 def test_a_box_stands_where_every_substitution_does(dice: Random) -> None:
     """The property above compares three ways only if the dense one is taken."""

@@ -7,25 +7,29 @@ import typer
 from rich.table import Table as ScreenTable
 
 from r2n.cli.screen import JsonOption, print_json, progress_bar, screen
+from r2n.errors import ConfigError
 
 
 def reproduce(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="countries | ablation")],
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = 5,
     dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset (may be repeated).")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only this row (may be repeated).")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes at once (default: one a core).")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure a table of the paper again, ours beside theirs."""
-    from r2n.experiments.reproduce import count_cells, summarise
+    from r2n.experiments.reproduce import cells, summarise
     from r2n.experiments.reproduce import reproduce as measure_all
 
-    total = count_cells(table, seeds, dataset)
+    chosen = cells(table, range(seeds), datasets=dataset or (), models=model or ())
+    if not chosen:
+        raise ConfigError(f"table '{table}' has no such dataset or model", hint="leave --dataset and --model away")
     measured = []
     with progress_bar(table) as told:
-        for item in measure_all(table, range(seeds), jobs=jobs or os.cpu_count() or 1, datasets=dataset):
+        for item in measure_all(chosen, jobs=jobs or os.cpu_count() or 1):
             measured.append(item)
-            told(len(measured), total)
+            told(len(measured), len(chosen))
     records = summarise(measured)
     if as_json:
         print_json(records)

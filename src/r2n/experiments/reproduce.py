@@ -53,43 +53,42 @@ def without_rules(problem: Problem) -> Problem:
     return replace(problem, knowledge=KnowledgeBase(bare, problem.knowledge.language, problem.train))
 
 
-def reproduce(
-    table: str, seeds: Sequence[int], *, jobs: int = 1, datasets: Sequence[str] | None = None
-) -> Iterator[Measured]:
-    """Measure all cells of a table with all seeds, in whatever order they are done, `jobs` processes at once."""
-    cells = [
+Cell = tuple[TableRow, str, int]
+
+
+def cells(table: str, seeds: Sequence[int], *, datasets: Sequence[str] = (), models: Sequence[str] = ()) -> list[Cell]:
+    """What a table asks to be measured, as (row, dataset, seed); only some datasets and models where they are named.
+
+    What learns nothing is measured with one seed.
+    """
+    return [
         (row, dataset, seed)
         for row in table_rows(table)
+        if not models or row.row in models
         for dataset in row.datasets
-        if datasets is None or dataset in datasets
+        if not datasets or dataset in datasets
         for seed in (seeds if row.kind == "network" else seeds[:1])
     ]
+
+
+def reproduce(chosen: Sequence[Cell], *, jobs: int = 1) -> Iterator[Measured]:
+    """Measure cells, in whatever order they are done, `jobs` processes at once."""
     if jobs == 1:
-        for cell in cells:
+        for cell in chosen:
             yield measure(*cell)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(measure, *cell) for cell in cells]):
+        for done in as_completed([pool.submit(measure, *cell) for cell in chosen]):
             yield done.result()
-
-
-def count_cells(table: str, seeds: int, datasets: Sequence[str] | None = None) -> int:
-    """How many measurements `reproduce` will yield."""
-    return sum(
-        seeds if row.kind == "network" else 1
-        for row in table_rows(table)
-        for dataset in row.datasets
-        if datasets is None or dataset in datasets
-    )
 
 
 def summarise(measured: Sequence[Measured]) -> list[dict[str, Any]]:
     """One record for each cell and metric: mean and deviation over the seeds, and the paper's figure."""
-    cells: dict[tuple[int, str, str], list[Measured]] = {}
+    by_cell: dict[tuple[int, str, str], list[Measured]] = {}
     for item in measured:
-        cells.setdefault((item.row.place, item.row.row, item.dataset), []).append(item)
+        by_cell.setdefault((item.row.place, item.row.row, item.dataset), []).append(item)
     records = []
-    for (_, name, dataset), items in sorted(cells.items(), key=lambda entry: entry[0]):
+    for (_, name, dataset), items in sorted(by_cell.items(), key=lambda entry: entry[0]):
         for metric in METRICS:
             values = [item.metrics[metric] for item in items if metric in item.metrics]
             if values:

@@ -68,7 +68,7 @@ class ModelOptions(_Section):
     """[model]: the network; each choice that the paper leaves open is an option."""
 
     input: Literal["distmult", "complex", "transe", "rotate", "mlp"] = "complex"
-    dim: int = Field(default=30, ge=1)
+    dim: int = Field(default=32, ge=1)
     rule_dim: int | None = Field(default=None, ge=1)
     layers: int = Field(default=3, ge=0)
     reasoner: Literal["r2n", "fgnn", "none"] = "r2n"

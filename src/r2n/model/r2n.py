@@ -82,7 +82,7 @@ class R2N(nn.Module):
         knowledge: KnowledgeBase,
         *,
         input: str = "complex",
-        dim: int = 30,
+        dim: int = 32,
         rule_dim: int | None = None,
         layers: int = 3,
         reasoner: Reasoner = "r2n",

@@ -42,3 +42,6 @@ def test_an_unknown_table_is_refused() -> None:
     result = runner.invoke(app, ["reproduce", "cities"])
     assert result.exit_code == 2
     assert "no table 'cities'" in result.output
+    result = runner.invoke(app, ["reproduce", "countries", "--model", "R3N"])
+    assert result.exit_code == 2
+    assert "no such dataset or model" in result.output

@@ -6,7 +6,7 @@ import pytest
 
 from r2n.datasets.benchmarks import load
 from r2n.experiments import reproduce as module
-from r2n.experiments.reproduce import Measured, count_cells, measure, summarise, without_rules
+from r2n.experiments.reproduce import Measured, cells, measure, summarise, without_rules
 from r2n.experiments.table import TableRow, table_rows
 
 
@@ -19,8 +19,8 @@ def quick(table: str) -> list[TableRow]:
 
 def test_every_row_runs_and_is_summarised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "table_rows", quick)
-    measured = list(module.reproduce("countries", [0, 1]))
-    assert len(measured) == count_cells("countries", 2) == 11, "the counted proofs need one seed"
+    measured = list(module.reproduce(cells("countries", [0, 1])))
+    assert len(measured) == 11, "the counted proofs need one seed"
     records = summarise(measured)
     assert {record["metric"] for record in records} == {"ap", "roc_auc_macro"}
     assert [r["model"] for r in records if r["metric"] == "ap"] == [row.row for row in quick("countries")]
@@ -29,10 +29,11 @@ def test_every_row_runs_and_is_summarised(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_several_processes_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "table_rows", lambda table: quick(table)[:1])
-    assert [item.metrics for item in module.reproduce("countries", [0], jobs=2)] == [
-        item.metrics for item in module.reproduce("countries", [0])
-    ]
+    monkeypatch.setattr(module, "table_rows", quick)
+    chosen = cells("countries", [0], models=["proofs counted"], datasets=["countries-s1"])
+    assert len(chosen) == 1
+    alone, together = (list(module.reproduce(chosen, jobs=jobs)) for jobs in (1, 2))
+    assert [item.metrics for item in alone] == [item.metrics for item in together]
 
 
 def test_mean_and_deviation_are_over_seeds() -> None:

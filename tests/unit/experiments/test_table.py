@@ -29,9 +29,9 @@ def test_the_rows_that_the_tables_need() -> None:
 
 def test_rows_change_only_what_they_name() -> None:
     options = load("countries-s3").options
-    changed = table_rows("countries")[1].options(options)
+    changed = table_rows("countries")[4].options(options)
     assert changed.training == options.training
-    assert (changed.model.input, changed.model.reasoner) == ("distmult", "none")
+    assert (changed.model.input, changed.model.reasoner) == ("complex", "fgnn")
 
 
 def test_an_unknown_table_is_refused() -> None:

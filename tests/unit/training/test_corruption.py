@@ -7,7 +7,7 @@ from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.training import corruption
-from r2n.training.corruption import corruptions, fact_corruptions, is_closed, narrowest_domains
+from r2n.training.corruption import closed_atoms, corruptions, fact_corruptions, narrowest_domains
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
 THEORY = """
@@ -159,11 +159,12 @@ def test_facts_stated_false_are_not_corrupted_but_may_be_corruptions() -> None:
     assert np.isin(codes(base, "liesIn(italy, asia)"), candidates).all()
 
 
-def test_closed_predicates_are_told_from_open_ones() -> None:
-    base = known()
-    asked = codes(base, "near(italy, italy)", "big(italy)", "liesIn(italy, asia)")
-    names = base.base.names(asked)
-    assert is_closed(base.base, asked).tolist() == [name.startswith("near") for name in names]
+def test_closed_atoms_are_those_of_closed_predicates_and_of_closed_parts() -> None:
+    base = knowledge("", "", theory=THEORY.replace("(place, place)", "(place, place) closed(island, region)"))
+    everything = np.arange(base.base.size)
+    parts = {f"liesIn({i}, {r})" for i in ("crete", "malta") for r in ("asia", "europe", "oceania")}
+    for name, is_closed in zip(base.base.names(everything), closed_atoms(base.base, everything), strict=True):
+        assert is_closed == (name.startswith("near") or name in parts), name
 
 
 def test_nothing_has_no_corruptions() -> None:
