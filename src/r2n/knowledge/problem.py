@@ -14,6 +14,7 @@ from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.knowledge.problem_file import Options, ProblemFile, read_problem_file
 from r2n.knowledge.tables import Facts, Table, read_facts
+from r2n.knowledge.text_files import check_file, read_text
 from r2n.logic.parser import read_theory
 from r2n.logic.theory import Theory
 
@@ -130,7 +131,7 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
         read_theory(folder / file.theory) if file.theory else Theory(),
         _tables(file, TRAIN, folder),
         {split: _tables(file, split, folder) for split in file.queries.splits()},
-        domains={name: _constants(name, given, folder) for name, given in file.domains.items()},
+        domains={name: _constants(given, folder) for name, given in file.domains.items()},
         on_error=on_error or file.on_error,
         options=file.options(),
         source=str(path.resolve()),
@@ -144,21 +145,10 @@ def _tables(file: ProblemFile, split: str, folder: Path) -> list[Table]:
     ]
 
 
-def _constants(name: str, given: str | tuple[str, ...], folder: Path) -> list[str]:
+def _constants(given: str | tuple[str, ...], folder: Path) -> list[str]:
     """A domain's constants: as listed, or one a line in a file."""
     if not isinstance(given, str):
         return list(given)
-    path = folder / given
-    try:
-        lines = path.read_bytes().decode("utf-8-sig").splitlines()
-    except FileNotFoundError as error:
-        hint = f"[domains] {name} names a text file with one constant a line"
-        raise DataError(f"there is no file {path}", hint=hint) from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text", hint="save it as UTF-8") from error
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    constants = [line for line in lines if line.strip()]
-    if not constants:
-        raise DataError(f"{path} is empty", hint=f"[domains] {name} needs one constant a line")
-    return constants
+    check_file(folder / given)
+    lines = read_text(folder / given).decode().split("\n")
+    return [line.removesuffix("\r") for line in lines if line.strip()]

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from r2n.errors import R2NError
+from r2n.errors import ConfigError, R2NError
 from r2n.graph.factor_graph import FactorGraph
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.model.r2n import R2N, Predictions
@@ -70,6 +70,11 @@ class Trainer:
         seed: int = 0,
     ) -> None:
         """Everything is given here; nothing random happens before the first step."""
+        if model.evidence_input != "off" and not hiding:
+            raise ConfigError(
+                "a network that reads evidence and hides none of it learns to copy it",
+                hint="set training.hiding above 0",
+            )
         self.model, self.graph = model, graph
         self.questions: Questions = ask(
             model.base,
@@ -161,10 +166,12 @@ class Trainer:
                 asked = asked[hidden[asked]]
             return supervised_loss(out[asked], questions.labels[asked] == 1)
         inside = questions.facts >= 0
+        allowed = questions.candidates >= 0
         if reads_labels and hidden is not None:
             inside = inside & hidden[questions.facts]
-        facts, candidates = questions.facts[inside], questions.candidates[inside]
-        return softmax_loss(out[facts], out[candidates.clamp(min=0)], candidates >= 0)
+            allowed = allowed & hidden[questions.candidates]
+        facts, candidates = questions.facts[inside], questions.candidates[inside].clamp(min=0)
+        return softmax_loss(out[facts], out[candidates], allowed[inside])
 
     def _semantic(self, predictions: Predictions) -> Float[Tensor, ""]:
         """L_sem over all rules together, on the ground rules whose atoms are all labelled."""

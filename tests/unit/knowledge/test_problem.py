@@ -63,7 +63,7 @@ def test_wrong_rows_are_collected_when_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "there is no file"), (b"\n\n", "is empty"), (b"\xff\xfe", "not UTF-8")],
+    [(None, "there is no such file"), (b"\n\n", "empty"), (b"north\n\xff\xfe", "valleys.txt:2")],
 )
 def test_domain_files(content: bytes | None, message: str, tmp_path: Path) -> None:
     folder = write_toy_problem(tmp_path / "towns")
