@@ -220,14 +220,23 @@ def well_typed(dice: Random, theory: Theory, rule: Rule, made_for: dict[str, Dom
     return replace(rule, guards=(Unequal(Variable(left), dice.choice(rights)),)) if rights else rule
 
 
-def make_theory(dice: Random, forms: tuple[Form | None, ...] = FORMS) -> tuple[Theory, Members]:
+def is_typed(theory: Theory, rule: Rule) -> bool:
+    """Whether the domains of all variables are annotated or can be inferred."""
+    annotated = dict(rule.types)
+    open_variables = [name for name in variables_of(rule) if name not in annotated]
+    places = [domains_of(theory, rule, name) for name in open_variables]
+    return all(any(all(is_part(one, other) for other in found) for one in found) for found in places)
+
+
+def make_theory(dice: Random, forms: tuple[Form | None, ...] = FORMS, least: int = 0) -> tuple[Theory, Members]:
     """A theory and the constants of its domains."""
     over, members = make_domains(dice)
     theory = Theory(over, make_predicates(dice, over))
-    made = [
-        make_rule(dice, f"r{j}", theory, members, forms) for j in range(dice.choice((2, 1, 3, 2, 3, 2, 3, 1, 3, 0)))
-    ]
-    return replace(theory, rules=tuple(rule for rule in made if rule is not None)), members
+    number = least + dice.choice((2, 1, 3, 2, 3, 2, 3, 1, 3, 0))
+    made = [make_rule(dice, f"r{j}", theory, members, forms) for j in range(number)]
+    rules = [rule for rule in made if rule is not None]
+    rules += [replace(rule, name=f"{rule.name}_again", types=(), guards=()) for rule in rules if one_in(6, dice)]
+    return replace(theory, rules=tuple(rule for rule in rules if is_typed(theory, rule))), members
 
 
 def theories() -> SearchStrategy[Theory]:
@@ -247,9 +256,9 @@ def ground_atoms(theory: Theory, members: Members) -> list[GroundAtom]:
     ]
 
 
-def make_world(dice: Random, forms: tuple[Form | None, ...] = FORMS, with_false: bool = True) -> World:
-    """A theory, its constants and some evidence, in names."""
-    theory, members = make_theory(dice, forms)
+def make_world(dice: Random, forms: tuple[Form | None, ...] = FORMS, with_false: bool = True, least: int = 0) -> World:
+    """A theory of at least so many rules, its constants and some evidence, in names."""
+    theory, members = make_theory(dice, forms, least)
     known = share_of(ground_atoms(theory, members), dice, (0.3, 0.15, 0.5, 0.4))
     false = share_of(known, dice, (0.1, 0.2)) if with_false and one_in(2, dice) else []
     return World(theory, members, frozenset(known) - frozenset(false), frozenset(false))
@@ -270,14 +279,24 @@ def horn_worlds() -> SearchStrategy[World]:
     return dice().map(lambda dice: make_world(dice, (positive,), with_false=False))
 
 
-def asked_worlds(forms: tuple[Form | None, ...] = FORMS) -> SearchStrategy[tuple[World, list[GroundAtom]]]:
+Asked = tuple[World, list[GroundAtom]]
+"""A world, and the atoms that are asked."""
+
+
+def make_asked(dice: Random, forms: tuple[Form | None, ...] = FORMS, least: int = 0) -> Asked:
     """A world with some atoms to ask, known or not: none, a few, or a part of the base."""
+    world = make_world(dice, forms, least=least)
+    return world, share_of(ground_atoms(world.theory, world.members), dice, (0.1, 0.3))
 
-    def make(dice: Random) -> tuple[World, list[GroundAtom]]:
-        world = make_world(dice, forms)
-        return world, share_of(ground_atoms(world.theory, world.members), dice, (0.1, 0.3))
 
-    return dice().map(make)
+def asked_worlds() -> SearchStrategy[Asked]:
+    """Any theory, evidence and queries."""
+    return dice().map(make_asked)
+
+
+def chained_worlds() -> SearchStrategy[Asked]:
+    """More rules with bodies, so that the heads of some are in the bodies of others."""
+    return dice().map(lambda dice: make_asked(dice, (horn, with_denials, disjunctive), least=3))
 
 
 def codes_of(base: HerbrandBase, language: Language, atoms: list[GroundAtom]) -> np.ndarray:

@@ -127,6 +127,17 @@ def test_a_rule_without_variables_has_one_ground_rule(make: Callable[[int], Grou
     assert [known.base.names(row) for part in grounding.ground_rules for row in part.atoms] == [["p(a)", "p(b)"]]
 
 
+def test_rules_that_differ_only_in_types_guards_or_heads_are_grounded_apart(make: Callable[[int], Grounder]) -> None:
+    text = (
+        "domain d = {a}\ndomain e = {b}\ndomain u = d | e\npredicate p(u)\npredicate q(u)\npredicate r(u, u)\n"
+        "rule any: p(x) -> q(x)\nrule typed: p(x: d) -> q(x)\nrule other: p(y: e) -> q(y)\n"
+        'rule guarded: p(x) -> q(x), x != "a"\nrule wide: p(x) -> r(x, y)\nrule narrow: p(x) -> r(x, y: d)\n'
+    )
+    known = knowledge(text, [("p", "a"), ("p", "b")])
+    grounding = make(1000).ground(known, everything(known))
+    assert [len(part) for part in grounding.ground_rules] == [2, 1, 1, 1, 4, 2]
+
+
 def test_one_atom_may_fill_two_positions(make: Callable[[int], Grounder]) -> None:
     text = "domain d = {a}\npredicate p(d, d)\npredicate q(d)\nrule r: p(x, y) & p(y, z) -> q(z)"
     known = knowledge(text, [("p", "a", "a")])

@@ -133,7 +133,7 @@ def test_n3_penalty() -> None:
 
 
 @pytest.mark.parametrize("reads", ["off", "add", "only"])
-def test_the_whole_network_under_both_losses(reads: str) -> None:
+def test_the_whole_network_under_both_losses(reads: EvidenceInput) -> None:
     """From the constants' vectors to L_sup + L_sem, with hidden atoms and evidence as input."""
     knowledge, graph = toy()
     network = shaken(R2N.build(knowledge, dim=2, layers=2, evidence_input=reads), seed=7)
@@ -160,7 +160,7 @@ def test_a_slope_that_is_wrong_is_seen() -> None:
             return x.square()
 
         @staticmethod
-        def backward(ctx: object, gradient: Tensor) -> Tensor:
-            return gradient
+        def backward(ctx: object, *grad_outputs: Tensor) -> Tensor:
+            return grad_outputs[0]
 
     assert not gradcheck(Wrong.apply, vectors(1, 2, seed=0).requires_grad_(), raise_exception=False)

@@ -14,9 +14,17 @@ from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from tests.oracles import clingo_judge
 from tests.oracles import grounding as oracle
 from tests.oracles.grounding import GroundAtom, World
-from tests.strategies import asked_worlds, codes_of, horn, horn_worlds, knowledge_of, named_atoms, worlds
+from tests.strategies import (
+    Asked,
+    asked_worlds,
+    chained_worlds,
+    codes_of,
+    horn_worlds,
+    knowledge_of,
+    named_atoms,
+    worlds,
+)
 
-Asked = tuple[World, list[GroundAtom]]
 QUARTER = settings(max_examples=settings.default.max_examples // 4 if settings.default else 50)
 NamedGrounding = list[list[tuple[GroundAtom, ...]]]
 
@@ -74,12 +82,12 @@ def test_backward_is_what_loops_find(asks: Asked, width: int, depth: int, last_w
     assert found == oracle.rows(world, oracle.backward(world, asked, width, depth, last_width, prune))
 
 
-@given(asked_worlds((horn,)), st.integers(0, 2), st.integers(1, 3), st.booleans())
-def test_backward_on_horn_rules_is_what_loops_find(asks: Asked, width: int, depth: int, prune: bool) -> None:
+@given(chained_worlds(), st.integers(0, 2), st.integers(1, 3), st.integers(0, 2))
+def test_proofs_of_chained_rules_are_what_loops_find(asks: Asked, width: int, depth: int, last_width: int) -> None:
     world, asked = asks
-    found = run(BackwardGrounder(width=width, depth=depth, prune=prune), world, asked)
+    found = run(BackwardGrounder(width, depth, last_width), world, asked)
     note(found)
-    assert found == oracle.rows(world, oracle.backward(world, asked, width, depth, 0, prune))
+    assert found == oracle.rows(world, oracle.backward(world, asked, width, depth, last_width))
 
 
 def with_facts(knowledge: KnowledgeBase, codes: np.ndarray) -> KnowledgeBase:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,7 +36,7 @@ from tests.oracles import factor_graph as oracle
 from tests.oracles.grounding import World
 from tests.strategies import codes_of, dice, knowledge_of, named_atoms, one_in
 
-CLOSE = {"rtol": 1e-9, "atol": 1e-9}
+CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9}
 HEAVY = settings(max_examples=30)
 LAYERS = 2
 

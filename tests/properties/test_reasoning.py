@@ -2,6 +2,7 @@
 
 from functools import cache
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ from tests.strategies import dice, one_in
 
 HEAVY = settings(max_examples=40)
 DIM = 3
-CLOSE = {"rtol": 1e-9, "atol": 1e-9}  # float64: far below the 1e-5 that is promised
+CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9}  # float64: far below the 1e-5 that is promised
 
 
 def weighed(outputs: list[Tensor], seed: int) -> Tensor:

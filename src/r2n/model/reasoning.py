@@ -43,8 +43,9 @@ class ReasoningLayer(nn.Module):
         """One MLP^1 and one MLP^2 per rule."""
         super().__init__()
         self.update_rule, self.message_to_atoms = nn.ModuleList(update_rule), nn.ModuleList(message_to_atoms)
-        self.aggregation, self.residual = aggregation, residual
-        self.exclude_self, self.isolated, self.rule_dropout = exclude_self, isolated, rule_dropout
+        self.aggregation: Aggregation = aggregation
+        self.isolated: Isolated = isolated
+        self.residual, self.exclude_self, self.rule_dropout = residual, exclude_self, rule_dropout
 
     def parts(self) -> list[tuple[MLP, PositionMLP]]:
         """MLP^1_j and MLP^2_j, rule by rule."""

@@ -102,6 +102,29 @@ def test_two_positions_that_are_one_atom_count_twice() -> None:
     assert ground(rules, "", "p(a)", width=0, depth=1, last_width=1, prune=False) == []
 
 
+def test_denied_atoms_are_never_asked() -> None:
+    rules = "rule r: p(x) -> q(x)\nrule s: p(x) & !q(x) -> r(x)"
+    assert ground(rules, "p(a)", "r(a)", width=2, depth=2, prune=False) == [["p(a)", "q(a)", "r(a)"]]
+
+
+def test_a_proof_of_a_denied_atom_proves_nothing() -> None:
+    rules = "rule r: p(x) -> q(x)\nrule s: p(x) & !q(x) -> r(x)"
+    assert ground(rules, "p(a)", "r(a) q(a)", width=2, depth=2) == [["p(a)", "q(a)"]]
+
+
+def test_proofs_take_as_many_rounds_as_there_are_steps() -> None:
+    rules = "rule r: p(x) -> q(x)\nrule s: q(x) -> r(x)\nrule t: r(x) -> e(x, x)"
+    asked = "q(a) r(a) e(a,a)"
+    once = ground(rules, "p(a)", asked, width=0, depth=1, last_width=1)
+    assert once == [["p(a)", "q(a)"], ["q(a)", "r(a)"]]  # r(a) would be proved in the second round
+    assert len(ground(rules, "p(a)", asked, width=1, depth=2)) == 3
+
+
+def test_every_atom_of_the_consequent_is_proved() -> None:
+    rules = "rule d: p(x) -> q(x) | r(x)\nrule t: r(x) -> e(x, x)"
+    assert len(ground(rules, "p(a)", "e(a,a)", width=1, depth=2)) == 2
+
+
 def test_without_queries_there_is_nothing_to_ground_around() -> None:
     theory = parse_theory(DECLARED + "rule r: p(x) -> q(x)")
     known = knowledge_of(World(theory, members_of(theory.domains, {}), frozenset()))

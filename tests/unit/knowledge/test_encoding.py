@@ -30,7 +30,7 @@ def test_constants_of_rules_are_in_their_domains() -> None:
     theory = r2n.parse_theory(THEORY + 'rule r: big("rome") -> within("rome", x)\n')
     _, language = complete(theory, [], {})
     assert "rome" in language.constants
-    with pytest.raises(r2n.TheoryError, match="constant 'rom' is outside domain 'city'\n.*\n.*\n  did you mean 'rome'"):
+    with pytest.raises(r2n.TheoryError, match=r"'rom' is outside domain 'city'\n.*\n.*\n  did you mean 'rome'"):
         complete(r2n.parse_theory(THEORY + 'rule r: big("rom") -> big("rome")\n'), [], {"city": ["rome"]})
 
 

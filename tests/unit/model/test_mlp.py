@@ -1,12 +1,14 @@
 """Perceptrons against matrices written out by hand."""
 
+from typing import Any
+
 import torch
 
 from r2n.model.mlp import MLP, PositionMLP
 from tests.model_strategies import plain_maps, plain_rule, shaken, vectors
 from tests.oracles import message_passing
 
-CLOSE = {"rtol": 1e-12, "atol": 1e-12}
+CLOSE: dict[str, Any] = {"rtol": 1e-12, "atol": 1e-12}
 
 
 def test_relu_stands_between_the_maps_and_not_after_the_last() -> None:

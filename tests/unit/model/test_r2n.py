@@ -1,6 +1,7 @@
 """The network: its parts put together, what it reads, and what it refuses."""
 
 import gc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def test_rule_outputs_are_left_out_where_nobody_asks() -> None:
 
 
 @pytest.mark.parametrize("options", [{"reasoner": "none"}, {"layers": 0}])
-def test_without_reasoning_the_output_is_the_input_layers_score(options: dict[str, object]) -> None:
+def test_without_reasoning_the_output_is_the_input_layers_score(options: dict[str, Any]) -> None:
     model = network(input="distmult", **options)
     found = model(GRAPH)
     assert found.rules == ()

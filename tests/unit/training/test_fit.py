@@ -1,6 +1,7 @@
 """The training loop: what a step costs, what it hides, and when it stops."""
 
 from math import cos, pi
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,7 +127,8 @@ def test_epochs_are_counted_from_one_and_come_one_by_one() -> None:
 
 
 def test_without_reasoning_the_input_layer_learns() -> None:
-    for options in ({"layers": 0}, {"reasoner": "none"}, {"reasoner": "fgnn"}):
+    choices: list[dict[str, Any]] = [{"layers": 0}, {"reasoner": "none"}, {"reasoner": "fgnn"}]
+    for options in choices:
         epochs = trained(network(**options), epochs=60, hiding=0.0)
         assert epochs[-1].loss < 0.5 * epochs[0].loss
 
