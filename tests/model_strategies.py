@@ -24,7 +24,7 @@ from tests.oracles.message_passing import Choices, Maps, PlainRule
 from tests.strategies import FORMS, Scope, is_part, knowledge_of, make_graph, make_world, one_in
 
 AGGREGATIONS = ("sum", "mean", "max", "mean-then-sum")
-MOST_GROUND_RULES = 20
+MOST_GROUND_RULES = 16
 
 Module = TypeVar("Module", bound=nn.Module)
 

@@ -37,7 +37,7 @@ from tests.oracles.grounding import World
 from tests.strategies import codes_of, dice, knowledge_of, named_atoms, one_in
 
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9}
-HEAVY = settings(max_examples=30)
+HEAVY = settings(max_examples=20)
 LAYERS = 2
 
 # renaming constants

@@ -14,7 +14,7 @@ from tests.oracles.losses import labelled_rules
 from tests.strategies import codes_of, dice, knowledge_of, make_world, named_atoms
 
 
-@settings(max_examples=50)
+@settings(max_examples=40)
 @given(dice=dice())
 def test_corruptions_are_those_of_the_loops(dice: Random) -> None:
     world = make_world(dice)
@@ -41,7 +41,7 @@ def test_corruptions_are_those_of_the_loops(dice: Random) -> None:
             possible.remove(match)
 
 
-@settings(max_examples=50)
+@settings(max_examples=40)
 @given(dice=dice())
 def test_labels_and_ground_rules_are_those_of_the_loops(dice: Random) -> None:
     world = make_small_world(dice)

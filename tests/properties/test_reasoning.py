@@ -35,7 +35,7 @@ from tests.oracles import message_passing
 from tests.oracles.message_passing import Choices
 from tests.strategies import dice, one_in
 
-HEAVY = settings(max_examples=40)
+HEAVY = settings(max_examples=25)
 DIM = 3
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9}  # float64: far below the 1e-5 that is promised
 
