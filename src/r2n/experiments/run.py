@@ -101,8 +101,13 @@ def _validation(problem: Problem, graph: FactorGraph, evidence: Evidence) -> Val
             "training.patience needs queries to validate on", hint="add [queries] valid, or drop patience"
         )
 
+    valid = problem.valid
+    facts = np.union1d(evidence.atoms[evidence.truth], valid.atoms[valid.truth])  # not even the filter knows the test
+
     def validate(model: R2N) -> float:
-        report = evaluate_split(AtomScores.of(model, graph, evidence), problem, "valid")
+        report = evaluate_scores(
+            AtomScores.of(model, graph, evidence), valid, problem.knowledge.base, facts, split="valid"
+        )
         return report.metrics["mrr" if "mrr" in report.metrics else "ap"]
 
     return validate

@@ -9,7 +9,7 @@ from lark.exceptions import VisitError
 from r2n.errors import Location, TheoryError, nearest
 from r2n.logic.horn import parse_horn_rules
 from r2n.logic.theory import Theory
-from r2n.logic.theory_builder import TheoryBuilder, location_in
+from r2n.logic.theory_builder import location_in, theory_builder
 
 LONGEST_LINE = 1_000_000
 THEORY_SUFFIX = ".r2n"
@@ -47,9 +47,8 @@ def parse_theory(text: str, source: str | None = None) -> Theory:
     """The theory that a text states; errors show line, column, a caret, and what to do."""
     _check_lines(text, source)
     _check_brackets(text, source)
-    builder = TheoryBuilder(text, source)
     try:
-        return builder.build()
+        return theory_builder().build(text, source)
     except UnexpectedInput as error:
         raise _syntax_error(error, text, source) from error
     except VisitError as error:
@@ -88,7 +87,7 @@ def _bracket_error(what: str, match: re.Match[str], text: str, source: str | Non
     line = text.count("\n", 0, match.start()) + 1
     column = match.start() - text.rfind("\n", 0, match.start())
     return TheoryError(
-        what, where=location_in(text, source, line, column), hint="balance the brackets of the statement"
+        what, where=location_in(text.split("\n"), source, line, column), hint="balance the brackets of the statement"
     )
 
 
@@ -107,7 +106,7 @@ def _syntax_error(error: UnexpectedInput, text: str, source: str | None) -> Theo
     words = {**_WORDS, **_OPERATORS}
     names = sorted({words.get(name, name.lower().strip("_")) for name in expected or ()})
     hint = f"expected {' or '.join(names)}" if names else None
-    return TheoryError(what, where=location_in(text, source, line, column), hint=hint)
+    return TheoryError(what, where=location_in(text.split("\n"), source, line, column), hint=hint)
 
 
 def _shortened(text: str) -> str:

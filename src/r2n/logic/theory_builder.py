@@ -1,8 +1,8 @@
 """Symbols: what the grammar theory.lark recognises -> Theory, built bottom up while the text is parsed."""
 
 import re
+import threading
 from collections.abc import Callable
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -29,16 +29,10 @@ from r2n.logic.theory import ANY_PREDICATE, Rule, Theory
 MOST_NESTED = 100
 
 
-def location_in(text: str, source: str | None, line: int, column: int | None) -> Location:
-    """A place in a text, with its line as the excerpt."""
-    lines = text.split("\n")
+def location_in(lines: list[str], source: str | None, line: int, column: int | None) -> Location:
+    """A place in a text, given by its lines, with its own line as the excerpt."""
     excerpt = lines[line - 1].rstrip("\r") if 0 < line <= len(lines) else ""
     return Location(source, line, column, excerpt)
-
-
-@cache
-def _grammar() -> str:
-    return files("r2n.logic").joinpath("theory.lark").read_text("utf-8")
 
 
 Nested = tuple[Formula, int]  # a formula and how deep it is
@@ -47,22 +41,29 @@ Nested = tuple[Formula, int]  # a formula and how deep it is
 class TheoryBuilder(Transformer[Token, Theory]):
     """Builds the theory while the text is parsed, bottom up: no tree, hence no recursion on deep input."""
 
-    def __init__(self, text: str, source: str | None) -> None:
-        """Begin with nothing declared."""
+    def __init__(self) -> None:
+        """Compile the grammar: that takes longer than most theories, so a builder is used again."""
         super().__init__()
-        self.text, self.source = text, source
+        self._begin("", None)
+        self._parser = Lark(
+            files("r2n.logic").joinpath("theory.lark").read_text("utf-8"), parser="lalr", transformer=self
+        )
+
+    def _begin(self, text: str, source: str | None) -> None:
+        """With nothing declared."""
+        self.lines, self.source = text.split("\n"), source
         self.domains: dict[str, Domain] = {}
         self.predicates: list[Predicate] = []
         self.rules: list[Rule] = []
         self.types: dict[str, str] = {}
 
-    def build(self) -> Theory:
-        parser = Lark(_grammar(), parser="lalr", transformer=self)
-        parser.parse(self.text)
+    def build(self, text: str, source: str | None) -> Theory:
+        self._begin(text, source)
+        self._parser.parse(text)
         return Theory(tuple(self.domains.values()), tuple(self.predicates), tuple(self.rules), self.source)
 
     def _at(self, token: Token) -> Location:
-        return location_in(self.text, self.source, token.line or 1, token.column)
+        return location_in(self.lines, self.source, token.line or 1, token.column)
 
     def name(self, children: list[Token]) -> Token:
         token = children[0]
@@ -265,3 +266,13 @@ def _without_guards(formula: Formula) -> tuple[Formula | None, tuple[Unequal, ..
 
 def _holds_guard(formula: Formula) -> bool:
     return isinstance(formula, Unequal) or any(_holds_guard(part) for part in formula.operands())
+
+
+_OF_THREAD = threading.local()
+
+
+def theory_builder() -> TheoryBuilder:
+    """This thread's builder."""
+    if not hasattr(_OF_THREAD, "builder"):
+        _OF_THREAD.builder = TheoryBuilder()
+    return _OF_THREAD.builder
