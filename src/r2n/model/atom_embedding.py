@@ -5,7 +5,7 @@ predicate's (for ComplEx and RotatE complex vectors, held as real and imaginary 
 
     distmult  r_P * c_1 * ... * c_n            any arity      score: its sum
     complex   Re(r_P * c_1 * conj(c_2))        arity 1, 2     score: its sum
-    transe    c_1 + r_P - c_2                  arity 1, 2     score: minus its norm
+    transe    c_1 + r_P - c_2                  arity 1, 2     score: margin minus its norm
     rotate    Re(r_P * c_1 * conj(c_2)), |r_P| = 1   1, 2     score: its sum
     mlp       MLP_P(c_1, ..., c_n)             any arity      score: its sum
 

@@ -22,8 +22,8 @@ class Questions:
 
     `labels` holds 1 true, 0 false, -1 unknown for each atom; `asked` the rows of labelled atoms that training asks for;
     `facts` and `candidates` rows of facts and of their corruptions (-1: none) for the softmax; `rules[j]` the ground
-    rules of rule j whose atoms are all labelled, with the truth of the rule on them; `groups` the hiding group of
-    each atom (atoms of closed predicates: -1, they are never hidden).
+    rules of rule j whose atoms are all labelled, with the truth of the rule on them; `open_atoms`
+    those that may be hidden, and `first_constants` by which they may be hidden together.
     """
 
     labels: Int64[Tensor, " atoms"]

@@ -1,69 +1,32 @@
-"""The training loop: what a step costs, what it hides, and when it stops."""
+"""The training loop: what a step costs, what it draws by dice, and what it hides."""
 
-from math import cos, pi
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from r2n.errors import ConfigError
 from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.full import FullGrounder
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.model.r2n import FALSE, R2N, TRUE, UNKNOWN
-from r2n.training.fit import DivergedError, Epoch, Trainer, fit
+from r2n.knowledge.knowledge_base import Evidence
+from r2n.model.r2n import FALSE, TRUE, UNKNOWN
+from r2n.training.fit import Trainer, fit
 from tests.oracles import losses as oracle
 from tests.unit.grounding.small_knowledge import knowledge
-
-TOWNS = ("n0", "n1", "n2", "s0", "s1", "s2")
-THEORY = f"""
-domain town = {{{", ".join(TOWNS)}}}
-domain valley = {{north, south}}
-predicate liesIn(town, valley)
-predicate near(town, town) closed
-predicate old(town)
-"""
-RULES = """
-rule neighbours: near(x, y) & liesIn(x, z) -> liesIn(y, z)
-implicit alike: [old(x), liesIn(x, y)]
-"""
-FACTS = "liesIn(n0,north) liesIn(n1,north) liesIn(s0,south) old(n0) old(s0) near(n0,n1) near(n1,n2) near(s0,s1)"
-
-
-def toy(facts: str = FACTS, rules: str = RULES) -> tuple[KnowledgeBase, FactorGraph]:
-    known = knowledge(rules, facts, theory=THEORY)
-    return known, FactorGraph.from_grounding(FullGrounder().ground(known), atoms=np.arange(known.base.size))
-
-
-KNOWN, GRAPH = toy()
-CLOSED = torch.tensor([name.startswith("near") for name in KNOWN.base.names(GRAPH.atoms.numpy())])
-
-
-def network(seed: int = 0, known: KnowledgeBase = KNOWN, **options: object) -> R2N:
-    torch.manual_seed(seed)
-    return R2N.build(known, **{"dim": 6, "layers": 1, **options})  # pyright: ignore
-
-
-def trained(model: R2N, **options: object) -> list[Epoch]:
-    return list(fit(model, GRAPH, KNOWN.evidence, **options))
-
-
-def watched(trainer: Trainer) -> list[dict[str, Tensor | None]]:
-    """What the network is given at each training step."""
-    seen: list[dict[str, Tensor | None]] = []
-    trainer.model.register_forward_pre_hook(lambda _, __, given: seen.append(dict(given)), with_kwargs=True)
-    return seen
-
-
-def weights(model: R2N) -> dict[str, Tensor]:
-    return {name: value.clone() for name, value in model.state_dict().items()}
-
-
-def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
-
+from tests.unit.training.toy_training import (
+    CLOSED,
+    GRAPH,
+    KNOWN,
+    THEORY,
+    TOWNS,
+    network,
+    same,
+    toy,
+    trained,
+    watched,
+    weights,
+)
 
 # what a step costs
 
@@ -270,151 +233,3 @@ def test_what_is_asked_is_hidden_where_evidence_is_an_input(loss: str, reads: st
     assert torch.equal(before["known"][[FALSE, TRUE]], after["known"][[FALSE, TRUE]])
     if loss == "bce" and hiding:  # in a softmax, atoms that look the same pull nowhere
         assert not torch.equal(before["known"][UNKNOWN], after["known"][UNKNOWN])
-
-
-# the optimiser
-
-
-def rates(**options: object) -> list[float]:
-    trainer = Trainer(network(), GRAPH, KNOWN.evidence, epochs=8, learning_rate=0.02, **options)  # pyright: ignore
-    found = []
-    while not trainer.is_done:
-        trainer.step()
-        found.append(trainer.optimizer.param_groups[0]["lr"])
-    return found
-
-
-def test_the_rate_is_constant_or_falls_along_a_cosine() -> None:
-    assert rates() == [0.02] * 8
-    expected = [0.02 * (1 + cos(pi * epoch / 8)) / 2 for epoch in range(8)]
-    assert rates(schedule="cosine") == pytest.approx(expected)
-
-
-def gradient_norm(model: R2N) -> float:
-    squares = [float(p.grad.square().sum()) for p in model.parameters() if p.grad is not None]
-    return sum(squares) ** 0.5
-
-
-def test_gradients_are_clipped_together() -> None:
-    free, clipped = network(), network()
-    Trainer(free, GRAPH, KNOWN.evidence).step()
-    Trainer(clipped, GRAPH, KNOWN.evidence, clip=0.01).step()
-    assert gradient_norm(free) > 0.05
-    assert gradient_norm(clipped) == pytest.approx(0.01, rel=1e-3)
-    kept = [p.grad for p in clipped.parameters() if p.grad is not None]
-    scale = 0.01 / gradient_norm(free)
-    for ours, whole in zip(kept, (p.grad for p in free.parameters() if p.grad is not None), strict=True):
-        torch.testing.assert_close(ours, whole * scale, rtol=1e-3, atol=1e-7)
-
-
-def test_small_gradients_are_left_alone() -> None:
-    free, clipped = network(), network()
-    trained(free, epochs=3)
-    trained(clipped, epochs=3, clip=1e6)
-    assert same(weights(free), weights(clipped))
-
-
-def test_weight_decay_pulls_towards_zero() -> None:
-    known, graph = toy(facts="", rules="")
-    model = network(known=known)
-    before = model.constants.vectors.detach().abs().mean()
-    list(fit(model, graph, known.evidence, epochs=5, weight_decay=0.1))
-    assert float(model.constants.vectors.detach().abs().mean()) < float(before)
-
-
-# divergence
-
-
-@pytest.mark.parametrize("name", ["constants.vectors", "layers.0.update_rule.0.layers.0.bias"])
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_loss_that_is_no_number_stops_with_the_epoch_and_the_largest_parameters(value: float, name: str) -> None:
-    model = network()
-    trainer = Trainer(model, GRAPH, KNOWN.evidence)
-    trainer.step()
-    trainer.step()
-    with torch.no_grad():
-        model.get_parameter(name).view(-1)[0] = value
-    with pytest.raises(DivergedError) as caught:
-        trainer.step()
-    text = str(caught.value)
-    assert f" in epoch 3; the largest parameters are {name} ({value}), " in text
-    assert "lower training.learning_rate, set training.clip, or choose another aggregation" in text
-
-
-def test_the_weights_before_the_divergence_are_kept() -> None:
-    model = network(aggregation="sum")
-    trainer = Trainer(model, GRAPH, KNOWN.evidence, learning_rate=1e6)
-    kept: list[dict[str, Tensor]] = []
-
-    def until_it_diverges() -> None:
-        while trainer.epoch < 60:
-            kept[:] = [weights(model)]
-            trainer.step()
-
-    with pytest.raises(DivergedError, match=r"the loss is (nan|inf) in epoch \d+"):
-        until_it_diverges()
-    assert same(kept[0], weights(model))
-    assert all(bool(torch.isfinite(value).all()) for value in kept[0].values())
-
-
-# early stopping
-
-
-class Scripted:
-    """A validation that says what it is told, and remembers the weights it saw."""
-
-    def __init__(self, *values: float) -> None:
-        self.values, self.seen = list(values), []
-
-    def __call__(self, model: R2N) -> float:
-        assert not model.training
-        assert not torch.is_grad_enabled()
-        self.seen.append(weights(model))
-        return self.values[min(len(self.seen), len(self.values)) - 1]
-
-
-def test_training_stops_when_the_metric_has_not_risen_for_patience_epochs_and_the_best_weights_come_back() -> None:
-    validate, model = Scripted(0.1, 0.5, 0.5, 0.4, 0.3), network()  # an equal value is no rise
-    epochs = trained(model, epochs=50, validate=validate, validate_every=1, patience=3)
-    assert [epoch.number for epoch in epochs] == [1, 2, 3, 4, 5]
-    assert [epoch.valid for epoch in epochs] == [0.1, 0.5, 0.5, 0.4, 0.3]
-    assert same(weights(model), validate.seen[1])
-    assert not same(weights(model), validate.seen[-1])
-    assert not model.training
-
-
-def test_the_metric_is_measured_every_so_many_epochs_and_at_the_last() -> None:
-    validate = Scripted(0.1, 0.2, 0.3)
-    epochs = trained(network(), epochs=7, validate=validate, validate_every=3, patience=100)
-    assert [epoch.valid for epoch in epochs] == [None, None, 0.1, None, None, 0.2, 0.3]
-
-
-def test_patience_counts_epochs_and_not_measurements() -> None:
-    epochs = trained(network(), epochs=50, validate=Scripted(0.5, 0.4), validate_every=2, patience=4)
-    assert len(epochs) == 6
-
-
-def test_the_last_epoch_may_be_the_best() -> None:
-    validate, model = Scripted(0.1, 0.2, 0.3), network()
-    trained(model, epochs=3, validate=validate, validate_every=1, patience=10)
-    assert same(weights(model), validate.seen[2])
-
-
-def test_without_patience_the_last_weights_stay() -> None:
-    validate, model = Scripted(0.9, 0.1), network()
-    assert len(trained(model, epochs=4, validate=validate, validate_every=1)) == 4
-    assert same(weights(model), validate.seen[-1])
-
-
-def test_validation_does_not_change_the_training() -> None:
-    with_it, without = network(), network()
-    trained(with_it, epochs=6, validate=Scripted(0.1, 0.2, 0.3, 0.4, 0.5, 0.6), validate_every=1, patience=50)
-    trained(without, epochs=6)
-    assert same(weights(with_it), weights(without))
-
-
-def test_training_is_over_before_it_begins_with_no_epochs() -> None:
-    model = network()
-    before = weights(model)
-    assert trained(model, epochs=0) == []
-    assert same(before, weights(model))
