@@ -64,8 +64,8 @@ def steps(constants: int) -> tuple[dict[str, Callable[[], Tensor]], int]:
     dense, indexed = Incidence.of(graph), Incidence.of(graph, dense=False)
     forms: dict[str, Callable[[], Tensor]] = {
         "plain": lambda: plain_step(layer, graph, atoms),
-        "factored": lambda: layer(atoms, indexed)[0],
-        "dense": lambda: layer(atoms, dense)[0],
+        "factored": lambda: layer(atoms, indexed, rule_embeddings=False)[0],
+        "dense": lambda: layer(atoms, dense, rule_embeddings=False)[0],
     }
     return forms, len(graph)
 

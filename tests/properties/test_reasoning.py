@@ -3,6 +3,7 @@
 from functools import cache
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 
+from r2n.graph import meetings
 from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.incidence import Box, Incidence, Indexed
+from r2n.graph.incidence import Incidence
+from r2n.graph.meetings import Box, Indexed
 from r2n.grounding.full import FullGrounder
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
@@ -65,17 +68,17 @@ def plain(layer: ReasoningLayer, atoms: Tensor, graph: FactorGraph, chosen: Choi
 
 
 def assert_equal_to_plain(graph: FactorGraph, chosen: Choices, seed: int) -> None:
-    """Values, and gradients by inputs and by every parameter, of the three ways."""
+    """Values, and gradients by inputs and by every parameter, of the three ways, whole and in small parts."""
     layer = layer_for(graph, chosen, seed=seed, dim=DIM)
     atoms = vectors(len(graph.atoms), DIM, seed + 1).requires_grad_()
     inputs = [atoms, *layer.parameters()]
     expected = plain(layer, atoms, graph, chosen)
     expected_gradients = gradients(weighed(expected, seed), inputs)
-    for dense in (True, False):
-        found = library(layer, atoms, graph, dense=dense)
-        for ours, theirs in zip(found, expected, strict=True):
-            torch.testing.assert_close(ours, theirs, **CLOSE)
-        for ours, theirs in zip(gradients(weighed(found, seed), inputs), expected_gradients, strict=True):
+    for dense, part in ((True, meetings.PART), (False, meetings.PART), (True, 5), (False, 5)):
+        with patch.object(meetings, "PART", part):
+            found = library(layer, atoms, graph, dense=dense)
+            found_gradients = gradients(weighed(found, seed), inputs)
+        for ours, theirs in zip([*found, *found_gradients], [*expected, *expected_gradients], strict=True):
             torch.testing.assert_close(ours, theirs, **CLOSE)
 
 

@@ -1,131 +1,21 @@
 """Ground rules -> tensors: how the atoms and the ground rules of a graph meet, laid out once for fast message passing.
 
-Work that is the same for every ground rule that an atom stands in is done once per *atom and position*. So each
-position i of a rule has a table of the distinct atoms that fill it, and two ways lead between the tables and the
-ground rules: by index (`Indexed`), or, where every substitution is there, by broadcasting over the variables'
-domains (`Box`), with no index per ground rule at all.
+Work that is the same for every ground rule that an atom stands in is done once per *atom and position*: each position
+of a rule has a table of the distinct atoms that fill it. All tables of a rule are its slots.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
 from r2n.graph.factor_graph import FactorGraph
+from r2n.graph.meetings import Box, Indexed, Meeting
 from r2n.graph.segments import by_segment, gather_sum, segment_sum
 from r2n.logic.formula import Variable
 from r2n.logic.theory import Rule
-
-Table = Float[Tensor, "_ dim"]
-
-
-@runtime_checkable
-class Meeting(Protocol):
-    """The ways between the atoms at each position of a rule and its ground rules."""
-
-    def sum_at_rules(self, tables: Sequence[Table]) -> Float[Tensor, "ground_rules dim"]:
-        """For each ground rule, the sum over positions of its atoms' rows in the tables."""
-        ...
-
-    def at_rules(self, tables: Sequence[Table]) -> Float[Tensor, "ground_rules positions dim"]:
-        """For each ground rule and position, its atom's row in the position's table."""
-        ...
-
-    def sum_at_atoms(self, messages: Float[Tensor, "ground_rules positions dim"]) -> list[Table]:
-        """For each position and each atom in its table, the sum of the messages that go there."""
-        ...
-
-    def targets(self) -> list[Int64[Tensor, " ground_rules"]]:
-        """For each position, the place in its table that each ground rule's message goes to."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class Indexed:
-    """Ways by index: `slots[g, i]` is the place of ne(g, i) in the tables laid end to end."""
-
-    slots: Int64[Tensor, "ground_rules positions"]
-    sizes: tuple[int, ...]
-    order: Int64[Tensor, " n"]
-    offsets: Int64[Tensor, " slots"]
-    rules_by_slot: Int64[Tensor, " n"]
-
-    @classmethod
-    def build(cls, local: Sequence[Tensor], sizes: tuple[int, ...]) -> "Indexed":
-        """From each position's places in its own table."""
-        starts = [sum(sizes[:i]) for i in range(len(sizes))]
-        slots = torch.stack([place + start for place, start in zip(local, starts, strict=True)], dim=1)
-        order, offsets = by_segment(slots.flatten(), sum(sizes))
-        return cls(slots, sizes, order, offsets, order // len(sizes))
-
-    def sum_at_rules(self, tables: Sequence[Table]) -> Float[Tensor, "ground_rules dim"]:
-        """One pass over the incidence."""
-        return gather_sum(torch.cat(list(tables)), self.slots, self.rules_by_slot, self.offsets)
-
-    def at_rules(self, tables: Sequence[Table]) -> Float[Tensor, "ground_rules positions dim"]:
-        """One gather."""
-        return torch.cat(list(tables)).index_select(0, self.slots.flatten()).unflatten(0, self.slots.shape)
-
-    def sum_at_atoms(self, messages: Float[Tensor, "ground_rules positions dim"]) -> list[Table]:
-        """One pass over the incidence."""
-        rows = messages.flatten(0, 1)
-        sums = segment_sum(rows, self.order, self.offsets, self.slots.flatten())
-        return list(sums.split(self.sizes))
-
-    def targets(self) -> list[Int64[Tensor, " ground_rules"]]:
-        """The slots, counted from the start of each table."""
-        starts = [sum(self.sizes[:i]) for i in range(len(self.sizes))]
-        return [self.slots[:, i] - start for i, start in enumerate(starts)]
-
-
-@dataclass(frozen=True, eq=False)
-class Box:
-    """Ways by broadcasting: ground rules are the points of a box, atoms the points of some of its axes."""
-
-    shape: tuple[int, ...]
-    axes: tuple[tuple[int, ...], ...]
-
-    def _spread(self, table: Tensor, axes: tuple[int, ...]) -> Tensor:
-        """A position's table as a tensor over the whole box, of size 1 along the other axes."""
-        sizes = [size if axis in axes else 1 for axis, size in enumerate(self.shape)]
-        return table.reshape(*sizes, table.shape[-1])
-
-    def sum_at_rules(self, tables: Sequence[Table]) -> Float[Tensor, "ground_rules dim"]:
-        """Broadcast addition, the tables with the fewest axes first."""
-        spread = [self._spread(table, axes) for table, axes in zip(tables, self.axes, strict=True)]
-        total = spread[0]
-        for table in spread[1:]:
-            total = total + table
-        return total.expand(*self.shape, total.shape[-1]).reshape(prod(self.shape), total.shape[-1])
-
-    def at_rules(self, tables: Sequence[Table]) -> Float[Tensor, "ground_rules positions dim"]:
-        """Each table broadcast over the box."""
-        spread = [self._spread(table, axes) for table, axes in zip(tables, self.axes, strict=True)]
-        full = [table.expand(*self.shape, table.shape[-1]) for table in spread]
-        return torch.stack(full, dim=-2).reshape(prod(self.shape), len(tables), -1)
-
-    def sum_at_atoms(self, messages: Float[Tensor, "ground_rules positions dim"]) -> list[Table]:
-        """Sums over the axes that a position's atom does not have."""
-        sums = []
-        for i, axes in enumerate(self.axes):
-            message = messages[:, i].reshape(*self.shape, messages.shape[-1])
-            others = tuple(axis for axis in range(len(self.shape)) if axis not in axes)
-            summed = message.sum(others) if others else message
-            sums.append(summed.reshape(-1, messages.shape[-1]))
-        return sums
-
-    def targets(self) -> list[Int64[Tensor, " ground_rules"]]:
-        """Places of the atoms over the box."""
-        places = []
-        for axes in self.axes:
-            own = tuple(self.shape[axis] for axis in axes)
-            table = torch.arange(prod(own)).unsqueeze(-1)
-            places.append(self._spread(table, axes).squeeze(-1).expand(self.shape).reshape(-1))
-        return places
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +29,11 @@ class RuleIncidence:
     counts: tuple[Int64[Tensor, " _"], ...]
     meeting: Meeting
     ground_rules: int
+
+    @property
+    def sizes(self) -> list[int]:
+        """The number of atoms in each table."""
+        return [len(table) for table in self.tables]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,9 +64,14 @@ class Incidence:
         total = sum(by_rule, torch.zeros(atoms, dtype=torch.int64))
         return cls(rules, rows, order, offsets, total, by_rule)
 
-    def sum_at_atoms(self, tables: list[Table]) -> Float[Tensor, "atoms dim"]:
-        """The sum for each atom over all tables of all rules (in their order) that hold it."""
-        return segment_sum(torch.cat(tables), self.order, self.offsets, self.rows)
+    def at_slots(self, atoms: Float[Tensor, "atoms dim"]) -> tuple[Float[Tensor, "_ dim"], ...]:
+        """For each rule, the rows of the atoms that fill its slots."""
+        slots = gather_sum(atoms, self.rows.unsqueeze(1), self.order, self.offsets)
+        return slots.split([sum(rule.sizes) for rule in self.rules])
+
+    def sum_at_atoms(self, slots: Sequence[Float[Tensor, "_ dim"]]) -> Float[Tensor, "atoms dim"]:
+        """The sum for each atom over all slots of all rules (in their order) that it fills."""
+        return segment_sum(torch.cat(list(slots)), self.order, self.offsets, self.rows)
 
 
 def _rule_incidence(rule: Rule, rows: Tensor, shape: tuple[int, ...] | None) -> RuleIncidence:

@@ -192,9 +192,10 @@ class R2N(nn.Module):
             return Predictions(self._score(atoms), ())
         incidence = self.prepare(graph).incidence
         rules: list[Tensor] = []
-        for layer in self.layers:
-            atoms, rules = layer(atoms, incidence)
-        outputs = tuple(self.rule_output(rule) for rule in rules) if rule_outputs and self.rule_output else ()
+        for number, layer in enumerate(self.layers, start=1):
+            wanted = rule_outputs and self.rule_output is not None and number == len(self.layers)
+            atoms, rules = layer(atoms, incidence, rule_embeddings=wanted)
+        outputs = tuple(self.rule_output(rule) for rule in rules) if self.rule_output else ()
         return Predictions(self.atom_output(atoms), outputs)
 
 

@@ -2,7 +2,8 @@
 
 Computed factored. The first linear map of MLP^1_j acts on a concatenation, so it is applied once per atom and
 position and gathered; the last linear map of MLP^2_{j,i} commutes with the sum, so it is applied once per atom
-after the messages are summed. The numbers are those of the equations.
+after the messages are summed. What is left between them is one pass over the ground rules (`message_pass`), or, where
+an option stands between, step by step. The numbers are those of the equations.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, linear
 
 from r2n.graph.incidence import Incidence, RuleIncidence
+from r2n.model.message_pass import message_pass
 from r2n.model.mlp import MLP, PositionMLP
 
 Aggregation = Literal["sum", "mean", "max", "mean-then-sum"]
@@ -53,42 +55,56 @@ class ReasoningLayer(nn.Module):
         return [(u, m) for u, m in pairs if isinstance(u, MLP) and isinstance(m, PositionMLP)]
 
     def forward(
-        self, atoms: Float[Tensor, "atoms dim"], incidence: Incidence
+        self, atoms: Float[Tensor, "atoms dim"], incidence: Incidence, *, rule_embeddings: bool = True
     ) -> tuple[Float[Tensor, "atoms dim"], list[Float[Tensor, "_ rule_dim"]]]:
-        """The atoms' new embeddings Emb^l(a), and the ground rules' Emb^l(g), rule by rule."""
-        rules, messages = [], []
-        for (update, to_atoms), rule in zip(self.parts(), incidence.rules, strict=True):
-            embedding, at_positions = self._rule(atoms, rule, update)  # eqs. 2, 3
-            rules.append(embedding)
-            messages.append(to_atoms.before_last(dropout(at_positions, self.rule_dropout, self.training)))  # eq. 4
-        if not messages:
-            return (atoms if self.isolated == "keep" or self.residual else torch.zeros_like(atoms)), rules
-        updated = (
-            self._maximum(messages, incidence, atoms) if self.aggregation == "max" else self._sum(messages, incidence)
-        )
+        """The atoms' new embeddings Emb^l(a), and the ground rules' Emb^l(g), rule by rule, if they are wanted."""
+        if not incidence.rules:
+            return (atoms if self.isolated == "keep" or self.residual else torch.zeros_like(atoms)), []
+        at_slots = incidence.at_slots(atoms)
+        mapped = [
+            _mapped(update, slots, rule)
+            for (update, _), slots, rule in zip(self.parts(), at_slots, incidence.rules, strict=True)
+        ]
+        arrive = self._maximum if self.aggregation == "max" else self._sum
+        updated = arrive(mapped, incidence)
         if self.isolated == "keep" and not self.residual:
             updated = torch.where((incidence.messages > 0).unsqueeze(1), updated, atoms)
+        rules = self._rule_embeddings(mapped, incidence) if rule_embeddings else []
         return (atoms + updated if self.residual else updated), rules
 
-    def _rule(self, atoms: Tensor, rule: RuleIncidence, update: MLP) -> tuple[Tensor, Tensor]:
-        """Emb(g), and what MLP^2 reads: Emb(g) itself, or with `exclude_self` one for each position."""
-        first = update.linear()[0]
-        positions, dim = len(rule.tables), atoms.shape[1]
-        is_ordered = first.in_features == positions * dim
-        weights = first.weight.split(dim, dim=1) if is_ordered else [first.weight] * positions
-        mapped = [linear(atoms[table], weight) for table, weight in zip(rule.tables, weights, strict=True)]
-        total = rule.meeting.sum_at_rules(mapped) + first.bias
-        embedding = update.after_first(total)
-        if not self.exclude_self:
-            return embedding, embedding
-        return embedding, update.after_first(total.unsqueeze(1) - rule.meeting.at_rules(mapped))
+    def _rule_embeddings(self, mapped: list[Tensor], incidence: Incidence) -> list[Tensor]:
+        """Eqs. 2, 3: Emb^l(g), rule by rule."""
+        parts = zip(self.parts(), mapped, incidence.rules, strict=True)
+        return [
+            update.after_first(rule.meeting.sum_at_rules(slots) + update.linear()[0].bias)
+            for (update, _), slots, rule in parts
+        ]
 
-    def _sum(self, messages: list[Tensor], incidence: Incidence) -> Tensor:
+    def _messages(self, update: MLP, to_atoms: PositionMLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
+        """Eqs. 3, 4 up to the last map of MLP^2, for each ground rule and position."""
+        total = rule.meeting.sum_at_rules(slots) + update.linear()[0].bias
+        if self.exclude_self:
+            total = total.unsqueeze(1) - rule.meeting.at_rules(slots)
+        return to_atoms.before_last(dropout(update.after_first(total), self.rule_dropout, self.training))
+
+    def _summed(self, update: MLP, to_atoms: PositionMLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
+        """Eqs. 3-5 up to the last map of MLP^2: what arrives at each slot of a rule."""
+        is_plain = len(update.layers) == len(to_atoms.weights) == 2
+        if not is_plain or self.exclude_self or (self.rule_dropout and self.training):
+            return rule.meeting.sum_at_atoms(self._messages(update, to_atoms, slots, rule))
+        first, last = update.linear()
+        weight = to_atoms.weights[0].transpose(0, 1).flatten(1)
+        bias = (last.bias @ weight).view_as(to_atoms.biases[0]) + to_atoms.biases[0]
+        at_first = rule.sizes[0]  # every ground rule has one atom at its first position: the bias goes there
+        slots = torch.cat([slots[:at_first] + first.bias, slots[at_first:]])
+        return message_pass(rule.meeting, slots, last.weight.t() @ weight, bias)
+
+    def _sum(self, mapped: list[Tensor], incidence: Incidence) -> Tensor:
         """Eq. 5 by sum, mean, or mean within a rule and sum over rules."""
         arrived: list[Tensor] = []
-        parts = zip(messages, incidence.rules, self.parts(), incidence.messages_by_rule, strict=True)
-        for message, rule, (_, to_atoms), received in parts:
-            sums = rule.meeting.sum_at_atoms(message)
+        parts = zip(mapped, incidence.rules, self.parts(), incidence.messages_by_rule, strict=True)
+        for slots, rule, (update, to_atoms), received in parts:
+            sums = self._summed(update, to_atoms, slots, rule).split(rule.sizes)
             for i, (table, count, total) in enumerate(zip(rule.tables, rule.counts, sums, strict=True)):
                 arriving = to_atoms.last(total, i) + count.unsqueeze(1) * to_atoms.last_bias(i)
                 if self.aggregation == "mean-then-sum":
@@ -97,12 +113,23 @@ class ReasoningLayer(nn.Module):
         updated = incidence.sum_at_atoms(arrived)
         return updated / incidence.messages.clamp(min=1).unsqueeze(1) if self.aggregation == "mean" else updated
 
-    def _maximum(self, messages: list[Tensor], incidence: Incidence, atoms: Tensor) -> Tensor:
+    def _maximum(self, mapped: list[Tensor], incidence: Incidence) -> Tensor:
         """Eq. 5 by maximum; the last map does not commute with it, so it is applied to each message."""
-        updated = torch.full_like(atoms, -torch.inf)
-        for message, rule, (_, to_atoms) in zip(messages, incidence.rules, self.parts(), strict=True):
+        dim = self.parts()[0][1].weights[-1].shape[-1]
+        updated = mapped[0].new_full((len(incidence.messages), dim), -torch.inf)
+        for slots, rule, (update, to_atoms) in zip(mapped, incidence.rules, self.parts(), strict=True):
+            message = self._messages(update, to_atoms, slots, rule)
             for i, (table, target) in enumerate(zip(rule.tables, rule.meeting.targets(), strict=True)):
                 arriving = to_atoms.last(message[:, i], i) + to_atoms.last_bias(i)
                 rows = table[target].unsqueeze(1).expand_as(arriving)
                 updated = updated.scatter_reduce(0, rows, arriving, "amax")
         return torch.where((incidence.messages > 0).unsqueeze(1), updated, torch.zeros_like(updated))
+
+
+def _mapped(update: MLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
+    """Eq. 2 and the first linear map of MLP^1: each atom in a slot, by the columns of its position."""
+    weight, positions, dim = update.linear()[0].weight, len(rule.tables), slots.shape[1]
+    if weight.shape[1] == dim and positions > 1:  # order-blind
+        return linear(slots, weight)
+    pairs = zip(slots.split(rule.sizes), weight.split(dim, dim=1), strict=True)
+    return torch.cat([linear(table, columns) for table, columns in pairs])

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.incidence import Box, Incidence, Indexed
+from r2n.graph.incidence import Incidence
+from r2n.graph.meetings import Box, Indexed
 from r2n.grounding.full import FullGrounder
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
@@ -39,40 +40,18 @@ def test_each_position_has_a_table_of_its_atoms_and_how_often_they_stand_there(d
 
 
 @BOTH
-def test_the_ways_to_the_ground_rules(dense: bool) -> None:
-    (rule,) = Incidence.of(graph_of(RULE), dense=dense).rules
-    tables = [torch.arange(6.0).unsqueeze(1), torch.tensor([[10.0], [20.0], [30.0]])]
-    assert rule.meeting.sum_at_rules(tables).flatten().tolist() == [10, 21, 32, 13, 24, 35]
-    at_rules = rule.meeting.at_rules(tables).squeeze(2).tolist()
-    assert at_rules == [[0, 10], [1, 20], [2, 30], [3, 10], [4, 20], [5, 30]]
-
-
-@BOTH
-def test_the_ways_back_to_the_atoms(dense: bool) -> None:
-    (rule,) = Incidence.of(graph_of(RULE), dense=dense).rules
-    messages = torch.arange(12.0).reshape(6, 2, 1)  # ground rule g sends 2g to its first atom, 2g + 1 to its second
-    first, second = rule.meeting.sum_at_atoms(messages)
-    assert first.flatten().tolist() == [0, 2, 4, 6, 8, 10]
-    assert second.flatten().tolist() == [1 + 7, 3 + 9, 5 + 11]
-    assert [places.tolist() for places in rule.meeting.targets()] == [[0, 1, 2, 3, 4, 5], [0, 1, 2, 0, 1, 2]]
-
-
-@BOTH
-def test_variables_in_another_order_than_the_rule_names_them(dense: bool) -> None:
-    """q(y) names y first, so y is the first axis; p(x, y) has its axes the other way round."""
-    graph = graph_of("rule r: q(y) -> p(x, y)")
-    (rule,) = Incidence.of(graph, dense=dense).rules
-    rows = graph.neighbours[0]
-    for i, (table, target) in enumerate(zip(rule.tables, rule.meeting.targets(), strict=True)):
-        assert table[target].tolist() == rows[:, i].tolist()
-
-
-@BOTH
 def test_messages_are_counted_for_each_atom_and_rule(dense: bool) -> None:
     incidence = Incidence.of(graph_of(RULE + "\nimplicit s: [q(x), q(y)]"), dense=dense)
     assert incidence.messages_by_rule[0].tolist() == [1] * 6 + [2] * 3
     assert incidence.messages_by_rule[1].tolist() == [0] * 6 + [6] * 3  # q(k), q(k) counts twice
     assert incidence.messages.tolist() == [1] * 6 + [8] * 3
+
+
+def test_atoms_are_laid_out_by_the_slots_that_they_fill() -> None:
+    incidence = Incidence.of(graph_of(RULE + "\nimplicit s: [q(x), q(y)]"))
+    first, second = incidence.at_slots(torch.arange(9.0).unsqueeze(1))
+    assert first.flatten().tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    assert second.flatten().tolist() == [6, 7, 8, 6, 7, 8]
 
 
 def test_what_arrives_at_the_tables_is_summed_to_the_atoms() -> None:
@@ -86,16 +65,16 @@ def test_constants_in_a_rule_leave_one_atom_at_their_position(dense: bool) -> No
     (rule,) = Incidence.of(graph_of('rule r: p("b", "l") -> q(y)'), dense=dense).rules
     assert [table.tolist() for table in rule.tables] == [[4], [6, 7, 8]]
     assert [count.tolist() for count in rule.counts] == [[3], [1, 1, 1]]
-    tables = [torch.tensor([[5.0]]), torch.tensor([[1.0], [2.0], [3.0]])]
-    assert rule.meeting.sum_at_rules(tables).flatten().tolist() == [6, 7, 8]
+    slots = torch.tensor([[5.0], [1.0], [2.0], [3.0]])
+    assert rule.meeting.sum_at_rules(slots).flatten().tolist() == [6, 7, 8]
 
 
 @BOTH
 def test_a_rule_without_variables_has_one_ground_rule(dense: bool) -> None:
     (rule,) = Incidence.of(graph_of('rule r: p("b", "l") -> q("k")'), dense=dense).rules
     assert rule.ground_rules == 1
-    assert rule.meeting.sum_at_rules([torch.tensor([[5.0]]), torch.tensor([[1.0]])]).tolist() == [[6.0]]
-    assert [s.tolist() for s in rule.meeting.sum_at_atoms(torch.ones(1, 2, 1))] == [[[1.0]], [[1.0]]]
+    assert rule.meeting.sum_at_rules(torch.tensor([[5.0], [1.0]])).tolist() == [[6.0]]
+    assert rule.meeting.sum_at_atoms(torch.ones(1, 2, 1)).tolist() == [[1.0], [1.0]]
 
 
 def test_a_guard_leaves_holes_and_so_no_box() -> None:
@@ -111,7 +90,6 @@ def test_no_ground_rules_and_no_rules_are_legal(dense: bool) -> None:
     nothing = graph.neighbours[0][:0]
     empty = FactorGraph(graph.atoms, (nothing,), graph.rules, ((0, 3),))
     (rule,) = Incidence.of(empty, dense=dense).rules
-    tables = [torch.zeros(0, 2), torch.zeros(0, 2)]
-    assert rule.meeting.sum_at_rules(tables).shape == (0, 2)
-    assert [s.shape for s in rule.meeting.sum_at_atoms(torch.zeros(0, 2, 4))] == [(0, 4), (0, 4)]
+    assert rule.meeting.sum_at_rules(torch.zeros(0, 2)).shape == (0, 2)
+    assert rule.meeting.sum_at_atoms(torch.zeros(0, 2, 4)).shape == (0, 4)
     assert Incidence.of(FactorGraph(graph.atoms, (), (), ()), dense=dense).messages.tolist() == [0] * 9

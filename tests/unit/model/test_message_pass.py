@@ -1,0 +1,54 @@
+"""One pass over a rule's ground rules, against the same steps one after the other."""
+
+import pytest
+import torch
+from torch import Tensor, relu
+
+from r2n.graph import meetings
+from r2n.graph.incidence import Incidence
+from r2n.graph.meetings import Meeting
+from r2n.model.message_pass import message_pass
+from tests.model_strategies import vectors
+from tests.unit.graph.test_incidence import RULE, graph_of
+
+BOTH = pytest.mark.parametrize("dense", [True, False])
+COPIES = pytest.mark.parametrize("copies", [1, 2])
+
+
+def step_by_step(meeting: Meeting, slots: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The sums by autograd's own steps."""
+    messages = relu((relu(meeting.sum_at_rules(slots)) @ weight).unflatten(1, bias.shape) + bias)
+    return meeting.sum_at_atoms(messages.expand(-1, 2, -1).contiguous())
+
+
+def inputs(copies: int) -> list[Tensor]:
+    """Nine slots of width 3, a map to messages of width 2, its bias."""
+    return [
+        part.requires_grad_()
+        for part in (vectors(9, 3, seed=1), vectors(3, 2 * copies, seed=2), vectors(copies, 2, seed=3))
+    ]
+
+
+@BOTH
+@COPIES
+@pytest.mark.parametrize("part", [50_000, 4])
+def test_values_and_gradients(dense: bool, copies: int, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    meeting = Incidence.of(graph_of(RULE), dense=dense).rules[0].meeting
+    given = inputs(copies)
+    expected = step_by_step(meeting, *given)
+    weights = vectors(9, 2, seed=4)
+    gradients = torch.autograd.grad((expected * weights).sum(), given)
+    monkeypatch.setattr(meetings, "PART", part)
+    meeting = Incidence.of(graph_of(RULE), dense=dense).rules[0].meeting
+    assert len(meeting.parts()) == (1 if part > 12 else 3)
+    found = message_pass(meeting, *given)
+    torch.testing.assert_close(found, expected)
+    for ours, theirs in zip(torch.autograd.grad((found * weights).sum(), given), gradients, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+@BOTH
+@COPIES
+def test_the_gradient_is_that_of_finite_differences(dense: bool, copies: int) -> None:
+    meeting = Incidence.of(graph_of(RULE), dense=dense).rules[0].meeting
+    assert torch.autograd.gradcheck(lambda *given: message_pass(meeting, *given), inputs(copies))
