@@ -109,6 +109,8 @@ def sorted_substitutions(substitutions: Substitutions, constants: int, *, distin
         key = np.zeros(count, np.int64)
         for column in substitutions.T:
             key = key * constants + column
+        if bool((key[1:] > key[:-1]).all()):
+            return substitutions
         order = np.unique(key, return_index=True)[1] if distinct else np.argsort(key)
         return substitutions.T[:, order].T
     order = np.lexsort(substitutions.T[::-1])

@@ -17,6 +17,7 @@ from r2n.grounding.ground_rules import (
     no_progress,
     sorted_substitutions,
 )
+from r2n.grounding.join import Relations, TooManyRowsError, known_bodies
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.formula import Term, Variable
@@ -35,7 +36,7 @@ class KnownBodyGrounder:
         self, knowledge: KnowledgeBase, queries: Codes | None = None, progress: Progress = no_progress
     ) -> Grounding:
         """The grounding; the queries make no difference."""
-        store = Store(knowledge)
+        store, relations = Store(knowledge), Relations(knowledge)
         rules = knowledge.theory.rules
         answers: dict[Hashable, tuple[int, Substitutions]] = {}  # mined rules often share a body: each is asked once
         ground_rules: list[GroundRules] = []
@@ -47,14 +48,25 @@ class KnownBodyGrounder:
                 continue
             body = _body_up_to_names(store, rule)
             if body not in answers:
-                answers[body] = self._answer(store, rule)
+                answers[body] = self._answer(store, relations, rule)
             estimate, substitutions = answers[body]
             atoms = encode_substitutions(knowledge.base, rule, substitutions)
             ground_rules.append(GroundRules(rule, atoms, estimate, perf_counter() - start))
         return Grounding(tuple(ground_rules))
 
-    def _answer(self, store: Store, rule: Rule) -> tuple[int, Substitutions]:
+    def _answer(self, store: Store, relations: Relations, rule: Rule) -> tuple[int, Substitutions]:
         """The estimate and the substitutions of a rule that has a body."""
+        constants = len(store.language.constants)
+        try:
+            found = known_bodies(relations, rule)
+        except TooManyRowsError:
+            estimate, found = self._query(store, rule)
+            return estimate, sorted_substitutions(found, constants)
+        check_budget(rule, len(found), self.max_groundings, exact=True)
+        return len(found), sorted_substitutions(found, constants)
+
+    def _query(self, store: Store, rule: Rule) -> tuple[int, Substitutions]:
+        """The same by a database, for joins that memory may not hold."""
         query = known_body_query(store, rule)
         estimate = query.estimate()
         if estimate > SURELY_TOO_MANY * self.max_groundings:
@@ -63,7 +75,7 @@ class KnownBodyGrounder:
             check_budget(rule, query.count(), self.max_groundings, exact=True)
         found = query.substitutions(rule.variables, width=0, limit=self.max_groundings + 1)
         check_budget(rule, len(found), self.max_groundings, exact=False)
-        return estimate, sorted_substitutions(found, len(store.language.constants))
+        return estimate, found
 
 
 def _body_up_to_names(store: Store, rule: Rule) -> Hashable:

@@ -1,0 +1,193 @@
+"""Rules -> ground rules: the known bodies of a rule by joins of arrays in memory.
+
+A mined theory has many rules with small answers, where a database spends its time on planning. Here each table is
+indexed once per column, by counting, and each join is a handful of array operations.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from r2n.grounding.ground_rules import Substitutions
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.logic.formula import Atom, Constant, Term, Variable
+from r2n.logic.theory import Literal, Rule
+
+MOST_ROWS = 20_000_000  # of an intermediate result; beyond, a database that can leave memory does better
+
+
+class TooManyRowsError(Exception):
+    """A join would not fit in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """The known atoms (by their arguments, constant ids below `constants`) of a predicate."""
+
+    rows: np.ndarray
+    constants: int
+    _indexes: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+
+    def index(self, position: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows in the order of the constants at a position, and where each constant's rows start in it."""
+        if position not in self._indexes:
+            column = self.rows[:, position]
+            starts = np.zeros(self.constants + 1, np.int64)
+            np.cumsum(np.bincount(column, minlength=self.constants), out=starts[1:])
+            is_sorted = position == 0 and bool((column[1:] >= column[:-1]).all())
+            order = np.arange(len(column)) if is_sorted else np.argsort(column, kind="stable")
+            self._indexes[position] = order, starts
+        return self._indexes[position]
+
+
+@dataclass
+class Relations:
+    """All relations of a knowledge base, made when first needed."""
+
+    knowledge: KnowledgeBase
+    _made: dict[tuple[str, bool], Relation] = field(default_factory=dict)
+
+    def of(self, predicate: str, *, truth: bool) -> Relation:
+        """The atoms of a predicate known to be true, or false."""
+        key = predicate, truth
+        if key not in self._made:
+            known = self.knowledge.facts if truth else self.knowledge.false_facts
+            language = self.knowledge.language
+            self._made[key] = Relation(known(language.predicate(predicate)), len(language.constants))
+        return self._made[key]
+
+    @cached_property
+    def known_codes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Codes of the atoms known to be false, and true."""
+        evidence = self.knowledge.evidence
+        return evidence.atoms[~evidence.truth], evidence.atoms[evidence.truth]
+
+
+def known_bodies(relations: Relations, rule: Rule) -> Substitutions:
+    """The substitutions of a rule under which every body literal is known, in no order, each once."""
+    knowledge = relations.knowledge
+    is_denied = {
+        literal: not literal.positive and knowledge.theory.is_closed(rule, literal.position) for literal in rule.body
+    }
+    body = _Body(relations, rule)
+    body.join_all([literal for literal in rule.body if not is_denied[literal]])
+    body.bind_free()
+    for guard in rule.guards:
+        body.keep(body.value(guard.left) != body.value(guard.right))
+    for literal in rule.body:
+        if is_denied[literal]:
+            body.keep(~body.is_known(rule.atoms[literal.position], truth=True))
+    return np.stack([body.columns[name] for name in rule.variables]).T if rule.variables else body.without_columns()
+
+
+class _Body:
+    """Bindings of a rule's variables, joined with one literal after the other."""
+
+    def __init__(self, relations: Relations, rule: Rule) -> None:
+        self.relations, self.rule, self.size = relations, rule, 1
+        self.columns: dict[str, np.ndarray] = {}
+        self.language, self.base = relations.knowledge.language, relations.knowledge.base
+
+    def value(self, term: Term) -> np.ndarray:
+        """The constant ids of a bound term, row by row."""
+        if isinstance(term, Constant):
+            return np.full(self.size, self.language.constant_id(term.name))
+        return self.columns[term.name]
+
+    def keep(self, which: np.ndarray) -> None:
+        """Only these rows (places, with repetition, or a mask)."""
+        self.size = int(np.count_nonzero(which)) if which.dtype == bool else len(which)
+        if which.dtype != bool or self.size < len(which):
+            self.columns = {name: column[which] for name, column in self.columns.items()}
+
+    def is_bound(self, term: Term) -> bool:
+        return isinstance(term, Constant) or term.name in self.columns
+
+    def is_known(self, atom: Atom, *, truth: bool) -> np.ndarray:
+        """Whether the atom, with all its variables bound, is known to be so, row by row."""
+        predicate = self.language.predicate(atom.predicate)
+        codes = self.base.encode_columns(predicate, [self.value(term) for term in atom.terms])
+        return np.isin(codes, self.relations.known_codes[truth])
+
+    def join_all(self, literals: list[Literal]) -> None:
+        """Join the literal that leaves the fewest rows, again and again."""
+        left = list(literals)
+        while left:
+            self._join(left.pop(0) if len(left) == 1 else left.pop(int(np.argmin([*map(self._matches, left)]))))
+
+    def _key(self, atom: Atom, relation: Relation) -> int | None:
+        """The bound position of an atom that leaves the fewest matches on average."""
+        bound = [i for i, term in enumerate(atom.terms) if self.is_bound(term)]
+        return max(bound, key=lambda i: np.count_nonzero(np.diff(relation.index(i)[1])), default=None)
+
+    def _matches(self, literal: Literal) -> int:
+        """How many rows a join with the literal makes, before the conditions on its other positions."""
+        atom = self.rule.atoms[literal.position]
+        relation = self.relations.of(atom.predicate, truth=literal.positive)
+        if all(map(self.is_bound, atom.terms)):
+            return self.size
+        position = self._key(atom, relation)
+        if position is None:
+            return self.size * len(relation.rows)
+        _, starts = relation.index(position)
+        key = self.value(atom.terms[position])
+        return int((starts[key + 1] - starts[key]).sum())
+
+    def _join(self, literal: Literal) -> None:
+        atom = self.rule.atoms[literal.position]
+        if all(map(self.is_bound, atom.terms)):
+            self.keep(self.is_known(atom, truth=literal.positive))
+            return
+        relation = self.relations.of(atom.predicate, truth=literal.positive)
+        position = self._key(atom, relation)
+        if position is None:
+            found = self._times(len(relation.rows))
+        else:
+            order, starts = relation.index(position)
+            key = self.value(atom.terms[position])
+            first, counts = starts[key], starts[key + 1] - starts[key]
+            _check(int(counts.sum()))
+            before = np.cumsum(counts) - counts
+            found = order[np.arange(counts.sum()) + np.repeat(first - before, counts)]
+            self.keep(np.repeat(np.arange(self.size), counts))
+        self._bind(atom, relation.rows[found], position)
+
+    def _bind(self, atom: Atom, rows: np.ndarray, joined: int | None) -> None:
+        """Bind the atom's free variables to its rows, and keep the rows that agree with what is bound."""
+        agrees: list[np.ndarray] = []
+        for i, term in enumerate(atom.terms):
+            if i == joined:
+                continue
+            if self.is_bound(term):
+                agrees.append(self.value(term) == rows[:, i])
+            elif isinstance(term, Variable):
+                self.columns[term.name] = rows[:, i]
+        if agrees:
+            self.keep(np.logical_and.reduce(agrees))
+
+    def bind_free(self) -> None:
+        """Let variables that nothing has bound run over their domains, and hold the others to theirs."""
+        domains = self.relations.knowledge.theory.variable_domains(self.rule)
+        for name, domain in zip(self.rule.variables, domains, strict=True):
+            if name in self.columns:
+                self.keep(self.base.place(domain, self.columns[name]) >= 0)
+                continue
+            members = self.language.members(domain)
+            self.columns[name] = members[self._times(len(members))]
+
+    def _times(self, count: int) -> np.ndarray:
+        """Repeat each row `count` times; the number of each repetition."""
+        _check(self.size * count)
+        numbers = np.tile(np.arange(count), self.size)
+        self.keep(np.repeat(np.arange(self.size), count))
+        return numbers
+
+    def without_columns(self) -> Substitutions:
+        """The substitutions of a rule without variables."""
+        return np.zeros((self.size, 0), np.int64)
+
+
+def _check(rows: int) -> None:
+    if rows > MOST_ROWS:
+        raise TooManyRowsError
