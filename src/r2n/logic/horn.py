@@ -22,17 +22,16 @@ _FORMS = "id:weight:body -> head, AnyBURL's `head <= body`, `head :- body.`, or 
 
 def parse_horn_rules(text: str, source: str | None = None) -> Theory:
     """The theory of a file of Horn rules; unnamed rules are called r0, r1, ... by their order."""
-    rules: list[Rule] = []
+    rules: dict[str, Rule] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         stripped = line.strip()
         if stripped and stripped[0] not in "#%":
             where = Location(source, number, 1, line.rstrip("\r"))
-            rules.append(_parse_line(stripped, f"r{len(rules)}", where))
-    names = [rule.name for rule in rules]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise TheoryError(f"rule '{twice}' is declared twice", where=Location(source))
-    return Theory(rules=tuple(rules), source=source)
+            rule = _parse_line(stripped, f"r{len(rules)}", where)
+            if rule.name in rules:
+                raise TheoryError(f"rule '{rule.name}' is declared twice", where=where, hint="give it another id")
+            rules[rule.name] = rule
+    return Theory(rules=tuple(rules.values()), source=source)
 
 
 def _parse_line(line: str, name: str, where: Location) -> Rule:
@@ -85,6 +84,8 @@ def _atoms(text: str, where: Location, *, upper: bool) -> list[Atom]:
             if text[end] not in ",&":
                 raise TheoryError(f"a comma was expected before '{text[end : end + 30]}'", where=where)
             end += 1
+            if not text[end:].strip():
+                raise TheoryError("an atom was expected after the comma", where=where, hint="take the comma away")
     return atoms
 
 

@@ -82,10 +82,11 @@ class TheoryBuilder(Transformer[Token, Theory]):
             self._declare(token, Domain(str(token)))
 
     def listed_domain(self, names: list[Token]) -> None:
-        listed = [str(token) for token in names[1:]]
+        listed: dict[str, None] = {}
         for token in names[1:]:
-            if listed.count(str(token)) > 1:
+            if str(token) in listed:
                 raise TheoryError(f"constant '{token}' is listed twice", where=self._at(token))
+            listed[str(token)] = None
         self._declare(names[0], Domain(str(names[0]), listed=tuple(listed)))
 
     def union_domain(self, names: list[Token]) -> None:

@@ -66,3 +66,16 @@ def test_what_is_no_rule_is_refused_with_its_line(text: str, line: int) -> None:
     with pytest.raises(TheoryError) as caught:
         parse_horn_rules(text, "rules.txt")
     assert str(caught.value).startswith(f"rules.txt:{line}:")
+
+
+@pytest.mark.parametrize("line", ["p(x), -> q(x)", "q(X) :- p(X), .", "q(X) <= p(X),"])
+def test_a_comma_with_nothing_behind_it(line: str) -> None:
+    with pytest.raises(TheoryError, match="an atom was expected"):
+        parse_horn_rules(line)
+
+
+def test_the_second_of_two_rules_with_one_id_is_pointed_at() -> None:
+    with pytest.raises(TheoryError, match="rule 'a' is declared twice") as refused:
+        parse_horn_rules("a:1.0:p(x) -> q(x)\na:1.0:q(x) -> p(x)\n", "rules.txt")
+    assert refused.value.where is not None
+    assert refused.value.where.line == 2
