@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isnan
 from time import perf_counter
 from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.utils import clip_grad_norm_
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from r2n.errors import ConfigError, R2NError
 from r2n.graph.factor_graph import FactorGraph
@@ -124,9 +125,11 @@ class Trainer:
             loss = loss + self.n3 * n3_penalty(self.model.constants.vectors)
         self.optimizer.zero_grad()
         loss.backward()
-        self._refuse_divergence(loss)
+        parameters = [p for p in self.model.parameters() if p.grad is not None]
+        norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
+        self._refuse_divergence(loss, norm)
         if self.clip is not None:
-            clip_grad_norm_(self.model.parameters(), self.clip)
+            clip_grads_with_norm_(parameters, self.clip, norm)
         self.optimizer.step()
         self.epoch += 1
         valid = self._validated()
@@ -181,17 +184,18 @@ class Trainer:
         outs, truths = zip(*((out[known], truth) for out, (known, truth) in parts), strict=True)
         return semantic_loss(torch.cat(outs), torch.cat(truths))
 
-    def _refuse_divergence(self, loss: Tensor) -> None:
-        """Stop at a loss that is not finite, before it reaches the weights."""
-        if bool(torch.isfinite(loss)):
+    def _refuse_divergence(self, loss: Tensor, norm: Tensor) -> None:
+        """Stop at a loss or a gradient that is not finite, before it reaches the weights."""
+        if bool(torch.isfinite(loss)) and bool(torch.isfinite(norm)):
             return
         sizes = sorted(
             ((float(p.detach().abs().max()), name) for name, p in self.model.named_parameters() if p.numel()),
             reverse=True,
         )
         largest = ", ".join(f"{name} ({size:.3g})" for size, name in sizes[:3])
+        what = f"gradient is {float(norm)}" if bool(torch.isfinite(loss)) else f"loss is {float(loss.detach())}"
         raise DivergedError(
-            f"the loss is {float(loss.detach())} in epoch {self.epoch + 1}; the largest parameters are {largest}",
+            f"the {what} in epoch {self.epoch + 1}; the largest parameters are {largest}",
             hint="lower training.learning_rate, set training.clip, or choose another aggregation",
         )
 
@@ -202,7 +206,8 @@ class Trainer:
         self.model.eval()
         with torch.no_grad():
             valid = self.validate(self.model)
-        if self.patience is not None and (self.best is None or valid > self.best):
+        is_better = not isnan(valid) and (self.best is None or valid > self.best)
+        if self.patience is not None and is_better:
             self.best, self.best_epoch = valid, self.epoch
             self.best_weights = {name: value.clone() for name, value in self.model.state_dict().items()}
         return valid

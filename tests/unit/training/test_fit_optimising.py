@@ -1,6 +1,6 @@
 """The training loop: its optimiser, and when it stops: divergence, patience, the best weights."""
 
-from math import cos, pi
+from math import cos, nan, pi
 
 import pytest
 import torch
@@ -95,7 +95,26 @@ def test_the_weights_before_the_divergence_are_kept() -> None:
     assert all(bool(torch.isfinite(value).all()) for value in kept[0].values())
 
 
+def test_an_infinite_gradient_of_a_finite_loss_never_reaches_the_weights() -> None:
+    model = network()
+    trainer = Trainer(model, GRAPH, KNOWN.evidence)
+    next(model.parameters()).register_hook(lambda grad: grad * torch.inf)
+    kept = weights(model)
+    with pytest.raises(DivergedError, match=r"the gradient is (nan|inf) in epoch 1"):
+        trainer.step()
+    assert same(kept, weights(model))
+
+
 # early stopping
+
+
+def test_a_first_validation_that_is_no_number_does_not_stand_in_the_way() -> None:
+    model = network()
+    trainer = Trainer(
+        model, GRAPH, KNOWN.evidence, epochs=3, validate=Scripted(nan, 0.5, 0.4), validate_every=1, patience=3
+    )
+    list(trainer)
+    assert (trainer.best, trainer.best_epoch) == (0.5, 2)
 
 
 class Scripted:
