@@ -7,7 +7,7 @@ position which constant belongs there, among all constants of its domain: filter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from math import isnan, prod
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
@@ -33,6 +33,16 @@ ATOMS_AT_ONCE = 2**20
 
 Score = Callable[[Codes], Float64[np.ndarray, " atoms"]]
 """Codes of atoms -> their logits. Called with up to `ATOMS_AT_ONCE` atoms, or one row of candidates if that is more."""
+
+
+@runtime_checkable
+class ScoreByPosition(Protocol):
+    """Scores that depend on which position of an atom is asked for."""
+
+    def asked_at(self, position: int) -> Score:
+        """The scores of atoms as answers to what stands at this position."""
+        ...
+
 
 Numbers = Mapping[str, int | float]
 
@@ -114,7 +124,8 @@ def rank(
     found: dict[int, list[Ranks]] = {}
     for side in open_sides:
         of_side = asked[bounds[side.predicate] : bounds[side.predicate + 1]]
-        for part, alone in _ranks_of_side(score, base, side, of_side, known, atoms_at_once):
+        asked_for = score.asked_at(side.position) if isinstance(score, ScoreByPosition) else score
+        for part, alone in _ranks_of_side(asked_for, base, side, of_side, known, atoms_at_once):
             found.setdefault(side.predicate, []).append(part)
             done, trivial = done + len(part), trivial + alone
             progress(done, total)
@@ -153,6 +164,7 @@ class _Side:
     """
 
     predicate: int
+    position: int
     offset: int
     stride: int
     candidates: int
@@ -172,7 +184,7 @@ def _sides(base: HerbrandBase, predicate: int, wanted: tuple[int, ...] | None) -
             hint=f"sides are positions counted from 0; the longest predicate has {most}",
         )
     asked = [i for i in range(len(shape)) if wanted is None or i in wanted]
-    return [_Side(predicate, int(base.offsets[predicate]), prod(shape[i + 1 :]), shape[i]) for i in asked]
+    return [_Side(predicate, i, int(base.offsets[predicate]), prod(shape[i + 1 :]), shape[i]) for i in asked]
 
 
 def _count(bounds: np.ndarray, side: _Side) -> int:

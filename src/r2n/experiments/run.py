@@ -21,9 +21,11 @@ from r2n.experiments.scoring import AtomScores, evaluate_scores
 from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.cache import fingerprint
 from r2n.grounding.reach import reached_by
-from r2n.knowledge.knowledge_base import Evidence
+from r2n.knowledge.herbrand import Codes
+from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.knowledge.problem import Problem
-from r2n.knowledge.problem_file import Options
+from r2n.knowledge.problem_file import Options, TrainingOptions
+from r2n.knowledge.reciprocal import reciprocal_codes, with_reciprocals
 from r2n.model.r2n import R2N
 from r2n.training.checkpoint import read_checkpoint, restore_trainer, trainer_state, write_atomically, write_checkpoint
 from r2n.training.corruption import fact_corruptions
@@ -31,6 +33,7 @@ from r2n.training.fit import Epoch, Trainer, Validate
 
 CONFIG, TRACE, REPORT = "config.json", "trace.jsonl", "report.json"
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
+LARGEST_WHOLE_BASE = 20_000_000  # atoms
 SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it gives
 
 
@@ -69,32 +72,52 @@ def evaluate_split(scores: AtomScores, problem: Problem, split: str) -> Report:
 
 def prepare_run(problem: Problem, options: Options, seed: int) -> Run:
     """Ground, build graph, network and trainer; the only place where the global seed and the threads are set."""
-    knowledge, training = problem.knowledge, options.training
-    _, candidates = fact_corruptions(
-        knowledge.base,
-        problem.train,
-        positions=training.corrupted_positions,
-        ask_closed=training.ask_closed,
-        samples=training.negatives,
-        generator=np.random.default_rng(seed),
-    )
-    atoms = np.union1d(problem.atoms, candidates[candidates >= 0])
+    training, model_options = options.training, options.model.model_dump()
+    semantic_weight, reciprocal = model_options.pop("semantic_weight"), model_options.pop("reciprocal")
+    knowledge = with_reciprocals(problem.knowledge) if reciprocal else problem.knowledge
+    atoms = _atoms_of_interest(problem, knowledge, training, seed)
     grounding = reached_by(make_grounder(options.grounding).ground(knowledge, atoms), atoms)
     graph = FactorGraph.from_grounding(grounding, atoms=atoms)
     training_options = training.model_dump()
     torch.set_num_threads(training_options.pop("threads") or (1 if len(graph) < SMALL_GRAPH else os.cpu_count() or 1))
     torch.manual_seed(seed)
-    model_options = options.model.model_dump()
-    semantic_weight = model_options.pop("semantic_weight")
     model = R2N.build(knowledge, **model_options)
-    validate = _validation(problem, graph, problem.train) if training.patience is not None else None
+    validate = validation(problem, graph, knowledge.evidence) if training.patience is not None else None
     trainer = Trainer(
-        model, graph, problem.train, semantic_weight=semantic_weight, seed=seed, validate=validate, **training_options
+        model,
+        graph,
+        knowledge.evidence,
+        semantic_weight=semantic_weight,
+        seed=seed,
+        validate=validate,
+        **training_options,
     )
     return Run(problem, options, seed, graph, trainer)
 
 
-def _validation(problem: Problem, graph: FactorGraph, evidence: Evidence) -> Validate:
+def _atoms_of_interest(problem: Problem, knowledge: KnowledgeBase, training: TrainingOptions, seed: int) -> Codes:
+    """The atoms that the graph must hold: evidence, queries and corruptions, or the whole Herbrand base."""
+    if training.loss == "full-softmax":
+        if knowledge.base.size > LARGEST_WHOLE_BASE:
+            raise ConfigError(
+                f"full-softmax needs the whole Herbrand base, and this one has {knowledge.base.size:,} atoms",
+                hint="take loss = 'softmax' with training.negatives",
+            )
+        return np.arange(knowledge.base.size)
+    _, candidates = fact_corruptions(
+        knowledge.base,
+        knowledge.evidence,
+        positions=training.corrupted_positions,
+        ask_closed=training.ask_closed,
+        samples=training.negatives,
+        generator=np.random.default_rng(seed),
+    )
+    reciprocals = reciprocal_codes(knowledge.base, problem.atoms)
+    parts = (problem.atoms, knowledge.evidence.atoms, reciprocals[reciprocals >= 0], candidates[candidates >= 0])
+    return np.unique(np.concatenate(parts))
+
+
+def validation(problem: Problem, graph: FactorGraph, evidence: Evidence) -> Validate:
     """The metric that chooses the best weights: average precision, or the mean reciprocal rank, of `valid` alone."""
     if "valid" not in problem.queries:
         raise ConfigError(
@@ -102,7 +125,9 @@ def _validation(problem: Problem, graph: FactorGraph, evidence: Evidence) -> Val
         )
 
     valid = problem.valid
-    facts = np.union1d(evidence.atoms[evidence.truth], valid.atoms[valid.truth])  # not even the filter knows the test
+    facts = np.union1d(
+        problem.train.atoms[problem.train.truth], valid.atoms[valid.truth]
+    )  # not even the filter knows the test
 
     def validate(model: R2N) -> float:
         report = evaluate_scores(

@@ -36,8 +36,7 @@ class FactorGraph:
     def rows(self, codes: Int64[Tensor, " batch"]) -> Int64[Tensor, " batch"]:
         """The rows of atoms given by their codes."""
         rows = torch.searchsorted(self.atoms, codes)
-        found = rows < len(self.atoms)
-        found[found.clone()] = self.atoms[rows[found]] == codes[found]
+        found = self.contains(codes)
         if not bool(found.all()):
             missing = int(codes[~found][0])
             raise DataError(
@@ -48,7 +47,10 @@ class FactorGraph:
 
     def contains(self, codes: Int64[Tensor, " batch"]) -> Bool[Tensor, " batch"]:
         """Whether each atom, given by its code, is in the graph."""
-        return torch.isin(codes, self.atoms)
+        rows = torch.searchsorted(self.atoms, codes)
+        found = rows < len(self.atoms)
+        found[found.clone()] = self.atoms[rows[found]] == codes[found]
+        return found
 
     def with_atoms(self, codes: Int64[Tensor, " batch"]) -> "FactorGraph":
         """The graph with these atoms too; those that are new stand in no ground rule."""

@@ -78,7 +78,12 @@ class ModelOptions(_Section):
     isolated: Literal["keep", "zero"] = "keep"
     shared_layers: bool = False
     evidence_input: Literal["off", "add", "only"] = "off"
+    reciprocal: bool = False
+    mlp: Literal["deep", "shallow"] = "deep"
+    output: Literal["mlp", "linear"] = "mlp"
+    input_score: bool = False
     constant_dropout: float = Field(default=0.0, ge=0, lt=1)
+    atom_dropout: float = Field(default=0.0, ge=0, lt=1)
     rule_dropout: float = Field(default=0.0, ge=0, lt=1)
     semantic_weight: float = Field(default=0.1, ge=0)
 
@@ -87,14 +92,18 @@ class TrainingOptions(_Section):
     """[training]: the loop; `corrupted_positions` count from 0, negative ones from the end, none means all.
 
     `ask_closed` asks for closed atoms too, so that the input layer learns them; `negatives` draws so many corruptions
-    of each fact instead of taking all.
+    of each fact instead of taking all. `full-softmax` asks each fact against its whole row of the Herbrand base, and by
+    `relation_weight` against the other predicates. `rule_learning_rate` is for the reasoning layers and the outputs, as
+    is `weight_decay`; `n3` is for the input layer.
     `threads` by default is one for small graphs, where more only wait for each other, else all cores.
     """
 
     epochs: int = Field(default=300, ge=0)
     learning_rate: float = Field(default=0.01, gt=0)
+    rule_learning_rate: float | None = Field(default=None, gt=0)
     schedule: Literal["constant", "cosine"] = "constant"
-    loss: Literal["bce", "softmax"] = "bce"
+    loss: Literal["bce", "softmax", "full-softmax"] = "bce"
+    relation_weight: float = Field(default=0.0, ge=0)
     corrupted_positions: tuple[int, ...] | None = None
     ask_closed: bool = False
     negatives: int | None = Field(default=None, ge=1)

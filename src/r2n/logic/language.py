@@ -29,12 +29,14 @@ class Predicate:
     """An n-ary predicate with a domain per position.
 
     `closed`: what is not a known fact is false; `closed_parts`: so are the atoms over these narrower domains.
+    `reciprocal_of` names the predicate whose atoms it mirrors.
     """
 
     name: str
     domains: tuple[Domain, ...]
     closed: bool = False
     closed_parts: tuple[tuple[Domain, ...], ...] = ()
+    reciprocal_of: str | None = None
 
     @property
     def arity(self) -> int:

@@ -10,6 +10,10 @@ predicate's (for ComplEx and RotatE complex vectors, held as real and imaginary 
     mlp       MLP_P(c_1, ..., c_n)             any arity      score: its sum
 
 An atom of one constant has Re(r_P * c_1), c_1 + r_P, and so on: the second factor is left out.
+
+All but the MLP are linear in features that all predicates share: Emb^0(a) = sum_b features_b * diagonals[P]_b +
+offsets[P] over one or two blocks b of `dim` features. Over the whole Herbrand base that is how they are computed
+(`grid`).
 """
 
 from collections.abc import Sequence
@@ -42,6 +46,50 @@ class AtomEmbedding(Protocol):
         ...
 
 
+GridParts = tuple[
+    Float[Tensor, "points features"], Float[Tensor, "predicates features"], Float[Tensor, "predicates dim"]
+]
+"""Features, diagonals and offsets of all atoms over a grid of constants."""
+
+
+@runtime_checkable
+class GridEmbedding(AtomEmbedding, Protocol):
+    """An atom embedding that is linear in features that all predicates share."""
+
+    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
+        """Emb^0 of all atoms of some predicates, over all combinations of the constants' vectors at each position."""
+        ...
+
+    def grid_score(
+        self,
+        features: Float[Tensor, "points features"],
+        diagonals: Float[Tensor, "predicates features"],
+        offsets: Float[Tensor, "predicates dim"],
+    ) -> Float[Tensor, "predicates points"]:
+        """The score of each of these atoms."""
+        ...
+
+
+def _outer(first: Tensor, second: Tensor) -> Tensor:
+    """All products of a row of the one and a row of the other, (rows of first * rows of second, dim)."""
+    return (first.unsqueeze(1) * second.unsqueeze(0)).flatten(0, 1)
+
+
+def _sum_of_grid(features: Tensor, diagonals: Tensor, offsets: Tensor) -> Tensor:
+    """The sum of each embedding, without writing it out."""
+    return torch.addmm(offsets.sum(-1, keepdim=True), diagonals, features.t())
+
+
+def _complex_grid(vectors: Tensor, constants: Sequence[Tensor]) -> GridParts:
+    """Re(r * c_1 * conj(c_2)) = Re(r) Re(c_1 conj(c_2)) - Im(r) Im(c_1 conj(c_2))."""
+    r_re, r_im = vectors.chunk(2, dim=-1)
+    re, im = constants[0].chunk(2, dim=-1)
+    if len(constants) > 1:
+        t_re, t_im = constants[1].chunk(2, dim=-1)
+        re, im = _outer(re, t_re) + _outer(im, t_im), _outer(im, t_re) - _outer(re, t_im)
+    return torch.cat([re, im], dim=1), torch.cat([r_re, -r_im], dim=1), torch.zeros_like(r_re)
+
+
 def _refuse_wide(name: str, predicates: Sequence[Predicate]) -> None:
     for predicate in predicates:
         if predicate.arity > 2:
@@ -67,6 +115,16 @@ class DistMult(nn.Module):
     def score(self, embedding: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
         """Its sum."""
         return embedding.sum(-1)
+
+    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
+        """Products of the constants, times the predicate's diagonal."""
+        features = constants[0]
+        for more in constants[1:]:
+            features = _outer(features, more)
+        vectors = self.vectors[predicates]
+        return features, vectors, torch.zeros_like(vectors)
+
+    grid_score = staticmethod(_sum_of_grid)
 
 
 def _real_product(predicate: Tensor, constants: Constants) -> Tensor:
@@ -98,6 +156,12 @@ class ComplEx(nn.Module):
         """Its sum."""
         return embedding.sum(-1)
 
+    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
+        """Real and imaginary parts of c_1 conj(c_2), times the predicate's two diagonals."""
+        return _complex_grid(self.vectors[predicates], constants)
+
+    grid_score = staticmethod(_sum_of_grid)
+
 
 class RotatE(nn.Module):
     """Re(r_P * c_1 * conj(c_2)) with |r_P| = 1: the alignment of the rotated c_1 with c_2.
@@ -114,12 +178,21 @@ class RotatE(nn.Module):
 
     def forward(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
         """Emb^0(a)."""
+        return _real_product(self._vectors(predicates), constants)
+
+    def _vectors(self, predicates: Tensor) -> Tensor:
         angles = self.angles[predicates]
-        return _real_product(torch.cat([torch.cos(angles), torch.sin(angles)], dim=-1), constants)
+        return torch.cat([torch.cos(angles), torch.sin(angles)], dim=-1)
 
     def score(self, embedding: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
         """Its sum."""
         return embedding.sum(-1)
+
+    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
+        """As ComplEx."""
+        return _complex_grid(self._vectors(predicates), constants)
+
+    grid_score = staticmethod(_sum_of_grid)
 
 
 class TransE(nn.Module):
@@ -141,6 +214,24 @@ class TransE(nn.Module):
     def score(self, embedding: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
         """The margin minus its norm."""
         return self.margin - (embedding.square().sum(-1) + 1e-12).sqrt()
+
+    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
+        """Differences of the constants; the predicate is the offset."""
+        features = constants[0]
+        if len(constants) > 1:
+            features = (features.unsqueeze(1) - constants[1].unsqueeze(0)).flatten(0, 1)
+        vectors = self.vectors[predicates]
+        return features, torch.ones_like(vectors), vectors
+
+    def grid_score(
+        self,
+        features: Float[Tensor, "points features"],
+        diagonals: Float[Tensor, "predicates features"],
+        offsets: Float[Tensor, "predicates dim"],
+    ) -> Float[Tensor, "predicates points"]:
+        """The margin minus the norm of features + offsets, by the square of a sum."""
+        squares = features.square().sum(-1) + offsets.square().sum(-1, keepdim=True)
+        return self.margin - (torch.addmm(squares, offsets, features.t(), alpha=2).clamp(min=0) + 1e-12).sqrt()
 
 
 class AtomMLP(nn.Module):

@@ -17,4 +17,8 @@ class ConstantEmbedding(nn.Module):
 
     def forward(self, constants: Int64[Tensor, " *batch"]) -> Float[Tensor, "*batch dim"]:
         """Emb(c) of constants given by their ids."""
-        return dropout(self.vectors, self.dropout, self.training)[constants]
+        return self.table()[constants]
+
+    def table(self) -> Float[Tensor, "constants dim"]:
+        """Emb(c) of all constants."""
+        return dropout(self.vectors, self.dropout, self.training)

@@ -12,9 +12,10 @@ from torch.nn.functional import dropout, relu
 class MLP(nn.Module):
     """Linear maps of the given sizes with ReLU between them; Glorot weights, zero biases."""
 
-    def __init__(self, sizes: Sequence[int]) -> None:
-        """`sizes` from input to output, at least two."""
+    def __init__(self, sizes: Sequence[int], *, last_relu: bool = False) -> None:
+        """`sizes` from input to output, at least two; `last_relu` puts a ReLU behind the last map too."""
         super().__init__()
+        self.last_relu = last_relu
         self.layers = nn.ModuleList([nn.Linear(before, after) for before, after in pairwise(sizes)])
         for layer in self.linear():
             nn.init.xavier_uniform_(layer.weight)
@@ -32,7 +33,7 @@ class MLP(nn.Module):
         """What follows the first linear map."""
         for layer in self.linear()[1:]:
             x = layer(relu(x))
-        return x
+        return relu(x) if self.last_relu else x
 
 
 class PositionMLP(nn.Module):

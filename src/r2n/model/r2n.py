@@ -1,12 +1,15 @@
 """Tensors -> predictions: the network, from its input layer over the reasoning layers to its outputs."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
+from torch.nn.functional import dropout
 
 from r2n.errors import ConfigError, nearest
 from r2n.graph.factor_graph import FactorGraph
@@ -14,17 +17,19 @@ from r2n.graph.incidence import Incidence
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.theory import Rule
-from r2n.model.atom_embedding import AtomEmbedding, AtomMLP, ComplEx, DistMult, RotatE, TransE
+from r2n.model.atom_embedding import AtomEmbedding, AtomMLP, ComplEx, DistMult, GridEmbedding, RotatE, TransE
 from r2n.model.constant_embedding import ConstantEmbedding
 from r2n.model.mlp import MLP, PositionMLP
 from r2n.model.outputs import AtomOutput, RuleOutput
 from r2n.model.reasoning import Aggregation, Isolated, ReasoningLayer
+from r2n.model.whole_base import Atoms, InputAtoms, WholeBase, row_dropout
 
 INPUTS = {"distmult": DistMult, "complex": ComplEx, "transe": TransE, "rotate": RotatE, "mlp": AtomMLP}
 UNKNOWN, FALSE, TRUE = 0, 1, 2
 
 EvidenceInput = Literal["off", "add", "only"]
 Reasoner = Literal["r2n", "fgnn", "none"]
+Depth = Literal["deep", "shallow"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,20 +42,45 @@ class Predictions:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What of a graph the network needs again and again.
+    """What of a graph the network needs again and again, made when first needed; it does not keep the graph alive."""
 
-    `by_arity` lists, for each arity, the rows of the atoms, their predicates and their constants.
-    """
+    _graph: ReferenceType[FactorGraph]
+    base: HerbrandBase
+    dense: bool
 
-    incidence: Incidence
-    by_arity: tuple[tuple[Tensor, Tensor, Tensor], ...]
+    @property
+    def graph(self) -> FactorGraph:
+        """The graph."""
+        graph = self._graph()
+        assert graph is not None, "whoever asks holds the graph"
+        return graph
+
+    @cached_property
+    def incidence(self) -> Incidence:
+        """The graph laid out for message passing."""
+        return Incidence.of(self.graph, dense=self.dense)
+
+    @cached_property
+    def whole(self) -> WholeBase | None:
+        """The graph as grids, where it is whole."""
+        return WholeBase.of(self.graph, self.base) if self.dense else None
+
+    @cached_property
+    def by_arity(self) -> tuple[tuple[Tensor, Tensor, Tensor], ...]:
+        """For each arity, the rows of the atoms, their predicates and their constants."""
+        index, arguments = (torch.from_numpy(part) for part in self.base.decode(self.graph.atoms.numpy()))
+        arity = (arguments >= 0).sum(1)
+        rows = [(n, (arity == n).nonzero().flatten()) for n in arity.unique().tolist()]
+        return tuple((of_arity, index[of_arity], arguments[of_arity, :n]) for n, of_arity in rows)
 
 
 class R2N(nn.Module):
     """Emb^0(a), L reasoning layers, out(a) and out(g).
 
     `evidence_input` adds learned vectors for what is known of an atom to its embedding, or puts them in its place.
-    The reasoner `fgnn` reads only the belief that the input layer's score gives; `none` outputs that score.
+    The reasoner `fgnn` reads only the belief that the input layer's score gives; `none` outputs that score. With
+    `input_score`, out(a) is the sum of MLP^A and the input layer's score. `atom_dropout` acts on what the first
+    reasoning layer reads: on Emb^0(a), or over grids on the features that the predicates share, row by row.
     """
 
     def __init__(
@@ -64,10 +94,13 @@ class R2N(nn.Module):
         *,
         evidence_input: EvidenceInput = "off",
         belief_input: nn.Linear | None = None,
+        input_score: bool = False,
+        atom_dropout: float = 0.0,
         dense: bool = True,
     ) -> None:
         """Put the parts together; without `atom_output`, out(a) is the input layer's score."""
         super().__init__()
+        self.input_score, self.atom_dropout = input_score, atom_dropout
         self.base, self.dense, self.evidence_input = base, dense, evidence_input
         self.constants, self.atom_embedding = constants, atom_embedding
         self.layers = nn.ModuleList(layers)
@@ -93,7 +126,11 @@ class R2N(nn.Module):
         shared_layers: bool = False,
         evidence_input: EvidenceInput = "off",
         constant_dropout: float = 0.0,
+        atom_dropout: float = 0.0,
         rule_dropout: float = 0.0,
+        mlp: Depth = "deep",
+        output: Literal["mlp", "linear"] = "mlp",
+        input_score: bool = False,
         dense: bool = True,
     ) -> "R2N":
         """The network for a knowledge base, with parts of the named kinds."""
@@ -118,6 +155,7 @@ class R2N(nn.Module):
                 aggregation=aggregation,
                 residual=residual,
                 exclude_self=exclude_self,
+                mlp=mlp,
                 isolated=isolated,
                 rule_dropout=rule_dropout,
             )
@@ -125,20 +163,24 @@ class R2N(nn.Module):
         first = layer()
         stack = [first if shared_layers or i == 0 else layer() for i in range(layers)]
         belief = nn.Linear(1, dim) if reasoner == "fgnn" else None
-        outputs = AtomOutput(dim), RuleOutput(rule_dim)
-        parts = (constants, atom_embedding, stack, *outputs)
-        return cls(knowledge.base, *parts, evidence_input=evidence_input, belief_input=belief, dense=dense)
+        outputs = AtomOutput(dim, linear=output == "linear"), RuleOutput(rule_dim)
+        return cls(
+            knowledge.base,
+            constants,
+            atom_embedding,
+            stack,
+            *outputs,
+            evidence_input=evidence_input,
+            belief_input=belief,
+            input_score=input_score,
+            atom_dropout=atom_dropout,
+            dense=dense,
+        )
 
     def prepare(self, graph: FactorGraph) -> Prepared:
         """Lay out a graph once; asked again, it is remembered."""
         if graph not in self._prepared:
-            index, arguments = (torch.from_numpy(part) for part in self.base.decode(graph.atoms.numpy()))
-            arity = (arguments >= 0).sum(1)
-            by_arity = []
-            for n in arity.unique().tolist():
-                rows = (arity == n).nonzero().flatten()
-                by_arity.append((rows, index[rows], arguments[rows, :n]))
-            self._prepared[graph] = Prepared(Incidence.of(graph, dense=self.dense), tuple(by_arity))
+            self._prepared[graph] = Prepared(ref(graph), self.base, self.dense)
         return self._prepared[graph]
 
     def input_layer(
@@ -187,23 +229,79 @@ class R2N(nn.Module):
         rule_outputs: bool = True,
     ) -> Predictions:
         """Logits of all atoms and ground rules; `known` gives each atom's UNKNOWN, FALSE or TRUE."""
+        whole = self._whole(graph) if hidden is None else None
+        if whole is not None:
+            return self._over_grids(whole, rule_outputs=rule_outputs)
         atoms = self.input_layer(graph, hidden=hidden, known=known)
         if self.atom_output is None:
             return Predictions(self._score(atoms), ())
+        own_score = self._score(self.embed(graph)) if self.input_score else 0.0
+        atoms = dropout(atoms, self.atom_dropout, self.training)
         incidence = self.prepare(graph).incidence
         rules: list[Tensor] = []
         for number, layer in enumerate(self.layers, start=1):
             wanted = rule_outputs and self.rule_output is not None and number == len(self.layers)
             atoms, rules = layer(atoms, incidence, rule_embeddings=wanted)
         outputs = tuple(self.rule_output(rule) for rule in rules) if self.rule_output else ()
-        return Predictions(self.atom_output(atoms), outputs)
+        return Predictions(self.atom_output(atoms) + own_score, outputs)
+
+    def _whole(self, graph: FactorGraph) -> WholeBase | None:
+        """The graph as grids, where that computes the same as its atoms one by one."""
+        if (
+            self.known is not None
+            or self.belief_input is not None
+            or not isinstance(self.atom_embedding, GridEmbedding)
+        ):
+            return None
+        whole = self.prepare(graph).whole
+        layers = [layer for layer in self.layers if isinstance(layer, ReasoningLayer)]
+        return whole if whole is not None and all(map(whole.takes, layers)) else None
+
+    def _over_grids(self, whole: WholeBase, *, rule_outputs: bool) -> Predictions:
+        """The same as `forward`, with the atoms as grids."""
+        embedding = self.atom_embedding
+        assert isinstance(embedding, GridEmbedding)
+        vectors = self.constants.table()
+        inputs = [
+            InputAtoms(*embedding.grid(torch.tensor(grid.predicates), [vectors[members] for members in grid.members]))
+            for grid in whole.grids
+        ]
+        scores = [
+            embedding.grid_score(part.features, part.diagonals, part.offsets) for part in inputs if self._needs_score
+        ]
+        if self.atom_output is None:
+            return Predictions(whole.in_order(scores), ())
+        drop = self.atom_dropout if self.training else 0.0
+        atoms: Sequence[Atoms] = [
+            replace(part, features=row_dropout(part.features.view(*grid.shape, -1), drop).flatten(0, -2))
+            for part, grid in zip(inputs, whole.grids, strict=True)
+        ]
+        rules: list[Tensor] = []
+        for layer in self.layers:
+            assert isinstance(layer, ReasoningLayer)
+            atoms, rules = whole.layer(layer, atoms)
+        logits = whole.in_order([self.atom_output.over_grid(part.features, part.maps, part.offsets) for part in atoms])
+        outputs = tuple(self.rule_output(rule) for rule in rules) if rule_outputs and self.rule_output else ()
+        return Predictions(logits + whole.in_order(scores) if scores else logits, outputs)
+
+    @property
+    def _needs_score(self) -> bool:
+        return self.atom_output is None or self.input_score
 
 
-def make_layer(rules: tuple[Rule, ...], dim: int, rule_dim: int, *, ordered: bool, **options: object) -> ReasoningLayer:
-    """A reasoning layer for rules: Linear-ReLU-Linear for MLP^1 and MLP^2; not `ordered`: FGNN's order-blind layer."""
+def make_layer(
+    rules: tuple[Rule, ...], dim: int, rule_dim: int, *, ordered: bool, mlp: Depth = "deep", **options: object
+) -> ReasoningLayer:
+    """A reasoning layer for rules; not `ordered`: FGNN's order-blind layer.
+
+    `mlp="deep"`: Linear-ReLU-Linear for MLP^1 and MLP^2; `"shallow"`: Linear-ReLU for MLP^1 and Linear for MLP^2.
+    """
     update, messages = [], []
+    is_deep = mlp == "deep"
     for rule in rules:
         positions = len(rule.atoms)
-        update.append(MLP((positions * dim if ordered else dim, rule_dim, rule_dim)))
-        messages.append(PositionMLP(positions, (rule_dim, rule_dim, dim), shared=not ordered))
+        width = positions * dim if ordered else dim
+        update.append(MLP((width, rule_dim, rule_dim) if is_deep else (width, rule_dim), last_relu=not is_deep))
+        sizes = (rule_dim, rule_dim, dim) if is_deep else (rule_dim, dim)
+        messages.append(PositionMLP(positions, sizes, shared=not ordered))
     return ReasoningLayer(update, messages, **options)  # pyright: ignore

@@ -89,7 +89,7 @@ class ReasoningLayer(nn.Module):
 
     def _summed(self, update: MLP, to_atoms: PositionMLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
         """Eqs. 3-5 up to the last map of MLP^2: what arrives at each slot of a rule."""
-        is_plain = len(update.layers) == len(to_atoms.weights) == 2
+        is_plain = len(update.layers) == len(to_atoms.weights) == 2 and not update.last_relu
         if not is_plain or self.exclude_self or (self.rule_dropout and self.training):
             return rule.meeting.sum_at_atoms(self._messages(update, to_atoms, slots, rule))
         first, last = update.linear()

@@ -17,6 +17,7 @@ from r2n.knowledge.knowledge_base import Evidence
 from r2n.model.r2n import R2N, Predictions
 from r2n.training.losses import n3_penalty, semantic_loss, softmax_loss, supervised_loss
 from r2n.training.questions import Questions, ask, known_states
+from r2n.training.whole_rows import WholeRows
 
 Validate = Callable[[R2N], float]
 
@@ -54,9 +55,11 @@ class Trainer:
         *,
         epochs: int = 300,
         learning_rate: float = 0.01,
+        rule_learning_rate: float | None = None,
         schedule: Literal["constant", "cosine"] = "constant",
         semantic_weight: float = 0.1,
-        loss: Literal["bce", "softmax"] = "bce",
+        loss: Literal["bce", "softmax", "full-softmax"] = "bce",
+        relation_weight: float = 0.0,
         corrupted_positions: Sequence[int] | None = None,
         ask_closed: bool = False,
         negatives: int | None = None,
@@ -76,21 +79,32 @@ class Trainer:
                 "a network that reads evidence and hides none of it learns to copy it",
                 hint="set training.hiding above 0",
             )
-        self.model, self.graph = model, graph
+        self.model, self.graph, self.evidence = model, graph, evidence
+        self.rows: WholeRows | None = None
+        if loss == "full-softmax":
+            if len(graph.atoms) != model.base.size:
+                raise ConfigError(
+                    f"full-softmax needs all {model.base.size:,} atoms of the Herbrand base, the graph has"
+                    f" {len(graph.atoms):,}",
+                    hint="take loss = 'softmax' with training.negatives",
+                )
+            self.rows = WholeRows(model.base, evidence, positions=corrupted_positions, relation_weight=relation_weight)
         self.questions: Questions = ask(
             model.base,
             graph,
             evidence,
-            positions=corrupted_positions,
+            positions=corrupted_positions if self.rows is None else (),
             ask_closed=ask_closed,
             negatives=negatives,
             seed=seed,
         )
-        self.epochs, self.learning_rate, self.schedule = epochs, learning_rate, schedule
+        self.epochs, self.schedule = epochs, schedule
         self.semantic_weight, self.loss = semantic_weight, loss
         self.hiding, self.hide_by, self.n3, self.clip = hiding, hide_by, n3, clip
         self.validate, self.validate_every, self.patience = validate, validate_every, patience
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, weight_decay=weight_decay)
+        rule_rate = learning_rate if rule_learning_rate is None else rule_learning_rate
+        self.learning_rates = learning_rate, rule_rate
+        self.optimizer = torch.optim.Adam(_parameter_groups(model, weight_decay))
         self.generator = torch.Generator().manual_seed(seed)
         self.epoch = 0
         self.best: float | None = None
@@ -144,8 +158,8 @@ class Trainer:
 
     def _set_learning_rate(self) -> None:
         share = 0.5 * (1 + torch.cos(torch.tensor(torch.pi * self.epoch / max(1, self.epochs))).item())
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.learning_rate * (share if self.schedule == "cosine" else 1.0)
+        for group, rate in zip(self.optimizer.param_groups, self.learning_rates, strict=True):
+            group["lr"] = rate * (share if self.schedule == "cosine" else 1.0)
 
     def _hidden(self) -> Bool[Tensor, " atoms"] | None:
         """The atoms whose input is blanked in this step."""
@@ -162,6 +176,8 @@ class Trainer:
     def _supervised(self, predictions: Predictions, hidden: Tensor | None) -> Float[Tensor, ""]:
         """L_sup; where evidence is an input, only hidden atoms are asked: the others could read their label."""
         questions, out = self.questions, predictions.atoms
+        if self.rows is not None:
+            return self.rows.loss(out)
         reads_labels = self.model.evidence_input != "off"
         if self.loss == "bce":
             asked = questions.asked
@@ -211,6 +227,14 @@ class Trainer:
             self.best, self.best_epoch = valid, self.epoch
             self.best_weights = {name: value.clone() for name, value in self.model.state_dict().items()}
         return valid
+
+
+def _parameter_groups(model: R2N, weight_decay: float) -> list[dict[str, object]]:
+    """The input layer's parameters, and all others, which alone decay."""
+    of_input = {id(p) for part in (model.constants, model.atom_embedding) for p in part.parameters()}
+    inputs = [p for p in model.parameters() if id(p) in of_input]
+    others = [p for p in model.parameters() if id(p) not in of_input]
+    return [{"params": inputs}, {"params": others, "weight_decay": weight_decay}]
 
 
 def fit(model: R2N, graph: FactorGraph, evidence: Evidence, **options: object) -> Iterator[Epoch]:

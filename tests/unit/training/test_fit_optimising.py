@@ -52,12 +52,27 @@ def test_small_gradients_are_left_alone() -> None:
     assert same(weights(free), weights(clipped))
 
 
-def test_weight_decay_pulls_towards_zero() -> None:
+def test_weight_decay_pulls_all_but_the_input_layer_towards_zero() -> None:
     known, graph = toy(facts="", rules="")
     model = network(known=known)
-    before = model.constants.vectors.detach().abs().mean()
+    before = weights(model)
     list(fit(model, graph, known.evidence, epochs=5, weight_decay=0.1))
-    assert float(model.constants.vectors.detach().abs().mean()) < float(before)
+    assert model.atom_output is not None
+    pulled = model.atom_output.network.linear()[0].weight.detach().abs().mean()
+    assert float(pulled) < float(before["atom_output.network.layers.0.weight"].abs().mean())
+    assert torch.equal(model.constants.vectors.detach(), before["constants.vectors"])
+
+
+def test_the_reasoning_layers_can_learn_at_a_rate_of_their_own() -> None:
+    model = network()
+    trainer = Trainer(model, GRAPH, KNOWN.evidence, epochs=4, rule_learning_rate=0.001, schedule="cosine")
+    for _ in range(3):
+        trainer.step()
+    expected = [rate * (1 + cos(pi * 2 / 4)) / 2 for rate in (0.01, 0.001)]
+    assert [group["lr"] for group in trainer.optimizer.param_groups] == pytest.approx(expected)
+    assert any(model.constants.vectors is p for p in trainer.optimizer.param_groups[0]["params"])
+    grouped = sum(len(group["params"]) for group in trainer.optimizer.param_groups)
+    assert grouped == len(list(model.parameters()))
 
 
 # divergence

@@ -1,0 +1,68 @@
+"""What is known: a knowledge base with the reciprocal of each binary predicate.
+
+P^-1(y, x) is true where P(x, y) is. A network on it has parameters of its own for "what does x point to" and for "what
+points to y": the constant at position 0 of P is asked for as the last one of P^-1.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from r2n.knowledge.herbrand import Codes, HerbrandBase
+from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from r2n.logic.formula import Atom
+from r2n.logic.language import Predicate
+from r2n.logic.theory import Rule
+
+
+def with_reciprocals(knowledge: KnowledgeBase) -> KnowledgeBase:
+    """The knowledge base with a reciprocal predicate, and its facts, for each binary one.
+
+    The codes of atoms stay what they are. Implicit rules relate the reciprocals too: of P(x, y) they take in P^-1(x, y)
+    where both positions have one domain, else P^-1(y, x). Explicit rules stay as they are.
+    """
+    theory, language = knowledge.theory, knowledge.language
+    added = {p.name: _reciprocal(p) for p in language.predicates if p.arity == 2}
+    predicates = (*language.predicates, *added.values())
+    theory = replace(theory, predicates=predicates, rules=tuple(_extended(rule, added) for rule in theory.rules))
+    language = replace(language, predicates=predicates)
+    evidence, base = knowledge.evidence, HerbrandBase(language)
+    mirrored = reciprocal_codes(base, evidence.atoms)
+    has_one = mirrored >= 0
+    atoms = np.concatenate([evidence.atoms, mirrored[has_one]])
+    order = np.argsort(atoms)
+    truth = np.concatenate([evidence.truth, evidence.truth[has_one]])
+    return KnowledgeBase(theory, language, Evidence(atoms[order], truth[order]))
+
+
+def _reciprocal(predicate: Predicate) -> Predicate:
+    return Predicate(
+        f"{predicate.name}^-1",
+        predicate.domains[::-1],
+        predicate.closed,
+        tuple(part[::-1] for part in predicate.closed_parts),
+        reciprocal_of=predicate.name,
+    )
+
+
+def _extended(rule: Rule, added: dict[str, Predicate]) -> Rule:
+    if not rule.is_implicit:
+        return rule
+    more = []
+    for atom in rule.atoms:
+        if atom.predicate in added:
+            predicate = added[atom.predicate]
+            terms = atom.terms if predicate.domains[0] == predicate.domains[1] else atom.terms[::-1]
+            more.append(Atom(predicate.name, terms, atom.where))
+    return replace(rule, atoms=(*rule.atoms, *more))
+
+
+def reciprocal_codes(base: HerbrandBase, codes: Codes) -> Codes:
+    """The code of each atom's reciprocal in a base that has them, -1 where it has none."""
+    index, arguments = base.decode(codes)
+    result = np.full(len(codes), -1, np.int64)
+    for predicate in base.language.predicates:
+        if predicate.reciprocal_of is not None:
+            which = index == base.language.predicate_index(predicate.reciprocal_of)
+            result[which] = base.encode_columns(predicate, [arguments[which, 1], arguments[which, 0]])
+    return result
