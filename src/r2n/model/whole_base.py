@@ -156,7 +156,7 @@ class WholeBase:
                     arriving[grid].average_since(mark)
         return [part.atoms(layer) for part in arriving], embeddings
 
-    def in_order(self, by_grid: Sequence[Float[Tensor, "predicates points"]]) -> Float[Tensor, " atoms"]:
+    def in_order(self, by_grid: Sequence[Float[Tensor, "_ _"]]) -> Float[Tensor, " atoms"]:
         """One number for each atom, in the order of the codes."""
         if len(by_grid) == 1:
             return by_grid[0].reshape(-1)

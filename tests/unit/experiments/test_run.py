@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import r2n
 from r2n.errors import CheckpointError, ConfigError
+from r2n.experiments import run as run_module
 from r2n.experiments.run import CONFIG, TRACE, Run, load_run, prepare_run, read_config, train_in
 from r2n.knowledge.problem import Problem, load_problem
+from r2n.knowledge.reciprocal import reciprocal_codes
 
 
 def trained(
@@ -129,3 +132,25 @@ def test_no_held_out_atom_has_a_label_or_a_part_in_selection(toy: Problem) -> No
     other = prepare_run(replace(toy, queries=shuffled), toy.options.changed(["training.negatives=1"]), seed=0)
     for mine, theirs in zip(run.trainer, other.trainer, strict=True):
         assert (mine.loss, mine.supervised, mine.semantic) == (theirs.loss, theirs.supervised, theirs.semantic)
+
+
+def test_the_whole_base_is_the_graph_of_a_full_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = r2n.load("nations")
+    options = problem.options.changed(["training.epochs=1", "model.dim=4", "model.layers=1"])
+    run = prepare_run(problem, options, seed=0)
+    assert len(run.graph.atoms) == 2 * len(problem.knowledge.base), "with reciprocals"
+    assert run.graph.shapes == ((14, 14),)
+    monkeypatch.setattr(run_module, "LARGEST_WHOLE_BASE", 2 * len(problem.knowledge.base) - 1)
+    with pytest.raises(ConfigError, match="needs the whole Herbrand base, and this one has 21,560 atoms"):
+        prepare_run(problem, options, seed=0)
+
+
+def test_held_out_facts_are_false_or_absent_for_all_that_training_sees() -> None:
+    """Neither the softmax rows nor the reciprocals hold a fact of another split."""
+    problem = r2n.load("nations")
+    run = prepare_run(problem, problem.options.changed(["training.epochs=0", "model.dim=4"]), seed=0)
+    held_out = np.concatenate([problem.valid.atoms, problem.test.atoms])
+    mirrored = reciprocal_codes(run.model.base, held_out)
+    assert not np.isin(np.concatenate([held_out, mirrored]), run.trainer.evidence.atoms).any()
+    assert run.trainer.rows is not None
+    assert sum(len(facts[0]) for _, _, facts in run.trainer.rows.groups) == 2 * len(problem.train)

@@ -233,3 +233,8 @@ def test_what_is_asked_is_hidden_where_evidence_is_an_input(loss: str, reads: st
     assert torch.equal(before["known"][[FALSE, TRUE]], after["known"][[FALSE, TRUE]])
     if loss == "bce" and hiding:  # in a softmax, atoms that look the same pull nowhere
         assert not torch.equal(before["known"][UNKNOWN], after["known"][UNKNOWN])
+
+
+def test_a_full_softmax_needs_the_whole_base() -> None:
+    with pytest.raises(ConfigError, match=r"full-softmax needs all \d+ atoms of the Herbrand base, the graph has \d+"):
+        Trainer(network(), FactorGraph(GRAPH.atoms[1:], (), (), ()), KNOWN.evidence, loss="full-softmax")

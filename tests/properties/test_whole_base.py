@@ -1,0 +1,112 @@
+"""The network over grids gives, in value and gradient, what it gives atom by atom and by index."""
+
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import event, given, settings
+from torch import Tensor
+
+from r2n.graph.factor_graph import FactorGraph
+from r2n.grounding.full import FullGrounder
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.logic.parser import parse_theory
+from r2n.model.r2n import R2N, Predictions
+from tests.model_strategies import seed_of, shaken
+from tests.strategies import dice, one_in
+
+DOMAINS = "domain d = {a, b, c}\ndomain e = {k, l}\n"
+PREDICATES = {"p": ("d", "d"), "q": ("d", "d"), "r": ("d", "e"), "s": ("e", "e"), "u": ("d",), "v": ("e",)}
+VARIABLES = {"d": ("x", "y", "z"), "e": ("m", "n")}
+
+
+def make_theory(dice: Random) -> str:
+    """Rules of one to five atoms, each with distinct variables: every one has the form of a grid."""
+    used = dice.sample(sorted(PREDICATES), dice.randint(1, 4))
+    lines = [f"predicate {name}({', '.join(PREDICATES[name])})" for name in used]
+    for number in range(dice.randint(1, 3)):
+        atoms = []
+        for _ in range(dice.randint(1, 5)):
+            name = dice.choice(used)
+            left = {domain: list(names) for domain, names in VARIABLES.items()}
+            terms = [left[domain].pop(dice.randrange(len(left[domain]))) for domain in PREDICATES[name]]
+            atoms.append(f"{name}({', '.join(terms)})")
+        lines.append(f"implicit r{number}: [{', '.join(dict.fromkeys(atoms))}]")
+    return DOMAINS + "\n".join(lines) + "\n"
+
+
+def whole_graph(text: str) -> tuple[KnowledgeBase, FactorGraph]:
+    knowledge = KnowledgeBase.build(parse_theory(text))
+    grounding = FullGrounder().ground(knowledge)
+    return knowledge, FactorGraph.from_grounding(grounding, atoms=np.arange(knowledge.base.size))
+
+
+def outputs(network: R2N, graph: FactorGraph, *, dense: bool) -> tuple[Predictions, list[Tensor]]:
+    """What the network says, and the gradient of a number that feels all of it."""
+    network.dense = dense
+    network._prepared.clear()
+    said = network(graph)
+    parts = [said.atoms, *said.rules]
+    feels = sum((part * torch.arange(1.0, len(part) + 1).double().cos()).sum() for part in parts)
+    assert isinstance(feels, Tensor)
+    return said, list(torch.autograd.grad(feels, list(network.parameters()), allow_unused=True, materialize_grads=True))
+
+
+def assert_same(network: R2N, graph: FactorGraph) -> None:
+    (ours, our_gradients), (theirs, their_gradients) = (outputs(network, graph, dense=d) for d in (True, False))
+    for one, other in zip(
+        [ours.atoms, *ours.rules, *our_gradients], [theirs.atoms, *theirs.rules, *their_gradients], strict=True
+    ):
+        torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-7)
+
+
+@settings(max_examples=60)
+@given(dice=dice())
+def test_grids_and_indices_agree_on_random_theories(dice: Random) -> None:
+    knowledge, graph = whole_graph(make_theory(dice))
+    network = R2N.build(
+        knowledge,
+        input=dice.choice(("distmult", "complex", "transe", "rotate")),
+        dim=3,
+        rule_dim=2,
+        layers=dice.randint(0, 3),
+        reasoner=dice.choice(("r2n", "r2n", "fgnn")),
+        aggregation=dice.choice(("sum", "mean", "mean-then-sum")),
+        residual=one_in(2, dice),
+        isolated=dice.choice(("keep", "zero")),
+        mlp="shallow",
+        output=dice.choice(("linear", "mlp")),
+        input_score=one_in(2, dice),
+    )
+    shaken(network, seed_of(dice))
+    assert (network._whole(graph) is not None) == (network.belief_input is None)
+    event("grids" if network._whole(graph) is not None else "beliefs as input")
+    assert_same(network, graph)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "implicit r: [p(x, x), q(x, y)]",  # a variable twice
+        'implicit r: [p("a", x), q(x, y)]',  # a constant
+        "implicit r: [p(x, y), q(x, y)], x != y",  # not every substitution
+    ],
+)
+def test_what_has_not_the_form_of_a_grid_goes_the_other_way(rule: str) -> None:
+    knowledge, graph = whole_graph(DOMAINS + "predicate p(d, d)\npredicate q(d, d)\n" + rule)
+    network = shaken(R2N.build(knowledge, dim=3, layers=1, mlp="shallow"), seed=0)
+    assert network._whole(graph) is None
+    assert_same(network, graph)
+
+
+def test_a_graph_that_misses_an_atom_and_a_deep_mlp_go_the_other_way() -> None:
+    text = DOMAINS + "predicate p(d, d)\npredicate q(d, d)\nimplicit r: [p(x, y), p(y, x)]\n"
+    knowledge, graph = whole_graph(text)
+    shallow = R2N.build(knowledge, dim=3, layers=1, mlp="shallow")
+    assert shallow._whole(graph) is not None
+    assert shallow._whole(FactorGraph(graph.atoms[:-1], graph.neighbours, graph.rules, graph.shapes)) is None
+    for options in ({"mlp": "deep"}, {"aggregation": "max"}, {"exclude_self": True}, {"input": "mlp"}):
+        network = R2N.build(knowledge, **{"dim": 3, "layers": 1, "mlp": "shallow", **options})  # pyright: ignore
+        assert network._whole(graph) is None
+    assert R2N.build(knowledge, layers=1, mlp="shallow", evidence_input="add")._whole(graph) is None

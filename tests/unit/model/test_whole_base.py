@@ -1,0 +1,54 @@
+"""Grids of a base, and dropout by rows; that their numbers are those of the equations is a property."""
+
+import numpy as np
+import torch
+
+import r2n
+from r2n.graph.factor_graph import FactorGraph
+from r2n.model.whole_base import WholeBase, row_dropout
+
+THEORY = """\
+domain d = {a, b, c}
+domain e = {k, l}
+predicate p(d, d)
+predicate t(d, e)
+predicate q(d, d)
+implicit r: [p(x, y), q(x, y), q(y, x), t(x, m)]
+"""
+
+
+def whole() -> WholeBase:
+    knowledge = r2n.KnowledgeBase.build(r2n.parse_theory(THEORY))
+    grounding = r2n.FullGrounder().ground(knowledge)
+    found = WholeBase.of(FactorGraph.from_grounding(grounding, np.arange(knowledge.base.size)), knowledge.base)
+    assert found is not None
+    return found
+
+
+def test_predicates_with_the_same_domains_form_a_grid() -> None:
+    grids = whole().grids
+    assert [(grid.predicates, grid.shape) for grid in grids] == [((0, 2), (3, 3)), ((1,), (3, 2))]
+
+
+def test_positions_with_the_same_variables_are_read_together() -> None:
+    (readings,) = whole().readings
+    found = [(reading.grid, reading.axes, reading.positions, reading.places.tolist()) for reading in readings]
+    assert found == [(0, (0, 1), (0, 1), [0, 1]), (0, (1, 0), (2,), [1]), (1, (0, 2), (3,), [0])]
+    assert whole().boxes == ((3, 3, 2),)
+
+
+def test_numbers_of_grids_in_the_order_of_codes() -> None:
+    first, second = torch.arange(18.0).view(2, 9), torch.arange(100.0, 106.0).view(1, 6)
+    expected = [*range(9), *range(100, 106), *range(9, 18)]
+    assert whole().in_order([first, second]).tolist() == expected
+
+
+def test_rows_are_dropped_together() -> None:
+    torch.manual_seed(0)
+    dropped = row_dropout(torch.ones(50, 4, 6), 0.5)
+    assert set(dropped.unique().tolist()) == {0.0, 2.0}
+    assert bool((dropped == dropped[:, :1]).all()), "one mask for all points of a row"
+    assert not bool((dropped == dropped[:1]).all()), "another one for the next row"
+    assert 0.4 < float((dropped == 0).float().mean()) < 0.6
+    points = torch.randn(2, 3, 4)
+    assert row_dropout(points, 0.0) is points
