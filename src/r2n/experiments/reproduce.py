@@ -10,6 +10,7 @@ from typing import Any
 
 from r2n.datasets.benchmarks import load
 from r2n.evaluation.evaluate import classify
+from r2n.experiments.memory import forget_peak, peak_gigabytes
 from r2n.experiments.proof_counts import ProofCounts, best_depth
 from r2n.experiments.run import prepare_run
 from r2n.experiments.table import TableRow, table_rows
@@ -17,12 +18,12 @@ from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.problem import Problem
 from r2n.logic.theory import Theory
 
-METRICS = ("ap", "roc_auc_macro", "mrr", "hits@1", "hits@3", "hits@10")
+METRICS = ("ap", "roc_auc_macro", "mrr", "hits@1", "hits@3", "hits@10", "memory_gb")
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One cell of a table with one seed: metrics on the test queries, and the CPU-seconds of training."""
+    """One cell of a table with one seed: metrics on the test queries, peak memory, and the CPU-seconds of training."""
 
     row: TableRow
     dataset: str
@@ -33,6 +34,9 @@ class Measured:
 
 def measure(row: TableRow, dataset: str, seed: int) -> Measured:
     """Measure one cell with one seed."""
+    if row.kind == "published":
+        return Measured(row, dataset, seed, {}, 0.0)
+    forget_peak()
     problem = load(dataset)
     start = process_time()
     if row.kind == "proofs":
@@ -43,7 +47,8 @@ def measure(row: TableRow, dataset: str, seed: int) -> Measured:
     for _ in run.trainer:
         pass
     seconds = process_time() - start
-    return Measured(row, dataset, seed, dict(run.evaluate("test").metrics), seconds)
+    metrics = {**run.evaluate("test").metrics, "memory_gb": peak_gigabytes()}
+    return Measured(row, dataset, seed, metrics, seconds)
 
 
 def without_rules(problem: Problem) -> Problem:
@@ -83,26 +88,49 @@ def reproduce(chosen: Sequence[Cell], *, jobs: int = 1) -> Iterator[Measured]:
 
 
 def summarise(measured: Sequence[Measured]) -> list[dict[str, Any]]:
-    """One record for each cell and metric: mean and deviation over the seeds, and the paper's figure."""
+    """One record for each cell and metric: mean and deviation over the seeds, and the paper's figure.
+
+    A published row has no mean and no seeds. A row with `minus` is followed by its distance from that row, by seeds.
+    """
     by_cell: dict[tuple[int, str, str], list[Measured]] = {}
     for item in measured:
         by_cell.setdefault((item.row.place, item.row.row, item.dataset), []).append(item)
     records = []
-    for (_, name, dataset), items in sorted(by_cell.items(), key=lambda entry: entry[0]):
+    for _, items in sorted(by_cell.items(), key=lambda entry: entry[0]):
+        row, dataset = items[0].row, items[0].dataset
         for metric in METRICS:
             values = [item.metrics[metric] for item in items if metric in item.metrics]
-            if values:
-                records.append(
-                    {
-                        "table": items[0].row.table,
-                        "dataset": dataset,
-                        "model": name,
-                        "metric": metric,
-                        "mean": mean(values),
-                        "std": stdev(values) if len(values) > 1 else 0.0,
-                        "seeds": len(values),
-                        "paper": items[0].row.paper.get(dataset),
-                        "cpu_seconds": mean(item.cpu_seconds for item in items),
-                    }
-                )
+            if values or (row.kind == "published" and row.paper_figure(dataset, metric) is not None):
+                records.append(_record(items, row.row, metric, values, row.paper_figure(dataset, metric)))
+        if row.minus is not None:
+            records += _distances(items, measured)
     return records
+
+
+def _record(
+    items: Sequence[Measured], name: str, metric: str, values: Sequence[float], paper: float | None
+) -> dict[str, Any]:
+    return {
+        "table": items[0].row.table,
+        "dataset": items[0].dataset,
+        "model": name,
+        "metric": metric,
+        "mean": mean(values) if values else None,
+        "std": (stdev(values) if len(values) > 1 else 0.0) if values else None,
+        "seeds": len(values),
+        "paper": None if metric == "memory_gb" else paper,
+        "cpu_seconds": mean(item.cpu_seconds for item in items),
+    }
+
+
+def _distances(items: Sequence[Measured], measured: Sequence[Measured]) -> list[dict[str, Any]]:
+    """How far a row is above its own input layer, metric by metric, with the same seeds."""
+    row, dataset = items[0].row, items[0].dataset
+    others = {item.seed: item for item in measured if item.row.row == row.minus and item.dataset == dataset}
+    pairs = [(item, others[item.seed]) for item in items if item.seed in others]
+    name = f"{row.row} minus {row.minus}"
+    return [
+        _record(items, name, metric, [ours.metrics[metric] - theirs.metrics[metric] for ours, theirs in pairs], None)
+        for metric in METRICS
+        if pairs and metric in pairs[0][0].metrics and metric != "memory_gb"
+    ]

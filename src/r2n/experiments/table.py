@@ -14,8 +14,10 @@ from r2n.knowledge.problem_file import Options
 class TableRow(BaseModel):
     """A row: which table, which datasets, what kind of thing is measured, and what the paper printed for it.
 
-    `kind`: a `network` is trained; `proofs` counts ground rules, without learning. `rules = false` takes the theory's
-    rules away from the network. `[grounding]`, `[model]` and `[training]` change the problem's own options.
+    `kind`: a `network` is trained; `proofs` counts ground rules, without learning; `published` is what others printed,
+    measured by nobody here. `paper` gives for each dataset its headline figure, or a figure for each metric. `rules =
+    false` takes the theory's rules away from the network; `minus` names the row of its own input layer, from which its
+    distance is told. `[grounding]`, `[model]` and `[training]` change the problem's own options.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -24,13 +26,19 @@ class TableRow(BaseModel):
     row: str
     place: int
     about: str
-    kind: Literal["network", "proofs"] = "network"
+    kind: Literal["network", "proofs", "published"] = "network"
+    minus: str | None = None
     rules: bool = True
     datasets: tuple[str, ...]
-    paper: Mapping[str, float] = {}
+    paper: Mapping[str, float | Mapping[str, float]] = {}
     grounding: Mapping[str, object] = {}
     model: Mapping[str, object] = {}
     training: Mapping[str, object] = {}
+
+    def paper_figure(self, dataset: str, metric: str) -> float | None:
+        """What the paper printed for a metric; one figure for a dataset stands for all its metrics."""
+        printed = self.paper.get(dataset)
+        return printed.get(metric) if isinstance(printed, Mapping) else printed
 
     def options(self, problem: Options) -> Options:
         """The problem's options with this row's changes."""

@@ -27,7 +27,7 @@ def test_json_has_a_record_for_each_cell_and_metric() -> None:
     result = runner.invoke(app, arguments)
     assert result.exit_code == 0, result.output
     records = json.loads(result.stdout)
-    assert len(records) == 4 * 2
+    assert len(records) == 4 * 3
     assert {record["table"] for record in records} == {"ablation"}
 
 

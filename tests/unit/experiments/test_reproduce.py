@@ -22,7 +22,7 @@ def test_every_row_runs_and_is_summarised(monkeypatch: pytest.MonkeyPatch) -> No
     measured = list(module.reproduce(cells("countries", [0, 1])))
     assert len(measured) == 11, "the counted proofs need one seed"
     records = summarise(measured)
-    assert {record["metric"] for record in records} == {"ap", "roc_auc_macro"}
+    assert {record["metric"] for record in records} == {"ap", "roc_auc_macro", "memory_gb"}
     assert [r["model"] for r in records if r["metric"] == "ap"] == [row.row for row in quick("countries")]
     for record in records:
         assert set(record) == {"table", "dataset", "model", "metric", "mean", "std", "seeds", "paper", "cpu_seconds"}
@@ -55,8 +55,33 @@ def test_without_rules_only_the_rules_go() -> None:
 
 def test_the_same_seed_gives_the_same_figures() -> None:
     row = quick("countries")[-1]
-    assert measure(row, "countries-s1", 4).metrics == measure(row, "countries-s1", 4).metrics
+    first, second = (measure(row, "countries-s1", 4).metrics for _ in range(2))
+    assert 0 < first.pop("memory_gb") < 8
+    assert 0 < second.pop("memory_gb") < 8
+    assert first == second
 
 
 def test_table_files_are_inside_the_package() -> None:
     assert (Path(module.__file__).parent / "tables" / "countries_r2ns.toml").exists()
+
+
+def figures(row: TableRow, *values: float) -> list[Measured]:
+    return [Measured(row, "kinship", seed, {"mrr": value}, 1.0) for seed, value in enumerate(values)]
+
+
+def test_the_distance_from_the_input_layer_is_taken_seed_by_seed() -> None:
+    base = table_rows("countries")[2].model_copy(update={"row": "input", "place": 1})
+    above = base.model_copy(update={"row": "network", "place": 2, "minus": "input"})
+    records = summarise([*figures(above, 0.9, 0.7), *figures(base, 0.6, 0.5, 0.1)])
+    assert [(r["model"], r["seeds"]) for r in records] == [("input", 3), ("network", 2), ("network minus input", 2)]
+    assert records[-1]["mean"] == pytest.approx(0.25)
+    assert records[-1]["std"] == pytest.approx(0.05 * 2**0.5)
+    alone = summarise(figures(above, 0.9, 0.7))
+    assert [record["model"] for record in alone] == ["network"]
+
+
+def test_published_figures_stand_beside_and_are_measured_by_nobody() -> None:
+    (item,) = module.reproduce(cells("kgc", [0, 1, 2], models=["NTP"], datasets=["umls"]))
+    records = summarise([item])
+    assert {r["metric"]: r["paper"] for r in records} == {"mrr": 0.8, "hits@1": 0.7, "hits@3": 0.88, "hits@10": 0.95}
+    assert all((r["mean"], r["std"], r["seeds"]) == (None, None, 0) for r in records)

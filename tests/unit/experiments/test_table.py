@@ -4,17 +4,20 @@ import pytest
 
 from r2n.datasets.benchmarks import DATASETS, load
 from r2n.errors import ConfigError
+from r2n.experiments.reproduce import METRICS
 from r2n.experiments.table import table_rows
 
 
-@pytest.mark.parametrize("table", ["countries", "ablation"])
+@pytest.mark.parametrize("table", ["countries", "ablation", "kgc"])
 def test_every_row_is_valid(table: str) -> None:
     rows = table_rows(table)
     assert [row.place for row in rows] == sorted({row.place for row in rows})
     for row in rows:
         assert set(row.datasets) <= set(DATASETS)
         assert set(row.paper) <= set(row.datasets)
-        assert all(0 <= value <= 1 for value in row.paper.values())
+        figures = [row.paper_figure(dataset, metric) for dataset in row.paper for metric in METRICS]
+        assert all(figure is None or 0 <= figure <= 1 for figure in figures)
+        assert row.minus is None or row.minus in [other.row for other in rows]
         row.options(load(row.datasets[0]).options)
 
 
