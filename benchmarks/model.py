@@ -21,8 +21,7 @@ import r2n
 from r2n.experiments.paper import PAPER_SECONDS
 from r2n.experiments.run import prepare_run
 from r2n.graph.incidence import Incidence
-from r2n.model.r2n import make_layer
-from r2n.model.reasoning import ReasoningLayer
+from r2n.model.reasoning import ReasoningLayer, make_layer
 
 sys.path.insert(0, str(Path(__file__).parent))
 from grounding import print_rows, ratio_row, transitivity

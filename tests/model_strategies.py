@@ -17,8 +17,7 @@ from r2n.logic.formula import Atom, Constant, Formula, Implies, Or, Term, Variab
 from r2n.logic.language import Domain
 from r2n.logic.theory import Rule
 from r2n.model.mlp import MLP, PositionMLP
-from r2n.model.r2n import make_layer
-from r2n.model.reasoning import ReasoningLayer
+from r2n.model.reasoning import ReasoningLayer, make_layer
 from tests.oracles.grounding import World, domain_of, variables_of
 from tests.oracles.message_passing import Choices, Maps, PlainRule
 from tests.strategies import FORMS, Scope, is_part, knowledge_of, make_graph, make_world, one_in

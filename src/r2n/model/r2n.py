@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
-from weakref import ReferenceType, WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -13,15 +12,13 @@ from torch.nn.functional import dropout
 
 from r2n.errors import ConfigError, nearest
 from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.incidence import Incidence
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.logic.theory import Rule
 from r2n.model.atom_embedding import AtomEmbedding, AtomMLP, ComplEx, DistMult, GridEmbedding, RotatE, TransE
 from r2n.model.constant_embedding import ConstantEmbedding
-from r2n.model.mlp import MLP, PositionMLP
 from r2n.model.outputs import AtomOutput, RuleOutput
-from r2n.model.reasoning import Aggregation, Isolated, ReasoningLayer
+from r2n.model.prepared import Prepared
+from r2n.model.reasoning import Aggregation, Depth, Isolated, ReasoningLayer, make_layer
 from r2n.model.whole_base import Atoms, InputAtoms, WholeBase, row_dropout
 
 INPUTS = {"distmult": DistMult, "complex": ComplEx, "transe": TransE, "rotate": RotatE, "mlp": AtomMLP}
@@ -29,7 +26,6 @@ UNKNOWN, FALSE, TRUE = 0, 1, 2
 
 EvidenceInput = Literal["off", "add", "only"]
 Reasoner = Literal["r2n", "fgnn", "none"]
-Depth = Literal["deep", "shallow"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,40 +34,6 @@ class Predictions:
 
     atoms: Float[Tensor, " atoms"]
     rules: tuple[Float[Tensor, " _"], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """What of a graph the network needs again and again, made when first needed; it does not keep the graph alive."""
-
-    _graph: ReferenceType[FactorGraph]
-    base: HerbrandBase
-    dense: bool
-
-    @property
-    def graph(self) -> FactorGraph:
-        """The graph."""
-        graph = self._graph()
-        assert graph is not None, "whoever asks holds the graph"
-        return graph
-
-    @cached_property
-    def incidence(self) -> Incidence:
-        """The graph laid out for message passing."""
-        return Incidence.of(self.graph, dense=self.dense)
-
-    @cached_property
-    def whole(self) -> WholeBase | None:
-        """The graph as grids, where it is whole."""
-        return WholeBase.of(self.graph, self.base) if self.dense else None
-
-    @cached_property
-    def by_arity(self) -> tuple[tuple[Tensor, Tensor, Tensor], ...]:
-        """For each arity, the rows of the atoms, their predicates and their constants."""
-        index, arguments = (torch.from_numpy(part) for part in self.base.decode(self.graph.atoms.numpy()))
-        arity = (arguments >= 0).sum(1)
-        rows = [(n, (arity == n).nonzero().flatten()) for n in arity.unique().tolist()]
-        return tuple((of_arity, index[of_arity], arguments[of_arity, :n]) for n, of_arity in rows)
 
 
 class R2N(nn.Module):
@@ -287,21 +249,3 @@ class R2N(nn.Module):
     @property
     def _needs_score(self) -> bool:
         return self.atom_output is None or self.input_score
-
-
-def make_layer(
-    rules: tuple[Rule, ...], dim: int, rule_dim: int, *, ordered: bool, mlp: Depth = "deep", **options: object
-) -> ReasoningLayer:
-    """A reasoning layer for rules; not `ordered`: FGNN's order-blind layer.
-
-    `mlp="deep"`: Linear-ReLU-Linear for MLP^1 and MLP^2; `"shallow"`: Linear-ReLU for MLP^1 and Linear for MLP^2.
-    """
-    update, messages = [], []
-    is_deep = mlp == "deep"
-    for rule in rules:
-        positions = len(rule.atoms)
-        width = positions * dim if ordered else dim
-        update.append(MLP((width, rule_dim, rule_dim) if is_deep else (width, rule_dim), last_relu=not is_deep))
-        sizes = (rule_dim, rule_dim, dim) if is_deep else (rule_dim, dim)
-        messages.append(PositionMLP(positions, sizes, shared=not ordered))
-    return ReasoningLayer(update, messages, **options)  # pyright: ignore

@@ -15,11 +15,13 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, linear
 
 from r2n.graph.incidence import Incidence, RuleIncidence
+from r2n.logic.theory import Rule
 from r2n.model.message_pass import message_pass
 from r2n.model.mlp import MLP, PositionMLP
 
 Aggregation = Literal["sum", "mean", "max", "mean-then-sum"]
 Isolated = Literal["keep", "zero"]
+Depth = Literal["deep", "shallow"]
 
 
 class ReasoningLayer(nn.Module):
@@ -133,3 +135,21 @@ def _mapped(update: MLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
         return linear(slots, weight)
     pairs = zip(slots.split(rule.sizes), weight.split(dim, dim=1), strict=True)
     return torch.cat([linear(table, columns) for table, columns in pairs])
+
+
+def make_layer(
+    rules: tuple[Rule, ...], dim: int, rule_dim: int, *, ordered: bool, mlp: Depth = "deep", **options: object
+) -> ReasoningLayer:
+    """A reasoning layer for rules; not `ordered`: FGNN's order-blind layer.
+
+    `mlp="deep"`: Linear-ReLU-Linear for MLP^1 and MLP^2; `"shallow"`: Linear-ReLU for MLP^1 and Linear for MLP^2.
+    """
+    update, messages = [], []
+    is_deep = mlp == "deep"
+    for rule in rules:
+        positions = len(rule.atoms)
+        width = positions * dim if ordered else dim
+        update.append(MLP((width, rule_dim, rule_dim) if is_deep else (width, rule_dim), last_relu=not is_deep))
+        sizes = (rule_dim, rule_dim, dim) if is_deep else (rule_dim, dim)
+        messages.append(PositionMLP(positions, sizes, shared=not ordered))
+    return ReasoningLayer(update, messages, **options)  # pyright: ignore

@@ -1,0 +1,43 @@
+"""Layouts of a graph, made when first needed."""
+
+from weakref import ref
+
+import numpy as np
+import pytest
+
+import r2n
+from r2n.graph.factor_graph import FactorGraph
+from r2n.model.prepared import Prepared
+
+THEORY = "domain d = {a, b}\npredicate p(d, d)\npredicate u(d)\nimplicit r: [p(x, y), u(x)]\n"
+
+
+def graph_and_base() -> tuple[FactorGraph, r2n.HerbrandBase]:
+    knowledge = r2n.KnowledgeBase.build(r2n.parse_theory(THEORY))
+    grounding = r2n.FullGrounder().ground(knowledge)
+    return FactorGraph.from_grounding(grounding, np.arange(knowledge.base.size)), knowledge.base
+
+
+def test_atoms_by_arity() -> None:
+    graph, base = graph_and_base()
+    unary, binary = Prepared(ref(graph), base, dense=True).by_arity
+    assert [part.tolist() for part in unary] == [[4, 5], [1, 1], [[0], [1]]]
+    assert [part.tolist() for part in binary] == [[0, 1, 2, 3], [0] * 4, [[0, 0], [0, 1], [1, 0], [1, 1]]]
+
+
+def test_layouts_are_made_once_and_grids_only_where_dense_is_wanted() -> None:
+    graph, base = graph_and_base()
+    prepared = Prepared(ref(graph), base, dense=True)
+    assert prepared.incidence is prepared.incidence
+    assert prepared.whole is not None
+    assert Prepared(ref(graph), base, dense=False).whole is None
+
+
+def test_the_graph_is_not_kept_alive() -> None:
+    graph, base = graph_and_base()
+    prepared = Prepared(ref(graph), base, dense=True)
+    assert prepared.whole is not None
+    assert prepared.incidence is not None
+    del graph
+    with pytest.raises(AssertionError, match="holds the graph"):
+        _ = prepared.graph
