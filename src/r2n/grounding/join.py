@@ -114,7 +114,8 @@ class _Body:
         """Join the literal that leaves the fewest rows, again and again."""
         left = list(literals)
         while left:
-            self._join(left.pop(0) if len(left) == 1 else left.pop(int(np.argmin([*map(self._matches, left)]))))
+            best = 0 if len(left) == 1 else int(np.argmin([self._matches(literal) for literal in left]))
+            self._join(left.pop(best))
 
     def _key(self, atom: Atom, relation: Relation) -> int | None:
         """The bound position of an atom that leaves the fewest matches on average."""
