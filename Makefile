@@ -20,6 +20,7 @@ PINS := $(HERE)-$(shell cat constraints.txt pyproject.toml | cksum | cut -d' ' -
 MADE := $(VENV)/.made-$(HERE)
 CORE := $(VENV)/.core-$(PINS)
 TEST := $(VENV)/.test-$(PINS)
+JUDGES := $(VENV)/.judges-$(PINS)
 LINT := $(VENV)/.lint-$(PINS)
 DOCS := $(VENV)/.docs-$(PINS)
 
@@ -32,7 +33,7 @@ run: $(CORE)     ## the main job: train on countries-s3, show its metrics beside
 test: $(TEST)    ## the tests, without the slow ones
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow" --cov
 
-test-all: $(TEST) ## all tests
+test-all: $(JUDGES) ## all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 --cov
 
 lint: $(LINT)    ## format, lint, types, directions of import
@@ -59,13 +60,17 @@ $(MADE):
 	@touch $@
 
 $(CORE): | $(MADE)
-	@rm -f $(VENV)/.core-* $(VENV)/.test-* $(VENV)/.lint-* $(VENV)/.docs-*
+	@rm -f $(VENV)/.core-* $(VENV)/.test-* $(VENV)/.judges-* $(VENV)/.lint-* $(VENV)/.docs-*
 	$(PIP) install -c constraints.txt hatchling
 	$(PIP) install -c constraints.txt --no-build-isolation -e .
 	@touch $@
 
 $(TEST): | $(CORE)
 	$(PIP) install -c constraints.txt --no-build-isolation -e ".[test]"
+	@touch $@
+
+$(JUDGES): | $(TEST)
+	$(PIP) install -c constraints.txt --no-build-isolation -e ".[judges]"
 	@touch $@
 
 $(LINT): | $(TEST)

@@ -6,6 +6,7 @@ import typer
 
 from r2n import __version__
 from r2n.cli.datasets import datasets_app
+from r2n.cli.inference import infer
 from r2n.cli.problems import check, ground
 from r2n.cli.reproduce import reproduce
 from r2n.cli.screen import ClearErrors
@@ -17,6 +18,7 @@ app.command()(ground)
 app.command()(train)
 app.command()(evaluate)
 app.command()(predict)
+app.command()(infer)
 app.command()(reproduce)
 app.add_typer(datasets_app, name="datasets")
 

@@ -1,0 +1,51 @@
+"""Answers from rules alone, on graphs small enough to do by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from r2n.graph.factor_graph import FactorGraph
+from r2n.grounding.ground_rules import Grounding, GroundRules
+from r2n.logic.formula import Atom, Implies, Variable
+from r2n.logic.theory import Rule
+from r2n.model.inference import infer, log_beliefs, normalised
+
+A, B = (Atom(name, (Variable("x"),)) for name in "ab")
+
+
+def implication(weight: float | None) -> FactorGraph:
+    """a -> b over atoms 0 and 1; atom 2 stands alone."""
+    rule = Rule.explicit("r", Implies(A, B), weight=weight)
+    ground = GroundRules(rule, np.array([[0, 1]]), 1, 0.0)
+    return FactorGraph.from_grounding(Grounding((ground,)), atoms=np.arange(3))
+
+
+def probabilities(graph: FactorGraph, prior: list[float], method: str, iterations: int = 5) -> list[float]:
+    found = infer(graph, log_beliefs(torch.tensor(prior)), method=method, iterations=iterations)  # pyright: ignore
+    return found[:, 1].exp().tolist()
+
+
+def test_a_strict_rule_and_a_known_body_give_the_head() -> None:
+    assert probabilities(implication(None), [1.0, 0.5, 0.3], "sum-product") == pytest.approx([1.0, 1.0, 0.3])
+    assert probabilities(implication(None), [0.5, 0.0, 0.3], "sum-product") == pytest.approx([0.0, 0.0, 0.3])
+
+
+def test_a_weighted_rule_pulls() -> None:
+    """Of (a, b): 11, 01, 00 weigh e, and 10 weighs 1."""
+    e = float(np.e)
+    found = probabilities(implication(1.0), [0.5, 0.5, 0.5], "sum-product")
+    assert found == pytest.approx([(1 + e) / (1 + 3 * e), 2 * e / (1 + 3 * e), 0.5])
+
+
+def test_the_papers_recursion_forgets_what_it_started_from() -> None:
+    """One iteration from a true body makes the head certain; the next one hears only of the head."""
+    first = probabilities(implication(None), [1.0, 0.5, 0.3], "paper", iterations=1)
+    assert first[1] == pytest.approx(1.0)
+    assert first[2] == pytest.approx(0.5), "the empty sum: no belief either way"
+    assert probabilities(implication(None), [1.0, 0.5, 0.3], "paper", iterations=0) == pytest.approx([1.0, 0.5, 0.3])
+
+
+def test_beliefs_of_certain_atoms_are_finite() -> None:
+    beliefs = log_beliefs(torch.tensor([0.0, 1.0, 0.25]))
+    assert bool(torch.isfinite(beliefs).all())
+    assert normalised(beliefs).exp().sum(1).tolist() == pytest.approx([1.0] * 3)
