@@ -28,8 +28,9 @@ def make_formula(dice: Random, atoms: list[Atom]) -> Formula:
         return Not(atoms[0]) if one_in(3, dice) else atoms[0]
     cut = dice.randint(1, len(atoms) - 1)
     left, right = make_formula(dice, atoms[:cut]), make_formula(dice, atoms[cut:])
-    form = dice.choice((And, Or, Implies, Iff, Xor))
-    whole = form((left, right)) if form in (And, Or) else form(left, right)
+    whole = dice.choice(
+        (And((left, right)), Or((left, right)), Implies(left, right), Iff(left, right), Xor(left, right))
+    )
     return Not(whole) if one_in(5, dice) else whole
 
 
