@@ -5,7 +5,7 @@ import torch
 
 from r2n.graph import meetings
 from r2n.graph.incidence import Incidence
-from r2n.graph.meetings import Meeting
+from r2n.graph.meetings import Box, Meeting
 from tests.unit.graph.test_incidence import RULE, graph_of
 
 BOTH = pytest.mark.parametrize("dense", [True, False])
@@ -72,3 +72,15 @@ def test_variables_in_another_order_than_the_rule_names_them(dense: bool) -> Non
     rows = graph.neighbours[0]
     for i, (table, target) in enumerate(zip(rule.tables, rule.meeting.targets(), strict=True)):
         assert table[target].tolist() == rows[:, i].tolist()
+
+
+@pytest.mark.parametrize("part", [1, 6, 12, 13, 18, 20])
+def test_slices_of_a_box_cover_its_longest_axis(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the last slice is shorter than the others."""
+    box = Box((2, 5), ((0, 1), (1,)))
+    monkeypatch.setattr(meetings, "PART", part)
+    slots = torch.zeros(15, 1)
+    for slice_ in box.parts():
+        rows = len(slice_.sum_at_rules(slots))
+        slice_.add_at_atoms(torch.ones(rows, 2, 1), slots)
+    assert slots.flatten().tolist() == [1] * 10 + [2] * 5
