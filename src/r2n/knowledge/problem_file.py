@@ -53,6 +53,22 @@ class QueriesOptions(_Section):
         return {name: tables for name, tables in (("valid", self.valid), ("test", self.test)) if tables}
 
 
+def _as_names(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+class FeatureOptions(_Section):
+    """[features.DOMAIN]: texts or vectors of a domain's constants; `FeatureTable` says what each key means."""
+
+    table: str | None = None
+    key: str | None = None
+    text: str | None = None
+    vector: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
+    names: bool = False
+    missing: Literal["error", "learn"] = "error"
+    database_table: str | None = None
+
+
 class GroundingOptions(_Section):
     """[grounding]: the strategy and its options."""
 
@@ -67,7 +83,7 @@ class GroundingOptions(_Section):
 class ModelOptions(_Section):
     """[model]: the network; each choice that the paper leaves open is an option."""
 
-    input: Literal["distmult", "complex", "transe", "rotate", "mlp"] = "complex"
+    input: Literal["distmult", "complex", "transe", "rotate", "mlp", "pair"] = "complex"
     dim: int = Field(default=32, ge=1)
     rule_dim: int | None = Field(default=None, ge=1)
     layers: int = Field(default=3, ge=0)
@@ -85,6 +101,13 @@ class ModelOptions(_Section):
     constant_dropout: float = Field(default=0.0, ge=0, lt=1)
     atom_dropout: float = Field(default=0.0, ge=0, lt=1)
     rule_dropout: float = Field(default=0.0, ge=0, lt=1)
+    pair: Literal["concatenate", "difference", "product", "symmetric", "all"] = "symmetric"
+    shared_encoder: Literal["none", "first", "all"] = "first"
+    encoder_dim: int | None = Field(default=None, ge=1)
+    encoder_dropout: float = Field(default=0.0, ge=0, lt=1)
+    word_weights: Literal["binary", "count", "tfidf"] = "binary"
+    word_min_texts: int = Field(default=1, ge=1)
+    word_dropout: float = Field(default=0.0, ge=0, lt=1)
     semantic_weight: float = Field(default=0.1, ge=0)
 
 
@@ -156,6 +179,7 @@ class ProblemFile(_Section):
     domains: dict[str, str | tuple[str, ...]] = {}
     facts: FactsOptions = FactsOptions()
     queries: QueriesOptions = QueriesOptions()
+    features: dict[str, FeatureOptions] = {}
     grounding: GroundingOptions = GroundingOptions()
     model: ModelOptions = ModelOptions()
     training: TrainingOptions = TrainingOptions()
@@ -219,6 +243,8 @@ def _known_keys(section: list[str]) -> list[str]:
     """The keys that a section may have."""
     if not section:
         return list(ProblemFile.model_fields)
+    if section[0] == "features":
+        return list(FeatureOptions.model_fields)
     if len(section) == 1:
         model = ProblemFile.model_fields[section[0]].annotation
         return list(getattr(model, "model_fields", {}))

@@ -32,7 +32,7 @@ def with_reciprocals(knowledge: KnowledgeBase) -> KnowledgeBase:
     atoms = np.concatenate([evidence.atoms, mirrored[has_one]])
     order = np.argsort(atoms)
     truth = np.concatenate([evidence.truth, evidence.truth[has_one]])
-    return KnowledgeBase(theory, language, Evidence(atoms[order], truth[order]))
+    return KnowledgeBase(theory, language, Evidence(atoms[order], truth[order]), knowledge.features)
 
 
 def _reciprocal(predicate: Predicate) -> Predicate:

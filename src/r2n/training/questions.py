@@ -9,10 +9,11 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from r2n.graph.factor_graph import FactorGraph
+from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.model.r2n import FALSE, TRUE, UNKNOWN
-from r2n.training.corruption import closed_atoms, fact_corruptions
+from r2n.training.corruption import fact_corruptions
 from r2n.training.losses import known_ground_rules
 
 
