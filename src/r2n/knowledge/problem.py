@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from jaxtyping import Int64
 
 from r2n.errors import ConfigError, DataError, Location
+from r2n.knowledge.derived import Definitions, derive
 from r2n.knowledge.encoding import EncodedFacts, complete, encode_facts
 from r2n.knowledge.features import FeatureTable, read_features
 from r2n.knowledge.herbrand import HerbrandBase
@@ -21,6 +22,7 @@ from r2n.logic.parser import read_theory
 from r2n.logic.theory import Theory
 
 TRAIN = "train"
+_BACKGROUND = "background"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class Problem:
         *,
         domains: Mapping[str, Iterable[str]] | None = None,
         features: Mapping[str, FeatureTable | Mapping[str, object]] | None = None,
+        background: Sequence[Table] = (),
+        derived: Definitions | None = None,
         on_error: str = "raise",
         options: Options | None = None,
         source: str | None = None,
@@ -67,15 +71,19 @@ class Problem:
         """Read the tables and join them; `on_error="skip"` collects wrong rows in the report.
 
         `features` gives the constants of domains texts or vectors: a FeatureTable each, or {constant: text or array}.
+        `derived` defines predicates by SQL or rules over the facts and the `background`, which serves nothing else:
+        its facts are no evidence. Queries are never read for it.
         """
         skip = on_error == "skip"
-        tables = {TRAIN: facts, **(queries or {})}
+        tables = {TRAIN: facts, **(queries or {}), _BACKGROUND: background}
         rows: dict[str, list[Facts]] = {}
         rejected: list[DataError] = []
         for split, sources in tables.items():
             read = [read_facts(source, on_error="skip" if skip else "raise") for source in sources]
             rows[split] = [group for part in read for group in part.facts]
             rejected += [error for part in read for error in part.rejected]
+        known = rows[TRAIN] + rows.pop(_BACKGROUND)
+        rows[TRAIN] += derive(derived or {}, known, source=source)
         theory, language = complete(theory, [group for groups in rows.values() for group in groups], domains or {})
         base = HerbrandBase(language)
         encoded: dict[str, EncodedFacts] = {}
@@ -158,6 +166,8 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
         {split: _tables(file, split, folder) for split in file.queries.splits()},
         domains={name: _constants(given, folder) for name, given in file.domains.items()},
         features={name: _feature_table(name, given, path) for name, given in file.features.items()},
+        background=_tables(file, _BACKGROUND, folder),
+        derived=file.derived,
         on_error=on_error or file.on_error,
         options=file.options(),
         source=str(path.resolve()),
@@ -165,7 +175,7 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
 
 
 def _tables(file: ProblemFile, split: str, folder: Path) -> list[Table]:
-    specs = file.facts.train if split == TRAIN else file.queries.splits()[split]
+    specs = {**file.queries.splits(), TRAIN: file.facts.train, _BACKGROUND: file.facts.background}[split]
     return [
         Table(folder / spec.file, spec.predicate, spec.columns, spec.label, spec.header, spec.table) for spec in specs
     ]

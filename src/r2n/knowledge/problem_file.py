@@ -37,9 +37,10 @@ Tables = Annotated[tuple[TableOptions, ...], BeforeValidator(_as_tables)]
 
 
 class FactsOptions(_Section):
-    """[facts]: the training evidence."""
+    """[facts]: the training evidence, and the background, which only [derived] reads."""
 
     train: Tables = ()
+    background: Tables = ()
 
 
 class QueriesOptions(_Section):
@@ -178,6 +179,7 @@ class ProblemFile(_Section):
     on_error: Literal["raise", "skip"] = "raise"
     domains: dict[str, str | tuple[str, ...]] = {}
     facts: FactsOptions = FactsOptions()
+    derived: dict[str, str | tuple[str, ...]] = {}
     queries: QueriesOptions = QueriesOptions()
     features: dict[str, FeatureOptions] = {}
     grounding: GroundingOptions = GroundingOptions()

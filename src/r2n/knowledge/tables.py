@@ -33,7 +33,7 @@ class Table:
     head, relation, tail) by name, `label` the labels; a column called label or truth is one anyway.
     `header`: None takes the first row of a TSV or CSV file for a header where its cells are usual names (head
     relation tail, subject predicate object, h r t or s p o, and label or truth), or where columns are picked by name.
-    `table` is the table to read of an SQLite file that has several.
+    `table` is the table to read of an SQLite file that has several. `called` is how errors call the source.
     """
 
     source: Path | object
@@ -42,6 +42,7 @@ class Table:
     label: str | None = None
     header: bool | None = None
     table: str | None = None
+    called: str | None = None
 
     def __post_init__(self) -> None:
         """Check what can be told without reading."""
@@ -64,6 +65,8 @@ class Table:
     @property
     def name(self) -> str:
         """How errors call the source."""
+        if self.called is not None:
+            return self.called
         return str(self.source) if isinstance(self.source, Path) else source_name(self.source)
 
 
