@@ -22,7 +22,7 @@ MANIFEST = "grounding.json"
 
 
 def fingerprint(knowledge: KnowledgeBase, grounder: Grounder | None = None, queries: Codes | None = None) -> str:
-    """A digest of all that a grounding depends on: theory, constants, evidence, features, strategy and queries."""
+    """A digest of all that a grounding or its network depends on, from theory and evidence to strategy and queries."""
     digest = hashlib.sha256(f"{FORMAT}\n{grounder!r}\n{knowledge.theory}".encode())
     digest.update(json.dumps(knowledge.language.constants).encode())
     arrays = [*knowledge.language.extensions, knowledge.evidence.atoms, knowledge.evidence.truth]
@@ -31,6 +31,9 @@ def fingerprint(knowledge: KnowledgeBase, grounder: Grounder | None = None, quer
         digest.update(np.ascontiguousarray(array).tobytes())
     for name, features in sorted(knowledge.features.items()):
         digest.update(f"{name} {features.digest()}".encode())
+    for name, codes in sorted(knowledge.candidates.items()):
+        digest.update(f"candidates {name} {len(codes)}".encode())
+        digest.update(np.ascontiguousarray(codes).tobytes())
     return digest.hexdigest()
 
 

@@ -11,7 +11,7 @@ from r2n.errors import DataError
 from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.encoding import EncodedFacts, complete, encode_facts
 from r2n.knowledge.features import Features, FeatureTable, read_features
-from r2n.knowledge.herbrand import HerbrandBase
+from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.tables import Facts
 from r2n.logic.language import Language, Predicate
 from r2n.logic.theory import Theory
@@ -60,12 +60,17 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class KnowledgeBase:
-    """What a grounder works on: theory, language and evidence; and the features of constants, by domain."""
+    """What a grounder works on: theory, language and evidence; and the features of constants, by domain.
+
+    `candidates` holds, for predicates that not every ground rule may speak of, the codes (ascending) of the atoms that
+    ground rules may hold.
+    """
 
     theory: Theory
     language: Language
     evidence: Evidence
     features: Mapping[str, Features] = field(default_factory=dict)
+    candidates: Mapping[str, Codes] = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -103,7 +108,10 @@ class KnowledgeBase:
         return self._known(predicate, False)
 
     def _known(self, predicate: Predicate, truth: bool) -> np.ndarray:
+        return self.base.decode(self.known_codes(predicate, truth))[1][:, : predicate.arity]
+
+    def known_codes(self, predicate: Predicate, truth: bool) -> Codes:
+        """Codes of the predicate's atoms known to be true, or false, ascending."""
         index = self.language.predicate_index(predicate.name)
         start, end = np.searchsorted(self.evidence.atoms, self.base.offsets[index : index + 2])
-        codes = self.evidence.atoms[start:end][self.evidence.truth[start:end] == truth]
-        return self.base.decode(codes)[1][:, : predicate.arity]
+        return self.evidence.atoms[start:end][self.evidence.truth[start:end] == truth]

@@ -118,7 +118,8 @@ class TrainingOptions(_Section):
     `ask_closed` asks for closed atoms too, so that the input layer learns them; `negatives` draws so many corruptions
     of each fact instead of taking all. `full-softmax` asks each fact against its whole row of the Herbrand base, and by
     `relation_weight` against the other predicates. `rule_learning_rate` is for the reasoning layers and the outputs, as
-    is `weight_decay`; `n3` is for the input layer.
+    is `weight_decay`; `n3` is for the input layer. `batches` makes an epoch of at most so many steps, each over
+    connected components of the graph; by default it is one step over the whole graph.
     `threads` by default is one for small graphs, where more only wait for each other, else all cores.
     """
 
@@ -138,6 +139,7 @@ class TrainingOptions(_Section):
     clip: float | None = Field(default=None, gt=0)
     validate_every: int = Field(default=10, ge=1)
     patience: int | None = Field(default=None, ge=1)
+    batches: int | None = Field(default=None, ge=1)
     threads: int | None = Field(default=None, ge=1)
 
 
