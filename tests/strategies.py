@@ -299,6 +299,22 @@ def chained_worlds() -> SearchStrategy[Asked]:
     return dice().map(lambda dice: make_asked(dice, (horn, with_denials, disjunctive), least=3))
 
 
+def make_candidates(dice: Random, asks: Asked) -> Asked:
+    """The same where some predicates have candidates: a part of their atoms, or none."""
+    world, asked = asks
+    atoms = ground_atoms(world.theory, world.members)
+    chosen = [p.name for p in world.theory.predicates if not one_in(3, dice)]
+    candidates = {
+        name: frozenset(share_of([atom for atom in atoms if atom[0] == name], dice, (0.4, 0.7))) for name in chosen
+    }
+    return replace(world, candidates=candidates), asked
+
+
+def candidate_worlds() -> SearchStrategy[Asked]:
+    """Any theory, evidence, queries and candidates."""
+    return dice().map(lambda dice: make_candidates(dice, make_asked(dice)))
+
+
 def codes_of(base: HerbrandBase, language: Language, atoms: list[GroundAtom]) -> np.ndarray:
     """The codes of named atoms, one call each."""
     codes = []
@@ -316,7 +332,11 @@ def knowledge_of(world: World) -> KnowledgeBase:
     codes = codes_of(HerbrandBase(language), language, known)
     truth = np.array([atom in world.facts for atom in known], dtype=bool)
     order = np.argsort(codes)
-    return KnowledgeBase(theory, language, Evidence(codes[order], truth[order]))
+    candidates = {
+        name: np.sort(codes_of(HerbrandBase(language), language, sorted(atoms)))
+        for name, atoms in world.candidates.items()
+    }
+    return KnowledgeBase(theory, language, Evidence(codes[order], truth[order]), candidates=candidates)
 
 
 def knowledge_bases() -> SearchStrategy[KnowledgeBase]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from r2n.errors import R2NError as R2NError
     from r2n.errors import TheoryError as TheoryError
     from r2n.evaluation.evaluate import Report as Report
+    from r2n.experiments.run import load_run as load_run
     from r2n.experiments.scoring import evaluate as evaluate
     from r2n.graph.batching import subgraph as subgraph
     from r2n.graph.factor_graph import FactorGraph as FactorGraph
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from r2n.grounding.ground_rules import Grounding as Grounding
     from r2n.grounding.ground_rules import GroundRules as GroundRules
     from r2n.grounding.known_body import KnownBodyGrounder as KnownBodyGrounder
+    from r2n.knowledge.features import Features as Features
+    from r2n.knowledge.features import FeatureTable as FeatureTable
     from r2n.knowledge.herbrand import HerbrandBase as HerbrandBase
     from r2n.knowledge.knowledge_base import Evidence as Evidence
     from r2n.knowledge.knowledge_base import KnowledgeBase as KnowledgeBase
@@ -53,6 +56,7 @@ _HOME = {
     "datasets.benchmarks": ["load"],
     "errors": ["CheckpointError", "ConfigError", "DataError", "GroundingError", "R2NError", "TheoryError"],
     "evaluation.evaluate": ["Report"],
+    "experiments.run": ["load_run"],
     "experiments.scoring": ["evaluate"],
     "graph.batching": ["subgraph"],
     "graph.factor_graph": ["FactorGraph"],
@@ -60,6 +64,7 @@ _HOME = {
     "grounding.full": ["FullGrounder"],
     "grounding.ground_rules": ["GroundRules", "Grounding"],
     "grounding.known_body": ["KnownBodyGrounder"],
+    "knowledge.features": ["FeatureTable", "Features"],
     "knowledge.herbrand": ["HerbrandBase"],
     "knowledge.knowledge_base": ["Evidence", "KnowledgeBase"],
     "knowledge.problem": ["Problem"],

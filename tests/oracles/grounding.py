@@ -5,7 +5,7 @@ variable to the name of a constant. Nothing here is fast, and nothing is taken f
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 
@@ -27,6 +27,11 @@ class World:
     members: dict[str, tuple[str, ...]]  # of every domain, unions too
     facts: frozenset[GroundAtom]
     false_facts: frozenset[GroundAtom] = frozenset()
+    candidates: Mapping[str, frozenset[GroundAtom]] = field(default_factory=dict)  # of predicates that have any
+
+    def may_hold(self, atom: GroundAtom) -> bool:
+        """Whether a ground rule may hold the atom."""
+        return atom[0] not in self.candidates or atom in self.candidates[atom[0]]
 
     def is_known(self, atom: GroundAtom, positive: bool, closed: bool) -> bool:
         """Whether the evidence makes this literal true."""
@@ -128,7 +133,8 @@ def substitutions(world: World, rule: Rule, bound: dict[str, str] | None = None)
     for constants in product(*choices):
         theta = dict(zip(names, constants, strict=True))
         is_contradicted = [closed and (ground(atom, theta) in world.facts) != sign for atom, sign, closed in body]
-        if obeys_guards(rule, theta) and not any(is_contradicted):
+        are_candidates = all(world.may_hold(ground(atom, theta)) for atom in rule.atoms)
+        if obeys_guards(rule, theta) and not any(is_contradicted) and are_candidates:
             yield theta
 
 

@@ -15,8 +15,9 @@ from r2n.graph.segments import by_segment, gather_sum, segment_sum
 from r2n.grounding.full import FullGrounder
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
+from r2n.model.input_layer import INPUTS
 from r2n.model.outputs import AtomOutput, RuleOutput
-from r2n.model.r2n import FALSE, INPUTS, R2N, TRUE, UNKNOWN, EvidenceInput
+from r2n.model.r2n import FALSE, R2N, TRUE, UNKNOWN, EvidenceInput
 from r2n.training.losses import n3_penalty, semantic_loss, softmax_loss, supervised_loss
 from tests.model_strategies import AGGREGATIONS, layer_for, shaken, vectors
 from tests.oracles.message_passing import Choices

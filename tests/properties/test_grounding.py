@@ -19,6 +19,7 @@ from tests.oracles.grounding import GroundAtom, World
 from tests.strategies import (
     Asked,
     asked_worlds,
+    candidate_worlds,
     chained_worlds,
     codes_of,
     horn_worlds,
@@ -92,6 +93,27 @@ def test_proofs_of_chained_rules_are_what_loops_find(asks: Asked, width: int, de
     found = run(BackwardGrounder(width, depth, last_width), world, asked)
     note(found)
     assert found == oracle.rows(world, oracle.backward(world, asked, width, depth, last_width))
+
+
+@QUARTER
+@given(candidate_worlds())
+def test_over_candidates_full_is_what_loops_find(asks: Asked) -> None:
+    world, _ = asks
+    found = run(FullGrounder(), world)
+    note(found)
+    assert found == oracle.rows(world, oracle.full(world))
+    with patch.object(join, "MOST_ROWS", -1):
+        assert run(FullGrounder(), world) == found, "by a database"
+
+
+@QUARTER
+@given(candidate_worlds(), st.integers(0, 2), st.integers(1, 3), st.booleans())
+def test_over_candidates_the_others_are_what_loops_find(asks: Asked, width: int, depth: int, prune: bool) -> None:
+    world, asked = asks
+    assert run(KnownBodyGrounder(), world) == oracle.rows(world, oracle.known_body(world))
+    found = run(BackwardGrounder(width, depth, prune=prune), world, asked)
+    note(found)
+    assert found == oracle.rows(world, oracle.backward(world, asked, width, depth, prune=prune))
 
 
 def with_facts(knowledge: KnowledgeBase, codes: np.ndarray) -> KnowledgeBase:

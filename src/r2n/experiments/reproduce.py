@@ -14,7 +14,6 @@ from r2n.experiments.memory import forget_peak, peak_gigabytes
 from r2n.experiments.proof_counts import ProofCounts, best_depth
 from r2n.experiments.run import prepare_run
 from r2n.experiments.table import TableRow, table_rows
-from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.problem import Problem
 from r2n.logic.theory import Theory
 
@@ -55,7 +54,7 @@ def without_rules(problem: Problem) -> Problem:
     """The same problem with an empty theory; its domains and predicates stay."""
     theory = problem.knowledge.theory
     bare = Theory(theory.domains, theory.predicates, (), theory.source)
-    return replace(problem, knowledge=KnowledgeBase(bare, problem.knowledge.language, problem.train))
+    return replace(problem, knowledge=replace(problem.knowledge, theory=bare))
 
 
 Cell = tuple[TableRow, str, int]

@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 import r2n
 from r2n.datasets.benchmarks import load
@@ -39,13 +40,17 @@ SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A problem, its options and seed, and the network being trained on its graph."""
+    """A problem, its options and seed, and the network being trained on its graph.
+
+    `encoders` are the domains whose features go through modules of the caller.
+    """
 
     problem: Problem
     options: Options
     seed: int
     graph: FactorGraph
     trainer: Trainer
+    encoders: tuple[str, ...] = ()
 
     @property
     def model(self) -> R2N:
@@ -70,8 +75,13 @@ def evaluate_split(scores: AtomScores, problem: Problem, split: str) -> Report:
     return evaluate_scores(scores, problem.queries[split], base, known_facts(problem), split=split)
 
 
-def prepare_run(problem: Problem, options: Options, seed: int) -> Run:
-    """Ground, build graph, network and trainer; the only place where the global seed and the threads are set."""
+def prepare_run(
+    problem: Problem, options: Options, seed: int, *, encoders: Mapping[str, nn.Module] | None = None
+) -> Run:
+    """Ground, build graph, network and trainer; the only place where the global seed and the threads are set.
+
+    `encoders` are modules of the caller for the features of domains, with the weights they begin with.
+    """
     training, model_options = options.training, options.model.model_dump()
     semantic_weight, reciprocal = model_options.pop("semantic_weight"), model_options.pop("reciprocal")
     knowledge = with_reciprocals(problem.knowledge) if reciprocal else problem.knowledge
@@ -81,7 +91,7 @@ def prepare_run(problem: Problem, options: Options, seed: int) -> Run:
     training_options = training.model_dump()
     torch.set_num_threads(training_options.pop("threads") or (1 if len(graph) < SMALL_GRAPH else os.cpu_count() or 1))
     torch.manual_seed(seed)
-    model = R2N.build(knowledge, **model_options)
+    model = R2N.build(knowledge, encoders=encoders, **model_options)
     validate = validation(problem, graph, knowledge.evidence) if training.patience is not None else None
     trainer = Trainer(
         model,
@@ -92,7 +102,7 @@ def prepare_run(problem: Problem, options: Options, seed: int) -> Run:
         validate=validate,
         **training_options,
     )
-    return Run(problem, options, seed, graph, trainer)
+    return Run(problem, options, seed, graph, trainer, tuple(sorted(encoders or {})))
 
 
 def _atoms_of_interest(problem: Problem, knowledge: KnowledgeBase, training: TrainingOptions, seed: int) -> Codes:
@@ -145,6 +155,7 @@ def config_of(run: Run) -> dict[str, Any]:
         "name": run.problem.name,
         "fingerprint": fingerprint(run.problem.knowledge),
         "options": run.options.model_dump(mode="json"),
+        "encoders": list(run.encoders),
         "seed": run.seed,
         "versions": {"r2n": r2n.__version__, "torch": torch.__version__, "python": platform.python_version()},
         "threads": torch.get_num_threads(),
@@ -183,8 +194,8 @@ def _begin(folder: Path, config: dict[str, Any]) -> None:
 def _go_on(folder: Path, run: Run, config: dict[str, Any]) -> None:
     """Put the trainer where the checkpoint says, and cut the trace to it; without a checkpoint begin again."""
     kept = read_config(folder)
-    for key in ("fingerprint", "options", "seed", "threads"):
-        if kept.get(key) != json.loads(json.dumps(config[key])):
+    for key in ("fingerprint", "options", "encoders", "seed", "threads"):
+        if kept.get(key, []) != json.loads(json.dumps(config[key])):
             raise CheckpointError(
                 f"the run in {folder} was begun with another {key}", hint="resume with the same, or give another --out"
             )
@@ -206,20 +217,48 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{folder / CONFIG} is damaged", hint="train again in another folder") from error
 
 
-def load_run(folder: Path) -> Run:
-    """A trained run: its problem, loaded again and checked to be the same, and its network."""
+def load_run(folder: Path, *, problem: Problem | None = None, encoders: Mapping[str, nn.Module] | None = None) -> Run:
+    """A trained run: its problem, loaded again and checked to be the same, and its network.
+
+    A `problem` that was built in Python, and `encoders` of the caller, are given again.
+    """
     config = read_config(folder)
-    problem = load(config["problem"])
+    _check_encoders(folder, config.get("encoders", []), encoders or {})
+    problem = _problem_again(folder, config) if problem is None else problem
     if fingerprint(problem.knowledge) != config["fingerprint"]:
         raise CheckpointError(
-            f"the problem {config['problem']} has changed since the run in {folder}", hint="train again on it"
+            f"the problem {config['problem'] or config['name']} has changed since the run in {folder}",
+            hint="train again on it",
         )
     checkpoint = read_checkpoint(folder)
     if checkpoint is None:
         raise CheckpointError(
             f"the run in {folder} has no checkpoint yet", hint="train it: r2n train P --out DIR --resume"
         )
-    run = prepare_run(problem, Options.model_validate(config["options"]), config["seed"])
+    run = prepare_run(problem, Options.model_validate(config["options"]), config["seed"], encoders=encoders)
     restore_trainer(run.trainer, *checkpoint)
     run.trainer.finish()
     return run
+
+
+def _problem_again(folder: Path, config: dict[str, Any]) -> Problem:
+    """The problem of a run, from where it was loaded."""
+    if config["problem"] is None:
+        raise ConfigError(
+            f"the run in {folder} is of the problem '{config['name']}', which was built in Python",
+            hint="build it again and give it: load_run(folder, problem=problem)",
+        )
+    return load(config["problem"])
+
+
+def _check_encoders(folder: Path, wanted: list[str], given: Mapping[str, nn.Module]) -> None:
+    """A run needs the modules that it was trained with, and takes no others."""
+    if sorted(given) == sorted(wanted):
+        return
+    missing = [name for name in wanted if name not in given]
+    listed = ", ".join(f"'{name}': module" for name in wanted)
+    hint = f"give them again: load_run(folder, encoders={{{listed}}})" if wanted else "load it without encoders"
+    what = f"no encoder is given for '{missing[0]}'" if missing else "encoders are given for other domains"
+    raise ConfigError(
+        f"the run in {folder} was trained with encoders of its own for {wanted or 'no domain'}; {what}", hint=hint
+    )

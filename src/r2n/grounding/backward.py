@@ -13,6 +13,7 @@ from r2n.grounding.ground_rules import (
     GroundRules,
     Progress,
     Substitutions,
+    are_candidates,
     check_budget,
     encode_substitutions,
     no_progress,
@@ -103,8 +104,15 @@ class _Search:
             constants = len(self.store.language.constants)
             self.found[number] = sorted_substitutions(np.concatenate(parts), constants, distinct=True)
             self.atoms[number] = encode_substitutions(self.base, rule, self.found[number])
+            self._keep_candidates(number, rule)
             check_budget(rule, len(self.atoms[number]), self.options.max_groundings, exact=True)
         self.seconds[number] += perf_counter() - start
+
+    def _keep_candidates(self, number: int, rule: Rule) -> None:
+        """Leave out ground rules with atoms that are no candidates, before anything is asked or proved by them."""
+        if self.store.knowledge.candidates:
+            kept = are_candidates(self.store.knowledge, rule, self.atoms[number])
+            self.found[number], self.atoms[number] = self.found[number][kept], self.atoms[number][kept]
 
     def _answers(self, number: int, rule: Rule, head: int, anchor: int | None, width: int) -> Substitutions:
         query = self._query(rule, head, anchor, width)

@@ -22,13 +22,18 @@ MANIFEST = "grounding.json"
 
 
 def fingerprint(knowledge: KnowledgeBase, grounder: Grounder | None = None, queries: Codes | None = None) -> str:
-    """A digest of all that a grounding depends on: theory, constants, evidence, strategy and queries."""
+    """A digest of all that a grounding or its network depends on, from theory and evidence to strategy and queries."""
     digest = hashlib.sha256(f"{FORMAT}\n{grounder!r}\n{knowledge.theory}".encode())
     digest.update(json.dumps(knowledge.language.constants).encode())
     arrays = [*knowledge.language.extensions, knowledge.evidence.atoms, knowledge.evidence.truth]
     for array in [*arrays, np.zeros(0, np.int64) if queries is None else queries]:
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
+    for name, features in sorted(knowledge.features.items()):
+        digest.update(f"{name} {features.digest()}".encode())
+    for name, codes in sorted(knowledge.candidates.items()):
+        digest.update(f"candidates {name} {len(codes)}".encode())
+        digest.update(np.ascontiguousarray(codes).tobytes())
     return digest.hexdigest()
 
 

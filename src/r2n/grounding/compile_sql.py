@@ -1,7 +1,8 @@
 """Rules -> ground rules: a rule as a conjunctive query, built as a sqlglot expression.
 
 Tables: `true_P` and `false_P` hold the arguments (a0, a1, ...) of predicate number P's known atoms, `domain_D`
-the constants (c) of domain number D, `asked_P` the arguments of the queries of P. All are constant ids.
+the constants (c) of domain number D, `asked_P` and `candidate_P` the arguments of P's queries and candidates. All are
+constant ids.
 """
 
 from collections.abc import Iterable
@@ -12,21 +13,25 @@ from sqlglot import exp
 
 from r2n.grounding.engines import DuckDBEngine, Engine
 from r2n.grounding.ground_rules import Substitutions
+from r2n.grounding.join import Relations
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.formula import Atom, Constant, Term, Variable
 from r2n.logic.language import Domain
 from r2n.logic.theory import Rule
 
-TRUE, FALSE, ASKED = "true", "false", "asked"
+TRUE, FALSE, ASKED, CANDIDATE = "true", "false", "asked", "candidate"
 
 
 class Store:
-    """The tables of a knowledge base in an engine, loaded when first needed, and their statistics."""
+    """The tables of a knowledge base in an engine, loaded when first needed, and their statistics.
+
+    `relations` are the same tables as arrays in memory.
+    """
 
     def __init__(self, knowledge: KnowledgeBase, engine: Engine | None = None) -> None:
         """Tables of `knowledge` in `engine`, by default an embedded DuckDB."""
         self.knowledge, self.language = knowledge, knowledge.language
-        self.engine = engine or DuckDBEngine()
+        self.engine, self.relations = engine or DuckDBEngine(), Relations(knowledge)
         self._rows: dict[str, np.ndarray] = {}
         self._distinct: dict[tuple[str, int], int] = {}
 
@@ -35,8 +40,12 @@ class Store:
         index = self.language.predicate_index(predicate)
         name = f"{kind}_{index}"
         if name not in self._rows:
-            known = self.knowledge.facts if kind == TRUE else self.knowledge.false_facts
-            self.load(name, known(self.language.predicates[index]))
+            declared = self.language.predicates[index]
+            if kind == CANDIDATE:
+                codes = self.knowledge.candidates[predicate]
+            else:
+                codes = self.knowledge.known_codes(declared, kind == TRUE)
+            self.load(name, self.knowledge.base.decode(codes)[1][:, : declared.arity])
         return name
 
     def domain_table(self, domain: Domain) -> str:

@@ -10,7 +10,7 @@ from time import perf_counter
 
 import numpy as np
 
-from r2n.grounding.compile_sql import TRUE, RuleQuery, Store
+from r2n.grounding.compile_sql import CANDIDATE, TRUE, RuleQuery, Store
 from r2n.grounding.ground_rules import (
     MAX_GROUNDINGS,
     Grounding,
@@ -21,6 +21,7 @@ from r2n.grounding.ground_rules import (
     no_progress,
     sorted_substitutions,
 )
+from r2n.grounding.join import TooManyRowsError, over_candidates
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.formula import Constant, Variable
@@ -48,6 +49,8 @@ class FullGrounder:
     def ground_rule(self, store: Store, rule: Rule) -> GroundRules:
         """The ground rules of one rule."""
         start = perf_counter()
+        if any(atom.predicate in store.knowledge.candidates for atom in rule.atoms):
+            return self._over_candidates(store, rule)
         knowledge = store.knowledge
         domains = dict(zip(rule.variables, knowledge.theory.variable_domains(rule), strict=True))
         query = closed_query(store, rule)
@@ -62,6 +65,40 @@ class FullGrounder:
             atoms = _reordered(rule, rows, axes, bound, knowledge)
         shape = None if query.is_bound else tuple(map(len, axes.values()))
         return GroundRules(rule, atoms, bound * box, perf_counter() - start, shape)
+
+    def _over_candidates(self, store: Store, rule: Rule) -> GroundRules:
+        """The ground rules over candidates: by joins in memory, or in the database where these are too large."""
+        start = perf_counter()
+        knowledge = store.knowledge
+        try:
+            found = over_candidates(store.relations, rule)
+        except TooManyRowsError:
+            query = candidate_query(store, rule)
+            count = query.count()
+            check_budget(rule, count, self.max_groundings, exact=True)
+            found = query.substitutions(rule.variables, width=0, limit=count)
+        check_budget(rule, len(found), self.max_groundings, exact=True)
+        ordered = sorted_substitutions(found, len(knowledge.language.constants))
+        atoms = encode_substitutions(knowledge.base, rule, ordered)
+        return GroundRules(rule, atoms, len(found), perf_counter() - start)
+
+
+def candidate_query(store: Store, rule: Rule) -> RuleQuery:
+    """As `over_candidates`, as a query."""
+    query = RuleQuery(store, rule)
+    for atom in rule.atoms:
+        if atom.predicate in store.knowledge.candidates:
+            query.join(CANDIDATE, atom)
+    literals = contradictable(store, rule)
+    for literal in literals:
+        if literal.positive:
+            query.join(TRUE, rule.atoms[literal.position])
+    query.bind_free(rule.variables)
+    query.guard()
+    for literal in literals:
+        if not literal.positive:
+            query.forbid(TRUE, rule.atoms[literal.position])
+    return query
 
 
 def contradictable(store: Store, rule: Rule) -> list[Literal]:

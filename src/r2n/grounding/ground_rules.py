@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Bool, Int64
 
 from r2n.errors import GroundingError
 from r2n.knowledge.herbrand import Codes, HerbrandBase
@@ -100,6 +100,17 @@ def encode_substitutions(
         ]
         atoms[i] = base.encode_columns(base.language.predicate(atom.predicate), arguments)
     return atoms.T
+
+
+def are_candidates(
+    knowledge: KnowledgeBase, rule: Rule, atoms: Int64[np.ndarray, "ground_rules positions"]
+) -> Bool[np.ndarray, " ground_rules"]:
+    """Whether all atoms of a ground rule are candidates, as far as their predicates have any."""
+    kept = np.ones(len(atoms), bool)
+    for i, atom in enumerate(rule.atoms):
+        if atom.predicate in knowledge.candidates:
+            kept &= np.isin(atoms[:, i], knowledge.candidates[atom.predicate])
+    return kept
 
 
 def sorted_substitutions(substitutions: Substitutions, constants: int, *, distinct: bool = False) -> Substitutions:

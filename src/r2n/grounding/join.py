@@ -1,11 +1,10 @@
-"""Rules -> ground rules: the known bodies of a rule by joins of arrays in memory.
+"""Rules -> ground rules: known bodies, and rules over candidate atoms, by joins of arrays in memory.
 
 A mined theory has many rules with small answers, where a database spends its time on planning. Here each table is
 indexed once per column, by counting, and each join is a handful of array operations.
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
@@ -23,8 +22,9 @@ class TooManyRowsError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Relation:
-    """The known atoms (by their arguments, constant ids below `constants`) of a predicate."""
+    """Some atoms of a predicate: their codes, ascending, and their arguments (constant ids below `constants`)."""
 
+    codes: np.ndarray
     rows: np.ndarray
     constants: int
     _indexes: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
@@ -46,43 +46,71 @@ class Relations:
     """All relations of a knowledge base, made when first needed."""
 
     knowledge: KnowledgeBase
-    _made: dict[tuple[str, bool], Relation] = field(default_factory=dict)
+    _made: dict[tuple[str, bool | None], Relation] = field(default_factory=dict)
 
     def of(self, predicate: str, *, truth: bool) -> Relation:
         """The atoms of a predicate known to be true, or false."""
+        return self._relation(predicate, truth)
+
+    def candidates(self, predicate: str) -> Relation:
+        """The candidate atoms of a predicate that has them."""
+        return self._relation(predicate, None)
+
+    def _relation(self, predicate: str, truth: bool | None) -> Relation:
         key = predicate, truth
         if key not in self._made:
-            known = self.knowledge.facts if truth else self.knowledge.false_facts
-            language = self.knowledge.language
-            self._made[key] = Relation(known(language.predicate(predicate)), len(language.constants))
+            knowledge = self.knowledge
+            declared = knowledge.language.predicate(predicate)
+            known = knowledge.candidates[predicate] if truth is None else knowledge.known_codes(declared, truth)
+            rows = knowledge.base.decode(known)[1][:, : declared.arity]
+            self._made[key] = Relation(known, rows, len(knowledge.language.constants))
         return self._made[key]
-
-    @cached_property
-    def known_codes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Codes of the atoms known to be false, and true."""
-        evidence = self.knowledge.evidence
-        return evidence.atoms[~evidence.truth], evidence.atoms[evidence.truth]
 
 
 def known_bodies(relations: Relations, rule: Rule) -> Substitutions:
     """The substitutions of a rule under which every body literal is known, in no order, each once."""
+    theory = relations.knowledge.theory
+    denied = [x for x in rule.body if not x.positive and theory.is_closed(rule, x.position)]
+    joined = [
+        (rule.atoms[literal.position], relations.of(rule.atoms[literal.position].predicate, truth=literal.positive))
+        for literal in rule.body
+        if literal not in denied
+    ]
+    return _substitutions(relations, rule, joined, denied)
+
+
+def over_candidates(relations: Relations, rule: Rule) -> Substitutions:
+    """The substitutions of a rule that take its atoms to candidates, where their predicates have any.
+
+    Closed body literals are not contradicted. In no order, each once.
+    """
     knowledge = relations.knowledge
-    is_denied = {
-        literal: not literal.positive and knowledge.theory.is_closed(rule, literal.position) for literal in rule.body
-    }
+    joined = [
+        (atom, relations.candidates(atom.predicate)) for atom in rule.atoms if atom.predicate in knowledge.candidates
+    ]
+    closed = [literal for literal in rule.body if knowledge.theory.is_closed(rule, literal.position)]
+    facts = [rule.atoms[literal.position] for literal in closed if literal.positive]
+    joined += [(atom, relations.of(atom.predicate, truth=True)) for atom in facts]
+    return _substitutions(relations, rule, joined, [literal for literal in closed if not literal.positive])
+
+
+def _substitutions(
+    relations: Relations, rule: Rule, joined: list[tuple[Atom, Relation]], denied: list[Literal]
+) -> Substitutions:
+    """The substitutions that take atoms into their relations, meet the guards, and make no denied literal a fact."""
     body = _Body(relations, rule)
-    body.join_all([literal for literal in rule.body if not is_denied[literal]])
+    body.join_all(joined)
     body.bind_free()
     for guard in rule.guards:
         body.keep(body.value(guard.left) != body.value(guard.right))
-    for literal in rule.body:
-        if is_denied[literal]:
-            body.keep(~body.is_known(rule.atoms[literal.position], truth=True))
+    for literal in denied:
+        atom = rule.atoms[literal.position]
+        body.keep(~body.is_in(atom, relations.of(atom.predicate, truth=True)))
     return np.stack([body.columns[name] for name in rule.variables]).T if rule.variables else body.without_columns()
 
 
 class _Body:
-    """Bindings of a rule's variables, joined with one literal after the other."""
+    """Bindings of a rule's variables, joined with one relation after the other."""
 
     def __init__(self, relations: Relations, rule: Rule) -> None:
         self.relations, self.rule, self.size = relations, rule, 1
@@ -104,28 +132,26 @@ class _Body:
     def is_bound(self, term: Term) -> bool:
         return isinstance(term, Constant) or term.name in self.columns
 
-    def is_known(self, atom: Atom, *, truth: bool) -> np.ndarray:
-        """Whether the atom, with all its variables bound, is known to be so, row by row."""
+    def is_in(self, atom: Atom, relation: Relation) -> np.ndarray:
+        """Whether the atom, with all its variables bound, is one of the relation's, row by row."""
         predicate = self.language.predicate(atom.predicate)
         codes = self.base.encode_columns(predicate, [self.value(term) for term in atom.terms])
-        return np.isin(codes, self.relations.known_codes[truth])
+        return np.isin(codes, relation.codes)
 
-    def join_all(self, literals: list[Literal]) -> None:
-        """Join the literal that leaves the fewest rows, again and again."""
-        left = list(literals)
+    def join_all(self, joined: list[tuple[Atom, Relation]]) -> None:
+        """Join the atom that leaves the fewest rows, again and again."""
+        left = list(joined)
         while left:
-            best = 0 if len(left) == 1 else int(np.argmin([self._matches(literal) for literal in left]))
-            self._join(left.pop(best))
+            best = 0 if len(left) == 1 else int(np.argmin([self._matches(*pair) for pair in left]))
+            self._join(*left.pop(best))
 
     def _key(self, atom: Atom, relation: Relation) -> int | None:
         """The bound position of an atom that leaves the fewest matches on average."""
         bound = [i for i, term in enumerate(atom.terms) if self.is_bound(term)]
         return max(bound, key=lambda i: np.count_nonzero(np.diff(relation.index(i)[1])), default=None)
 
-    def _matches(self, literal: Literal) -> int:
-        """How many rows a join with the literal makes, before the conditions on its other positions."""
-        atom = self.rule.atoms[literal.position]
-        relation = self.relations.of(atom.predicate, truth=literal.positive)
+    def _matches(self, atom: Atom, relation: Relation) -> int:
+        """How many rows a join with the atom makes, before the conditions on its other positions."""
         if all(map(self.is_bound, atom.terms)):
             return self.size
         position = self._key(atom, relation)
@@ -135,12 +161,10 @@ class _Body:
         key = self.value(atom.terms[position])
         return int((starts[key + 1] - starts[key]).sum())
 
-    def _join(self, literal: Literal) -> None:
-        atom = self.rule.atoms[literal.position]
+    def _join(self, atom: Atom, relation: Relation) -> None:
         if all(map(self.is_bound, atom.terms)):
-            self.keep(self.is_known(atom, truth=literal.positive))
+            self.keep(self.is_in(atom, relation))
             return
-        relation = self.relations.of(atom.predicate, truth=literal.positive)
         position = self._key(atom, relation)
         if position is None:
             found = self._times(len(relation.rows))

@@ -12,12 +12,13 @@ from r2n.grounding.ground_rules import (
     GroundRules,
     Progress,
     Substitutions,
+    are_candidates,
     check_budget,
     encode_substitutions,
     no_progress,
     sorted_substitutions,
 )
-from r2n.grounding.join import Relations, TooManyRowsError, known_bodies
+from r2n.grounding.join import TooManyRowsError, known_bodies
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.formula import Term, Variable
@@ -36,7 +37,7 @@ class KnownBodyGrounder:
         self, knowledge: KnowledgeBase, queries: Codes | None = None, progress: Progress = no_progress
     ) -> Grounding:
         """The grounding; the queries make no difference."""
-        store, relations = Store(knowledge), Relations(knowledge)
+        store = Store(knowledge)
         rules = knowledge.theory.rules
         answers: dict[Hashable, tuple[int, Substitutions]] = {}  # mined rules often share a body: each is asked once
         ground_rules: list[GroundRules] = []
@@ -48,17 +49,19 @@ class KnownBodyGrounder:
                 continue
             body = _body_up_to_names(store, rule)
             if body not in answers:
-                answers[body] = self._answer(store, relations, rule)
+                answers[body] = self._answer(store, rule)
             estimate, substitutions = answers[body]
             atoms = encode_substitutions(knowledge.base, rule, substitutions)
+            if knowledge.candidates:
+                atoms = atoms[are_candidates(knowledge, rule, atoms)]
             ground_rules.append(GroundRules(rule, atoms, estimate, perf_counter() - start))
         return Grounding(tuple(ground_rules))
 
-    def _answer(self, store: Store, relations: Relations, rule: Rule) -> tuple[int, Substitutions]:
+    def _answer(self, store: Store, rule: Rule) -> tuple[int, Substitutions]:
         """The estimate and the substitutions of a rule that has a body."""
         constants = len(store.language.constants)
         try:
-            found = known_bodies(relations, rule)
+            found = known_bodies(store.relations, rule)
         except TooManyRowsError:
             estimate, found = self._query(store, rule)
             return estimate, sorted_substitutions(found, constants)

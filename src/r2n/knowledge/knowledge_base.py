@@ -1,15 +1,17 @@
 """What is known: evidence E with its truths y_E, and the knowledge base that joins it with language and theory."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Int64
 
 from r2n.errors import DataError
+from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.encoding import EncodedFacts, complete, encode_facts
-from r2n.knowledge.herbrand import HerbrandBase
+from r2n.knowledge.features import Features, FeatureTable, read_features
+from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.tables import Facts
 from r2n.logic.language import Language, Predicate
 from r2n.logic.theory import Theory
@@ -58,11 +60,17 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class KnowledgeBase:
-    """What a grounder works on: theory, language and evidence."""
+    """What a grounder works on: theory, language and evidence; and the features of constants, by domain.
+
+    `candidates` holds, for predicates that not every ground rule may speak of, the codes (ascending) of the atoms that
+    ground rules may hold.
+    """
 
     theory: Theory
     language: Language
     evidence: Evidence
+    features: Mapping[str, Features] = field(default_factory=dict)
+    candidates: Mapping[str, Codes] = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -71,17 +79,25 @@ class KnowledgeBase:
         facts: Sequence[Facts] = (),
         *,
         domains: Mapping[str, Iterable[str]] | None = None,
+        features: Mapping[str, FeatureTable | Mapping[str, object]] | None = None,
     ) -> "KnowledgeBase":
         """Complete the theory and the language from the facts, and take the facts as evidence."""
         theory, language = complete(theory, facts, domains or {})
         base = HerbrandBase(language)
         encoded, _ = encode_facts(base, facts)
-        return cls(theory, language, Evidence.from_encoded(encoded, base))
+        return cls(theory, language, Evidence.from_encoded(encoded, base), read_features(language, features or {})[0])
 
     @cached_property
     def base(self) -> HerbrandBase:
         """The Herbrand base of the language."""
         return HerbrandBase(self.language)
+
+    @cached_property
+    def training_constants(self) -> Int64[np.ndarray, " constants"]:
+        """Ids of the constants that labels tell something of: those in the evidence that is not of a closed world."""
+        labelled = self.evidence.atoms[~closed_atoms(self.base, self.evidence.atoms)]
+        arguments = self.base.decode(labelled)[1]
+        return np.unique(arguments[arguments >= 0])
 
     def facts(self, predicate: Predicate) -> Int64[np.ndarray, "atoms positions"]:
         """Arguments (constant ids) of the predicate's atoms known to be true, in the order of their codes."""
@@ -92,7 +108,10 @@ class KnowledgeBase:
         return self._known(predicate, False)
 
     def _known(self, predicate: Predicate, truth: bool) -> np.ndarray:
+        return self.base.decode(self.known_codes(predicate, truth))[1][:, : predicate.arity]
+
+    def known_codes(self, predicate: Predicate, truth: bool) -> Codes:
+        """Codes of the predicate's atoms known to be true, or false, ascending."""
         index = self.language.predicate_index(predicate.name)
         start, end = np.searchsorted(self.evidence.atoms, self.base.offsets[index : index + 2])
-        codes = self.evidence.atoms[start:end][self.evidence.truth[start:end] == truth]
-        return self.base.decode(codes)[1][:, : predicate.arity]
+        return self.evidence.atoms[start:end][self.evidence.truth[start:end] == truth]

@@ -2,18 +2,20 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 from jaxtyping import Int64
 
-from r2n.errors import DataError
+from r2n.errors import ConfigError, DataError, Location
 from r2n.knowledge.derived import Definitions, derive
 from r2n.knowledge.encoding import EncodedFacts, complete, encode_facts
+from r2n.knowledge.features import FeatureTable, read_features
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.problem_file import Options, ProblemFile, read_problem_file
+from r2n.knowledge.problem_file import FeatureOptions, Options, ProblemFile, read_problem_file
 from r2n.knowledge.tables import Facts, Table, read_facts
 from r2n.knowledge.text_files import check_file, read_text
 from r2n.logic.parser import read_theory
@@ -25,11 +27,15 @@ _BACKGROUND = "background"
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What reading found: facts read per split, duplicates among them, and what was refused."""
+    """What reading found: facts read per split, duplicates among them, and what was refused.
+
+    `unused_features` counts for each domain the rows of features whose constants are not in it.
+    """
 
     facts: tuple[tuple[str, int], ...]
     duplicates: tuple[tuple[str, int], ...]
     rejected: tuple[DataError, ...]
+    unused_features: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +61,7 @@ class Problem:
         queries: Mapping[str, Sequence[Table]] | None = None,
         *,
         domains: Mapping[str, Iterable[str]] | None = None,
+        features: Mapping[str, FeatureTable | Mapping[str, object]] | None = None,
         background: Sequence[Table] = (),
         derived: Definitions | None = None,
         on_error: str = "raise",
@@ -63,6 +70,7 @@ class Problem:
     ) -> "Problem":
         """Read the tables and join them; `on_error="skip"` collects wrong rows in the report.
 
+        `features` gives the constants of domains texts or vectors: a FeatureTable each, or {constant: text or array}.
         `derived` defines predicates by SQL or rules over the facts and the `background`, which serves nothing else:
         its facts are no evidence. Queries are never read for it.
         """
@@ -84,12 +92,17 @@ class Problem:
             rejected += wrong
         splits = {split: Evidence.from_encoded(part, base) for split, part in encoded.items()}
         _refuse_overlap(encoded, splits, base)
+        read_in, wrong = read_features(
+            language, features or {}, on_error="skip" if skip else "raise", mention=partial(_first_mention, rows)
+        )
+        rejected += wrong
         report = LoadReport(
             tuple((split, len(part.codes)) for split, part in encoded.items()),
             tuple((split, len(part.codes) - len(splits[split])) for split, part in encoded.items()),
             tuple(rejected),
+            tuple((domain, part.ignored) for domain, part in read_in.items()),
         )
-        knowledge = KnowledgeBase(theory, language, splits.pop(TRAIN))
+        knowledge = KnowledgeBase(theory, language, splits.pop(TRAIN), read_in)
         return cls(name, knowledge, splits, report, options or Options(), source)
 
     @property
@@ -111,6 +124,16 @@ class Problem:
     def atoms(self) -> Int64[np.ndarray, " atoms"]:
         """Codes of the evidence and of all queries, sorted and distinct."""
         return np.unique(np.concatenate([self.train.atoms, *(part.atoms for part in self.queries.values())]))
+
+
+def _first_mention(rows: Mapping[str, Sequence[Facts]], name: str) -> Location | None:
+    """Where a constant stands first among the facts and queries."""
+    for group in (group for groups in rows.values() for group in groups):
+        for column in group.arguments:
+            row = pc.index(column, name).as_py()
+            if row >= 0:
+                return group.location(row)
+    return None
 
 
 def _refuse_overlap(encoded: Mapping[str, EncodedFacts], splits: Mapping[str, Evidence], base: HerbrandBase) -> None:
@@ -142,6 +165,7 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
         _tables(file, TRAIN, folder),
         {split: _tables(file, split, folder) for split in file.queries.splits()},
         domains={name: _constants(given, folder) for name, given in file.domains.items()},
+        features={name: _feature_table(name, given, path) for name, given in file.features.items()},
         background=_tables(file, _BACKGROUND, folder),
         derived=file.derived,
         on_error=on_error or file.on_error,
@@ -155,6 +179,16 @@ def _tables(file: ProblemFile, split: str, folder: Path) -> list[Table]:
     return [
         Table(folder / spec.file, spec.predicate, spec.columns, spec.label, spec.header, spec.table) for spec in specs
     ]
+
+
+def _feature_table(domain: str, given: FeatureOptions, path: Path) -> FeatureTable:
+    """A section [features.DOMAIN] with its path made whole."""
+    options = given.model_dump(exclude={"table", "database_table"})
+    try:
+        source = path.parent / given.table if given.table is not None else None
+        return FeatureTable(source, table=given.database_table, **options)
+    except ConfigError as error:
+        raise ConfigError(f"[features.{domain}]: {error.what}", where=Location(str(path)), hint=error.hint) from None
 
 
 def _constants(given: str | tuple[str, ...], folder: Path) -> list[str]:

@@ -54,6 +54,22 @@ class QueriesOptions(_Section):
         return {name: tables for name, tables in (("valid", self.valid), ("test", self.test)) if tables}
 
 
+def _as_names(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+class FeatureOptions(_Section):
+    """[features.DOMAIN]: texts or vectors of a domain's constants; `FeatureTable` says what each key means."""
+
+    table: str | None = None
+    key: str | None = None
+    text: str | None = None
+    vector: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
+    names: bool = False
+    missing: Literal["error", "learn"] = "error"
+    database_table: str | None = None
+
+
 class GroundingOptions(_Section):
     """[grounding]: the strategy and its options."""
 
@@ -68,7 +84,7 @@ class GroundingOptions(_Section):
 class ModelOptions(_Section):
     """[model]: the network; each choice that the paper leaves open is an option."""
 
-    input: Literal["distmult", "complex", "transe", "rotate", "mlp"] = "complex"
+    input: Literal["distmult", "complex", "transe", "rotate", "mlp", "pair"] = "complex"
     dim: int = Field(default=32, ge=1)
     rule_dim: int | None = Field(default=None, ge=1)
     layers: int = Field(default=3, ge=0)
@@ -86,6 +102,13 @@ class ModelOptions(_Section):
     constant_dropout: float = Field(default=0.0, ge=0, lt=1)
     atom_dropout: float = Field(default=0.0, ge=0, lt=1)
     rule_dropout: float = Field(default=0.0, ge=0, lt=1)
+    pair: Literal["concatenate", "difference", "product", "symmetric", "all"] = "symmetric"
+    shared_encoder: Literal["none", "first", "all"] = "first"
+    encoder_dim: int | None = Field(default=None, ge=1)
+    encoder_dropout: float = Field(default=0.0, ge=0, lt=1)
+    word_weights: Literal["binary", "count", "tfidf"] = "binary"
+    word_min_texts: int = Field(default=1, ge=1)
+    word_dropout: float = Field(default=0.0, ge=0, lt=1)
     semantic_weight: float = Field(default=0.1, ge=0)
 
 
@@ -95,7 +118,8 @@ class TrainingOptions(_Section):
     `ask_closed` asks for closed atoms too, so that the input layer learns them; `negatives` draws so many corruptions
     of each fact instead of taking all. `full-softmax` asks each fact against its whole row of the Herbrand base, and by
     `relation_weight` against the other predicates. `rule_learning_rate` is for the reasoning layers and the outputs, as
-    is `weight_decay`; `n3` is for the input layer.
+    is `weight_decay`; `n3` is for the input layer. `batches` makes an epoch of at most so many steps, each over
+    connected components of the graph; by default it is one step over the whole graph.
     `threads` by default is one for small graphs, where more only wait for each other, else all cores.
     """
 
@@ -115,6 +139,7 @@ class TrainingOptions(_Section):
     clip: float | None = Field(default=None, gt=0)
     validate_every: int = Field(default=10, ge=1)
     patience: int | None = Field(default=None, ge=1)
+    batches: int | None = Field(default=None, ge=1)
     threads: int | None = Field(default=None, ge=1)
 
 
@@ -158,6 +183,7 @@ class ProblemFile(_Section):
     facts: FactsOptions = FactsOptions()
     derived: dict[str, str | tuple[str, ...]] = {}
     queries: QueriesOptions = QueriesOptions()
+    features: dict[str, FeatureOptions] = {}
     grounding: GroundingOptions = GroundingOptions()
     model: ModelOptions = ModelOptions()
     training: TrainingOptions = TrainingOptions()
@@ -221,6 +247,8 @@ def _known_keys(section: list[str]) -> list[str]:
     """The keys that a section may have."""
     if not section:
         return list(ProblemFile.model_fields)
+    if section[0] == "features":
+        return list(FeatureOptions.model_fields)
     if len(section) == 1:
         model = ProblemFile.model_fields[section[0]].annotation
         return list(getattr(model, "model_fields", {}))

@@ -32,7 +32,16 @@ def with_reciprocals(knowledge: KnowledgeBase) -> KnowledgeBase:
     atoms = np.concatenate([evidence.atoms, mirrored[has_one]])
     order = np.argsort(atoms)
     truth = np.concatenate([evidence.truth, evidence.truth[has_one]])
-    return KnowledgeBase(theory, language, Evidence(atoms[order], truth[order]))
+    candidates = dict(knowledge.candidates)
+    for name in candidates.keys() & added.keys():
+        candidates[added[name].name] = np.sort(reciprocal_codes(base, candidates[name]))
+    return replace(
+        knowledge,
+        theory=theory,
+        language=language,
+        evidence=Evidence(atoms[order], truth[order]),
+        candidates=candidates,
+    )
 
 
 def _reciprocal(predicate: Predicate) -> Predicate:

@@ -5,11 +5,14 @@ from functools import cached_property
 from weakref import ReferenceType
 
 import torch
+from jaxtyping import Int64
 from torch import Tensor
 
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.incidence import Incidence
 from r2n.knowledge.herbrand import HerbrandBase
+from r2n.model.pair_embedding import PairEmbedding
+from r2n.model.pair_layout import PairLayout
 from r2n.model.whole_base import WholeBase
 
 
@@ -20,6 +23,7 @@ class Prepared:
     _graph: ReferenceType[FactorGraph]
     base: HerbrandBase
     dense: bool
+    pair_embedding: PairEmbedding | None = None
 
     @property
     def graph(self) -> FactorGraph:
@@ -45,3 +49,14 @@ class Prepared:
         arity = (arguments >= 0).sum(1)
         rows = [(n, (arity == n).nonzero().flatten()) for n in arity.unique().tolist()]
         return tuple((of_arity, index[of_arity], arguments[of_arity, :n]) for n, of_arity in rows)
+
+    @cached_property
+    def predicates(self) -> Int64[Tensor, " atoms"]:
+        """The predicate (by index) of each atom."""
+        return torch.from_numpy(self.base.decode(self.graph.atoms.numpy())[0])
+
+    @cached_property
+    def pairs(self) -> tuple[PairLayout, ...]:
+        """The atoms of each arity, laid out for the pair classifier."""
+        assert self.pair_embedding is not None
+        return tuple(self.pair_embedding.lay_out(index, arguments) for _, index, arguments in self.by_arity)

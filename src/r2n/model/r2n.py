@@ -1,8 +1,8 @@
 """Tensors -> predictions: the network, from its input layer over the reasoning layers to its outputs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 from weakref import WeakKeyDictionary, ref
 
 import torch
@@ -10,18 +10,19 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from r2n.errors import ConfigError, nearest
+from r2n.errors import ConfigError
 from r2n.graph.factor_graph import FactorGraph
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.model.atom_embedding import AtomEmbedding, AtomMLP, ComplEx, DistMult, GridEmbedding, RotatE, TransE
+from r2n.model.atom_embedding import AtomEmbedding, GridEmbedding
 from r2n.model.constant_embedding import ConstantEmbedding
+from r2n.model.input_layer import make_input
 from r2n.model.outputs import AtomOutput, RuleOutput
+from r2n.model.pair_embedding import PairEmbedding
 from r2n.model.prepared import Prepared
 from r2n.model.reasoning import Aggregation, Depth, Isolated, ReasoningLayer, make_layer
 from r2n.model.whole_base import Atoms, InputAtoms, WholeBase, row_dropout
 
-INPUTS = {"distmult": DistMult, "complex": ComplEx, "transe": TransE, "rotate": RotatE, "mlp": AtomMLP}
 UNKNOWN, FALSE, TRUE = 0, 1, 2
 
 EvidenceInput = Literal["off", "add", "only"]
@@ -94,13 +95,17 @@ class R2N(nn.Module):
         output: Literal["mlp", "linear"] = "mlp",
         input_score: bool = False,
         dense: bool = True,
+        encoders: Mapping[str, nn.Module] | None = None,
+        **encoding: Any,
     ) -> "R2N":
-        """The network for a knowledge base, with parts of the named kinds."""
-        if input not in INPUTS:
-            raise ConfigError(f"unknown input '{input}'", hint=nearest(input, INPUTS) or f"known: {', '.join(INPUTS)}")
-        atom_embedding = INPUTS[input](knowledge.language.predicates, dim)
-        constants = ConstantEmbedding(
-            len(knowledge.language.constants), atom_embedding.constant_dim, dropout=constant_dropout
+        """The network for a knowledge base, with parts of the named kinds.
+
+        `encoders` are modules of the caller for the features of domains, by name: one is called with a tensor of the
+        features of some constants, (constants, *shape), or a list of their texts, and gives them a vector each.
+        `encoding` are the options of encoders in `make_input`: encoder_dim, pair, word_dropout and so on.
+        """
+        constants, atom_embedding = make_input(
+            knowledge, input, dim, constant_dropout=constant_dropout, encoders=encoders, **encoding
         )
         rule_dim = rule_dim or dim
         if reasoner == "none" or layers == 0:
@@ -142,7 +147,8 @@ class R2N(nn.Module):
     def prepare(self, graph: FactorGraph) -> Prepared:
         """Lay out a graph once; asked again, it is remembered."""
         if graph not in self._prepared:
-            self._prepared[graph] = Prepared(ref(graph), self.base, self.dense)
+            pairs = self.atom_embedding if isinstance(self.atom_embedding, PairEmbedding) else None
+            self._prepared[graph] = Prepared(ref(graph), self.base, self.dense, pairs)
         return self._prepared[graph]
 
     def input_layer(
@@ -153,9 +159,12 @@ class R2N(nn.Module):
         known: Int64[Tensor, " atoms"] | None = None,
     ) -> Float[Tensor, "atoms dim"]:
         """Emb^0(a) (eq. 1); hidden atoms are blanked, and what is known of them is taken for unknown."""
-        embedding = self.embed(graph)
+        return self._read(graph, self.embed(graph), hidden, known)
+
+    def _read(self, graph: FactorGraph, embedding: Tensor, hidden: Tensor | None, known: Tensor | None) -> Tensor:
+        """What the first reasoning layer reads, made of the input layer's embeddings."""
         if self.belief_input is not None:
-            embedding = self.belief_input(torch.sigmoid(self._score(embedding)).unsqueeze(1))
+            embedding = self.belief_input(torch.sigmoid(self._score(graph, embedding)).unsqueeze(1))
         if hidden is not None:
             embedding = embedding.masked_fill(hidden.unsqueeze(1), 0.0)
         if self.known is not None:
@@ -166,8 +175,12 @@ class R2N(nn.Module):
 
     def embed(self, graph: FactorGraph) -> Float[Tensor, "atoms dim"]:
         """f_P of the constants, for all atoms of the graph."""
-        parts = self.prepare(graph).by_arity
-        embedded = [self.atom_embedding(index, self.constants(arguments)) for _, index, arguments in parts]
+        prepared = self.prepare(graph)
+        parts = prepared.by_arity
+        if isinstance(self.atom_embedding, PairEmbedding):
+            embedded = [self.atom_embedding(layout, self.constants) for layout in prepared.pairs]
+        else:
+            embedded = [self.atom_embedding(index, self.constants(arguments)) for _, index, arguments in parts]
         if len(parts) == 1:
             return embedded[0]
         dim = int(self.atom_embedding.dim)  # pyright: ignore
@@ -176,8 +189,10 @@ class R2N(nn.Module):
             embedding = embedding.index_copy(0, rows, part)
         return embedding
 
-    def _score(self, embedding: Tensor) -> Tensor:
+    def _score(self, graph: FactorGraph, embedding: Tensor) -> Tensor:
         scorer = self.atom_embedding
+        if isinstance(scorer, PairEmbedding):
+            return scorer.score(embedding, self.prepare(graph).predicates)
         if not isinstance(scorer, AtomEmbedding):
             raise ConfigError(f"{type(scorer).__name__} has no score")
         return scorer.score(embedding)
@@ -194,10 +209,11 @@ class R2N(nn.Module):
         whole = self._whole(graph) if hidden is None else None
         if whole is not None:
             return self._over_grids(whole, rule_outputs=rule_outputs)
-        atoms = self.input_layer(graph, hidden=hidden, known=known)
+        embedded = self.embed(graph)
+        atoms = self._read(graph, embedded, hidden, known)
         if self.atom_output is None:
-            return Predictions(self._score(atoms), ())
-        own_score = self._score(self.embed(graph)) if self.input_score else 0.0
+            return Predictions(self._score(graph, atoms), ())
+        own_score = self._score(graph, embedded) if self.input_score else 0.0
         atoms = dropout(atoms, self.atom_dropout, self.training)
         incidence = self.prepare(graph).incidence
         rules: list[Tensor] = []

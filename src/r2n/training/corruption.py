@@ -8,9 +8,10 @@ out a corruption because a held-out split says it is true would tell the network
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Int64
 
 from r2n.errors import ConfigError
+from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.logic.language import Domain, Language
@@ -118,17 +119,3 @@ def fact_corruptions(
     width = max(candidates.shape[1], more.shape[1])
     padded = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=-1) for part in (candidates, more)]
     return np.concatenate([rows, more_rows]), np.concatenate(padded)
-
-
-def closed_atoms(base: HerbrandBase, codes: Codes) -> Bool[np.ndarray, " atoms"]:
-    """Whether each atom is under the closed-world assumption: of a closed predicate, or of a closed part of one."""
-    predicates = base.language.predicates
-    index, arguments = base.decode(codes)
-    closed = np.array([predicate.closed for predicate in predicates], bool)[index]
-    for i, predicate in enumerate(predicates):
-        for part in predicate.closed_parts:
-            inside = index == i
-            for position, domain in enumerate(part):
-                inside[inside] = base.place(domain, arguments[inside, position]) >= 0
-            closed |= inside
-    return closed

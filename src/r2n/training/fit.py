@@ -17,6 +17,7 @@ from r2n.knowledge.knowledge_base import Evidence
 from r2n.model.r2n import R2N, Predictions
 from r2n.training.losses import n3_penalty, semantic_loss, softmax_loss, supervised_loss
 from r2n.training.questions import Questions, ask, known_states
+from r2n.training.steps import Step, steps_of
 from r2n.training.whole_rows import WholeRows
 
 Validate = Callable[[R2N], float]
@@ -41,8 +42,9 @@ class DivergedError(R2NError):
 class Trainer:
     """A network in training: yields an Epoch a step, and holds all that is needed to go on later.
 
-    Each epoch is one step over the whole graph. `hiding` is the share of open atoms whose input is blanked in a
-    step while their labels are still asked, drawn atom by atom, or all atoms with the same first constant together
+    Each epoch is one step over the whole graph, or (`batches`) at most so many over parts of it that share nothing, in
+    an order that is drawn anew. `hiding` is the share of open atoms whose input is blanked in a step while their labels
+    are still asked, drawn atom by atom, or all atoms with the same first constant together
     (`hide_by="constant"`). With `validate` and `patience`, training stops when the metric (larger is better) has
     not risen for `patience` epochs, and the best weights are restored at the end.
     """
@@ -71,6 +73,7 @@ class Trainer:
         validate: Validate | None = None,
         validate_every: int = 10,
         patience: int | None = None,
+        batches: int | None = None,
         seed: int = 0,
     ) -> None:
         """Everything is given here; nothing random happens before the first step."""
@@ -78,6 +81,11 @@ class Trainer:
             raise ConfigError(
                 "a network that reads evidence and hides none of it learns to copy it",
                 hint="set training.hiding above 0",
+            )
+        if batches is not None and loss != "bce":
+            raise ConfigError(
+                f"loss = '{loss}' compares atoms of the whole graph, so that it cannot be trained in batches",
+                hint="take loss = 'bce', or leave training.batches out",
             )
         self.model, self.graph, self.evidence = model, graph, evidence
         self.rows: WholeRows | None = None
@@ -111,6 +119,7 @@ class Trainer:
         self.best_epoch = 0
         self.best_weights: dict[str, Tensor] = {}
         self.known = known_states(model.base, graph, evidence)
+        self.steps = steps_of(Step(graph, self.questions, self.known), batches)
 
     def __iter__(self) -> Iterator[Epoch]:
         """Train to the end."""
@@ -131,9 +140,19 @@ class Trainer:
         start = perf_counter()
         self._set_learning_rate()
         self.model.train()
-        hidden = self._hidden()
-        predictions = self.model(self.graph, hidden=hidden, known=self.known, rule_outputs=self.semantic_weight > 0)
-        supervised, semantic = self._supervised(predictions, hidden), self._semantic(predictions)
+        order = torch.randperm(len(self.steps), generator=self.generator).tolist() if len(self.steps) > 1 else [0]
+        losses = torch.stack([self._descend(self.steps[i]) for i in order])
+        self.epoch += 1
+        valid = self._validated()
+        loss, supervised, semantic = losses.mean(0).tolist()
+        return Epoch(self.epoch, loss, supervised, semantic, valid, perf_counter() - start)
+
+    def _descend(self, step: Step) -> Float[Tensor, " losses"]:
+        """One step of the optimiser; the loss and its parts before it."""
+        hidden = self._hidden(step.questions)
+        predictions = self.model(step.graph, hidden=hidden, known=step.known, rule_outputs=self.semantic_weight > 0)
+        supervised = step.supervised * self._supervised(step.questions, predictions, hidden)
+        semantic = step.semantic * self._semantic(step.questions, predictions)
         loss = supervised + self.semantic_weight * semantic
         if self.n3:
             loss = loss + self.n3 * n3_penalty(self.model.constants.vectors)
@@ -145,10 +164,7 @@ class Trainer:
         if self.clip is not None:
             clip_grads_with_norm_(parameters, self.clip, norm)
         self.optimizer.step()
-        self.epoch += 1
-        valid = self._validated()
-        total, on_atoms, on_rules = (float(part.detach()) for part in (loss, supervised, semantic))
-        return Epoch(self.epoch, total, on_atoms, on_rules, valid, perf_counter() - start)
+        return torch.stack([part.detach() for part in (loss, supervised, semantic)])
 
     def finish(self) -> None:
         """Restore the best weights, where validation chose some."""
@@ -161,11 +177,10 @@ class Trainer:
         for group, rate in zip(self.optimizer.param_groups, self.learning_rates, strict=True):
             group["lr"] = rate * (share if self.schedule == "cosine" else 1.0)
 
-    def _hidden(self) -> Bool[Tensor, " atoms"] | None:
+    def _hidden(self, questions: Questions) -> Bool[Tensor, " atoms"] | None:
         """The atoms whose input is blanked in this step."""
         if not self.hiding:
             return None
-        questions = self.questions
         if self.hide_by == "atom":
             drawn = torch.rand(len(questions.labels), generator=self.generator) < self.hiding
         else:
@@ -173,9 +188,9 @@ class Trainer:
             drawn = (torch.rand(constants, generator=self.generator) < self.hiding)[questions.first_constants]
         return drawn & questions.open_atoms
 
-    def _supervised(self, predictions: Predictions, hidden: Tensor | None) -> Float[Tensor, ""]:
+    def _supervised(self, questions: Questions, predictions: Predictions, hidden: Tensor | None) -> Float[Tensor, ""]:
         """L_sup; where evidence is an input, only hidden atoms are asked: the others could read their label."""
-        questions, out = self.questions, predictions.atoms
+        out = predictions.atoms
         if self.rows is not None:
             return self.rows.loss(out)
         reads_labels = self.model.evidence_input != "off"
@@ -192,11 +207,11 @@ class Trainer:
         facts, candidates = questions.facts[inside], questions.candidates[inside].clamp(min=0)
         return softmax_loss(out[facts], out[candidates], allowed[inside])
 
-    def _semantic(self, predictions: Predictions) -> Float[Tensor, ""]:
+    def _semantic(self, questions: Questions, predictions: Predictions) -> Float[Tensor, ""]:
         """L_sem over all rules together, on the ground rules whose atoms are all labelled."""
         if not self.semantic_weight or not predictions.rules:
             return predictions.atoms.new_zeros(())
-        parts = zip(predictions.rules, self.questions.rules, strict=True)
+        parts = zip(predictions.rules, questions.rules, strict=True)
         outs, truths = zip(*((out[known], truth) for out, (known, truth) in parts), strict=True)
         return semantic_loss(torch.cat(outs), torch.cat(truths))
 

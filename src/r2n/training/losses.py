@@ -30,7 +30,9 @@ def semantic_loss(out: Float[Tensor, " ground_rules"], truth: Bool[Tensor, " gro
 
 
 def n3_penalty(vectors: Float[Tensor, "batch dim"]) -> Float[Tensor, ""]:
-    """N3: the mean over vectors of the sum of cubed absolute components."""
+    """N3: the mean over vectors of the sum of cubed absolute components; zero where there is none."""
+    if not len(vectors):
+        return vectors.sum()
     return vectors.abs().pow(3).sum(-1).mean()
 
 

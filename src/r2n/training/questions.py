@@ -9,10 +9,11 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from r2n.graph.factor_graph import FactorGraph
+from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.model.r2n import FALSE, TRUE, UNKNOWN
-from r2n.training.corruption import closed_atoms, fact_corruptions
+from r2n.training.corruption import fact_corruptions
 from r2n.training.losses import known_ground_rules
 
 
@@ -64,7 +65,7 @@ def ask(
         asked=torch.from_numpy(np.flatnonzero((labels >= 0) & (~closed | ask_closed))),
         facts=torch.from_numpy(_rows(codes, rows)),
         candidates=torch.from_numpy(_rows(codes, candidates)),
-        rules=tuple(_rule_truths(graph, j, tensor) for j in range(len(graph.rules))),
+        rules=tuple(rule_truths(graph, j, tensor) for j in range(len(graph.rules))),
         open_atoms=torch.from_numpy(~closed),
         first_constants=torch.from_numpy(base.decode(codes)[1][:, 0].copy() if len(codes) else np.zeros(0, np.int64)),
     )
@@ -95,7 +96,8 @@ def _rows(codes: Codes, wanted: np.ndarray) -> np.ndarray:
     return np.where(found, place, -1)
 
 
-def _rule_truths(graph: FactorGraph, j: int, labels: Tensor) -> tuple[Tensor, Tensor]:
+def rule_truths(graph: FactorGraph, j: int, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The ground rules of rule j whose atoms are all labelled, and the truth of the rule on them."""
     rule, rows = graph.rules[j], graph.neighbours[j]
     if rule.formula is None:
         nothing = torch.zeros(0, dtype=torch.int64)

@@ -23,7 +23,7 @@ def graph(rule: str, facts: str, false: str = "") -> r2n.KnowledgeBase:
 
 
 def test_an_index_orders_rows_by_constant() -> None:
-    relation = Relation(np.array([[0, 2], [1, 0], [1, 2]]), constants=4)
+    relation = Relation(np.arange(3), np.array([[0, 2], [1, 0], [1, 2]]), constants=4)
     for position, order, starts in ((0, [0, 1, 2], [0, 1, 3, 3, 3]), (1, [1, 0, 2], [0, 1, 1, 3, 3])):
         found = relation.index(position)
         assert [part.tolist() for part in found] == [order, starts]

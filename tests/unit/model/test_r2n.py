@@ -14,7 +14,8 @@ from r2n.grounding.full import FullGrounder
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
 from r2n.model.atom_embedding import DistMult
-from r2n.model.r2n import FALSE, INPUTS, R2N, TRUE, UNKNOWN
+from r2n.model.input_layer import INPUTS
+from r2n.model.r2n import FALSE, R2N, TRUE, UNKNOWN
 from r2n.model.reasoning import make_layer
 
 KNOWLEDGE = KnowledgeBase.build(

@@ -1,0 +1,75 @@
+"""The pair classifier in plain loops, atom by atom, with every feature written out."""
+
+import math
+from itertools import combinations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import relu
+
+from r2n.model.channels import DenseChannel, WordChannel
+from r2n.model.constant_embedding import ConstantEmbedding
+from r2n.model.pair_embedding import PairEmbedding
+
+
+def feature(embedding: PairEmbedding, constants: ConstantEmbedding, channel: int, constant: int) -> Tensor | None:
+    """The vector of a constant in a channel, or None."""
+    row = int(embedding.place[channel, constant])
+    if row < 0:
+        return None
+    if channel == len(embedding.channels):
+        return constants.vectors[row]
+    found = embedding.channels[channel]
+    if isinstance(found, WordChannel):
+        return torch.from_numpy(found.bags.known.toarray()[row])
+    assert isinstance(found, DenseChannel)
+    return found(torch.tensor([row]))[0]
+
+
+def counts(embedding: PairEmbedding, channel: int, one: int, other: int) -> Tensor:
+    """Words in both texts, words in one, Jaccard."""
+    found = embedding.channels[channel]
+    assert isinstance(found, WordChannel)
+    sets = [
+        {i for i, value in enumerate(found.bags.every.toarray()[int(embedding.place[channel, constant])]) if value}
+        for constant in (one, other)
+    ]
+    shared, union = len(sets[0] & sets[1]), len(sets[0] | sets[1])
+    return torch.tensor([math.log1p(shared), math.log1p(union - shared), shared / max(1, union)])
+
+
+def embed(
+    embedding: PairEmbedding, constants: ConstantEmbedding, pair: str, predicate: int, arguments: list[int]
+) -> Tensor:
+    """Emb^0 of one atom; the network is in evaluation."""
+    total = embedding.bias[predicate if embedding.shared == "none" else 0].clone()
+    owner = f"predicate{predicate}" if embedding.shared == "none" else "shared"
+    for channel in range(len(embedding.channels) + 1):
+        values = [feature(embedding, constants, channel, constant) for constant in arguments]
+        has_one = [i for i, value in enumerate(values) if value is not None]
+        for i in has_one:
+            if pair in ("concatenate", "all") or len(has_one) == 1:
+                total = total + times(values[i], embedding.first[f"{owner}-channel{channel}-at{i}"])
+        for i, j in combinations(has_one if pair != "concatenate" else [], 2):
+            key = f"{owner}-channel{channel}-at{i}at{j}"
+            total = total + times(together(pair, values[i], values[j]), embedding.first[key])
+            if key in embedding.counts:
+                total = total + counts(embedding, channel, arguments[i], arguments[j]) @ embedding.counts[key]
+    second = embedding.second[0 if embedding.shared == "all" else predicate]
+    linear = second.layers[0]  # pyright: ignore
+    assert isinstance(linear, nn.Linear)
+    return relu(linear.weight @ relu(total) + linear.bias)
+
+
+def times(values: Tensor | None, weight: Tensor) -> Tensor:
+    """The sum of the rows of the weight, each times its value."""
+    assert values is not None
+    return torch.stack([value * weight[k] for k, value in enumerate(values)]).sum(0)
+
+
+def together(pair: str, one: Tensor | None, other: Tensor | None) -> Tensor:
+    """What is read of two constants."""
+    assert one is not None
+    assert other is not None
+    parts = {"difference": [(one - other).abs()], "product": [one * other]}
+    return torch.cat(parts.get(pair, parts["difference"] + parts["product"]))

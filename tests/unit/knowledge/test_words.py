@@ -1,0 +1,75 @@
+"""Bags of words: what is a word, whose words make the vocabulary, and what each weighs."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from r2n.knowledge.words import bags_of_words
+
+TEXTS = ("The cat sat, the cat ran", "a_dog ran", "", "zebra sat")
+IN_TRAINING = np.array([True, True, True, False])
+
+
+def as_dicts(matrix, names) -> list[dict[str, float]]:
+    rows = matrix.toarray().tolist()
+    return [{name: value for name, value in zip(names, row, strict=True) if value} for row in rows]
+
+
+def test_words_are_told_apart_by_letters_and_digits_of_any_case() -> None:
+    bags = bags_of_words(("Blum_A. 1998", "Zürich, Ελλάδα"), np.ones(2, bool))
+    assert set(bags.vocabulary) == {"blum", "a", "1998", "zürich", "ελλάδα"}
+
+
+def test_the_vocabulary_has_no_word_that_only_other_texts_have() -> None:
+    bags = bags_of_words(TEXTS, IN_TRAINING)
+    assert bags.vocabulary == ("a", "cat", "dog", "ran", "sat", "the")
+    assert as_dicts(bags.known, bags.vocabulary) == [
+        {"cat": 1, "ran": 1, "sat": 1, "the": 1},
+        {"a": 1, "dog": 1, "ran": 1},
+        {},
+        {"sat": 1},
+    ]
+
+
+def test_every_word_is_marked_beside_the_vocabulary() -> None:
+    every = bags_of_words(TEXTS, IN_TRAINING).every.toarray()
+    assert every.sum(1).tolist() == [4, 3, 0, 2]
+    assert set(np.unique(every)) == {0, 1}
+
+
+def test_counts_and_least_number_of_texts() -> None:
+    bags = bags_of_words(TEXTS, IN_TRAINING, weights="count", min_texts=2)
+    assert as_dicts(bags.known, bags.vocabulary) == [{"ran": 1}, {"ran": 1}, {}, {}]
+    bags = bags_of_words(TEXTS, IN_TRAINING, weights="count")
+    assert as_dicts(bags.known, bags.vocabulary)[0] == {"cat": 2, "ran": 1, "sat": 1, "the": 2}
+
+
+def test_tfidf_is_of_the_training_texts_and_gives_length_one() -> None:
+    bags = bags_of_words(TEXTS, IN_TRAINING, weights="tfidf")
+    dog = as_dicts(bags.known, bags.vocabulary)[1]
+    rare, common = (math.log((1 + 3) / (1 + seen)) + 1 for seen in (1, 2))
+    length = math.sqrt(2 * rare**2 + common**2)
+    assert dog == pytest.approx({"a": rare / length, "dog": rare / length, "ran": common / length}, rel=1e-6)
+    assert as_dicts(bags.known, bags.vocabulary)[3] == pytest.approx({"sat": 1.0})
+
+
+@pytest.mark.parametrize("weights", ["binary", "count", "tfidf"])
+@pytest.mark.parametrize("texts", [(), ("", "-"), ("only in test", "-")])
+def test_an_empty_vocabulary_is_legal(weights, texts) -> None:
+    bags = bags_of_words(texts, np.zeros(len(texts), bool), weights=weights)
+    assert bags.vocabulary == ()
+    assert bags.known.shape == (len(texts), 0)
+
+
+@given(st.lists(st.tuples(st.lists(st.sampled_from("abcdef"), max_size=5), st.booleans()), max_size=6))
+def test_bags_are_those_of_plain_loops(rows: list[tuple[list[str], bool]]) -> None:
+    texts = [" ".join(words) for words, _ in rows]
+    in_training = np.array([flag for _, flag in rows], bool)
+    bags = bags_of_words(texts, in_training, weights="count")
+    assert set(bags.vocabulary) == {word for words, flag in rows if flag for word in words}
+    for row, (words, _) in enumerate(rows):
+        for column, word in enumerate(bags.vocabulary):
+            assert bags.known.toarray()[row, column] == words.count(word)
