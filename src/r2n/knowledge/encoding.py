@@ -180,6 +180,14 @@ def _outside(language: Language, group: Facts, i: int) -> DataError:
             return DataError(
                 f"constant '{name}' is outside domain '{domain.name}' (position {position + 1} of {predicate.name})",
                 where=Location(where.source, where.line, column or None, where.excerpt),
-                hint=nearest(name, names) or f"add it to domain '{domain.name}', or correct the line",
+                hint=nearest(name, names) or f"{_where_to_add(domain)}, or correct the line",
             )
     raise AssertionError("every argument is inside its domain")
+
+
+def _where_to_add(domain: Domain) -> str:
+    """What a user can do to put a constant in a domain; a fact cannot tell which part of a union it is in."""
+    if not domain.parts:
+        return f"add it to domain '{domain.name}'"
+    parts = ", ".join(f"'{part.name}'" for part in domain.parts)
+    return f"list it under one of the parts of '{domain.name}' ({parts}), in [domains] of the problem file"

@@ -83,3 +83,13 @@ def test_unknown_predicates_and_wrong_arities_are_named_with_their_line(tmp_path
     assert "unknown predicate 'huge'" in messages[1]
     with pytest.raises(r2n.DataError):
         encode_facts(HerbrandBase(language), groups)
+
+
+def test_a_constant_that_stands_only_in_a_union_has_to_be_listed_under_one_of_its_parts() -> None:
+    theory = r2n.parse_theory("domain city, island\ndomain place = city | island\npredicate far(place)\n")
+    given = facts(("malta",), predicate="far")
+    _, language = complete(theory, given, {})
+    with pytest.raises(r2n.DataError, match=r"list it under one of the parts of 'place' \('city', 'island'\)"):
+        encode_facts(HerbrandBase(language), given)
+    _, language = complete(theory, given, {"island": ["malta"]})
+    assert len(encode_facts(HerbrandBase(language), given)[0].codes) == 1

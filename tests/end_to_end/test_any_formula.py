@@ -1,0 +1,333 @@
+"""Predicates of one, two and three positions, mixed domains and rules of any formula, from files to answers.
+
+Each problem is written as files, and taken through every command: check, ground, train, evaluate, predict, infer. What
+`r2n ground` counts is compared with plain loops, what `r2n infer` believes with a sum over all worlds, and what the
+network answers with the truth that made the data.
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from r2n.cli import app
+from r2n.logic.parser import parse_theory
+from tests.oracles import grounding as oracle
+from tests.oracles.grounding import World
+from tests.oracles.worlds import marginals
+
+Fact = tuple[str, ...]  # the predicate and its constants
+METHODS = ("paper", "max-product", "sum-product")
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def document(*arguments: object) -> Any:
+    return json.loads(run(*arguments, "--json"))
+
+
+def write_problem(
+    folder: Path,
+    theory: str,
+    options: str,
+    splits: Mapping[str, Mapping[Fact, bool]],
+    domains: Mapping[str, Sequence[str]] | None = None,
+) -> Path:
+    """A folder with a theory, one CSV a predicate and split with a column `label`, and a problem file."""
+    folder.mkdir(exist_ok=True)
+    (folder / "theory.r2n").write_text(theory)
+    listed = {split: _write_tables(folder, split, facts) for split, facts in splits.items()}
+    queries = "".join(f"{split} = {tables}\n" for split, tables in listed.items() if split != "train")
+    listed_domains = "".join(f"{name} = {json.dumps(list(names))}\n" for name, names in (domains or {}).items())
+    facts = f"[facts]\ntrain = {listed['train']}\n[queries]\n{queries}"
+    (folder / "problem.toml").write_text(f'theory = "theory.r2n"\n[domains]\n{listed_domains}{facts}{options}')
+    return folder
+
+
+def _write_tables(folder: Path, split: str, facts: Mapping[Fact, bool]) -> str:
+    names = sorted({fact[0] for fact in facts})
+    for name in names:
+        rows = [[*fact[1:], int(truth)] for fact, truth in facts.items() if fact[0] == name]
+        with (folder / f"{split}_{name}.csv").open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([*(f"c{i}" for i in range(len(rows[0]) - 1)), "label"])
+            writer.writerows(rows)
+    tables = [f'{{file = "{split}_{name}.csv", predicate = "{name}", header = true}}' for name in names]
+    return f"[{', '.join(tables)}]"
+
+
+def known(facts: Iterable[Fact]) -> dict[Fact, bool]:
+    return dict.fromkeys(facts, True)
+
+
+def loops_count(theory: str, members: Mapping[str, Sequence[str]], facts: Mapping[Fact, bool]) -> list[int]:
+    """How many ground rules plain loops find, rule by rule, with full grounding."""
+    parsed = parse_theory(theory)
+    true = frozenset(fact for fact, truth in facts.items() if truth)
+    return [len(rows) for rows in oracle.full(World(parsed, oracle.members_of(parsed.domains, members), true))]
+
+
+def ground_counts(folder: Path) -> list[int]:
+    said = document("ground", folder, "--strategy", "full")
+    assert [rule["estimate"] >= rule["ground_rules"] for rule in said["rules"]] == [True] * len(said["rules"])
+    return [rule["ground_rules"] for rule in said["rules"]]
+
+
+def probabilities(answers: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    return {answer["atom"]: answer["probability"] for answer in answers}
+
+
+def spelled(fact: Fact) -> str:
+    return f"{fact[0]}({', '.join(fact[1:])})"
+
+
+def all_commands(folder: Path, question: str, *more: object) -> dict[str, float]:
+    """Train, evaluate, and ask; the metrics of the test split, after each command said the same as the others."""
+    runs = folder / "run"
+    trained = document("train", folder, "--out", runs, *more)
+    reports = {report["split"]: report["metrics"] for report in trained["reports"]}
+    assert document("evaluate", runs)["metrics"] == reports["test"]
+    answers = document("predict", runs, question, "--all", "--top", 1000)["answers"]
+    assert all(0 <= answer["probability"] <= 1 for answer in answers)
+    asked = document("infer", folder, question, "--beliefs", runs, "--iterations", 0, "--top", 1000)["answers"]
+    believed = probabilities(asked)
+    for answer in answers:  # without an iteration, belief propagation starts from what the network says
+        expected = answer["probability"] if answer["known"] is None else float(answer["known"])
+        assert believed[answer["atom"]] == pytest.approx(expected, abs=1e-5)
+    return reports["test"]
+
+
+def infers_as_all_worlds_do(folder: Path, theory: str, members: Mapping[str, Sequence[str]], asked: list[Fact]) -> None:
+    """`r2n infer` on a small problem whose unknown atoms form a tree, against a sum over all worlds."""
+    parsed = parse_theory(theory)
+    facts = read_facts(folder)
+    world = World(parsed, oracle.members_of(parsed.domains, members), facts[True], facts[False])
+    expected = marginals(world, asked)
+    for fact in asked:
+        said = document("infer", folder, spelled(fact), "--method", "sum-product", "--iterations", 12)["answers"]
+        assert said[0]["reached"]
+        assert said[0]["probability"] == pytest.approx(expected[fact], abs=1e-6), fact
+    assert len({round(value, 3) for value in expected.values()}) > 1  # else the test would see nothing
+
+
+def read_facts(folder: Path) -> dict[bool, frozenset[Fact]]:
+    rows = []
+    for path in folder.glob("train_*.csv"):
+        with path.open(newline="") as file:
+            rows += [(path.stem.removeprefix("train_"), *row) for row in list(csv.reader(file))[1:]]
+    return {truth: frozenset(row[:-1] for row in rows if row[-1] == str(int(truth))) for truth in (True, False)}
+
+
+# smokers and friends: a unary and a binary predicate
+
+SMOKERS = """\
+domain person
+predicate friends(person, person) closed
+predicate smokes(person)
+predicate cancer(person)
+rule peers [1.2]:  smokes(x) & friends(x, y) -> smokes(y)
+rule causes [0.8]: smokes(x) -> cancer(x)
+"""
+SMOKERS_OPTIONS = """
+[model]
+dim = 8
+layers = 2
+[training]
+epochs = 80
+corrupted_positions = []
+"""
+GROUPS = [[f"{group}{i}" for i in range(5)] for group in "abcdef"]
+
+
+def smokers() -> dict[str, dict[Fact, bool]]:
+    """Friends in rings of five; the rings smoke in turn, and who smokes has cancer. One of each ring is asked about."""
+    splits: dict[str, dict[Fact, bool]] = {"train": {}, "test": {}}
+    for number, ring in enumerate(GROUPS):
+        for i, person in enumerate(ring):
+            splits["train"] |= known([("friends", ring[i - 1], person), ("friends", person, ring[i - 1])])
+            split = splits["test" if i == 4 else "train"]
+            split |= {("smokes", person): number % 2 == 0, ("cancer", person): number % 2 == 0}
+    return splits
+
+
+def test_smokers_and_friends(tmp_path: Path) -> None:
+    splits = smokers()
+    folder = write_problem(tmp_path / "smokers", SMOKERS, SMOKERS_OPTIONS, splits)
+    said = document("check", folder)
+    assert said["herbrand_base"] == 30 * 30 + 30 + 30
+    assert said["predicates"] == {
+        "friends(person, person) closed": "60 / 0",
+        "smokes(person)": "12 / 12",
+        "cancer(person)": "12 / 12",
+    }
+    people = {"person": [person for ring in GROUPS for person in ring]}
+    assert ground_counts(folder) == loops_count(SMOKERS, people, splits["train"]) == [60, 30]
+    metrics = all_commands(folder, "smokes(?)")
+    assert metrics["ap"] == 1.0
+    assert metrics["accuracy"] == 1.0
+
+
+def test_smokers_are_inferred_without_training(tmp_path: Path) -> None:
+    facts = known([("friends", "ann", "bob"), ("friends", "bob", "cy"), ("friends", "bob", "dan"), ("smokes", "ann")])
+    facts[("cancer", "dan")] = False
+    folder = write_problem(tmp_path / "chain", SMOKERS, "", {"train": facts})
+    asked = [("smokes", "bob"), ("smokes", "cy"), ("smokes", "dan"), ("cancer", "bob"), ("cancer", "cy")]
+    infers_as_all_worlds_do(folder, SMOKERS, {"person": ["ann", "bob", "cy", "dan"]}, asked)
+
+
+# three positions over two domains, one of them a union
+
+ROUTES = """\
+domain city, island, carrier
+domain place = city | island
+predicate route(place, place, carrier)
+predicate partner(carrier, carrier) closed
+predicate hub(city, carrier) closed
+rule shared [1.5]: partner(c, d) & route(x, y, c) -> route(x, y, d)
+rule back [2]:     route(x, y, c) -> route(y, x, c), x != y
+rule hubs [0.5]:   hub(x, c) -> route(x, y: island, c)
+"""
+ROUTES_OPTIONS = """
+[model]
+input = "{input}"
+dim = 8
+layers = 1
+evidence_input = "add"
+[training]
+epochs = 40
+hiding = 0.4
+"""
+CITIES, ISLANDS = ["rome", "oslo", "bern", "kyiv"], ["malta", "crete"]
+PLACES = {"city": CITIES, "island": ISLANDS}  # listed: what stands in a union may be in either part
+CARRIERS = [f"{alliance}{i}" for alliance in ("sky", "star", "one") for i in range(3)]
+
+
+def routes() -> dict[str, dict[Fact, bool]]:
+    """Each alliance has a network of its own, shared by its carriers, and flown both ways."""
+    networks = {"sky": [("rome", "oslo"), ("oslo", "malta")], "star": [("bern", "kyiv"), ("kyiv", "crete")]}
+    networks["one"] = [("rome", "bern"), ("bern", "malta")]
+    splits: dict[str, dict[Fact, bool]] = {"train": {}, "test": {}}
+    for carrier in CARRIERS:
+        alliance = carrier[:-1]
+        others = [f"{alliance}{i}" for i in range(3) if f"{alliance}{i}" != carrier]
+        splits["train"] |= known(("partner", carrier, other) for other in others)
+        if carrier.endswith("0"):
+            splits["train"][("hub", networks[alliance][1][0], carrier)] = True
+        for x, y in networks[alliance]:
+            asked = carrier.endswith("2") and (x, y) == networks[alliance][0]
+            flights = [("route", x, y, carrier), ("route", y, x, carrier)]
+            splits["train" if not asked else "test"] |= known(flights[:1])
+            splits["train" if not asked else "test"] |= known(flights[1:])
+    return splits
+
+
+@pytest.mark.parametrize("input_layer", ["distmult", "mlp"])
+def test_routes_of_carriers(tmp_path: Path, input_layer: str) -> None:
+    splits = routes()
+    folder = write_problem(tmp_path / "routes", ROUTES, ROUTES_OPTIONS.format(input=input_layer), splits, PLACES)
+    said = document("check", folder)
+    assert said["domains"] == {"city": 4, "island": 2, "carrier": 9, "place": 6}
+    assert said["herbrand_base"] == 6 * 6 * 9 + 9 * 9 + 4 * 9
+    counted = loops_count(ROUTES, PLACES | {"carrier": CARRIERS}, splits["train"])
+    assert ground_counts(folder) == counted == [18 * 36, 30 * 9, 3 * 2]
+    metrics = all_commands(folder, "route(rome, oslo, ?)")
+    assert metrics["mrr"] > 0.8  # at any of the three positions
+    assert "hits@10" in metrics
+
+
+def test_routes_are_inferred_without_training(tmp_path: Path) -> None:
+    facts = known([("partner", "sky0", "sky1"), ("hub", "rome", "sky0"), ("route", "malta", "rome", "sky0")])
+    facts[("route", "malta", "rome", "sky1")] = False  # both ways unknown would be a loop
+    places = {"city": ["rome"], "island": ["malta"]}
+    folder = write_problem(tmp_path / "few", ROUTES, "", {"train": facts}, places)
+    pairs = (("rome", "malta"), ("rome", "rome"), ("malta", "malta"))
+    asked = [("route", *pair, carrier) for pair in pairs for carrier in ("sky0", "sky1")]
+    infers_as_all_worlds_do(folder, ROUTES, places | {"carrier": ["sky0", "sky1"]}, asked)
+
+
+@pytest.mark.parametrize("input_layer", ["complex", "transe", "rotate"])
+def test_input_layers_for_pairs_refuse_three_positions(tmp_path: Path, input_layer: str) -> None:
+    folder = write_problem(tmp_path / "routes", ROUTES, ROUTES_OPTIONS.format(input=input_layer), routes(), PLACES)
+    result = CliRunner().invoke(app, ["train", str(folder), "--out", str(tmp_path / "run")])
+    assert result.exit_code == 2
+    assert "route has 3" in result.stderr
+    assert "'distmult' or 'mlp'" in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
+# one rule with disjunction, negation, a constant and a guard
+
+MOODS = """\
+domain person
+domain drink = {"light beer", wine, tea}
+predicate drinks(person, drink) closed
+predicate rivals(person, person) closed
+predicate sporty(person) closed
+predicate happy(person)
+rule mood [1.5]: rivals(x, y) & x != y -> (happy(x) <-> (!drinks(x, "light beer") | sporty(y)))
+"""
+MOODS_OPTIONS = """
+[model]
+dim = 12
+layers = 1
+evidence_input = "only"
+[training]
+epochs = 200
+hiding = 0.5
+corrupted_positions = []
+"""
+PEOPLE = [f"p{i:02}" for i in range(60)]
+
+
+def moods() -> dict[str, dict[Fact, bool]]:
+    """Each has the next as a rival. All are rivals of themselves too, which the guard leaves out."""
+    splits: dict[str, dict[Fact, bool]] = {"train": {}, "test": {}}
+    drinkers = {person for i, person in enumerate(PEOPLE) if i % 3 < 2}
+    athletes = {person for i, person in enumerate(PEOPLE) if i % 4 < 2}
+    train = splits["train"]
+    train |= known(("drinks", person, "light beer" if person in drinkers else "tea") for person in PEOPLE)
+    train |= known(("sporty", person) for person in athletes)
+    train |= known(("rivals", person, person) for person in PEOPLE)
+    for i, (person, rival) in enumerate(pairwise([*PEOPLE, PEOPLE[0]])):
+        train[("rivals", person, rival)] = True
+        splits["test" if i >= 48 else "train"][("happy", person)] = person not in drinkers or rival in athletes
+    return splits
+
+
+def test_a_rule_of_any_formula(tmp_path: Path) -> None:
+    splits = moods()
+    folder = write_problem(tmp_path / "moods", MOODS, MOODS_OPTIONS, splits)
+    assert 'drinks(x, "light beer")' in run("check", folder)
+    assert ground_counts(folder) == loops_count(MOODS, {"person": PEOPLE}, splits["train"]) == [60]
+    metrics = all_commands(folder, "happy(?)")
+    assert metrics["accuracy"] == 1.0
+    assert metrics["ap"] == 1.0
+
+
+def test_a_rule_of_any_formula_is_inferred_without_training(tmp_path: Path) -> None:
+    theory = MOODS.replace("predicate sporty(person) closed", "predicate sporty(person)")
+    facts = known([("drinks", "ann", "light beer"), ("drinks", "bob", "tea"), ("rivals", "ann", "bob")])
+    facts |= known([("rivals", "bob", "cy"), ("rivals", "ann", "ann"), ("drinks", "cy", "light beer")])
+    facts |= {("rivals", "cy", "dan"): True, ("happy", "cy"): False, ("drinks", "dan", "wine"): True}
+    folder = write_problem(tmp_path / "few", theory, "", {"train": facts})
+    asked = [("happy", "ann"), ("sporty", "bob"), ("happy", "bob"), ("sporty", "dan")]
+    infers_as_all_worlds_do(folder, theory, {"person": ["ann", "bob", "cy", "dan"]}, asked)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_of_inference_takes_every_formula(tmp_path: Path, method: str) -> None:
+    problems = ((SMOKERS, smokers(), {}), (ROUTES, routes(), PLACES), (MOODS, moods(), {}))
+    for number, (theory, splits, domains) in enumerate(problems):
+        folder = write_problem(tmp_path / str(number), theory, "", splits, domains)
+        answers = document("infer", folder, "--method", method, "--iterations", 3, "--top", 1000)["answers"]
+        assert len(answers) == len(splits["test"])
+        assert all(0 <= answer["probability"] <= 1 for answer in answers)
