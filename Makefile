@@ -25,7 +25,7 @@ LINT := $(VENV)/.lint-$(PINS)
 DOCS := $(VENV)/.docs-$(PINS)
 
 help:            ## this list
-	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z%-]*\): .*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 run: $(CORE)     ## the main job: train on countries-s3, show its metrics beside the paper's, and some predictions
 	$(BIN)/r2n train countries-s3 --out runs/countries-s3-$$(date +%Y%m%d-%H%M%S)
@@ -45,11 +45,14 @@ lint: $(LINT)    ## format, lint, types, directions of import
 bench: $(TEST)   ## speed, as ratios to peers in one run
 	@for script in benchmarks/*.py; do echo $$script; $(BIN)/python $$script || exit 1; done
 
+example-%: $(CORE) ## one of the examples, by the name of its folder: make example-link_prediction
+	OMP_NUM_THREADS=1 $(BIN)/python -m examples.$*
+
 docs: $(DOCS)    ## the documentation, in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -E -b html docs docs/_build/html
 
 clean:           ## remove .venv and all that the targets and tools have made
-	rm -rf $(VENV) dist build docs/_build .coverage .coverage.* .hypothesis .import_linter_cache .pytest_cache .ruff_cache runs
+	rm -rf $(VENV) dist build docs/_build examples/*/data .coverage .coverage.* .hypothesis .import_linter_cache .pytest_cache .ruff_cache runs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MADE):
