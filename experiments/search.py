@@ -2,7 +2,7 @@
 
 The grid is a TOML file: for each option the values to draw from. Draw number t is drawn with the seed t, so every data
 set gets the same draws. The measures are those of the validation queries alone: the mean reciprocal rank, filtered by
-training and validation facts, or the average precision and the mean cross-entropy. The test queries are never looked at.
+training and validation facts, or the average precision and the mean cross-entropy. The test queries are never seen.
 """
 
 import json
