@@ -120,7 +120,9 @@ def _draw(folder: Path, run: "Run") -> None:
 
     records = [json.loads(line) for line in (folder / TRACE).read_text("utf-8").splitlines()]
     epochs = tuple(record["number"] for record in records)
-    curves = [Curve(name, epochs, tuple(r[name] for r in records)) for name in ("loss", "supervised", "semantic")]
+    names = ["loss", "supervised", "semantic"]
+    names += ["regularisation"] * any(record["regularisation"] for record in records)
+    curves = [Curve(name, epochs, tuple(r[name] for r in records)) for name in names]
     validated = [record for record in records if record["valid"] is not None]
     if validated:
         numbers, values = zip(*((record["number"], record["valid"]) for record in validated), strict=True)
