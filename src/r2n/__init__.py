@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from r2n.errors import R2NError as R2NError
     from r2n.errors import TheoryError as TheoryError
     from r2n.evaluation.evaluate import Report as Report
+    from r2n.experiments.predictor import Predictor as Predictor
     from r2n.experiments.run import load_run as load_run
     from r2n.experiments.scoring import evaluate as evaluate
     from r2n.graph.batching import subgraph as subgraph
@@ -56,6 +57,7 @@ _HOME = {
     "datasets.benchmarks": ["load"],
     "errors": ["CheckpointError", "ConfigError", "DataError", "GroundingError", "R2NError", "TheoryError"],
     "evaluation.evaluate": ["Report"],
+    "experiments.predictor": ["Predictor"],
     "experiments.run": ["load_run"],
     "experiments.scoring": ["evaluate"],
     "graph.batching": ["subgraph"],

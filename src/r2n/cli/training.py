@@ -13,10 +13,12 @@ from rich.table import Table as ScreenTable
 
 from r2n.cli.screen import SILENT_SECONDS, JsonOption, ProblemArgument, print_json, screen
 from r2n.datasets.benchmarks import load
+from r2n.errors import ConfigError, nearest
 from r2n.experiments.paper import PAPER_COUNTRIES
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
     from r2n.evaluation.evaluate import Report
+    from r2n.experiments.predictor import Predictor
     from r2n.experiments.run import Run
     from r2n.training.fit import Epoch
 
@@ -99,13 +101,13 @@ def _print_report(report: "Report", name: str) -> None:
 
 def _print_examples(run: "Run") -> None:
     """A few test queries with their probabilities, evenly from the most to the least probable."""
-    from r2n.experiments.answers import answer
+    from r2n.experiments.predictor import Predictor
 
     if "test" not in run.problem.queries:
         return
     queries = run.problem.test
     truth = dict(zip(run.problem.knowledge.base.names(queries.atoms), queries.truth, strict=True))
-    answers = answer(run, queries.atoms)
+    answers = Predictor.of(run).answers(queries.atoms)
     chosen = answers[:: max(1, len(answers) // EXAMPLES)][:EXAMPLES]
     table = ScreenTable("prediction", "probability", "truth", title="some test queries", title_justify="left")
     for item in chosen:
@@ -120,7 +122,9 @@ def _draw(folder: Path, run: "Run") -> None:
 
     records = [json.loads(line) for line in (folder / TRACE).read_text("utf-8").splitlines()]
     epochs = tuple(record["number"] for record in records)
-    curves = [Curve(name, epochs, tuple(r[name] for r in records)) for name in ("loss", "supervised", "semantic")]
+    names = ["loss", "supervised", "semantic"]
+    names += ["regularisation"] * any(record["regularisation"] for record in records)
+    curves = [Curve(name, epochs, tuple(r[name] for r in records)) for name in names]
     validated = [record for record in records if record["valid"] is not None]
     if validated:
         numbers, values = zip(*((record["number"], record["valid"]) for record in validated), strict=True)
@@ -151,18 +155,33 @@ def evaluate(
 def predict(
     run: RunArgument,
     question: Annotated[str, typer.Argument(help='An atom; ? stands for what is asked: "locatedIn(italy, ?)".')],
+    more: Annotated[
+        list[str] | None, typer.Option("--with", metavar="FACT|FILE", help='Told too: "near(a, b)", or a table.')
+    ] = None,
+    fewer: Annotated[
+        list[str] | None, typer.Option("--without", metavar="FACT|FILE", help="No longer told; goes before --with.")
+    ] = None,
+    constants: Annotated[
+        list[str] | None, typer.Option("--constant", metavar="DOMAIN=NAME", help="The domain of a new constant.")
+    ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many answers.")] = 10,
     show_all: Annotated[bool, typer.Option("--all", help="Also atoms that no ground rule reaches.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask a trained network."""
-    from r2n.experiments.answers import answer, parse_question
-    from r2n.experiments.run import load_run
+    from r2n.experiments.answers import parse_question
+    from r2n.experiments.predictor import Predictor
 
-    loaded = load_run(run)
-    answers = answer(loaded, parse_question(loaded.problem.knowledge.base, question))
-    shown = [item for item in answers if item.reached or show_all or len(answers) == 1]
-    left_out = len(answers) - len(shown)
+    predictor = Predictor.load(run)
+    if fewer:
+        predictor = predictor.without_facts(fewer)
+    if more or constants:
+        predictor = predictor.with_facts(more or [], domains=_by_domain(constants or []))
+    _tell_of_changes(predictor, changed=bool(more or fewer))
+    asked = len(parse_question(predictor.base, question))
+    answers = predictor.predict(question)
+    shown = [item for item in answers if item.reached or show_all or asked == 1]
+    left_out = asked - len(shown)
     if as_json:
         print_json({"question": question, "answers": [asdict(item) for item in shown[:top]], "left_out": left_out})
         return
@@ -173,3 +192,26 @@ def predict(
     screen().print(table)
     if left_out:
         typer.echo(f"{left_out:,} atoms that no ground rule reaches are left out: --all shows them", err=True)
+
+
+def _by_domain(constants: list[str]) -> dict[str, list[str]]:
+    """`country=atlantis` as {"country": ["atlantis"]}."""
+    found: dict[str, list[str]] = {}
+    for text in constants:
+        domain, equals, name = text.partition("=")
+        if not equals or not domain.strip() or not name.strip():
+            raise ConfigError(f"'{text}' names no domain and constant", hint="write --constant DOMAIN=NAME")
+        found.setdefault(domain.strip(), []).append(name.strip())
+    return found
+
+
+def _tell_of_changes(predictor: "Predictor", *, changed: bool) -> None:
+    """What a person who changes facts should know, on standard error."""
+    for name in predictor.told.new_constants:
+        near = nearest(name, predictor.told.trained.constants)
+        typer.echo(f"new constant: {name}" + (f" ({near})" if near else ""), err=True)
+    if changed and predictor.model.evidence_input == "off":
+        typer.echo(
+            "this network does not read facts (model.evidence_input = off): they act through the grounding alone",
+            err=True,
+        )

@@ -85,9 +85,7 @@ def prepare_run(
     training, model_options = options.training, options.model.model_dump()
     semantic_weight, reciprocal = model_options.pop("semantic_weight"), model_options.pop("reciprocal")
     knowledge = with_reciprocals(problem.knowledge) if reciprocal else problem.knowledge
-    atoms = _atoms_of_interest(problem, knowledge, training, seed)
-    grounding = reached_by(make_grounder(options.grounding).ground(knowledge, atoms), atoms)
-    graph = FactorGraph.from_grounding(grounding, atoms=atoms)
+    graph = build_graph(problem, knowledge, options, seed)
     training_options = training.model_dump()
     torch.set_num_threads(training_options.pop("threads") or (1 if len(graph) < SMALL_GRAPH else os.cpu_count() or 1))
     torch.manual_seed(seed)
@@ -103,6 +101,18 @@ def prepare_run(
         **training_options,
     )
     return Run(problem, options, seed, graph, trainer, tuple(sorted(encoders or {})))
+
+
+def build_graph(
+    problem: Problem, knowledge: KnowledgeBase, options: Options, seed: int, asked: Codes | None = None
+) -> FactorGraph:
+    """Ground a problem around its evidence, its queries and what else is `asked`; `knowledge` may have reciprocals."""
+    atoms = _atoms_of_interest(problem, knowledge, options.training, seed)
+    if asked is not None:
+        reciprocals = reciprocal_codes(knowledge.base, asked)
+        atoms = np.unique(np.concatenate([atoms, asked, reciprocals[reciprocals >= 0]]))
+    grounding = reached_by(make_grounder(options.grounding).ground(knowledge, atoms), atoms)
+    return FactorGraph.from_grounding(grounding, atoms=atoms)
 
 
 def _atoms_of_interest(problem: Problem, knowledge: KnowledgeBase, training: TrainingOptions, seed: int) -> Codes:

@@ -117,9 +117,10 @@ class TrainingOptions(_Section):
 
     `ask_closed` asks for closed atoms too, so that the input layer learns them; `negatives` draws so many corruptions
     of each fact instead of taking all. `full-softmax` asks each fact against its whole row of the Herbrand base, and by
-    `relation_weight` against the other predicates. `rule_learning_rate` is for the reasoning layers and the outputs, as
-    is `weight_decay`; `n3` is for the input layer. `batches` makes an epoch of at most so many steps, each over
-    connected components of the graph; by default it is one step over the whole graph.
+    `relation_weight` against the other predicates. `regularisation` names the t-norm by which explicit rules act on the
+    outputs. `rule_learning_rate` is for the reasoning layers and the outputs, as is `weight_decay`; `n3` is for the
+    input layer. `batches` makes an epoch of at most so many steps, each over connected components of the graph; by
+    default it is one step over the whole graph.
     `threads` by default is one for small graphs, where more only wait for each other, else all cores.
     """
 
@@ -129,6 +130,8 @@ class TrainingOptions(_Section):
     schedule: Literal["constant", "cosine"] = "constant"
     loss: Literal["bce", "softmax", "full-softmax"] = "bce"
     relation_weight: float = Field(default=0.0, ge=0)
+    regularisation: Literal["off", "product", "goedel", "lukasiewicz"] = "off"
+    regularisation_weight: float = Field(default=1.0, ge=0)
     corrupted_positions: tuple[int, ...] | None = None
     ask_closed: bool = False
     negatives: int | None = Field(default=None, ge=1)

@@ -1,6 +1,7 @@
 """Symbols: terms, atoms and formulas; their truth on boolean arrays, and the assignments that satisfy them."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,7 +66,11 @@ class Formula:
         """Truth under `truths`, a boolean array (..., positions) of numpy or torch; the result is (...)."""
         if "bool" not in str(getattr(truths, "dtype", None)):
             raise TypeError("evaluate takes a boolean array (..., positions): ~True is -2 in Python")
-        return self._truth({atom: truths[..., i] for i, atom in enumerate(self.atoms())})
+        return self.interpreted([truths[..., i] for i in range(len(self.atoms()))])
+
+    def interpreted(self, values: Sequence[Any]) -> Any:
+        """Its value where its atoms, position by position, have these: of any kind that knows `&`, `|`, `^` and `~`."""
+        return self._truth(dict(zip(self.atoms(), values, strict=True)))
 
     def satisfying_assignments(self) -> np.ndarray:
         """All assignments that make the formula true; bool (assignments, positions), in binary order."""

@@ -1,6 +1,7 @@
 """Tensors -> predictions: the network, from its input layer over the reasoning layers to its outputs."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 from weakref import WeakKeyDictionary, ref
@@ -70,6 +71,7 @@ class R2N(nn.Module):
         self.atom_output, self.rule_output, self.belief_input = atom_output, rule_output, belief_input
         dim = int(atom_embedding.dim)  # pyright: ignore
         self.known = None if evidence_input == "off" else nn.Parameter(torch.randn(3, dim) * 0.3)
+        self.trained_ids: Tensor | None = None
         self._prepared: WeakKeyDictionary[FactorGraph, Prepared] = WeakKeyDictionary()
 
     @classmethod
@@ -148,8 +150,17 @@ class R2N(nn.Module):
         """Lay out a graph once; asked again, it is remembered."""
         if graph not in self._prepared:
             pairs = self.atom_embedding if isinstance(self.atom_embedding, PairEmbedding) else None
-            self._prepared[graph] = Prepared(ref(graph), self.base, self.dense, pairs)
+            self._prepared[graph] = Prepared(ref(graph), self.base, self.dense, pairs, self.trained_ids)
         return self._prepared[graph]
+
+    def on_base(self, base: HerbrandBase, trained_ids: Int64[Tensor, " constants"]) -> "R2N":
+        """The same network, with the same weights, for a language that has grown; new constants have the id -1.
+
+        Atoms with a new constant enter blanked, as hidden ones do; what is known of them is read all the same.
+        """
+        view = copy(self)
+        view.base, view.trained_ids, view._prepared = base, trained_ids, WeakKeyDictionary()
+        return view
 
     def input_layer(
         self,
@@ -165,8 +176,11 @@ class R2N(nn.Module):
         """What the first reasoning layer reads, made of the input layer's embeddings."""
         if self.belief_input is not None:
             embedding = self.belief_input(torch.sigmoid(self._score(graph, embedding)).unsqueeze(1))
+        blank = self.prepare(graph).blank
         if hidden is not None:
-            embedding = embedding.masked_fill(hidden.unsqueeze(1), 0.0)
+            blank = hidden if blank is None else hidden | blank
+        if blank is not None:
+            embedding = embedding.masked_fill(blank.unsqueeze(1), 0.0)
         if self.known is not None:
             states = torch.zeros_like(graph.atoms) if known is None else known
             states = states if hidden is None else states.masked_fill(hidden, UNKNOWN)
@@ -197,6 +211,11 @@ class R2N(nn.Module):
             raise ConfigError(f"{type(scorer).__name__} has no score")
         return scorer.score(embedding)
 
+    def _own_score(self, graph: FactorGraph, embedding: Tensor) -> Tensor:
+        """The input layer's score, where it is added to the output; nothing for an atom without an embedding."""
+        score, blank = self._score(graph, embedding), self.prepare(graph).blank
+        return score if blank is None else score.masked_fill(blank, 0.0)
+
     def forward(
         self,
         graph: FactorGraph,
@@ -213,7 +232,7 @@ class R2N(nn.Module):
         atoms = self._read(graph, embedded, hidden, known)
         if self.atom_output is None:
             return Predictions(self._score(graph, atoms), ())
-        own_score = self._score(graph, embedded) if self.input_score else 0.0
+        own_score = self._own_score(graph, embedded) if self.input_score else 0.0
         atoms = dropout(atoms, self.atom_dropout, self.training)
         incidence = self.prepare(graph).incidence
         rules: list[Tensor] = []

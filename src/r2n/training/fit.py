@@ -17,6 +17,7 @@ from r2n.knowledge.knowledge_base import Evidence
 from r2n.model.r2n import R2N, Predictions
 from r2n.training.losses import n3_penalty, semantic_loss, softmax_loss, supervised_loss
 from r2n.training.questions import Questions, ask, known_states
+from r2n.training.regularisation import Regularisation, regularisers
 from r2n.training.steps import Step, steps_of
 from r2n.training.whole_rows import WholeRows
 
@@ -31,6 +32,7 @@ class Epoch:
     loss: float
     supervised: float
     semantic: float
+    regularisation: float
     valid: float | None
     seconds: float
 
@@ -46,7 +48,8 @@ class Trainer:
     an order that is drawn anew. `hiding` is the share of open atoms whose input is blanked in a step while their labels
     are still asked, drawn atom by atom, or all atoms with the same first constant together
     (`hide_by="constant"`). With `validate` and `patience`, training stops when the metric (larger is better) has
-    not risen for `patience` epochs, and the best weights are restored at the end.
+    not risen for `patience` epochs, and the best weights are restored at the end. `regularisation` names the t-norm by
+    which the explicit rules act on the outputs.
     """
 
     def __init__(
@@ -60,6 +63,8 @@ class Trainer:
         rule_learning_rate: float | None = None,
         schedule: Literal["constant", "cosine"] = "constant",
         semantic_weight: float = 0.1,
+        regularisation: Regularisation = "off",
+        regularisation_weight: float = 1.0,
         loss: Literal["bce", "softmax", "full-softmax"] = "bce",
         relation_weight: float = 0.0,
         corrupted_positions: Sequence[int] | None = None,
@@ -106,6 +111,7 @@ class Trainer:
             negatives=negatives,
             seed=seed,
         )
+        self.regularisation_weight = regularisation_weight
         self.epochs, self.schedule = epochs, schedule
         self.semantic_weight, self.loss = semantic_weight, loss
         self.hiding, self.hide_by, self.n3, self.clip = hiding, hide_by, n3, clip
@@ -119,7 +125,8 @@ class Trainer:
         self.best_epoch = 0
         self.best_weights: dict[str, Tensor] = {}
         self.known = known_states(model.base, graph, evidence)
-        self.steps = steps_of(Step(graph, self.questions, self.known), batches)
+        self.steps = steps_of(Step(graph, self.questions, self.known), batches, whole_rules=regularisation != "off")
+        self.regularisers = regularisers(self.steps, regularisation)
 
     def __iter__(self) -> Iterator[Epoch]:
         """Train to the end."""
@@ -141,19 +148,23 @@ class Trainer:
         self._set_learning_rate()
         self.model.train()
         order = torch.randperm(len(self.steps), generator=self.generator).tolist() if len(self.steps) > 1 else [0]
-        losses = torch.stack([self._descend(self.steps[i]) for i in order])
+        losses = torch.stack([self._descend(i) for i in order])
         self.epoch += 1
         valid = self._validated()
-        loss, supervised, semantic = losses.mean(0).tolist()
-        return Epoch(self.epoch, loss, supervised, semantic, valid, perf_counter() - start)
+        loss, supervised, semantic, regularisation = losses.mean(0).tolist()
+        return Epoch(self.epoch, loss, supervised, semantic, regularisation, valid, perf_counter() - start)
 
-    def _descend(self, step: Step) -> Float[Tensor, " losses"]:
+    def _descend(self, number: int) -> Float[Tensor, " losses"]:
         """One step of the optimiser; the loss and its parts before it."""
+        step = self.steps[number]
         hidden = self._hidden(step.questions)
         predictions = self.model(step.graph, hidden=hidden, known=step.known, rule_outputs=self.semantic_weight > 0)
         supervised = step.supervised * self._supervised(step.questions, predictions, hidden)
         semantic = step.semantic * self._semantic(step.questions, predictions)
-        loss = supervised + self.semantic_weight * semantic
+        loss, fuzzy = supervised + self.semantic_weight * semantic, supervised.new_zeros(())
+        if self.regularisers:
+            fuzzy = self.regularisers[number].loss(predictions.atoms)
+            loss = loss + self.regularisation_weight * fuzzy
         if self.n3:
             loss = loss + self.n3 * n3_penalty(self.model.constants.vectors)
         self.optimizer.zero_grad()
@@ -164,7 +175,7 @@ class Trainer:
         if self.clip is not None:
             clip_grads_with_norm_(parameters, self.clip, norm)
         self.optimizer.step()
-        return torch.stack([part.detach() for part in (loss, supervised, semantic)])
+        return torch.stack([part.detach() for part in (loss, supervised, semantic, fuzzy)])
 
     def finish(self) -> None:
         """Restore the best weights, where validation chose some."""

@@ -26,15 +26,15 @@ class Step:
     semantic: float = 1.0
 
 
-def steps_of(whole: Step, batches: int | None) -> list[Step]:
+def steps_of(whole: Step, batches: int | None, *, whole_rules: bool = False) -> list[Step]:
     """The steps of an epoch: one over the whole graph, or at most `batches` over parts that share nothing.
 
-    What no question touches is in no part: no loss can feel it.
+    What no question touches is in no part, for no loss can feel it; unless (`whole_rules`) one asks every ground rule.
     """
     if batches is None:
         return [whole]
     questions = whole.questions
-    wanted = torch.zeros(len(whole.graph.atoms), dtype=torch.bool)
+    wanted = torch.full((len(whole.graph.atoms),), whole_rules)
     wanted[questions.asked] = True
     for rows, (known, _) in zip(whole.graph.neighbours, questions.rules, strict=True):
         wanted[rows[known].flatten()] = True

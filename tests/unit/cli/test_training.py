@@ -74,6 +74,35 @@ def test_predict_leaves_out_what_no_rule_reaches(run_folder: Path) -> None:
     assert "no ground rule" in invoke("predict", str(run_folder), "near(n1, s1)")
 
 
+def test_predict_with_other_facts(run_folder: Path, tmp_path: Path) -> None:
+    table = tmp_path / "more.tsv"
+    table.write_text("new\tnear\tn1\nn1\tnear\tnew\n")
+    told = ["--with", str(table), "--with", "near(n3, new)", "--without", "near(n1, n0)", "--without", "near(n0, n1)"]
+    result = runner.invoke(app, ["predict", str(run_folder), "liesIn(new, ?)", *told, "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["answers"][0]["atom"] == "liesIn(new, north)"
+    assert "new constant: new" in result.stderr
+    assert "this network does not read facts" in result.stderr
+    quiet = runner.invoke(app, ["predict", str(run_folder), "liesIn(n5, ?)", "--json"])
+    assert quiet.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--with", "near(n98, n97)"], "liesIn(n98, north) cannot be answered, nor can 1 other atoms"),
+        (["--with", "!near(n1, n0)"], "near(n1, n0) is known to be true, and now told to be false"),
+        (["--without", "near(n1, s1)"], "near(n1, s1) is not among the facts"),
+        (["--with", "nothing.tsv"], "neither a fact nor a file"),
+        (["--constant", "town"], "write --constant DOMAIN=NAME"),
+        (["--constant", "city=n98"], "domain 'city', which does not exist"),
+    ],
+)
+def test_wrong_facts_at_predict_are_refused(arguments: list[str], message: str, run_folder: Path) -> None:
+    output = invoke("predict", str(run_folder), "liesIn(n98, ?)", *arguments, code=2)
+    assert message in " ".join(output.split())
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

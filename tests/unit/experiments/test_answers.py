@@ -3,7 +3,8 @@
 import pytest
 
 from r2n.errors import DataError
-from r2n.experiments.answers import answer, parse_question
+from r2n.experiments.answers import parse_question
+from r2n.experiments.predictor import Predictor
 from r2n.experiments.run import Run
 from r2n.knowledge.problem import Problem
 
@@ -49,13 +50,12 @@ def test_too_large_a_question_is_refused(toy: Problem, monkeypatch: pytest.Monke
         parse_question(toy.knowledge.base, "liesIn(?, ?)")
 
 
-def test_answers_come_with_the_most_probable_first(toy: Problem, toy_run: Run) -> None:
-    answers = answer(toy_run, parse_question(toy.knowledge.base, "liesIn(n5, ?)"))
+def test_answers_come_with_the_most_probable_first(toy_run: Run) -> None:
+    predictor = Predictor.of(toy_run)
+    answers = predictor.predict("liesIn(n5, ?)")
     assert answers[0].atom == "liesIn(n5, north)"
     assert answers[0].probability > answers[1].probability
     assert answers[0].known is None
     assert answers[0].reached
-    known = answer(toy_run, parse_question(toy.knowledge.base, "liesIn(n1, north)"))[0]
-    assert known.known is True
-    far = answer(toy_run, parse_question(toy.knowledge.base, "near(n1, s1)"))[0]
-    assert not far.reached
+    assert predictor.predict("liesIn(n1, north)")[0].known is True
+    assert not predictor.predict("near(n1, s1)")[0].reached

@@ -23,7 +23,8 @@ def test_every_row_is_valid(table: str) -> None:
 
 def test_the_rows_that_the_tables_need() -> None:
     names = [row.row for row in table_rows("countries")]
-    assert names == ["proofs counted", "DistMult", "ComplEx", "R2NS without rules", "FGNN", "R2NS"]
+    fuzzy = ["ComplEx + product", "ComplEx + Goedel", "ComplEx + Lukasiewicz"]
+    assert names == ["proofs counted", "DistMult", "ComplEx", "R2NS without rules", *fuzzy, "FGNN", "R2NS"]
     assert [row.model["layers"] for row in table_rows("ablation")] == [0, 1, 2, 3]
     last, full = table_rows("ablation")[-1], table_rows("countries")[-1]
     options = load("countries-s3").options
@@ -32,9 +33,16 @@ def test_the_rows_that_the_tables_need() -> None:
 
 def test_rows_change_only_what_they_name() -> None:
     options = load("countries-s3").options
-    changed = table_rows("countries")[4].options(options)
+    changed = next(row for row in table_rows("countries") if row.row == "FGNN").options(options)
     assert changed.training == options.training
     assert (changed.model.input, changed.model.reasoner) == ("complex", "fgnn")
+
+
+def test_the_rows_of_the_t_norms_have_no_layers_and_the_rules_all_the_same() -> None:
+    options = load("countries-s3").options
+    rows = [row for row in table_rows("countries") if row.row.startswith("ComplEx + ")]
+    assert [row.options(options).training.regularisation for row in rows] == ["product", "goedel", "lukasiewicz"]
+    assert all(row.rules and row.options(options).model.reasoner == "none" for row in rows)
 
 
 def test_an_unknown_table_is_refused() -> None:

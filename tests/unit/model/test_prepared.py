@@ -4,6 +4,7 @@ from weakref import ref
 
 import numpy as np
 import pytest
+import torch
 
 import r2n
 from r2n.graph.factor_graph import FactorGraph
@@ -31,6 +32,18 @@ def test_layouts_are_made_once_and_grids_only_where_dense_is_wanted() -> None:
     assert prepared.incidence is prepared.incidence
     assert prepared.whole is not None
     assert Prepared(ref(graph), base, dense=False).whole is None
+
+
+def test_in_a_language_that_has_grown_constants_have_the_ids_of_the_training() -> None:
+    graph, base = graph_and_base()
+    assert Prepared(ref(graph), base, dense=True).blank is None
+    grown = Prepared(ref(graph), base, dense=True, trained_ids=torch.tensor([-1, 7]))  # a is new, b was the eighth
+    unary, binary = grown.by_arity
+    assert unary[2].tolist() == [[0], [7]]
+    assert binary[2].tolist() == [[0, 0], [0, 7], [7, 0], [7, 7]]
+    assert grown.blank is not None
+    assert grown.blank.tolist() == [True, True, True, False, True, False]
+    assert grown.whole is None, "grids would read vectors by the new ids"
 
 
 def test_the_graph_is_not_kept_alive() -> None:

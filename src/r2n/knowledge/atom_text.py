@@ -1,0 +1,75 @@
+"""What is known: a ground atom as a person writes it, `locatedIn(italy, "light blue")` -> its predicate and terms."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from r2n.errors import DataError, Location
+from r2n.knowledge.tables import Facts, Table
+
+_ATOM = re.compile(r"""\s*(!?)\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s("']+)\s*\((.*)\)\s*\.?\s*\Z""", re.S)
+_TERM = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^,"'\s][^,"']*?)\s*(,|\Z)""")
+ANYTHING = "?"
+
+
+@dataclass(frozen=True, slots=True)
+class AtomText:
+    """An atom as it was written: names without their quotes; a term that is None stands for anything (`?`)."""
+
+    predicate: str
+    terms: tuple[str | None, ...]
+    truth: bool
+    where: Location
+
+
+def looks_like_atom(text: str) -> bool:
+    """Whether the text has the form PREDICATE(...)."""
+    return _ATOM.match(text) is not None
+
+
+def parse_atom(text: str) -> AtomText | None:
+    """The parts of an atom, denied where a `!` stands before it; None where the text is no atom."""
+    match = _ATOM.match(text)
+    if match is None:
+        return None
+    inside, terms, place, goes_on = match.group(3), [], 0, True
+    while goes_on:
+        term = _TERM.match(inside, place)
+        if term is None:
+            raise DataError("a constant or ? was expected", where=Location(None, 1, match.start(3) + place + 1, text))
+        terms.append(None if term.group(1) == ANYTHING else _bare(term.group(1)))
+        place, goes_on = term.end(), term.group(2) == ","
+    where = Location(None, 1, match.start(3) + 1, text)
+    return AtomText(_bare(match.group(2)), tuple(terms), not match.group(1), where)
+
+
+def _bare(text: str) -> str:
+    if text[0] in "\"'" and text[-1] == text[0] and len(text) > 1:
+        return re.sub(r"\\(.)", r"\1", text[1:-1])
+    return text
+
+
+def facts_from_texts(texts: Sequence[str]) -> tuple[Facts, ...]:
+    """Facts from atoms as text, those of one predicate and arity together; errors show the text."""
+    groups: dict[tuple[str, int], list[tuple[int, AtomText]]] = {}
+    for row, text in enumerate(texts):
+        atom = parse_atom(text)
+        if atom is None:
+            raise DataError(f"'{text}' is no fact", hint="write PREDICATE(CONSTANT, ...), with ! before it if false")
+        if None in atom.terms:
+            raise DataError("a fact names all its constants, ? has no place in it", where=atom.where)
+        groups.setdefault((atom.predicate, len(atom.terms)), []).append((row, atom))
+    source = Table(pa.table({"fact": pa.array(texts, pa.string())}))
+    return tuple(
+        Facts(
+            predicate,
+            tuple(pa.array([atom.terms[i] for _, atom in group], pa.string()) for i in range(arity)),
+            np.array([atom.truth for _, atom in group], bool),
+            np.array([row for row, _ in group], np.int64),
+            source,
+        )
+        for (predicate, arity), group in groups.items()
+    )

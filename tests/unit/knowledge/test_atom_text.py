@@ -1,0 +1,53 @@
+"""Atoms as a person writes them."""
+
+import pytest
+
+from r2n.errors import DataError
+from r2n.knowledge.atom_text import facts_from_texts, looks_like_atom, parse_atom
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate", "terms", "truth"),
+    [
+        ("p(a, b)", "p", ("a", "b"), True),
+        ("  p ( a ) . ", "p", ("a",), True),
+        ("!p(a)", "p", ("a",), False),
+        ("! p(a, ?)", "p", ("a", None), False),
+        ("""'p q'("a, b", 'c(')""", "p q", ("a, b", "c("), True),
+        (r'p("a \" b", "?")', "p", ('a " b', "?"), True),
+    ],
+)
+def test_atoms(text: str, predicate: str, terms: tuple[str | None, ...], truth: bool) -> None:
+    atom = parse_atom(text)
+    assert atom is not None
+    assert (atom.predicate, atom.terms, atom.truth) == (predicate, terms, truth)
+    assert looks_like_atom(text)
+
+
+@pytest.mark.parametrize("text", ["", "p", "facts.tsv", "p(a", "a(b).tsv", "p a)"])
+def test_what_is_no_atom(text: str) -> None:
+    assert parse_atom(text) is None
+    assert not looks_like_atom(text)
+
+
+def test_a_missing_term_is_shown() -> None:
+    with pytest.raises(DataError, match="line 1, column 5: a constant or \\? was expected"):
+        parse_atom("p(a, , b)")
+
+
+def test_facts_of_one_predicate_and_arity_stand_together() -> None:
+    groups = facts_from_texts(["p(a, b)", "q(c)", "!p(d, e)", "p(f)"])
+    assert [(group.predicate, len(group.arguments), group.truth.tolist()) for group in groups] == [
+        ("p", 2, [True, False]),
+        ("q", 1, [True]),
+        ("p", 1, [True]),
+    ]
+    assert [column.to_pylist() for column in groups[0].arguments] == [["a", "d"], ["b", "e"]]
+    assert groups[0].location(1).excerpt == "p(d, e)"
+    assert facts_from_texts([]) == ()
+
+
+@pytest.mark.parametrize(("text", "message"), [("p(a, ?)", r"\? has no place"), ("p(a", "'p\\(a' is no fact")])
+def test_what_is_no_fact(text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        facts_from_texts(["p(a, b)", text])

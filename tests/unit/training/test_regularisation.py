@@ -1,0 +1,110 @@
+"""Rules as fuzzy logic on the outputs: what a step costs, what enters it, and what it teaches."""
+
+import numpy as np
+import pytest
+import torch
+
+from r2n.errors import ConfigError
+from r2n.graph.factor_graph import FactorGraph
+from r2n.grounding.full import FullGrounder
+from r2n.logic.formula import Atom, Implies, Unequal, Variable
+from r2n.training.fit import Epoch, Trainer
+from r2n.training.regularisation import T_NORMS, Regularisation, fuzzy_truth
+from tests.oracles import t_norms as oracle
+from tests.unit.grounding.small_knowledge import knowledge
+from tests.unit.training.toy_training import CLOSED, GRAPH, KNOWN, THEORY, network, same, toy, weights
+
+A, B = (Atom(name, (Variable("x"),)) for name in "ab")
+NAMES: tuple[Regularisation, ...] = ("product", "goedel", "lukasiewicz")
+
+
+@pytest.mark.parametrize(("name", "truth"), [("product", 0.72), ("goedel", 0.6), ("lukasiewicz", 0.9)])
+def test_an_implication_by_hand(name: str, truth: float) -> None:
+    found = fuzzy_truth(Implies(A, B), torch.tensor([[0.4, 0.3]]), T_NORMS[name])
+    assert found.tolist() == pytest.approx([truth])
+
+
+def test_a_guard_has_no_truth() -> None:
+    with pytest.raises(TypeError, match="Unequal has no truth"):
+        fuzzy_truth(Unequal(Variable("x"), Variable("y")), torch.ones(2, 0), T_NORMS["product"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("layers", [0, 1])
+def test_a_step_costs_the_mean_over_all_ground_rules_of_explicit_rules(name: Regularisation, layers: int) -> None:
+    model = network(layers=layers)
+    options = {"regularisation": name, "regularisation_weight": 3.0, "semantic_weight": 0.0, "hiding": 0.0}
+    options |= {"corrupted_positions": [-1]}
+    trainer = Trainer(model, GRAPH, KNOWN.evidence, **options)  # pyright: ignore[reportArgumentType]
+    out, labels = model(GRAPH).atoms.tolist(), trainer.questions.labels.tolist()
+    given = [label == 1 if closed else None for label, closed in zip(labels, CLOSED.tolist(), strict=True)]
+    rules = [(rule.formula, rows.tolist()) for rule, rows in zip(GRAPH.rules, GRAPH.neighbours, strict=True)]
+    expected = oracle.cost(name, rules, out, given)
+    assert any(label < 0 for label in labels), "not only what is labelled"
+    epoch = trainer.step()
+    assert epoch.regularisation == pytest.approx(expected, rel=1e-5)
+    assert epoch.loss == pytest.approx(epoch.supervised + 3 * expected, rel=1e-5)
+
+
+def test_in_batches_every_ground_rule_counts_once() -> None:
+    """Three parts that share nothing; only one of them is labelled."""
+    rules = "rule neighbours: near(x, y) & liesIn(x, z) -> liesIn(y, z)\n"
+    facts = "liesIn(n0,north) near(n0,n1) near(n1,n2) near(s0,s1) near(s1,s0)"
+    known, graph = toy(facts=facts, rules=rules)
+    costs = []
+    for batches in (None, 2):
+        model = network(known=known, layers=0)
+        options = {"regularisation": "product", "semantic_weight": 0.0, "hiding": 0.0, "learning_rate": 1e-12}
+        trainer = Trainer(model, graph, known.evidence, batches=batches, corrupted_positions=[-1], **options)  # pyright: ignore
+        assert sum(map(len, trainer.regularisers)) == len(graph)
+        costs.append(trainer.step().regularisation)
+    assert len(trainer.regularisers) == 2
+    assert costs[0] == pytest.approx(costs[1], rel=1e-5)
+
+
+def test_off_or_without_weight_it_changes_nothing() -> None:
+    ends = []
+    cases: list[tuple[Regularisation, float]] = [("off", 1.0), ("product", 0.0), ("product", 1.0)]
+    for name, weight in cases:
+        model = network()
+        trainer = Trainer(model, GRAPH, KNOWN.evidence, epochs=3, regularisation=name, regularisation_weight=weight)
+        costs = [epoch.regularisation for epoch in trainer]
+        assert any(costs) == (name != "off")
+        ends.append(weights(model))
+    assert same(ends[0], ends[1])
+    assert not same(ends[0], ends[2])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_input_layer_alone_learns_to_keep_the_rule(name: Regularisation) -> None:
+    """n2 lies near n1, whose valley is known; no label tells of n2."""
+
+    def last(weight: float) -> Epoch:
+        options = {"regularisation": name, "regularisation_weight": weight, "corrupted_positions": [-1]}
+        trainer = Trainer(network(layers=0), GRAPH, KNOWN.evidence, epochs=60, hiding=0.0, **options)  # pyright: ignore
+        return list(trainer)[-1]
+
+    kept, ignored = last(3.0), last(0.0)
+    assert kept.regularisation < ignored.regularisation / 3
+    assert kept.supervised < 0.3, "and the labels are not forgotten"
+
+
+def test_a_closed_atom_is_what_it_is_known_to_be() -> None:
+    """No gradient reaches the outputs of borders: the rule cannot be kept by denying them."""
+    model = network(layers=0)
+    trainer = Trainer(model, GRAPH, KNOWN.evidence, regularisation="product", hiding=0.0)
+    out = torch.zeros(len(GRAPH.atoms), requires_grad=True)
+    trainer.regularisers[0].loss(out).backward()
+    assert out.grad is not None
+    assert not out.grad[CLOSED].any()
+    assert out.grad[~CLOSED].any()
+
+
+def test_without_explicit_rules_it_is_refused_and_without_ground_rules_it_costs_nothing() -> None:
+    known, graph = toy(rules="implicit alike: [old(x), liesIn(x, y)]\n")
+    with pytest.raises(ConfigError, match="needs explicit rules, and the theory has none"):
+        Trainer(network(known=known), graph, known.evidence, regularisation="goedel")
+    known = knowledge("rule neighbours: near(x, y) & old(x) -> old(y)\n", "old(n0)", theory=THEORY)
+    graph = FactorGraph.from_grounding(FullGrounder().ground(known), atoms=np.arange(known.base.size))
+    assert not len(graph), "nothing is near anything"
+    assert Trainer(network(known=known), graph, known.evidence, regularisation="goedel").step().regularisation == 0
