@@ -1,0 +1,184 @@
+"""Features and rules together, on data of our own: the page in docs/features.md, run as it stands."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from torch import nn
+from typer.testing import CliRunner
+
+import r2n
+from r2n.cli import app
+from r2n.errors import CheckpointError, ConfigError
+from r2n.experiments.run import load_run, prepare_run, train_in
+from r2n.knowledge.problem_file import Options
+from r2n.model.channels import WordChannel
+
+PAGE = (Path(__file__).parents[2] / "docs" / "features.md").read_text(encoding="utf-8")
+GROUPS = ("kettle steel litre", "lamp desk bright", "chair oak tall", "phone black small", "pan iron deep")
+HELD_OUT = "3"  # of each group, the product with this number
+
+
+def block(language: str, opening: str) -> str:
+    """The code of the page in a language, by how it begins."""
+    found = [text for text in re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL) if text.startswith(opening)]
+    assert len(found) == 1
+    return found[0]
+
+
+def write_products(folder: Path) -> Path:
+    """Four products of each kind; the pairs with the last of each kind are asked."""
+    rng = np.random.default_rng(0)
+    rows, names = ["id,title,price,weight"], []
+    for kind, words in enumerate(GROUPS):
+        for number in "0123":
+            kept = [word for word in words.split() if rng.random() < 0.8] or [words.split()[0]]
+            title = " ".join([f"brand{kind % 2}", *kept, f"only{kind}{number}"])
+            price, weight = 10 * kind + rng.normal(0, 1), 5 - kind + rng.normal(0, 0.2)
+            names.append(f"k{kind}n{number}")
+            rows.append(f'{names[-1]},"{title}, new",{price:.2f},{weight:.2f}')
+    (folder / "products.csv").write_text("\n".join(rows))
+    told, asked = ["head,relation,tail,label"], ["head,relation,tail,label"]
+    for x in names:
+        for y in names:
+            truths = {"same": x[1] == y[1], "sameMaker": int(x[1]) % 2 == int(y[1]) % 2}
+            for predicate, truth in truths.items():
+                is_asked = HELD_OUT in (x[3], y[3])
+                if is_asked or rng.random() < 0.5:
+                    (asked if is_asked else told).append(f"{x},{predicate},{y},{int(truth)}")
+    (folder / "pairs.csv").write_text("\n".join(told))
+    (folder / "asked.csv").write_text("\n".join(asked))
+    (folder / "theory.r2n").write_text(block("text", "domain product"))
+    (folder / "problem.toml").write_text(block("toml", "theory"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def products(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_products(tmp_path_factory.mktemp("products"))
+
+
+def test_fifteen_lines_of_python_learn_from_text_numbers_and_rules(
+    products: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(products)
+    code = block("python", "import r2n")
+    assert len([line for line in code.splitlines() if line.strip()]) <= 15
+    torch.manual_seed(0)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert len(capsys.readouterr().out.splitlines()) == 40
+    assert names["report"].metrics["ap"] > 0.9
+    words = next(m for m in names["model"].modules() if isinstance(m, WordChannel))
+    assert {"kettle", "brand1", "only02"} <= set(words.bags.vocabulary)
+    assert not {word for word in words.bags.vocabulary if word.startswith("only") and word.endswith(HELD_OUT)}
+
+
+def cli(*arguments: object) -> Any:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_the_command_line_does_the_same(products: Path, tmp_path: Path) -> None:
+    checked = cli("check", products, "--json")
+    assert checked["features"] == {"product": 20}
+    run = tmp_path / "run"
+    (report,) = cli("train", products, "--out", run, "--json")["reports"]
+    assert report["metrics"]["ap"] > 0.9
+    assert cli("evaluate", run, "--json")["metrics"] == report["metrics"]
+    best = cli("predict", run, "same(k0n3, ?)", "--json")["answers"][:3]
+    assert {answer["atom"].split(", ")[1][:2] for answer in best} == {"k0"}
+    table = products / "products.csv"
+    text = table.read_text()
+    table.write_text(text.replace("kettle", "bottle", 1))
+    with pytest.raises(CheckpointError, match="has changed since the run"):
+        load_run(run)
+    table.write_text(text)
+
+
+def outcome(folder: Path) -> str:
+    return json.loads((folder / "checkpoint.json").read_text())["sha256"]
+
+
+@pytest.mark.parametrize("input", ["pair", "distmult"])
+def test_a_run_with_features_is_resumed_bit_for_bit(products: Path, tmp_path: Path, input: str) -> None:
+    problem = r2n.load(products)
+    changes = (f"model.input={input}", "training.epochs=6", "model.encoder_dropout=0.2", "model.constant_dropout=0.1")
+    options = problem.options.changed(changes)
+    for _ in train_in(tmp_path / "whole", prepare_run(problem, options, 1), checkpoint_seconds=0.0):
+        pass
+    steps = train_in(tmp_path / "cut", prepare_run(problem, options, 1), checkpoint_seconds=0.0)
+    for _ in range(3):
+        next(steps)
+    steps.close()
+    for _ in train_in(tmp_path / "cut", prepare_run(problem, options, 1), resume=True, checkpoint_seconds=0.0):
+        pass
+    assert outcome(tmp_path / "cut") == outcome(tmp_path / "whole")
+
+
+def bars(number: int) -> dict[str, np.ndarray]:
+    """Images of one bar, upright or not, with noise."""
+    rng = np.random.default_rng(7)
+    images = {}
+    for i in range(number):
+        image = rng.normal(0, 0.2, (1, 8, 8))
+        place = rng.integers(0, 8)
+        image[(0, slice(None), place) if i % 2 else (0, place, slice(None))] += 2
+        images[f"i{i}"] = image
+    return images
+
+
+def test_an_image_encoder_of_the_caller(tmp_path: Path) -> None:
+    theory = r2n.parse_theory(
+        "domain image\npredicate upright(image)\npredicate alike(image, image)\n"
+        "rule one: upright(x) & alike(x, y) -> upright(y)\nrule two: alike(x, y) -> alike(y, x)\n"
+        "rule three: upright(x) & upright(y) -> alike(x, y)\n"
+    )
+    images = bars(60)
+    labels = {name: int(name[1:]) % 2 for name in images}
+
+    def table(chosen: list[str]) -> list[r2n.Table]:
+        pairs = [(x, y) for x in chosen for y in chosen[::5]]
+        unary = {"x": chosen, "label": [labels[name] for name in chosen]}
+        binary = {"x": [x for x, _ in pairs], "y": [y for _, y in pairs]}
+        binary["label"] = [int(labels[x] == labels[y]) for x, y in pairs]  # pyright: ignore
+        return [r2n.Table(pa.table(unary), predicate="upright"), r2n.Table(pa.table(binary), predicate="alike")]
+
+    names: dict[str, Any] = {
+        "r2n": r2n,
+        "theory": theory,
+        "images": images,
+        "facts": table(list(images)[:44]),
+        "asked": table(list(images)[44:]),
+    }
+    exec(block("python", "import torch"), names)
+    problem, model, net = names["problem"], names["model"], names["Net"]
+    made = [m for m in model.modules() if isinstance(m, net)]
+    before = {name: value.clone() for name, value in made[0].state_dict().items()}
+    sections = {"model": {"input": "pair", "dim": 8, "layers": 1}, "training": {"epochs": 30, "hiding": 0.1}}
+    options = Options.model_validate(sections).changed(["training.corrupted_positions=[]"])
+    run = prepare_run(problem, options, 0, encoders={"image": made[0]})
+    for _ in train_in(tmp_path / "run", run, checkpoint_seconds=0.0):
+        pass
+    assert run.evaluate("test").metrics["ap"] > 0.9
+    assert any(not torch.equal(value, before[name]) for name, value in made[0].state_dict().items())
+    torch.manual_seed(5)
+    again = load_run(tmp_path / "run", problem=problem, encoders={"image": net()})
+    np.testing.assert_array_equal(again.scores()(problem.atoms), run.scores()(problem.atoms))
+    with pytest.raises(ConfigError, match=r"load_run\(folder, encoders=\{'image': module\}\)"):
+        load_run(tmp_path / "run", problem=problem)
+    with pytest.raises(ConfigError, match="built in Python"):
+        load_run(tmp_path / "run", encoders={"image": net()})
+    with pytest.raises(CheckpointError, match="does not fit this network"):
+        load_run(tmp_path / "run", problem=problem, encoders={"image": nn.Flatten()})
+    result = CliRunner().invoke(app, ["evaluate", str(tmp_path / "run")])
+    assert result.exit_code == 2
+    assert "give them again: load_run(folder, encoders=" in result.stderr
+    with pytest.raises(ConfigError, match="encoders are given for other domains"):
+        load_run(tmp_path / "run", problem=problem, encoders={"image": net(), "word": net()})
