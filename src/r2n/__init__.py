@@ -3,7 +3,7 @@
 The parts, in the order that data flows (docs/architecture.md tells more):
 
     logic/       symbols: domains, predicates, formulas, rules, theories and their files
-    knowledge/   what is known: the Herbrand base, tables of facts, evidence, problems
+    knowledge/   what is known: the Herbrand base, tables of facts, evidence, features, problems
     datasets/    known problems
     grounding/   rules -> ground rules
     graph/       ground rules -> tensors

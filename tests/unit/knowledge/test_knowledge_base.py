@@ -5,6 +5,7 @@ import pytest
 
 import r2n
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from tests.featured_problem import featured_problem
 from tests.unit.grounding.small_knowledge import knowledge
 
 
@@ -38,3 +39,10 @@ def test_nothing_at_all_is_legal() -> None:
     assert kb.base.size == 0
     assert len(kb.evidence) == 0
     assert len(r2n.FullGrounder().ground(kb)) == 0
+
+
+def test_training_constants_are_those_that_open_labels_speak_of() -> None:
+    known = featured_problem().knowledge  # p4 is in a closed fact and in a query, i0 to i2 in labels of alike
+    names = [known.language.constants[i] for i in known.training_constants]
+    assert names == ["ann", "bob", "i0", "i1", "i2", "p1", "p2", "p3"]
+    assert len(knowledge("", "").training_constants) == 0

@@ -8,7 +8,11 @@ import torch
 
 import r2n
 from r2n.graph.factor_graph import FactorGraph
+from r2n.grounding.ground_rules import Grounding
+from r2n.model.input_layer import make_input
+from r2n.model.pair_embedding import PairEmbedding
 from r2n.model.prepared import Prepared
+from tests.featured_problem import featured_problem
 
 THEORY = "domain d = {a, b}\npredicate p(d, d)\npredicate u(d)\nimplicit r: [p(x, y), u(x)]\n"
 
@@ -54,3 +58,16 @@ def test_the_graph_is_not_kept_alive() -> None:
     del graph
     with pytest.raises(AssertionError, match="holds the graph"):
         _ = prepared.graph
+
+
+def test_pair_layouts_hold_all_atoms_of_an_arity_and_are_made_once() -> None:
+    known = featured_problem().knowledge
+    graph = FactorGraph.from_grounding(Grounding(()), atoms=np.arange(known.base.size))
+    constants, embedding = make_input(known, "pair", 3)
+    assert isinstance(embedding, PairEmbedding)
+    prepared = Prepared(ref(graph), known.base, True, embedding)
+    assert [len(layout.predicates) for layout in prepared.pairs] == [len(rows) for rows, _, _ in prepared.by_arity]
+    assert prepared.pairs is prepared.pairs
+    expected = known.base.decode(graph.atoms.numpy())[0]
+    assert prepared.predicates.tolist() == expected.tolist()
+    assert embedding(prepared.pairs[0], constants).shape == (len(prepared.pairs[0].predicates), 3)

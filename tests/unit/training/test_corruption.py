@@ -5,9 +5,10 @@ import pytest
 
 from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError
+from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.training import corruption
-from r2n.training.corruption import closed_atoms, corruptions, fact_corruptions, narrowest_domains
+from r2n.training.corruption import corruptions, fact_corruptions, narrowest_domains
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
 THEORY = """

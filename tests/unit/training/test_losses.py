@@ -75,6 +75,7 @@ def test_n3() -> None:
     vectors = [numbers(3), numbers(3)]
     assert float(n3_penalty(torch.tensor(vectors, dtype=torch.float64))) == pytest.approx(oracle.n3(vectors))
     assert float(n3_penalty(torch.tensor([[1.0, -2.0], [0.0, 3.0]]))) == (1 + 8 + 27) / 2
+    assert float(n3_penalty(torch.zeros(0, 3))) == 0.0  # all constants have features
 
 
 def test_ground_rules_are_known_where_all_their_atoms_are() -> None:

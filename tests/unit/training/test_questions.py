@@ -46,6 +46,15 @@ def asked(base: KnowledgeBase, **options: object) -> tuple[Questions, dict[str, 
     return questions, labels(base, questions)
 
 
+def test_without_corruptions_only_what_is_stated_is_asked() -> None:
+    base = world()
+    questions, found = asked(base, positions=())
+    names = base.base.names(np.arange(base.base.size))
+    assert {names[i] for i in questions.asked.tolist()} == {"liesIn(italy, europe)", "liesIn(spain, asia)"}
+    assert (found["liesIn(italy, asia)"], found["near(france, italy)"]) == (-1, 0)
+    assert questions.candidates.numel() == 0
+
+
 def test_labels_say_true_false_or_nothing() -> None:
     _, found = asked(world())
     assert found["liesIn(italy, europe)"] == 1
