@@ -122,8 +122,12 @@ class Told:
             split: Evidence(*_sorted(recoded(part.atoms, self.base, settled), part.truth))
             for split, part in self.problem.queries.items()
         }
+        known = self.problem.knowledge
         told = replace(
-            self.problem.knowledge, language=language, evidence=Evidence(atoms[order], evidence.truth[order])
+            known,
+            language=language,
+            evidence=Evidence(atoms[order], evidence.truth[order]),
+            features={name: part.in_language(known.language, language) for name, part in known.features.items()},
         )
         return Told(replace(self.problem, knowledge=told, queries=queries), self.trained, times[order], declared)
 

@@ -85,6 +85,11 @@ class Features:
         """The number of constants with features."""
         return len(self.constants)
 
+    def in_language(self, before: Language, after: Language) -> "Features":
+        """The same features by the ids of a language that has more constants."""
+        ids = [after.constant_id(before.constants[i]) for i in self.constants.tolist()]
+        return replace(self, constants=np.array(ids, np.int64))
+
     def digest(self) -> str:
         """The same for the same features, and for no others."""
         shape = None if self.vectors is None else (self.vectors.shape, str(self.vectors.dtype))

@@ -195,3 +195,13 @@ def test_problem_files(tmp_path: Path) -> None:
         (tmp_path / "problem.toml").write_text(head + text)
         with pytest.raises(r2n.R2NError, match=said):
             r2n.load(tmp_path)
+
+
+def test_a_language_with_more_constants_has_other_ids() -> None:
+    known = problem({"paper": TITLES}).knowledge
+    more = r2n.Table(pa.table({"a": ["a9", "p25"], "b": ["p2", "p9"]}), predicate="cites")
+    grown = r2n.Problem.build("more", THEORY, [*FACTS, more]).knowledge.language
+    found = known.features["paper"].in_language(known.language, grown)
+    assert named(found, grown) == ["p1", "p2", "p3"]
+    assert found.texts == tuple(TITLES.values())
+    assert found.constants.tolist() != known.features["paper"].constants.tolist()
