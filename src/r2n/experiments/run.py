@@ -83,12 +83,13 @@ def prepare_run(
     `encoders` are modules of the caller for the features of domains, with the weights they begin with.
     """
     training, model_options = options.training, options.model.model_dump()
+    problem = _told(problem, training)
     semantic_weight, reciprocal = model_options.pop("semantic_weight"), model_options.pop("reciprocal")
     knowledge = with_reciprocals(problem.knowledge) if reciprocal else problem.knowledge
     atoms = _atoms_of_interest(problem, knowledge, training, seed)
     grounding = reached_by(make_grounder(options.grounding).ground(knowledge, atoms), atoms)
     graph = FactorGraph.from_grounding(grounding, atoms=atoms)
-    training_options = training.model_dump()
+    training_options = training.model_dump(exclude={"with_valid"})
     torch.set_num_threads(training_options.pop("threads") or (1 if len(graph) < SMALL_GRAPH else os.cpu_count() or 1))
     torch.manual_seed(seed)
     model = R2N.build(knowledge, encoders=encoders, **model_options)
@@ -103,6 +104,18 @@ def prepare_run(
         **training_options,
     )
     return Run(problem, options, seed, graph, trainer, tuple(sorted(encoders or {})))
+
+
+def _told(problem: Problem, training: TrainingOptions) -> Problem:
+    """The problem as it is trained on."""
+    if not training.with_valid:
+        return problem
+    if training.patience is not None:
+        raise ConfigError(
+            "the validation queries cannot both be trained on and tell when to stop",
+            hint="leave out training.patience, or training.with_valid",
+        )
+    return problem.with_valid_told()
 
 
 def _atoms_of_interest(problem: Problem, knowledge: KnowledgeBase, training: TrainingOptions, seed: int) -> Codes:
@@ -225,7 +238,8 @@ def load_run(folder: Path, *, problem: Problem | None = None, encoders: Mapping[
     config = read_config(folder)
     _check_encoders(folder, config.get("encoders", []), encoders or {})
     problem = _problem_again(folder, config) if problem is None else problem
-    if fingerprint(problem.knowledge) != config["fingerprint"]:
+    options = Options.model_validate(config["options"])
+    if fingerprint(_told(problem, options.training).knowledge) != config["fingerprint"]:
         raise CheckpointError(
             f"the problem {config['problem'] or config['name']} has changed since the run in {folder}",
             hint="train again on it",
@@ -235,7 +249,7 @@ def load_run(folder: Path, *, problem: Problem | None = None, encoders: Mapping[
         raise CheckpointError(
             f"the run in {folder} has no checkpoint yet", hint="train it: r2n train P --out DIR --resume"
         )
-    run = prepare_run(problem, Options.model_validate(config["options"]), config["seed"], encoders=encoders)
+    run = prepare_run(problem, options, config["seed"], encoders=encoders)
     restore_trainer(run.trainer, *checkpoint)
     run.trainer.finish()
     return run
