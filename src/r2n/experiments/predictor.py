@@ -11,13 +11,14 @@ from jaxtyping import Bool, Float64
 
 from r2n.errors import DataError
 from r2n.experiments.answers import Answer, parse_question
+from r2n.experiments.new_features import with_features
 from r2n.experiments.run import Run, build_graph, load_run
 from r2n.experiments.scoring import AtomScores
 from r2n.experiments.support import supported
 from r2n.experiments.told import Given, Told
 from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.ground_rules import distinct_codes
-from r2n.knowledge.growth import constant_ids
+from r2n.knowledge.growth import GivenFeatures, constant_ids
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.problem_file import Options
@@ -37,9 +38,9 @@ class Predictor:
     these facts from the start. They count as far as the network reads evidence (`evidence_input`), and as far as ground
     rules come and go with them. Atoms that the graph does not hold are grounded around when they are asked for.
 
-    A constant that the training did not have has no vector. Its atoms are answered where ground rules connect them with
-    something known, and only by a network that learned to do without: one that reads evidence only, or one trained with
-    hiding.
+    A constant that the training did not have has a vector only if it has features that the network reads. Else its
+    atoms are answered where ground rules connect them with something known, and only by a network that learned to do
+    without: one that reads evidence only, or one trained with hiding.
     """
 
     trained: R2N
@@ -47,24 +48,32 @@ class Predictor:
     options: Options
     seed: int = 0
     grounded: FactorGraph | None = None
+    encoders: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, run: Run) -> "Predictor":
         """The network of a run, told what it was trained on."""
-        return cls(run.model, Told.of(run.problem), run.options, run.seed, run.graph)
+        return cls(run.model, Told.of(run.problem), run.options, run.seed, run.graph, run.encoders)
 
     @classmethod
     def load(cls, folder: Path | str) -> "Predictor":
         """The network of the run in a folder."""
         return cls.of(load_run(Path(folder)))
 
-    def with_facts(self, facts: Given, *, domains: Mapping[str, Iterable[str]] = NOTHING) -> "Predictor":
+    def with_facts(
+        self,
+        facts: Given,
+        *,
+        domains: Mapping[str, Iterable[str]] = NOTHING,
+        features: GivenFeatures | None = None,
+    ) -> "Predictor":
         """Told more: facts as text (`!` before those that are false), files, tables, Evidence, or a list of these.
 
         A new constant belongs to the domains of the positions it stands at; where these are unions, `domains` says
-        which part it is in: `{"country": ["atlantis"]}`.
+        which part it is in: `{"country": ["atlantis"]}`. `features` are those of new constants, by domain:
+        `{"paper": {"p7": "its title"}}`, or an array instead of a text.
         """
-        return replace(self, told=self.told.with_facts(facts, domains), grounded=None)
+        return replace(self, told=self.told.with_facts(facts, domains, features), grounded=None)
 
     def without_facts(self, facts: Given) -> "Predictor":
         """Told less: what these facts said is unknown again (or false, where the world is closed)."""
@@ -82,7 +91,10 @@ class Predictor:
         if language is self.told.trained:
             return self.trained
         ids = torch.from_numpy(constant_ids(language, self.told.trained))
-        return self.trained.on_base(self._knowledge.base, ids)
+        if not self._knowledge.features or self.trained.evidence_input == "only":
+            return self.trained.on_base(self._knowledge.base, ids)
+        training = self._as_trained(self.told.training)
+        return with_features(self.trained, training, self._knowledge, self.options.model, self.encoders)
 
     @cached_property
     def graph(self) -> FactorGraph:
@@ -131,7 +143,9 @@ class Predictor:
     @cached_property
     def _knowledge(self) -> KnowledgeBase:
         """What is told, as the network was trained on it."""
-        knowledge = self.told.problem.knowledge
+        return self._as_trained(self.told.problem.knowledge)
+
+    def _as_trained(self, knowledge: KnowledgeBase) -> KnowledgeBase:
         return with_reciprocals(knowledge) if self.options.model.reciprocal else knowledge
 
     def _ground(self, asked: Codes | None = None) -> FactorGraph:

@@ -1,6 +1,6 @@
 """Who decides: a problem whose facts change after the training, and its language with them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,17 +11,19 @@ from r2n.errors import ConfigError, DataError, Location
 from r2n.knowledge.atom_text import facts_from_texts, looks_like_atom
 from r2n.knowledge.encoding import EncodedFacts, encode_facts
 from r2n.knowledge.growth import (
+    GivenFeatures,
     Members,
     check_declared,
     constant_ids,
     grown,
+    grown_features,
     members_by_atoms,
     members_by_facts,
     members_of,
     recoded,
 )
 from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence
+from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.knowledge.problem import Problem
 from r2n.knowledge.tables import Facts, Table, read_facts
 from r2n.logic.language import Language
@@ -32,21 +34,27 @@ Given = str | Path | Table | Evidence | object
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """A problem, the language it had in training, and how often each fact of its evidence was told.
+    """A problem, what was known in training, and how often each fact of its evidence was told.
 
     What was told twice must be taken back twice: so taking back the facts that were added always leads to where one
     was. A new constant is in the language as long as a fact names it; the constants of the training stay.
     """
 
     problem: Problem
-    trained: Language
+    training: KnowledgeBase
     times: Int64[np.ndarray, " atoms"]
     declared: tuple[tuple[str, str], ...] = ()
+    features: tuple[tuple[str, str, object], ...] = ()
 
     @classmethod
     def of(cls, problem: Problem) -> "Told":
         """A problem as it was in training: each fact told once."""
-        return cls(problem, problem.knowledge.language, np.ones(len(problem.train), np.int64))
+        return cls(problem, problem.knowledge, np.ones(len(problem.train), np.int64))
+
+    @property
+    def trained(self) -> Language:
+        """The language of the training."""
+        return self.training.language
 
     @property
     def base(self) -> HerbrandBase:
@@ -60,7 +68,9 @@ class Told:
         is_new = constant_ids(self.problem.knowledge.language, self.trained) < 0
         return tuple(constants[i] for i in np.flatnonzero(is_new))
 
-    def with_facts(self, given: Given, domains: Mapping[str, Iterable[str]]) -> "Told":
+    def with_facts(
+        self, given: Given, domains: Mapping[str, Iterable[str]], features: GivenFeatures | None = None
+    ) -> "Told":
         """The problem with more facts; a contradiction is refused."""
         declared = check_declared(self.trained, domains)
         groups, stated = _gathered(given)
@@ -79,7 +89,14 @@ class Told:
             truth[rows] = part.truth
             counts[rows] += number
         more = {(domain, name) for domain, names in declared.items() for name in names}
-        return self._settled(base, Evidence(union, truth), counts, tuple(sorted(more.union(self.declared))))
+        of_new = [(domain, name, value) for domain, part in (features or {}).items() for name, value in part.items()]
+        again = {item[:2] for item in self.features}.intersection(item[:2] for item in of_new)
+        if again:
+            raise DataError(
+                f"'{min(again)[1]}' has features already", hint="take back its facts first, and they go too"
+            )
+        told = replace(self, declared=tuple(sorted(more.union(self.declared))), features=(*self.features, *of_new))
+        return told._settled(base, Evidence(union, truth), counts, {name for _, name, _ in of_new})
 
     def without_facts(self, given: Given) -> "Told":
         """The problem with fewer facts; one that is not there is refused."""
@@ -90,7 +107,7 @@ class Told:
         times = self.times.copy()
         times[np.searchsorted(old.atoms, removed.atoms)] -= 1
         kept = times > 0
-        return self._settled(self.base, Evidence(old.atoms[kept], old.truth[kept]), times[kept], self.declared)
+        return self._settled(self.base, Evidence(old.atoms[kept], old.truth[kept]), times[kept])
 
     def _encoded(
         self, base: HerbrandBase, groups: list[Facts], stated: list[Evidence]
@@ -110,11 +127,15 @@ class Told:
         return _joined(parts), encoded
 
     def _settled(
-        self, base: HerbrandBase, evidence: Evidence, times: np.ndarray, declared: tuple[tuple[str, str], ...]
+        self, base: HerbrandBase, evidence: Evidence, times: np.ndarray, wanted: Set[str] = frozenset()
     ) -> "Told":
-        """The evidence in the smallest language that holds the training's and all constants that facts name."""
+        """The evidence in the smallest language that holds the training's and all constants that facts name.
+
+        What was said of other constants is forgotten; features of a `wanted` one that no fact names are refused.
+        """
         named = {base.language.constants[i] for i in np.unique(base.decode(evidence.atoms)[1]) if i >= 0}
-        declared = tuple((domain, name) for domain, name in declared if name in named)
+        declared = tuple((domain, name) for domain, name in self.declared if name in named)
+        features = tuple(item for item in self.features if item[1] in named | wanted)
         language = self._language(base, evidence, declared)
         settled = HerbrandBase(language)
         order = np.argsort(atoms := recoded(evidence.atoms, base, settled))
@@ -122,14 +143,18 @@ class Told:
             split: Evidence(*_sorted(recoded(part.atoms, self.base, settled), part.truth))
             for split, part in self.problem.queries.items()
         }
-        known = self.problem.knowledge
         told = replace(
-            known,
+            self.problem.knowledge,
             language=language,
             evidence=Evidence(atoms[order], evidence.truth[order]),
-            features={name: part.in_language(known.language, language) for name, part in known.features.items()},
+            features=grown_features(self.training.features, self.trained, language, _by_domain(features)),
+            candidates={
+                name: np.sort(recoded(codes, self.training.base, settled))
+                for name, codes in self.training.candidates.items()
+            },
         )
-        return Told(replace(self.problem, knowledge=told, queries=queries), self.trained, times[order], declared)
+        problem = replace(self.problem, knowledge=told, queries=queries)
+        return Told(problem, self.training, times[order], declared, features)
 
     def _language(self, base: HerbrandBase, evidence: Evidence, declared: tuple[tuple[str, str], ...]) -> Language:
         """The training's language with the new constants of the evidence, which is given in a larger base."""
@@ -143,6 +168,13 @@ class Told:
         own = self.problem.knowledge.language
         same = own.constants == language.constants and all(map(np.array_equal, own.extensions, language.extensions))
         return own if same else language
+
+
+def _by_domain(features: Iterable[tuple[str, str, object]]) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = {}
+    for domain, name, value in features:
+        found.setdefault(domain, {})[name] = value
+    return found
 
 
 def _gathered(given: Given) -> tuple[list[Facts], list[Evidence]]:

@@ -6,12 +6,14 @@ was there before stays in the domains it was in.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from r2n.errors import DataError, nearest
+from r2n.knowledge.features import Features, FeatureTable, read_features
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.tables import Facts
 from r2n.logic.language import Domain, Language
@@ -116,3 +118,55 @@ def constant_ids(old: Language, new: Language) -> np.ndarray:
     """For each constant of a language its id in another, -1 where that lacks it; int64 (constants,)."""
     places = pc.index_in(pa.array(old.constants, pa.string()), value_set=pa.array(new.constants, pa.string()))
     return pc.fill_null(places, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+GivenFeatures = Mapping[str, Mapping[str, object]]
+"""For domains, the features of new constants: a text or an array each."""
+
+
+def grown_features(
+    features: Mapping[str, Features], old: Language, new: Language, given: GivenFeatures
+) -> dict[str, Features]:
+    """The features of a language in one that has grown, with those given for its new constants.
+
+    Where the names of constants are their texts, new constants have theirs too.
+    """
+    result: dict[str, Features] = {}
+    for name in given:
+        if name not in features:
+            hint = nearest(name, features) or f"domains with features: {', '.join(features) or 'none'}"
+            raise DataError(f"features are given for '{name}', but the network reads none of that domain", hint=hint)
+    for name, part in features.items():
+        more = dict(given.get(name, {}))
+        if part.texts == tuple(old.constants[i] for i in part.constants):
+            own = {new.constants[i] for i in new.members(part.domain)}.difference(old.constants)
+            more = {constant: constant for constant in own} | more
+        result[name] = _with_rows(part.in_language(old, new), old, new, more)
+    return result
+
+
+def _with_rows(part: Features, old: Language, new: Language, more: Mapping[str, object]) -> Features:
+    """Features with those of more constants, which are new."""
+    name = part.domain.name
+    inside = {new.constants[i] for i in new.members(part.domain)}
+    for constant in more:
+        if constant in old.constants or constant not in inside:
+            why = "it is no new constant" if constant in old.constants else f"no fact puts it into domain '{name}'"
+            raise DataError(f"features are given for '{constant}', but {why}")
+    if not more:
+        return part
+    added = read_features(new, {name: FeatureTable(dict(more), missing="learn")})[0][name]
+    for kind in ("texts", "vectors"):
+        old_part, new_part = getattr(part, kind), getattr(added, kind)
+        if (old_part is None) != (new_part is None) or np.shape(old_part)[1:] != np.shape(new_part)[1:]:
+            raise DataError(f"the features of '{min(more)}' are not of the kind that domain '{name}' had in training")
+    constants = np.concatenate([part.constants, added.constants])
+    order = np.argsort(constants)
+    texts = None if part.texts is None or added.texts is None else (*part.texts, *added.texts)
+    vectors = None if part.vectors is None or added.vectors is None else np.concatenate([part.vectors, added.vectors])
+    return replace(
+        part,
+        constants=constants[order],
+        texts=None if texts is None else tuple(texts[i] for i in order),
+        vectors=None if vectors is None else vectors[order],
+    )

@@ -33,8 +33,10 @@ def test_the_rows_that_the_tables_need() -> None:
 
 def test_rows_change_only_what_they_name() -> None:
     options = load("countries-s3").options
-    changed = next(row for row in table_rows("countries") if row.row == "FGNN").options(options)
-    assert changed.training == options.training
+    row = next(row for row in table_rows("countries") if row.row == "FGNN")
+    changed = row.options(options)
+    assert changed.grounding == options.grounding
+    assert changed.training == options.training.model_copy(update=dict(row.training))
     assert (changed.model.input, changed.model.reasoner) == ("complex", "fgnn")
 
 
