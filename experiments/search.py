@@ -7,6 +7,7 @@ training and validation facts, or the average precision and the mean cross-entro
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 from typing import Annotated, Any
@@ -17,7 +18,9 @@ from torch import from_numpy
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import r2n
+from r2n.experiments.reproduce import with_rules
 from r2n.experiments.run import Run, prepare_run, validation
+from r2n.experiments.table import table_rows
 
 
 def main(
@@ -28,10 +31,11 @@ def main(
     seed: Annotated[int, typer.Option(help="first seed of the trainings")] = 0,
     seeds: Annotated[int, typer.Option(help="trainings of each draw")] = 1,
     fixed: Annotated[list[str] | None, typer.Option("--set", help="SECTION.KEY=VALUE in all draws")] = None,
+    row: Annotated[str | None, typer.Option(help="TABLE:ROW whose rules and options are the start")] = None,
 ) -> None:
     """Print one JSON line a draw, data set and seed."""
     options = tomllib.loads(grid.read_text("utf-8"))
-    problems = [r2n.load(dataset) for dataset in datasets]
+    problems = [started(r2n.load(dataset), row) for dataset in datasets]
     for draw in range(first, first + draws):
         generator = np.random.default_rng(draw)
         drawn = {key: values[int(generator.integers(len(values)))] for key, values in sorted(options.items())}
@@ -40,6 +44,16 @@ def main(
             for number in range(seed, seed + seeds):
                 record = {"draw": draw, "dataset": problem.name, "seed": number}
                 typer.echo(json.dumps(record | measured(problem, settings, number) | {"options": settings}))
+
+
+def started(problem: r2n.Problem, row: str | None) -> r2n.Problem:
+    """The problem with the rules and options of a table's row, trained without the validation queries."""
+    if row is None:
+        return problem
+    table, _, name = row.partition(":")
+    (chosen,) = (found for found in table_rows(table) if found.row == name)
+    options = chosen.options(problem.options).changed(["training.with_valid=false"])
+    return replace(with_rules(problem, chosen.rules), options=options)
 
 
 def measured(problem: r2n.Problem, settings: list[str], seed: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from r2n.errors import ConfigError
 
 
 def reproduce(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="countries | ablation | kgc")],
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="countries | ablation | kgc | cora")],
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = 5,
     dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset (may be repeated).")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only this row (may be repeated).")] = None,

@@ -47,7 +47,7 @@ def train(
     with _Bar(loaded.name, run.trainer.epochs) as bar:
         for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=checkpoint_seconds):
             bar.tell(epoch)
-    reports = [run.evaluate(split) for split in loaded.queries]
+    reports = [run.evaluate(split) for split in run.problem.queries]
     document = {"run": str(folder), "epochs": run.trainer.epoch, "reports": [report.to_dict() for report in reports]}
     write_atomically(folder / REPORT, json.dumps(document, indent=1).encode())
     _draw(folder, run)

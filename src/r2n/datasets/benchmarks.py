@@ -7,6 +7,9 @@ or from the download cache, and their problems are put together here. Nothing he
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
+from r2n.datasets.cora import cuts, load_cora
 from r2n.datasets.download import find
 from r2n.errors import ConfigError, nearest
 from r2n.knowledge.problem import Problem, load_problem
@@ -14,7 +17,6 @@ from r2n.knowledge.problem_file import GroundingOptions, Options
 from r2n.knowledge.tables import Table
 from r2n.knowledge.text_files import read_text
 from r2n.logic.horn import parse_horn_rules
-from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Theory
 
 EMBEDDED = Path(__file__).parent / "data"
@@ -56,6 +58,35 @@ _EXPRESSGNN, _CONVE = (
 )
 _UNKNOWN = "not stated"
 
+_CORA_SPLITS = ((12134, 1577), (10573, 3214), (10016, 2073), (11703, 1462), (12340, 1569))  # train and valid, by fold
+_CORA_JOINED = ((11548, 1577), (9941, 3214), (9450, 2073), (11154, 1462), (11693, 1569))
+_CORA_TEST = (1679, 1649, 3281, 2188, 1542)
+
+
+def _cora() -> tuple[tuple[str, str, str, str, int, int, int, int, int, str, bool], ...]:
+    """Each fold as the test, with constants of its own and joined with the others."""
+    rows = []
+    for joined, constants, splits in (("", 885, _CORA_SPLITS), ("-joined", 700, _CORA_JOINED)):
+        for fold, ((train, valid), test) in enumerate(zip(splits, _CORA_TEST, strict=True), start=1):
+            title = f"{_CORA}{fold}" + ", the folds joined" * bool(joined)
+            rows.append(
+                (
+                    f"cora-s{fold}{joined}",
+                    title,
+                    "CC0-1.0",
+                    _EXPRESSGNN,
+                    constants,
+                    4,
+                    train,
+                    valid,
+                    test,
+                    "cora",
+                    False,
+                )
+            )
+    return tuple(rows)
+
+
 # name, title, licence, source, constants, predicates, train, valid, test, folder, is_embedded
 _ROWS = (
     ("countries-s1", _S1, "ODbL-1.0", _MLEDOZE, 271, 2, 1110, 120, 120, "countries-s1", True),
@@ -64,11 +95,7 @@ _ROWS = (
     ("nations", _NATIONS, "CC0-1.0", _PYKEEN, 14, 55, 1592, 199, 201, "nations", True),
     ("kinship", _KINSHIP, "CC0-1.0", _PYKEEN, 104, 25, 8544, 1068, 1074, "kinship", True),
     ("umls", _UMLS, "CC0-1.0", _PYKEEN, 135, 46, 5216, 652, 661, "umls", True),
-    ("cora-s1", _CORA + "1", "CC0-1.0", _EXPRESSGNN, 670, 10, 10762, 0, 1679, "cora/S1", False),
-    ("cora-s2", _CORA + "2", "CC0-1.0", _EXPRESSGNN, 602, 10, 8571, 0, 1649, "cora/S2", False),
-    ("cora-s3", _CORA + "3", "CC0-1.0", _EXPRESSGNN, 607, 10, 18289, 0, 3281, "cora/S3", False),
-    ("cora-s4", _CORA + "4", "CC0-1.0", _EXPRESSGNN, 600, 10, 11599, 0, 2188, "cora/S4", False),
-    ("cora-s5", _CORA + "5", "CC0-1.0", _EXPRESSGNN, 600, 10, 10762, 0, 1542, "cora/S5", False),
+    *_cora(),
     ("wn18rr", _WN18RR, _UNKNOWN, _CONVE, 40943, 11, 86835, 3034, 3134, "wn18rr", False),
     ("fb15k237", _FB15K237, _UNKNOWN, _CONVE, 14541, 237, 272115, 17535, 20466, "fb15k237", False),
 )
@@ -105,8 +132,23 @@ def _load_known(dataset: Dataset, on_error: str | None) -> Problem:
     if dataset.is_embedded:
         return load_problem(folder, on_error=on_error)
     if dataset.name.startswith("cora"):
-        return _load_cora(dataset.name, folder, on_error or "raise")
+        fold, joined = cora_fold(dataset)
+        return load_cora(dataset.name, folder, fold, joined=joined, on_error=on_error or "raise")
     return _load_knowledge_graph(dataset.name, folder, on_error or "raise")
+
+
+def cuts_of_test(problem: Problem) -> dict[str, np.ndarray]:
+    """Parts of a known problem's test queries that are looked at by themselves, as masks over them."""
+    dataset = DATASETS.get(problem.source or "")
+    if dataset is None or not dataset.name.startswith("cora"):
+        return {}
+    return cuts(problem, folder_of(dataset), cora_fold(dataset)[0])
+
+
+def cora_fold(dataset: Dataset) -> tuple[int, bool]:
+    """The fold that a problem of Cora asks for, and whether its folds are joined."""
+    _, fold, *joined = dataset.name.split("-")
+    return int(fold[1:]), bool(joined)
 
 
 def _load_knowledge_graph(name: str, folder: Path, on_error: str) -> Problem:
@@ -131,25 +173,3 @@ def _mined_rules(path: Path) -> Theory:
     """The Horn rules; one slip of FB15k-237's file is mended: the head of r117 has lost its first letters."""
     text = read_text(path).decode()
     return parse_horn_rules(text.replace("-> rd/award_winner/", "-> /award/award_winner/"), source=str(path))
-
-
-def _load_cora(name: str, folder: Path, on_error: str) -> Problem:
-    """A fold on its own: its `facts` are the evidence, its labelled `queries` the test; no rules.
-
-    The paper's supervised protocol (train on the other folds, test on this one) is not this problem.
-    """
-    return Problem.build(
-        name,
-        _cora_declarations(folder / "predicates"),
-        [Table(folder / "facts")],
-        {"test": [Table(folder / "queries")]},
-        on_error=on_error,
-    )
-
-
-def _cora_declarations(path: Path) -> Theory:
-    """Lines `Author(bib,author)` as a theory that only declares."""
-    lines = [line for line in read_text(path).decode().splitlines() if line.strip()]
-    names = {name.strip() for line in lines for name in line[line.find("(") + 1 : line.find(")")].split(",")}
-    text = "\n".join([f"domain {', '.join(sorted(names))}", *(f"predicate {line}" for line in lines)])
-    return parse_theory(text, source=str(path))

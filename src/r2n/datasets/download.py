@@ -70,7 +70,7 @@ def _cora(fold: str, facts: str, queries: str) -> tuple[Source, ...]:
     }
     commit = "797897343bcfee8cb703ad22c53e14c38a1e08ea"
     return tuple(
-        Source("expressGNN/ExpressGNN", commit, f"data/cora/{fold}/{name}", (Kept(name, sha256),))
+        Source("expressGNN/ExpressGNN", commit, f"data/cora/{fold}/{name}", (Kept(f"{fold}/{name}", sha256),))
         for name, sha256 in sums.items()
     )
 
@@ -89,30 +89,32 @@ def _splits(archive: str, train: str, valid: str, test: str) -> Source:
 
 
 SOURCES: dict[str, tuple[Source, ...]] = {
-    "cora/S1": _cora(
-        "S1",
-        facts="c94aeea9234b588a2f7cfc259aa552b5d0e65202000c34c0863fb37fa5fb0538",
-        queries="39a6901cb4cca834d9ca7cd987a843708c187667dcfdc71ee15815ad5ae41ed9",
-    ),
-    "cora/S2": _cora(
-        "S2",
-        facts="63c1fe80f48d48277ef59f6234ce2916c65355bcc59efb0ee82e5244655eb965",
-        queries="af3ee4f255f88850299cd514be8087d9706b7cccbd149c00af18c2413016970d",
-    ),
-    "cora/S3": _cora(
-        "S3",
-        facts="eaae10fe96196d441bfc53705fa2c23e2677dfc76422fc8569fb3a2378847f11",
-        queries="dda1f83359c47fe9419eb276811b2a1d52133ff0047cc15fd6381ec2dde19b21",
-    ),
-    "cora/S4": _cora(
-        "S4",
-        facts="ad65b9413af70d95d153875710432ad2905ce856020da49d405872d9ab14ed00",
-        queries="6c9f1b7eb045d71fbfe8c189028516ac709cbb03cadf1d426c6a86d5c4ab60c7",
-    ),
-    "cora/S5": _cora(
-        "S5",
-        facts="969cdbc6ac8f6ca5cd33bb38fd147cd4aeb99a588e6757080fddb7e7d6e263e5",
-        queries="4d200adc80b328cf6a27b260f3775cdce368e3ce42aa7d45fc711506df2008bc",
+    "cora": (
+        *_cora(
+            "S1",
+            facts="c94aeea9234b588a2f7cfc259aa552b5d0e65202000c34c0863fb37fa5fb0538",
+            queries="39a6901cb4cca834d9ca7cd987a843708c187667dcfdc71ee15815ad5ae41ed9",
+        ),
+        *_cora(
+            "S2",
+            facts="63c1fe80f48d48277ef59f6234ce2916c65355bcc59efb0ee82e5244655eb965",
+            queries="af3ee4f255f88850299cd514be8087d9706b7cccbd149c00af18c2413016970d",
+        ),
+        *_cora(
+            "S3",
+            facts="eaae10fe96196d441bfc53705fa2c23e2677dfc76422fc8569fb3a2378847f11",
+            queries="dda1f83359c47fe9419eb276811b2a1d52133ff0047cc15fd6381ec2dde19b21",
+        ),
+        *_cora(
+            "S4",
+            facts="ad65b9413af70d95d153875710432ad2905ce856020da49d405872d9ab14ed00",
+            queries="6c9f1b7eb045d71fbfe8c189028516ac709cbb03cadf1d426c6a86d5c4ab60c7",
+        ),
+        *_cora(
+            "S5",
+            facts="969cdbc6ac8f6ca5cd33bb38fd147cd4aeb99a588e6757080fddb7e7d6e263e5",
+            queries="4d200adc80b328cf6a27b260f3775cdce368e3ce42aa7d45fc711506df2008bc",
+        ),
     ),
     "wn18rr": (
         _splits(
@@ -212,6 +214,7 @@ def _fetch(source: Source, address: str, target: Path, progress: Progress | None
                 raise ValueError(f"{kept.member or kept.name} in it does not have the sha256 {kept.sha256}")
             whole = Path(name) / "whole"
             whole.write_bytes(content)
+            (target / kept.name).parent.mkdir(exist_ok=True)
             whole.replace(target / kept.name)
 
 
@@ -235,7 +238,7 @@ def _reason(error: Exception) -> str:
 
 def _ways(folder: str) -> str:
     """How to come by a dataset."""
-    name = folder.lower().replace("/", "-")
+    name = {"cora": "cora-s1"}.get(folder, folder)  # one download holds all folds of Cora
     return (
         f"`r2n datasets download {name}` fetches it where there is a network; "
         f"or set {DATA_VARIABLE} to a folder that holds {folder}/"

@@ -8,16 +8,32 @@ from statistics import mean, stdev
 from time import process_time
 from typing import Any
 
-from r2n.datasets.benchmarks import load
-from r2n.evaluation.evaluate import classify
+from r2n.datasets.benchmarks import cuts_of_test, load
+from r2n.evaluation.evaluate import Score, classify
+from r2n.evaluation.metrics import average_precision
 from r2n.experiments.memory import forget_peak, peak_gigabytes
 from r2n.experiments.proof_counts import ProofCounts, best_depth
+from r2n.experiments.rule_accuracy import rule_accuracy
 from r2n.experiments.run import prepare_run
+from r2n.experiments.stated import StatedScores
 from r2n.experiments.table import TableRow, table_rows
 from r2n.knowledge.problem import Problem
+from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Theory
 
-METRICS = ("ap", "roc_auc_macro", "mrr", "hits@1", "hits@3", "hits@10", "memory_gb")
+METRICS = (
+    "ap",
+    "ap_not_reflexive",
+    "ap_new",
+    "rule_accuracy",
+    "rules_hold",
+    "roc_auc_macro",
+    "mrr",
+    "hits@1",
+    "hits@3",
+    "hits@10",
+    "memory_gb",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +58,36 @@ def measure(row: TableRow, dataset: str, seed: int) -> Measured:
         depth = best_depth(problem)
         report = classify(ProofCounts(problem.knowledge, depth), problem.test, problem.knowledge.base)
         return Measured(row, dataset, seed, dict(report.metrics), process_time() - start)
-    run = prepare_run(problem if row.rules else without_rules(problem), row.options(problem.options), seed)
+    if row.reads is not None:
+        scores = StatedScores(problem.knowledge, row.reads, words=row.kind == "stated-words")
+        report = classify(scores, problem.test, problem.knowledge.base)
+        return Measured(row, dataset, seed, dict(report.metrics) | _by_cut(scores, problem), process_time() - start)
+    run = prepare_run(with_rules(problem, row.rules), row.options(problem.options), seed)
     for _ in run.trainer:
         pass
     seconds = process_time() - start
-    metrics = {**run.evaluate("test").metrics, "memory_gb": peak_gigabytes()}
+    metrics = {**run.evaluate("test").metrics, **_by_cut(run.scores(), run.problem)}
+    metrics |= rule_accuracy(run, "test") if row.rule_accuracy else {}
+    metrics["memory_gb"] = peak_gigabytes()
     return Measured(row, dataset, seed, metrics, seconds)
 
 
-def without_rules(problem: Problem) -> Problem:
-    """The same problem with an empty theory; its domains and predicates stay."""
+def _by_cut(scores: Score, problem: Problem) -> dict[str, float]:
+    """The average precision on the parts of the test queries that the dataset names."""
+    found = {}
+    for name, part in cuts_of_test(problem).items():
+        found[f"ap_{name}"] = average_precision(scores(problem.test.atoms)[part], problem.test.truth[part])
+    return found
+
+
+def with_rules(problem: Problem, rules: bool | str) -> Problem:
+    """The same problem with its own rules, with none, or with those of a text; its domains and predicates stay."""
+    if rules is True:
+        return problem
     theory = problem.knowledge.theory
     bare = Theory(theory.domains, theory.predicates, (), theory.source)
+    if rules:
+        bare = replace(bare, rules=parse_theory(f"{bare}{rules}").rules)
     return replace(problem, knowledge=replace(problem.knowledge, theory=bare))
 
 
@@ -92,6 +126,7 @@ def summarise(measured: Sequence[Measured]) -> list[dict[str, Any]]:
     A published row has no mean and no seeds. A row with `minus` is followed by its distance from that row, by seeds.
     """
     by_cell: dict[tuple[int, str, str], list[Measured]] = {}
+    measured = [*measured, *_averages(measured)]
     for item in measured:
         by_cell.setdefault((item.row.place, item.row.row, item.dataset), []).append(item)
     records = []
@@ -104,6 +139,23 @@ def summarise(measured: Sequence[Measured]) -> list[dict[str, Any]]:
         if row.minus is not None:
             records += _distances(items, measured)
     return records
+
+
+def _averages(measured: Sequence[Measured]) -> list[Measured]:
+    """For rows that ask for it, the mean over all their datasets, seed by seed."""
+    by_seed: dict[tuple[str, int], list[Measured]] = {}
+    for item in measured:
+        if item.row.average is not None:
+            by_seed.setdefault((item.row.row, item.seed), []).append(item)
+    found = []
+    for items in by_seed.values():
+        row = items[0].row
+        if row.average is not None and {item.dataset for item in items} == set(row.datasets):
+            shared = [m for m in METRICS if all(m in item.metrics for item in items)]
+            metrics = {metric: mean(item.metrics[metric] for item in items) for metric in shared}
+            seconds = mean(item.cpu_seconds for item in items)
+            found.append(Measured(row, row.average, items[0].seed, metrics, seconds))
+    return found
 
 
 def _record(

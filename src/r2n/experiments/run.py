@@ -83,10 +83,11 @@ def prepare_run(
     `encoders` are modules of the caller for the features of domains, with the weights they begin with.
     """
     training, model_options = options.training, options.model.model_dump()
+    problem = _told(problem, training)
     semantic_weight, reciprocal = model_options.pop("semantic_weight"), model_options.pop("reciprocal")
     knowledge = with_reciprocals(problem.knowledge) if reciprocal else problem.knowledge
     graph = build_graph(problem, knowledge, options, seed)
-    training_options = training.model_dump()
+    training_options = training.model_dump(exclude={"with_valid"})
     torch.set_num_threads(training_options.pop("threads") or (1 if len(graph) < SMALL_GRAPH else os.cpu_count() or 1))
     torch.manual_seed(seed)
     model = R2N.build(knowledge, encoders=encoders, **model_options)
@@ -113,6 +114,18 @@ def build_graph(
         atoms = np.unique(np.concatenate([atoms, asked, reciprocals[reciprocals >= 0]]))
     grounding = reached_by(make_grounder(options.grounding).ground(knowledge, atoms), atoms)
     return FactorGraph.from_grounding(grounding, atoms=atoms)
+
+
+def _told(problem: Problem, training: TrainingOptions) -> Problem:
+    """The problem as it is trained on."""
+    if not training.with_valid:
+        return problem
+    if training.patience is not None:
+        raise ConfigError(
+            "the validation queries cannot both be trained on and tell when to stop",
+            hint="leave out training.patience, or training.with_valid",
+        )
+    return problem.with_valid_told()
 
 
 def _atoms_of_interest(problem: Problem, knowledge: KnowledgeBase, training: TrainingOptions, seed: int) -> Codes:
@@ -235,7 +248,8 @@ def load_run(folder: Path, *, problem: Problem | None = None, encoders: Mapping[
     config = read_config(folder)
     _check_encoders(folder, config.get("encoders", []), encoders or {})
     problem = _problem_again(folder, config) if problem is None else problem
-    if fingerprint(problem.knowledge) != config["fingerprint"]:
+    options = Options.model_validate(config["options"])
+    if fingerprint(_told(problem, options.training).knowledge) != config["fingerprint"]:
         raise CheckpointError(
             f"the problem {config['problem'] or config['name']} has changed since the run in {folder}",
             hint="train again on it",
@@ -245,7 +259,7 @@ def load_run(folder: Path, *, problem: Problem | None = None, encoders: Mapping[
         raise CheckpointError(
             f"the run in {folder} has no checkpoint yet", hint="train it: r2n train P --out DIR --resume"
         )
-    run = prepare_run(problem, Options.model_validate(config["options"]), config["seed"], encoders=encoders)
+    run = prepare_run(problem, options, config["seed"], encoders=encoders)
     restore_trainer(run.trainer, *checkpoint)
     run.trainer.finish()
     return run

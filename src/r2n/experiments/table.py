@@ -15,9 +15,12 @@ class TableRow(BaseModel):
     """A row: which table, which datasets, what kind of thing is measured, and what the paper printed for it.
 
     `kind`: a `network` is trained; `proofs` counts ground rules, without learning; `published` is what others printed,
-    measured by nobody here. `paper` gives for each dataset its headline figure, or a figure for each metric. `rules =
-    false` takes the theory's rules away from the network; `minus` names the row of its own input layer, from which its
-    distance is told. `[grounding]`, `[model]` and `[training]` change the problem's own options.
+    measured by nobody here; `stated` scores an atom by the truth of `reads`, an evidence predicate, on the same
+    constants, and `stated-words` adds the Jaccard similarity of their words. `paper` gives for each dataset its
+    headline figure, or a figure for each metric; `average` names the mean over all datasets. `rules = false` takes the
+    theory's rules away from the network, a text puts others in their place; `rule_accuracy` measures out(g) too;
+    `minus` names the row from which its distance is told. `[grounding]`, `[model]` and `[training]` change the
+    problem's own options.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -26,9 +29,12 @@ class TableRow(BaseModel):
     row: str
     place: int
     about: str
-    kind: Literal["network", "proofs", "published"] = "network"
+    kind: Literal["network", "proofs", "published", "stated", "stated-words"] = "network"
     minus: str | None = None
-    rules: bool = True
+    rules: bool | str = True
+    reads: str | None = None
+    average: str | None = None
+    rule_accuracy: bool = False
     datasets: tuple[str, ...]
     paper: Mapping[str, float | Mapping[str, float]] = {}
     grounding: Mapping[str, object] = {}

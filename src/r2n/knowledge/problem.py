@@ -1,7 +1,7 @@
 """What is known: a problem (knowledge, queries, options), read from a problem.toml or built from tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -10,12 +10,20 @@ import pyarrow.compute as pc
 from jaxtyping import Int64
 
 from r2n.errors import ConfigError, DataError, Location
+from r2n.knowledge.candidates import Candidates, find_candidates
 from r2n.knowledge.derived import Definitions, derive
 from r2n.knowledge.encoding import EncodedFacts, complete, encode_facts
 from r2n.knowledge.features import FeatureTable, read_features
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.problem_file import FeatureOptions, Options, ProblemFile, read_problem_file
+from r2n.knowledge.problem_file import (
+    CandidateOptions,
+    FeatureOptions,
+    Options,
+    ProblemFile,
+    TableOptions,
+    read_problem_file,
+)
 from r2n.knowledge.tables import Facts, Table, read_facts
 from r2n.knowledge.text_files import check_file, read_text
 from r2n.logic.parser import read_theory
@@ -64,6 +72,7 @@ class Problem:
         features: Mapping[str, FeatureTable | Mapping[str, object]] | None = None,
         background: Sequence[Table] = (),
         derived: Definitions | None = None,
+        candidates: Mapping[str, Candidates] | None = None,
         on_error: str = "raise",
         options: Options | None = None,
         source: str | None = None,
@@ -72,7 +81,8 @@ class Problem:
 
         `features` gives the constants of domains texts or vectors: a FeatureTable each, or {constant: text or array}.
         `derived` defines predicates by SQL or rules over the facts and the `background`, which serves nothing else:
-        its facts are no evidence. Queries are never read for it.
+        its facts are no evidence. Queries are never read for it. `candidates` names predicates of which ground rules
+        hold only atoms that are labelled, asked for, or found as it says.
         """
         skip = on_error == "skip"
         tables = {TRAIN: facts, **(queries or {}), _BACKGROUND: background}
@@ -102,7 +112,17 @@ class Problem:
             tuple(rejected),
             tuple((domain, part.ignored) for domain, part in read_in.items()),
         )
-        knowledge = KnowledgeBase(theory, language, splits.pop(TRAIN), read_in)
+        found = find_candidates(
+            base,
+            candidates or {},
+            {
+                name: [f for table in given.tables for f in read_facts(table).facts]
+                for name, given in (candidates or {}).items()
+            },
+            [part.atoms for part in splits.values()],
+            read_in,
+        )
+        knowledge = KnowledgeBase(theory, language, splits.pop(TRAIN), read_in, found)
         return cls(name, knowledge, splits, report, options or Options(), source)
 
     @property
@@ -119,6 +139,16 @@ class Problem:
     def test(self) -> Evidence:
         """The queries for the last evaluation, with their truth."""
         return self.queries.get("test", Evidence.empty())
+
+    def with_valid_told(self) -> "Problem":
+        """The problem to train on once the settings are chosen: the validation queries are evidence."""
+        atoms, truth = (
+            np.concatenate(both) for both in zip(*((e.atoms, e.truth) for e in (self.train, self.valid)), strict=True)
+        )
+        order = np.argsort(atoms)
+        knowledge = replace(self.knowledge, evidence=Evidence(atoms[order], truth[order]))
+        queries = {name: part for name, part in self.queries.items() if name != "valid"}
+        return replace(self, knowledge=knowledge, queries=queries)
 
     @cached_property
     def atoms(self) -> Int64[np.ndarray, " atoms"]:
@@ -168,6 +198,7 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
         features={name: _feature_table(name, given, path) for name, given in file.features.items()},
         background=_tables(file, _BACKGROUND, folder),
         derived=file.derived,
+        candidates={name: _candidates(given, folder) for name, given in file.candidates.items()},
         on_error=on_error or file.on_error,
         options=file.options(),
         source=str(path.resolve()),
@@ -176,9 +207,16 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
 
 def _tables(file: ProblemFile, split: str, folder: Path) -> list[Table]:
     specs = {**file.queries.splits(), TRAIN: file.facts.train, _BACKGROUND: file.facts.background}[split]
-    return [
-        Table(folder / spec.file, spec.predicate, spec.columns, spec.label, spec.header, spec.table) for spec in specs
-    ]
+    return [_table(spec, folder) for spec in specs]
+
+
+def _table(spec: TableOptions, folder: Path) -> Table:
+    return Table(folder / spec.file, spec.predicate, spec.columns, spec.label, spec.header, spec.table)
+
+
+def _candidates(given: CandidateOptions, folder: Path) -> Candidates:
+    tables = tuple(_table(spec, folder) for spec in given.tables)
+    return Candidates(tables, given.shared_words, given.rarer_than)
 
 
 def _feature_table(domain: str, given: FeatureOptions, path: Path) -> FeatureTable:

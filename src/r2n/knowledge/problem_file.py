@@ -70,6 +70,14 @@ class FeatureOptions(_Section):
     database_table: str | None = None
 
 
+class CandidateOptions(_Section):
+    """[candidates.PREDICATE]: which of its atoms ground rules may hold, besides those labelled or asked for."""
+
+    tables: Tables = ()
+    shared_words: int | None = Field(default=None, ge=1)
+    rarer_than: float = Field(default=1.0, gt=0, le=1)
+
+
 class GroundingOptions(_Section):
     """[grounding]: the strategy and its options."""
 
@@ -120,7 +128,8 @@ class TrainingOptions(_Section):
     `relation_weight` against the other predicates. `regularisation` names the t-norm by which explicit rules act on the
     outputs. `rule_learning_rate` is for the reasoning layers and the outputs, as is `weight_decay`; `n3` is for the
     input layer. `batches` makes an epoch of at most so many steps, each over connected components of the graph; by
-    default it is one step over the whole graph.
+    default it is one step over the whole graph. `with_valid` trains on the validation queries too, once
+    the settings are chosen.
     `threads` by default is one for small graphs, where more only wait for each other, else all cores.
     """
 
@@ -143,6 +152,7 @@ class TrainingOptions(_Section):
     validate_every: int = Field(default=10, ge=1)
     patience: int | None = Field(default=None, ge=1)
     batches: int | None = Field(default=None, ge=1)
+    with_valid: bool = False
     threads: int | None = Field(default=None, ge=1)
 
 
@@ -187,6 +197,7 @@ class ProblemFile(_Section):
     derived: dict[str, str | tuple[str, ...]] = {}
     queries: QueriesOptions = QueriesOptions()
     features: dict[str, FeatureOptions] = {}
+    candidates: dict[str, CandidateOptions] = {}
     grounding: GroundingOptions = GroundingOptions()
     model: ModelOptions = ModelOptions()
     training: TrainingOptions = TrainingOptions()
@@ -250,8 +261,9 @@ def _known_keys(section: list[str]) -> list[str]:
     """The keys that a section may have."""
     if not section:
         return list(ProblemFile.model_fields)
-    if section[0] == "features":
-        return list(FeatureOptions.model_fields)
+    of_names = {"features": FeatureOptions, "candidates": CandidateOptions}
+    if section[0] in of_names and len(section) == 2:
+        return list(of_names[section[0]].model_fields)
     if len(section) == 1:
         model = ProblemFile.model_fields[section[0]].annotation
         return list(getattr(model, "model_fields", {}))

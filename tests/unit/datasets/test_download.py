@@ -206,13 +206,11 @@ def test_find_prefers_the_given_folder_then_the_cache(tmp_path: Path, monkeypatc
 
 def test_what_is_nowhere_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("R2N_DATA", raising=False)
-    with pytest.raises(
-        DataError, match=r"^the dataset cora/S1 is not on this machine\n  `r2n datasets download cora-s1`"
-    ):
-        find("cora/S1", cache=tmp_path)
+    with pytest.raises(DataError, match=r"^the dataset cora is not on this machine\n  `r2n datasets download cora-s1`"):
+        find("cora", cache=tmp_path)
     monkeypatch.setenv("R2N_DATA", str(tmp_path))
-    with pytest.raises(DataError, match=r"R2N_DATA is set to .*, which has no folder cora/S1"):
-        find("cora/S1", cache=tmp_path / "cache")
+    with pytest.raises(DataError, match=r"R2N_DATA is set to .*, which has no folder cora"):
+        find("cora", cache=tmp_path / "cache")
 
 
 def test_every_source_is_pinned(data_folder: Path) -> None:

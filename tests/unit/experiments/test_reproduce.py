@@ -6,7 +6,7 @@ import pytest
 
 from r2n.datasets.benchmarks import load
 from r2n.experiments import reproduce as module
-from r2n.experiments.reproduce import Measured, cells, measure, summarise, without_rules
+from r2n.experiments.reproduce import Measured, cells, measure, summarise, with_rules
 from r2n.experiments.table import TableRow, table_rows
 
 
@@ -47,10 +47,33 @@ def test_mean_and_deviation_are_over_seeds() -> None:
 
 def test_without_rules_only_the_rules_go() -> None:
     problem = load("countries-s1")
-    bare = without_rules(problem)
+    bare = with_rules(problem, False)
     assert bare.knowledge.theory.rules == ()
     assert bare.knowledge.theory.predicates == problem.knowledge.theory.predicates
     assert bare.train is problem.train
+    assert with_rules(problem, True) is problem
+
+
+def test_other_rules_are_put_in_their_place() -> None:
+    problem = load("countries-s1")
+    other = with_rules(problem, "implicit near: [neighborOf(x, y), neighborOf(y, x)]")
+    assert [rule.name for rule in other.knowledge.theory.rules] == ["near"]
+    assert other.knowledge.theory.predicates == problem.knowledge.theory.predicates
+
+
+def test_the_average_is_over_all_datasets_seed_by_seed() -> None:
+    row = table_rows("cora")[-1]
+    figures = {0: (0.1, 0.2, 0.3, 0.4, 0.5), 1: (0.2, 0.3, 0.4, 0.5, 0.6)}
+    measured = [
+        Measured(row, dataset, seed, {"ap": value}, 1.0)
+        for seed, values in figures.items()
+        for dataset, value in zip(row.datasets, values, strict=True)
+    ]
+    (record,) = [r for r in summarise(measured) if r["dataset"] == "cora, average"]
+    assert record["mean"] == pytest.approx(0.35)
+    assert record["std"] == pytest.approx(0.1 / 2**0.5)
+    assert (record["seeds"], record["paper"]) == (2, 0.922)
+    assert not [r for r in summarise(measured[:4]) if r["dataset"] == "cora, average"], "a fold is missing"
 
 
 def test_the_same_seed_gives_the_same_figures() -> None:

@@ -1,0 +1,122 @@
+"""Known problems: Cora, one of five folds left out, as the paper's supervised protocol needs it.
+
+Fold i is the test. The next fold is for validation, without the atoms of fold i, and the other three are for training,
+without the atoms of either. SamePaper is derived from the facts. Each fold has constants of its own (`S1:Author_...`),
+so that its facts say nothing about another fold; where the folds are `joined`, one name is one constant in all of them,
+and the facts of all folds are taken together.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Bool
+
+from r2n.knowledge.candidates import Candidates
+from r2n.knowledge.problem import Problem
+from r2n.knowledge.problem_file import read_problem_file
+from r2n.knowledge.tables import Table, read_facts
+from r2n.logic.parser import read_theory
+
+FOLDS = (1, 2, 3, 4, 5)
+DOMAINS = {"SameAuthor": "author", "SameTitle": "title", "SameVenue": "venue"}
+PACKAGE = Path(__file__).parent / "data" / "cora"
+
+
+def load_cora(name: str, folder: Path, fold: int, *, joined: bool, on_error: str = "raise") -> Problem:
+    """The problem that asks for the labels of a fold; `folder` holds the files of all folds."""
+    options = read_problem_file(PACKAGE / "options.toml")
+    labels = {i: _atoms(folder / f"S{i}" / "queries", on_error) for i in FOLDS}
+    valid = fold % len(FOLDS) + 1
+    held_out = {"test": [], "valid": [fold], "train": [fold, valid]}
+    chosen = {"test": [fold], "valid": [valid], "train": [i for i in FOLDS if i not in (fold, valid)]}
+    tables = {
+        split: [_table(_without(labels[i], [labels[j] for j in held_out[split]]), i, joined) for i in folds]
+        for split, folds in chosen.items()
+    }
+    texts = _texts(labels, joined)
+    return Problem.build(
+        name,
+        read_theory(PACKAGE / "theory.r2n"),
+        tables["train"],
+        {split: tables[split] for split in ("valid", "test")},
+        domains=texts,
+        features=texts,
+        background=[_background(folder / f"S{i}" / "facts", i, joined, on_error) for i in FOLDS],
+        derived=options.derived,
+        candidates={predicate: Candidates() for predicate in options.candidates},
+        on_error=on_error,
+        options=options.options(),
+    )
+
+
+def cuts(problem: Problem, folder: Path, fold: int) -> dict[str, Bool[np.ndarray, " atoms"]]:
+    """Parts of the test queries that are harder: not of a constant with itself; and in no other fold either."""
+    base = problem.knowledge.base
+    index, arguments = base.decode(problem.test.atoms)
+    constants = pa.array([constant.rpartition(":")[2] for constant in base.language.constants], pa.string())
+    predicates = pa.array([predicate.name for predicate in base.language.predicates], pa.string())
+    asked = pa.table(
+        {
+            "head": constants.take(pa.array(arguments[:, 0])),
+            "relation": predicates.take(pa.array(index)),
+            "tail": constants.take(pa.array(arguments[:, 1])),
+        }
+    )
+    others = [_atoms(folder / f"S{i}" / "queries", "raise") for i in FOLDS if i != fold]
+    not_reflexive = arguments[:, 0] != arguments[:, 1]
+    known = np.logical_or.reduce([pc.is_in(_keys(asked), value_set=_keys(other)).to_numpy() for other in others])
+    return {"not_reflexive": not_reflexive, "new": not_reflexive & ~known}
+
+
+def _atoms(path: Path, on_error: str) -> pa.Table:
+    """The facts of a file, true and false, as triples."""
+    found = read_facts(Table(path), on_error="skip" if on_error == "skip" else "raise").facts
+    parts = [
+        pa.table(
+            {
+                "head": group.arguments[0],
+                "relation": pa.repeat(group.predicate, len(group)),
+                "tail": group.arguments[1],
+                "label": group.truth.astype(np.int64),
+            }
+        )
+        for group in found
+    ]
+    return pa.concat_tables(parts)
+
+
+def _keys(atoms: pa.Table) -> pa.ChunkedArray:
+    """A text for each atom, by which it is known in all folds."""
+    return pc.binary_join_element_wise(atoms["relation"], atoms["head"], atoms["tail"], " ")
+
+
+def _without(atoms: pa.Table, others: list[pa.Table]) -> pa.Table:
+    for other in others:
+        atoms = atoms.filter(pc.invert(pc.is_in(_keys(atoms), value_set=_keys(other))))
+    return atoms
+
+
+def _table(atoms: pa.Table, fold: int, joined: bool) -> Table:
+    for column in () if joined else ("head", "tail"):
+        atoms = atoms.set_column(
+            atoms.column_names.index(column), column, pc.binary_join_element_wise(f"S{fold}", atoms[column], ":")
+        )
+    return Table(atoms, label="label", called=f"the labels of Cora's fold {fold}")
+
+
+def _background(path: Path, fold: int, joined: bool, on_error: str) -> Table:
+    return Table(path) if joined else _table(_atoms(path, on_error), fold, joined)
+
+
+def _texts(labels: Mapping[int, pa.Table], joined: bool) -> dict[str, dict[str, str]]:
+    """The text of each constant, by domain: its name without the word that says what it is (Author, Title, Venue)."""
+    texts: dict[str, dict[str, str]] = {domain: {} for domain in DOMAINS.values()}
+    for fold, atoms in labels.items():
+        for predicate, domain in DOMAINS.items():
+            own = atoms.filter(pc.equal(atoms["relation"], predicate))
+            names = pc.unique(pa.chunked_array([*own["head"].chunks, *own["tail"].chunks], pa.string())).to_pylist()
+            texts[domain] |= {name if joined else f"S{fold}:{name}": name.partition("_")[2] for name in names}
+    return texts
