@@ -172,9 +172,10 @@ def test_the_vocabulary_is_that_of_training_constants_and_test_labels_change_not
     problem = problem_of("cora-s1")
     options = problem.options.changed(["training.epochs=1", "model.reasoner=none"])
     flipped = Evidence(problem.test.atoms.copy(), ~problem.test.truth)
-    runs = [
-        prepare_run(p, options, 0) for p in (problem, replace(problem, queries={**problem.queries, "test": flipped}))
-    ]
+    runs = []
+    for given in (problem, replace(problem, queries={**problem.queries, "test": flipped})):
+        runs.append(prepare_run(given, options, 0))
+        assert [epoch.number for epoch in runs[-1].trainer] == [1]
     embedding = runs[0].model.atom_embedding
     assert isinstance(embedding, PairEmbedding)
     vocabulary = {word for channel in embedding.channels for word in channel.bags.vocabulary}  # pyright: ignore
@@ -186,8 +187,6 @@ def test_the_vocabulary_is_that_of_training_constants_and_test_labels_change_not
     }
     assert vocabulary == set().union(*map(words, trained))
     assert vocabulary < set().union(*(words(name) for fold in FOLDS for _, *pair in labels(fold) for name in pair))
-    losses = [[epoch.loss for epoch in run.trainer] for run in runs]
-    assert losses[0] == losses[1]
     states = [run.model.state_dict() for run in runs]
     assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
     chosen = [validation(run.problem, run.graph, run.trainer.evidence)(run.model) for run in runs]

@@ -46,15 +46,20 @@ def check(problem: ProblemArgument, on_error: OnErrorOption = None, as_json: Jso
     for what, counted in (("candidates", "atoms"), ("features", "constants")):
         if summary[what]:
             _print_pairs(console, what, counted, summary[what])
-    for domain, count in loaded.report.unused_features:
-        if count:
-            console.print(f"{domain}: {count:,} rows of features of constants that do not occur", highlight=False)
     for rule in loaded.knowledge.theory.rules:
         console.print(shortened(str(rule)), markup=False, highlight=False)
-    for split, count in loaded.report.duplicates:
+    _print_remarks(console, loaded)
+    _print_rejected(loaded)
+
+
+def _print_remarks(console: Console, problem: Problem) -> None:
+    """What was read and made no difference."""
+    for domain, count in problem.report.unused_features:
+        if count:
+            console.print(f"{domain}: {count:,} rows of features of constants that do not occur", highlight=False)
+    for split, count in problem.report.duplicates:
         if count:
             console.print(f"{split}: {count:,} duplicate facts (counted once)", highlight=False)
-    _print_rejected(loaded)
 
 
 def _summary(problem: Problem) -> dict[str, Any]:

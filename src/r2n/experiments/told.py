@@ -9,6 +9,7 @@ from jaxtyping import Int64
 
 from r2n.errors import ConfigError, DataError, Location
 from r2n.knowledge.atom_text import facts_from_texts, looks_like_atom
+from r2n.knowledge.candidates import widened
 from r2n.knowledge.encoding import EncodedFacts, encode_facts
 from r2n.knowledge.growth import (
     Members,
@@ -127,6 +128,11 @@ class Told:
             known,
             language=language,
             evidence=Evidence(atoms[order], evidence.truth[order]),
+            candidates=widened(
+                settled,
+                {name: recoded(codes, self.base, settled) for name, codes in known.candidates.items()},
+                atoms[order],
+            ),
             features={name: part.in_language(known.language, language) for name, part in known.features.items()},
         )
         return Told(replace(self.problem, knowledge=told, queries=queries), self.trained, times[order], declared)
