@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from r2n.grounding.ground_rules import Grounding as Grounding
     from r2n.grounding.ground_rules import GroundRules as GroundRules
     from r2n.grounding.known_body import KnownBodyGrounder as KnownBodyGrounder
+    from r2n.knowledge.candidates import Candidates as Candidates
     from r2n.knowledge.features import Features as Features
     from r2n.knowledge.features import FeatureTable as FeatureTable
     from r2n.knowledge.herbrand import HerbrandBase as HerbrandBase
@@ -66,6 +67,7 @@ _HOME = {
     "grounding.full": ["FullGrounder"],
     "grounding.ground_rules": ["GroundRules", "Grounding"],
     "grounding.known_body": ["KnownBodyGrounder"],
+    "knowledge.candidates": ["Candidates"],
     "knowledge.features": ["FeatureTable", "Features"],
     "knowledge.herbrand": ["HerbrandBase"],
     "knowledge.knowledge_base": ["Evidence", "KnowledgeBase"],

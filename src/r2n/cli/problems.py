@@ -43,17 +43,23 @@ def check(problem: ProblemArgument, on_error: OnErrorOption = None, as_json: Jso
     _print_pairs(console, "domain", "constants", summary["domains"])
     _print_pairs(console, "predicate", "known true / false", summary["predicates"])
     _print_pairs(console, "split", "atoms", summary["splits"])
-    if summary["features"]:
-        _print_pairs(console, "features", "constants", summary["features"])
-    for domain, count in loaded.report.unused_features:
-        if count:
-            console.print(f"{domain}: {count:,} rows of features of constants that do not occur", highlight=False)
+    for what, counted in (("candidates", "atoms"), ("features", "constants")):
+        if summary[what]:
+            _print_pairs(console, what, counted, summary[what])
     for rule in loaded.knowledge.theory.rules:
         console.print(shortened(str(rule)), markup=False, highlight=False)
-    for split, count in loaded.report.duplicates:
+    _print_remarks(console, loaded)
+    _print_rejected(loaded)
+
+
+def _print_remarks(console: Console, problem: Problem) -> None:
+    """What was read and made no difference."""
+    for domain, count in problem.report.unused_features:
+        if count:
+            console.print(f"{domain}: {count:,} rows of features of constants that do not occur", highlight=False)
+    for split, count in problem.report.duplicates:
         if count:
             console.print(f"{split}: {count:,} duplicate facts (counted once)", highlight=False)
-    _print_rejected(loaded)
 
 
 def _summary(problem: Problem) -> dict[str, Any]:
@@ -66,6 +72,7 @@ def _summary(problem: Problem) -> dict[str, Any]:
         "predicates": {printed_predicate(p): f"{known[p.name][0]} / {known[p.name][1]}" for p in language.predicates},
         "rules": len(knowledge.theory.rules),
         "splits": {TRAIN: len(problem.train), **{name: len(part) for name, part in problem.queries.items()}},
+        "candidates": {name: len(codes) for name, codes in knowledge.candidates.items()},
         "features": {name: len(part) for name, part in knowledge.features.items()},
         "unused_features": dict(problem.report.unused_features),
         "duplicates": dict(problem.report.duplicates),

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from multiprocessing import get_context
 from statistics import mean, stdev
 from time import process_time
@@ -52,7 +53,7 @@ def measure(row: TableRow, dataset: str, seed: int) -> Measured:
     if row.kind == "published":
         return Measured(row, dataset, seed, {}, 0.0)
     forget_peak()
-    problem = load(dataset)
+    problem = _problem(dataset)
     start = process_time()
     if row.kind == "proofs":
         depth = best_depth(problem)
@@ -70,6 +71,12 @@ def measure(row: TableRow, dataset: str, seed: int) -> Measured:
     metrics |= rule_accuracy(run, "test") if row.rule_accuracy else {}
     metrics["memory_gb"] = peak_gigabytes()
     return Measured(row, dataset, seed, metrics, seconds)
+
+
+@lru_cache(maxsize=1)
+def _problem(dataset: str) -> Problem:
+    """The problem of the cell before, where it is the same: cells come seed by seed."""
+    return load(dataset)
 
 
 def _by_cut(scores: Score, problem: Problem) -> dict[str, float]:

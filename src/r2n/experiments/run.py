@@ -4,7 +4,7 @@ import json
 import os
 import platform
 from collections.abc import Generator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -22,6 +22,7 @@ from r2n.experiments.scoring import AtomScores, evaluate_scores
 from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.cache import fingerprint
 from r2n.grounding.reach import reached_by
+from r2n.knowledge.candidates import widened
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.knowledge.problem import Problem
@@ -112,6 +113,7 @@ def build_graph(
     if asked is not None:
         reciprocals = reciprocal_codes(knowledge.base, asked)
         atoms = np.unique(np.concatenate([atoms, asked, reciprocals[reciprocals >= 0]]))
+        knowledge = replace(knowledge, candidates=widened(knowledge.base, knowledge.candidates, atoms))
     grounding = reached_by(make_grounder(options.grounding).ground(knowledge, atoms), atoms)
     return FactorGraph.from_grounding(grounding, atoms=atoms)
 

@@ -9,6 +9,7 @@ from jaxtyping import Int64
 
 from r2n.errors import ConfigError, DataError, Location
 from r2n.knowledge.atom_text import facts_from_texts, looks_like_atom
+from r2n.knowledge.candidates import widened
 from r2n.knowledge.encoding import EncodedFacts, encode_facts
 from r2n.knowledge.growth import (
     GivenFeatures,
@@ -148,10 +149,11 @@ class Told:
             language=language,
             evidence=Evidence(atoms[order], evidence.truth[order]),
             features=grown_features(self.training.features, self.trained, language, _by_domain(features)),
-            candidates={
-                name: np.sort(recoded(codes, self.training.base, settled))
-                for name, codes in self.training.candidates.items()
-            },
+            candidates=widened(
+                settled,
+                {name: recoded(codes, self.training.base, settled) for name, codes in self.training.candidates.items()},
+                atoms[order],
+            ),
         )
         problem = replace(self.problem, knowledge=told, queries=queries)
         return Told(problem, self.training, times[order], declared, features)

@@ -70,6 +70,14 @@ def find_candidates(
     return found
 
 
+def widened(base: HerbrandBase, candidates: Mapping[str, Codes], atoms: Codes) -> dict[str, Codes]:
+    """The candidates with more atoms (ascending) that are labelled or asked for."""
+    return {
+        name: np.union1d(codes, _of_predicate(base, base.language.predicate(name), atoms))
+        for name, codes in candidates.items()
+    }
+
+
 def _predicate(language: Language, name: str) -> Predicate:
     names = [predicate.name for predicate in language.predicates]
     if name not in names:

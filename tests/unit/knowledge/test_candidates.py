@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 import r2n
 from r2n.grounding.full import FullGrounder
-from r2n.knowledge.candidates import Candidates
+from r2n.knowledge.candidates import Candidates, widened
 from r2n.knowledge.problem import Problem, load_problem
 from r2n.knowledge.tables import Table
 from r2n.logic.parser import parse_theory
+from tests.strategies import codes_of
 
 THEORY = """
 domain venue
@@ -158,3 +159,12 @@ def test_codes_ascend() -> None:
     codes = problem(Candidates(shared_words=1)).knowledge.candidates["same"]
     assert codes.dtype == np.int64
     assert (np.diff(codes) > 0).all()
+
+
+def test_atoms_that_are_asked_later_are_candidates_too() -> None:
+    found = problem(Candidates())
+    base, before = found.knowledge.base, found.knowledge.candidates
+    asked = np.sort(codes_of(base, base.language, [("same", "icml", "aaai_88"), ("known", "icml")]))
+    after = widened(base, before, asked)
+    assert base.names(np.setdiff1d(after["same"], before["same"])) == ["same(icml, aaai_88)"]
+    assert set(after) == {"same"}
