@@ -39,7 +39,10 @@ def make_problem(example: Path, make_data: MakeData, seed: int) -> Problem:
 
 
 def trained(
-    problem: Problem, seed: int, changes: Sequence[str] = (), encoders: Mapping[str, Callable[[], nn.Module]] | None = None
+    problem: Problem,
+    seed: int,
+    changes: Sequence[str] = (),
+    encoders: Mapping[str, Callable[[], nn.Module]] | None = None,
 ) -> Run:
     """A network trained on the problem, with some options changed, and encoders made for some domains' features."""
     torch.manual_seed(seed)

@@ -41,7 +41,7 @@ def write_labels(path: Path, numbers: range, digits: np.ndarray) -> None:
     path.write_text("".join(f"{name(number)}\tdigit\t{digits[number]}\n" for number in numbers))
 
 
-def small_cnn(side: int = 8, dim: int = 32) -> nn.Module:
+def small_cnn(side: int = 8, dim: int = 32) -> nn.Sequential:
     """From rows of side x side grey values to vectors: two convolutions, and a linear map."""
     return nn.Sequential(
         nn.Unflatten(1, (1, side, side)),

@@ -14,10 +14,10 @@ from r2n.knowledge.problem import Problem
 
 EXAMPLE = Path(__file__).parent
 CNN = {"image": partial(small_cnn, SIDE)}
-MLP_OPTIONS = ["training.epochs=40", "training.learning_rate=0.01", "model.encoder_dropout=0.3"]
+MLP_OPTIONS = ["training.epochs=80", "training.learning_rate=0.01", "model.encoder_dropout=0.3"]
 INVERSE_PENALTY = 1.0
 CNN_GRID = {"training.epochs": [40, 80], "training.learning_rate": [0.003, 0.01]}
-MLP_GRID = {**CNN_GRID, "model.encoder_dropout": [0.3, 0.6]}
+MLP_GRID = {"training.epochs": [40, 80], "model.encoder_dropout": [0.3, 0.6]}
 
 
 def logistic_regression(problem: Problem, split: str, inverse_penalty: float) -> float:

@@ -29,7 +29,9 @@ def test_the_rights_follow_from_the_facts(tmp_path: Path) -> None:
 
     told = [row for split in ("train", "valid", "test") for row in rows(tmp_path / f"{split}.tsv")]
     assert len(told) == len(team) * len(owner)
-    assert {(x, p): bool(int(label)) for x, _, p, label in told} == {(x, p): can_read(x, p) for x in team for p in owner}
+    assert {(x, p): bool(int(label)) for x, _, p, label in told} == {
+        (x, p): can_read(x, p) for x in team for p in owner
+    }
 
 
 def test_one_network_learns_which_rule_wins() -> None:
