@@ -11,7 +11,11 @@ from statistics import mean, stdev
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 
+import torch
+from torch import nn
+
 import r2n
+from r2n.evaluation.evaluate import known_facts, rank
 from r2n.experiments.run import Run, prepare_run
 from r2n.knowledge.problem import Problem
 
@@ -34,12 +38,26 @@ def make_problem(example: Path, make_data: MakeData, seed: int) -> Problem:
         return r2n.load(folder)
 
 
-def trained(problem: Problem, seed: int, changes: Sequence[str] = ()) -> Run:
-    """A network trained on the problem, with some of its options changed."""
-    run = prepare_run(problem, problem.options.changed(changes), seed)
+def trained(
+    problem: Problem,
+    seed: int,
+    changes: Sequence[str] = (),
+    encoders: Mapping[str, Callable[[], nn.Module]] | None = None,
+) -> Run:
+    """A network trained on the problem, with some options changed, and encoders made for some domains' features."""
+    torch.manual_seed(seed)
+    made = {domain: make() for domain, make in (encoders or {}).items()}
+    run = prepare_run(problem, problem.options.changed(changes), seed, encoders=made)
     for _ in run.trainer:
         pass
     return run
+
+
+def accuracy(run: Run, split: str) -> float:
+    """The share of true queries whose last constant is the most probable of all in its position."""
+    problem = run.problem
+    report = rank(run.scores(), problem.queries[split], problem.knowledge.base, known_facts(problem), sides=(1,))
+    return report.metrics["hits@1"]
 
 
 @dataclass(frozen=True)

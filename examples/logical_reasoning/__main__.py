@@ -15,10 +15,10 @@ from r2n.knowledge.problem import Problem
 EXAMPLE = Path(__file__).parent
 RULES_ALONE = {"prior": 0.5, "weight": 0.5, "iterations": 2}
 BARE = ["model.layers=0", "model.evidence_input=off", "training.hiding=0", "training.ask_closed=true"]
-NO_RULES = [*BARE, "model.dim=16", "training.epochs=300", "training.n3=0.1"]  # ComplEx over all predicates
+NO_RULES = [*BARE, "model.dim=16", "training.epochs=1200", "training.n3=0.1"]  # ComplEx over all predicates
 INFERENCE_GRID = {"prior": [0.02, 0.1, 0.2, 0.5], "weight": [0.1, 0.5, 1.0, 2.0, 4.0], "iterations": [1, 2, 3, 10]}
 GRIDS = {
-    "no rules": {"model.dim": [16, 32], "training.epochs": [300, 600], "training.n3": [0.1, 0.3, 1.0]},
+    "no rules": {"model.dim": [16, 32], "training.epochs": [300, 600, 1200], "training.n3": [0.05, 0.1, 0.2, 0.3]},
     "R2N": {"model.layers": [2, 3], "model.aggregation": ["mean", "max"], "training.hiding": [0.3, 0.6]},
 }
 
