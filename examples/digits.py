@@ -11,7 +11,7 @@ from torch import nn
 
 def draw_digits(generator: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
     """So many different images, as rows of 8 x 8 grey values from 0 to 1, and their digits."""
-    images, digits = load_digits(return_X_y=True)
+    images, digits = map(np.asarray, load_digits(return_X_y=True))
     chosen = generator.permutation(len(digits))[:count]
     return images[chosen] / 16, digits[chosen]
 

@@ -17,7 +17,7 @@ def test_a_lift_is_the_mean_of_differences_with_its_standard_error() -> None:
     assert found.holds()
 
 
-@pytest.mark.parametrize("theirs", [[0.5, 0.9, 0.7], [0.9, 0.8, 0.7], [1.0, 1.0, 1.0]])
+@pytest.mark.parametrize("theirs", [[0.5, 0.8, 0.6], [0.5, 0.9, 0.7], [0.9, 0.8, 0.7], [1.0, 1.0, 1.0]])
 def test_a_lift_within_two_standard_errors_does_not_hold(theirs: list[float]) -> None:
     found = Comparison("m", {"ours": [0.9, 0.8, 0.7], "theirs": theirs}, [("ours", "theirs")])
     assert not found.holds()
