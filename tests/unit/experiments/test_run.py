@@ -154,3 +154,33 @@ def test_held_out_facts_are_false_or_absent_for_all_that_training_sees() -> None
     assert not np.isin(np.concatenate([held_out, mirrored]), run.trainer.evidence.atoms).any()
     assert run.trainer.rows is not None
     assert sum(len(facts[0]) for _, _, facts in run.trainer.rows.groups) == 2 * len(problem.train)
+
+
+def test_with_valid_the_validation_queries_are_told_and_asked_no_more(toy_folder: Path, tmp_path: Path) -> None:
+    problem = load_problem(toy_folder)
+    run = trained(tmp_path / "run", problem, changes=("training.with_valid=true",))
+    told = run.trainer.evidence
+    assert set(problem.valid.atoms.tolist()) <= set(told.atoms.tolist())
+    assert len(told) == len(problem.train) + len(problem.valid)
+    truth = dict(zip(told.atoms.tolist(), told.truth.tolist(), strict=True))
+    assert [truth[atom] for atom in problem.valid.atoms.tolist()] == problem.valid.truth.tolist()
+    assert set(run.problem.queries) == {"test"}
+    with pytest.raises(ConfigError, match="the problem has no queries 'valid'"):
+        run.evaluate("valid")
+    again = load_run(tmp_path / "run")
+    np.testing.assert_array_equal(run.scores()(problem.atoms), again.scores()(problem.atoms))
+    with pytest.raises(ConfigError, match="cannot both be trained on and tell when to stop"):
+        prepare_run(problem, problem.options.changed(["training.with_valid=true", "training.patience=5"]), 0)
+
+
+def test_batches_are_kept_in_a_run_and_resumed(toy_folder: Path, tmp_path: Path) -> None:
+    problem = load_problem(toy_folder)
+    changes = ("training.batches=2", "model.rule_dropout=0.2")
+    whole = trained(tmp_path / "whole", problem, changes=changes)
+    assert len(whole.trainer.steps) == 2
+    part = prepare_run(problem, problem.options.changed(changes), 0)
+    for epoch in train_in(tmp_path / "part", part, checkpoint_seconds=0.0):
+        if epoch.number == 5:
+            break
+    again = trained(tmp_path / "part", problem, resume=True, changes=changes)
+    np.testing.assert_array_equal(whole.scores()(problem.atoms), again.scores()(problem.atoms))
