@@ -190,5 +190,5 @@ def _distances(items: Sequence[Measured], measured: Sequence[Measured]) -> list[
     return [
         _record(items, name, metric, [ours.metrics[metric] - theirs.metrics[metric] for ours, theirs in pairs], None)
         for metric in METRICS
-        if pairs and metric in pairs[0][0].metrics and metric != "memory_gb"
+        if pairs and metric != "memory_gb" and all(metric in item.metrics for item in pairs[0])
     ]

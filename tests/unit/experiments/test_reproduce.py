@@ -103,6 +103,14 @@ def test_the_distance_from_the_input_layer_is_taken_seed_by_seed() -> None:
     assert [record["model"] for record in alone] == ["network"]
 
 
+def test_the_distance_is_taken_in_what_both_rows_measure() -> None:
+    base = table_rows("countries")[2].model_copy(update={"row": "input", "place": 1})
+    above = base.model_copy(update={"row": "network", "place": 2, "minus": "input"})
+    mine = Measured(above, "cora-s1", 0, {"ap": 0.9, "rule_accuracy": 0.8}, 1.0)
+    records = summarise([mine, Measured(base, "cora-s1", 0, {"ap": 0.6}, 1.0)])
+    assert [(r["model"], r["metric"]) for r in records if "minus" in r["model"]] == [("network minus input", "ap")]
+
+
 def test_published_figures_stand_beside_and_are_measured_by_nobody() -> None:
     (item,) = module.reproduce(cells("kgc", [0, 1, 2], models=["NTP"], datasets=["umls"]))
     records = summarise([item])
