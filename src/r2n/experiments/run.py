@@ -4,7 +4,7 @@ import json
 import os
 import platform
 from collections.abc import Generator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -22,7 +22,6 @@ from r2n.experiments.scoring import AtomScores, evaluate_scores
 from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.cache import fingerprint
 from r2n.grounding.reach import reached_by
-from r2n.knowledge.candidates import widened
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.knowledge.problem import Problem
@@ -108,12 +107,14 @@ def prepare_run(
 def build_graph(
     problem: Problem, knowledge: KnowledgeBase, options: Options, seed: int, asked: Codes | None = None
 ) -> FactorGraph:
-    """Ground a problem around its evidence, its queries and what else is `asked`; `knowledge` may have reciprocals."""
+    """Ground a problem around its evidence, its queries and what else is `asked`; `knowledge` may have reciprocals.
+
+    To be asked makes no atom a candidate: else its answer would depend on what else is asked.
+    """
     atoms = _atoms_of_interest(problem, knowledge, options.training, seed)
     if asked is not None:
         reciprocals = reciprocal_codes(knowledge.base, asked)
         atoms = np.unique(np.concatenate([atoms, asked, reciprocals[reciprocals >= 0]]))
-        knowledge = replace(knowledge, candidates=widened(knowledge.base, knowledge.candidates, atoms))
     grounding = reached_by(make_grounder(options.grounding).ground(knowledge, atoms), atoms)
     return FactorGraph.from_grounding(grounding, atoms=atoms)
 

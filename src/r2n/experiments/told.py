@@ -9,7 +9,7 @@ from jaxtyping import Int64
 
 from r2n.errors import ConfigError, DataError, Location
 from r2n.knowledge.atom_text import facts_from_texts, looks_like_atom
-from r2n.knowledge.candidates import widened
+from r2n.knowledge.candidates import find_candidates
 from r2n.knowledge.encoding import EncodedFacts, encode_facts
 from r2n.knowledge.growth import (
     GivenFeatures,
@@ -144,18 +144,19 @@ class Told:
             split: Evidence(*_sorted(recoded(part.atoms, self.base, settled), part.truth))
             for split, part in self.problem.queries.items()
         }
+        sources = {
+            name: replace(source, given=recoded(source.given, self.base, settled))
+            for name, source in self.problem.candidates.items()
+        }
         told = replace(
             self.problem.knowledge,
             language=language,
             evidence=Evidence(atoms[order], evidence.truth[order]),
             features=grown_features(self.training.features, self.trained, language, _by_domain(features)),
-            candidates=widened(
-                settled,
-                {name: recoded(codes, self.training.base, settled) for name, codes in self.training.candidates.items()},
-                atoms[order],
-            ),
         )
-        problem = replace(self.problem, knowledge=told, queries=queries)
+        problem = replace(self.problem, knowledge=told, queries=queries, candidates=sources)
+        found = find_candidates(settled, sources, problem.atoms, told.features)
+        problem = replace(problem, knowledge=replace(told, candidates=found))
         return Told(problem, self.training, times[order], declared, features)
 
     def _language(self, base: HerbrandBase, evidence: Evidence, declared: tuple[tuple[str, str], ...]) -> Language:

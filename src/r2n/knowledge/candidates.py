@@ -1,7 +1,8 @@
 """What is known: which atoms of a predicate ground rules may hold, where not all are worth it.
 
-The atoms that are labelled (evidence) or asked for (queries) are always candidates. More are given in tables, or found
-by blocking: pairs of constants whose texts share words.
+The atoms that are labelled (evidence) or asked for (queries) are candidates if true and false ones are: else to be a
+candidate would be to be true. More are given in tables, or found by blocking: pairs of constants whose texts share
+words.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,11 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from r2n.errors import ConfigError, DataError, nearest
+from r2n.errors import ConfigError, DataError, Location, nearest
+from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.encoding import encode_facts
 from r2n.knowledge.features import Features
 from r2n.knowledge.herbrand import Codes, HerbrandBase
-from r2n.knowledge.tables import Facts, Table
+from r2n.knowledge.knowledge_base import Evidence
+from r2n.knowledge.tables import Facts, Table, read_facts
 from r2n.knowledge.words import bags_of_words
 from r2n.logic.language import Domain, Language, Predicate
 
@@ -22,7 +25,7 @@ MOST_PAIRS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Candidate atoms of a predicate besides those labelled or asked for.
+    """Candidate atoms of a predicate besides those labelled or asked for, if these are true and false.
 
     `tables` hold atoms of the predicate; what they say of their truth is not read. `shared_words`: all pairs of
     constants whose texts (features of their domain, else their names) share so many words; a word in more than the
@@ -41,41 +44,81 @@ class Candidates:
             raise ConfigError(f"rarer_than is a share above 0 and up to 1, not {self.rarer_than}")
 
 
-def find_candidates(
+@dataclass(frozen=True, eq=False)
+class CandidateSource:
+    """Where the candidates of a predicate come from, whatever is told later.
+
+    `given` are the atoms of its tables; `labelled` says whether atoms labelled or asked for are candidates too.
+    """
+
+    options: Candidates
+    given: Codes
+    labelled: bool
+
+
+def candidate_sources(
     base: HerbrandBase,
     wanted: Mapping[str, Candidates],
-    given: Mapping[str, Sequence[Facts]],
-    always: Sequence[Codes],
-    features: Mapping[str, Features],
-) -> dict[str, Codes]:
-    """The candidates of each predicate, as codes in ascending order.
-
-    `given` are the facts read from its tables, `always` the atoms labelled or asked for.
-    """
-    found: dict[str, Codes] = {}
+    train: Evidence,
+    queries: Mapping[str, Evidence],
+    where: Location | None = None,
+) -> dict[str, CandidateSource]:
+    """Read the tables, and see for each predicate whether to be labelled or asked for gives the truth away."""
+    found: dict[str, CandidateSource] = {}
     for name, options in wanted.items():
         predicate = _predicate(base.language, name)
-        parts = [_of_predicate(base, predicate, codes) for codes in always]
-        for facts in given.get(name, ()):
-            if facts.predicate != name:
-                raise DataError(
-                    f"a candidate of {facts.predicate} among those of {name}",
-                    where=facts.location(0),
-                    hint="give each predicate its own table",
-                )
-        parts.append(encode_facts(base, given.get(name, ()))[0].codes)
-        if options.shared_words is not None:
-            parts.append(_sharing_words(base, predicate, options, features))
+        groups = [facts for table in options.tables for facts in read_facts(table).facts]
+        _refuse_others(name, groups)
+        one_sided = _one_sided(base, predicate, train, queries)
+        if one_sided and not options.tables and options.shared_words is None:
+            raise ConfigError(
+                f"[candidates.{name}] leaves only atoms that are labelled or asked for, but {one_sided} of {name} are"
+                " all true: to be a candidate would give the answer away",
+                where=where,
+                hint=f"give {name} tables or shared_words, or false atoms too, or leave out [candidates.{name}]",
+            )
+        found[name] = CandidateSource(options, np.unique(encode_facts(base, groups)[0].codes), one_sided is None)
+    return found
+
+
+def _one_sided(
+    base: HerbrandBase, predicate: Predicate, train: Evidence, queries: Mapping[str, Evidence]
+) -> str | None:
+    """The labels of a predicate that are all true, if any; what a closed world states is no label."""
+    is_open = ~closed_atoms(base, train.atoms)
+    labels = {"the facts": Evidence(train.atoms[is_open], train.truth[is_open])}
+    labels |= {f"the queries '{split}'": part for split, part in queries.items()}
+    for what, part in labels.items():
+        rows = _rows_of(base, predicate, part.atoms)
+        if part.truth[rows].all() and len(part.truth[rows]):
+            return what
+    return None
+
+
+def find_candidates(
+    base: HerbrandBase, sources: Mapping[str, CandidateSource], atoms: Codes, features: Mapping[str, Features]
+) -> dict[str, Codes]:
+    """The candidates of each predicate, as codes in ascending order; `atoms` (ascending) are labelled or asked for."""
+    found: dict[str, Codes] = {}
+    for name, source in sources.items():
+        predicate = base.language.predicate(name)
+        parts = [source.given]
+        if source.labelled:
+            parts.append(atoms[_rows_of(base, predicate, atoms)])
+        if source.options.shared_words is not None:
+            parts.append(_sharing_words(base, predicate, source.options, features))
         found[name] = np.unique(np.concatenate(parts))
     return found
 
 
-def widened(base: HerbrandBase, candidates: Mapping[str, Codes], atoms: Codes) -> dict[str, Codes]:
-    """The candidates with more atoms (ascending) that are labelled or asked for."""
-    return {
-        name: np.union1d(codes, _of_predicate(base, base.language.predicate(name), atoms))
-        for name, codes in candidates.items()
-    }
+def _refuse_others(name: str, groups: Sequence[Facts]) -> None:
+    for facts in groups:
+        if facts.predicate != name:
+            raise DataError(
+                f"a candidate of {facts.predicate} among those of {name}",
+                where=facts.location(0),
+                hint="give each predicate its own table",
+            )
 
 
 def _predicate(language: Language, name: str) -> Predicate:
@@ -86,10 +129,10 @@ def _predicate(language: Language, name: str) -> Predicate:
     return language.predicate(name)
 
 
-def _of_predicate(base: HerbrandBase, predicate: Predicate, codes: Codes) -> Codes:
+def _rows_of(base: HerbrandBase, predicate: Predicate, codes: Codes) -> slice:
+    """Where the atoms of a predicate stand among codes in ascending order."""
     index = base.language.predicate_index(predicate.name)
-    start, end = np.searchsorted(codes, base.offsets[index : index + 2])
-    return codes[start:end]
+    return slice(*np.searchsorted(codes, base.offsets[index : index + 2]))
 
 
 def _sharing_words(

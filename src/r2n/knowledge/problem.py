@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from jaxtyping import Int64
 
 from r2n.errors import ConfigError, DataError, Location
-from r2n.knowledge.candidates import Candidates, find_candidates
+from r2n.knowledge.candidates import Candidates, CandidateSource, candidate_sources, find_candidates
 from r2n.knowledge.derived import Definitions, derive
 from r2n.knowledge.encoding import EncodedFacts, complete, encode_facts
 from r2n.knowledge.features import FeatureTable, read_features
@@ -51,6 +51,7 @@ class Problem:
     """Knowledge with training evidence, the queries of each split, and the options the problem asks for.
 
     The truth of a query is for evaluation only. `source` is the known name or the file it was loaded from.
+    `candidates` are where those of the knowledge come from, for when facts are told later.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Problem:
     report: LoadReport
     options: Options = field(default_factory=Options)
     source: str | None = None
+    candidates: Mapping[str, CandidateSource] = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -82,7 +84,7 @@ class Problem:
         `features` gives the constants of domains texts or vectors: a FeatureTable each, or {constant: text or array}.
         `derived` defines predicates by SQL or rules over the facts and the `background`, which serves nothing else:
         its facts are no evidence. Queries are never read for it. `candidates` names predicates of which ground rules
-        hold only atoms that are labelled, asked for, or found as it says.
+        hold only atoms that are found as it says, and those labelled or asked for where some of them are false.
         """
         skip = on_error == "skip"
         tables = {TRAIN: facts, **(queries or {}), _BACKGROUND: background}
@@ -112,18 +114,12 @@ class Problem:
             tuple(rejected),
             tuple((domain, part.ignored) for domain, part in read_in.items()),
         )
-        found = find_candidates(
-            base,
-            candidates or {},
-            {
-                name: [f for table in given.tables for f in read_facts(table).facts]
-                for name, given in (candidates or {}).items()
-            },
-            [part.atoms for part in splits.values()],
-            read_in,
-        )
-        knowledge = KnowledgeBase(theory, language, splits.pop(TRAIN), read_in, found)
-        return cls(name, knowledge, splits, report, options or Options(), source)
+        train, where = splits.pop(TRAIN), Location(source) if source is not None else None
+        sources = candidate_sources(base, candidates or {}, train, splits, where)
+        labelled = np.unique(np.concatenate([train.atoms, *(part.atoms for part in splits.values())]))
+        found = find_candidates(base, sources, labelled, read_in)
+        knowledge = KnowledgeBase(theory, language, train, read_in, found)
+        return cls(name, knowledge, splits, report, options or Options(), source, sources)
 
     @property
     def train(self) -> Evidence:

@@ -71,7 +71,7 @@ class FeatureOptions(_Section):
 
 
 class CandidateOptions(_Section):
-    """[candidates.PREDICATE]: which of its atoms ground rules may hold, besides those labelled or asked for."""
+    """[candidates.PREDICATE]: which of its atoms ground rules may hold, besides those labelled true or false."""
 
     tables: Tables = ()
     shared_words: int | None = Field(default=None, ge=1)

@@ -8,8 +8,10 @@ import torch
 import r2n
 from r2n.experiments.infer import believe
 from r2n.experiments.run import Run
+from r2n.knowledge.candidates import Candidates
 from r2n.knowledge.problem import Problem
 from r2n.logic.parser import parse_theory
+from tests.candidate_problem import things_problem
 
 SMOKERS = """\
 domain person = {ann, bob, cy}
@@ -62,3 +64,15 @@ def test_a_prior_and_a_network_to_start_from(toy: Problem, toy_run: Run) -> None
     expected = torch.sigmoid(torch.from_numpy(toy_run.scores()(asked))).numpy()
     np.testing.assert_allclose(plain.probability, expected)
     assert plain.reached.all()
+
+
+def test_under_candidates_atoms_asked_together_are_answered_as_one_by_one() -> None:
+    train = {("red_car", "red_bus"): True, ("red_bus", "tram"): True, ("tram", "red_car"): False}
+    test = {("red_car", "tram"): True, ("tram", "blue_car"): False}
+    problem = things_problem(train, test, Candidates())
+    everything = np.arange(problem.knowledge.base.size)
+    joint = believe(problem, problem.options, everything)
+    alone = [believe(problem, problem.options, everything[i : i + 1]) for i in everything]
+    np.testing.assert_allclose(joint.probability, [part.probability[0] for part in alone])
+    np.testing.assert_array_equal(joint.reached, [part.reached[0] for part in alone])
+    assert set(joint.atoms[joint.reached]) < set(problem.atoms)

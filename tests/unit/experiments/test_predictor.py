@@ -1,6 +1,7 @@
 """A trained network and what it is told: answers follow facts, and what nothing is known of is refused."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -12,8 +13,10 @@ from hypothesis import given, settings
 from r2n.errors import DataError
 from r2n.experiments.predictor import Predictor
 from r2n.experiments.run import Run, prepare_run
+from r2n.knowledge.candidates import Candidates
 from r2n.knowledge.problem import Problem, load_problem
 from r2n.knowledge.problem_file import Options
+from tests.candidate_problem import THINGS, table, things_problem
 from tests.strategies import dice
 from tests.toy_problem import TOWNS, VALLEYS, write_toy_problem
 
@@ -127,6 +130,70 @@ def test_answers_are_those_of_the_network_on_a_problem_with_these_facts_from_the
     asked = problem.atoms
     assert changed.base.names(asked) == problem.knowledge.base.names(asked)
     np.testing.assert_allclose(changed.logits(asked), again.scores()(asked), rtol=1e-5, atol=1e-5)
+
+
+CANDIDATES = {
+    "labelled": Candidates(),
+    "tables": Candidates(tables=(table({("tram", "old_tram"): True, ("old_tram", "red_bus"): True}),)),
+    "words": Candidates(shared_words=1, rarer_than=0.4),
+}
+PAIRS = list(product(THINGS, THINGS))
+LABELS = {pair: (i // 5) % 2 == 0 for i, pair in enumerate(PAIRS)}
+
+
+@pytest.fixture(scope="session", params=CANDIDATES)
+def with_candidates(request: pytest.FixtureRequest) -> Predictor:
+    """Half of the atoms are neither labelled nor asked for."""
+    train, test = ({pair: LABELS[pair] for pair in PAIRS[i::5]} for i in (0, 1))
+    changes = ["model.evidence_input=only", "training.corrupted_positions=[]"]
+    return Predictor.of(network(things_problem(train, test, CANDIDATES[request.param], *changes)))
+
+
+@settings(max_examples=4)
+@given(dice())
+def test_candidates_are_those_of_a_problem_with_these_facts_from_the_start(
+    with_candidates: Predictor, dice: Random
+) -> None:
+    """New things share words with old ones, and make words common; atoms that are taken back are candidates no more."""
+    problem = with_candidates.told.problem
+    new = dice.sample(["blue_van", "new_tram", "red"], dice.randint(0, 2))
+    fewer = dict.fromkeys(dice.sample(PAIRS[0::5][2:], 2))
+    more = {pair: LABELS[pair] for pair in dice.sample(PAIRS[2::5], 2)} | {(name, "tram"): True for name in new}
+
+    def lines(labels: dict[tuple[str, str], bool]) -> list[str]:
+        return [f"{'' if truth else '!'}same({a}, {b})" for (a, b), truth in labels.items()]
+
+    told = with_candidates.without_facts(lines({pair: LABELS[pair] for pair in fewer})).with_facts(lines(more))
+    train = {pair: LABELS[pair] for pair in PAIRS[0::5] if pair not in fewer} | more
+    test, options = {pair: LABELS[pair] for pair in PAIRS[1::5]}, problem.candidates["same"].options
+    fresh = replace(things_problem(train, test, options, things=(*THINGS, *new)), options=problem.options)
+    names = fresh.knowledge.base.names
+    assert told.base.names(np.arange(told.base.size)) == names(np.arange(fresh.knowledge.base.size))
+    assert names(told.told.problem.knowledge.candidates["same"]) == names(fresh.knowledge.candidates["same"])
+    again = prepare_run(fresh, with_candidates.options, with_candidates.seed)
+    weights = {k: value for k, value in with_candidates.trained.state_dict().items() if k != "constants.vectors"}
+    again.model.load_state_dict(weights, strict=False)
+    np.testing.assert_allclose(told.scores(fresh.atoms), again.scores()(fresh.atoms), rtol=1e-5, atol=1e-6)
+    back = told.without_facts(lines(more)).with_facts(lines({pair: LABELS[pair] for pair in fewer}))
+    np.testing.assert_array_equal(back.scores(problem.atoms), with_candidates.scores(problem.atoms))
+
+
+def test_under_candidates_atoms_asked_together_are_answered_as_one_by_one(with_candidates: Predictor) -> None:
+    everything = np.arange(with_candidates.base.size)
+    assert not with_candidates.graph.contains(torch.from_numpy(everything)).all()
+    alone = [with_candidates.logits(everything[i : i + 1])[0] for i in everything]
+    np.testing.assert_allclose(with_candidates.logits(everything), alone, rtol=1e-5, atol=1e-6)
+
+
+def test_in_a_ranking_facts_corruptions_queries_and_other_atoms_are_reached_alike() -> None:
+    """Which atoms stand in ground rules is for the candidates to say, and their truth has no part in it."""
+    train, test = (dict.fromkeys(PAIRS[i::5], True) for i in (0, 1))
+    inner = dict.fromkeys(product(THINGS[:4], THINGS[:4]), True)
+    predictor = Predictor.of(network(things_problem(train, test, Candidates(tables=(table(inner),)))))
+    reached = {answer.atom: answer.reached for answer in predictor.predict("same(?, ?)")}
+    assert reached == {f"same({a}, {b})": (a, b) in inner for a, b in PAIRS}
+    for asked in (train, test, set(PAIRS) - train.keys() - test.keys()):
+        assert len({pair in inner for pair in asked}) == 2, "each kind has atoms within and without"
 
 
 def test_new_constants_are_answered_as_from_the_start(inductive: Predictor, tmp_path: Path) -> None:

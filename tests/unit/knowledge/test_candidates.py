@@ -1,4 +1,4 @@
-"""Candidate atoms: labelled and asked for, given in tables, or by shared words; from a problem file and from Python."""
+"""Candidate atoms: labelled true or false, given in tables, or by shared words; from a problem file and from Python."""
 
 from itertools import product
 from pathlib import Path
@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 import r2n
 from r2n.grounding.full import FullGrounder
-from r2n.knowledge.candidates import Candidates, widened
+from r2n.knowledge.candidates import Candidates
 from r2n.knowledge.problem import Problem, load_problem
 from r2n.knowledge.tables import Table
 from r2n.logic.parser import parse_theory
-from tests.strategies import codes_of
 
 THEORY = """
 domain venue
@@ -26,19 +25,26 @@ rule transitive: same(x, y) & same(y, z) -> same(x, z)
 NAMES = ("aaai_88", "AAAI 1988", "proc. aaai", "icml", "proc. icml 88")
 
 
-def pairs(*rows: tuple[str, str]) -> Table:
-    return Table(pa.table({"a": [a for a, _ in rows], "b": [b for _, b in rows]}, schema=PAIRS), "same")
+LABELS = {"train": {("icml", "icml"): 1, ("icml", "proc. aaai"): 0}}
+LABELS["test"] = {("aaai_88", "AAAI 1988"): 1, ("proc. aaai", "icml"): 0}
+LABELLED = {pair for part in LABELS.values() for pair in part}
 
 
-PAIRS = pa.schema([("a", pa.string()), ("b", pa.string())])
+def pairs(rows: dict[tuple[str, str], int]) -> Table:
+    columns = {"a": [a for a, _ in rows], "b": [b for _, b in rows], "label": list(rows.values())}
+    return Table(pa.table(columns), "same")
+
+
+def named(rows: set[tuple[str, str]]) -> list[str]:
+    return sorted(f"same({a}, {b})" for a, b in rows)
 
 
 def problem(candidates: Candidates | None, texts: dict[str, str] | None = None, **more: object) -> Problem:
     return Problem.build(
         "venues",
         parse_theory(THEORY),
-        [pairs(("icml", "icml"))],
-        {"test": [pairs(("aaai_88", "AAAI 1988"))]},
+        [pairs(LABELS["train"])],
+        {"test": [pairs(LABELS["test"])]},
         domains={"venue": NAMES},
         features={"venue": texts} if texts else None,
         candidates={"same": candidates} if candidates is not None else None,
@@ -47,25 +53,52 @@ def problem(candidates: Candidates | None, texts: dict[str, str] | None = None, 
 
 
 def atoms(found: Problem) -> list[str]:
-    return found.knowledge.base.names(found.knowledge.candidates["same"])
+    return sorted(found.knowledge.base.names(found.knowledge.candidates["same"]))
 
 
-def test_labelled_and_asked_atoms_are_always_candidates() -> None:
+def test_atoms_labelled_or_asked_for_are_candidates_where_true_and_false_ones_are() -> None:
     found = problem(Candidates())
-    assert atoms(found) == ["same(aaai_88, AAAI 1988)", "same(icml, icml)"]
+    assert atoms(found) == named(LABELLED)
     (part,) = FullGrounder().ground(found.knowledge).ground_rules
-    assert found.knowledge.base.names(part.atoms[0]) == ["same(icml, icml)"] * 3
-    assert len(part) == 1
+    held = found.knowledge.base.names(part.atoms.ravel())
+    assert [tuple(held[i : i + 3]) for i in range(0, len(held), 3)] == [
+        ("same(icml, icml)",) * 3,
+        ("same(icml, icml)", "same(icml, proc. aaai)", "same(icml, proc. aaai)"),
+        ("same(icml, proc. aaai)", "same(proc. aaai, icml)", "same(icml, icml)"),
+        ("same(proc. aaai, icml)", "same(icml, icml)", "same(proc. aaai, icml)"),
+    ]
     assert len(FullGrounder().ground(problem(None).knowledge)) == len(NAMES) ** 3
 
 
+def one_sided(split: str, candidates: Candidates) -> Problem:
+    """Where all labels of a split are true."""
+    tables = {name: [pairs(dict.fromkeys(part, 1) if name == split else part)] for name, part in LABELS.items()}
+    domains = {"venue": NAMES}
+    theory = parse_theory(THEORY)
+    return Problem.build("x", theory, tables.pop("train"), tables, domains=domains, candidates={"same": candidates})
+
+
+@pytest.mark.parametrize(("split", "what"), [("train", "the facts"), ("test", "the queries 'test'")])
+def test_where_to_be_a_candidate_is_to_be_true_labels_and_queries_make_none(split: str, what: str) -> None:
+    with pytest.raises(r2n.ConfigError, match=rf"\[candidates.same\].* but {what} of same are all true: .*\n.*tables"):
+        one_sided(split, Candidates())
+    given = {("icml", "aaai_88"), ("icml", "icml")}
+    table = pairs(dict.fromkeys(given, 1))
+    assert atoms(one_sided(split, Candidates(tables=(table,)))) == named(given)
+    blocked = {(a, b) for a, b in product(NAMES, NAMES) if words(a) & words(b)}
+    assert atoms(one_sided(split, Candidates(shared_words=1))) == named(blocked)
+
+
+def test_what_a_closed_world_states_is_no_label() -> None:
+    theory = parse_theory(THEORY.replace("known(venue)", "known(venue) closed"))
+    known = Table(pa.table({"a": ["icml", "aaai_88"]}), "known")
+    found = Problem.build("x", theory, [known], candidates={"known": Candidates()}).knowledge
+    assert found.base.names(found.candidates["known"]) == ["known(aaai_88)", "known(icml)"]
+
+
 def test_tables_add_more_and_their_truth_is_not_read() -> None:
-    denied = Table(pa.table({"a": ["icml"], "b": ["aaai_88"], "label": [0]}), "same")
-    assert atoms(problem(Candidates(tables=(denied,)))) == [
-        "same(aaai_88, AAAI 1988)",
-        "same(icml, aaai_88)",
-        "same(icml, icml)",
-    ]
+    denied = pairs({("icml", "aaai_88"): 0})
+    assert atoms(problem(Candidates(tables=(denied,)))) == named(LABELLED | {("icml", "aaai_88")})
 
 
 def words(text: str) -> set[str]:
@@ -75,7 +108,7 @@ def words(text: str) -> set[str]:
 @pytest.mark.parametrize("count", [1, 2])
 def test_shared_words_are_those_of_names_whatever_their_case(count: int) -> None:
     expected = {(a, b) for a, b in product(NAMES, NAMES) if len(words(a) & words(b)) >= count}
-    expected |= {("icml", "icml"), ("aaai_88", "AAAI 1988")}
+    expected |= LABELLED
     assert set(atoms(problem(Candidates(shared_words=count)))) == {f"same({a}, {b})" for a, b in expected}
 
 
@@ -90,7 +123,7 @@ def test_shared_words_are_what_loops_find(texts: list[list[str]], count: int, ra
     bags = {name: set(text) for name, text in zip(NAMES, texts, strict=True)}
     common = {word for word in "pqrst" if sum(word in bag for bag in bags.values()) / len(NAMES) > rarer_than}
     expected = {(a, b) for a, b in product(NAMES, NAMES) if len((bags[a] & bags[b]) - common) >= count}
-    expected |= {("icml", "icml"), ("aaai_88", "AAAI 1988")}
+    expected |= LABELLED
     found = atoms(problem(Candidates(shared_words=count, rarer_than=rarer_than), given))
     assert set(found) == {f"same({a}, {b})" for a, b in expected}
 
@@ -111,7 +144,7 @@ def test_what_is_wrong_is_named() -> None:
     with pytest.raises(r2n.DataError, match="a candidate of known among those of same"):
         problem(Candidates(tables=(Table(pa.table({"a": ["icml"]}), "known"),)))
     with pytest.raises(r2n.DataError, match="constant 'nips' is outside domain 'venue'"):
-        problem(Candidates(tables=(pairs(("icml", "nips")),)))
+        problem(Candidates(tables=(pairs({("icml", "nips"): 1}),)))
     with pytest.raises(r2n.ConfigError, match="shared_words is 1 or more, not 0"):
         Candidates(shared_words=0)
     with pytest.raises(r2n.ConfigError, match="rarer_than is a share above 0 and up to 1, not 0"):
@@ -159,12 +192,3 @@ def test_codes_ascend() -> None:
     codes = problem(Candidates(shared_words=1)).knowledge.candidates["same"]
     assert codes.dtype == np.int64
     assert (np.diff(codes) > 0).all()
-
-
-def test_atoms_that_are_asked_later_are_candidates_too() -> None:
-    found = problem(Candidates())
-    base, before = found.knowledge.base, found.knowledge.candidates
-    asked = np.sort(codes_of(base, base.language, [("same", "icml", "aaai_88"), ("known", "icml")]))
-    after = widened(base, before, asked)
-    assert base.names(np.setdiff1d(after["same"], before["same"])) == ["same(icml, aaai_88)"]
-    assert set(after) == {"same"}
