@@ -162,7 +162,7 @@ def predict(
         list[str] | None, typer.Option("--without", metavar="FACT|FILE", help="No longer told; goes before --with.")
     ] = None,
     constants: Annotated[
-        list[str] | None, typer.Option("--constant", metavar="DOMAIN=NAME", help="The domain of a new constant.")
+        list[str] | None, typer.Option("--constant", metavar="DOMAIN=NAME", help="A new constant and its domain.")
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many answers.")] = 10,
     show_all: Annotated[bool, typer.Option("--all", help="Also atoms that no ground rule reaches.")] = False,
@@ -181,9 +181,10 @@ def predict(
     asked = len(parse_question(predictor.base, question))
     answers = predictor.predict(question)
     shown = [item for item in answers if item.reached or show_all or asked == 1]
-    left_out = asked - len(shown)
+    left_out, refused = len(answers) - len(shown), asked - len(answers)
     if as_json:
-        print_json({"question": question, "answers": [asdict(item) for item in shown[:top]], "left_out": left_out})
+        found = [asdict(item) for item in shown[:top]]
+        print_json({"question": question, "answers": found, "left_out": left_out, "refused": refused})
         return
     table = ScreenTable("atom", "probability", "known")
     for item in shown[:top]:
@@ -192,6 +193,8 @@ def predict(
     screen().print(table)
     if left_out:
         typer.echo(f"{left_out:,} atoms that no ground rule reaches are left out: --all shows them", err=True)
+    if refused:
+        typer.echo(f"{refused:,} atoms of new constants cannot be answered: ask for one to be told why", err=True)
 
 
 def _by_domain(constants: list[str]) -> dict[str, list[str]]:

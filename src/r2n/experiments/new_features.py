@@ -1,6 +1,5 @@
 """Who decides: a trained network for a language that has grown, where new constants have features."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,22 +13,19 @@ from r2n.model.channels import ModuleChannel
 from r2n.model.r2n import R2N
 
 
-def with_features(
-    trained: R2N, training: KnowledgeBase, now: KnowledgeBase, options: ModelOptions, encoders: Sequence[str]
-) -> R2N:
+def with_features(trained: R2N, training: KnowledgeBase, now: KnowledgeBase, options: ModelOptions) -> R2N:
     """The network with the features of what is known now, which an encoder turns into vectors; its weights stay.
 
-    Vocabularies and scales are those of the training's evidence. `encoders` names the domains with a caller's module.
+    Vocabularies and scales are those of the training's evidence. A new constant without features has no vector.
     """
     ids = torch.from_numpy(constant_ids(now.language, training.language))
     atoms = recoded(training.evidence.atoms, training.base, now.base)
     order = np.argsort(atoms)
     known_then = replace(now, evidence=Evidence(atoms[order], training.evidence.truth[order]))
-    modules = [part.module for part in trained.modules() if isinstance(part, ModuleChannel)]
-    named = [name for name in training.features if name in encoders]
+    encoders = {part.domain: part.module for part in trained.modules() if isinstance(part, ModuleChannel)}
     settings = options.model_dump(exclude={"semantic_weight", "reciprocal"})
     with torch.random.fork_rng(devices=[]):
-        model = R2N.build(known_then, encoders=dict(zip(named, modules, strict=True)), **settings)
+        model = R2N.build(known_then, encoders=encoders, new=np.flatnonzero(ids.numpy() < 0), **settings)
     weights = trained.state_dict()
     vectors = torch.zeros_like(model.constants.vectors)
     place = model.constants.place

@@ -18,13 +18,13 @@ from r2n.experiments.support import supported
 from r2n.experiments.told import Given, Told
 from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.ground_rules import distinct_codes
+from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.growth import GivenFeatures, constant_ids
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.problem_file import Options
 from r2n.knowledge.reciprocal import reciprocal_codes, with_reciprocals
 from r2n.model.r2n import R2N, UNKNOWN
-from r2n.training.corruption import closed_atoms
 
 NOTHING: Mapping[str, Iterable[str]] = {}
 Marks = Bool[np.ndarray, " atoms"]
@@ -48,12 +48,11 @@ class Predictor:
     options: Options
     seed: int = 0
     grounded: FactorGraph | None = None
-    encoders: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, run: Run) -> "Predictor":
         """The network of a run, told what it was trained on."""
-        return cls(run.model, Told.of(run.problem), run.options, run.seed, run.graph, run.encoders)
+        return cls(run.model, Told.of(run.problem), run.options, run.seed, run.graph)
 
     @classmethod
     def load(cls, folder: Path | str) -> "Predictor":
@@ -70,14 +69,18 @@ class Predictor:
         """Told more: facts as text (`!` before those that are false), files, tables, Evidence, or a list of these.
 
         A new constant belongs to the domains of the positions it stands at; where these are unions, `domains` says
-        which part it is in: `{"country": ["atlantis"]}`. `features` are those of new constants, by domain:
-        `{"paper": {"p7": "its title"}}`, or an array instead of a text.
+        which part it is in: `{"country": ["atlantis"]}`. It is there as long as a fact names it, and one in `domains`
+        until that is taken back. `features` are those of new constants, by domain: `{"paper": {"p7": "its title"}}`, or
+        an array instead of a text.
         """
         return replace(self, told=self.told.with_facts(facts, domains, features), grounded=None)
 
-    def without_facts(self, facts: Given) -> "Predictor":
-        """Told less: what these facts said is unknown again (or false, where the world is closed)."""
-        return replace(self, told=self.told.without_facts(facts), grounded=None)
+    def without_facts(self, facts: Given, *, domains: Mapping[str, Iterable[str]] = NOTHING) -> "Predictor":
+        """Told less: what these facts said is unknown again (or false, where the world is closed).
+
+        `domains` takes back what was given as `domains` before.
+        """
+        return replace(self, told=self.told.without_facts(facts, domains), grounded=None)
 
     @property
     def base(self) -> HerbrandBase:
@@ -94,7 +97,7 @@ class Predictor:
         if not self._knowledge.features or self.trained.evidence_input == "only":
             return self.trained.on_base(self._knowledge.base, ids)
         training = self._as_trained(self.told.training)
-        return with_features(self.trained, training, self._knowledge, self.options.model, self.encoders)
+        return with_features(self.trained, training, self._knowledge, self.options.model)
 
     @cached_property
     def graph(self) -> FactorGraph:

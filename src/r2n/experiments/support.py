@@ -1,7 +1,7 @@
 """Who decides: which atoms the rules tell something about, where their constants tell nothing."""
 
-from jaxtyping import Bool
-from torch import Tensor
+from jaxtyping import Bool, Int64
+from torch import Tensor, ones_like
 
 from r2n.graph.factor_graph import FactorGraph
 
@@ -20,8 +20,18 @@ def supported(
         before = found.clone()
         for rows in graph.neighbours:
             missing = ~known[rows]
-            found[rows[missing & (missing.sum(dim=1, keepdim=True) == 1)]] = True
+            found[rows[missing & (_distinct(rows, missing) == 1)]] = True
             found[rows[before[rows].any(dim=1)]] = True
         if bool((found == before).all()):
             break
     return found
+
+
+def _distinct(
+    rows: Int64[Tensor, "rules positions"], which: Bool[Tensor, "rules positions"]
+) -> Int64[Tensor, "rules 1"]:
+    """How many different atoms each ground rule has among the marked positions; one may stand at several."""
+    ordered, order = rows.sort(dim=1)
+    is_first = ones_like(which)
+    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    return (which.gather(1, order) & is_first).sum(dim=1, keepdim=True)

@@ -38,7 +38,8 @@ class Told:
     """A problem, what was known in training, and how often each fact of its evidence was told.
 
     What was told twice must be taken back twice: so taking back the facts that were added always leads to where one
-    was. A new constant is in the language as long as a fact names it; the constants of the training stay.
+    was. A new constant is in the language as long as a fact names it, or until its declaration is taken back; the
+    constants of the training stay.
     """
 
     problem: Problem
@@ -89,18 +90,25 @@ class Told:
             rows = np.searchsorted(union, part.atoms)
             truth[rows] = part.truth
             counts[rows] += number
-        more = {(domain, name) for domain, names in declared.items() for name in names}
+        more = [(domain, name) for domain, names in declared.items() for name in names]
         of_new = [(domain, name, value) for domain, part in (features or {}).items() for name, value in part.items()]
         again = {item[:2] for item in self.features}.intersection(item[:2] for item in of_new)
         if again:
             raise DataError(
-                f"'{min(again)[1]}' has features already", hint="take back its facts first, and they go too"
+                f"'{min(again)[1]}' has features already",
+                hint="take back its facts and its declaration first, and they go too",
             )
-        told = replace(self, declared=tuple(sorted(more.union(self.declared))), features=(*self.features, *of_new))
-        return told._settled(base, Evidence(union, truth), counts, {name for _, name, _ in of_new})
+        told = replace(self, declared=tuple(sorted([*more, *self.declared])), features=(*self.features, *of_new))
+        return told._settled(base, Evidence(union, truth), counts, {item[:2] for item in of_new})
 
-    def without_facts(self, given: Given) -> "Told":
-        """The problem with fewer facts; one that is not there is refused."""
+    def without_facts(self, given: Given, domains: Mapping[str, Iterable[str]] | None = None) -> "Told":
+        """The problem with fewer facts, and fewer declared constants; what is not there is refused."""
+        declared = list(self.declared)
+        for domain, names in check_declared(self.trained, domains or {}).items():
+            for name in names:
+                if (domain, name) not in declared:
+                    raise DataError(f"'{name}' was not declared to be in '{domain}', so that cannot be taken back")
+                declared.remove((domain, name))
         groups, stated = _gathered(given)
         old = self.problem.train
         removed, encoded = self._encoded(self.base, groups, stated)
@@ -108,7 +116,8 @@ class Told:
         times = self.times.copy()
         times[np.searchsorted(old.atoms, removed.atoms)] -= 1
         kept = times > 0
-        return self._settled(self.base, Evidence(old.atoms[kept], old.truth[kept]), times[kept])
+        told = replace(self, declared=tuple(declared))
+        return told._settled(self.base, Evidence(old.atoms[kept], old.truth[kept]), times[kept])
 
     def _encoded(
         self, base: HerbrandBase, groups: list[Facts], stated: list[Evidence]
@@ -128,16 +137,20 @@ class Told:
         return _joined(parts), encoded
 
     def _settled(
-        self, base: HerbrandBase, evidence: Evidence, times: np.ndarray, wanted: Set[str] = frozenset()
+        self, base: HerbrandBase, evidence: Evidence, times: np.ndarray, wanted: Set[tuple[str, str]] = frozenset()
     ) -> "Told":
-        """The evidence in the smallest language that holds the training's and all constants that facts name.
+        """The evidence in the smallest language that holds the training's, and all constants declared or in facts.
 
-        What was said of other constants is forgotten; features of a `wanted` one that no fact names are refused.
+        The features of other constants are forgotten; those of a `wanted` one outside its domain are refused.
         """
-        named = {base.language.constants[i] for i in np.unique(base.decode(evidence.atoms)[1]) if i >= 0}
-        declared = tuple((domain, name) for domain, name in self.declared if name in named)
-        features = tuple(item for item in self.features if item[1] in named | wanted)
-        language = self._language(base, evidence, declared)
+        language = self._language(base, evidence)
+        new = np.flatnonzero(constant_ids(language, self.trained) < 0)
+        inside = {
+            (domain.name, language.constants[i])
+            for domain in language.domains
+            for i in np.intersect1d(new, language.members(domain))
+        }
+        features = tuple(item for item in self.features if item[:2] in inside | wanted)
         settled = HerbrandBase(language)
         order = np.argsort(atoms := recoded(evidence.atoms, base, settled))
         queries = {
@@ -157,12 +170,12 @@ class Told:
         problem = replace(self.problem, knowledge=told, queries=queries, candidates=sources)
         found = find_candidates(settled, sources, problem.atoms, told.features)
         problem = replace(problem, knowledge=replace(told, candidates=found))
-        return Told(problem, self.training, times[order], declared, features)
+        return Told(problem, self.training, times[order], self.declared, features)
 
-    def _language(self, base: HerbrandBase, evidence: Evidence, declared: tuple[tuple[str, str], ...]) -> Language:
-        """The training's language with the new constants of the evidence, which is given in a larger base."""
+    def _language(self, base: HerbrandBase, evidence: Evidence) -> Language:
+        """The training's language with the declared constants and those of the evidence, given in a larger base."""
         more: Members = {}
-        for domain, name in declared:
+        for domain, name in self.declared:
             more.setdefault(domain, set()).add(name)
         language = grown(self.trained, members_by_atoms(self.trained, base, evidence.atoms), more)
         lost = recoded(evidence.atoms, base, HerbrandBase(language)) < 0

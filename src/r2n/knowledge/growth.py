@@ -152,7 +152,8 @@ def _with_rows(part: Features, old: Language, new: Language, more: Mapping[str, 
     for constant in more:
         if constant in old.constants or constant not in inside:
             why = "it is no new constant" if constant in old.constants else f"no fact puts it into domain '{name}'"
-            raise DataError(f"features are given for '{constant}', but {why}")
+            hint = None if constant in old.constants else f'declare it: domains={{"{name}": ["{constant}"]}}'
+            raise DataError(f"features are given for '{constant}', but {why}", hint=hint)
     if not more:
         return part
     added = read_features(new, {name: FeatureTable(dict(more), missing="learn")})[0][name]

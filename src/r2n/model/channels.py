@@ -73,13 +73,13 @@ class VectorChannel(DenseChannel):
     vectors: Tensor
 
     def __init__(self, features: Features, of: int, in_training: np.ndarray) -> None:
-        """`in_training` marks the rows whose constants are in the training evidence."""
+        """`in_training` marks the rows whose constants are in the training evidence; without any, all count."""
         assert features.vectors is not None
         flat = features.vectors.reshape(len(features), -1).astype(np.float64)
         super().__init__(features.constants, of, flat.shape[1])
         seen = flat[in_training] if in_training.any() else flat
         scale = seen.std(0) if len(seen) else np.ones(flat.shape[1])
-        scale[scale < 1e-6 * (1 + np.abs(flat).max(0, initial=0.0))] = 1.0
+        scale[scale < 1e-6 * (1 + np.abs(seen).max(0, initial=0.0))] = 1.0
         moved = (flat - (seen.mean(0) if len(seen) else 0.0)) / scale
         self.register_buffer("vectors", torch.from_numpy(moved.astype(np.float32)), persistent=False)
 
@@ -97,7 +97,7 @@ class ModuleChannel(DenseChannel):
         vectors = None if features.vectors is None else torch.from_numpy(np.ascontiguousarray(features.vectors))
         size = _output_size(features, module, self._given(features.texts, vectors, torch.arange(min(2, len(features)))))
         super().__init__(features.constants, of, size)
-        self.module = module
+        self.domain, self.module = features.domain.name, module
         self.register_buffer("vectors", vectors, persistent=False)
 
     @staticmethod
@@ -140,8 +140,13 @@ def make_channels(
     word_weights: WordWeights = "binary",
     min_texts: int = 1,
     word_dropout: float = 0.0,
+    new: Sequence[int] | Int64[np.ndarray, " new"] = (),
 ) -> dict[str, list[Channel]]:
-    """The channels of each domain with features; `encoders` are the caller's modules, by domain."""
+    """The channels of each domain with features; `encoders` are the caller's modules, by domain.
+
+    Words and scales are those of the constants that the evidence labels, scales without such a one those of all but the
+    `new` constants (ids).
+    """
     _check_encoders(knowledge, encoders)
     of = len(knowledge.language.constants)
     channels: dict[str, list[Channel]] = {}
@@ -153,7 +158,8 @@ def make_channels(
         if name in encoders:
             found.append(ModuleChannel(features, of, encoders[name]))
         elif features.vectors is not None:
-            found.append(VectorChannel(features, of, in_training))
+            measured = in_training if in_training.any() else ~np.isin(features.constants, new)
+            found.append(VectorChannel(features, of, measured))
         if features.texts is not None and name not in encoders:
             bags = bags_of_words(features.texts, in_training, weights=word_weights, min_texts=min_texts)
             found.append(WordChannel(features.constants, of, bags, word_dropout=word_dropout))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
@@ -71,30 +72,40 @@ class ConstantEmbedding(nn.Module):
         dropout: float = 0.0,
         encoders: Sequence[FeatureEncoder] = (),
         without: Sequence[Channel] = (),
+        new: Sequence[int] | Int64[np.ndarray, " new"] = (),
     ) -> None:
-        """`scale` is the standard deviation at the start; constants in the channels `without` have no vector."""
+        """`scale` is the standard deviation at the start; constants in the channels `without` have no vector.
+
+        Nothing was learned of `new` constants (ids): without features, they have no vector.
+        """
         super().__init__()
         self.dim, self.dropout = dim, dropout
         self.encoders = nn.ModuleList(encoders)
         is_learned = torch.ones(constants, dtype=torch.bool)
         for part in (*encoders, *without):
             is_learned &= part.place < 0
+        is_learned[torch.as_tensor(np.asarray(new, np.int64))] = False
         place = torch.where(is_learned, is_learned.cumsum(0) - 1, -1)
         self.register_buffer("place", place, persistent=False)
         self.vectors = nn.Parameter(torch.randn(int(is_learned.sum()), dim) * scale)
 
     def forward(self, constants: Int64[Tensor, " *batch"]) -> Float[Tensor, "*batch dim"]:
         """Emb(c) of constants given by their ids; each is encoded once."""
-        if not len(self.encoders):
+        if self._is_learned:
             return self.table()[constants]
         wanted, places = constants.unique(return_inverse=True)
         return self._encoded(wanted)[places]
 
     def table(self) -> Float[Tensor, "constants dim"]:
         """Emb(c) of all constants."""
-        if not len(self.encoders):
+        if self._is_learned:
             return self.learned()
         return self._encoded(torch.arange(len(self.place), device=self.place.device))
+
+    @property
+    def _is_learned(self) -> bool:
+        """Whether each constant has a learned vector, in the place of its id."""
+        return len(self.vectors) == len(self.place)
 
     def learned(self) -> Float[Tensor, "learned dim"]:
         """The learned vectors, of the constants that have one."""

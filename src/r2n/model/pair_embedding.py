@@ -150,9 +150,13 @@ class PairEmbedding(nn.Module):
 
 
 def _holds(language: Language, place: Tensor) -> list[list[list[tuple[bool, bool]]]]:
-    """For each predicate, position and channel: can there be a constant with the channel, and one without?"""
+    """For each predicate, position and channel: can there be a constant with the channel, and one without?
+
+    A constant with no channel at all is new to the network, and does not count: its atoms are blanked.
+    """
     inside = place.numpy() >= 0
-    of_domain = {domain: inside[:, np.asarray(language.members(domain))] for domain in language.domains}
+    members = {domain: np.asarray(language.members(domain)) for domain in language.domains}
+    of_domain = {domain: inside[:, ids[inside[:, ids].any(0)]] for domain, ids in members.items()}
     return [
         [[(bool(row.any()), bool((~row).any())) for row in of_domain[domain]] for domain in predicate.domains]
         for predicate in language.predicates

@@ -70,6 +70,7 @@ def test_predict_leaves_out_what_no_rule_reaches(run_folder: Path) -> None:
     few = json.loads(invoke("predict", str(run_folder), "near(n1, ?)", "--json"))
     all_of_them = json.loads(invoke("predict", str(run_folder), "near(n1, ?)", "--all", "--top", "99", "--json"))
     assert few["left_out"] > 0
+    assert few["refused"] == all_of_them["left_out"] == 0
     assert len(all_of_them["answers"]) == 16
     assert "no ground rule" in invoke("predict", str(run_folder), "near(n1, s1)")
 
@@ -87,9 +88,20 @@ def test_predict_with_other_facts(run_folder: Path, tmp_path: Path) -> None:
     assert quiet.stderr == ""
 
 
+def test_predict_tells_what_it_leaves_out_from_what_it_cannot_answer(run_folder: Path) -> None:
+    asked = ["predict", str(run_folder), "near(?, n1)", "--with", "near(n98, n97)"]
+    few, everything = (json.loads(runner.invoke(app, [*asked, "--json", *more]).stdout) for more in ([], ["--all"]))
+    assert (few["refused"], everything["refused"], everything["left_out"]) == (2, 2, 0)
+    assert few["left_out"] > 0
+    lines = runner.invoke(app, asked).stderr
+    assert f"{few['left_out']} atoms that no ground rule reaches are left out" in lines
+    assert "2 atoms of new constants cannot be answered" in lines
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--constant", "town=n98"], "liesIn(n98, north) cannot be answered, nor can 1 other atoms"),
         (["--with", "near(n98, n97)"], "liesIn(n98, north) cannot be answered, nor can 1 other atoms"),
         (["--with", "!near(n1, n0)"], "near(n1, n0) is known to be true, and now told to be false"),
         (["--without", "near(n1, s1)"], "near(n1, s1) is not among the facts"),

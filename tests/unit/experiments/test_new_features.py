@@ -92,6 +92,78 @@ def test_a_module_of_the_caller_reads_new_features() -> None:
     assert like.probability > 0.5
 
 
+def test_a_module_is_found_by_its_domain() -> None:
+    """A domain with an encoder but no features has no channel, so places would not do."""
+    theory = parse_theory("domain owner, thing\npredicate big(thing)\npredicate has(owner, thing)")
+    big = Table(pa.table({"x": THINGS, "label": [str(i % 2) for i in range(8)]}), "big", columns=("x",), label="label")
+    features = {"owner": FeatureTable({"nobody": [1.0]}, missing="learn"), "thing": VECTORS}
+    given = Problem.build("two", theory, [big], domains={"owner": ["ann"]}, features=features)  # pyright: ignore
+    run = trained(given, encoders={"owner": nn.Linear(1, 4), "thing": nn.Linear(3, 4)})
+    told = Predictor.of(run).with_facts([], domains={"thing": ["t55"]}, features={"thing": {"t55": VECTORS["t3"]}})
+    assert told.predict("big(t55)")[0].logit == pytest.approx(told.predict("big(t3)")[0].logit, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "encoders"),
+    [((), None), (("model.input=pair",), None), ((), {"image": nn.Sequential(nn.Flatten(), nn.Linear(4, 8))})],
+)
+def test_a_classifier_answers_for_a_new_picture_that_no_fact_names(changes: tuple[str, ...], encoders: dict) -> None:
+    theory = parse_theory("domain image, value\npredicate digit(image, value)")
+    rng = np.random.default_rng(0)
+    pictures = {f"i{i}": np.eye(2)[[i % 2, 1 - i % 2]] + 0.1 * rng.normal(size=(2, 2)) for i in range(10)}
+    names = list(pictures)[:9]  # i9 is new, and odd
+
+    def pictured(images: list[str]) -> Problem:
+        rows = pa.table({"x": names, "v": [("even", "odd")[int(name[1:]) % 2] for name in names]})
+        domains, features = {"image": images}, {"image": {name: pictures[name] for name in images}}
+        return Problem.build("digits", theory, [Table(rows, "digit")], domains=domains, features=features)
+
+    changes = ("model.layers=0", "model.input=distmult", "training.learning_rate=0.05", *changes)
+    run = trained(pictured(names), *changes, encoders=encoders)
+    predictor = Predictor.of(run)
+    told = predictor.with_facts([], domains={"image": ["i9"]}, features={"image": {"i9": pictures["i9"]}})
+    assert [answer.atom for answer in told.predict("digit(i9, ?)")] == ["digit(i9, odd)", "digit(i9, even)"]
+    again = prepare_run(pictured([*names, "i9"]), run.options, seed=0, encoders=encoders)
+    again.model.load_state_dict(run.model.state_dict())
+    codes = np.arange(told.base.size)
+    assert told.base.names(codes) == again.problem.knowledge.base.names(codes)
+    np.testing.assert_allclose(told.logits(codes), Predictor.of(again).logits(codes), rtol=1e-5, atol=1e-5)
+    back = told.without_facts([], domains={"image": ["i9"]})
+    assert back.model is run.model
+    with pytest.raises(DataError, match="'i9' is declared to be in 'image', but it is no new constant"):
+        Predictor.of(again).with_facts([], domains={"image": ["i9"]})
+
+
+@pytest.mark.parametrize("pair", ["symmetric", "all", "concatenate"])
+def test_a_new_constant_without_features_blanks_its_own_atoms_only(pair: str) -> None:
+    """Its domain had features throughout: the pair classifier has no weights for one without."""
+    theory = parse_theory(
+        "domain thing\npredicate big(thing)\npredicate alike(thing, thing) closed\n"
+        "rule like: alike(x, y) & big(y) -> big(x)"
+    )
+    big = Table(pa.table({"x": THINGS, "label": [str(i % 2) for i in range(8)]}), "big", columns=("x",), label="label")
+    alike = Table(pa.table({"x": ["t0", "t1", "t5"], "y": ["t2", "t3", "t1"]}), "alike")
+    given = Problem.build("things", theory, [big, alike], features={"thing": VECTORS})
+    changes = ("model.reasoner=r2n", "model.layers=2", "model.input=pair", f"model.pair={pair}", "training.hiding=0.3")
+    run = trained(given, *changes)
+    predictor = Predictor.of(run)
+    told = predictor.with_facts(["alike(a, t1)", "alike(a, t3)"])  # a is before all others: ids move
+    apart = told.predict("big(t6)")[0]
+    assert apart.logit == pytest.approx(predictor.predict("big(t6)")[0].logit, abs=1e-5)
+    assert told.predict("big(a)")[0].reached
+    names = np.array(told.model.base.names(told.graph.atoms.numpy()))
+    is_new = np.array(["(a" in name or ", a)" in name for name in names])
+    entered = told.model.input_layer(told.graph).detach()
+    assert not entered[is_new].any()
+    before = predictor.model.base.names(predictor.graph.atoms.numpy())
+    rows = [before.index(name) for name in names[~is_new]]
+    expected = predictor.model.input_layer(predictor.graph).detach()[rows]
+    torch.testing.assert_close(entered[~is_new], expected)
+    both = told.with_facts([], domains={"thing": ["t55"]}, features={"thing": {"t55": VECTORS["t6"]}})
+    assert both.predict("big(t55)")[0].logit == pytest.approx(apart.logit, abs=1e-5)
+    assert both.predict("big(a)")[0].logit == pytest.approx(told.predict("big(a)")[0].logit, abs=1e-5)
+
+
 def test_constants_without_features_are_refused_as_ever() -> None:
     predictor = Predictor.of(trained(problem({"thing": VECTORS}), encoders=None))
     told = predictor.with_facts("has(cy, t1)")

@@ -29,5 +29,10 @@ def test_a_ground_rule_that_misses_one_atom_supports_it() -> None:
     assert supported(rules, marks(9), marks(9, 0), 3).nonzero().flatten().tolist() == []
 
 
+def test_an_atom_at_two_positions_of_a_ground_rule_is_missed_once() -> None:
+    rules = graph([[2, 0, 2], [3, 3, 4], [0, 5, 5]])
+    assert supported(rules, marks(9), marks(9, 0), 1).nonzero().flatten().tolist() == [2, 5]
+
+
 def test_without_rules_there_are_only_the_sources() -> None:
     assert supported(graph(), marks(9, 4), marks(9, 5), 3).nonzero().flatten().tolist() == [4]

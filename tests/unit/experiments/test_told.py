@@ -92,7 +92,22 @@ def test_the_part_of_a_union_is_what_other_facts_or_the_caller_say() -> None:
     later = by_fact.without_facts("by(new, a)")
     assert facts(later) == facts(declared), "new stays the country it was"
     assert later.without_facts("in(new, s)").problem.knowledge.language is start.trained
-    assert declared.without_facts("in(new, s)").problem.knowledge.language is start.trained
+    assert declared.without_facts("in(new, s)", {"country": ["new"]}).problem.knowledge.language is start.trained
+
+
+def test_a_declared_constant_stays_until_it_is_taken_back(start: Told) -> None:
+    town = {"town": ["n9"]}
+    declared = start.with_facts([], town)
+    assert declared.new_constants == ("n9",)
+    assert facts(declared) == facts(start)
+    named = declared.with_facts("near(n9, n8)", {})
+    assert named.without_facts("near(n9, n8)").new_constants == ("n9",), "n8 goes with its fact, n9 was declared"
+    assert named.without_facts([], town).new_constants == ("n8", "n9"), "a fact still names it"
+    assert declared.without_facts([], town).problem.knowledge.language is start.trained
+    twice = declared.with_facts([], town).without_facts([], town)
+    assert twice.new_constants == ("n9",), "what is told twice is taken back twice"
+    with pytest.raises(DataError, match="'n9' was not declared to be in 'town', so that cannot be taken back"):
+        start.without_facts([], town)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Channels: what the network reads of constants with features, and callers' modules that do not fit."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from r2n.errors import ConfigError
-from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.model.channels import Channel, ModuleChannel, VectorChannel, WordChannel, make_channels
 from tests.featured_problem import IMAGES, NUMBERS, TITLES, featured_problem
 
@@ -64,6 +65,24 @@ def test_vectors_are_scaled_by_the_training_constants() -> None:
     expected = [(NUMBERS[name][0] - seen.mean()) / seen.std() for name in NUMBERS]
     np.testing.assert_allclose(found[:, 0].numpy(), expected, rtol=1e-6)
     assert found[:, 1].tolist() == [0.0] * 4  # the same number everywhere
+
+
+@pytest.mark.parametrize("in_training", [[True, True, True, False], [False] * 4])
+def test_what_training_did_not_have_changes_no_other_vector(in_training: list[bool]) -> None:
+    known = KNOWN if any(in_training) else replace(KNOWN, evidence=Evidence(np.zeros(0, np.int64), np.zeros(0, bool)))
+    of_papers = known.features["paper"]
+    assert of_papers.vectors is not None
+    small = np.array([[0.1, 5.0], [0.2, 5.0], [0.3, 5.0], [0.2, 5.0]])
+    outlier = np.vstack([small[:3], [[1e7, -1e9]]])
+    new = ids(known, "p4").numpy()
+    found = []
+    for vectors in (small, outlier):
+        features = {"paper": replace(of_papers, vectors=vectors, texts=None)}
+        (channel,) = make_channels(replace(known, features=features), {}, new=new)["paper"]
+        assert isinstance(channel, VectorChannel)
+        found.append(channel(channel.place[ids(known, "p1", "p2", "p3")]))
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
+    assert found[0][:, 0].std() > 1
 
 
 def test_a_callers_module_reads_features_as_they_were_given() -> None:
