@@ -9,6 +9,8 @@ from rich.table import Table as ScreenTable
 from r2n.cli.screen import JsonOption, print_json, progress_bar, screen
 from r2n.errors import ConfigError
 
+WIDEST = 1000
+
 
 def reproduce(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="countries | ablation | kgc | cora")],
@@ -53,7 +55,10 @@ def _print_table(table: str, records: list[dict[str, Any]]) -> None:
         paper = "" if headline["paper"] is None else f"{headline['paper']:.3f}"
         seconds = f"{any_record['cpu_seconds']:.1f}" if any_record["seeds"] else ""
         shown.add_row(dataset, model, *values, paper, str(any_record["seeds"] or "published"), seconds)
-    screen().print(shown)
+    console = screen()
+    wanted = console.measure(shown, options=console.options.update(width=WIDEST)).maximum
+    console.width = max(wanted, console.width)  # a line that the terminal wraps beats one that is cut
+    console.print(shown)
 
 
 def _shown(record: dict[str, Any]) -> str:

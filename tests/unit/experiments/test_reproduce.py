@@ -116,3 +116,14 @@ def test_published_figures_stand_beside_and_are_measured_by_nobody() -> None:
     records = summarise([item])
     assert {r["metric"]: r["paper"] for r in records} == {"mrr": 0.8, "hits@1": 0.7, "hits@3": 0.88, "hits@10": 0.95}
     assert all((r["mean"], r["std"], r["seeds"]) == (None, None, 0) for r in records)
+
+
+def test_a_distance_is_told_of_what_both_rows_have() -> None:
+    rows = {row.row: row for row in table_rows("cora")}
+    measured = [
+        Measured(rows["R2NC"], "cora-s1", 0, {"ap": 0.8}, 1.0),
+        Measured(rows["R2NS"], "cora-s1", 0, {"ap": 0.9, "rule_accuracy": 0.7}, 1.0),
+    ]
+    distances = [r for r in summarise(measured) if r["model"] == "R2NS minus R2NC"]
+    assert [r["metric"] for r in distances] == ["ap"]
+    assert distances[0]["mean"] == pytest.approx(0.1)
