@@ -15,7 +15,7 @@ domain thing
 predicate same(thing, thing)
 rule transitive: same(x, y) & same(y, z) -> same(x, z)
 """
-THINGS = ("red_car", "red_bus", "blue_car", "blue_bus", "old_tram", "tram")
+THINGS: tuple[str, ...] = ("red_car", "red_bus", "blue_car", "blue_bus", "old_tram", "tram")
 Labels = Mapping[tuple[str, str], bool]
 
 
