@@ -20,7 +20,8 @@ from r2n.model.mlp import MLP, PositionMLP
 from r2n.model.reasoning import ReasoningLayer, make_layer
 from tests.oracles.grounding import World, domain_of, variables_of
 from tests.oracles.message_passing import Choices, Maps, PlainRule
-from tests.strategies import FORMS, Scope, is_part, knowledge_of, make_graph, make_world, one_in
+from tests.strategies import knowledge_of, make_graph, make_world
+from tests.theory_strategies import FORMS, Scope, is_part, one_in
 
 AGGREGATIONS = ("sum", "mean", "max", "mean-then-sum")
 MOST_GROUND_RULES = 16

@@ -1,13 +1,14 @@
 """The claim of the example, and that its problem goes through with the built-in encoder and with one passed in."""
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 import torch
 
 from examples.classification.__main__ import CNN, EXAMPLE, comparison
 from examples.classification.make_data import SPLITS, make_data
-from examples.comparison import make_problem, trained
+from examples.comparison import MOST_SECONDS, make_problem, trained
 from examples.digits import small_cnn
 
 
@@ -32,6 +33,8 @@ def test_the_cnn_takes_rows_of_pixels_and_is_trained_with_the_rest() -> None:
 
 @pytest.mark.slow
 def test_the_cnn_is_better_than_a_linear_model() -> None:
+    start = process_time()
     found = comparison()
+    assert process_time() - start < MOST_SECONDS
     assert len(found.figures["CNN"]) == 5
     assert found.holds(), "\n".join(found.lines())

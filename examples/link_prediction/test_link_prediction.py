@@ -1,10 +1,11 @@
 """The claim of the example, and that its problem goes through the command line."""
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 
-from examples.comparison import make_problem
+from examples.comparison import MOST_SECONDS, make_problem
 from examples.link_prediction.__main__ import EXAMPLE, comparison
 from examples.link_prediction.make_data import SHARES, STEPS, make_data
 
@@ -21,6 +22,8 @@ def test_the_data_are_the_same_for_the_same_seed_and_no_link_is_in_two_splits(tm
 
 @pytest.mark.slow
 def test_complex_is_better_than_distmult_and_than_counting() -> None:
+    start = process_time()
     found = comparison()
+    assert process_time() - start < MOST_SECONDS
     assert len(found.figures["ComplEx"]) == 5
     assert found.holds(), "\n".join(found.lines())

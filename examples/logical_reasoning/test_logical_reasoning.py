@@ -1,10 +1,11 @@
 """The claim of the example, and the truth behind its data."""
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 
-from examples.comparison import make_problem, trained
+from examples.comparison import MOST_SECONDS, make_problem, trained
 from examples.logical_reasoning.__main__ import EXAMPLE, comparison
 from examples.logical_reasoning.make_data import make_data
 
@@ -34,6 +35,7 @@ def test_the_rights_follow_from_the_facts(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_one_network_learns_which_rule_wins() -> None:
     """With one seed; where a contractor is refused, the rules are of two minds and the network is not."""
     run = trained(make_problem(EXAMPLE, make_data, 10), 10)
@@ -42,6 +44,8 @@ def test_one_network_learns_which_rule_wins() -> None:
 
 @pytest.mark.slow
 def test_learning_with_rules_is_better_than_rules_alone_and_than_no_rules() -> None:
+    start = process_time()
     found = comparison()
+    assert process_time() - start < MOST_SECONDS
     assert len(found.figures["R2N"]) == 5
     assert found.holds(), "\n".join(found.lines())

@@ -1,11 +1,12 @@
 """The claim of the example, and that no label of a held-out image is among what is known."""
 
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 import pytest
 
-from examples.comparison import accuracy, make_problem, trained
+from examples.comparison import MOST_SECONDS, accuracy, make_problem, trained
 from examples.neuro_symbolic.__main__ import CLASSIFIER, EXAMPLE, comparison
 from examples.neuro_symbolic.make_data import SPLITS, make_data
 
@@ -33,6 +34,7 @@ def test_held_out_digits_are_not_known_and_ground_rules_are_few() -> None:
     assert len(rule) == sum(10 - abs(total - 9) for total in totals)  # pairs of values with that total
 
 
+@pytest.mark.slow
 def test_one_network_gains_from_the_rule() -> None:
     """With the built-in encoder, one seed and the validation images."""
     problem = make_problem(EXAMPLE, make_data, 10)
@@ -42,6 +44,8 @@ def test_one_network_gains_from_the_rule() -> None:
 
 @pytest.mark.slow
 def test_the_rule_lifts_the_classifier() -> None:
+    start = process_time()
     found = comparison()
+    assert process_time() - start < MOST_SECONDS
     assert len(found.figures["classifier alone"]) == 5
     assert found.holds(), "\n".join(found.lines())

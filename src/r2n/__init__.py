@@ -11,7 +11,7 @@ The parts, in the order that data flows (docs/architecture.md tells more):
     training/    predictions -> a trained network
     evaluation/  how good it is
     experiments/ who decides: names in files become objects; runs, and the paper's tables
-    cli/         r2n check | ground | train | evaluate | predict | reproduce | datasets
+    cli/         r2n check | ground | train | evaluate | predict | infer | reproduce | datasets
 """
 
 from importlib import import_module

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -14,6 +13,7 @@ import r2n
 from r2n.cli import app
 from r2n.grounding.backward import BackwardGrounder
 from r2n.logic.parser import parse_theory
+from tests.command_line import document, run
 from tests.oracles import grounding as oracle
 from tests.oracles.grounding import World
 
@@ -43,16 +43,6 @@ def folder(tmp_path: Path) -> Path:
         '[grounding]\nstrategy = "backward"\nwidth = 1\ndepth = 2\n'
     )
     return tmp_path
-
-
-def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def document(*arguments: object) -> Any:
-    return json.loads(run(*arguments, "--json"))
 
 
 def test_check_says_what_is_in_a_problem(folder: Path) -> None:

@@ -18,6 +18,7 @@ from r2n.errors import CheckpointError, ConfigError
 from r2n.experiments.run import load_run, prepare_run, train_in
 from r2n.knowledge.problem_file import Options
 from r2n.model.channels import WordChannel
+from tests.command_line import document
 
 PAGE = (Path(__file__).parents[2] / "docs" / "features.md").read_text(encoding="utf-8")
 GROUPS = ("kettle steel litre", "lamp desk bright", "chair oak tall", "phone black small", "pan iron deep")
@@ -79,20 +80,15 @@ def test_fifteen_lines_of_python_learn_from_text_numbers_and_rules(
     assert not {word for word in words.bags.vocabulary if word.startswith("only") and word.endswith(HELD_OUT)}
 
 
-def cli(*arguments: object) -> Any:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
-
-
+@pytest.mark.slow
 def test_the_command_line_does_the_same(products: Path, tmp_path: Path) -> None:
-    checked = cli("check", products, "--json")
+    checked = document("check", products)
     assert checked["features"] == {"product": 20}
     run = tmp_path / "run"
-    (report,) = cli("train", products, "--out", run, "--json")["reports"]
+    (report,) = document("train", products, "--out", run)["reports"]
     assert report["metrics"]["ap"] > 0.9
-    assert cli("evaluate", run, "--json")["metrics"] == report["metrics"]
-    best = cli("predict", run, "same(k0n3, ?)", "--json")["answers"][:3]
+    assert document("evaluate", run)["metrics"] == report["metrics"]
+    best = document("predict", run, "same(k0n3, ?)")["answers"][:3]
     assert {answer["atom"].split(", ")[1][:2] for answer in best} == {"k0"}
     table = products / "products.csv"
     text = table.read_text()
@@ -106,7 +102,7 @@ def outcome(folder: Path) -> str:
     return json.loads((folder / "checkpoint.json").read_text())["sha256"]
 
 
-@pytest.mark.parametrize("input", ["pair", "distmult"])
+@pytest.mark.parametrize("input", ["pair", pytest.param("distmult", marks=pytest.mark.slow)])
 def test_a_run_with_features_is_resumed_bit_for_bit(products: Path, tmp_path: Path, input: str) -> None:
     problem = r2n.load(products)
     changes = (f"model.input={input}", "training.epochs=6", "model.encoder_dropout=0.2", "model.constant_dropout=0.1")
@@ -134,6 +130,7 @@ def bars(number: int) -> dict[str, np.ndarray]:
     return images
 
 
+@pytest.mark.slow
 def test_an_image_encoder_of_the_caller(tmp_path: Path) -> None:
     theory = r2n.parse_theory(
         "domain image\npredicate upright(image)\npredicate alike(image, image)\n"

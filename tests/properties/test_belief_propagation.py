@@ -17,7 +17,7 @@ from r2n.logic.theory import Rule
 from r2n.model.belief_propagation import LOG_ZERO, belief_layer
 from r2n.model.inference import infer, normalised
 from tests.oracles import belief_propagation as oracle
-from tests.strategies import dice, one_in
+from tests.theory_strategies import dice, one_in
 
 X = Variable("x")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Not, Or, Variable, Xor
 from tests.oracles import formula as oracle
-from tests.strategies import dice, make_formula
+from tests.theory_strategies import dice, make_formula
 
 TERMS = (Variable("x"), Variable("y"), Constant("a"), Constant("x"))
 POOL = [Atom(name, (term,)) for name in ("p", "q") for term in TERMS] + [Atom("p", (TERMS[0], TERMS[0]))]

@@ -8,7 +8,8 @@ from hypothesis import given
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.logic.language import Language
 from tests.oracles.grounding import GroundAtom, World
-from tests.strategies import ground_atoms, knowledge_of, languages, named_atoms, worlds
+from tests.strategies import ground_atoms, knowledge_of, named_atoms, worlds
+from tests.theory_strategies import languages
 
 
 def enumeration(language: Language) -> list[tuple[int, tuple[int, ...]]]:

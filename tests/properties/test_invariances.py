@@ -34,7 +34,8 @@ from tests.model_strategies import (
 )
 from tests.oracles import factor_graph as oracle
 from tests.oracles.grounding import World
-from tests.strategies import codes_of, dice, knowledge_of, named_atoms, one_in
+from tests.strategies import codes_of, knowledge_of, named_atoms
+from tests.theory_strategies import dice, one_in
 
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9}
 HEAVY = settings(max_examples=20)

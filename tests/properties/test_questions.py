@@ -11,7 +11,8 @@ from r2n.training.questions import ask
 from tests.model_strategies import make_small_world, rows_of, setting_of
 from tests.oracles import corruption as oracle
 from tests.oracles.losses import labelled_rules
-from tests.strategies import codes_of, dice, knowledge_of, make_world, named_atoms
+from tests.strategies import codes_of, knowledge_of, make_world, named_atoms
+from tests.theory_strategies import dice
 
 
 @settings(max_examples=40)

@@ -36,7 +36,7 @@ from tests.model_strategies import (
 )
 from tests.oracles import message_passing
 from tests.oracles.message_passing import Choices
-from tests.strategies import dice, one_in
+from tests.theory_strategies import dice, one_in
 
 HEAVY = settings(max_examples=25)
 DIM = 3

@@ -11,7 +11,7 @@ from torch.autograd import gradcheck
 from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Implies, Not, Or, Variable, Xor
 from r2n.training.regularisation import T_NORMS, fuzzy_truth
 from tests.oracles import t_norms as oracle
-from tests.strategies import dice, make_formula
+from tests.theory_strategies import dice, make_formula
 
 TERMS = (Variable("x"), Variable("y"), Constant("a"))
 POOL = [Atom(name, (term,)) for name in ("p", "q") for term in TERMS]

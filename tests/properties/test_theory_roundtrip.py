@@ -13,7 +13,7 @@ from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Rule, Theory
 from tests.oracles import grounding as oracle
 from tests.oracles.formula import literals
-from tests.strategies import theories
+from tests.theory_strategies import theories
 
 QUARTER = settings(max_examples=settings.default.max_examples // 4 if settings.default else 50)
 ODD_NAMES = st.one_of(

@@ -14,7 +14,7 @@ from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
 from r2n.model.r2n import R2N, Predictions
 from tests.model_strategies import seed_of, shaken
-from tests.strategies import dice, one_in
+from tests.theory_strategies import dice, one_in
 
 DOMAINS = "domain d = {a, b, c}\ndomain e = {k, l}\n"
 PREDICATES = {"p": ("d", "d"), "q": ("d", "d"), "r": ("d", "e"), "s": ("e", "e"), "u": ("d",), "v": ("e",)}

@@ -17,7 +17,7 @@ from r2n.knowledge.candidates import Candidates
 from r2n.knowledge.problem import Problem, load_problem
 from r2n.knowledge.problem_file import Options
 from tests.candidate_problem import THINGS, table, things_problem
-from tests.strategies import dice
+from tests.theory_strategies import dice
 from tests.toy_problem import TOWNS, VALLEYS, write_toy_problem
 
 CHANGES = {

@@ -66,14 +66,15 @@ def test_the_average_is_over_all_datasets_seed_by_seed() -> None:
     row = table_rows("cora")[-1]
     figures = {0: (0.1, 0.2, 0.3, 0.4, 0.5), 1: (0.2, 0.3, 0.4, 0.5, 0.6)}
     measured = [
-        Measured(row, dataset, seed, {"ap": value}, 1.0)
+        Measured(row, dataset, seed, {"ap": value, "rule_accuracy": 1 - value}, 1.0)
         for seed, values in figures.items()
         for dataset, value in zip(row.datasets, values, strict=True)
     ]
-    (record,) = [r for r in summarise(measured) if r["dataset"] == "cora, average"]
+    record, rules = (r for r in summarise(measured) if r["dataset"] == "cora, average")
     assert record["mean"] == pytest.approx(0.35)
     assert record["std"] == pytest.approx(0.1 / 2**0.5)
-    assert (record["seeds"], record["paper"]) == (2, 0.922)
+    assert (record["metric"], record["seeds"], record["paper"]) == ("ap", 2, 0.922)
+    assert (rules["metric"], rules["mean"], rules["paper"]) == ("rule_accuracy", pytest.approx(0.65), 0.822)
     assert not [r for r in summarise(measured[:4]) if r["dataset"] == "cora, average"], "a fold is missing"
 
 

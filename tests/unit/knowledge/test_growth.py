@@ -17,7 +17,7 @@ from r2n.knowledge.growth import (
 )
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.logic.language import Domain, Language, Predicate
-from tests.strategies import languages
+from tests.theory_strategies import languages
 
 TOWN, SIDE = Domain("town"), Domain("side", listed=("left", "right"))
 PLACE = Domain("place", parts=(TOWN, SIDE))
