@@ -7,6 +7,7 @@ and the facts of all folds are taken together.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Bool
 
+from r2n.errors import DataError
 from r2n.knowledge.candidates import Candidates
+from r2n.knowledge.encoding import wrong_arity
 from r2n.knowledge.problem import Problem
 from r2n.knowledge.problem_file import read_problem_file
 from r2n.knowledge.tables import Table, read_facts
@@ -23,12 +26,16 @@ from r2n.logic.parser import read_theory
 FOLDS = (1, 2, 3, 4, 5)
 DOMAINS = {"SameAuthor": "author", "SameTitle": "title", "SameVenue": "venue"}
 PACKAGE = Path(__file__).parent / "data" / "cora"
+_NO_ATOMS = pa.schema(
+    [("head", "string"), ("relation", "string"), ("tail", "string"), ("label", "int64")]
+).empty_table()
 
 
 def load_cora(name: str, folder: Path, fold: int, *, joined: bool, on_error: str = "raise") -> Problem:
     """The problem that asks for the labels of a fold; `folder` holds the files of all folds."""
     options = read_problem_file(PACKAGE / "options.toml")
-    labels = {i: _atoms(folder / f"S{i}" / "queries", on_error) for i in FOLDS}
+    rejected: list[DataError] = []
+    labels = {i: _atoms(folder / f"S{i}" / "queries", on_error, rejected) for i in FOLDS}
     valid = fold % len(FOLDS) + 1
     held_out = {"test": [], "valid": [fold], "train": [fold, valid]}
     chosen = {"test": [fold], "valid": [valid], "train": [i for i in FOLDS if i not in (fold, valid)]}
@@ -37,19 +44,20 @@ def load_cora(name: str, folder: Path, fold: int, *, joined: bool, on_error: str
         for split, folds in chosen.items()
     }
     texts = _texts(labels, joined)
-    return Problem.build(
+    problem = Problem.build(
         name,
         read_theory(PACKAGE / "theory.r2n"),
         tables["train"],
         {split: tables[split] for split in ("valid", "test")},
         domains=texts,
         features=texts,
-        background=[_background(folder / f"S{i}" / "facts", i, joined, on_error) for i in FOLDS],
+        background=[_background(folder / f"S{i}" / "facts", i, joined, on_error, rejected) for i in FOLDS],
         derived=options.derived,
         candidates={predicate: Candidates() for predicate in options.candidates},
         on_error=on_error,
         options=options.options(),
     )
+    return replace(problem, report=replace(problem.report, rejected=(*rejected, *problem.report.rejected)))
 
 
 def cuts(problem: Problem, folder: Path, fold: int) -> dict[str, Bool[np.ndarray, " atoms"]]:
@@ -65,15 +73,24 @@ def cuts(problem: Problem, folder: Path, fold: int) -> dict[str, Bool[np.ndarray
             "tail": constants.take(pa.array(arguments[:, 1])),
         }
     )
-    others = [_atoms(folder / f"S{i}" / "queries", "raise") for i in FOLDS if i != fold]
+    told: list[DataError] = []  # when the problem was loaded
+    others = [_atoms(folder / f"S{i}" / "queries", "skip", told) for i in FOLDS if i != fold]
     not_reflexive = arguments[:, 0] != arguments[:, 1]
     known = np.logical_or.reduce([pc.is_in(_keys(asked), value_set=_keys(other)).to_numpy() for other in others])
     return {"not_reflexive": not_reflexive, "new": not_reflexive & ~known}
 
 
-def _atoms(path: Path, on_error: str) -> pa.Table:
-    """The facts of a file, true and false, as triples."""
-    found = read_facts(Table(path), on_error="skip" if on_error == "skip" else "raise").facts
+def _atoms(path: Path, on_error: str, rejected: list[DataError]) -> pa.Table:
+    """The facts of a file, true and false, as triples; what is left out (`on_error="skip"`) is added to `rejected`."""
+    found = read_facts(Table(path), on_error="skip" if on_error == "skip" else "raise")
+    wrong = [
+        wrong_arity(group, 2, f"write {group.predicate}(FIRST, SECOND)")
+        for group in found.facts
+        if len(group.arguments) != 2
+    ]
+    if wrong and on_error != "skip":
+        raise wrong[0]
+    rejected += [*found.rejected, *wrong]
     parts = [
         pa.table(
             {
@@ -83,9 +100,10 @@ def _atoms(path: Path, on_error: str) -> pa.Table:
                 "label": group.truth.astype(np.int64),
             }
         )
-        for group in found
+        for group in found.facts
+        if len(group.arguments) == 2
     ]
-    return pa.concat_tables(parts)
+    return pa.concat_tables([_NO_ATOMS, *parts])
 
 
 def _keys(atoms: pa.Table) -> pa.ChunkedArray:
@@ -107,8 +125,8 @@ def _table(atoms: pa.Table, fold: int, joined: bool) -> Table:
     return Table(atoms, label="label", called=f"the labels of Cora's fold {fold}")
 
 
-def _background(path: Path, fold: int, joined: bool, on_error: str) -> Table:
-    return Table(path) if joined else _table(_atoms(path, on_error), fold, joined)
+def _background(path: Path, fold: int, joined: bool, on_error: str, rejected: list[DataError]) -> Table:
+    return Table(path) if joined else _table(_atoms(path, on_error, rejected), fold, joined)
 
 
 def _texts(labels: Mapping[int, pa.Table], joined: bool) -> dict[str, dict[str, str]]:

@@ -196,7 +196,7 @@ def train_in(
     if resume and (folder / CONFIG).exists():
         _go_on(folder, run, config)
     else:
-        _begin(folder, config)
+        _begin(folder, run, config)
     saved = monotonic()
     with (folder / TRACE).open("a", encoding="utf-8") as trace:
         while not run.trainer.is_done:
@@ -210,10 +210,13 @@ def train_in(
     run.trainer.finish()
 
 
-def _begin(folder: Path, config: dict[str, Any]) -> None:
+def _begin(folder: Path, run: Run, config: dict[str, Any]) -> None:
+    """Make the folder; weights that the seed does not give, those of the caller's modules, are kept from the start."""
     if (folder / CONFIG).exists():
         raise ConfigError(f"{folder} already holds a run", hint="go on with --resume, or give another --out")
     folder.mkdir(parents=True, exist_ok=True)
+    if run.encoders:
+        write_checkpoint(folder, *trainer_state(run.trainer))
     write_atomically(folder / CONFIG, json.dumps(config, indent=1).encode())
 
 
@@ -258,7 +261,7 @@ def load_run(folder: Path, *, problem: Problem | None = None, encoders: Mapping[
             hint="train again on it",
         )
     checkpoint = read_checkpoint(folder)
-    if checkpoint is None:
+    if checkpoint is None or not checkpoint[1]["epoch"]:
         raise CheckpointError(
             f"the run in {folder} has no checkpoint yet", hint="train it: r2n train P --out DIR --resume"
         )

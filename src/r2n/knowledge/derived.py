@@ -16,33 +16,67 @@ import pyarrow as pa
 from sqlglot import exp
 
 from r2n.errors import ConfigError, DataError, Location, TheoryError, nearest
+from r2n.knowledge.encoding import declaration, wrong_arity
+from r2n.knowledge.records import OnError
 from r2n.knowledge.stored_tables import fetch_texts
 from r2n.knowledge.tables import Facts, Table
 from r2n.logic.formula import Atom, Constant, Implies, Term, Variable
+from r2n.logic.language import Predicate
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Rule
 
 Definitions = Mapping[str, str | Sequence[str]]
 """For each derived predicate a definition, or several that add up."""
 
-_IS_SQL = re.compile(r"\s*(select|with|from)\b", re.IGNORECASE)
+_BEGINS_SQL = re.compile(r"\s*(select|with|from)\b", re.IGNORECASE)
 _LOCKED = ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true")
 
 
-def derive(definitions: Definitions, facts: Sequence[Facts], *, source: str | None = None) -> list[Facts]:
+def derive(
+    definitions: Definitions,
+    facts: Sequence[Facts],
+    background: Sequence[Facts] = (),
+    *,
+    declared: Sequence[Predicate] = (),
+    on_error: OnError = "raise",
+    source: str | None = None,
+) -> tuple[list[Facts], list[DataError]]:
     """The facts that the definitions add, predicate by predicate; a later one may use those before it.
 
-    A rule may use the predicate that it defines: it is applied until nothing new follows. `source` names the problem
-    in errors.
+    A rule may use the predicate that it defines: it is applied until nothing new follows. A fact with a wrong number of
+    constants raises, or (`on_error="skip"`) is not read; those of the background are told in the second part, while
+    `facts` are checked again when they are encoded. `source` names the problem in errors.
     """
     if not definitions:
-        return []
+        return [], []
+    wrong = _of_wrong_arity([*facts, *background], declared)
+    if wrong and on_error == "raise":
+        raise next(iter(wrong.values()))
     with closing(duckdb.connect()) as connection:
-        database = _Database(connection, facts)
-        return [
+        database = _Database(connection, [group for group in (*facts, *background) if group not in wrong])
+        found = [
             _derived(database, name, (given,) if isinstance(given, str) else tuple(given), source)
             for name, given in definitions.items()
         ]
+    return found, [wrong[group] for group in background if group in wrong]
+
+
+def _of_wrong_arity(facts: Sequence[Facts], declared: Sequence[Predicate]) -> dict[Facts, DataError]:
+    """An error for all facts that have more or fewer constants than declared, or than where first stated."""
+    signatures = {predicate.name: predicate for predicate in declared}
+    first: dict[str, Facts] = {}
+    wrong: dict[Facts, DataError] = {}
+    for group in facts:
+        stated = first.setdefault(group.predicate, group)
+        if group.table is stated.table and group.rows[0] < stated.rows[0]:  # a reader may sort by arity
+            first[group.predicate] = group
+    for group in facts:
+        stated, predicate = first[group.predicate], signatures.get(group.predicate)
+        arity = len(stated.arguments) if predicate is None else predicate.arity
+        if len(group.arguments) != arity:
+            hint = f"it is first stated at {stated.location(0)}" if predicate is None else declaration(predicate)
+            wrong[group] = wrong_arity(group, arity, hint)
+    return wrong
 
 
 def _derived(database: "_Database", name: str, definitions: tuple[str, ...], source: str | None) -> Facts:
@@ -91,26 +125,20 @@ class _Database:
             connection.execute(f"SET {setting}")
 
     def _load(self, groups: list[Facts]) -> None:
-        """The facts of one predicate, each once."""
+        """The facts of one predicate, all of one arity, each once."""
         predicate, arity = groups[0].predicate, len(groups[0].arguments)
         self.create(predicate, arity)
         names = [f"c{i}" for i in range(1, arity + 1)]
-        for group in groups:
-            if len(group.arguments) != arity:
-                raise DataError(
-                    f"{predicate} takes {arity} constants, but here it has {len(group.arguments)}",
-                    where=group.location(0),
-                    hint=f"it is first stated at {groups[0].location(0)}",
-                )
         for truth in (True, False):
             parts = [
                 pa.table([column.filter(pa.array(group.truth == truth)) for column in group.arguments], names)
                 for group in groups
             ]
-            self.connection.register("incoming", pa.concat_tables(parts))
+            incoming = "_" * (1 + max(map(len, self.arities)))  # longer than the name of any predicate
+            self.connection.register(incoming, pa.concat_tables(parts))
             table = self.table(predicate, denied=not truth).sql("duckdb")
-            self.connection.execute(f"INSERT INTO {table} SELECT DISTINCT * FROM incoming")
-            self.connection.unregister("incoming")
+            self.connection.execute(f"INSERT INTO {table} SELECT DISTINCT * FROM {incoming}")
+            self.connection.unregister(incoming)
 
     def create(self, predicate: str, arity: int) -> None:
         """An empty table, and one for what is denied, where there are none yet."""
@@ -183,7 +211,7 @@ def _columns(arity: int) -> str:
 
 def _select(database: _Database, name: str, text: str, where: str) -> _Select:
     """A definition, SQL or rule, as SQL."""
-    if not _IS_SQL.match(text):
+    if not _is_sql(text):
         return _rule_select(database, name, text, where)
     select = _Select(text.strip().rstrip(";"), text, where, is_recursive=False)
     try:
@@ -193,6 +221,18 @@ def _select(database: _Database, name: str, text: str, where: str) -> _Select:
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise select.error("it is not one SELECT", hint="a derived predicate is one SELECT, or a rule body -> head")
     return select
+
+
+def _is_sql(text: str) -> bool:
+    """Whether a definition begins as SQL does, and is no rule whose first predicate is called so: From(x, y) -> ..."""
+    begins_so = _BEGINS_SQL.match(text) is not None
+    if not begins_so or "->" not in text:
+        return begins_so
+    try:
+        parse_theory(f"rule derived:\n{text}")
+    except TheoryError:
+        return True
+    return False
 
 
 def _rule_select(database: _Database, name: str, text: str, where: str) -> _Select:

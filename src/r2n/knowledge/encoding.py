@@ -157,16 +157,23 @@ def _encode_group(base: HerbrandBase, group: Facts, vocabulary: pa.Array) -> np.
     except DataError as error:
         raise DataError(error.what, where=group.location(0), hint=error.hint) from None
     if len(group.arguments) != predicate.arity:
-        raise DataError(
-            f"{group.predicate} takes {predicate.arity} constants, but here it has {len(group.arguments)}",
-            where=group.location(0),
-            hint=f"it is declared as {predicate.name}({', '.join(d.name for d in predicate.domains)})",
-        )
+        raise wrong_arity(group, predicate.arity, declaration(predicate))
     ids = [
         pc.fill_null(pc.index_in(column, value_set=vocabulary), -1).to_numpy(zero_copy_only=False).astype(np.int64)
         for column in group.arguments
     ]
     return base.encode_columns(predicate, ids)
+
+
+def wrong_arity(facts: Facts, arity: int, hint: str) -> DataError:
+    """The error for facts with more or fewer constants than their predicate takes."""
+    what = f"{facts.predicate} takes {arity} constants, but here it has {len(facts.arguments)}"
+    return DataError(what, where=facts.location(0), hint=hint)
+
+
+def declaration(predicate: Predicate) -> str:
+    """How a predicate is declared, for a hint."""
+    return f"it is declared as {predicate.name}({', '.join(domain.name for domain in predicate.domains)})"
 
 
 def _outside(language: Language, group: Facts, i: int) -> DataError:

@@ -104,20 +104,21 @@ Mention = Callable[[str], Location | None]
 
 def read_features(
     language: Language,
-    tables: Mapping[str, FeatureTable | Mapping[str, object]],
+    tables: Mapping[str, object],
     *,
     on_error: OnError = "raise",
     mention: Mention = lambda name: None,
 ) -> tuple[dict[str, Features], tuple[DataError, ...]]:
     """The features of domains, by name, and (`on_error="skip"`) the errors of the rows left out.
 
+    `tables` has for each domain a FeatureTable, or {constant: text or array}; anything else is refused.
     `mention` says where a constant stands among the facts, for the error about one without features.
     """
     features: dict[str, Features] = {}
     rejected: list[DataError] = []
     for name, given in tables.items():
-        table = FeatureTable(given) if isinstance(given, Mapping) else given
         domain = _domain(language, name)
+        table = given if isinstance(given, FeatureTable) else _table(name, given)
         if table.names:
             members = language.members(domain)
             features[name] = Features(domain, members, tuple(language.constants[i] for i in members))
@@ -127,6 +128,13 @@ def read_features(
         features[name] = _of_domain(language, domain, rows, table.missing, mention)
     _refuse_two(language, features)
     return features, tuple(rejected)
+
+
+def _table(domain: str, given: object) -> FeatureTable:
+    try:
+        return FeatureTable(given)
+    except ConfigError as error:
+        raise ConfigError(f"features of domain '{domain}': {error.what}", hint=error.hint) from None
 
 
 def _domain(language: Language, name: str) -> Domain:
@@ -174,6 +182,9 @@ def _stacked(keys: list[str], values: Sequence[object]) -> np.ndarray:
         except (TypeError, ValueError):
             what = f"the features of '{key}' are no array of numbers"
             raise DataError(what, where=_locate_given(row), hint="give a text, or numbers of one shape") from None
+        if not arrays[row].size:
+            hint = "give at least one number, or leave the constant out"
+            raise DataError(f"the vector of '{key}' is empty", where=_locate_given(row), hint=hint)
         if arrays[row].shape != arrays[0].shape:
             shape, first = (" x ".join(map(str, a.shape)) or "a single number" for a in (arrays[row], arrays[0]))
             what = f"the vector of '{key}' has shape {shape}, where that of '{keys[0]}' has {first}"

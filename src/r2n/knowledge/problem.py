@@ -71,7 +71,7 @@ class Problem:
         queries: Mapping[str, Sequence[Table]] | None = None,
         *,
         domains: Mapping[str, Iterable[str]] | None = None,
-        features: Mapping[str, FeatureTable | Mapping[str, object]] | None = None,
+        features: Mapping[str, object] | None = None,
         background: Sequence[Table] = (),
         derived: Definitions | None = None,
         candidates: Mapping[str, Candidates] | None = None,
@@ -87,6 +87,7 @@ class Problem:
         hold only atoms that are found as it says, and those labelled or asked for where some of them are false.
         """
         skip = on_error == "skip"
+        _refuse_reserved(queries or {})
         tables = {TRAIN: facts, **(queries or {}), _BACKGROUND: background}
         rows: dict[str, list[Facts]] = {}
         rejected: list[DataError] = []
@@ -94,8 +95,16 @@ class Problem:
             read = [read_facts(source, on_error="skip" if skip else "raise") for source in sources]
             rows[split] = [group for part in read for group in part.facts]
             rejected += [error for part in read for error in part.rejected]
-        known = rows[TRAIN] + rows.pop(_BACKGROUND)
-        rows[TRAIN] += derive(derived or {}, known, source=source)
+        added, wrong = derive(
+            derived or {},
+            rows[TRAIN],
+            rows.pop(_BACKGROUND),
+            declared=theory.predicates,
+            on_error="skip" if skip else "raise",
+            source=source,
+        )
+        rows[TRAIN] += added
+        rejected += wrong
         theory, language = complete(theory, [group for groups in rows.values() for group in groups], domains or {})
         base = HerbrandBase(language)
         encoded: dict[str, EncodedFacts] = {}
@@ -160,6 +169,14 @@ def _first_mention(rows: Mapping[str, Sequence[Facts]], name: str) -> Location |
             if row >= 0:
                 return group.location(row)
     return None
+
+
+def _refuse_reserved(queries: Mapping[str, object]) -> None:
+    for split, instead in ((TRAIN, "facts"), (_BACKGROUND, "background")):
+        if split in queries:
+            raise ConfigError(
+                f"queries cannot be called '{split}'", hint=f"what is known goes to {instead}=; rename the queries"
+            )
 
 
 def _refuse_overlap(encoded: Mapping[str, EncodedFacts], splits: Mapping[str, Evidence], base: HerbrandBase) -> None:

@@ -5,13 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+import torch
+from torch import nn
 
 import r2n
 from r2n.errors import CheckpointError, ConfigError
 from r2n.experiments import run as run_module
 from r2n.experiments.run import CONFIG, TRACE, Run, load_run, prepare_run, read_config, train_in
 from r2n.knowledge.problem import Problem, load_problem
+from r2n.knowledge.problem_file import Options
 from r2n.knowledge.reciprocal import reciprocal_codes
 
 
@@ -59,6 +63,39 @@ def test_interrupted_and_resumed_is_uninterrupted(toy_folder: Path, tmp_path: Pa
     trained(tmp_path / "cut", problem, resume=True)
     whole, cut = (json.loads((tmp_path / name / "checkpoint.json").read_text()) for name in ("whole", "cut"))
     assert whole["sha256"] == cut["sha256"]
+
+
+def with_module(seed: int) -> Run:
+    """A run whose features go through a module of the caller, with the weights that a process happens to have."""
+    theory = r2n.parse_theory("domain thing\npredicate p(thing, thing)\nrule one: p(x, y) -> p(y, x)")
+    facts = [r2n.Table(pa.table({"x": ["a", "b"], "y": ["b", "c"], "label": [1, 0]}), predicate="p")]
+    vectors = {"a": [0.0, 1.0], "b": [1.0, 0.0], "c": [1.0, 1.0]}
+    problem = Problem.build("things", theory, facts, features={"thing": vectors})
+    sections = {"model": {"input": "pair", "dim": 4, "layers": 1}, "training": {"epochs": 4}}
+    torch.manual_seed(seed)
+    return prepare_run(problem, Options.model_validate(sections), 0, encoders={"thing": nn.Linear(2, 4)})
+
+
+@pytest.mark.parametrize("epochs", [0, 2])
+def test_before_the_first_checkpoint_the_weights_of_a_module_are_kept_too(epochs: int, tmp_path: Path) -> None:
+    whole = with_module(1)
+    list(train_in(tmp_path / "whole", whole))
+    steps = train_in(tmp_path / "cut", with_module(1), checkpoint_seconds=1e9)
+    for _ in range(max(epochs, 1)):
+        next(steps)
+    steps.close()
+    if not epochs:
+        (tmp_path / "cut" / TRACE).unlink()
+    with pytest.raises(CheckpointError, match="no checkpoint yet"):
+        load_run(tmp_path / "cut", problem=whole.problem, encoders={"thing": nn.Linear(2, 4)})
+    again = with_module(2)
+    assert [epoch.number for epoch in train_in(tmp_path / "cut", again, resume=True)] == [1, 2, 3, 4]
+    np.testing.assert_array_equal(whole.scores()(whole.problem.atoms), again.scores()(whole.problem.atoms))
+    traces = [
+        [json.loads(line)["loss"] for line in (tmp_path / name / TRACE).read_text().splitlines()]
+        for name in ("whole", "cut")
+    ]
+    assert traces[0] == traces[1]
 
 
 def test_resuming_nothing_begins(toy_folder: Path, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def tables(atoms: list[GroundAtom], truth: bool = True) -> list[Facts]:
 def derived(
     definitions: Definitions, atoms: list[GroundAtom], denied: list[GroundAtom] | None = None
 ) -> set[GroundAtom]:
-    found = derive(definitions, tables(atoms) + tables(denied or [], truth=False), source="p.toml")
+    found, _ = derive(definitions, tables(atoms) + tables(denied or [], truth=False), source="p.toml")
     return {(f.predicate, *row) for f in found for row in zip(*(c.to_pylist() for c in f.arguments), strict=True)}
 
 
@@ -42,7 +42,7 @@ def test_by_sql_or_by_rule_it_is_the_same(definition: str | list[str]) -> None:
 
 
 def test_nothing_is_defined_nothing_is_derived() -> None:
-    assert derive({}, tables(BIBS)) == []
+    assert derive({}, tables(BIBS)) == ([], [])
     assert derived({"linked": "author(p, x) & author(x, y) -> linked(x, y)"}, BIBS) == set()
 
 
@@ -71,6 +71,35 @@ def test_constants_and_quotes_in_rules_stay_text() -> None:
     atoms = [("likes", "it's", 'a "b"'), ("likes", "c", "d")]
     assert derived({"one": 'likes("it\'s", y) -> one(y)'}, atoms) == {("one", 'a "b"')}
     assert derived({"one": 'likes(x, y) -> one(x), x != "c"'}, atoms) == {("one", "it's")}
+
+
+@pytest.mark.parametrize("name", ["incoming", "Incoming", "_", "____", "denied", "t0", "select", 'a "b"'])
+def test_a_predicate_may_have_any_name(name: str) -> None:
+    quoted = '"' + name.replace('"', '\\"') + '"'
+    found = derived({"r": f"{quoted}(x, y) & !{quoted}(y, x) -> r(y, x)"}, [(name, "a", "b")], [(name, "b", "a")])
+    assert found == {("r", "b", "a")}
+
+
+@pytest.mark.parametrize("name", ["From", "from", "With", "Select", "SELECT"])
+def test_a_rule_may_begin_with_a_word_of_sql(name: str) -> None:
+    atoms = [(name, "a", "b"), ("p", "a", "b")]
+    assert derived({"r": f"{name}(x, y) -> r(y, x)"}, atoms) == {("r", "b", "a")}
+    assert derived({"r": f" {name} (x, y)\n& p(x, y) -> r(x, y)"}, atoms) == {("r", "a", "b")}
+    with pytest.raises(r2n.ConfigError, match="its head is q, but it defines r"):
+        derived({"r": f"{name}(x, y) -> q(y, x)"}, atoms)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT(c1) FROM p",
+        "FROM (SELECT c1 FROM p)",
+        "SELECT(c1) FROM p WHERE c1 <> 'x -> y'",
+        "SELECT (list_transform([c1], x -> x))[1] FROM p",
+    ],
+)
+def test_sql_with_brackets_and_arrows_stays_sql(query: str) -> None:
+    assert derived({"r": query}, [("p", "a", "b")]) == {("r", "a")}
 
 
 RULES = (
@@ -132,6 +161,28 @@ def test_facts_that_do_not_agree_are_named() -> None:
         derived({"linked": RULE}, [*BIBS, ("same", "b1")])
     with pytest.raises(r2n.ConfigError, match="'Same' and 'same' differ in case alone"):
         derived({"linked": RULE}, [*BIBS, ("Same", "b1")])
+
+
+def test_a_declared_predicate_has_the_arity_it_is_declared_with() -> None:
+    declared = parse_theory("domain bib\npredicate same(bib, bib)").predicates
+    with pytest.raises(r2n.DataError, match="same takes 2 constants, but here it has 1") as caught:
+        derive({"linked": RULE}, tables([("same", "b1"), *BIBS]), declared=declared)
+    assert caught.value.hint == "it is declared as same(bib, bib)"
+
+
+def test_facts_of_wrong_arity_are_left_out_when_asked_and_told_once(tmp_path: Path) -> None:
+    path = folder(tmp_path, "author(b1, ann). author(b2, al). same(b1, b2).\nsame(b1). author(b3).")
+    (path / "more.pl").write_text("equal(ann). equal(ann, al).")
+    text = (path / "problem.toml").read_text()
+    (path / "problem.toml").write_text(text.replace('{ file = "labels.tsv" }', '["more.pl", "labels.tsv"]'))
+    with pytest.raises(r2n.DataError, match="equal takes 2 constants, but here it has 1"):
+        load_problem(path)
+    problem = load_problem(path, on_error="skip")
+    names = problem.knowledge.base.names(problem.train.atoms)
+    assert sorted(names) == ["equal(ann, al)", "equal(ann, ann)", "linked(ann, al)"]
+    told = sorted(error.what for error in problem.report.rejected)
+    assert told == [f"{name} takes 2 constants, but here it has 1" for name in ("author", "equal", "same")]
+    assert sorted(error.where.line or 0 for error in problem.report.rejected if error.where) == [1, 2, 2]
 
 
 PROBLEM = """

@@ -101,6 +101,8 @@ def test_or_it_is_learned() -> None:
         ({"p1": [1], "p2": object(), "p3": [1]}, "features, row 2: the features of 'p2' are no array of numbers"),
         ({"p1": [1], "p2": [1], "p3": [[1], [1, 2]]}, "features, row 3: the features of 'p3' are no array"),
         ({"p1": "a", "p2": " ", "p3": "c"}, "features, row 2: 'p2' has no features"),
+        ({"p1": [], "p2": [], "p3": []}, "features, row 1: the vector of 'p1' is empty"),
+        ({"p1": [1], "p2": np.ones((2, 0)), "p3": [1]}, "features, row 2: the vector of 'p2' is empty"),
     ],
 )
 def test_bad_values_in_python_name_the_row(given: dict[str, object], said: str) -> None:
@@ -138,6 +140,23 @@ def test_one_constant_in_two_domains_has_features_of_one_only() -> None:
 def test_tables_that_say_too_little_or_too_much(options: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         FeatureTable(**options)  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "hint"),
+    [
+        (np.ones((3, 2)), "not from a ndarray", "dict(zip(constants, array))"),
+        ("papers.csv", "which columns are the features?", "text = "),
+        (Path("papers.csv"), "which columns are the features?", "text = "),
+        ([1.0, 2.0], "not from a list", "dict(zip(constants, array))"),
+        (None, "features need a table", "give table"),
+    ],
+)
+def test_what_is_no_table_says_what_to_write(given: object, said: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match="features of domain 'paper': ") as caught:
+        problem({"paper": given})
+    assert said in caught.value.what
+    assert hint in str(caught.value.hint)
 
 
 def test_skipped_rows_are_reported_and_then_missing() -> None:

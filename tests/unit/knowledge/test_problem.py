@@ -81,3 +81,11 @@ def test_frames_make_a_problem_without_files() -> None:
     problem = Problem.build("friends", theory, [Table(frame)], {"test": []})
     assert problem.knowledge.language.constants == ("ann", "bob", "cy")
     assert len(problem.test) == len(problem.valid) == 0
+
+
+@pytest.mark.parametrize(("split", "instead"), [("train", "facts="), ("background", "background=")])
+def test_queries_take_no_name_of_what_is_known(split: str, instead: str) -> None:
+    frame = pd.DataFrame({"head": ["a"], "relation": ["p"], "tail": ["b"]})
+    with pytest.raises(r2n.ConfigError, match=f"queries cannot be called '{split}'") as caught:
+        Problem.build("x", r2n.Theory(), [Table(frame)], {split: [Table(frame)]})
+    assert instead in str(caught.value.hint)
