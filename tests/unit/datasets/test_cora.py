@@ -13,7 +13,8 @@ FOLD = {
     "facts": "Author(B1,Author_a_)\nAuthor(B2,Author_a_b_{i}_)\nTitle(B1,Title_t_)\nTitle(B2,Title_t_{i}_)\n"
     "Venue(B1,Venue_v_)\nVenue(B2,Venue_v_{i}_)\nSameBib(B1,B2)\n!SameBib(B2,B1)\nHasWordAuthor(Author_a_,Word_a)\n",
     "queries": "SameAuthor(Author_a_,Author_a_)\nSameAuthor(Author_a_,Author_a_b_{i}_)\n"
-    "SameTitle(Title_t_,Title_t_{i}_)\n!SameTitle(Title_t_{i}_,Title_t_)\nSameVenue(Venue_v_{i}_,Venue_v_)\n",
+    "SameTitle(Title_t_,Title_t_{i}_)\n!SameTitle(Title_t_{i}_,Title_t_)\nSameVenue(Venue_v_{i}_,Venue_v_)\n"
+    "!SameAuthor(Author_a_b_{i}_,Author_a_)\n!SameVenue(Venue_v_,Venue_v_{i}_)\n",
 }
 
 
@@ -40,14 +41,16 @@ def test_test_is_the_fold_valid_the_next_and_train_the_rest_without_their_atoms(
     assert labels(problem, "test") == {
         "SameAuthor(Author_a_, Author_a_)",
         "SameAuthor(Author_a_, Author_a_b_4_)",
+        "!SameAuthor(Author_a_b_4_, Author_a_)",
         "SameTitle(Title_t_, Title_t_4_)",
         "!SameTitle(Title_t_4_, Title_t_)",
         "SameVenue(Venue_v_4_, Venue_v_)",
+        "!SameVenue(Venue_v_, Venue_v_4_)",
     }
     assert "SameAuthor(Author_a_, Author_a_b_5_)" in labels(problem, "valid")
     assert "SameAuthor(Author_a_, Author_a_)" not in labels(problem, "valid") | labels(problem, "train")
     train = {name for name in labels(problem, "train") if "SamePaper" not in name}
-    assert len(train) == 12
+    assert len(train) == 18
     assert not any(i in name for name in train for i in ("4", "5"))
     assert "SameAuthor(Author_a_, Author_a_b_1_)" in labels(load("cora-s5-joined"), "valid"), "after the last the first"
 
@@ -108,7 +111,7 @@ def test_wrong_lines_raise_or_are_told_in_the_report(kind: str, folds: Path) -> 
 def test_a_wrong_arity_is_named_with_its_line(folds: Path) -> None:
     with (folds / "S3" / "queries").open("a") as lines:
         lines.write("SameVenue(Venue_v_, Venue_v_, Venue_v_)\n")
-    with pytest.raises(DataError, match=r"S3/queries:6.*SameVenue takes 2 constants, but here it has 3"):
+    with pytest.raises(DataError, match=r"S3/queries:8.*SameVenue takes 2 constants, but here it has 3"):
         load("cora-s1")
 
 
