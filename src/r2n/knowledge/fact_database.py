@@ -1,0 +1,128 @@
+"""What is known: facts as tables of a database in memory, for definitions to read; nothing outside can be read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from r2n.errors import ConfigError, DataError, Location
+from r2n.knowledge.stored_tables import fetch_texts
+from r2n.knowledge.tables import Facts
+
+_LOCKED = ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true")
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A definition as SQL; `is_recursive` where it reads what it defines."""
+
+    sql: str
+    text: str
+    where: str
+    is_recursive: bool
+
+    def error(self, what: str, hint: str | None = None) -> ConfigError:
+        """An error about this definition, with its first line."""
+        excerpt = self.text.strip().split("\n")[0]
+        return ConfigError(what, where=Location(self.where, excerpt=excerpt), hint=hint)
+
+
+class FactDatabase:
+    """The tables of all predicates; new rows are added behind the old ones."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, facts: Sequence[Facts]) -> None:
+        """Load the facts, and close the database to all else."""
+        self.connection = connection
+        self.arities: dict[str, int] = {}
+        connection.execute("CREATE SCHEMA denied")
+        for predicate in dict.fromkeys(group.predicate for group in facts):
+            self._load([group for group in facts if group.predicate == predicate])
+        self._refuse_contradictions()
+        for setting in _LOCKED:
+            connection.execute(f"SET {setting}")
+
+    def _load(self, groups: list[Facts]) -> None:
+        """The facts of one predicate, all of one arity, each once."""
+        predicate, arity = groups[0].predicate, len(groups[0].arguments)
+        self.create(predicate, arity)
+        names = [f"c{i}" for i in range(1, arity + 1)]
+        for truth in (True, False):
+            parts = [
+                pa.table([column.filter(pa.array(group.truth == truth)) for column in group.arguments], names)
+                for group in groups
+            ]
+            incoming = "_" * (1 + max(map(len, self.arities)))  # longer than the name of any predicate
+            self.connection.register(incoming, pa.concat_tables(parts))
+            table = self.table(predicate, denied=not truth).sql("duckdb")
+            self.connection.execute(f"INSERT INTO {table} SELECT DISTINCT * FROM {incoming}")
+            self.connection.unregister(incoming)
+
+    def create(self, predicate: str, arity: int) -> None:
+        """An empty table, and one for what is denied, where there are none yet."""
+        if predicate in self.arities:
+            return
+        twin = next((name for name in self.arities if name.casefold() == predicate.casefold()), None)
+        if twin is not None:
+            raise ConfigError(
+                f"predicates '{twin}' and '{predicate}' differ in case alone, which SQL does not tell apart",
+                hint="rename one of them, or state the derived predicate as facts",
+            )
+        self.arities[predicate] = arity
+        columns = ", ".join(f"c{i} VARCHAR" for i in range(1, arity + 1))
+        for denied in (False, True):
+            self.connection.execute(f"CREATE TABLE {self.table(predicate, denied=denied).sql('duckdb')} ({columns})")
+
+    def _refuse_contradictions(self) -> None:
+        for predicate in self.arities:
+            both = [self.table(predicate, denied=denied).sql("duckdb") for denied in (False, True)]
+            row = self.connection.execute(f"SELECT * FROM {both[0]} INTERSECT SELECT * FROM {both[1]}").fetchone()
+            if row is not None:
+                raise DataError(
+                    f"{predicate}({', '.join(row)}) is stated both true and false", hint="keep one of the two"
+                )
+
+    def table(self, predicate: str, *, denied: bool = False, alias: str | None = None) -> exp.Table:
+        """A predicate's table in a query."""
+        schema = exp.to_identifier("denied", quoted=True) if denied else None
+        name = exp.Table(this=exp.to_identifier(predicate, quoted=True), db=schema)
+        return name if alias is None else exp.alias_(name, alias, table=True)  # pyright: ignore[reportReturnType]
+
+    def count(self, predicate: str) -> int:
+        """The number of a predicate's true atoms."""
+        if predicate not in self.arities:
+            return 0
+        (count,) = self.connection.execute(f"SELECT count(*) FROM {self.table(predicate).sql('duckdb')}").fetchone()  # pyright: ignore
+        return int(count)
+
+    def add(self, predicate: str, select: Select) -> None:
+        """Add what a definition gives and the table does not hold yet."""
+        try:
+            found = self.connection.sql(f"SELECT DISTINCT COLUMNS(*)::VARCHAR FROM ({select.sql}\n) ORDER BY ALL")
+            columns = fetch_texts(found)
+        except duckdb.Error as error:
+            tables = ", ".join(f"{name}({_columns(arity)})" for name, arity in sorted(self.arities.items()))
+            what = str(error).split("\n")[0]
+            raise select.error(f"the database refuses it: {what}", hint=f"the tables are: {tables}") from error
+        self.create(predicate, len(columns))
+        if len(columns) != self.arities[predicate]:
+            raise select.error(
+                f"it gives {len(columns)} columns, but {predicate} takes {self.arities[predicate]} constants"
+            )
+        for i, column in enumerate(columns, start=1):
+            if column.null_count:
+                raise select.error(f"column {i} has no value in {column.null_count:,} of {len(column):,} rows")
+        table = self.table(predicate).sql("duckdb")
+        names = [f"c{i}" for i in range(1, len(columns) + 1)]
+        rows = self.connection.from_arrow(pa.table(list(columns), names)).except_(self.connection.sql(f"FROM {table}"))
+        rows.order(", ".join(names)).insert_into(table)
+
+    def rows_after(self, predicate: str, stated: int) -> tuple[pa.Array, ...]:
+        """The columns of the rows that were added, in order."""
+        table = self.table(predicate).sql("duckdb")
+        return fetch_texts(self.connection.sql(f"SELECT * FROM {table} ORDER BY rowid OFFSET {stated}"))
+
+
+def _columns(arity: int) -> str:
+    return ", ".join(f"c{i}" for i in range(1, arity + 1))

@@ -1,0 +1,51 @@
+"""Facts as tables: what is loaded, what is added behind it, and that nothing else can be read."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from r2n.errors import ConfigError, DataError
+from r2n.knowledge.fact_database import FactDatabase, Select
+from r2n.knowledge.tables import Table, read_facts
+
+
+def database(connection: duckdb.DuckDBPyConnection, *rows: tuple[str, str, str]) -> FactDatabase:
+    table = pa.table([list(column) for column in zip(*rows, strict=True)], ["x", "y", "label"])
+    return FactDatabase(connection, read_facts(Table(table, "p", label="label")).facts)
+
+
+def select(sql: str) -> Select:
+    return Select(sql, sql, "[derived] q", is_recursive=False)
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with closing(duckdb.connect()) as opened:
+        yield opened
+
+
+def test_true_and_false_facts_have_tables_of_their_own(connection: duckdb.DuckDBPyConnection) -> None:
+    facts = database(connection, ("a", "b", "1"), ("a", "b", "1"), ("b", "c", "0"))
+    assert facts.count("p") == 1, "each fact once"
+    assert connection.execute("SELECT * FROM denied.p").fetchall() == [("b", "c")]
+
+
+def test_what_is_added_stands_behind_what_was_there_and_nothing_twice(connection: duckdb.DuckDBPyConnection) -> None:
+    facts = database(connection, ("b", "c", "1"), ("a", "b", "1"))
+    facts.add("p", select("SELECT c2, c1 FROM p UNION ALL SELECT c1, c2 FROM p"))
+    assert facts.count("p") == 4
+    assert [column.to_pylist() for column in facts.rows_after("p", 2)] == [["b", "c"], ["a", "b"]]
+
+
+def test_files_are_out_of_reach(connection: duckdb.DuckDBPyConnection) -> None:
+    facts = database(connection, ("a", "b", "1"))
+    with pytest.raises(ConfigError, match="the database refuses it"):
+        facts.add("q", select("SELECT * FROM read_text('/etc/hostname')"))
+
+
+def test_a_contradiction_is_named(connection: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(DataError, match=r"p\(a, b\) is stated both true and false"):
+        database(connection, ("a", "b", "1"), ("a", "b", "0"))
