@@ -59,15 +59,7 @@ class WordChannel(Channel):
         return self.rows.times(table if kept is None else table * kept.unsqueeze(1))
 
 
-class DenseChannel(Channel):
-    """Vectors that are written out: given ones, or what a caller's module makes of the features."""
-
-    def forward(self, rows: Int64[Tensor, " rows"]) -> Float[Tensor, "rows size"]:
-        """The vectors of some rows."""
-        raise NotImplementedError
-
-
-class VectorChannel(DenseChannel):
+class VectorChannel(Channel):
     """Given vectors, moved and scaled so that over the training constants each component has mean 0, deviation 1."""
 
     vectors: Tensor
@@ -88,7 +80,7 @@ class VectorChannel(DenseChannel):
         return self.vectors[rows]
 
 
-class ModuleChannel(DenseChannel):
+class ModuleChannel(Channel):
     """A caller's module on the features as they were given: a tensor of vectors, a list of texts, or both."""
 
     def __init__(self, features: Features, of: int, module: nn.Module) -> None:
@@ -110,6 +102,10 @@ class ModuleChannel(DenseChannel):
         vectors = self.vectors
         assert vectors is None or isinstance(vectors, Tensor)
         return self.module(*self._given(self._texts, vectors, rows)).flatten(1)
+
+
+DenseChannel = VectorChannel | ModuleChannel
+"""Channels whose vectors are written out, as `forward` gives them."""
 
 
 def _output_size(features: Features, module: nn.Module, given: list[object]) -> int:
