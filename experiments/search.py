@@ -1,14 +1,18 @@
 """Random search of options on the validation queries: GRID DATASET... -> one JSON line a draw, data set and seed.
 
 The grid is a TOML file: for each option the values to draw from. Draw number t is drawn with the seed t, so every data
-set gets the same draws. The measures are those of the validation queries alone: the mean reciprocal rank, filtered by
-training and validation facts, or the average precision and the mean cross-entropy. The test queries are never seen.
+set gets the same draws. The best draws of a data set, the finalists, may be trained again with further seeds; best.py
+then compares the finalists alone, by all their trainings. The measures are those of the validation queries alone: the
+mean reciprocal rank, filtered by training and validation facts, or the average precision and the mean cross-entropy.
+The test queries are never seen.
 """
 
 import json
 import tomllib
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
+from statistics import fmean
 from time import process_time
 from typing import Annotated, Any
 
@@ -23,6 +27,13 @@ from r2n.experiments.run import Run, prepare_run, validation
 from r2n.experiments.table import table_rows
 
 
+class Measure(StrEnum):
+    """What is measured on the validation queries."""
+
+    valid = "valid"
+    cross_entropy = "cross_entropy"
+
+
 def main(
     grid: Path,
     datasets: list[str],
@@ -30,20 +41,38 @@ def main(
     first: Annotated[int, typer.Option(help="number of the first draw")] = 0,
     seed: Annotated[int, typer.Option(help="first seed of the trainings")] = 0,
     seeds: Annotated[int, typer.Option(help="trainings of each draw")] = 1,
+    finalists: Annotated[int, typer.Option(help="so many of the best draws go on to further seeds")] = 0,
+    finalist_seeds: Annotated[int, typer.Option(help="further trainings of each finalist")] = 3,
+    measure: Annotated[Measure, typer.Option(help="what makes a finalist")] = Measure.valid,
     fixed: Annotated[list[str] | None, typer.Option("--set", help="SECTION.KEY=VALUE in all draws")] = None,
     row: Annotated[str | None, typer.Option(help="TABLE:ROW whose rules and options are the start")] = None,
 ) -> None:
     """Print one JSON line a draw, data set and seed."""
     options = tomllib.loads(grid.read_text("utf-8"))
-    problems = [started(r2n.load(dataset), row) for dataset in datasets]
-    for draw in range(first, first + draws):
-        generator = np.random.default_rng(draw)
-        drawn = {key: values[int(generator.integers(len(values)))] for key, values in sorted(options.items())}
-        settings = [f"{key}={json.dumps(value)}" for key, value in drawn.items()] + (fixed or [])
-        for problem in problems:
-            for number in range(seed, seed + seeds):
-                record = {"draw": draw, "dataset": problem.name, "seed": number}
-                typer.echo(json.dumps(record | measured(problem, settings, number) | {"options": settings}))
+    settings = {draw: drawn(options, draw) + (fixed or []) for draw in range(first, first + draws)}
+    for problem in [started(r2n.load(dataset), row) for dataset in datasets]:
+        found = {draw: printed(problem, settings, draw, range(seed, seed + seeds), measure) for draw in settings}
+        best = sorted(found, key=lambda draw: found[draw], reverse=measure is Measure.valid)[:finalists]
+        for draw in best:
+            printed(problem, settings, draw, range(seed + seeds, seed + seeds + finalist_seeds), measure)
+
+
+def drawn(options: dict[str, list[Any]], draw: int) -> list[str]:
+    """The options of a draw, each drawn from its values."""
+    generator = np.random.default_rng(draw)
+    values = {key: values[int(generator.integers(len(values)))] for key, values in sorted(options.items())}
+    return [f"{key}={json.dumps(value)}" for key, value in values.items()]
+
+
+def printed(problem: r2n.Problem, settings: dict[int, list[str]], draw: int, seeds: range, measure: Measure) -> float:
+    """The mean of the measure over trainings with these seeds, each printed as a line."""
+    values = []
+    for seed in seeds:
+        found = measured(problem, settings[draw], seed)
+        values.append(found[measure])
+        record = {"draw": draw, "dataset": problem.name, "seed": seed}
+        typer.echo(json.dumps(record | found | {"options": settings[draw]}))
+    return fmean(values)
 
 
 def started(problem: r2n.Problem, row: str | None) -> r2n.Problem:

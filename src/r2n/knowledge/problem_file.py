@@ -126,10 +126,10 @@ class TrainingOptions(_Section):
     `ask_closed` asks for closed atoms too, so that the input layer learns them; `negatives` draws so many corruptions
     of each fact instead of taking all. `full-softmax` asks each fact against its whole row of the Herbrand base, and by
     `relation_weight` against the other predicates. `regularisation` names the t-norm by which explicit rules act on the
-    outputs. `rule_learning_rate` is for the reasoning layers and the outputs, as is `weight_decay`; `n3` is for the
-    input layer. `batches` makes an epoch of at most so many steps, each over connected components of the graph; by
-    default it is one step over the whole graph. `with_valid` trains on the validation queries too, once the settings
-    are chosen.
+    outputs. `rule_learning_rate` is for the reasoning layers and the outputs, as is `weight_decay`;
+    `input_weight_decay` is for the input layer, `n3` for its vectors of constants. `batches` makes an epoch of at most
+    so many steps, each over connected components of the graph; by default it is one step over the whole graph.
+    `with_valid` trains on the validation queries too, once the settings are chosen.
     `threads` by default is one for small graphs, where more only wait for each other, else all cores.
     """
 
@@ -147,6 +147,7 @@ class TrainingOptions(_Section):
     hiding: float = Field(default=0.3, ge=0, lt=1)
     hide_by: Literal["atom", "constant"] = "atom"
     weight_decay: float = Field(default=0.0, ge=0)
+    input_weight_decay: float = Field(default=0.0, ge=0)
     n3: float = Field(default=0.0, ge=0)
     clip: float | None = Field(default=None, gt=0)
     validate_every: int = Field(default=10, ge=1)

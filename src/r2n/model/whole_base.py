@@ -9,18 +9,17 @@ are the features of the next layer. The numbers are those of the equations, at 1
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
-from torch.nn.functional import dropout
 
 from r2n.graph.factor_graph import FactorGraph
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.logic.formula import Variable
 from r2n.logic.theory import Rule
+from r2n.model.grid_atoms import Atoms, GridAtoms, row_dropout, sum_at, take
 from r2n.model.mlp import MLP, PositionMLP
 from r2n.model.reasoning import ReasoningLayer
 
@@ -41,48 +40,6 @@ class Grid:
 
 
 @dataclass(frozen=True, eq=False)
-class GridAtoms:
-    """Embeddings of all atoms of a grid: Emb(P(point)) = features[point] @ maps[P] + offsets[P]."""
-
-    features: Float[Tensor, "points features"]
-    maps: Float[Tensor, "predicates features dim"]
-    offsets: Float[Tensor, "predicates dim"]
-
-    def into(
-        self, places: Int64[Tensor, " k"], columns: Float[Tensor, "k hidden dim"]
-    ) -> Float[Tensor, "features hidden"]:
-        """The sum over some predicates of their maps, each followed by columns of its own."""
-        return torch.einsum("kfd,khd->fh", self.maps[places], columns)
-
-
-@dataclass(frozen=True, eq=False)
-class InputAtoms:
-    """Emb^0 of all atoms of a grid: maps that are diagonals, block by block of the features, as in `AtomEmbedding`."""
-
-    features: Float[Tensor, "points features"]
-    diagonals: Float[Tensor, "predicates features"]
-    offsets: Float[Tensor, "predicates dim"]
-
-    @cached_property
-    def maps(self) -> Float[Tensor, "predicates features dim"]:
-        """The maps, written out."""
-        return torch.diag_embed(self._blocks).flatten(1, 2)
-
-    @property
-    def _blocks(self) -> Tensor:
-        return self.diagonals.unflatten(1, (-1, self.offsets.shape[1]))
-
-    def into(
-        self, places: Int64[Tensor, " k"], columns: Float[Tensor, "k hidden dim"]
-    ) -> Float[Tensor, "features hidden"]:
-        """As for `GridAtoms`, without writing the maps out."""
-        return torch.einsum("kbd,khd->bdh", self._blocks[places], columns).flatten(0, 1)
-
-
-Atoms = GridAtoms | InputAtoms
-
-
-@dataclass(frozen=True, eq=False)
 class Reading:
     """Positions of a rule whose atoms have the same variables, in the same order, over the same grid.
 
@@ -92,7 +49,7 @@ class Reading:
 
     grid: int
     axes: tuple[int, ...]
-    positions: tuple[int, ...]
+    positions: Int64[Tensor, " positions"]
     places: Int64[Tensor, " positions"]
 
 
@@ -165,17 +122,6 @@ class WholeBase:
         return torch.cat([rows[p] for p in sorted(rows)])
 
 
-def row_dropout(points: Float[Tensor, "*points dim"], drop: float) -> Float[Tensor, "*points dim"]:
-    """Dropout with one mask for all points that differ on the last axis only.
-
-    These are compared with each other, as alternatives for one constant: with a mask for each, chance would tell them
-    apart.
-    """
-    if not drop:
-        return points
-    return points * dropout(points.new_ones(*points.shape[:-2], 1, points.shape[-1]), drop, training=True)
-
-
 def _readings(
     rule: Rule, shape: tuple[int, ...], grids: tuple[Grid, ...], base: HerbrandBase
 ) -> tuple[Reading, ...] | None:
@@ -190,7 +136,7 @@ def _readings(
             return None
         found.setdefault((number, axes), []).append((position, grids[number].predicates.index(index)))
     return tuple(
-        Reading(grid, axes, tuple(p for p, _ in pairs), torch.tensor([place for _, place in pairs]))
+        Reading(grid, axes, *(torch.tensor(numbers) for numbers in zip(*pairs, strict=True)))
         for (grid, axes), pairs in found.items()
     )
 
@@ -201,13 +147,12 @@ def _total(
     """Eq. 2 and the first linear map of MLP^1: one product a reading, then broadcast addition over the box."""
     first = update.linear()[0]
     positions, dim = sum(len(reading.positions) for reading in readings), atoms[0].offsets.shape[1]
-    is_blind = first.in_features == dim  # one map for all positions
-    columns = [first.weight] * positions if is_blind else first.weight.split(dim, dim=1)
+    columns = first.weight.unflatten(1, (-1, dim)).transpose(0, 1).expand(positions, -1, -1)
     total = first.bias
     for reading in readings:
         part, grid = atoms[reading.grid], grids[reading.grid]
-        by_position = torch.stack([columns[i] for i in reading.positions])
-        offset = torch.einsum("kd,khd->h", part.offsets[reading.places], by_position)
+        by_position = take(columns, reading.positions)
+        offset = torch.einsum("kd,khd->h", take(part.offsets, reading.places), by_position)
         table = torch.addmm(offset, part.features, part.into(reading.places, by_position))
         total = total + _at_box(table.view(*grid.shape, -1), reading, len(box))
     return total.expand(*box, -1).reshape(prod(box), -1)
@@ -244,11 +189,13 @@ class _Arriving:
 
     def add(self, features: Tensor, to_atoms: PositionMLP, reading: Reading, times: int) -> None:
         """The messages of a reading; each atom gets `times` of them for each position it stands in."""
-        which = torch.tensor([0 if to_atoms.shared else i for i in reading.positions])
-        weights, biases = to_atoms.weights[-1][which], to_atoms.biases[-1][which] * times
+        weights, biases = (
+            take(last.expand(to_atoms.positions, *last.shape[1:]), reading.positions)
+            for last in (to_atoms.weights[-1], to_atoms.biases[-1] * times)
+        )
         self.features.append(features)
-        self.maps.append(weights.new_zeros(self.predicates, *weights.shape[1:]).index_add(0, reading.places, weights))
-        self.offsets.append(biases.new_zeros(self.predicates, biases.shape[1]).index_add(0, reading.places, biases))
+        self.maps.append(sum_at(weights, reading.places, self.predicates))
+        self.offsets.append(sum_at(biases, reading.places, self.predicates))
         self.received.append(torch.bincount(reading.places, minlength=self.predicates) * times)
 
     def mark(self) -> int:
@@ -259,6 +206,8 @@ class _Arriving:
         if mark == len(self.maps):
             return
         count = torch.stack(self.received[mark:]).sum(0).clamp(min=1)
+        if int(count.max()) == 1:
+            return
         for i in range(mark, len(self.maps)):
             self.maps[i] = self.maps[i] / count.view(-1, 1, 1)
             self.offsets[i] = self.offsets[i] / count.unsqueeze(1)
@@ -276,8 +225,11 @@ class _Arriving:
             self.maps.append(self.old.maps * kept.view(-1, 1, 1))
             self.offsets.append(self.old.offsets * kept.unsqueeze(1))
         nothing = torch.zeros_like(self.old.offsets)
-        return GridAtoms(
-            torch.cat([self.old.features[:, :0], *self.features], dim=1),
-            torch.cat([nothing.unsqueeze(1)[:, :0], *self.maps], dim=1),
-            sum(self.offsets, nothing),
-        )
+        if not self.maps:
+            return GridAtoms(self.old.features[:, :0], nothing.unsqueeze(1)[:, :0], nothing)
+        return GridAtoms(_joined(self.features), _joined(self.maps), sum(self.offsets, nothing))
+
+
+def _joined(blocks: list[Tensor]) -> Tensor:
+    """Blocks side by side on axis 1."""
+    return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)

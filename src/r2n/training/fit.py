@@ -73,6 +73,7 @@ class Trainer:
         hiding: float = 0.3,
         hide_by: Literal["atom", "constant"] = "atom",
         weight_decay: float = 0.0,
+        input_weight_decay: float = 0.0,
         n3: float = 0.0,
         clip: float | None = None,
         validate: Validate | None = None,
@@ -86,6 +87,11 @@ class Trainer:
             raise ConfigError(
                 "a network that reads evidence and hides none of it learns to copy it",
                 hint="set training.hiding above 0",
+            )
+        if model.evidence_input != "off" and loss == "full-softmax":
+            raise ConfigError(
+                "full-softmax asks every fact, so that a network that reads evidence learns to copy it",
+                hint="take loss = 'softmax' or 'bce', which ask hidden facts alone",
             )
         if batches is not None and loss != "bce":
             raise ConfigError(
@@ -118,7 +124,7 @@ class Trainer:
         self.validate, self.validate_every, self.patience = validate, validate_every, patience
         rule_rate = learning_rate if rule_learning_rate is None else rule_learning_rate
         self.learning_rates = learning_rate, rule_rate
-        self.optimizer = torch.optim.Adam(_parameter_groups(model, weight_decay))
+        self.optimizer = torch.optim.Adam(_parameter_groups(model, weight_decay, input_weight_decay))
         self.generator = torch.Generator().manual_seed(seed)
         self.epoch = 0
         self.best: float | None = None
@@ -255,12 +261,13 @@ class Trainer:
         return valid
 
 
-def _parameter_groups(model: R2N, weight_decay: float) -> list[dict[str, object]]:
-    """The input layer's parameters, and all others, which alone decay."""
+def _parameter_groups(model: R2N, weight_decay: float, input_weight_decay: float) -> list[dict[str, object]]:
+    """All parameters but the input layer's, after these, each with a decay of its own."""
     of_input = {id(p) for part in (model.constants, model.atom_embedding) for p in part.parameters()}
     inputs = [p for p in model.parameters() if id(p) in of_input]
     others = [p for p in model.parameters() if id(p) not in of_input]
-    return [{"params": inputs}, {"params": others, "weight_decay": weight_decay}]
+    decays = (inputs, input_weight_decay), (others, weight_decay)
+    return [{"params": parameters, "weight_decay": decay} for parameters, decay in decays]
 
 
 def fit(model: R2N, graph: FactorGraph, evidence: Evidence, **options: object) -> Iterator[Epoch]:

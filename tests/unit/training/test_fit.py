@@ -238,3 +238,9 @@ def test_what_is_asked_is_hidden_where_evidence_is_an_input(loss: str, reads: st
 def test_a_full_softmax_needs_the_whole_base() -> None:
     with pytest.raises(ConfigError, match=r"full-softmax needs all \d+ atoms of the Herbrand base, the graph has \d+"):
         Trainer(network(), FactorGraph(GRAPH.atoms[1:], (), (), ()), KNOWN.evidence, loss="full-softmax")
+
+
+def test_a_full_softmax_does_not_ask_a_network_that_reads_evidence() -> None:
+    model = network(evidence_input="add")
+    with pytest.raises(ConfigError, match="full-softmax asks every fact"):
+        Trainer(model, GRAPH, KNOWN.evidence, loss="full-softmax", hiding=0.5)

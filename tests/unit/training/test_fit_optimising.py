@@ -63,6 +63,19 @@ def test_weight_decay_pulls_all_but_the_input_layer_towards_zero() -> None:
     assert torch.equal(model.constants.vectors.detach(), before["constants.vectors"])
 
 
+def test_input_weight_decay_pulls_the_input_layer_alone_towards_zero() -> None:
+    known, graph = toy(facts="", rules="")
+    model = network(known=known)
+    before = weights(model)
+    list(fit(model, graph, known.evidence, epochs=5, input_weight_decay=0.1))
+    after = weights(model)
+    of_input = {name for name in before if name.startswith(("constants.", "atom_embedding."))}
+    assert len(of_input) >= 2
+    for name in of_input:
+        assert float(after[name].abs().mean()) < float(before[name].abs().mean()), name
+    assert all(torch.equal(after[name], before[name]) for name in before.keys() - of_input)
+
+
 def test_the_reasoning_layers_can_learn_at_a_rate_of_their_own() -> None:
     model = network()
     trainer = Trainer(model, GRAPH, KNOWN.evidence, epochs=4, rule_learning_rate=0.001, schedule="cosine")
