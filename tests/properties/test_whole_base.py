@@ -13,6 +13,7 @@ from r2n.grounding.full import FullGrounder
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
 from r2n.model.r2n import R2N, Predictions
+from r2n.model.reasoning import Aggregation
 from tests.model_strategies import seed_of, shaken
 from tests.theory_strategies import dice, one_in
 
@@ -82,6 +83,15 @@ def test_grids_and_indices_agree_on_random_theories(dice: Random) -> None:
     shaken(network, seed_of(dice))
     assert (network._whole(graph) is not None) == (network.belief_input is None)
     event("grids" if network._whole(graph) is not None else "beliefs as input")
+    assert_same(network, graph)
+
+
+@pytest.mark.parametrize("aggregation", ["sum", "mean", "mean-then-sum"])
+def test_grids_and_indices_agree_where_predicates_get_unequal_numbers_of_messages(aggregation: Aggregation) -> None:
+    rule = "implicit r: [p(x, y), q(x, y), p(y, x)]\n"
+    knowledge, graph = whole_graph(DOMAINS + "predicate p(d, d)\npredicate q(d, d)\n" + rule)
+    network = shaken(R2N.build(knowledge, dim=3, layers=2, mlp="shallow", aggregation=aggregation), seed=0)
+    assert network._whole(graph) is not None
     assert_same(network, graph)
 
 
