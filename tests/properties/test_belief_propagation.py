@@ -103,8 +103,16 @@ def test_textbook_inference_is_exact_on_trees(dice: Random) -> None:
     assert sums[:, 1].exp().tolist() == pytest.approx(oracle.marginals(table), abs=1e-9)
     best = infer(graph, given, method="max-product", iterations=2 * atoms)
     assert (best[:, 1] - best[:, 0]).tolist() == pytest.approx(oracle.max_marginals(table), abs=1e-9)
+
+
+@settings(max_examples=20)
+@given(dice=dice())
+def test_damping_changes_the_way_and_not_the_end(dice: Random) -> None:
+    atoms, parts = make_tree(dice)
+    graph, given = graph_of(atoms, parts), torch.tensor(make_beliefs(dice, atoms), dtype=torch.float64)
+    exact = infer(graph, given, method="sum-product", iterations=2 * atoms)
     damped = infer(graph, given, method="sum-product", iterations=60 * atoms, damping=0.3)
-    torch.testing.assert_close(damped, sums, rtol=0, atol=1e-6)
+    torch.testing.assert_close(damped, exact, rtol=0, atol=1e-6)
 
 
 @pytest.mark.slow
