@@ -87,6 +87,7 @@ def test_backward_is_what_loops_find(asks: Asked, width: int, depth: int, last_w
     assert found == oracle.rows(world, oracle.backward(world, asked, width, depth, last_width, prune))
 
 
+@QUARTER
 @given(chained_worlds(), st.integers(0, 2), st.integers(1, 3), st.integers(0, 2))
 def test_proofs_of_chained_rules_are_what_loops_find(asks: Asked, width: int, depth: int, last_width: int) -> None:
     world, asked = asks

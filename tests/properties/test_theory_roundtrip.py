@@ -55,6 +55,7 @@ def theories_with_odd_names(draw: DrawFn) -> Theory:
     return Theory((domain,), (predicate,), (rule,))
 
 
+@QUARTER
 @given(theories_with_odd_names())
 def test_any_name_survives_printing(theory: Theory) -> None:
     assert parse_theory(str(theory)) == theory
