@@ -20,9 +20,9 @@ import torch
 import typer
 
 import r2n
-from r2n.experiments.paper import PAPER_SECONDS
-from r2n.experiments.run import Run, prepare_run
-from r2n.experiments.table import table_rows
+from r2n.reproduction.paper import PAPER_SECONDS
+from r2n.reproduction.table import table_rows
+from r2n.runs.run import Run, prepare_run
 
 sys.path.insert(0, str(Path(__file__).parent))
 from grounding import print_rows, ratio_row

@@ -18,10 +18,10 @@ import typer
 from torch import Tensor
 
 import r2n
-from r2n.experiments.paper import PAPER_SECONDS
-from r2n.experiments.run import prepare_run
 from r2n.graph.incidence import Incidence
 from r2n.model.reasoning import ReasoningLayer, make_layer
+from r2n.reproduction.paper import PAPER_SECONDS
+from r2n.runs.run import prepare_run
 
 sys.path.insert(0, str(Path(__file__).parent))
 from grounding import print_rows, ratio_row, transitivity

@@ -16,8 +16,8 @@ from torch import nn
 
 import r2n
 from r2n.evaluation.evaluate import known_facts, rank
-from r2n.experiments.run import Run, prepare_run
 from r2n.knowledge.problem import Problem
+from r2n.runs.run import Run, prepare_run
 
 SEEDS = range(5)
 SEARCH_SEEDS = range(10, 13)  # settings are chosen on other data than the claims are measured on

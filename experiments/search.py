@@ -22,9 +22,9 @@ from torch import from_numpy
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import r2n
-from r2n.experiments.reproduce import with_rules
-from r2n.experiments.run import Run, prepare_run, validation
-from r2n.experiments.table import table_rows
+from r2n.reproduction.reproduce import with_rules
+from r2n.reproduction.table import table_rows
+from r2n.runs.run import Run, prepare_run, validation
 
 
 class Measure(StrEnum):

@@ -10,7 +10,9 @@ The parts, in the order that data flows (docs/architecture.md tells more):
     model/       tensors -> predictions
     training/    predictions -> a trained network
     evaluation/  how good it is
-    experiments/ who decides: names in files become objects; runs, and the paper's tables
+    runs/        a training as a folder: configuration, trace, checkpoint, report
+    prediction/  a trained network, asked
+    reproduction/ the paper's tables
     cli/         r2n check | ground | train | evaluate | predict | infer | reproduce | datasets
 """
 
@@ -26,9 +28,6 @@ if TYPE_CHECKING:
     from r2n.errors import R2NError as R2NError
     from r2n.errors import TheoryError as TheoryError
     from r2n.evaluation.evaluate import Report as Report
-    from r2n.experiments.predictor import Predictor as Predictor
-    from r2n.experiments.run import load_run as load_run
-    from r2n.experiments.scoring import evaluate as evaluate
     from r2n.graph.batching import subgraph as subgraph
     from r2n.graph.factor_graph import FactorGraph as FactorGraph
     from r2n.grounding.backward import BackwardGrounder as BackwardGrounder
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from r2n.knowledge.knowledge_base import Evidence as Evidence
     from r2n.knowledge.knowledge_base import KnowledgeBase as KnowledgeBase
     from r2n.knowledge.problem import Problem as Problem
-    from r2n.knowledge.tables import Table as Table
+    from r2n.knowledge.reading.tables import Table as Table
     from r2n.logic.language import Domain as Domain
     from r2n.logic.language import Language as Language
     from r2n.logic.language import Predicate as Predicate
@@ -51,6 +50,9 @@ if TYPE_CHECKING:
     from r2n.logic.theory import Rule as Rule
     from r2n.logic.theory import Theory as Theory
     from r2n.model.r2n import R2N as R2N
+    from r2n.prediction.predictor import Predictor as Predictor
+    from r2n.runs.run import load_run as load_run
+    from r2n.runs.scoring import evaluate as evaluate
     from r2n.training.fit import Epoch as Epoch
     from r2n.training.fit import fit as fit
 
@@ -58,9 +60,9 @@ _HOME = {
     "datasets.benchmarks": ["load"],
     "errors": ["CheckpointError", "ConfigError", "DataError", "GroundingError", "R2NError", "TheoryError"],
     "evaluation.evaluate": ["Report"],
-    "experiments.predictor": ["Predictor"],
-    "experiments.run": ["load_run"],
-    "experiments.scoring": ["evaluate"],
+    "prediction.predictor": ["Predictor"],
+    "runs.run": ["load_run"],
+    "runs.scoring": ["evaluate"],
     "graph.batching": ["subgraph"],
     "graph.factor_graph": ["FactorGraph"],
     "grounding.backward": ["BackwardGrounder"],
@@ -72,7 +74,7 @@ _HOME = {
     "knowledge.herbrand": ["HerbrandBase"],
     "knowledge.knowledge_base": ["Evidence", "KnowledgeBase"],
     "knowledge.problem": ["Problem"],
-    "knowledge.tables": ["Table"],
+    "knowledge.reading.tables": ["Table"],
     "logic.language": ["Domain", "Language", "Predicate"],
     "logic.parser": ["parse_theory"],
     "logic.theory": ["Rule", "Theory"],

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from r2n.errors import GroundingError
-from r2n.experiments.config import make_grounder
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.cache import fingerprint, read_grounding, write_grounding
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder, Grounding
 from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.strategies import make_grounder
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.knowledge.problem_file import GroundingOptions
 from r2n.logic.parser import parse_theory

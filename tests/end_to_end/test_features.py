@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 import r2n
 from r2n.cli import app
 from r2n.errors import CheckpointError, ConfigError
-from r2n.experiments.run import load_run, prepare_run, train_in
 from r2n.knowledge.problem_file import Options
 from r2n.model.channels import WordChannel
+from r2n.runs.run import load_run, prepare_run, train_in
 from tests.command_line import document
 
 PAGE = (Path(__file__).parents[2] / "docs" / "features.md").read_text(encoding="utf-8")

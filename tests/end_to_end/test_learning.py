@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import r2n
-from r2n.experiments.run import Run, prepare_run, validation
-from r2n.experiments.table import table_rows
 from r2n.graph.factor_graph import FactorGraph
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.knowledge.problem import Problem, load_problem
-from r2n.training.questions import known_states
+from r2n.reproduction.table import table_rows
+from r2n.runs.run import Run, prepare_run, validation
+from r2n.training.targets import known_states
 from tests.oracles.metrics import average_precision
 from tests.toy_problem import write_toy_problem
 from tests.unit.grounding.small_knowledge import codes, knowledge

@@ -14,12 +14,12 @@ import torch
 from sklearn.metrics import average_precision_score
 
 from r2n.datasets.benchmarks import load
-from r2n.experiments.reproduce import measure
-from r2n.experiments.run import prepare_run
-from r2n.experiments.table import table_rows
 from r2n.grounding.cache import fingerprint
 from r2n.grounding.full import FullGrounder
 from r2n.model.pair_embedding import PairEmbedding
+from r2n.reproduction.reproduce import measure
+from r2n.reproduction.table import table_rows
+from r2n.runs.run import prepare_run
 
 FOLDS = (1, 2, 3, 4, 5)
 FOLDER = Path(os.environ.get("R2N_DATA") or "nowhere") / "cora"

@@ -13,7 +13,7 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.tables import Facts, Table
+from r2n.knowledge.reading.tables import Facts, Table
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Theory
 from tests.oracles import grounding as oracle

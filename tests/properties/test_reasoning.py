@@ -11,10 +11,10 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 
-from r2n.graph import meetings
+from r2n.graph import slots
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.incidence import Incidence
-from r2n.graph.meetings import Box, Indexed
+from r2n.graph.slots import Box, Indexed
 from r2n.grounding.full import FullGrounder
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
@@ -74,8 +74,8 @@ def assert_equal_to_plain(graph: FactorGraph, chosen: Choices, seed: int) -> Non
     inputs = [atoms, *layer.parameters()]
     expected = plain(layer, atoms, graph, chosen)
     expected_gradients = gradients(weighed(expected, seed), inputs)
-    for dense, part in ((True, meetings.PART), (False, meetings.PART), (True, 5), (False, 5)):
-        with patch.object(meetings, "PART", part):
+    for dense, part in ((True, slots.PART), (False, slots.PART), (True, 5), (False, 5)):
+        with patch.object(slots, "PART", part):
             found = library(layer, atoms, graph, dense=dense)
             found_gradients = gradients(weighed(found, seed), inputs)
         for ours, theirs in zip([*found, *found_gradients], [*expected, *expected_gradients], strict=True):

@@ -39,9 +39,9 @@ def infer(
     as_json: JsonOption = False,
 ) -> None:
     """Answer from facts and rules alone, without training, by belief propagation."""
-    from r2n.experiments.answers import parse_question
-    from r2n.experiments.infer import believe
-    from r2n.experiments.run import load_run
+    from r2n.prediction.answers import parse_question
+    from r2n.prediction.inference import believe
+    from r2n.runs.run import load_run
 
     loaded = load(problem)
     if question is None and "test" not in loaded.queries:

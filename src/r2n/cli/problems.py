@@ -19,10 +19,10 @@ from r2n.cli.screen import (
 )
 from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError
-from r2n.experiments.config import make_grounder
 from r2n.grounding.cache import fingerprint, read_grounding, write_grounding
 from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules, distinct_codes
 from r2n.grounding.reach import reached_atoms, reached_by
+from r2n.grounding.strategies import make_grounder
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.problem import TRAIN, Problem
 from r2n.knowledge.problem_file import GroundingOptions

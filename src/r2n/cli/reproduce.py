@@ -21,8 +21,8 @@ def reproduce(
     as_json: JsonOption = False,
 ) -> None:
     """Measure a table of the paper again, ours beside theirs."""
-    from r2n.experiments.reproduce import cells, summarise
-    from r2n.experiments.reproduce import reproduce as measure_all
+    from r2n.reproduction.reproduce import cells, summarise
+    from r2n.reproduction.reproduce import reproduce as measure_all
 
     chosen = cells(table, range(seeds), datasets=dataset or (), models=model or ())
     if not chosen:

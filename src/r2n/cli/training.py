@@ -14,12 +14,12 @@ from rich.table import Table as ScreenTable
 from r2n.cli.screen import SILENT_SECONDS, JsonOption, ProblemArgument, print_json, screen
 from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError, nearest
-from r2n.experiments.paper import PAPER_COUNTRIES
+from r2n.reproduction.paper import PAPER_COUNTRIES
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
     from r2n.evaluation.evaluate import Report
-    from r2n.experiments.predictor import Predictor
-    from r2n.experiments.run import Run
+    from r2n.prediction.predictor import Predictor
+    from r2n.runs.run import Run
     from r2n.training.fit import Epoch
 
 SHOWN_METRICS = ("ap", "roc_auc_macro", "accuracy", "brier", "ece", "mrr", "hits@1", "hits@3", "hits@10")
@@ -39,7 +39,7 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train a network on a problem, keep it as a run, and report on its queries."""
-    from r2n.experiments.run import REPORT, prepare_run, train_in, write_atomically
+    from r2n.runs.run import REPORT, prepare_run, train_in, write_atomically
 
     loaded = load(problem)
     run = prepare_run(loaded, loaded.options.changed(changes or ()), seed)
@@ -101,7 +101,7 @@ def _print_report(report: "Report", name: str) -> None:
 
 def _print_examples(run: "Run") -> None:
     """A few test queries with their probabilities, evenly from the most to the least probable."""
-    from r2n.experiments.predictor import Predictor
+    from r2n.prediction.predictor import Predictor
 
     if "test" not in run.problem.queries:
         return
@@ -118,7 +118,7 @@ def _print_examples(run: "Run") -> None:
 def _draw(folder: Path, run: "Run") -> None:
     """The training curves and the calibration, beside the trace."""
     from r2n.evaluation.plots import Curve, plot_reliability, plot_training
-    from r2n.experiments.run import TRACE
+    from r2n.runs.run import TRACE
 
     records = [json.loads(line) for line in (folder / TRACE).read_text("utf-8").splitlines()]
     epochs = tuple(record["number"] for record in records)
@@ -142,7 +142,7 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """Report on a run's queries."""
-    from r2n.experiments.run import load_run
+    from r2n.runs.run import load_run
 
     loaded = load_run(run)
     report = loaded.evaluate(split)
@@ -169,8 +169,8 @@ def predict(
     as_json: JsonOption = False,
 ) -> None:
     """Ask a trained network."""
-    from r2n.experiments.answers import parse_question
-    from r2n.experiments.predictor import Predictor
+    from r2n.prediction.answers import parse_question
+    from r2n.prediction.predictor import Predictor
 
     predictor = Predictor.load(run)
     if fewer:

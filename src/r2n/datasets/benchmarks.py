@@ -14,8 +14,8 @@ from r2n.datasets.download import find
 from r2n.errors import ConfigError, nearest
 from r2n.knowledge.problem import Problem, load_problem
 from r2n.knowledge.problem_file import GroundingOptions, Options
-from r2n.knowledge.tables import Table
-from r2n.knowledge.text_files import read_text
+from r2n.knowledge.reading.tables import Table
+from r2n.knowledge.reading.text_files import read_text
 from r2n.logic.horn import parse_horn_rules
 from r2n.logic.theory import Theory
 

@@ -20,7 +20,7 @@ from r2n.knowledge.candidates import Candidates
 from r2n.knowledge.encoding import wrong_arity
 from r2n.knowledge.problem import Problem
 from r2n.knowledge.problem_file import read_problem_file
-from r2n.knowledge.tables import Table, read_facts
+from r2n.knowledge.reading.tables import Table, read_facts
 from r2n.logic.parser import read_theory
 
 FOLDS = (1, 2, 3, 4, 5)

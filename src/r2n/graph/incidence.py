@@ -12,8 +12,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.meetings import Box, Indexed, Meeting
 from r2n.graph.segments import by_segment, gather_sum, segment_sum
+from r2n.graph.slots import Box, Indexed, Meeting
 from r2n.logic.formula import Variable
 from r2n.logic.theory import Rule
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from r2n.errors import DataError, Location
-from r2n.knowledge.tables import Facts, Table
+from r2n.knowledge.reading.tables import Facts, Table
 
 _ATOM = re.compile(r"""\s*(!?)\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s("']+)\s*\((.*)\)\s*\.?\s*\Z""", re.S)
 _TERM = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^,"'\s][^,"']*?)\s*(,|\Z)""")

@@ -16,7 +16,7 @@ from r2n.knowledge.encoding import encode_facts
 from r2n.knowledge.features import Features
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.tables import Facts, Table, read_facts
+from r2n.knowledge.reading.tables import Facts, Table, read_facts
 from r2n.knowledge.words import bags_of_words
 from r2n.logic.language import Domain, Language, Predicate
 

@@ -17,8 +17,8 @@ from sqlglot import exp
 from r2n.errors import ConfigError, DataError, Location, TheoryError, nearest
 from r2n.knowledge.encoding import declaration, wrong_arity
 from r2n.knowledge.fact_database import FactDatabase, Select
-from r2n.knowledge.records import OnError
-from r2n.knowledge.tables import Facts, Table
+from r2n.knowledge.reading.records import OnError
+from r2n.knowledge.reading.tables import Facts, Table
 from r2n.logic.formula import Atom, Constant, Implies, Term, Variable
 from r2n.logic.language import Predicate
 from r2n.logic.parser import parse_theory

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from r2n.errors import DataError, Location, TheoryError, nearest
 from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.tables import Facts
+from r2n.knowledge.reading.tables import Facts
 from r2n.logic.formula import Constant
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.theory import ANY_PREDICATE, Theory

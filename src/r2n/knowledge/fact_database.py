@@ -8,8 +8,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from r2n.errors import ConfigError, DataError, Location
-from r2n.knowledge.stored_tables import fetch_texts
-from r2n.knowledge.tables import Facts
+from r2n.knowledge.reading.stored_tables import fetch_texts
+from r2n.knowledge.reading.tables import Facts
 
 _LOCKED = ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true")
 

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int64
 
 from r2n.errors import DataError, Location, nearest
-from r2n.knowledge.json_tables import read_json, read_json_lines
-from r2n.knowledge.records import Fault, Locate, Records, shortened
-from r2n.knowledge.stored_tables import read_arrow, read_parquet, read_sqlite
-from r2n.knowledge.tables import CSV, JSON, JSON_LINES, PARQUET, SQLITE, TSV, Format, format_of
-from r2n.knowledge.text_files import check_file
-from r2n.knowledge.text_tables import COMMA, TAB, read_text_table
+from r2n.knowledge.reading.json_tables import read_json, read_json_lines
+from r2n.knowledge.reading.records import Fault, Locate, Records, shortened
+from r2n.knowledge.reading.stored_tables import read_arrow, read_parquet, read_sqlite
+from r2n.knowledge.reading.tables import CSV, JSON, JSON_LINES, PARQUET, SQLITE, TSV, Format, format_of
+from r2n.knowledge.reading.text_files import check_file
+from r2n.knowledge.reading.text_tables import COMMA, TAB, read_text_table
 
 Vectors = Float[np.ndarray, "rows *shape"]
 READERS: dict[Format, Callable[[Path, str | None], Records]] = {

@@ -13,8 +13,8 @@ from jaxtyping import Int64
 
 from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.knowledge.feature_rows import FeatureRows, Vectors, feature_rows, read_feature_records, single_precision
-from r2n.knowledge.records import OnError, settle
-from r2n.knowledge.stored_tables import row_location
+from r2n.knowledge.reading.records import OnError, settle
+from r2n.knowledge.reading.stored_tables import row_location
 from r2n.logic.language import Domain, Language
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from r2n.errors import DataError, nearest
 from r2n.knowledge.features import Features, FeatureTable, read_features
 from r2n.knowledge.herbrand import Codes, HerbrandBase
-from r2n.knowledge.tables import Facts
+from r2n.knowledge.reading.tables import Facts
 from r2n.logic.language import Domain, Language
 
 Members = dict[str, set[str]]

@@ -12,7 +12,7 @@ from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.encoding import EncodedFacts, complete, encode_facts
 from r2n.knowledge.features import Features, FeatureTable, read_features
 from r2n.knowledge.herbrand import Codes, HerbrandBase
-from r2n.knowledge.tables import Facts
+from r2n.knowledge.reading.tables import Facts
 from r2n.logic.language import Language, Predicate
 from r2n.logic.theory import Theory
 

@@ -24,8 +24,8 @@ from r2n.knowledge.problem_file import (
     TableOptions,
     read_problem_file,
 )
-from r2n.knowledge.tables import Facts, Table, read_facts
-from r2n.knowledge.text_files import check_file, read_text
+from r2n.knowledge.reading.tables import Facts, Table, read_facts
+from r2n.knowledge.reading.text_files import check_file, read_text
 from r2n.logic.parser import read_theory
 from r2n.logic.theory import Theory
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, relu
 
-from r2n.graph.meetings import Meeting
+from r2n.graph.slots import Meeting
 
 
 class _MessagePass(torch.autograd.Function):

@@ -19,9 +19,9 @@ from r2n.model.atom_embedding import AtomEmbedding, GridEmbedding
 from r2n.model.constant_embedding import ConstantEmbedding
 from r2n.model.grid_atoms import Atoms, InputAtoms, row_dropout
 from r2n.model.input_layer import make_input
+from r2n.model.layout import Prepared
 from r2n.model.outputs import AtomOutput, RuleOutput
 from r2n.model.pair_embedding import PairEmbedding
-from r2n.model.prepared import Prepared
 from r2n.model.reasoning import Aggregation, Depth, Isolated, ReasoningLayer, make_layer
 from r2n.model.whole_base import WholeBase
 

@@ -15,10 +15,10 @@ from r2n.errors import ConfigError, R2NError
 from r2n.graph.factor_graph import FactorGraph
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.model.r2n import R2N, Predictions
+from r2n.training.batches import Step, steps_of
 from r2n.training.losses import n3_penalty, semantic_loss, softmax_loss, supervised_loss
-from r2n.training.questions import Questions, ask, known_states
 from r2n.training.regularisation import Regularisation, regularisers
-from r2n.training.steps import Step, steps_of
+from r2n.training.targets import Questions, ask, known_states
 from r2n.training.whole_rows import WholeRows
 
 Validate = Callable[[R2N], float]

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from r2n.errors import ConfigError
 from r2n.logic.formula import Formula
-from r2n.training.steps import Step
+from r2n.training.batches import Step
 
 Truths = Float[Tensor, " *batch"]
 TNorm = Callable[[Truths, Truths], Truths]

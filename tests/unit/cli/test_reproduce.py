@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from r2n.experiments import reproduce as module
 from typer.testing import CliRunner
 
 from r2n.cli import app
-from r2n.experiments import reproduce as module
-from r2n.experiments.table import TableRow, table_rows
+from r2n.reproduction.table import TableRow, table_rows
 
 runner = CliRunner()
 

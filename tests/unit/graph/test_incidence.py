@@ -6,7 +6,7 @@ import torch
 
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.incidence import Incidence
-from r2n.graph.meetings import Box, Indexed
+from r2n.graph.slots import Box, Indexed
 from r2n.grounding.full import FullGrounder
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory

@@ -13,7 +13,7 @@ import r2n
 from r2n.grounding.full import FullGrounder
 from r2n.knowledge.candidates import Candidates
 from r2n.knowledge.problem import Problem, load_problem
-from r2n.knowledge.tables import Table
+from r2n.knowledge.reading.tables import Table
 from r2n.logic.parser import parse_theory
 
 THEORY = """

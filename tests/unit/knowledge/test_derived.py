@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import r2n
 from r2n.knowledge.derived import Definitions, derive
 from r2n.knowledge.problem import Problem, load_problem
-from r2n.knowledge.tables import Facts, Table, read_facts
+from r2n.knowledge.reading.tables import Facts, Table, read_facts
 from r2n.logic.parser import parse_theory
 from tests.oracles.derived import GroundAtom, closure
 

@@ -8,7 +8,7 @@ import pytest
 import r2n
 from r2n.knowledge.encoding import complete, encode_facts
 from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.tables import Facts, Table, read_facts
+from r2n.knowledge.reading.tables import Facts, Table, read_facts
 
 THEORY = "domain city\ndomain land = {italy, france}\npredicate within(city, land)\npredicate big(city)\n"
 

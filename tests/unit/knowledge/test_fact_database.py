@@ -9,7 +9,7 @@ import pytest
 
 from r2n.errors import ConfigError, DataError
 from r2n.knowledge.fact_database import FactDatabase, Select
-from r2n.knowledge.tables import Table, read_facts
+from r2n.knowledge.reading.tables import Table, read_facts
 
 
 def database(connection: duckdb.DuckDBPyConnection, *rows: tuple[str, str, str]) -> FactDatabase:

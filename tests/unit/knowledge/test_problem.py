@@ -7,7 +7,7 @@ import pytest
 
 import r2n
 from r2n.knowledge.problem import Problem, load_problem
-from r2n.knowledge.tables import Table
+from r2n.knowledge.reading.tables import Table
 from tests.toy_problem import write_toy_problem
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor, relu
 
-from r2n.graph import meetings
+from r2n.graph import slots
 from r2n.graph.incidence import Incidence
-from r2n.graph.meetings import Meeting
+from r2n.graph.slots import Meeting
 from r2n.model.message_pass import message_pass
 from tests.model_strategies import vectors
 from tests.unit.graph.test_incidence import RULE, graph_of
@@ -38,7 +38,7 @@ def test_values_and_gradients(dense: bool, copies: int, part: int, monkeypatch: 
     expected = step_by_step(meeting, *given)
     weights = vectors(9, 2, seed=4)
     gradients = torch.autograd.grad((expected * weights).sum(), given)
-    monkeypatch.setattr(meetings, "PART", part)
+    monkeypatch.setattr(slots, "PART", part)
     meeting = Incidence.of(graph_of(RULE), dense=dense).rules[0].meeting
     assert len(meeting.parts()) == (1 if part > 12 else 3)
     found = message_pass(meeting, *given)

@@ -1,1 +1,0 @@
-"""Who decides: names become objects here, and nowhere below."""

@@ -1,0 +1,1 @@
+"""What is known: tables of facts as people bring them."""

@@ -1,0 +1,95 @@
+"""JSON (an array of objects, or one object a line) -> columns of text, through DuckDB."""
+
+import json
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Int64
+
+from r2n.errors import DataError, Location
+from r2n.knowledge.reading.records import EXCERPT, Fault, Locate, Records, shortened
+from r2n.knowledge.reading.stored_tables import fetch_texts, row_location
+from r2n.knowledge.reading.text_files import kept_text, line_location, read_lines, read_text, unreadable
+
+
+def read_json(path: Path) -> Records:
+    """The objects of a JSON file: one array of them, or one a line."""
+    data = read_text(path)
+    if not _is_array(data):
+        return read_json_lines(path)
+    text = data.decode("utf-8")
+    try:
+        with closing(duckdb.connect()) as connection:
+            query = """SELECT unnest(from_json(?, '["JSON"]')) AS item"""
+            items = fetch_texts(connection.sql(query, params=[text]))[0]
+    except duckdb.Error as error:
+        raise _json_error(path, text, error) from None
+    return _objects(str(path), items, np.arange(len(items)), partial(row_location, str(path)), ())
+
+
+def read_json_lines(path: Path) -> Records:
+    """The objects of a file with one JSON object a line."""
+    lines = read_lines(path)
+    return _objects(str(path), lines.texts, lines.rows, partial(_line, path), lines.faults)
+
+
+def json_location(path: Path, row: int) -> Location:
+    """Where a record of a JSON file stands."""
+    try:
+        is_array = _is_array(kept_text(path)[0])
+    except (OSError, DataError):  # gone since it was read
+        is_array = True
+    return row_location(path, row) if is_array else line_location(path, row)
+
+
+def _is_array(data: bytes) -> bool:
+    """Whether the text is one JSON array, rather than one object a line."""
+    return data.lstrip().startswith(b"[")
+
+
+def _json_error(path: Path, text: str, found: duckdb.Error) -> DataError:
+    """Python's reader knows lines and columns; where it finds nothing wrong or gives up, DuckDB's word stands."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        line = text.split("\n")[error.lineno - 1]
+        where = Location(str(path), error.lineno, error.colno, shortened(line, error.colno + EXCERPT))
+        what = f"this is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+        return DataError(what, where=where, hint="the file is damaged or cut short: write it again")
+    except RecursionError:
+        pass
+    return unreadable(path, "JSON", found)
+
+
+def _line(path: Path, row: int, column: int | None = None) -> Location:
+    """A record's line; its fields have no fixed place in it."""
+    return line_location(path, row)
+
+
+def _objects(
+    source: str, items: pa.Array, rows: Int64[np.ndarray, " rows"], locate: Locate, faults: tuple[Fault, ...]
+) -> Records:
+    """The fields of JSON objects as columns; the names are all fields, in the order of first sight."""
+    with closing(duckdb.connect()) as connection:
+        connection.register("items", pa.table({"item": items}))
+        query = "SELECT CASE WHEN json_valid(item) THEN json_type(item) ELSE 'no JSON' END = 'OBJECT' FROM items"
+        is_object = connection.sql(query).to_arrow_table().column(0).to_numpy().astype(bool)
+        records = Records(source, (), (items,), rows, locate, faults)
+        records = records.without(~is_object, partial(_no_object, locate))
+        connection.register("items", pa.table({"item": records.columns[0]}))
+        query = "SELECT json_keys(item) AS keys, row_number() OVER () AS row FROM items"
+        shapes = connection.sql(f"SELECT keys FROM ({query}) GROUP BY keys ORDER BY min(row)").fetchall()
+        names = tuple(dict.fromkeys(name for (shape,) in shapes for name in shape))
+        pointers = ["/" + name.replace("~", "~0").replace("/", "~1") for name in names]
+        picked = ", ".join(["json_extract_string(item, ?)"] * len(names))
+        columns = fetch_texts(connection.sql(f"SELECT {picked} FROM items", params=pointers)) if names else ()
+    return Records(source, names, columns, records.rows, locate, records.faults)
+
+
+def _no_object(locate: Locate, row: int) -> DataError:
+    hint = 'write one object a line, as in {"head": "italy", "relation": "locatedIn", "tail": "europe"}'
+    return DataError("this is not a JSON object", where=locate(row), hint=hint)

@@ -1,0 +1,149 @@
+"""Columns of text -> statements: which column is what, and what each row states."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Bool
+
+from r2n.errors import DataError, Location, nearest
+from r2n.knowledge.reading.records import Fault, Records, Statements, shortened
+
+HEAD = frozenset({"head", "subject", "h", "s"})
+RELATION = frozenset({"relation", "predicate", "r", "p"})
+TAIL = frozenset({"tail", "object", "t", "o"})
+LABEL = frozenset({"label", "truth"})
+TRUE, FALSE = ("1", "1.0", "true"), ("0", "0.0", "false")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which columns hold predicates (None: there is but one), arguments, and labels (None: all are true)."""
+
+    predicate: int | None
+    arguments: tuple[int, ...]
+    label: int | None
+
+
+def is_header(cells: Sequence[str], header: bool | None, picked: Sequence[str], is_triple: bool) -> bool:
+    """Whether the first row of a text table is a header: told, needed to pick columns, or plain to see.
+
+    One-letter names must be `h r t` or `s p o` in full: `s r t` may well be a fact.
+    """
+    if header is not None or picked:
+        return header is not False
+    names = [name for name in (cell.strip().lower() for cell in cells) if name not in LABEL]
+    roles = (HEAD, RELATION, TAIL) if is_triple else (HEAD, TAIL)
+    has_roles = len(names) == len(roles) and all(len(role.intersection(names)) == 1 for role in roles)
+    is_spelled_out = all(len(name) > 1 for name in names)
+    return has_roles and (is_spelled_out or any(set(names) <= set(family) for family in ("hrt", "spo")))
+
+
+def statements(
+    records: Records, predicate: str | None, columns: tuple[str, ...], label: str | None
+) -> tuple[Statements, tuple[Fault, ...]]:
+    """What the records state, and the rows with an empty cell or a label that is none."""
+    is_hopeless = not len(records.rows) and len(records.faults) > 0
+    if is_hopeless or not records.columns:  # no readable row, or no column: an empty frame, JSON's []
+        return Statements(pa.array([], pa.string()), (), np.zeros(0, bool), records.rows), records.faults
+    layout = _layout(records, predicate, columns, label)
+    used = [column for column in (layout.predicate, *layout.arguments, layout.label) if column is not None]
+    for column in sorted(used):
+        records = _without_empty(records, column)
+    truth = np.ones(len(records.rows), bool)
+    if layout.label is not None:
+        records, truth = _with_truth(records, layout.label)
+    if layout.predicate is None:
+        predicates = pa.repeat(pa.scalar(predicate, pa.string()), len(records.rows))
+    else:
+        predicates = records.columns[layout.predicate]
+    arguments = tuple(records.columns[column] for column in layout.arguments)
+    return Statements(predicates, arguments, truth, records.rows), records.faults
+
+
+def _layout(records: Records, predicate: str | None, columns: tuple[str, ...], label: str | None) -> Layout:
+    width = len(records.columns)
+    picked = tuple(_find(records, name) for name in columns)
+    labelled = _find(records, label) if label is not None else _find_usual(records, LABEL)
+    others = tuple(column for column in range(width) if column != labelled)
+    if predicate is not None:
+        arguments = picked or others
+        if not arguments:
+            raise _refuse(records, "there is no column left for the arguments", "give at least one column")
+        return Layout(None, arguments, labelled)
+    if columns:
+        if len(picked) != 3:
+            hint = "pick head, relation and tail, in that order; or name the `predicate` of the whole table"
+            raise _refuse(records, f"{len(picked)} columns are picked, where triples need 3", hint)
+        return Layout(picked[1], (picked[0], picked[2]), labelled)
+    head, relation, tail = (_find_usual(records, names) for names in (HEAD, RELATION, TAIL))
+    if head is not None and relation is not None and tail is not None and len(others) == 3:
+        return Layout(relation, (head, tail), labelled)
+    return _in_order(records, labelled, others)
+
+
+def _in_order(records: Records, labelled: int | None, others: tuple[int, ...]) -> Layout:
+    """Triples by the order of their columns, where names do not tell."""
+    if labelled is None and len(others) == 4:
+        labelled, others = others[3], others[:3]
+    if len(others) != 3:
+        hint = "separate columns by tabs (TSV) or commas (CSV), pick 3 with `columns`, or name the `predicate`"
+        width = len(records.columns)
+        what = f"{width} column{'s' * (width != 1)}, where triples have 3, or 4 with a label"
+        raise _refuse(records, what, hint)
+    return Layout(others[1], (others[0], others[2]), labelled)
+
+
+def _find(records: Records, name: str) -> int:
+    """The column of that name."""
+    if records.names.count(name) == 1:
+        return records.names.index(name)
+    problem = "two columns are" if name in records.names else "no column is"
+    hint = f"{nearest(name, records.names)} the columns are: {', '.join(records.names)}".strip()
+    raise _refuse(records, f"{problem} called '{name}'", hint)
+
+
+def _find_usual(records: Records, usual: frozenset[str]) -> int | None:
+    """The column with one of these names, if there is exactly one."""
+    found = [column for column, name in enumerate(records.names) if name.lower() in usual]
+    return found[0] if len(found) == 1 else None
+
+
+def _refuse(records: Records, what: str, hint: str) -> DataError:
+    """The error of a whole table: named columns speak for themselves, else the first row is shown."""
+    is_shown = not records.names and len(records.rows)
+    where = records.locate(int(records.rows[0])) if is_shown else Location(records.source)
+    return DataError(what, where=where, hint=hint)
+
+
+def _without_empty(records: Records, column: int) -> Records:
+    """The records whose cell in that column holds something."""
+    cells = records.columns[column]
+    bad = pc.fill_null(pc.equal(cells, ""), True).to_numpy(zero_copy_only=False)
+    name = f"column {column + 1}" + (f" ({records.names[column]})" if records.names else "")
+
+    def error(row: int) -> DataError:
+        hint = "every constant, relation and label needs a value: fill it in, or take the row out"
+        return DataError(f"{name} is empty", where=records.locate(row, column), hint=hint)
+
+    return records.without(bad, error)
+
+
+def _with_truth(records: Records, column: int) -> tuple[Records, Bool[np.ndarray, " rows"]]:
+    """The records whose label can be read, and what it says."""
+    labels = pc.utf8_lower(records.columns[column])
+    is_true, is_false = (
+        pc.is_in(labels, value_set=pa.array(values)).to_numpy(zero_copy_only=False) for values in (TRUE, FALSE)
+    )
+    bad = ~(is_true | is_false)
+    rows, values = records.rows[bad], records.columns[column].filter(pa.array(bad))
+
+    def error(row: int) -> DataError:
+        value = shortened(values[int(np.searchsorted(rows, row))].as_py(), 40)
+        hint = f"column {column + 1} is read as the label: write 1 or 0, or pick other columns with `columns`"
+        where = records.locate(row, column)
+        return DataError(f"the label '{value}' is neither 1 (true) nor 0 (false)", where=where, hint=hint)
+
+    return records.without(bad, error), is_true[~bad]

@@ -1,0 +1,114 @@
+"""Parquet, SQLite and Arrow objects (pandas, polars, pyarrow) -> columns of text, through DuckDB."""
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from r2n.errors import DataError, Location, nearest
+from r2n.knowledge.reading.records import Records, shortened
+from r2n.knowledge.reading.text_files import unreadable
+
+INDEX_OF_PANDAS = "__index_level_"
+SQLITE_BATCH = 100_000
+
+
+def read_arrow(source: object) -> Records:
+    """The rows of an object that speaks Arrow's PyCapsule interface."""
+    name = source_name(source)
+    try:
+        return _as_text(pa.table(source), name)
+    except (pa.ArrowException, duckdb.Error, TypeError, ValueError) as error:
+        what = f"this cannot be read as a table ({shortened(str(error).splitlines()[0], 160)})"
+        raise DataError(what, where=Location(name), hint="give a table whose columns are text or numbers") from None
+
+
+def read_parquet(path: Path) -> Records:
+    """The rows of a Parquet file."""
+    try:
+        with pq.ParquetFile(path) as file:
+            return _as_text(file.read(), str(path))
+    except (pa.ArrowException, duckdb.Error, OSError) as error:
+        raise unreadable(path, "Parquet", error) from None
+
+
+def source_name(source: object) -> str:
+    """How errors call an object: `pandas.DataFrame`."""
+    return f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
+
+
+def row_location(source: Path | str, row: int, column: int | None = None) -> Location:
+    """A record of a source that has no lines. (Errors name its columns in words.)"""
+    return Location(f"{source}, row {row + 1}")
+
+
+def _as_text(table: pa.Table, source: str) -> Records:
+    """Every column as text; null stays null."""
+    kept = [j for j, name in enumerate(table.column_names) if not name.startswith(INDEX_OF_PANDAS)]
+    names = tuple(table.column_names[j] for j in kept)
+    plain = [_without_bytes(table.column(j)) for j in kept]
+    columns: tuple[pa.Array, ...] = ()
+    if plain:
+        with closing(duckdb.connect()) as connection:
+            connection.register("given", pa.table(plain, [f"c{j}" for j in range(len(plain))]))
+            columns = fetch_texts(connection.sql("SELECT CAST(COLUMNS(*) AS VARCHAR) FROM given"))
+    return Records(source, names, columns, np.arange(table.num_rows), partial(row_location, source))
+
+
+def _without_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Bytes as the UTF-8 text that they hold: DuckDB would write them as escapes."""
+    is_bytes = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
+    return column.cast(pa.large_string()) if is_bytes else column
+
+
+def fetch_texts(relation: duckdb.DuckDBPyRelation) -> tuple[pa.Array, ...]:
+    """The columns of a query's answer, all text."""
+    table = relation.to_arrow_table()
+    return tuple(_joined(column.chunks) for column in table.columns)
+
+
+def _joined(chunks: Iterable[pa.Array]) -> pa.Array:
+    return pa.chunked_array(list(chunks), pa.string()).combine_chunks()
+
+
+def read_sqlite(path: Path, table: str | None) -> Records:
+    """The rows of a table of an SQLite file: the one named, or the only one."""
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+            name = _sqlite_table(path, connection, table)
+            return _sqlite_rows(path, connection, name)
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise unreadable(path, "an SQLite database", error) from None
+
+
+def _sqlite_table(path: Path, connection: sqlite3.Connection, table: str | None) -> str:
+    query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_'"
+    names = [name for (name,) in connection.execute(query)]
+    listed = f"the tables are: {', '.join(sorted(names)) or 'none'}"
+    where = Location(str(path))
+    if table is None and len(names) != 1:
+        raise DataError(f"the database has {len(names)} tables", where=where, hint=f"say which with `table`; {listed}")
+    if table is not None and table not in names:
+        hint = f"{nearest(table, names)} {listed}".strip()
+        raise DataError(f"the database has no table '{table}'", where=where, hint=hint)
+    return names[0] if table is None else table
+
+
+def _sqlite_rows(path: Path, connection: sqlite3.Connection, table: str) -> Records:
+    quoted = '"' + table.replace('"', '""') + '"'
+    names = tuple(column[1] for column in connection.execute(f"PRAGMA table_info({quoted})"))
+    texts = ", ".join('CAST("' + name.replace('"', '""') + '" AS TEXT)' for name in names)
+    cursor = connection.execute(f"SELECT {texts} FROM {quoted}")
+    batches: list[list[pa.Array]] = [[] for _ in names]
+    while rows := cursor.fetchmany(SQLITE_BATCH):
+        for batch, column in zip(batches, zip(*rows, strict=True), strict=True):
+            batch.append(pa.array(column, pa.string()))
+    columns = tuple(_joined(batch) for batch in batches)
+    return Records(str(path), names, columns, np.arange(len(columns[0])), partial(row_location, str(path)))

@@ -1,0 +1,220 @@
+"""What is known: tables of facts in any format -> facts by predicate, each with the way back to its line."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Bool, Int64
+
+from r2n.errors import ConfigError, DataError, Location
+from r2n.knowledge.reading.json_tables import json_location, read_json, read_json_lines
+from r2n.knowledge.reading.layout import is_header, statements
+from r2n.knowledge.reading.prolog_facts import read_prolog_facts
+from r2n.knowledge.reading.rdf import file_location, read_rdf
+from r2n.knowledge.reading.records import Fault, OnError, Records, Statements, settle, shortened
+from r2n.knowledge.reading.stored_tables import read_arrow, read_parquet, read_sqlite, row_location, source_name
+from r2n.knowledge.reading.text_files import PACKED, check_file, line_location
+from r2n.knowledge.reading.text_tables import COMMA, TAB, read_text_table
+
+TRIPLE_WIDTHS = (3, 4)  # head relation tail, and a label
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Where facts stand, and how to read them.
+
+    `source` is a file, or an object with `__arrow_c_stream__` (pandas, polars, pyarrow). Without `predicate`
+    its rows are triples `head relation tail`, perhaps with a label 1/0 as fourth column, or facts that name
+    their predicate (`p(a, b).`, RDF); with it, all columns are arguments. `columns` picks the arguments (or
+    head, relation, tail) by name, `label` the labels; a column called label or truth is one anyway.
+    `header`: None takes the first row of a TSV or CSV file for a header where its cells are usual names (head
+    relation tail, subject predicate object, h r t or s p o, and label or truth), or where columns are picked by name.
+    `table` is the table to read of an SQLite file that has several. `called` is how errors call the source.
+    """
+
+    source: Path | object
+    predicate: str | None = None
+    columns: tuple[str, ...] = ()
+    label: str | None = None
+    header: bool | None = None
+    table: str | None = None
+    called: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check what can be told without reading."""
+        if isinstance(self.source, str):
+            object.__setattr__(self, "source", Path(self.source))
+        if isinstance(self.columns, str):
+            raise ConfigError(f"columns is a list of names, not one text: '{self.columns}'")
+        object.__setattr__(self, "columns", tuple(self.columns))
+        if not isinstance(self.source, Path) and not hasattr(self.source, "__arrow_c_stream__"):
+            kind = type(self.source).__name__
+            what = f"facts come from a file or from a pandas, polars or pyarrow table, not from a {kind}"
+            raise ConfigError(what, hint="convert it, for instance with pyarrow.table({...})")
+        if self.label is not None and self.label in self.columns:
+            raise ConfigError(
+                f"column '{self.label}' is picked both as label and as argument", where=Location(self.name)
+            )
+        if self.header is False and (self.columns or self.label):
+            raise ConfigError("columns are picked by name, but header is false", where=Location(self.name))
+
+    @property
+    def name(self) -> str:
+        """How errors call the source."""
+        if self.called is not None:
+            return self.called
+        return str(self.source) if isinstance(self.source, Path) else source_name(self.source)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Facts:
+    """The facts of one predicate and arity in one source.
+
+    `arguments` holds an array of constants (text) per position. `rows` says where each fact stands in the
+    source, from 0: its line in a text file, else its record.
+    """
+
+    predicate: str
+    arguments: tuple[pa.Array, ...]
+    truth: Bool[np.ndarray, " facts"]
+    rows: Int64[np.ndarray, " facts"]
+    table: Table
+
+    def __len__(self) -> int:
+        """The number of facts."""
+        return len(self.rows)
+
+    def location(self, i: int) -> Location:
+        """Where the i-th fact stands: file and line, or record; the line is looked up only now."""
+        source, row = self.table.source, int(self.rows[i])
+        if not isinstance(source, Path):
+            where = row_location(self.table.name, row)
+        else:
+            where = format_of(source).locate(source, row)
+        if where.excerpt is not None or where.line is not None:
+            return where
+        constants = ", ".join(argument[i].as_py() for argument in self.arguments)
+        return Location(where.source, excerpt=shortened(f"{self.predicate}({constants})"))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FactRows:
+    """What a table holds: its facts by predicate, and an error for each row that was left out."""
+
+    facts: tuple[Facts, ...]
+    rejected: tuple[DataError, ...]
+
+
+Read = tuple[tuple[Statements, ...], tuple[Fault, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file: how it is read, and how a row of it is found again."""
+
+    read: Callable[[Table, Path], Read]
+    locate: Callable[[Path, int], Location]
+    may_be_packed: bool = True
+
+
+def read_facts(table: Table, *, on_error: OnError = "raise") -> FactRows:
+    """The facts of a table, by predicate.
+
+    A row that cannot be read is a DataError that names its place; `on_error="skip"` collects these errors and
+    keeps the other rows. A file that cannot be read at all (missing, empty, damaged, no UTF-8) always raises.
+    """
+    if on_error not in ("raise", "skip"):
+        raise ConfigError(f"on_error is 'raise' or 'skip', not '{on_error}'")
+    if isinstance(table.source, Path):
+        check_file(table.source)
+        found = format_of(table.source)
+        if table.table is not None and found is not SQLITE:
+            raise ConfigError("only SQLite files have a `table` to pick", where=Location(table.name))
+        parts, faults = found.read(table, table.source)
+    else:
+        parts, faults = _from_records(table, read_arrow(table.source))
+    rejected = settle(faults, on_error)
+    return FactRows(tuple(facts for part in parts for facts in _by_predicate(part, table)), rejected)
+
+
+def _by_predicate(part: Statements, table: Table) -> list[Facts]:
+    """The statements of each predicate together, predicates in the order of first sight."""
+    encoded = part.predicates.dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    order = np.argsort(codes, kind="stable")
+    arguments = [column.take(pa.array(order)) for column in part.arguments]
+    truth, rows = part.truth[order], part.rows[order]
+    bounds = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
+    return [
+        Facts(name, tuple(column[start:end] for column in arguments), truth[start:end], rows[start:end], table)
+        for name, (start, end) in zip(encoded.dictionary.to_pylist(), pairwise(bounds.tolist()), strict=True)
+    ]
+
+
+def _from_records(table: Table, records: Records) -> Read:
+    part, faults = statements(records, table.predicate, table.columns, table.label)
+    return (part,), faults
+
+
+def _read_text_table(separator: int, table: Table, path: Path) -> Read:
+    widths = TRIPLE_WIDTHS if table.predicate is None else ()
+    picked = (*table.columns, table.label) if table.label else table.columns
+    has_header = partial(is_header, header=table.header, picked=picked, is_triple=table.predicate is None)
+    records = read_text_table(path, separator, has_header, widths)
+    return _from_records(table, records)
+
+
+def _read_prolog_facts(table: Table, path: Path) -> Read:
+    _refuse_picking(table)
+    return read_prolog_facts(path)
+
+
+def _read_rdf(language: str, table: Table, path: Path) -> Read:
+    _refuse_picking(table)
+    return _from_records(table, read_rdf(path, language))
+
+
+def _refuse_picking(table: Table) -> None:
+    if table.predicate is not None or table.columns or table.label:
+        hint, where = "leave out predicate, columns and label", Location(table.name)
+        raise ConfigError("these facts name their predicates themselves", where=where, hint=hint)
+
+
+TSV = Format(partial(_read_text_table, TAB), line_location)
+CSV = Format(partial(_read_text_table, COMMA), line_location)
+PARQUET = Format(lambda table, path: _from_records(table, read_parquet(path)), row_location, False)
+JSON = Format(lambda table, path: _from_records(table, read_json(path)), json_location)
+JSON_LINES = Format(lambda table, path: _from_records(table, read_json_lines(path)), line_location)
+SQLITE = Format(lambda table, path: _from_records(table, read_sqlite(path, table.table)), row_location, False)
+NTRIPLES, TURTLE, RDF_XML = (Format(partial(_read_rdf, name), file_location) for name in ("nt", "turtle", "xml"))
+PROLOG = Format(_read_prolog_facts, line_location)
+
+FORMATS = {
+    **dict.fromkeys((".tsv", ".txt", ".tab"), TSV),
+    ".csv": CSV,
+    ".parquet": PARQUET,
+    ".json": JSON,
+    **dict.fromkeys((".jsonl", ".ndjson"), JSON_LINES),
+    **dict.fromkeys((".sqlite", ".sqlite3", ".db"), SQLITE),
+    ".nt": NTRIPLES,
+    ".ttl": TURTLE,
+    **dict.fromkeys((".rdf", ".owl"), RDF_XML),
+    **dict.fromkeys((".pl", ".nl", ".nlt", ".facts", ""), PROLOG),
+}
+
+
+def format_of(path: Path) -> Format:
+    """The format of a file, by its name: that of train.tsv.gz is TSV."""
+    is_packed = path.suffix.lower() in PACKED
+    suffix = Path(path.stem if is_packed else path.name).suffix
+    found = FORMATS.get(suffix.lower())
+    if found is None or (is_packed and not found.may_be_packed):
+        known = ", ".join(name for name in FORMATS if name)
+        what = f"no reader for '{suffix}{path.suffix if is_packed else ''}' files"
+        hint = f"known: {known}; text also with .gz or .zst behind; no ending means `p(a, b).` facts"
+        raise DataError(what, where=Location(str(path)), hint=hint)
+    return found

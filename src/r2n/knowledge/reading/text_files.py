@@ -1,0 +1,169 @@
+"""A file -> its text: unpacked, checked, and split into lines that can be found again."""
+
+import gzip
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Int64
+
+from r2n.errors import DataError, Location, nearest
+from r2n.knowledge.reading.records import EXCERPT, Fault, shortened
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+PACKED = (".gz", ".zst")
+LINE_LIMIT = 2_000_000  # bytes; a longer line is a damaged file or no table of facts
+NEWLINE, RETURN, QUOTE = b'\n\r"'
+
+
+def check_file(path: Path) -> None:
+    """A DataError unless the path is a file with something in it."""
+    where = Location(source=str(path))
+    try:
+        size = path.stat().st_size
+    except (FileNotFoundError, NotADirectoryError):
+        if path.parent.is_dir():
+            hint = nearest(path.name, sorted(entry.name for entry in path.parent.iterdir()))
+            raise DataError("there is no such file", where=where, hint=hint or f"look into {path.parent}") from None
+        hint = f"there is no folder {path.parent} either"
+        raise DataError("there is no such file", where=where, hint=hint) from None
+    except (OSError, ValueError) as error:
+        raise unreadable(path, "a file", error) from None
+    if path.is_dir():
+        files = sorted(entry.name for entry in path.iterdir() if entry.is_file())
+        listed = f"; it holds {', '.join(files[:5])}" if files else ""
+        raise DataError("this is a folder, not a file", where=where, hint=f"name one of its files{listed}")
+    if size == 0:
+        raise empty_file(path)
+
+
+def empty_file(path: Path) -> DataError:
+    """The error for a file that holds nothing."""
+    hint = "write one fact a line, as in `italy<TAB>locatedIn<TAB>europe`, or leave the file out"
+    return DataError("the file is empty", where=Location(source=str(path)), hint=hint)
+
+
+def unreadable(path: Path, kind: str, reason: BaseException | str) -> DataError:
+    """The error for a file that is damaged, or not of the kind that its name says."""
+    first_line = (str(reason).strip() or type(reason).__name__).splitlines()[0]
+    what = f"this cannot be read as {kind} ({shortened(first_line, 160)})"
+    hint = "the file is damaged, cut short, or misnamed: fetch or write it again"
+    return DataError(what, where=Location(source=str(path)), hint=hint)
+
+
+def read_text(path: Path) -> bytes:
+    """The file's text as UTF-8 bytes, unpacked, without byte order mark, with a newline at its end."""
+    data = _unpacked(path).removeprefix(BYTE_ORDER_MARK)
+    if not data.strip(b"\r\n"):
+        raise empty_file(path)
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, data, error.start) from None
+    return data if data.endswith(b"\n") else data + b"\n"
+
+
+def _unpacked(path: Path) -> bytes:
+    packing = path.suffix.lower()
+    try:
+        if packing == ".gz":
+            return gzip.decompress(path.read_bytes())
+        if packing == ".zst":
+            with pa.input_stream(str(path), compression="zstd") as stream:
+                return stream.read()
+        return path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        raise unreadable(path, f"a {packing} file" if packing in PACKED else "a file", error) from None
+
+
+def _not_utf8(path: Path, data: bytes, position: int) -> DataError:
+    line, start = place(data, position)
+    end = data.find(b"\n", start)
+    text = data[start : end if end >= 0 else len(data)]
+    column = len(text[: position - start].decode("utf-8")) + 1
+    excerpt = text[: position - start + EXCERPT].decode("utf-8", errors="replace")
+    utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    hint = f"save the file as UTF-8; it looks like {'UTF-16' if utf16 else 'Latin-1 or another old encoding'}"
+    return DataError(
+        f"byte 0x{data[position]:02X}, byte {position - start + 1} of line {line}, is not UTF-8 text",
+        where=Location(str(path), line, column, excerpt),
+        hint=hint,
+    )
+
+
+def place(data: bytes, position: int) -> tuple[int, int]:
+    """The line (from 1) of a byte, and the byte at which that line starts."""
+    return data.count(b"\n", 0, position) + 1, data.rfind(b"\n", 0, position) + 1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Lines:
+    """The lines of a file that are not blank, with their rows (from 0), and those that are too long."""
+
+    texts: pa.Array
+    rows: Int64[np.ndarray, " rows"]
+    faults: tuple[Fault, ...]
+
+
+def read_lines(path: Path) -> Lines:
+    """The file line by line, without line ends."""
+    data = read_text(path)
+    raw = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(raw == NEWLINE)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    texts = spans(data, starts, ends - ends_with_return(raw, starts, ends))
+    rows = np.flatnonzero(ends > starts + ends_with_return(raw, starts, ends))
+    is_long = (ends - starts)[rows] > LINE_LIMIT
+    faults = too_long(path, rows[is_long])
+    rows = rows[~is_long]
+    return Lines(texts.take(pa.array(2 * rows)).cast(pa.string()), rows, faults)
+
+
+def ends_with_return(
+    raw: np.ndarray, starts: Int64[np.ndarray, " spans"], ends: Int64[np.ndarray, " spans"]
+) -> Int64[np.ndarray, " spans"]:
+    """1 for each span of bytes whose last byte is the first half of a CRLF, else 0."""
+    return ((ends > starts) & (raw[np.maximum(ends, 1) - 1] == RETURN)).astype(np.int64)
+
+
+def spans(data: bytes, starts: Int64[np.ndarray, " spans"], ends: Int64[np.ndarray, " spans"]) -> pa.Array:
+    """Spans of a text as an array over the text itself: span i is item 2 i, what follows it item 2 i + 1."""
+    offsets = np.column_stack([starts, ends]).ravel()
+    buffers = pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(data)
+    return pa.LargeStringArray.from_buffers(max(len(offsets) - 1, 0), *buffers)
+
+
+def too_long(path: Path, rows: Int64[np.ndarray, " rows"]) -> tuple[Fault, ...]:
+    """The fault of lines beyond the limit."""
+
+    def error(row: int) -> DataError:
+        what = f"the line is longer than {LINE_LIMIT:,} bytes"
+        hint = "write one fact a line; a missing line end or quote makes one line of many"
+        return DataError(what, where=line_location(path, row), hint=hint)
+
+    return (Fault(rows, error),) if len(rows) else ()
+
+
+def line_location(path: Path, row: int, column: int | None = None) -> Location:
+    """Where a line (row, from 0) of a file stands, with its beginning; `column` counts characters from 1."""
+    try:
+        data, ends = kept_text(path)
+    except (OSError, DataError):  # gone since it was read
+        return Location(str(path), row + 1, column)
+    text = data[ends[row - 1] + 1 if row else 0 : ends[row]].removesuffix(b"\r").decode("utf-8")
+    return Location(str(path), row + 1, column, shortened(text, max(EXCERPT, (column or 0) + EXCERPT // 2)))
+
+
+def kept_text(path: Path) -> tuple[bytes, Int64[np.ndarray, " lines"]]:
+    """The file's text and the ends of its lines, kept until another is asked for: errors come in crowds."""
+    state = path.stat()
+    return _kept_text(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=1)
+def _kept_text(path: Path, changed: int, size: int) -> tuple[bytes, Int64[np.ndarray, " lines"]]:
+    data = read_text(path)
+    return data, np.flatnonzero(np.frombuffer(data, np.uint8) == NEWLINE)

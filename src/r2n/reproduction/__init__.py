@@ -1,0 +1,1 @@
+"""The paper's tables, measured, and baselines beside them."""

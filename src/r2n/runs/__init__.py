@@ -1,0 +1,1 @@
+"""Predictions -> a run: one training is one folder, whole in itself."""

@@ -1,0 +1,120 @@
+"""JSON objects as columns of text."""
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from r2n.errors import DataError
+from r2n.knowledge.reading.json_tables import json_location, read_json, read_json_lines
+from r2n.knowledge.reading.tables import Table, read_facts
+from tests.oracles.fact_tables import listed
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return path
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.text(max_size=4), min_size=1, max_size=4, unique=True).flatmap(
+        lambda names: st.lists(st.fixed_dictionaries(dict.fromkeys(names, st.text(max_size=4))), min_size=1, max_size=4)
+    )
+)
+def test_any_names_and_any_text(objects: list[dict[str, str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        array = read_json(write(Path(folder) / "t.json", json.dumps(objects)))
+        lines = read_json_lines(write(Path(folder) / "t.jsonl", "\n\n".join(map(json.dumps, objects))))
+    for records in (array, lines):
+        assert records.names == tuple(objects[0])
+        columns = [column.to_pylist() for column in records.columns]
+        assert columns == [[item[name] for item in objects] for name in objects[0]]
+    assert array.rows.tolist() == list(range(len(objects)))
+    assert lines.rows.tolist() == list(range(0, 2 * len(objects), 2))
+
+
+def test_names_that_look_like_paths(tmp_path: Path) -> None:
+    item = {"a": {"b": "wrong"}, "a/b": "1", "~1": "2", "/": "3", "$.a": "4", "0": "5", "": "6", 'q"': "7", "*": "8"}
+    records = read_json(write(tmp_path / "t.json", json.dumps([item])))
+    assert records.names == tuple(item)
+    assert [column.to_pylist() for column in records.columns[1:]] == [[value] for value in list(item.values())[1:]]
+
+
+def test_values_that_are_not_text_and_dates_that_are(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", ' [{"a": 1, "b": 2.50, "c": true, "d": "2020-1-1T00:00", "e": null}]')
+    assert [column.to_pylist() for column in read_json(path).columns] == [
+        ["1"],
+        ["2.5"],
+        ["true"],
+        ["2020-1-1T00:00"],
+        [None],
+    ]
+
+
+def test_a_json_file_may_hold_one_object_a_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", '{"a": "x"}\n{"a": "y"}\n')
+    assert read_json(path).columns[0].to_pylist() == ["x", "y"]
+    assert json_location(path, 1).line == 2
+
+
+def test_location_in_a_file_that_is_gone(tmp_path: Path) -> None:
+    assert str(json_location(tmp_path / "t.json", 1)) == f"{tmp_path / 't.json'}, row 2"
+
+
+def test_nothing(tmp_path: Path) -> None:
+    assert read_facts(Table(write(tmp_path / "t.json", "[]"))).facts == ()
+
+
+def test_a_missing_field_is_an_empty_cell(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", '{"a": "x", "b": "y"}\n{"b": "z"}\n')
+    with pytest.raises(DataError) as caught:
+        read_facts(Table(path, "p"))
+    assert str(caught.value).startswith(f'{path}:2: column 1 (a) is empty\n  | {{"b": "z"}}\n')
+    assert len(read_facts(Table(path, "p"), on_error="skip").rejected) == 1
+
+
+def test_names_in_order_of_first_sight(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", '{"c": "1"}\n{"b": "2", "c": "3"}\n{"a": "4"}\n')
+    assert read_json_lines(path).names == ("c", "b", "a")
+
+
+def test_a_line_that_is_no_object(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", '{"a": "x"}\n\n["y"]\n{"a": \nnull\n{"a": "z"}\n')
+    with pytest.raises(DataError) as caught:
+        read_facts(Table(path, "p"))
+    assert str(caught.value) == (
+        f'{path}:3: this is not a JSON object\n  | ["y"]\n'
+        '  write one object a line, as in {"head": "italy", "relation": "locatedIn", "tail": "europe"}'
+    )
+    read = read_facts(Table(path, "p"), on_error="skip")
+    assert listed(read) == [("p", ("x",), True), ("p", ("z",), True)]
+    assert [error.where and error.where.line for error in read.rejected] == [3, 4, 5]
+
+
+def test_an_item_that_is_no_object(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", '[{"a": "x"}, "y", null]')
+    with pytest.raises(DataError, match=r"t\.json, row 2: this is not a JSON object"):
+        read_facts(Table(path, "p"))
+    assert len(read_facts(Table(path, "p"), on_error="skip").rejected) == 2
+
+
+def test_broken_array(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", '[{"a": "x"},\n {"a": "é" "b"}]')
+    with pytest.raises(DataError) as caught:
+        read_json(path)
+    assert str(caught.value) == (
+        f"{path}:2:12: this is not JSON: expecting ',' delimiter\n"
+        '  |  {"a": "é" "b"}]\n'
+        "  |            ^\n"
+        "  the file is damaged or cut short: write it again"
+    )
+
+
+@pytest.mark.parametrize("text", [r'[{"a": "\ud800"}]', "[" * 100_000])
+def test_what_pythons_json_cannot_place(text: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"t\.json: this cannot be read as JSON \("):
+        read_json(write(tmp_path / "t.json", text))

@@ -1,0 +1,148 @@
+"""Tables of facts: every format gives what a plain second reading gives."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from r2n.errors import DataError
+from r2n.knowledge.reading.tables import FORMATS, Table, read_facts
+from tests.oracles.fact_tables import listed, plain_atoms, plain_triples, plain_tsv
+from tests.oracles.fact_writers import TRIPLES, WRITERS, as_columns, write_tsv
+
+DATA = os.environ.get("R2N_DATA")
+
+
+def test_every_format_has_a_test() -> None:
+    assert set(FORMATS) == set(WRITERS) | {".nt", ".ttl", ".rdf", ".owl"}
+
+
+@pytest.mark.parametrize("suffix", list(WRITERS))
+def test_triples_of_every_format(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"facts{suffix.upper() if suffix == '.tsv' else suffix}"
+    WRITERS[suffix](path, TRIPLES)
+    read = read_facts(Table(path))
+    assert listed(read) == plain_triples(TRIPLES)
+    assert [facts.predicate for facts in read.facts] == ["locatedIn", "neighborOf"]
+    assert read.rejected == ()
+    assert all(column.type == pa.string() for facts in read.facts for column in facts.arguments)
+    assert all(facts.truth.dtype == bool and facts.rows.dtype == np.int64 for facts in read.facts)
+
+
+FRAMES: list[Callable[[dict[str, list[object]]], object]] = [pd.DataFrame, pl.DataFrame, pa.table]
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "polars", "pyarrow"])
+class TestArrowObjects:
+    def test_triples_with_label(self, frame: Callable[..., object]) -> None:
+        source = frame({**as_columns(TRIPLES), "label": [1, 0, 1]})
+        truths = zip(TRIPLES, (True, False, True), strict=True)
+        assert listed(read_facts(Table(source))) == [(r, (h, t), truth) for (h, r, t), truth in truths]
+
+    def test_numbers_and_booleans(self, frame: Callable[..., object]) -> None:
+        source = frame({"bib": [7, 8], "year": [1999.5, 2000.0], "truth": [True, False]})
+        assert listed(read_facts(Table(source, "year"))) == [
+            ("year", ("7", "1999.5"), True),
+            ("year", ("8", "2000.0"), False),
+        ]
+
+    def test_picked_columns(self, frame: Callable[..., object]) -> None:
+        source = frame({"id": [1, 2], "to": ["b", "c"], "from": ["a", "b"], "known": [0, 1]})
+        table = Table(source, "edge", columns=("from", "to"), label="known")
+        assert listed(read_facts(table)) == [("edge", ("a", "b"), False), ("edge", ("b", "c"), True)]
+
+    def test_nothing(self, frame: Callable[..., object]) -> None:
+        assert read_facts(Table(frame({}))).facts == ()
+        assert read_facts(Table(frame({"head": [], "relation": [], "tail": []}))).facts == ()
+
+    def test_null(self, frame: Callable[..., object]) -> None:
+        source = frame({"head": ["a", None], "relation": ["p", "p"], "tail": ["b", "c"]})
+        with pytest.raises(DataError) as caught:
+            read_facts(Table(source))
+        assert str(caught.value) == (
+            f"{Table(source).name}, row 2: column 1 (head) is empty\n"
+            "  every constant, relation and label needs a value: fill it in, or take the row out"
+        )
+        read = read_facts(Table(source), on_error="skip")
+        assert listed(read) == [("p", ("a", "b"), True)]
+        assert len(read.rejected) == 1
+        where = read.facts[0].location(0)
+        assert (where.source, where.excerpt) == (f"{Table(source).name}, row 1", "p(a, b)")
+
+
+def test_names_of_objects() -> None:
+    assert Table(pd.DataFrame()).name == "pandas.DataFrame"
+    assert Table(pl.DataFrame()).name == "polars.DataFrame"
+
+
+def test_categories_of_pandas_and_a_filtered_frame() -> None:
+    frame = pd.DataFrame(as_columns(TRIPLES)).astype("category")
+    assert listed(read_facts(Table(frame))) == plain_triples(TRIPLES)
+    assert listed(read_facts(Table(frame.iloc[1:].copy()))) == plain_triples(TRIPLES[1:])
+
+
+def test_crlf_bom_and_blank_lines_leave_no_trace(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_bytes(b"\xef\xbb\xbf\r\na\tp\tb\r\n\n\r\nc\tp\td\ne\tp\tf")
+    read = read_facts(Table(path))
+    assert listed(read) == [("p", ("a", "b"), True), ("p", ("c", "d"), True), ("p", ("e", "f"), True)]
+    (facts,) = read.facts
+    assert [facts.location(i).line for i in range(3)] == [2, 5, 6]
+    assert [facts.location(i).excerpt for i in range(3)] == ["a\tp\tb", "c\tp\td", "e\tp\tf"]
+
+
+def test_location_shortens_the_line_and_survives_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    write_tsv(path, [("a" * 200, "p", "b")])
+    (facts,) = read_facts(Table(path)).facts
+    where = facts.location(0)
+    assert where.source == str(path)
+    assert where.excerpt == "a" * 79 + "…"
+    path.unlink()
+    assert facts.location(0).line == 1
+    assert facts.location(0).excerpt is None
+
+
+def test_location_in_each_kind_of_source(tmp_path: Path) -> None:
+    for suffix, line in (
+        (".csv", 2),
+        (".jsonl", 2),
+        (".pl", 2),
+        (".parquet", None),
+        (".json", None),
+        (".db", None),
+    ):
+        path = tmp_path / f"facts{suffix}"
+        WRITERS[suffix](path, TRIPLES)
+        where = read_facts(Table(path)).facts[1].location(0)
+        assert where.line == line
+        assert where.source == (str(path) if line else f"{path}, row 2")
+        assert where.excerpt is not None
+        assert all(word in where.excerpt for word in TRIPLES[1])
+
+
+@pytest.mark.skipif(DATA is None, reason="R2N_DATA names no folder with the benchmarks")
+@pytest.mark.parametrize("name", ["wn18rr/train.tsv.gz", "fb15k237/train.tsv.gz", "countries_s1/test_queries.tsv"])
+def test_benchmarks_equal_a_plain_reading_and_take_under_a_second(name: str) -> None:
+    path = Path(DATA or "") / name
+    assert listed(read_facts(Table(path))) == plain_triples(plain_tsv(path))
+    seconds = []
+    for _ in range(3):  # the fastest counts: other processes may be at work
+        start = time.perf_counter()
+        read_facts(Table(path))
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 1
+
+
+@pytest.mark.skipif(DATA is None, reason="R2N_DATA names no folder with the benchmarks")
+@pytest.mark.parametrize("name", ["facts", "queries"])
+@pytest.mark.parametrize("split", ["S1", "S2", "S3", "S4", "S5"])
+def test_cora_equals_a_plain_reading(split: str, name: str) -> None:
+    path = Path(DATA or "") / "cora" / split / name
+    assert listed(read_facts(Table(path))) == plain_atoms(path)

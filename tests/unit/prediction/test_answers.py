@@ -1,0 +1,61 @@
+"""Questions and their answers."""
+
+import pytest
+
+from r2n.errors import DataError
+from r2n.knowledge.problem import Problem
+from r2n.prediction.answers import parse_question
+from r2n.prediction.predictor import Predictor
+from r2n.runs.run import Run
+
+
+def names(problem: Problem, question: str) -> list[str]:
+    base = problem.knowledge.base
+    return base.names(parse_question(base, question))
+
+
+def test_a_ground_atom_asks_for_itself(toy: Problem) -> None:
+    assert names(toy, "liesIn(n1, north)") == ["liesIn(n1, north)"]
+    assert names(toy, ' "liesIn" ( "n1" , \'north\' ) . ') == ["liesIn(n1, north)"]
+
+
+def test_one_and_several_question_marks(toy: Problem) -> None:
+    assert names(toy, "liesIn(n1, ?)") == ["liesIn(n1, north)", "liesIn(n1, south)"]
+    assert len(names(toy, "liesIn(?, ?)")) == 32
+    assert len(names(toy, "near(?, ?)")) == 256
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ("liesIn", "is no question"),
+        ("lieIn(n1, ?)", "unknown predicate 'lieIn'\n  did you mean 'liesIn'"),
+        ("liesIn(n1)", "takes 2 constants, the question has 1"),
+        ("liesIn(n1, ?, ?)", "takes 2 constants, the question has 3"),
+        ("liesIn(n99, ?)", "unknown constant 'n99'"),
+        ("liesIn(north, ?)", "'north' is outside domain 'town'"),
+        ("liesIn(n1, )", "a constant or \\? was expected"),
+        ("liesIn(, n1)", "a constant or \\? was expected"),
+        ("liesIn()", "a constant or \\? was expected"),
+    ],
+)
+def test_a_bad_question_is_refused(question: str, message: str, toy: Problem) -> None:
+    with pytest.raises(DataError, match=message):
+        parse_question(toy.knowledge.base, question)
+
+
+def test_too_large_a_question_is_refused(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("r2n.prediction.answers.MOST_ASKED", 10)
+    with pytest.raises(DataError, match="asks for 32 atoms"):
+        parse_question(toy.knowledge.base, "liesIn(?, ?)")
+
+
+def test_answers_come_with_the_most_probable_first(toy_run: Run) -> None:
+    predictor = Predictor.of(toy_run)
+    answers = predictor.predict("liesIn(n5, ?)")
+    assert answers[0].atom == "liesIn(n5, north)"
+    assert answers[0].probability > answers[1].probability
+    assert answers[0].known is None
+    assert answers[0].reached
+    assert predictor.predict("liesIn(n1, north)")[0].known is True
+    assert not predictor.predict("near(n1, s1)")[0].reached

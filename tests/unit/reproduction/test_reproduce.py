@@ -1,0 +1,131 @@
+"""The tables, measured."""
+
+from pathlib import Path
+
+import pytest
+from r2n.experiments import reproduce as module
+
+from r2n.datasets.benchmarks import load
+from r2n.reproduction.reproduce import Measured, cells, measure, summarise, with_rules
+from r2n.reproduction.table import TableRow, table_rows
+
+
+def quick(table: str) -> list[TableRow]:
+    """The rows of a table with two epochs and one dataset."""
+    return [
+        row.model_copy(update={"training": {"epochs": 2}, "datasets": ("countries-s1",)}) for row in table_rows(table)
+    ]
+
+
+def test_every_row_runs_and_is_summarised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "table_rows", quick)
+    measured = list(module.reproduce(cells("countries", [0, 1])))
+    assert len(measured) == 17, "the counted proofs need one seed"
+    records = summarise(measured)
+    assert {record["metric"] for record in records} == {"ap", "roc_auc_macro", "memory_gb"}
+    shown = [r["model"] for r in records if r["metric"] == "ap" and " minus " not in r["model"]]
+    assert shown == [row.row for row in quick("countries")]
+    for record in records:
+        assert set(record) == {"table", "dataset", "model", "metric", "mean", "std", "seeds", "paper", "cpu_seconds"}
+
+
+def test_several_processes_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "table_rows", quick)
+    chosen = cells("countries", [0], models=["proofs counted"], datasets=["countries-s1"])
+    assert len(chosen) == 1
+    alone, together = (list(module.reproduce(chosen, jobs=jobs)) for jobs in (1, 2))
+    assert [item.metrics for item in alone] == [item.metrics for item in together]
+
+
+def test_mean_and_deviation_are_over_seeds() -> None:
+    row = table_rows("countries")[-1]
+    measured = [Measured(row, "countries-s1", seed, {"ap": value}, 1.0 + seed) for seed, value in enumerate((0.5, 0.7))]
+    (record,) = summarise(measured)
+    assert record["mean"] == pytest.approx(0.6)
+    assert record["std"] == pytest.approx(0.1 * 2**0.5)
+    assert (record["seeds"], record["paper"], record["cpu_seconds"]) == (2, 1.0, 1.5)
+
+
+def test_without_rules_only_the_rules_go() -> None:
+    problem = load("countries-s1")
+    bare = with_rules(problem, False)
+    assert bare.knowledge.theory.rules == ()
+    assert bare.knowledge.theory.predicates == problem.knowledge.theory.predicates
+    assert bare.train is problem.train
+    assert with_rules(problem, True) is problem
+
+
+def test_other_rules_are_put_in_their_place() -> None:
+    problem = load("countries-s1")
+    other = with_rules(problem, "implicit near: [neighborOf(x, y), neighborOf(y, x)]")
+    assert [rule.name for rule in other.knowledge.theory.rules] == ["near"]
+    assert other.knowledge.theory.predicates == problem.knowledge.theory.predicates
+
+
+def test_the_average_is_over_all_datasets_seed_by_seed() -> None:
+    row = table_rows("cora")[-1]
+    figures = {0: (0.1, 0.2, 0.3, 0.4, 0.5), 1: (0.2, 0.3, 0.4, 0.5, 0.6)}
+    measured = [
+        Measured(row, dataset, seed, {"ap": value, "rule_accuracy": 1 - value}, 1.0)
+        for seed, values in figures.items()
+        for dataset, value in zip(row.datasets, values, strict=True)
+    ]
+    record, rules = (r for r in summarise(measured) if r["dataset"] == "cora, average")
+    assert record["mean"] == pytest.approx(0.35)
+    assert record["std"] == pytest.approx(0.1 / 2**0.5)
+    assert (record["metric"], record["seeds"], record["paper"]) == ("ap", 2, 0.922)
+    assert (rules["metric"], rules["mean"], rules["paper"]) == ("rule_accuracy", pytest.approx(0.65), 0.822)
+    assert not [r for r in summarise(measured[:4]) if r["dataset"] == "cora, average"], "a fold is missing"
+
+
+def test_the_same_seed_gives_the_same_figures() -> None:
+    row = quick("countries")[-1]
+    first, second = (measure(row, "countries-s1", 4).metrics for _ in range(2))
+    assert 0 < first.pop("memory_gb") < 8
+    assert 0 < second.pop("memory_gb") < 8
+    assert first == second
+
+
+def test_table_files_are_inside_the_package() -> None:
+    assert (Path(module.__file__).parent / "tables" / "countries_r2ns.toml").exists()
+
+
+def figures(row: TableRow, *values: float) -> list[Measured]:
+    return [Measured(row, "kinship", seed, {"mrr": value}, 1.0) for seed, value in enumerate(values)]
+
+
+def test_the_distance_from_the_input_layer_is_taken_seed_by_seed() -> None:
+    base = table_rows("countries")[2].model_copy(update={"row": "input", "place": 1})
+    above = base.model_copy(update={"row": "network", "place": 2, "minus": "input"})
+    records = summarise([*figures(above, 0.9, 0.7), *figures(base, 0.6, 0.5, 0.1)])
+    assert [(r["model"], r["seeds"]) for r in records] == [("input", 3), ("network", 2), ("network minus input", 2)]
+    assert records[-1]["mean"] == pytest.approx(0.25)
+    assert records[-1]["std"] == pytest.approx(0.05 * 2**0.5)
+    alone = summarise(figures(above, 0.9, 0.7))
+    assert [record["model"] for record in alone] == ["network"]
+
+
+def test_the_distance_is_taken_in_what_both_rows_measure() -> None:
+    base = table_rows("countries")[2].model_copy(update={"row": "input", "place": 1})
+    above = base.model_copy(update={"row": "network", "place": 2, "minus": "input"})
+    mine = Measured(above, "cora-s1", 0, {"ap": 0.9, "rule_accuracy": 0.8}, 1.0)
+    records = summarise([mine, Measured(base, "cora-s1", 0, {"ap": 0.6}, 1.0)])
+    assert [(r["model"], r["metric"]) for r in records if "minus" in r["model"]] == [("network minus input", "ap")]
+
+
+def test_published_figures_stand_beside_and_are_measured_by_nobody() -> None:
+    (item,) = module.reproduce(cells("kgc", [0, 1, 2], models=["NTP"], datasets=["umls"]))
+    records = summarise([item])
+    assert {r["metric"]: r["paper"] for r in records} == {"mrr": 0.8, "hits@1": 0.7, "hits@3": 0.88, "hits@10": 0.95}
+    assert all((r["mean"], r["std"], r["seeds"]) == (None, None, 0) for r in records)
+
+
+def test_a_distance_is_told_of_what_both_rows_have() -> None:
+    rows = {row.row: row for row in table_rows("cora")}
+    measured = [
+        Measured(rows["R2NC"], "cora-s1", 0, {"ap": 0.8}, 1.0),
+        Measured(rows["R2NS"], "cora-s1", 0, {"ap": 0.9, "rule_accuracy": 0.7}, 1.0),
+    ]
+    distances = [r for r in summarise(measured) if r["model"] == "R2NS minus R2NC"]
+    assert [r["metric"] for r in distances] == ["ap"]
+    assert distances[0]["mean"] == pytest.approx(0.1)

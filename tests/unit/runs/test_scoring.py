@@ -1,0 +1,76 @@
+"""Atoms -> logits."""
+
+import numpy as np
+import pytest
+import torch
+
+import r2n
+from r2n.knowledge.problem import Problem
+from r2n.knowledge.reciprocal import reciprocal_codes
+from r2n.runs.run import Run, prepare_run
+from r2n.runs.scoring import AtomScores
+
+
+def test_scores_are_the_forward_pass(toy_run: Run) -> None:
+    with torch.no_grad():
+        logits = toy_run.model(toy_run.graph, known=toy_run.trainer.known).atoms.numpy()
+    codes = toy_run.graph.atoms.numpy()
+    np.testing.assert_allclose(toy_run.scores()(codes), logits, rtol=1e-6)
+    np.testing.assert_allclose(toy_run.scores()(codes[::-2]), logits[::-2], rtol=1e-6)
+
+
+def test_atoms_outside_the_graph_change_nothing_for_those_inside(toy_run: Run, toy: Problem) -> None:
+    base = toy.knowledge.base
+    outside = np.setdiff1d(np.arange(base.size), toy_run.graph.atoms.numpy())
+    assert len(outside)
+    inside = toy_run.graph.atoms.numpy()
+    together = toy_run.scores()(np.concatenate([inside, outside]))
+    np.testing.assert_allclose(together[: len(inside)], toy_run.scores()(inside), rtol=1e-5)
+    assert np.isfinite(together).all()
+
+
+def test_scores_of_a_network_that_reads_evidence(toy: Problem) -> None:
+    run = prepare_run(toy, toy.options.changed(["model.evidence_input=only", "training.epochs=2"]), seed=0)
+    list(run.trainer)
+    np.testing.assert_array_equal(
+        AtomScores.of(run.model, run.graph, toy.train)(toy.test.atoms), run.scores()(toy.test.atoms)
+    )
+
+
+@pytest.fixture(scope="module")
+def nations() -> Run:
+    """A network with reciprocals, after three epochs."""
+    problem = r2n.load("nations")
+    run = prepare_run(problem, problem.options.changed(["training.epochs=3", "model.dim=4", "model.layers=1"]), seed=0)
+    list(run.trainer)
+    return run
+
+
+def test_position_0_is_asked_of_the_reciprocals(nations: Run) -> None:
+    scores, codes = nations.scores(), nations.problem.test.atoms
+    with torch.no_grad():
+        logits = nations.model(nations.graph).atoms.double().numpy()
+    mirrored = reciprocal_codes(nations.model.base, codes)
+    assert (mirrored >= len(nations.problem.knowledge.base)).all()
+    np.testing.assert_array_equal(scores.asked_at(0)(codes), logits[mirrored])
+    np.testing.assert_array_equal(scores.asked_at(1)(codes), logits[codes])
+    np.testing.assert_allclose(scores(codes), (logits[codes] + logits[mirrored]) / 2)
+
+
+def test_ranking_asks_each_side_of_its_own_scores(nations: Run) -> None:
+    """The rank of every test fact at both positions, by loops."""
+    problem, scores = nations.problem, nations.scores()
+    base = problem.knowledge.base
+    known = {int(code) for part in (problem.train, *problem.queries.values()) for code in part.atoms[part.truth]}
+    index, arguments = base.decode(problem.test.atoms)
+    reciprocal = []
+    for predicate, (head, tail), code in zip(index, arguments.tolist(), problem.test.atoms.tolist(), strict=True):
+        for position in (0, 1):
+            rows = [(other, tail) if position == 0 else (head, other) for other in range(14)]
+            codes = base.encode(base.language.predicates[predicate], np.array(rows))
+            logits = dict(zip(codes.tolist(), scores.asked_at(position)(codes).tolist(), strict=True))
+            rivals = [logits[other] for other in codes.tolist() if other == code or other not in known]
+            better = sum(value > logits[code] for value in rivals)
+            equal = sum(value == logits[code] for value in rivals)
+            reciprocal.append(1 / (better + (equal + 1) / 2))
+    assert nations.evaluate("test").metrics["mrr"] == pytest.approx(sum(reciprocal) / len(reciprocal), abs=1e-12)

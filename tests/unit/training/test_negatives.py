@@ -1,0 +1,175 @@
+"""Negative examples: typed, narrow, never training facts, and filtered by nothing else."""
+
+import numpy as np
+import pytest
+
+from r2n.datasets.benchmarks import load
+from r2n.errors import ConfigError
+from r2n.knowledge.closed_world import closed_atoms
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.training import corruption
+from r2n.training.negatives import corruptions, fact_corruptions, narrowest_domains
+from tests.unit.grounding.small_knowledge import codes, knowledge
+
+THEORY = """
+domain country = {france, italy, malta, spain}
+domain island = {crete, malta}
+domain region = {asia, europe, oceania}
+domain place = country | island | region
+predicate liesIn(place, place)
+predicate near(country, country) closed
+predicate big(country)
+predicate flies(country, island, region)
+"""
+FACTS = "liesIn(italy,europe) liesIn(spain,europe) liesIn(malta,europe) big(italy) near(italy,france)"
+
+
+def known(facts: str = FACTS, false: str = "") -> KnowledgeBase:
+    return knowledge("", facts, false, THEORY)
+
+
+def of_fact(base: KnowledgeBase, fact: str, positions: list[int] | None = None) -> list[set[str]]:
+    """The corruptions of one fact, position by position."""
+    facts = base.evidence.atoms[base.evidence.truth]
+    rows, candidates = corruptions(base.base, codes(base, fact), facts, positions=positions)
+    assert base.base.names(rows) == [fact] * len(rows)
+    return [set(base.base.names(row[row >= 0])) for row in candidates]
+
+
+def test_a_corruption_stays_in_the_narrowest_domain_of_what_it_replaces() -> None:
+    """liesIn takes any place, but a country is replaced by countries and a region by regions."""
+    first, second = of_fact(known(), "liesIn(italy, europe)")
+    assert first == {"liesIn(france, europe)"}  # spain and malta are training facts; crete and asia no countries
+    assert second == {"liesIn(italy, asia)", "liesIn(italy, oceania)"}
+
+
+def test_a_constant_in_two_domains_belongs_to_the_smaller() -> None:
+    first, _ = of_fact(known(), "liesIn(malta, europe)")
+    assert first == {"liesIn(crete, europe)"}
+    leaves, narrowest = narrowest_domains(known().language, known().theory.domains[3])
+    names = dict(zip(known().language.constants, narrowest.tolist(), strict=True))
+    assert leaves[names["malta"]].name == "island"
+    assert leaves[names["italy"]].name == "country"
+
+
+def test_a_constant_outside_the_domain_has_no_narrowest() -> None:
+    language = known().language
+    _, narrowest = narrowest_domains(language, known().theory.domains[1])
+    assert narrowest[language.constant_id("europe")] == -1
+
+
+def test_positions_are_those_asked_for_and_count_from_either_end() -> None:
+    base = known(FACTS + " flies(italy,malta,asia)")
+    fact = "flies(italy, malta, asia)"
+    countries = {f"flies({c}, malta, asia)" for c in ("france", "malta", "spain")}
+    regions = {f"flies(italy, malta, {r})" for r in ("europe", "oceania")}
+    assert of_fact(base, fact) == [countries, {"flies(italy, crete, asia)"}, regions]
+    assert of_fact(base, fact, [-1]) == [regions]
+    assert of_fact(base, fact, [0, 2]) == [countries, regions]
+    assert of_fact(base, fact, [0, -3]) == [countries]  # the same position, once
+    assert of_fact(base, "big(italy)", [1]) == []  # it has no such position
+    assert of_fact(base, "big(italy)", [-1]) == [{"big(france)", "big(malta)", "big(spain)"}]
+
+
+def test_a_training_fact_is_never_a_corruption() -> None:
+    base = known("liesIn(italy,europe) liesIn(italy,asia) liesIn(france,europe) liesIn(spain,europe)")
+    first, second = of_fact(base, "liesIn(italy, europe)")
+    assert first == {"liesIn(malta, europe)"}
+    assert second == {"liesIn(italy, oceania)"}
+
+
+def test_rows_are_padded_to_one_width() -> None:
+    base = known()
+    facts = base.evidence.atoms[base.evidence.truth]
+    rows, candidates = corruptions(base.base, facts, facts)
+    assert len(rows) == len(candidates) == 3 * 2 + 1 + 2
+    assert candidates.shape[1] == 4  # as many as there are countries
+    assert not np.isin(candidates, facts).any()
+
+
+def test_a_held_out_fact_is_a_negative_like_any_other() -> None:
+    """Rejecting it would tell that it is true. The three splits of a problem, whole: no held-out fact is spared."""
+    problem = load("countries-s1")
+    base, facts = problem.knowledge.base, problem.train.atoms[problem.train.truth]
+    held_out = np.concatenate([split.atoms[split.truth] for split in (problem.valid, problem.test)])
+    assert len(held_out) == 48
+    _, candidates = fact_corruptions(base, problem.train)
+    assert np.isin(held_out, candidates).all()
+    assert not np.isin(candidates, facts).any()
+
+
+def test_samples_are_drawn_by_the_generator_from_the_same_corruptions() -> None:
+    base = known()
+    facts = base.evidence.atoms[base.evidence.truth]
+    rows, listed = corruptions(base.base, facts, facts)
+
+    def sampled(seed: int) -> np.ndarray:
+        generator = np.random.default_rng(seed)
+        own, drawn = corruptions(base.base, facts, facts, samples=50, generator=generator)
+        assert own.tolist() == rows.tolist()
+        return drawn
+
+    drawn = sampled(0)
+    assert drawn.shape == (len(rows), 50)
+    for few, many in zip(drawn, listed, strict=True):
+        assert set(few.tolist()) - {-1} == set(many.tolist()) - {-1}  # fifty draws of at most four miss none
+    assert np.array_equal(drawn, sampled(0))
+    assert not np.array_equal(drawn, sampled(1))
+
+
+def test_a_sampled_held_out_fact_is_kept() -> None:
+    """With enough draws every corruption comes up, held-out facts among them."""
+    base = known("liesIn(italy,europe)")
+    held_out = codes(base, "liesIn(spain, europe)")
+    _, drawn = fact_corruptions(base.base, base.evidence, samples=200, generator=np.random.default_rng(0))
+    assert np.isin(held_out, drawn).all()
+
+
+def test_sampling_needs_a_generator() -> None:
+    base = known()
+    with pytest.raises(ConfigError, match="sampled corruptions need a generator"):
+        corruptions(base.base, base.evidence.atoms, base.evidence.atoms, samples=1)
+
+
+def test_too_many_to_list_is_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corruption, "MOST_CANDIDATES", 3)
+    with pytest.raises(ConfigError) as caught:
+        of_fact(known(), "big(italy)")
+    expected = "1 facts have 4 corruptions each, too many to list"
+    assert str(caught.value) == f"{expected}\n  draw a sample: set training.negatives to a number"
+
+
+def test_closed_facts_are_left_alone_unless_they_are_asked() -> None:
+    base = known()
+    rows, _ = fact_corruptions(base.base, base.evidence, positions=[-1])
+    assert len(rows) == 4
+    assert not any(name.startswith("near") for name in base.base.names(rows))
+    rows, candidates = fact_corruptions(base.base, base.evidence, positions=[-1], ask_closed=True)
+    near = [candidates[i] for i, name in enumerate(base.base.names(rows)) if name == "near(italy, france)"]
+    found = [set(base.base.names(row[row >= 0])) for row in near]
+    assert found == [
+        {"near(france, france)", "near(malta, france)", "near(spain, france)"},
+        {"near(italy, italy)", "near(italy, malta)", "near(italy, spain)"},
+    ]
+
+
+def test_facts_stated_false_are_not_corrupted_but_may_be_corruptions() -> None:
+    base = known("liesIn(italy,europe)", false="liesIn(italy,asia)")
+    rows, candidates = fact_corruptions(base.base, base.evidence)
+    assert set(base.base.names(rows)) == {"liesIn(italy, europe)"}
+    assert np.isin(codes(base, "liesIn(italy, asia)"), candidates).all()
+
+
+def test_closed_atoms_are_those_of_closed_predicates_and_of_closed_parts() -> None:
+    base = knowledge("", "", theory=THEORY.replace("(place, place)", "(place, place) closed(island, region)"))
+    everything = np.arange(base.base.size)
+    parts = {f"liesIn({i}, {r})" for i in ("crete", "malta") for r in ("asia", "europe", "oceania")}
+    for name, is_closed in zip(base.base.names(everything), closed_atoms(base.base, everything), strict=True):
+        assert is_closed == (name.startswith("near") or name in parts), name
+
+
+def test_nothing_has_no_corruptions() -> None:
+    base = known("")
+    rows, candidates = fact_corruptions(base.base, base.evidence, ask_closed=True)
+    assert rows.shape == (0,)
+    assert candidates.size == 0
