@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from r2n.experiments import reproduce as module
 from typer.testing import CliRunner
 
 from r2n.cli import app
+from r2n.reproduction import reproduce as module
 from r2n.reproduction.table import TableRow, table_rows
 
 runner = CliRunner()

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from r2n.experiments import reproduce as module
 
 from r2n.datasets.benchmarks import load
+from r2n.reproduction import reproduce as module
 from r2n.reproduction.reproduce import Measured, cells, measure, summarise, with_rules
 from r2n.reproduction.table import TableRow, table_rows
 

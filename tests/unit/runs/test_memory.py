@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from r2n.experiments import memory
 
+from r2n.runs import memory
 from r2n.runs.memory import forget_peak, peak_gigabytes
 
 

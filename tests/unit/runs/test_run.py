@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from r2n.experiments import run as run_module
 from torch import nn
 
 import r2n
@@ -16,6 +15,7 @@ from r2n.errors import CheckpointError, ConfigError
 from r2n.knowledge.problem import Problem, load_problem
 from r2n.knowledge.problem_file import Options
 from r2n.knowledge.reciprocal import reciprocal_codes
+from r2n.runs import run as run_module
 from r2n.runs.run import CONFIG, TRACE, Run, load_run, prepare_run, read_config, train_in
 
 

@@ -7,7 +7,7 @@ from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError
 from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.training import corruption
+from r2n.training import negatives as corruption
 from r2n.training.negatives import corruptions, fact_corruptions, narrowest_domains
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
