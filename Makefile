@@ -31,9 +31,9 @@ run: $(CORE)     ## the main job: train on countries-s3, show its metrics beside
 	$(BIN)/r2n train countries-s3 --out runs/countries-s3-$$(date +%Y%m%d-%H%M%S)
 
 test: $(TEST)    ## the tests, without the slow ones
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow" --cov
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow"
 
-test-all: $(JUDGES) ## all tests
+test-all: $(JUDGES) ## all tests, and how much of the sources they cover (that takes several times as long)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 --cov
 
 lint: $(LINT)    ## format, lint, types, directions of import

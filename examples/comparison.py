@@ -15,7 +15,8 @@ import torch
 from torch import nn
 
 import r2n
-from r2n.evaluation.evaluate import known_facts, rank
+from r2n.evaluation.evaluate import rank
+from r2n.evaluation.filters import Filter
 from r2n.knowledge.problem import Problem
 from r2n.runs.run import Run, prepare_run
 
@@ -57,7 +58,7 @@ def trained(
 def accuracy(run: Run, split: str) -> float:
     """The share of true queries whose last constant is the most probable of all in its position."""
     problem = run.problem
-    report = rank(run.scores(), problem.queries[split], problem.knowledge.base, known_facts(problem), sides=(1,))
+    report = rank(run.logits(), problem.queries[split], problem.knowledge.base, Filter.of(problem), sides=(1,))
     return report.metrics["hits@1"]
 
 

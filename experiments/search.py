@@ -95,7 +95,7 @@ def measured(problem: r2n.Problem, settings: list[str], seed: int) -> dict[str, 
     except r2n.R2NError as error:
         return {"valid": 0.0, "cross_entropy": float("inf"), "error": str(error)}
     return {
-        "valid": validation(problem, run.graph, run.trainer.evidence)(run.model),
+        "valid": validation(run.problem, run.model, run.source, run.knowledge)(run.model),
         "cross_entropy": cross_entropy(run),
         "cpu_seconds": round(process_time() - start, 1),
     }
@@ -104,7 +104,7 @@ def measured(problem: r2n.Problem, settings: list[str], seed: int) -> dict[str, 
 def cross_entropy(run: Run) -> float:
     """The mean cross-entropy of the validation queries: it tells settings apart whose average precision is 1."""
     valid = run.problem.valid
-    logits = from_numpy(run.scores()(valid.atoms))
+    logits = from_numpy(run.logits()(valid.atoms))
     return float(binary_cross_entropy_with_logits(logits, from_numpy(valid.truth.astype(np.float64))))
 
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from r2n.knowledge.candidates import Candidates
+from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
-from r2n.knowledge.problem_file import Options
 from r2n.knowledge.reading.tables import Table
 from r2n.logic.parser import parse_theory
 

@@ -1,6 +1,7 @@
 """Test session: shapes and types checked at every call of r2n, and the two Hypothesis profiles.
 
-`pytest` runs the profile `fast`; `pytest --hypothesis-profile thorough` looks ten times longer.
+`pytest` runs the profile `fast`, which looks at the same examples each time; `pytest --hypothesis-profile thorough`
+looks at ten times as many, others each time.
 """
 
 import os
@@ -9,12 +10,16 @@ import pytest
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
+from tests.examples import FAST, THOROUGH
+
 if os.environ.get("R2N_TYPE_CHECKS", "1") == "1":  # 0: to see whether the checks themselves are in the way
     install_import_hook("r2n", "beartype.beartype")
 
 SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-settings.register_profile("fast", max_examples=200, deadline=None, suppress_health_check=SLOW_TO_DRAW)
-settings.register_profile("thorough", settings.get_profile("fast"), max_examples=2000)
+settings.register_profile(
+    "fast", max_examples=FAST, derandomize=True, deadline=None, suppress_health_check=SLOW_TO_DRAW, database=None
+)
+settings.register_profile("thorough", settings.get_profile("fast"), max_examples=THOROUGH, derandomize=False)
 settings.load_profile("fast")
 
 

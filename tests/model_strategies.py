@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding, GroundRules
+from r2n.grounding.store import Store
 from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.knowledge.options import ModelOptions
 from r2n.logic.formula import Atom, Constant, Formula, Implies, Or, Term, Variable
 from r2n.logic.language import Domain
 from r2n.logic.theory import Rule
@@ -88,7 +90,7 @@ def setting_of(world: World, dice: Random) -> Setting:
     size = knowledge.base.size
     asked = [dice.randrange(size) for _ in range(dice.randrange(4))] if size else []
     extra = np.union1d(knowledge.evidence.atoms, np.array(asked, np.int64))
-    grounding = FullGrounder().ground(knowledge)
+    grounding = FullGrounder().ground(Store(knowledge))
     return Setting(knowledge, FactorGraph.from_grounding(grounding, atoms=extra))
 
 
@@ -121,17 +123,18 @@ def make_choices(dice: Random, aggregation: str) -> Choices:
 
 def layer_for(graph: FactorGraph, chosen: Choices, *, seed: int, dim: int = 3, rule_dim: int = 2) -> ReasoningLayer:
     """A layer in float64 with weights and biases of any sign."""
-    layer = make_layer(
-        graph.rules,
-        dim,
-        rule_dim,
-        ordered=chosen.ordered,
-        aggregation=chosen.aggregation,
-        residual=chosen.residual,
-        exclude_self=chosen.exclude_self,
-        isolated=chosen.isolated,
+    options = ModelOptions.model_validate(
+        {
+            "dim": dim,
+            "rule_dim": rule_dim,
+            "residual": chosen.residual,
+            "exclude_self": chosen.exclude_self,
+            "reasoner": "r2n" if chosen.ordered else "fgnn",
+            "aggregation": chosen.aggregation,
+            "isolated": chosen.isolated,
+        }
     )
-    return shaken(layer, seed)
+    return shaken(make_layer(graph.rules, options), seed)
 
 
 def shaken(module: Module, seed: int) -> Module:

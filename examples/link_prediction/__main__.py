@@ -8,7 +8,8 @@ import numpy as np
 
 from examples.comparison import SEEDS, Comparison, compare, main, make_problem, search, trained
 from examples.link_prediction.make_data import make_data
-from r2n.evaluation.evaluate import Score, known_facts, rank
+from r2n.evaluation.evaluate import Score, rank
+from r2n.evaluation.filters import Filter
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.problem import Problem
 
@@ -50,7 +51,7 @@ def measure(seed: int) -> dict[str, float]:
     problem = make_problem(EXAMPLE, make_data, seed)
     base = problem.knowledge.base
     return {
-        "counting links": rank(Counts(problem), problem.test, base, known_facts(problem)).metrics["mrr"],
+        "counting links": rank(Counts(problem), problem.test, base, Filter.of(problem)).metrics["mrr"],
         "DistMult": trained(problem, seed, DISTMULT).evaluate("test").metrics["mrr"],
         "ComplEx": trained(problem, seed).evaluate("test").metrics["mrr"],
     }

@@ -10,7 +10,7 @@ The parts, in the order that data flows (docs/architecture.md tells more):
     model/       tensors -> predictions
     training/    predictions -> a trained network
     evaluation/  how good it is
-    runs/        a training as a folder: configuration, trace, checkpoint, report
+    runs/        a training as a folder, whole in itself
     prediction/  a trained network, asked
     reproduction/ the paper's tables
     cli/         r2n check | ground | train | evaluate | predict | infer | reproduce | datasets
@@ -21,64 +21,61 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from r2n.datasets.benchmarks import load as load
-    from r2n.errors import CheckpointError as CheckpointError
-    from r2n.errors import ConfigError as ConfigError
-    from r2n.errors import DataError as DataError
-    from r2n.errors import GroundingError as GroundingError
     from r2n.errors import R2NError as R2NError
-    from r2n.errors import TheoryError as TheoryError
     from r2n.evaluation.evaluate import Report as Report
-    from r2n.graph.batching import subgraph as subgraph
+    from r2n.evaluation.network import evaluate as evaluate
     from r2n.graph.factor_graph import FactorGraph as FactorGraph
+    from r2n.graph.sources import GroundedOnDemand as GroundedOnDemand
+    from r2n.graph.sources import WholeGraph as WholeGraph
     from r2n.grounding.backward import BackwardGrounder as BackwardGrounder
     from r2n.grounding.full import FullGrounder as FullGrounder
     from r2n.grounding.ground_rules import Grounding as Grounding
-    from r2n.grounding.ground_rules import GroundRules as GroundRules
     from r2n.grounding.known_body import KnownBodyGrounder as KnownBodyGrounder
+    from r2n.grounding.store import Store as Store
     from r2n.knowledge.candidates import Candidates as Candidates
-    from r2n.knowledge.features import Features as Features
     from r2n.knowledge.features import FeatureTable as FeatureTable
     from r2n.knowledge.herbrand import HerbrandBase as HerbrandBase
     from r2n.knowledge.knowledge_base import Evidence as Evidence
     from r2n.knowledge.knowledge_base import KnowledgeBase as KnowledgeBase
+    from r2n.knowledge.options import Options as Options
     from r2n.knowledge.problem import Problem as Problem
     from r2n.knowledge.reading.tables import Table as Table
     from r2n.logic.language import Domain as Domain
-    from r2n.logic.language import Language as Language
     from r2n.logic.language import Predicate as Predicate
     from r2n.logic.parser import parse_theory as parse_theory
     from r2n.logic.theory import Rule as Rule
     from r2n.logic.theory import Theory as Theory
     from r2n.model.r2n import R2N as R2N
     from r2n.prediction.predictor import Predictor as Predictor
-    from r2n.runs.run import load_run as load_run
-    from r2n.runs.scoring import evaluate as evaluate
+    from r2n.prediction.trained import Trained as Trained
     from r2n.training.fit import Epoch as Epoch
     from r2n.training.fit import fit as fit
 
 _HOME = {
     "datasets.benchmarks": ["load"],
-    "errors": ["CheckpointError", "ConfigError", "DataError", "GroundingError", "R2NError", "TheoryError"],
+    "errors": ["R2NError"],
     "evaluation.evaluate": ["Report"],
-    "prediction.predictor": ["Predictor"],
-    "runs.run": ["load_run"],
-    "runs.scoring": ["evaluate"],
-    "graph.batching": ["subgraph"],
+    "evaluation.network": ["evaluate"],
     "graph.factor_graph": ["FactorGraph"],
+    "graph.sources": ["GroundedOnDemand", "WholeGraph"],
     "grounding.backward": ["BackwardGrounder"],
     "grounding.full": ["FullGrounder"],
-    "grounding.ground_rules": ["GroundRules", "Grounding"],
+    "grounding.ground_rules": ["Grounding"],
     "grounding.known_body": ["KnownBodyGrounder"],
+    "grounding.store": ["Store"],
     "knowledge.candidates": ["Candidates"],
-    "knowledge.features": ["FeatureTable", "Features"],
+    "knowledge.features": ["FeatureTable"],
     "knowledge.herbrand": ["HerbrandBase"],
     "knowledge.knowledge_base": ["Evidence", "KnowledgeBase"],
+    "knowledge.options": ["Options"],
     "knowledge.problem": ["Problem"],
     "knowledge.reading.tables": ["Table"],
-    "logic.language": ["Domain", "Language", "Predicate"],
+    "logic.language": ["Domain", "Predicate"],
     "logic.parser": ["parse_theory"],
     "logic.theory": ["Rule", "Theory"],
     "model.r2n": ["R2N"],
+    "prediction.predictor": ["Predictor"],
+    "prediction.trained": ["Trained"],
     "training.fit": ["Epoch", "fit"],
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

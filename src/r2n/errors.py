@@ -1,11 +1,12 @@
 """What can go wrong, said so that a person can mend it: what, where, and what to do next.
 
 R2NError
-├── TheoryError      a theory file or rule is wrong
-├── DataError        a table of facts, a domain or a query is wrong
-├── GroundingError   a rule cannot be grounded within the budget
-├── ConfigError      a problem file or an option is wrong
-└── CheckpointError  something that r2n wrote is damaged or does not fit
+├── TheoryError       a theory file or rule is wrong
+├── DataError         a table of facts, a domain or a query is wrong
+├── GroundingError    a rule cannot be grounded within the budget
+├── ConfigError       a problem file or an option is wrong
+├── CheckpointError   something that r2n wrote is damaged or does not fit
+└── MemoryLimitError  what is asked needs more memory than it may take
 """
 
 from collections.abc import Iterable
@@ -76,6 +77,10 @@ class ConfigError(R2NError):
 
 class CheckpointError(R2NError):
     """Something that r2n wrote is damaged or does not fit."""
+
+
+class MemoryLimitError(R2NError):
+    """What is asked needs more memory than it may take."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -11,9 +11,10 @@ from r2n.grounding.cache import fingerprint, read_grounding, write_grounding
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder, Grounding
 from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.store import Store
 from r2n.grounding.strategies import make_grounder
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.problem_file import GroundingOptions
+from r2n.knowledge.options import GroundingOptions
 from r2n.logic.parser import parse_theory
 from tests.oracles.grounding import World, members_of
 from tests.strategies import codes_of, knowledge_of
@@ -67,7 +68,7 @@ def test_it_is_a_grounder(make: Callable[[int], Grounder]) -> None:
 
 def test_one_entry_per_rule_in_order_with_positions_as_columns(make: Callable[[int], Grounder]) -> None:
     known = knowledge()
-    grounding = make(1000).ground(known, everything(known))
+    grounding = make(1000).ground(Store(known), everything(known))
     assert [part.rule for part in grounding.ground_rules] == list(known.theory.rules)
     for part in grounding.ground_rules:
         assert part.atoms.dtype == np.int64
@@ -79,7 +80,7 @@ def test_one_entry_per_rule_in_order_with_positions_as_columns(make: Callable[[i
 
 def test_rows_ascend_with_the_substitution_and_are_distinct(make: Callable[[int], Grounder]) -> None:
     known = knowledge()
-    for part in make(1000).ground(known, everything(known)).ground_rules:
+    for part in make(1000).ground(Store(known), everything(known)).ground_rules:
         place = {name: position for position, name in enumerate(part.rule.variables)}
         found = np.full((len(part), len(place)), -1)
         for i, atom in enumerate(part.rule.atoms):
@@ -92,7 +93,7 @@ def test_rows_ascend_with_the_substitution_and_are_distinct(make: Callable[[int]
 
 def test_guards_hold_and_closed_bodies_are_facts(make: Callable[[int], Grounder]) -> None:
     known = knowledge()
-    _, marked, off_diagonal, _ = make(1000).ground(known, everything(known)).ground_rules
+    _, marked, off_diagonal, _ = make(1000).ground(Store(known), everything(known)).ground_rules
     a = codes_of(known.base, known.language, [("q", "a")])
     assert set(marked.atoms[:, 0].tolist()) == set(a.tolist())
     names = [known.base.names(row) for row in off_diagonal.atoms]
@@ -102,20 +103,24 @@ def test_guards_hold_and_closed_bodies_are_facts(make: Callable[[int], Grounder]
 
 def test_every_ground_rule_is_one_of_full_grounding(make: Callable[[int], Grounder]) -> None:
     known = knowledge()
-    every = FullGrounder().ground(known)
-    for part, whole in zip(make(1000).ground(known, everything(known)).ground_rules, every.ground_rules, strict=True):
+    every = FullGrounder().ground(Store(known))
+    for part, whole in zip(
+        make(1000).ground(Store(known), everything(known)).ground_rules, every.ground_rules, strict=True
+    ):
         assert {tuple(row) for row in part.atoms.tolist()} <= {tuple(row) for row in whole.atoms.tolist()}
 
 
 def test_the_same_call_gives_the_same_arrays(make: Callable[[int], Grounder]) -> None:
     known = knowledge()
-    assert rows(make(1000).ground(known, everything(known))) == rows(make(1000).ground(known, everything(known)))
+    assert rows(make(1000).ground(Store(known), everything(known))) == rows(
+        make(1000).ground(Store(known), everything(known))
+    )
 
 
 def test_no_rule_no_fact_no_query_no_constant_is_legal(make: Callable[[int], Grounder]) -> None:
     none = np.zeros(0, dtype=np.int64)
     for text in ("", "domain d\npredicate p(d)", "domain d\npredicate p(d)\nrule r: p(x) -> p(y)"):
-        grounding = make(1000).ground(knowledge(text, []), none)
+        grounding = make(1000).ground(Store(knowledge(text, [])), none)
         assert len(grounding) == 0
         assert grounding.atoms.tolist() == []
         assert all(part.atoms.shape == (0, len(part.rule.atoms)) for part in grounding.ground_rules)
@@ -123,7 +128,7 @@ def test_no_rule_no_fact_no_query_no_constant_is_legal(make: Callable[[int], Gro
 
 def test_a_rule_without_variables_has_one_ground_rule(make: Callable[[int], Grounder]) -> None:
     known = knowledge('domain d = {a, b}\npredicate p(d)\nrule r: p("a") -> p("b")', [("p", "a")])
-    grounding = make(1000).ground(known, everything(known))
+    grounding = make(1000).ground(Store(known), everything(known))
     assert [known.base.names(row) for part in grounding.ground_rules for row in part.atoms] == [["p(a)", "p(b)"]]
 
 
@@ -134,14 +139,14 @@ def test_rules_that_differ_only_in_types_guards_or_heads_are_grounded_apart(make
         'rule guarded: p(x) -> q(x), x != "a"\nrule wide: p(x) -> r(x, y)\nrule narrow: p(x) -> r(x, y: d)\n'
     )
     known = knowledge(text, [("p", "a"), ("p", "b")])
-    grounding = make(1000).ground(known, everything(known))
+    grounding = make(1000).ground(Store(known), everything(known))
     assert [len(part) for part in grounding.ground_rules] == [2, 1, 1, 1, 4, 2]
 
 
 def test_one_atom_may_fill_two_positions(make: Callable[[int], Grounder]) -> None:
     text = "domain d = {a}\npredicate p(d, d)\npredicate q(d)\nrule r: p(x, y) & p(y, z) -> q(z)"
     known = knowledge(text, [("p", "a", "a")])
-    assert rows(make(1000).ground(known, everything(known))) == [[[0, 0, 1]]]
+    assert rows(make(1000).ground(Store(known), everything(known))) == [[[0, 0, 1]]]
 
 
 def test_a_grounding_beyond_the_budget_names_rule_number_and_ways_out(make: Callable[[int], Grounder]) -> None:
@@ -150,21 +155,21 @@ def test_a_grounding_beyond_the_budget_names_rule_number_and_ways_out(make: Call
     facts = [("p", f"c{i}", f"c{j}") for i in range(30) for j in range(30)]
     known = knowledge(text, facts)
     with pytest.raises(GroundingError) as caught:
-        make(1000).ground(known, everything(known))
+        make(1000).ground(Store(known), everything(known))
     message = str(caught.value)
     assert "rule 'big'" in message
     assert "27,000" in message or "groundings" in message
     assert "1,000" in message
     assert "domain" in message
     assert "clos" in message
-    assert 1000 < len(make(27_000_000).ground(known, everything(known)).ground_rules[0]) <= 27_000
+    assert 1000 < len(make(27_000_000).ground(Store(known), everything(known)).ground_rules[0]) <= 27_000
 
 
 def test_exactly_the_budget_is_allowed_in_full() -> None:
     known = knowledge("domain d = {a, b, c}\npredicate p(d)\nrule r: p(x) & p(y) -> p(z)", [])
-    assert len(FullGrounder(max_groundings=27).ground(known)) == 27
+    assert len(FullGrounder(max_groundings=27).ground(Store(known))) == 27
     with pytest.raises(GroundingError, match="27"):
-        FullGrounder(max_groundings=26).ground(known)
+        FullGrounder(max_groundings=26).ground(Store(known))
 
 
 def test_written_and_read_again_it_is_the_same(
@@ -173,7 +178,7 @@ def test_written_and_read_again_it_is_the_same(
     folder = tmp_path_factory.mktemp("grounding")
     known = knowledge()
     asked = everything(known)
-    grounding = make(1000).ground(known, asked)
+    grounding = make(1000).ground(Store(known), asked)
     key = fingerprint(known, make(1000), asked)
     assert read_grounding(folder, known.theory, key) is None
     write_grounding(grounding, folder, key)

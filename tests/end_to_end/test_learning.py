@@ -9,29 +9,30 @@ import torch
 
 import r2n
 from r2n.graph.factor_graph import FactorGraph
+from r2n.graph.known_states import known_states
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.knowledge.problem import Problem, load_problem
 from r2n.reproduction.table import table_rows
 from r2n.runs.run import Run, prepare_run, validation
-from r2n.training.targets import known_states
 from tests.oracles.metrics import average_precision
 from tests.toy_problem import write_toy_problem
 from tests.unit.grounding.small_knowledge import codes, knowledge
+from tests.unit.training.toy_training import step_of
 
 
 def precision(
     model: r2n.R2N, graph: FactorGraph, known: KnowledgeBase, queries: dict[str, bool], evidence: Evidence | None = None
 ) -> float:
     """The average precision of the network on named queries."""
-    states = known_states(known.base, graph, evidence or known.evidence)
+    states = known_states(known.base, graph.atoms, evidence or known.evidence)
     with torch.no_grad():
-        logits = model(graph, known=states).atoms
+        logits = model(model.lay_out(graph), known=states).atoms
     rows = [int(graph.rows(torch.from_numpy(codes(known, query)))) for query in queries]
     return average_precision(logits[rows].tolist(), list(queries.values()))
 
 
 def whole_graph(known: KnowledgeBase) -> FactorGraph:
-    return FactorGraph.from_grounding(r2n.FullGrounder().ground(known), atoms=np.arange(known.base.size))
+    return FactorGraph.from_grounding(r2n.FullGrounder().ground(r2n.Store(known)), atoms=np.arange(known.base.size))
 
 
 # a rule that holds: two steps along a chain of parents
@@ -139,7 +140,7 @@ def test_what_the_test_split_says_reaches_neither_training_nor_selection(kind: s
         problems = [with_queries(problem, "test", atoms) for atoms in tests]
     changes = ("training.patience=10", "training.validate_every=1", "training.corrupted_positions=[0, 1]")
     runs = [prepare_run(each, each.options.changed(changes), seed=0) for each in problems]
-    assert torch.equal(runs[0].graph.atoms, runs[1].graph.atoms)
+    assert torch.equal(*(step_of(run.trainer).graph.atoms for run in runs))
     first, second = (traces(run) for run in runs)
     assert first == second
     for name, value in runs[0].model.state_dict().items():
@@ -157,6 +158,6 @@ def test_the_test_facts_of_nations_reach_neither_training_nor_selection() -> Non
     found = []
     for each in (problem, other):
         run = prepare_run(each, options, seed=0)  # dropout draws on from the seed, so the one trains before the other
-        found.append((traces(run), validation(each, run.graph, run.trainer.evidence)(run.model)))
+        found.append((traces(run), validation(run.problem, run.model, run.source, run.knowledge)(run.model)))
     assert found[0] == found[1]
     assert found[0][1] > 0

@@ -16,6 +16,7 @@ from sklearn.metrics import average_precision_score
 from r2n.datasets.benchmarks import load
 from r2n.grounding.cache import fingerprint
 from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.model.pair_embedding import PairEmbedding
 from r2n.reproduction.reproduce import measure
 from r2n.reproduction.table import table_rows
@@ -92,7 +93,7 @@ def test_the_grounding_has_the_size_that_loops_count() -> None:
     labelled = {atom for fold in FOLDS for atom in labels(fold)}
     expected = counted(labelled, same_paper(FOLDS))
     assert expected == {"paper": 5012, "symmetric": 9792, "chain": 53_482, "transitive": 181_828}
-    grounding = FullGrounder().ground(problem_of("cora-s1-joined").knowledge)
+    grounding = FullGrounder().ground(Store(problem_of("cora-s1-joined").knowledge))
     found: Counter[str] = Counter()
     for part in grounding.ground_rules:
         found[kind(part.rule.name)] += len(part)
@@ -104,7 +105,7 @@ def test_a_fold_of_its_own_has_the_size_that_loops_count() -> None:
     knowledge = problem_of("cora-s3").knowledge
     own = np.array([name.startswith("S3:") for name in knowledge.language.constants])
     found: Counter[str] = Counter()
-    for part in FullGrounder().ground(knowledge).ground_rules:
+    for part in FullGrounder().ground(Store(knowledge)).ground_rules:
         first = knowledge.base.decode(part.atoms[:, 0])[1][:, 0]
         found[kind(part.rule.name)] += int(own[first].sum())
     expected = counted(set(labels(3)), same_paper((3,)))
@@ -168,7 +169,7 @@ def test_no_label_of_the_test_fold_is_in_training_or_validation(fold: int, joine
     names = problem.knowledge.base.names
     asked = {bare(name) for name in names(problem.test.atoms)}
     assert asked == {f"{predicate}({a}, {b})" for predicate, a, b in labels(fold)}
-    for told in (problem, problem.with_valid_told()):
+    for told in (problem, problem.with_valid_as_evidence()):
         for part in (told.train, told.valid):
             assert not asked & {bare(name) for name in names(part.atoms)}
 
@@ -192,7 +193,7 @@ def test_the_labels_of_the_test_fold_change_nothing_that_is_known(
     flipped = load(name)
     np.testing.assert_array_equal(flipped.test.atoms, problem.test.atoms)
     np.testing.assert_array_equal(flipped.test.truth, ~problem.test.truth)  # else the test would see nothing
-    for one, other in ((problem, flipped), (problem.with_valid_told(), flipped.with_valid_told())):
+    for one, other in ((problem, flipped), (problem.with_valid_as_evidence(), flipped.with_valid_as_evidence())):
         for part in ("train", "valid"):
             np.testing.assert_array_equal(getattr(one, part).atoms, getattr(other, part).atoms)
             np.testing.assert_array_equal(getattr(one, part).truth, getattr(other, part).truth)

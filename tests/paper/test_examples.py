@@ -4,6 +4,7 @@ import numpy as np
 
 from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
 
@@ -29,7 +30,7 @@ def test_example_1_the_herbrand_base_has_12_ground_atoms() -> None:
 
 def test_example_2_the_rule_has_9_ground_rules() -> None:
     known = knowledge()
-    (part,) = FullGrounder().ground(known).ground_rules
+    (part,) = FullGrounder().ground(Store(known)).ground_rules
     people = ["a", "b", "c"]
     expected = [[f"S({x})", f"F({x}, {y})", f"S({y})"] for x in people for y in people]
     assert len(part) == part.estimate == 9
@@ -38,7 +39,7 @@ def test_example_2_the_rule_has_9_ground_rules() -> None:
 
 def test_the_factor_graph_of_example_2_has_every_atom_and_every_ground_rule() -> None:
     """Sec. II-C: V = HB, F = R; S(a) & F(a, a) -> S(a) holds one atom in two positions."""
-    grounding = FullGrounder().ground(knowledge())
+    grounding = FullGrounder().ground(Store(knowledge()))
     graph = FactorGraph.from_grounding(grounding)
     assert graph.atoms.tolist() == list(range(12))
     (neighbours,) = graph.neighbours

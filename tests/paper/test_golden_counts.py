@@ -12,6 +12,7 @@ from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding
 from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.store import Store
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.knowledge.reading.tables import Facts, Table
 from r2n.logic.parser import parse_theory
@@ -85,10 +86,22 @@ def heads(grounding: Grounding) -> np.ndarray:
 def test_backward_grounding_has_the_golden_size(variant: int, asked: str, step: int) -> None:
     knowledge = countries(variant)
     width, depth = WIDTH_AND_DEPTH[step]
-    grounding = BackwardGrounder(width=width, depth=depth).ground(knowledge, queries(knowledge, asked))
+    grounding = BackwardGrounder(width=width, depth=depth).ground(Store(knowledge), queries(knowledge, asked))
     assert len(grounding) == GROUND_RULES[variant, asked][step]
     proved = np.isin(queries(knowledge, "positive"), heads(grounding))
     assert int(proved.sum()) == PROVED[variant][step]
+
+
+def test_the_neighbourhoods_of_all_test_queries_are_their_groundings_alone() -> None:
+    knowledge = countries(3)
+    store, grounder, asked = Store(knowledge), BackwardGrounder(width=1, depth=3), queries(knowledge, "all")
+    found = grounder.neighbourhoods(store, asked)
+    assert len(asked) == 120
+    for number, query in enumerate(asked):
+        alone = grounder.ground(store, query[None]).ground_rules
+        for part, pairs, expected in zip(found.grounding.ground_rules, found.members, alone, strict=True):
+            np.testing.assert_array_equal(part.atoms[pairs[pairs[:, 0] == number, 1]], expected.atoms)
+    assert len(found.grounding) < GROUND_RULES[3, "all"][2], "together the queries find more than each alone"
 
 
 @pytest.mark.parametrize("variant", [1, 2, 3])
@@ -104,7 +117,7 @@ def test_the_oracle_too_has_the_golden_size(variant: int) -> None:
 
 def chained(knowledge: KnowledgeBase) -> KnowledgeBase:
     """One round of forward chaining: the heads of the known-body ground rules become facts."""
-    atoms = np.union1d(knowledge.evidence.atoms, heads(KnownBodyGrounder().ground(knowledge)))
+    atoms = np.union1d(knowledge.evidence.atoms, heads(KnownBodyGrounder().ground(Store(knowledge))))
     return KnowledgeBase(knowledge.theory, knowledge.language, Evidence(atoms, np.ones(len(atoms), dtype=bool)))
 
 
@@ -146,5 +159,5 @@ def test_typed_domains_are_why_full_grounding_is_possible() -> None:
         for name, file in (("country", "countries"), ("region", "regions"), ("subregion", "subregions"))
     }
     assert {name: len(members) for name, members in domains.items()} == {"country": 244, "region": 5, "subregion": 23}
-    (part,) = FullGrounder().ground(KnowledgeBase.build(typed, [], domains=domains)).ground_rules
+    (part,) = FullGrounder().ground(Store(KnowledgeBase.build(typed, [], domains=domains))).ground_rules
     assert len(part) == part.estimate == 28_060

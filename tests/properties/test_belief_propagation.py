@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, event, given
 
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.incidence import Incidence
@@ -16,6 +16,7 @@ from r2n.logic.formula import And, Atom, Formula, Iff, Implies, Not, Or, Variabl
 from r2n.logic.theory import Rule
 from r2n.model.belief_propagation import LOG_ZERO, belief_layer
 from r2n.model.inference import infer, normalised
+from tests.examples import at_most
 from tests.oracles import belief_propagation as oracle
 from tests.theory_strategies import dice, one_in
 
@@ -57,7 +58,7 @@ def make_beliefs(dice: Random, atoms: int) -> list[tuple[float, float]]:
     return [(dice.uniform(-3, 3), dice.uniform(-3, 3)) for _ in range(atoms)]
 
 
-@settings(max_examples=300)
+@at_most(300, "each sums over all worlds of a graph")
 @given(dice=dice())
 def test_one_forward_pass_is_one_iteration_of_the_papers_recursion(dice: Random) -> None:
     atoms = dice.randint(1, 8)
@@ -92,7 +93,7 @@ def make_tree(dice: Random) -> tuple[int, list[tuple[Rule, list[tuple[int, ...]]
     return atoms, parts
 
 
-@settings(max_examples=100)
+@at_most(100, "each sums over all worlds of a graph")
 @given(dice=dice())
 def test_textbook_inference_is_exact_on_trees(dice: Random) -> None:
     atoms, parts = make_tree(dice)
@@ -105,7 +106,7 @@ def test_textbook_inference_is_exact_on_trees(dice: Random) -> None:
     assert (best[:, 1] - best[:, 0]).tolist() == pytest.approx(oracle.max_marginals(table), abs=1e-9)
 
 
-@settings(max_examples=20)
+@at_most(20, "each sums over all worlds of a graph")
 @given(dice=dice())
 def test_damping_changes_the_way_and_not_the_end(dice: Random) -> None:
     atoms, parts = make_tree(dice)
@@ -116,7 +117,7 @@ def test_damping_changes_the_way_and_not_the_end(dice: Random) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@at_most(100, "each sums over all worlds of a graph")
 @given(dice=dice())
 def test_textbook_inference_is_pgmpys_on_trees(dice: Random) -> None:
     with warnings.catch_warnings():

@@ -11,13 +11,16 @@ from torch.func import functional_call
 
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.incidence import Incidence
+from r2n.graph.known_states import FALSE, TRUE, UNKNOWN
 from r2n.graph.segments import by_segment, gather_sum, segment_sum
 from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
+from r2n.model.constant_embedding import ConstantEmbedding
 from r2n.model.input_layer import INPUTS
 from r2n.model.outputs import AtomOutput, RuleOutput
-from r2n.model.r2n import FALSE, R2N, TRUE, UNKNOWN, EvidenceInput
+from r2n.model.r2n import R2N, EvidenceInput
 from r2n.training.losses import n3_penalty, semantic_loss, softmax_loss, supervised_loss
 from tests.model_strategies import AGGREGATIONS, layer_for, shaken, vectors
 from tests.oracles.message_passing import Choices
@@ -38,7 +41,7 @@ implicit twice: [p(x, y), p(y, x)]
 def toy() -> tuple[KnowledgeBase, FactorGraph]:
     """All ground atoms; a box, scattered ground rules, an atom twice in one, and atoms in none."""
     knowledge = KnowledgeBase.build(THEORY)
-    grounding = FullGrounder().ground(knowledge)
+    grounding = FullGrounder().ground(Store(knowledge))
     graph = FactorGraph.from_grounding(grounding, atoms=np.arange(knowledge.base.size))
     assert [shape is None for shape in graph.shapes] == [False, True, False]
     return knowledge, graph
@@ -91,21 +94,22 @@ def test_segment_sum() -> None:
 @pytest.mark.parametrize("arity", [1, 2])
 def test_atom_embeddings_and_their_scores(name: str, arity: int) -> None:
     same_arity = [predicate for predicate in THEORY.predicates if predicate.arity == arity]
-    embedding = shaken(INPUTS[name](same_arity, 3), seed=1)
+    embedding = INPUTS[name](same_arity, 3)
+    constants = ConstantEmbedding(3 * arity, embedding.constant_dim, dropout=0.0)
     predicates = torch.tensor([0, len(same_arity) - 1, 0])
+    atoms = embedding.lay_out(predicates, torch.arange(3 * arity).view(3, arity), constants)
 
     class Both(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.embedding = embedding
+            self.embedding, self.constants = embedding, constants
 
-        def forward(self, constants: Tensor) -> Tensor:
-            found = self.embedding(predicates, constants)
-            return torch.cat([found.flatten(), self.embedding.score(found)])
+        def forward(self, factor: Tensor) -> Tensor:
+            found = self.embedding(atoms, self.constants) * factor
+            return torch.cat([found.flatten(), self.embedding.score(found, predicates)])
 
-    constants = vectors(3 * arity, embedding.constant_dim, seed=2).unflatten(0, (3, arity))
-    both = Both()
-    check_module(both, lambda parameters, x: functional_call(both, parameters, (x,)), constants.detach())
+    both = shaken(Both(), seed=1)
+    check_module(both, lambda parameters, x: functional_call(both, parameters, (x,)), vectors(3, 1, seed=2))
 
 
 @pytest.mark.parametrize("head", [AtomOutput, RuleOutput])
@@ -140,11 +144,11 @@ def test_the_whole_network_under_both_losses(reads: EvidenceInput) -> None:
     network = shaken(R2N.build(knowledge, dim=2, layers=2, evidence_input=reads), seed=7)
     rows = torch.arange(len(graph.atoms))
     hidden, known = rows % 3 == 0, torch.tensor([UNKNOWN, FALSE, TRUE])[rows % 3]
-    names = [name for name, _ in network.named_parameters()]
+    names, layout = [name for name, _ in network.named_parameters()], network.lay_out(graph)
 
     def total(*values: Tensor) -> Tensor:
         parameters = dict(zip(names, values, strict=True))
-        found = functional_call(network, parameters, (graph,), {"hidden": hidden, "known": known})
+        found = functional_call(network, parameters, (layout,), {"hidden": hidden, "known": known})
         out = torch.cat(found.rules)
         return supervised_loss(found.atoms, rows % 2 == 0) + 0.3 * semantic_loss(out, torch.arange(len(out)) % 3 == 0)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from r2n.grounding import join
@@ -12,7 +12,10 @@ from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder, Grounding
 from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.neighbourhoods import Neighbourhoods
+from r2n.grounding.store import Store
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from tests.examples import at_most
 from tests.oracles import clingo_judge
 from tests.oracles import grounding as oracle
 from tests.oracles.grounding import GroundAtom, World
@@ -28,7 +31,7 @@ from tests.strategies import (
     worlds,
 )
 
-QUARTER = settings(max_examples=settings.default.max_examples // 4 if settings.default else 50)
+QUARTER = at_most(50, "each grounds a world by loops, and by clingo")
 NamedGrounding = list[list[tuple[GroundAtom, ...]]]
 
 
@@ -45,7 +48,7 @@ def run(grounder: Grounder, world: World, asked: list[GroundAtom] | None = None)
     """The library's grounding of a world, in names."""
     knowledge = knowledge_of(world)
     codes = None if asked is None else np.unique(codes_of(knowledge.base, knowledge.language, asked))
-    grounding = grounder.ground(knowledge, codes)
+    grounding = grounder.ground(Store(knowledge), codes)
     assert [part.rule for part in grounding.ground_rules] == list(world.theory.rules)
     assert len(grounding) == sum(map(len, grounding.ground_rules))
     codes_held = {code for part in grounding.ground_rules for code in part.atoms.ravel().tolist()}
@@ -82,9 +85,12 @@ def test_known_body_is_what_clingo_finds(world: World) -> None:
 @given(asked_worlds(), st.integers(0, 2), st.integers(1, 3), st.integers(0, 2), st.booleans())
 def test_backward_is_what_loops_find(asks: Asked, width: int, depth: int, last_width: int, prune: bool) -> None:
     world, asked = asks
-    found = run(BackwardGrounder(width, depth, last_width, prune), world, asked)
+    grounder = BackwardGrounder(width, depth, last_width, prune)
+    found = run(grounder, world, asked)
     note(found)
     assert found == oracle.rows(world, oracle.backward(world, asked, width, depth, last_width, prune))
+    with patch.object(join, "MOST_ROWS", -1):
+        assert run(grounder, world, asked) == found, "by a database"
 
 
 @QUARTER
@@ -126,7 +132,7 @@ def with_facts(knowledge: KnowledgeBase, codes: np.ndarray) -> KnowledgeBase:
 def fixpoint(knowledge: KnowledgeBase) -> set[GroundAtom]:
     """Feed the heads of the known-body ground rules back as facts until nothing changes."""
     while True:
-        grounding = KnownBodyGrounder().ground(knowledge)
+        grounding = KnownBodyGrounder().ground(Store(knowledge))
         heads = [part.atoms[:, part.rule.head_positions[0]] for part in grounding.ground_rules]
         more = with_facts(knowledge, np.concatenate([np.zeros(0, dtype=np.int64), *heads]))
         if len(more.evidence.atoms) == len(knowledge.evidence.atoms):
@@ -166,8 +172,8 @@ def test_the_order_of_rules_and_of_queries_is_irrelevant(asks: Asked) -> None:
     grounder = BackwardGrounder(width=1, depth=2)
     knowledge = knowledge_of(world)
     codes = codes_of(knowledge.base, knowledge.language, asked)
-    as_given = named(knowledge, grounder.ground(knowledge, codes))
-    twice = named(knowledge, grounder.ground(knowledge, np.concatenate([codes[::-1], codes])))
+    as_given = named(knowledge, grounder.ground(Store(knowledge), codes))
+    twice = named(knowledge, grounder.ground(Store(knowledge), np.concatenate([codes[::-1], codes])))
     assert run(grounder, backwards, asked)[::-1] == as_given == twice
 
 
@@ -177,10 +183,64 @@ def test_known_body_is_one_step_around_every_atom_on_rules_with_a_body(world: Wo
     """Known body = BC_{0,1}, where every atom of the base is asked and no body atom is its own head."""
     knowledge = knowledge_of(world)
     everything = np.arange(knowledge.base.size, dtype=np.int64)
-    around = named(knowledge, BackwardGrounder(width=0, depth=1).ground(knowledge, everything))
+    around = named(knowledge, BackwardGrounder(width=0, depth=1).ground(Store(knowledge), everything))
     for rule, some, every in zip(world.theory.rules, around, run(KnownBodyGrounder(), world), strict=True):
         assert set(some) <= set(every)
         bodies = [literal.position for literal in rule.body if literal.positive]
         for row in set(every) - set(some):
             heads = {row[i] for i in rule.head_positions}
             assert heads <= {row[i] for i in bodies}
+
+
+def of_each(known: KnowledgeBase, found: Neighbourhoods, queries: int) -> list[NamedGrounding]:
+    """Per query, rule and ground rule the names of the atoms, from the pairs, one by one."""
+    union = named(known, found.grounding)
+    return [
+        [
+            [rows[row] for query, row in pairs.tolist() if query == number]
+            for rows, pairs in zip(union, found.members, strict=True)
+        ]
+        for number in range(queries)
+    ]
+
+
+def check_neighbourhoods(asks: Asked, grounder: BackwardGrounder) -> None:
+    """The neighbourhood of each query is its grounding alone, and the same beside fewer others."""
+    world, asked = asks
+    known = knowledge_of(world)
+    store = Store(known)
+    queries = np.unique(codes_of(known.base, known.language, asked))
+    queries = queries[:: 1 + len(queries) // 8]  # from everywhere, yet few: each is ground alone
+    found = grounder.neighbourhoods(store, queries)
+    alone = [named(known, grounder.ground(store, queries[i : i + 1])) for i in range(len(queries))]
+    assert of_each(known, found, len(queries)) == alone
+    for part, pairs in zip(found.grounding.ground_rules, found.members, strict=True):
+        assert pairs.tolist() == sorted(map(list, set(map(tuple, pairs.tolist()))))
+        assert set(pairs[:, 1].tolist()) == set(range(len(part))), "no ground rule without a query"
+    together = [{row for each in alone for row in each[j]} for j in range(len(world.theory.rules))]
+    whole = named(known, grounder.ground(store, queries))
+    event("more together" if any(len(a) < len(b) for a, b in zip(together, whole, strict=True)) else "the union")
+    some = grounder.neighbourhoods(store, queries[::2])
+    assert of_each(known, some, len(queries[::2])) == alone[::2]
+
+
+@QUARTER
+@given(asked_worlds(), st.integers(0, 2), st.integers(1, 3), st.integers(0, 1), st.booleans())
+def test_each_query_has_the_neighbourhood_that_it_has_alone(
+    asks: Asked, width: int, depth: int, last_width: int, prune: bool
+) -> None:
+    check_neighbourhoods(asks, BackwardGrounder(width, depth, last_width, prune))
+
+
+@at_most(25, "each grounds every query alone")
+@given(chained_worlds(), st.integers(0, 2), st.integers(2, 3), st.integers(0, 2), st.booleans())
+def test_each_query_has_its_own_proofs_by_chained_rules(
+    asks: Asked, width: int, depth: int, last_width: int, prune: bool
+) -> None:
+    check_neighbourhoods(asks, BackwardGrounder(width, depth, last_width, prune))
+
+
+@at_most(25, "each grounds every query alone")
+@given(candidate_worlds(), st.integers(0, 2), st.integers(1, 3), st.booleans())
+def test_each_query_has_its_own_candidates(asks: Asked, width: int, depth: int, prune: bool) -> None:
+    check_neighbourhoods(asks, BackwardGrounder(width, depth, prune=prune))

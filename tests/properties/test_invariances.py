@@ -6,20 +6,24 @@ from typing import Any
 
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from torch import Tensor
 
 from r2n.graph.batching import subgraph
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.incidence import Incidence
+from r2n.graph.known_states import FALSE, TRUE, UNKNOWN
+from r2n.graph.sources import GroundedOnDemand
 from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Implies, Not, Or, Term, Unequal, Xor
 from r2n.logic.language import Domain, Predicate
 from r2n.logic.theory import Rule, Theory
-from r2n.model.r2n import FALSE, R2N, TRUE, UNKNOWN
+from r2n.model.r2n import R2N
 from r2n.model.reasoning import ReasoningLayer
 from r2n.training.fit import fit
+from tests.examples import at_most
 from tests.model_strategies import (
     AGGREGATIONS,
     layer_for,
@@ -38,7 +42,7 @@ from tests.strategies import codes_of, knowledge_of, named_atoms
 from tests.theory_strategies import dice, one_in
 
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9}
-HEAVY = settings(max_examples=20)
+HEAVY = at_most(20, "each builds, grounds and runs two networks")
 LAYERS = 2
 
 # renaming constants
@@ -92,7 +96,7 @@ class Renaming:
 
 
 def full_graph(knowledge: KnowledgeBase) -> FactorGraph:
-    grounding = FullGrounder().ground(knowledge)
+    grounding = FullGrounder().ground(Store(knowledge))
     return FactorGraph.from_grounding(grounding, atoms=np.arange(knowledge.base.size))
 
 
@@ -117,7 +121,7 @@ def test_renaming_constants_permutes_the_output(dice: Random) -> None:
     known = torch.tensor([dice.choice((UNKNOWN, FALSE, TRUE)) for _ in named], dtype=torch.int64)
     known_there = torch.zeros_like(known)
     known_there[rows] = known
-    expected, found = network(graph, known=known), renamed(other, known=known_there)
+    expected, found = network(network.lay_out(graph), known=known), renamed(renamed.lay_out(other), known=known_there)
     torch.testing.assert_close(found.atoms[rows], expected.atoms, **CLOSE)
     for ours, theirs in zip(found.rules, expected.rules, strict=True):
         torch.testing.assert_close(ours.sort().values, theirs.sort().values, **CLOSE)
@@ -154,6 +158,7 @@ def without_last_rule(layer: ReasoningLayer) -> ReasoningLayer:
         residual=layer.residual,
         exclude_self=layer.exclude_self,
         isolated=layer.isolated,
+        rule_dropout=layer.rule_dropout,
     )
 
 
@@ -181,26 +186,26 @@ def test_a_batch_is_answered_as_in_the_whole_graph(dice: Random) -> None:
     hidden = torch.tensor([one_in(3, dice) for _ in range(count)], dtype=torch.bool)
     known = torch.tensor([dice.choice((UNKNOWN, FALSE, TRUE)) for _ in range(count)], dtype=torch.int64)
     batch = subgraph(graph, asked, LAYERS)
-    found = network(batch.graph, hidden=hidden[batch.kept], known=known[batch.kept]).atoms[batch.rows]
-    torch.testing.assert_close(found, network(graph, hidden=hidden, known=known).atoms[asked], **CLOSE)
+    found = network(network.lay_out(batch.graph), hidden=hidden[batch.kept], known=known[batch.kept]).atoms[batch.rows]
+    torch.testing.assert_close(found, network(network.lay_out(graph), hidden=hidden, known=known).atoms[asked], **CLOSE)
 
 
 # no semantic loss
 
 
-@settings(max_examples=12)
+@at_most(12, "each builds, grounds and runs two networks")
 @given(dice=dice())
 def test_no_semantic_weight_is_no_rule_output(dice: Random) -> None:
     """With semantic_weight = 0, training gives the weights of a network that has no rule output, bit for bit."""
     setting, seed = make_setting(dice), seed_of(dice)
-    evidence = setting.knowledge.evidence
+    evidence, source = setting.knowledge.evidence, GroundedOnDemand.of(setting.knowledge, FullGrounder())
     networks = []
     for has_output in (True, False):
         network = shaken(R2N.build(setting.knowledge, input="distmult", dim=3, layers=1), seed)
         networks.append(network)
         if not has_output:
             network.rule_output = None
-        for epoch in fit(network, setting.graph, evidence, epochs=3, semantic_weight=0.0, seed=seed):
+        for epoch in fit(network, source, evidence, epochs=3, semantic_weight=0.0, seed=seed):
             assert epoch.semantic == 0.0
     before = R2N.build(setting.knowledge, input="distmult", dim=3, layers=1)
     start = shaken(before, seed).state_dict()

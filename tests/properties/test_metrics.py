@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from r2n.evaluation import metrics
 from r2n.evaluation.evaluate import Report, rank
+from r2n.evaluation.filters import Filter
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.logic.language import Domain, Language, Predicate
+from tests.examples import at_most
 from tests.oracles import metrics as oracle
 
 LEVELS = st.sampled_from((-inf, -700.0, -2.0, -1e-300, 0.0, 1e-300, 0.5, 0.5000000000000001, 40.0, inf))
@@ -65,7 +67,7 @@ def test_ranks_equal_plain_loops(drawn: tuple[np.ndarray, np.ndarray, np.ndarray
         assert metric == pytest.approx(oracle.ranking_metrics([realistic for _, _, realistic in expected]), abs=1e-12)
 
 
-@settings(max_examples=60)
+@at_most(60, "each ranks by loops")
 @given(candidate_rows(most=5))
 def test_ties_average(drawn: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     scores, true, allowed = drawn
@@ -194,7 +196,12 @@ def ours(scores: np.ndarray, asked: np.ndarray, known: np.ndarray) -> dict[tuple
     found: dict[tuple[str, str, str], float] = {}
     for side, positions in (("head", (0,)), ("tail", (1,)), ("both", None)):
         report: Report = rank(
-            scores.ravel().__getitem__, queries, HerbrandBase(language), codes(known), sides=positions, atoms_at_once=64
+            scores.ravel().__getitem__,
+            queries,
+            HerbrandBase(language),
+            Filter(codes(known), ()),
+            sides=positions,
+            atoms_at_once=64,
         )
         kinds = {"realistic": report.metrics, **report.ties}
         found |= {(side, kind, name): value for kind, part in kinds.items() for name, value in part.items()}
@@ -213,7 +220,7 @@ def random_case(seed: int, constants: int, predicates: int, size: int, levels: i
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@at_most(40, "each ranks by loops")
 @given(
     seed=st.integers(0, 2**32 - 1),
     constants=st.integers(2, 7),

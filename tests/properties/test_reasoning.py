@@ -8,18 +8,21 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from torch import Tensor
 
 from r2n.graph import slots
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.incidence import Incidence
+from r2n.graph.known_states import FALSE, TRUE, UNKNOWN
 from r2n.graph.slots import Box, Indexed
 from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
-from r2n.model.r2n import FALSE, R2N, TRUE, UNKNOWN
+from r2n.model.r2n import R2N
 from r2n.model.reasoning import ReasoningLayer
+from tests.examples import at_most
 from tests.model_strategies import (
     AGGREGATIONS,
     Setting,
@@ -38,7 +41,7 @@ from tests.oracles import message_passing
 from tests.oracles.message_passing import Choices
 from tests.theory_strategies import dice, one_in
 
-HEAVY = settings(max_examples=25)
+HEAVY = at_most(25, "each runs a layer by loops over ground rules")
 DIM = 3
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9}  # float64: far below the 1e-5 that is promised
 
@@ -98,7 +101,7 @@ def test_factored_is_plain_on_scattered_ground_rules(aggregation: str, dice: Ran
     assert_equal_to_plain(graph, make_choices(dice, aggregation), seed_of(dice))
 
 
-@settings(max_examples=20)
+@at_most(20, "each runs a layer by loops over ground rules")
 @given(dice=dice())
 def test_a_box_stands_where_every_substitution_does(dice: Random) -> None:
     """The property above compares three ways only if the dense one is taken."""
@@ -106,7 +109,7 @@ def test_a_box_stands_where_every_substitution_does(dice: Random) -> None:
     for dense in (True, False):
         incidence = Incidence.of(graph, dense=dense)
         for rule, rows, shape in zip(incidence.rules, graph.neighbours, graph.shapes, strict=True):
-            assert isinstance(rule.meeting, Box if dense and shape is not None and len(rows) else Indexed)
+            assert isinstance(rule.ways, Box if dense and shape is not None and len(rows) else Indexed)
 
 
 @HEAVY
@@ -142,7 +145,11 @@ def test_the_network_is_its_input_layer_its_layers_and_its_outputs(dice: Random)
     )
     hidden = [one_in(3, dice) for _ in range(count)]
     known = [dice.choice((UNKNOWN, FALSE, TRUE)) for _ in range(count)]
-    found = network(graph, hidden=torch.tensor(hidden, dtype=torch.bool), known=torch.tensor(known, dtype=torch.int64))
+    found = network(
+        network.lay_out(graph),
+        hidden=torch.tensor(hidden, dtype=torch.bool),
+        known=torch.tensor(known, dtype=torch.int64),
+    )
     atoms = plain_input_layer(network, setting, hidden, known)
     chosen = Choices(aggregation="mean", isolated="keep", ordered=reasoner == "r2n")
     rules: list[list[Tensor]] = []
@@ -195,7 +202,7 @@ def graph_of_one_rule(atoms: int) -> FactorGraph:
         implicit related: [{", ".join(SIX_ATOMS[:atoms])}]"""
     )
     knowledge = KnowledgeBase.build(theory)
-    grounding = FullGrounder().ground(knowledge)
+    grounding = FullGrounder().ground(Store(knowledge))
     return FactorGraph.from_grounding(grounding, atoms=np.arange(knowledge.base.size))
 
 

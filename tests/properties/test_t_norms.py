@@ -5,11 +5,12 @@ from random import Random
 
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from torch.autograd import gradcheck
 
 from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Implies, Not, Or, Variable, Xor
 from r2n.training.regularisation import T_NORMS, fuzzy_truth
+from tests.examples import at_most
 from tests.oracles import t_norms as oracle
 from tests.theory_strategies import dice, make_formula
 
@@ -29,7 +30,7 @@ DRAWN = dice().map(drawn)
 
 
 @pytest.mark.parametrize("name", T_NORMS)
-@settings(max_examples=40)  # there are three t-norms
+@at_most(40, "there are three t-norms, and formulas evaluated by loops")
 @given(DRAWN)
 def test_it_is_what_plain_loops_say_and_stays_within_0_and_1(
     name: str, case: tuple[Formula, list[list[float]]]
@@ -42,7 +43,7 @@ def test_it_is_what_plain_loops_say_and_stays_within_0_and_1(
 
 
 @pytest.mark.parametrize("name", T_NORMS)
-@settings(max_examples=40)  # there are three t-norms
+@at_most(40, "there are three t-norms, and formulas evaluated by loops")
 @given(DRAWN)
 def test_on_crisp_truths_it_is_the_truth(name: str, case: tuple[Formula, list[list[float]]]) -> None:
     formula, _ = case
@@ -52,7 +53,7 @@ def test_on_crisp_truths_it_is_the_truth(name: str, case: tuple[Formula, list[li
 
 
 @pytest.mark.parametrize("name", T_NORMS)
-@settings(max_examples=15)
+@at_most(15, "there are three t-norms, and formulas evaluated by loops")
 @given(DRAWN, DRAWN)
 def test_equivalent_ways_to_write_a_formula_are_equally_true(
     name: str, one: tuple[Formula, list[list[float]]], other: tuple[Formula, list[list[float]]]
@@ -73,7 +74,7 @@ def test_equivalent_ways_to_write_a_formula_are_equally_true(
 
 
 @pytest.mark.parametrize("name", T_NORMS)
-@settings(max_examples=25)
+@at_most(25, "there are three t-norms, and formulas evaluated by loops")
 @given(DRAWN)
 def test_its_gradient_is_its_slope_away_from_kinks(name: str, case: tuple[Formula, list[list[float]]]) -> None:
     formula, _ = case

@@ -4,10 +4,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from r2n.knowledge.reading.tables import Table, read_facts
+from tests.examples import at_most
 from tests.oracles.fact_tables import listed, plain_csv, plain_json, plain_sqlite, plain_triples, plain_tsv
 from tests.oracles.fact_writers import WRITERS, write_tsv
 
@@ -30,7 +31,7 @@ ALPHABET = {
 
 
 @pytest.mark.parametrize("suffix", list(ALPHABET))
-@settings(max_examples=40)
+@at_most(40, "each writes and reads files in every format")
 @given(data=st.data())
 def test_any_text_comes_back_as_it_was(suffix: str, data: st.DataObject) -> None:
     constant = ALPHABET[suffix]
@@ -57,7 +58,7 @@ def test_any_text_comes_back_as_it_was(suffix: str, data: st.DataObject) -> None
         min_size=1,
     )
 )
-@settings(max_examples=60)
+@at_most(60, "each writes and reads files in every format")
 def test_labels_and_any_order_of_facts(rows: list[tuple[str, ...]]) -> None:
     assume(not rows[0][0].startswith("\ufeff"))
     with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +69,7 @@ def test_labels_and_any_order_of_facts(rows: list[tuple[str, ...]]) -> None:
         assert [facts.predicate for facts in read.facts] == list(dict.fromkeys(row[1] for row in rows))
 
 
-@settings(max_examples=30)
+@at_most(30, "each writes and reads files in every format")
 @given(rows=st.integers(1, 4).flatmap(lambda n: st.lists(st.tuples(*[NO_LINE_ENDS] * n), min_size=1, max_size=5)))
 def test_one_table_per_predicate_with_any_arity(rows: list[tuple[str, ...]]) -> None:
     assume(not rows[0][0].startswith("\ufeff"))

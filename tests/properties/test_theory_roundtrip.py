@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
@@ -11,11 +11,12 @@ from r2n.logic.formula import And, Atom, Constant, Implies, Variable
 from r2n.logic.language import Domain, Predicate
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Rule, Theory
+from tests.examples import at_most
 from tests.oracles import grounding as oracle
 from tests.oracles.formula import literals
 from tests.theory_strategies import theories
 
-QUARTER = settings(max_examples=settings.default.max_examples // 4 if settings.default else 50)
+QUARTER = at_most(50, "each prints and parses a theory")
 ODD_NAMES = st.one_of(
     st.sampled_from(["rule", "closed", "xor", "x", "light blue", 'say "hi"', "back\\slash", "tab\there", "#no", "ö"]),
     st.sampled_from(["/film/film/genre", "1", "", "a,b", "p(x)", "x != y", "two\nlines", "x: d", "(", "->"]),

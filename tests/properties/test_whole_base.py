@@ -5,15 +5,18 @@ from random import Random
 import numpy as np
 import pytest
 import torch
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from torch import Tensor
 
 from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
+from r2n.model.layout import Layout
 from r2n.model.r2n import R2N, Predictions
 from r2n.model.reasoning import Aggregation
+from tests.examples import at_most
 from tests.model_strategies import seed_of, shaken
 from tests.theory_strategies import dice, one_in
 
@@ -39,15 +42,13 @@ def make_theory(dice: Random) -> str:
 
 def whole_graph(text: str) -> tuple[KnowledgeBase, FactorGraph]:
     knowledge = KnowledgeBase.build(parse_theory(text))
-    grounding = FullGrounder().ground(knowledge)
+    grounding = FullGrounder().ground(Store(knowledge))
     return knowledge, FactorGraph.from_grounding(grounding, atoms=np.arange(knowledge.base.size))
 
 
-def outputs(network: R2N, graph: FactorGraph, *, dense: bool) -> tuple[Predictions, list[Tensor]]:
+def outputs(network: R2N, layout: Layout) -> tuple[Predictions, list[Tensor]]:
     """What the network says, and the gradient of a number that feels all of it."""
-    network.dense = dense
-    network._prepared.clear()
-    said = network(graph)
+    said = network(layout)
     parts = [said.atoms, *said.rules]
     feels = sum((part * torch.arange(1.0, len(part) + 1).double().cos()).sum() for part in parts)
     assert isinstance(feels, Tensor)
@@ -55,14 +56,21 @@ def outputs(network: R2N, graph: FactorGraph, *, dense: bool) -> tuple[Predictio
 
 
 def assert_same(network: R2N, graph: FactorGraph) -> None:
-    (ours, our_gradients), (theirs, their_gradients) = (outputs(network, graph, dense=d) for d in (True, False))
-    for one, other in zip(
-        [ours.atoms, *ours.rules, *our_gradients], [theirs.atoms, *theirs.rules, *their_gradients], strict=True
-    ):
-        torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-7)
+    """The kind that is chosen by itself and the dense one say what the indexed one says."""
+    theirs, their_gradients = outputs(network, network.lay_out(graph, "indexed"))
+    for kind in ("auto", "dense"):
+        ours, our_gradients = outputs(network, network.lay_out(graph, kind))
+        for one, other in zip(
+            [ours.atoms, *ours.rules, *our_gradients], [theirs.atoms, *theirs.rules, *their_gradients], strict=True
+        ):
+            torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-7)
 
 
-@settings(max_examples=60)
+def is_grid(network: R2N, graph: FactorGraph) -> bool:
+    return network.lay_out(graph).kind == "grid"
+
+
+@at_most(60, "each runs a network in two ways, with gradients")
 @given(dice=dice())
 def test_grids_and_indices_agree_on_random_theories(dice: Random) -> None:
     knowledge, graph = whole_graph(make_theory(dice))
@@ -81,9 +89,12 @@ def test_grids_and_indices_agree_on_random_theories(dice: Random) -> None:
         input_score=one_in(2, dice),
     )
     shaken(network, seed_of(dice))
-    assert (network._whole(graph) is not None) == (network.belief_input is None)
-    event("grids" if network._whole(graph) is not None else "beliefs as input")
+    assert is_grid(network, graph) == (network.belief_input is None)
+    event("grids" if is_grid(network, graph) else "beliefs as input")
     assert_same(network, graph)
+    hidden = torch.tensor([one_in(3, dice) for _ in graph.atoms])
+    by_kind = [network(network.lay_out(graph, kind), hidden=hidden).atoms for kind in ("auto", "indexed")]
+    torch.testing.assert_close(*by_kind, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("aggregation", ["sum", "mean", "mean-then-sum"])
@@ -91,7 +102,7 @@ def test_grids_and_indices_agree_where_predicates_get_unequal_numbers_of_message
     rule = "implicit r: [p(x, y), q(x, y), p(y, x)]\n"
     knowledge, graph = whole_graph(DOMAINS + "predicate p(d, d)\npredicate q(d, d)\n" + rule)
     network = shaken(R2N.build(knowledge, dim=3, layers=2, mlp="shallow", aggregation=aggregation), seed=0)
-    assert network._whole(graph) is not None
+    assert is_grid(network, graph)
     assert_same(network, graph)
 
 
@@ -106,7 +117,7 @@ def test_grids_and_indices_agree_where_predicates_get_unequal_numbers_of_message
 def test_what_has_not_the_form_of_a_grid_goes_the_other_way(rule: str) -> None:
     knowledge, graph = whole_graph(DOMAINS + "predicate p(d, d)\npredicate q(d, d)\n" + rule)
     network = shaken(R2N.build(knowledge, dim=3, layers=1, mlp="shallow"), seed=0)
-    assert network._whole(graph) is None
+    assert not is_grid(network, graph)
     assert_same(network, graph)
 
 
@@ -114,9 +125,9 @@ def test_a_graph_that_misses_an_atom_and_a_deep_mlp_go_the_other_way() -> None:
     text = DOMAINS + "predicate p(d, d)\npredicate q(d, d)\nimplicit r: [p(x, y), p(y, x)]\n"
     knowledge, graph = whole_graph(text)
     shallow = R2N.build(knowledge, dim=3, layers=1, mlp="shallow")
-    assert shallow._whole(graph) is not None
-    assert shallow._whole(FactorGraph(graph.atoms[:-1], graph.neighbours, graph.rules, graph.shapes)) is None
+    assert is_grid(shallow, graph)
+    assert not is_grid(shallow, FactorGraph(graph.atoms[:-1], graph.neighbours, graph.rules, graph.shapes))
     for options in ({"mlp": "deep"}, {"aggregation": "max"}, {"exclude_self": True}, {"input": "mlp"}):
         network = R2N.build(knowledge, **{"dim": 3, "layers": 1, "mlp": "shallow", **options})  # pyright: ignore
-        assert network._whole(graph) is None
-    assert R2N.build(knowledge, layers=1, mlp="shallow", evidence_input="add")._whole(graph) is None
+        assert not is_grid(network, graph)
+    assert not is_grid(R2N.build(knowledge, layers=1, mlp="shallow", evidence_input="add"), graph)

@@ -1,5 +1,8 @@
 """The command line: one JSON document or a table on standard output, everything else on standard error."""
 
+import os
+import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -24,8 +27,15 @@ app.add_typer(datasets_app, name="datasets")
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; warnings of libraries are for who asked Python for them (`-W`, PYTHONWARNINGS)."""
+    if not sys.warnoptions:
+        warnings.showwarning = _keep_quiet  # a filter would be undone by libraries that set their own
+        os.environ["PYTHONWARNINGS"] = "ignore"  # for processes that a command starts
     app()
+
+
+def _keep_quiet(*_: object) -> None:
+    """Show no warning."""
 
 
 def _print_version(wanted: bool | None) -> None:

@@ -3,10 +3,9 @@
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table as ScreenTable
 
 from r2n.cli.problems import check
-from r2n.cli.screen import JsonOption, Told, print_json, progress_bar, screen
+from r2n.cli.screen import JsonOption, ScreenTable, print_json, progress, screen
 from r2n.datasets.benchmarks import DATASETS
 from r2n.datasets.download import download
 from r2n.errors import ConfigError, nearest
@@ -22,7 +21,8 @@ def list_datasets(as_json: JsonOption = False) -> None:
         return
     table = ScreenTable("name", "title", "licence", "where", box=None, header_style="dim")
     for name, dataset in DATASETS.items():
-        table.add_row(name, dataset.title, dataset.licence, "in the package" if dataset.is_embedded else "download")
+        where = "in the package" if dataset.is_embedded else "download"
+        table.add_texts([name, dataset.title, dataset.licence, where])
     screen().print(table)
 
 
@@ -47,22 +47,6 @@ def download_dataset(name: Annotated[str, typer.Argument()]) -> None:
     if dataset.is_embedded:
         typer.echo(f"{name} is in the package: nothing to download")
         return
-    with progress_bar(f"downloading {name}") as told:
-        typer.echo(f"{name} is in {download(dataset.folder, progress=_BytesTold(told))}")
-
-
-class _BytesTold:
-    """What pooch tells of bytes, passed on to a bar."""
-
-    def __init__(self, told: Told) -> None:
-        self.told, self.total, self.done = told, 0.0, 0.0
-
-    def update(self, n: float) -> None:
-        self.done += n
-        self.told(int(self.done), int(self.total))
-
-    def reset(self) -> None:
-        self.done = 0.0
-
-    def close(self) -> None:
-        """The bar closes itself."""
+    with progress(name) as shown:
+        folder = download(dataset.folder, progress=shown)
+    typer.echo(f"{name} is in {folder}")

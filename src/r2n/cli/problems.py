@@ -6,14 +6,15 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 from rich.console import Console
-from rich.table import Table as ScreenTable
+from rich.text import Text
 
 from r2n.cli.screen import (
     JsonOption,
     OnErrorOption,
     ProblemArgument,
+    ScreenTable,
     print_json,
-    progress_bar,
+    progress,
     screen,
     shortened,
 )
@@ -22,10 +23,11 @@ from r2n.errors import ConfigError
 from r2n.grounding.cache import fingerprint, read_grounding, write_grounding
 from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules, distinct_codes
 from r2n.grounding.reach import reached_atoms, reached_by
+from r2n.grounding.store import Store
 from r2n.grounding.strategies import make_grounder
 from r2n.knowledge.herbrand import Codes
+from r2n.knowledge.options import GroundingOptions
 from r2n.knowledge.problem import TRAIN, Problem
-from r2n.knowledge.problem_file import GroundingOptions
 from r2n.logic.theory import printed_predicate
 
 MOST_REJECTED_SHOWN = 20
@@ -33,13 +35,15 @@ MOST_REJECTED_SHOWN = 20
 
 def check(problem: ProblemArgument, on_error: OnErrorOption = None, as_json: JsonOption = False) -> None:
     """Read a problem and say what is in it, or what is wrong with it."""
-    loaded = load(problem, on_error=on_error)
-    summary = _summary(loaded)
+    with progress(problem) as shown:
+        shown("read", 0, 0)
+        loaded = load(problem, on_error=on_error)
+        summary = _summary(loaded)
     if as_json:
         print_json(summary)
         return
     console = screen()
-    console.print(f"[bold]{loaded.name}[/bold]: {summary['herbrand_base']:,} ground atoms", highlight=False)
+    console.print(Text.assemble((loaded.name, "bold"), f": {summary['herbrand_base']:,} ground atoms"), highlight=False)
     _print_pairs(console, "domain", "constants", summary["domains"])
     _print_pairs(console, "predicate", "known true / false", summary["predicates"])
     _print_pairs(console, "split", "atoms", summary["splits"])
@@ -47,7 +51,7 @@ def check(problem: ProblemArgument, on_error: OnErrorOption = None, as_json: Jso
         if summary[what]:
             _print_pairs(console, what, counted, summary[what])
     for rule in loaded.knowledge.theory.rules:
-        console.print(shortened(str(rule)), markup=False, highlight=False)
+        console.print(Text(shortened(str(rule))))
     _print_remarks(console, loaded)
     _print_rejected(loaded)
 
@@ -56,10 +60,10 @@ def _print_remarks(console: Console, problem: Problem) -> None:
     """What was read and made no difference."""
     for domain, count in problem.report.unused_features:
         if count:
-            console.print(f"{domain}: {count:,} rows of features of constants that do not occur", highlight=False)
+            console.print(Text(f"{domain}: {count:,} rows of features of constants that do not occur"))
     for split, count in problem.report.duplicates:
         if count:
-            console.print(f"{split}: {count:,} duplicate facts (counted once)", highlight=False)
+            console.print(Text(f"{split}: {count:,} duplicate facts (counted once)"))
 
 
 def _summary(problem: Problem) -> dict[str, Any]:
@@ -83,7 +87,7 @@ def _summary(problem: Problem) -> dict[str, Any]:
 def _print_pairs(console: Console, left: str, right: str, pairs: dict[str, Any]) -> None:
     table = ScreenTable(left, right, box=None, pad_edge=False, header_style="dim")
     for name, value in pairs.items():
-        table.add_row(name, f"{value:,}" if isinstance(value, int) else value)
+        table.add_texts([name, f"{value:,}" if isinstance(value, int) else value])
     console.print(table)
 
 
@@ -107,7 +111,9 @@ def ground(
     as_json: JsonOption = False,
 ) -> None:
     """Ground the rules of a problem and show, rule by rule, what that gives."""
-    loaded = load(problem, on_error=on_error)
+    with progress(problem) as shown:
+        shown("read", 0, 0)
+        loaded = load(problem, on_error=on_error)
     given = {"strategy": strategy, "width": width, "depth": depth, "max_groundings": max_groundings}
     changes = {name: value for name, value in given.items() if value is not None}
     options = GroundingOptions.model_validate({**loaded.options.grounding.model_dump(), **changes})
@@ -143,8 +149,9 @@ def _ground(
     kept = read_grounding(out, knowledge.theory, digest) if out is not None else None
     if kept is not None:
         return kept, True
-    with progress_bar("grounding") as told:
-        grounding = reached_by(grounder.ground(knowledge, asked, told), start)
+    with progress(problem.name) as shown:
+        shown("ground", 0, 0)
+        grounding = reached_by(grounder.ground(Store(knowledge), asked, shown), start)
     if out is not None:
         write_grounding(grounding, out, digest)
     return grounding, False
@@ -183,7 +190,7 @@ def _print_grounding(
     problem: Problem, options: GroundingOptions, grounding: Grounding, reached: int, asked: int
 ) -> None:
     console = screen()
-    table = ScreenTable(title=f"{problem.name}, {options.strategy} grounding", title_justify="left")
+    table = ScreenTable(title=f"{problem.name}, {options.strategy} grounding")
     for name in ("rule", "variables"):
         table.add_column(name, overflow="fold")
     for name in ("estimate", "ground rules", "atoms", "seconds"):
@@ -191,12 +198,8 @@ def _print_grounding(
     for part in grounding.ground_rules:
         variables = [f"{name}: {d} ({size:,})" for name, (d, size) in _variables(problem, part).items()]
         numbers = (part.estimate, len(part), len(distinct_codes([part.atoms])))
-        table.add_row(
-            shortened(str(part.rule)),
-            ", ".join(variables),
-            *(f"{n:,}" for n in numbers),
-            f"{part.seconds:.3f}",
-        )
-    console.print(table, markup=False)
+        shown = [shortened(str(part.rule)), ", ".join(variables)]
+        table.add_texts([*shown, *(f"{n:,}" for n in numbers), f"{part.seconds:.3f}"])
+    console.print(table)
     console.print(f"{len(grounding):,} ground rules over {len(grounding.atoms):,} atoms", highlight=False)
     console.print(f"queries: {reached:,} reached by a ground rule, {asked - reached:,} not reached", highlight=False)

@@ -4,9 +4,8 @@ import os
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table as ScreenTable
 
-from r2n.cli.screen import JsonOption, print_json, progress_bar, screen
+from r2n.cli.screen import JsonOption, ScreenTable, print_json, progress, screen
 from r2n.errors import ConfigError
 
 WIDEST = 1000
@@ -28,10 +27,11 @@ def reproduce(
     if not chosen:
         raise ConfigError(f"table '{table}' has no such dataset or model", hint="leave --dataset and --model away")
     measured = []
-    with progress_bar(table) as told:
+    with progress(table) as shown:
+        shown("measure", 0, len(chosen))
         for item in measure_all(chosen, jobs=jobs or os.cpu_count() or 1):
             measured.append(item)
-            told(len(measured), len(chosen))
+            shown("measure", len(measured), len(chosen))
     records = summarise(measured)
     if as_json:
         print_json(records)
@@ -42,7 +42,7 @@ def reproduce(
 def _print_table(table: str, records: list[dict[str, Any]]) -> None:
     """A line for each model and dataset, a column for each metric."""
     metrics = list(dict.fromkeys(record["metric"] for record in records))
-    shown = ScreenTable("dataset", "model", title=f"{table}: mean ± deviation over seeds", title_justify="left")
+    shown = ScreenTable("dataset", "model", title=f"{table}: mean ± deviation over seeds")
     for name in (*metrics, "the paper", "seeds", "CPU-seconds"):
         shown.add_column(name, justify="right", no_wrap=True)
     cells: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
@@ -54,7 +54,7 @@ def _print_table(table: str, records: list[dict[str, Any]]) -> None:
         headline = by_metric.get("mrr", any_record)
         paper = "" if headline["paper"] is None else f"{headline['paper']:.3f}"
         seconds = f"{any_record['cpu_seconds']:.1f}" if any_record["seeds"] else ""
-        shown.add_row(dataset, model, *values, paper, str(any_record["seeds"] or "published"), seconds)
+        shown.add_texts([dataset, model, *values, paper, str(any_record["seeds"] or "published"), seconds])
     console = screen()
     wanted = console.measure(shown, options=console.options.update(width=WIDEST)).maximum
     console.width = max(wanted, console.width)  # a line that the terminal wraps beats one that is cut

@@ -1,22 +1,29 @@
-"""The command line: what its commands share, from options to tables, progress bars and clear errors."""
+"""The command line: what its commands share, from options to tables, progress and clear errors.
+
+Names that come from data are printed as they are: rich reads `[red]` in a plain string as markup, in `Text` never.
+"""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import Event, RLock, Thread
 from time import monotonic
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
 from typer.core import TyperGroup
 
 from r2n.errors import R2NError
 
-SILENT_SECONDS = 2.0
-
-Told = Callable[[int, int], None]
-"""Told as (steps done, steps in all)."""
+SECONDS_WITHOUT_BAR = 2.0
+SECONDS_BETWEEN_LINES = 5.0
+SECONDS_WORTH_A_LAST_LINE = 2.0
+SECONDS_BETWEEN_LOOKS = 0.5
 
 ProblemArgument = Annotated[str, typer.Argument(metavar="P", help="A problem file, its folder, or a known name.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
@@ -43,6 +50,19 @@ def screen() -> Console:
     return console if console.is_terminal else Console(width=160)
 
 
+class ScreenTable(Table):
+    """A table whose title and cells are shown as they are."""
+
+    def __init__(self, *headers: str, title: str | None = None, **options: Any) -> None:
+        """`options` are those of rich's tables."""
+        shown = None if title is None else Text(title, style="table.title")
+        super().__init__(*headers, title=shown, title_justify="left", **options)
+
+    def add_texts(self, cells: Sequence[str]) -> None:
+        """One row."""
+        self.add_row(*(Text(cell) for cell in cells))
+
+
 def print_json(document: Any) -> None:
     """One JSON document on standard output."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
@@ -53,16 +73,201 @@ def shortened(text: str, width: int = 200) -> str:
     return text if len(text) <= width else f"{text[: width - 4]} ..."
 
 
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """How far a phase of a command is: steps done and in all (0: not known), and what else it says of itself.
+
+    `done_before`: steps that were done before it began. `seconds`: how long it takes so far; `running`: the command.
+    """
+
+    name: str
+    done: int = 0
+    total: int = 0
+    done_before: int = 0
+    details: tuple[tuple[str, str], ...] = ()
+    seconds: float = 0.0
+    running: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Steps a second."""
+        return (self.done - self.done_before) / self.seconds if self.seconds > 0 else 0.0
+
+    def __str__(self) -> str:
+        """`120/300, loss 0.4134, 12 s, about 18 s left`, as far as it is known."""
+        parts = [f"{self.done:,}/{self.total:,}"] if self.total else [f"{self.done:,}"] * (self.done > 0)
+        parts += [f"{name} {value}" for name, value in self.details]
+        parts += [_duration(self.seconds)]
+        if self.total > self.done and self.rate > 0:
+            parts += [f"about {_duration((self.total - self.done) / self.rate)} left"]
+        return ", ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    """`12 s`, `3 min 5 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@runtime_checkable
+class PhaseView(Protocol):
+    """Shows phases, one after the other."""
+
+    def begin(self, phase: Phase) -> None:
+        """A phase begins."""
+        ...
+
+    def show(self, phase: Phase) -> None:
+        """It goes on; called often."""
+        ...
+
+    def end(self, phase: Phase) -> None:
+        """It is over."""
+        ...
+
+    def close(self) -> None:
+        """All is over, or has failed."""
+        ...
+
+
+class LineView:
+    """Phases as plain lines: one at the beginning, one every few seconds, one at the end of a long phase."""
+
+    def __init__(self) -> None:
+        """Nothing is shown yet."""
+        self.last = 0.0
+
+    def begin(self, phase: Phase) -> None:
+        """`ground ...`."""
+        self.last = phase.running
+        _say(f"{phase.name} ...")
+
+    def show(self, phase: Phase) -> None:
+        """`train 120/300, loss 0.4134, 12 s, about 18 s left`, where the last line is some seconds old."""
+        if phase.running - self.last >= SECONDS_BETWEEN_LINES:
+            self.last = phase.running
+            _say(f"{phase.name} {phase}")
+
+    def end(self, phase: Phase) -> None:
+        """`ground: done after 12 s`."""
+        if phase.seconds > SECONDS_WORTH_A_LAST_LINE:
+            _say(f"{phase.name}: done after {_duration(phase.seconds)}")
+
+    def close(self) -> None:
+        """Lines stay."""
+
+
+def _say(text: str) -> None:
+    """A line on standard error; work goes on where nobody can read it any more."""
+    try:
+        typer.echo(text, err=True)
+    except (OSError, ValueError):
+        return
+
+
+class BarView:
+    """Phases as one bar of a terminal, which is gone at the end."""
+
+    def __init__(self, console: Console, title: str) -> None:
+        """Nothing is shown before `SECONDS_WITHOUT_BAR`."""
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[text]}", markup=False),
+        )
+        # standard output is left alone: it may be a file
+        self.bar = Progress(*columns, console=console, transient=True, redirect_stdout=False)
+        self.title = title
+        self.task = self.bar.add_task(title, total=None, visible=False, text="")
+        self.bar.start()
+
+    def begin(self, phase: Phase) -> None:
+        """The bar begins anew."""
+        self.show(phase)
+
+    def show(self, phase: Phase) -> None:
+        """The bar with `train 120/300, 10.0/s, 12 s, about 18 s left`."""
+        rate = f"{phase.rate:,.3g}/s, " if phase.rate > 0 and phase.total else ""
+        self.bar.update(
+            self.task,
+            description=f"{self.title}: {phase.name}",
+            completed=phase.done if phase.total else 0,
+            total=phase.total or None,
+            visible=phase.running > SECONDS_WITHOUT_BAR,
+            text=f"{rate}{phase}",
+        )
+
+    def end(self, phase: Phase) -> None:
+        """The next phase, or the end, follows at once."""
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self.bar.stop()
+
+
+class PhaseProgress:
+    """An `r2n.progress.Progress` that shows each phase it is called with; `detail` adds what a phase has to say."""
+
+    def __init__(self, view: PhaseView, clock: Callable[[], float] = monotonic) -> None:
+        """`clock` gives seconds."""
+        self.view, self.clock = view, clock
+        self.began = self.phase_began = clock()
+        self.phase: Phase | None = None
+        self.lock = RLock()  # `look` is called by a thread of its own
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        """So many steps of a phase are done; a phase of another name than the last one begins."""
+        with self.lock:
+            if self.phase is None or self.phase.name != phase:
+                self.end()
+                self.phase_began = self.clock()
+                running = self.phase_began - self.began
+                self.phase = Phase(phase, done, total, done_before=done, running=running)  # resumed: not from 0
+                self.view.begin(self.phase)
+            self.phase = replace(self.phase, done=done, total=total)
+            self.look()
+
+    def detail(self, **values: str) -> None:
+        """What there is to say of the present phase besides its steps, by name; the last value of each name is kept."""
+        with self.lock:
+            if self.phase is not None:
+                self.phase = replace(self.phase, details=tuple((dict(self.phase.details) | values).items()))
+
+    def look(self) -> None:
+        """Show the present phase as it is now."""
+        with self.lock:
+            if self.phase is not None:
+                now = self.clock()
+                self.phase = replace(self.phase, seconds=now - self.phase_began, running=now - self.began)
+                self.view.show(self.phase)
+
+    def end(self) -> None:
+        """The present phase is over."""
+        with self.lock:
+            if self.phase is not None:
+                self.view.end(replace(self.phase, seconds=self.clock() - self.phase_began))
+                self.phase = None
+
+
 @contextmanager
-def progress_bar(title: str) -> Iterator[Told]:
-    """A bar on standard error, from the third second on, where that is a terminal."""
+def progress(title: str) -> Iterator[PhaseProgress]:
+    """Progress on standard error: a bar from the third second on, or plain lines where that is no terminal."""
     console = Console(stderr=True)
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    start = monotonic()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(title, total=None, visible=False)
+    shown = PhaseProgress(BarView(console, title) if console.is_interactive else LineView())
+    is_over = Event()
 
-        def told(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, visible=monotonic() - start > SILENT_SECONDS)
+    def look() -> None:  # phases that count nothing are shown too
+        while not is_over.wait(SECONDS_BETWEEN_LOOKS):
+            shown.look()
 
-        yield told
+    watcher = Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield shown
+        shown.end()
+    finally:
+        is_over.set()
+        watcher.join()
+        shown.view.close()

@@ -1,23 +1,19 @@
 """The command line: r2n train, evaluate, predict."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table as ScreenTable
 
-from r2n.cli.screen import SILENT_SECONDS, JsonOption, ProblemArgument, print_json, screen
+from r2n.cli.screen import JsonOption, PhaseProgress, ProblemArgument, ScreenTable, print_json, progress, screen
 from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError, nearest
 from r2n.reproduction.paper import PAPER_COUNTRIES
+from r2n.runs.memory import parse_size
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
-    from r2n.evaluation.evaluate import Report
+    from r2n.prediction.answers import Answer, Answers
     from r2n.prediction.predictor import Predictor
     from r2n.runs.run import Run
     from r2n.training.fit import Epoch
@@ -25,6 +21,11 @@ if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are
 SHOWN_METRICS = ("ap", "roc_auc_macro", "accuracy", "brier", "ece", "mrr", "hits@1", "hits@3", "hits@10")
 EXAMPLES = 5
 
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Refuse what needs more: 8GB, or 0.5 of what is free (default: 0.8 of it)."),
+]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change an option.")]
 
@@ -36,66 +37,53 @@ def train(
     changes: SetOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False,
     checkpoint_seconds: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 2.0,
+    memory: MemoryOption = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a network on a problem, keep it as a run, and report on its queries."""
-    from r2n.runs.run import REPORT, prepare_run, train_in, write_atomically
+    from r2n.runs.reports import write_reports
+    from r2n.runs.run import prepare_run
+    from r2n.runs.training import check_folder, train_in
 
-    loaded = load(problem)
-    run = prepare_run(loaded, loaded.options.changed(changes or ()), seed)
-    folder = out or Path("runs") / f"{loaded.name}-{seed}"
-    with _Bar(loaded.name, run.trainer.epochs) as bar:
-        for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=checkpoint_seconds):
-            bar.tell(epoch)
-    reports = [run.evaluate(split) for split in run.problem.queries]
-    document = {"run": str(folder), "epochs": run.trainer.epoch, "reports": [report.to_dict() for report in reports]}
-    write_atomically(folder / REPORT, json.dumps(document, indent=1).encode())
-    _draw(folder, run)
+    limit = None if memory is None else parse_size(memory)
+    wanted = [*(changes or ()), *([] if device is None else [f"training.device={device}"])]
+    with progress(problem) as shown:
+        shown("read", 0, 0)
+        loaded = load(problem)
+        folder = out or Path("runs") / f"{loaded.name}-{seed}"
+        check_folder(folder, resume=resume)
+        run = prepare_run(loaded, loaded.options.changed(wanted), seed, memory=limit, progress=shown)
+        for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=checkpoint_seconds, progress=shown):
+            _show_epoch(shown, epoch)
+        document = write_reports(folder, loaded.name, run.reports(shown), run.trainer.epoch)
     if as_json:
         print_json(document)
         return
-    for report in reports:
+    for report in document["reports"]:
         _print_report(report, loaded.name)
     _print_examples(run)
     typer.echo(f"the run is in {folder}", err=True)
 
 
-class _Bar:
-    """Progress of a training on standard error: loss, validation metric, time left."""
-
-    def __init__(self, title: str, epochs: int) -> None:
-        console = Console(stderr=True)
-        text = TextColumn("loss {task.fields[loss]:.4f}{task.fields[valid]}")
-        columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), text, TimeRemainingColumn())
-        self.bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self.task = self.bar.add_task(title, total=epochs, visible=False, loss=0.0, valid="")
-        self.start = monotonic()
-
-    def __enter__(self) -> "_Bar":
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-    def tell(self, epoch: "Epoch") -> None:
-        fields: dict[str, Any] = {"loss": epoch.loss}
-        if epoch.valid is not None:
-            fields["valid"] = f", valid {epoch.valid:.4f}"
-        is_late = monotonic() - self.start > SILENT_SECONDS
-        self.bar.update(self.task, completed=epoch.number, visible=is_late, **fields)
+def _show_epoch(shown: PhaseProgress, epoch: "Epoch") -> None:
+    """An epoch's loss and, where there is one, the validation metric."""
+    shown.detail(loss=f"{epoch.loss:.4f}")
+    if epoch.valid is not None:
+        shown.detail(valid=f"{epoch.valid:.4f}")
 
 
-def _print_report(report: "Report", name: str) -> None:
-    table = ScreenTable("metric", title=f"{name}, {report.split}", title_justify="left")
+def _print_report(report: dict[str, Any], name: str) -> None:
+    """The metrics of one split; what nothing defines is left empty."""
+    table = ScreenTable("metric", title=f"{name}, {report['split']}")
     table.add_column("value", justify="right")
-    is_paper = report.split == "test" and name in PAPER_COUNTRIES and "ap" in report.metrics
+    metrics = {metric: report["metrics"][metric] for metric in SHOWN_METRICS if metric in report["metrics"]}
+    is_paper = report["split"] == "test" and name in PAPER_COUNTRIES and "ap" in metrics
     if is_paper:
         table.add_column("the paper's R2NS", justify="right")
-    for metric in SHOWN_METRICS:
-        if metric in report.metrics:
-            paper = [f"{PAPER_COUNTRIES[name]:.3f}" if metric in ("ap", "roc_auc_macro") else ""] if is_paper else []
-            table.add_row(metric, f"{report.metrics[metric]:.4f}", *paper)
+    for metric, value in metrics.items():
+        paper = [f"{PAPER_COUNTRIES[name]:.3f}" if metric in ("ap", "roc_auc_macro") else ""] if is_paper else []
+        table.add_texts([metric, "" if value is None else f"{value:.4f}", *paper])
     screen().print(table)
 
 
@@ -109,45 +97,26 @@ def _print_examples(run: "Run") -> None:
     truth = dict(zip(run.problem.knowledge.base.names(queries.atoms), queries.truth, strict=True))
     answers = Predictor.of(run).answers(queries.atoms)
     chosen = answers[:: max(1, len(answers) // EXAMPLES)][:EXAMPLES]
-    table = ScreenTable("prediction", "probability", "truth", title="some test queries", title_justify="left")
+    table = ScreenTable("prediction", "probability", "truth", title="some test queries")
     for item in chosen:
-        table.add_row(item.atom, f"{item.probability:.3f}", "true" if truth[item.atom] else "false")
+        table.add_texts([item.atom, f"{item.probability:.3f}", "true" if truth[item.atom] else "false"])
     screen().print(table)
-
-
-def _draw(folder: Path, run: "Run") -> None:
-    """The training curves and the calibration, beside the trace."""
-    from r2n.evaluation.plots import Curve, plot_reliability, plot_training
-    from r2n.runs.run import TRACE
-
-    records = [json.loads(line) for line in (folder / TRACE).read_text("utf-8").splitlines()]
-    epochs = tuple(record["number"] for record in records)
-    names = ["loss", "supervised", "semantic"]
-    names += ["regularisation"] * any(record["regularisation"] for record in records)
-    curves = [Curve(name, epochs, tuple(r[name] for r in records)) for name in names]
-    validated = [record for record in records if record["valid"] is not None]
-    if validated:
-        numbers, values = zip(*((record["number"], record["valid"]) for record in validated), strict=True)
-        curves.append(Curve("valid", numbers, values, panel="validation"))
-    plot_training(curves, folder / "training.png")
-    for split in run.problem.queries:
-        calibration = run.evaluate(split).calibration
-        if calibration is not None:
-            plot_reliability(calibration, folder / f"reliability-{split}.png", title=f"{run.problem.name}, {split}")
 
 
 def evaluate(
     run: RunArgument,
     split: Annotated[str, typer.Option(help="Which queries.")] = "test",
+    device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Report on a run's queries."""
-    from r2n.runs.run import load_run
+    from r2n.prediction.trained import Trained
 
-    loaded = load_run(run)
-    report = loaded.evaluate(split)
+    with progress(str(run)) as shown:
+        loaded = Trained.load(run, device=device, progress=shown)
+        report = loaded.evaluate(split, shown).to_dict()
     if as_json:
-        print_json(report.to_dict())
+        print_json(report)
     else:
         _print_report(report, loaded.problem.name)
 
@@ -156,45 +125,60 @@ def predict(
     run: RunArgument,
     question: Annotated[str, typer.Argument(help='An atom; ? stands for what is asked: "locatedIn(italy, ?)".')],
     more: Annotated[
-        list[str] | None, typer.Option("--with", metavar="FACT|FILE", help='Told too: "near(a, b)", or a table.')
+        list[str] | None, typer.Option("--with", metavar="FACT|FILE", help='Known too: "near(a, b)", or a table.')
     ] = None,
     fewer: Annotated[
-        list[str] | None, typer.Option("--without", metavar="FACT|FILE", help="No longer told; goes before --with.")
+        list[str] | None, typer.Option("--without", metavar="FACT|FILE", help="No longer known; goes before --with.")
     ] = None,
     constants: Annotated[
         list[str] | None, typer.Option("--constant", metavar="DOMAIN=NAME", help="A new constant and its domain.")
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many answers.")] = 10,
     show_all: Annotated[bool, typer.Option("--all", help="Also atoms that no ground rule reaches.")] = False,
+    device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Ask a trained network."""
-    from r2n.prediction.answers import parse_question
     from r2n.prediction.predictor import Predictor
 
-    predictor = Predictor.load(run)
-    if fewer:
-        predictor = predictor.without_facts(fewer)
-    if more or constants:
-        predictor = predictor.with_facts(more or [], domains=_by_domain(constants or []))
+    with progress(str(run)) as shown:
+        predictor = Predictor.load(run, device=device, progress=shown)
+        if fewer:
+            predictor = predictor.without_facts(fewer)
+        if more or constants:
+            predictor = predictor.with_facts(more or [], domains=_by_domain(constants or []))
+        answers = predictor.predict(question, everything=show_all, top=top)
     _tell_of_changes(predictor, changed=bool(more or fewer))
-    asked = len(parse_question(predictor.base, question))
-    answers = predictor.predict(question)
-    shown = [item for item in answers if item.reached or show_all or asked == 1]
-    left_out, refused = len(answers) - len(shown), asked - len(answers)
     if as_json:
-        found = [asdict(item) for item in shown[:top]]
-        print_json({"question": question, "answers": found, "left_out": left_out, "refused": refused})
+        found = [asdict(item) for item in answers]
+        print_json({"question": question, "answers": found, "asked": answers.asked, "refused": answers.refused})
         return
-    table = ScreenTable("atom", "probability", "known")
-    for item in shown[:top]:
-        known = {None: "", True: "true", False: "false"}[item.known]
-        table.add_row(item.atom, f"{item.probability:.4f}", known if item.reached else f"{known} (no ground rule)")
+    _print_answers(answers)
+
+
+def _print_answers(answers: "Answers") -> None:
+    table = ScreenTable("atom", "probability", "known", "network alone")
+    for item in answers:
+        table.add_texts([item.atom, f"{item.probability:.4f}", _known(item), f"{item.network:.4f}"])
     screen().print(table)
-    if left_out:
-        typer.echo(f"{left_out:,} atoms that no ground rule reaches are left out: --all shows them", err=True)
-    if refused:
-        typer.echo(f"{refused:,} atoms of new constants cannot be answered: ask for one to be told why", err=True)
+    if not answers:
+        typer.echo("nothing is known of this question, and no ground rule reaches an atom of it", err=True)
+        typer.echo("--all asks the network alone", err=True)
+    if answers.refused:
+        why = "atoms of new constants cannot be answered: ask for one, and see why"
+        typer.echo(f"{answers.refused:,} {why}", err=True)
+
+
+def _known(item: "Answer") -> str:
+    """What is known of an atom, and whether rules speak of it: an atom of a closed predicate that is no fact is false.
+
+    What is known needs no rule, so that only an unknown atom says that it has none.
+    """
+    if item.closed and not item.known:
+        return "closed"
+    if item.known is not None:
+        return "true" if item.known else "false"
+    return "" if item.reached else "(no ground rule)"
 
 
 def _by_domain(constants: list[str]) -> dict[str, list[str]]:
@@ -210,8 +194,8 @@ def _by_domain(constants: list[str]) -> dict[str, list[str]]:
 
 def _tell_of_changes(predictor: "Predictor", *, changed: bool) -> None:
     """What a person who changes facts should know, on standard error."""
-    for name in predictor.told.new_constants:
-        near = nearest(name, predictor.told.trained.constants)
+    for name in predictor.changed.new_constants:
+        near = nearest(name, predictor.changed.trained.constants)
         typer.echo(f"new constant: {name}" + (f" ({near})" if near else ""), err=True)
     if changed and predictor.model.evidence_input == "off":
         typer.echo(

@@ -12,8 +12,8 @@ import numpy as np
 from r2n.datasets.cora import cuts, load_cora
 from r2n.datasets.download import find
 from r2n.errors import ConfigError, nearest
+from r2n.knowledge.options import GroundingOptions, Options
 from r2n.knowledge.problem import Problem, load_problem
-from r2n.knowledge.problem_file import GroundingOptions, Options
 from r2n.knowledge.reading.tables import Table
 from r2n.knowledge.reading.text_files import read_text
 from r2n.logic.horn import parse_horn_rules
@@ -23,8 +23,19 @@ EMBEDDED = Path(__file__).parent / "data"
 
 
 @dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many constants, predicates, facts and queries a benchmark has."""
+
+    constants: int
+    predicates: int
+    train: int
+    valid: int
+    test: int
+
+
+@dataclass(frozen=True, slots=True)
 class Dataset:
-    """A benchmark: what it is, on what terms, and how many constants, predicates, facts and queries it has.
+    """A benchmark: what it is, on what terms, and how large.
 
     `folder` is below the package's data where `is_embedded`, else below `R2N_DATA` or the download cache.
     """
@@ -33,11 +44,7 @@ class Dataset:
     title: str
     licence: str
     source: str
-    constants: int
-    predicates: int
-    train: int
-    valid: int
-    test: int
+    sizes: Sizes
     folder: str
     is_embedded: bool
 
@@ -63,44 +70,30 @@ _CORA_JOINED = ((11548, 1577), (9941, 3214), (9450, 2073), (11154, 1462), (11693
 _CORA_TEST = (1679, 1649, 3281, 2188, 1542)
 
 
-def _cora() -> tuple[tuple[str, str, str, str, int, int, int, int, int, str, bool], ...]:
+def _cora() -> list[Dataset]:
     """Each fold as the test, with constants of its own and joined with the others."""
-    rows = []
+    found = []
     for joined, constants, splits in (("", 885, _CORA_SPLITS), ("-joined", 700, _CORA_JOINED)):
         for fold, ((train, valid), test) in enumerate(zip(splits, _CORA_TEST, strict=True), start=1):
             title = f"{_CORA}{fold}" + ", the folds joined" * bool(joined)
-            rows.append(
-                (
-                    f"cora-s{fold}{joined}",
-                    title,
-                    "CC0-1.0",
-                    _EXPRESSGNN,
-                    constants,
-                    4,
-                    train,
-                    valid,
-                    test,
-                    "cora",
-                    False,
-                )
-            )
-    return tuple(rows)
+            sizes = Sizes(constants, 4, train, valid, test)
+            found.append(Dataset(f"cora-s{fold}{joined}", title, "CC0-1.0", _EXPRESSGNN, sizes, "cora", False))
+    return found
 
 
-# name, title, licence, source, constants, predicates, train, valid, test, folder, is_embedded
-_ROWS = (
-    ("countries-s1", _S1, "ODbL-1.0", _MLEDOZE, 271, 2, 1110, 120, 120, "countries-s1", True),
-    ("countries-s2", _S2, "ODbL-1.0", _MLEDOZE, 271, 2, 1062, 120, 120, "countries-s2", True),
-    ("countries-s3", _S3, "ODbL-1.0", _MLEDOZE, 271, 2, 978, 120, 120, "countries-s3", True),
-    ("nations", _NATIONS, "CC0-1.0", _PYKEEN, 14, 55, 1592, 199, 201, "nations", True),
-    ("kinship", _KINSHIP, "CC0-1.0", _PYKEEN, 104, 25, 8544, 1068, 1074, "kinship", True),
-    ("umls", _UMLS, "CC0-1.0", _PYKEEN, 135, 46, 5216, 652, 661, "umls", True),
+_LISTED = (
+    Dataset("countries-s1", _S1, "ODbL-1.0", _MLEDOZE, Sizes(271, 2, 1110, 120, 120), "countries-s1", True),
+    Dataset("countries-s2", _S2, "ODbL-1.0", _MLEDOZE, Sizes(271, 2, 1062, 120, 120), "countries-s2", True),
+    Dataset("countries-s3", _S3, "ODbL-1.0", _MLEDOZE, Sizes(271, 2, 978, 120, 120), "countries-s3", True),
+    Dataset("nations", _NATIONS, "CC0-1.0", _PYKEEN, Sizes(14, 55, 1592, 199, 201), "nations", True),
+    Dataset("kinship", _KINSHIP, "CC0-1.0", _PYKEEN, Sizes(104, 25, 8544, 1068, 1074), "kinship", True),
+    Dataset("umls", _UMLS, "CC0-1.0", _PYKEEN, Sizes(135, 46, 5216, 652, 661), "umls", True),
     *_cora(),
-    ("wn18rr", _WN18RR, _UNKNOWN, _CONVE, 40943, 11, 86835, 3034, 3134, "wn18rr", False),
-    ("fb15k237", _FB15K237, _UNKNOWN, _CONVE, 14541, 237, 272115, 17535, 20466, "fb15k237", False),
+    Dataset("wn18rr", _WN18RR, _UNKNOWN, _CONVE, Sizes(40943, 11, 86835, 3034, 3134), "wn18rr", False),
+    Dataset("fb15k237", _FB15K237, _UNKNOWN, _CONVE, Sizes(14541, 237, 272115, 17535, 20466), "fb15k237", False),
 )
 
-DATASETS: dict[str, Dataset] = {row[0]: Dataset(*row) for row in _ROWS}
+DATASETS: dict[str, Dataset] = {dataset.name: dataset for dataset in _LISTED}
 """The known names, in the order of the paper."""
 
 

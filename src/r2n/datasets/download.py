@@ -12,9 +12,10 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from r2n.errors import DataError, nearest
+from r2n.progress import Progress
 
 GITHUB = "https://raw.githubusercontent.com"
 DATA_VARIABLE = "R2N_DATA"
@@ -48,17 +49,21 @@ class Source:
         return f"{base}/{self.repository}/{self.commit}/{self.path}"
 
 
-@runtime_checkable
-class Progress(Protocol):
-    """What draws a progress bar, in pooch's terms: `total` bytes are set, then `update` is told of more."""
+class _BytesDone:
+    """What pooch takes for a progress bar: it sets `total` and says how many more bytes have come."""
 
-    total: float
+    def __init__(self, progress: Progress) -> None:
+        self.progress, self.total, self.done = progress, 0, 0
 
-    def update(self, n: float) -> object: ...  # noqa: D102
+    def update(self, n: int) -> None:
+        self.done += n
+        self.progress("download", self.done, self.total)
 
-    def reset(self) -> object: ...  # noqa: D102
+    def reset(self) -> None:
+        self.done = 0
 
-    def close(self) -> object: ...  # noqa: D102
+    def close(self) -> None:
+        """Who called closes."""
 
 
 def _cora(fold: str, facts: str, queries: str) -> tuple[Source, ...]:
@@ -204,7 +209,8 @@ def _fetch(source: Source, address: str, target: Path, progress: Progress | None
     pooch.get_logger().setLevel("ERROR")  # programs print, libraries do not
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".download-", dir=target) as name:
-        bar: Any = progress or False  # pooch annotates a flag, and documents an object too
+        # pooch annotates a flag, and documents an object too
+        bar: Any = False if progress is None else _BytesDone(progress)
         # streamed only where a bar is drawn: pooch leaves a refused stream open
         web: Any = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT, stream=progress is not None)
         fetched = Path(pooch.retrieve(address, known_hash=None, fname="fetched", path=name, downloader=web))

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float64, Int64
 from scipy.special import expit
 
 from r2n.errors import DataError
+from r2n.evaluation.filters import Filter
 from r2n.evaluation.metrics import (
     Calibration,
     Ranks,
@@ -24,10 +25,9 @@ from r2n.evaluation.metrics import (
     roc_auc_by_group,
     roc_auc_macro,
 )
-from r2n.grounding.ground_rules import Progress, no_progress
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.problem import Problem
+from r2n.progress import Progress, no_progress
 
 ATOMS_AT_ONCE = 2**20
 
@@ -67,12 +67,6 @@ class Report:
         return _without_nan(asdict(self))
 
 
-def known_facts(problem: Problem) -> Codes:
-    """The true atoms of all splits, for the filter of a ranking; never for that of negatives in training."""
-    splits = [problem.train, *problem.queries.values()]
-    return np.unique(np.concatenate([split.atoms[split.truth] for split in splits]))
-
-
 def classify(score: Score, queries: Evidence, base: HerbrandBase, *, split: str = "queries") -> Report:
     """Tell true queries from false ones: pooled average precision, macro ROC-AUC, accuracy, calibration."""
     bounds = _predicate_bounds(base, queries.atoms)
@@ -103,7 +97,7 @@ def rank(
     score: Score,
     queries: Evidence,
     base: HerbrandBase,
-    known: Codes,
+    filtered: Filter,
     *,
     split: str = "queries",
     sides: tuple[int, ...] | None = None,
@@ -112,12 +106,12 @@ def rank(
 ) -> Report:
     """Rank each true query among the atoms with another constant in one position: MRR and Hits@k, all sides pooled.
 
-    Candidates are all constants of the position's domain, except those that make another atom of `known` (the true
-    atoms of all splits, see `known_facts`; the true queries are added). `sides`: the positions, from 0, to ask (all).
+    Candidates are all constants of the position's domain, except those that make another atom that is `filtered`, or
+    another true query. `sides`: the positions, from 0, to ask (all).
     """
     asked = queries.atoms[queries.truth]
     bounds = _predicate_bounds(base, asked)
-    known = np.union1d(known, asked)
+    known = np.union1d(filtered.facts, asked)
     all_sides = [side for i in np.flatnonzero(np.diff(bounds)).tolist() for side in _sides(base, i, sides)]
     open_sides = [side for side in all_sides if side.candidates > 1]
     total, done, trivial = sum(_count(bounds, side) for side in open_sides), 0, 0
@@ -128,9 +122,10 @@ def rank(
         for part, alone in _ranks_of_side(asked_for, base, side, of_side, known, atoms_at_once):
             found.setdefault(side.predicate, []).append(part)
             done, trivial = done + len(part), trivial + alone
-            progress(done, total)
+            progress("evaluate", done, total)
     pooled = {base.language.predicates[i].name: Ranks.pooled(parts) for i, parts in found.items()}
     protocol: dict[str, str | int] = {
+        "filter": filtered.words(split),
         "sides": "all positions" if sides is None else f"positions {', '.join(map(str, sides))}",
         "queries": len(asked),
         "ranks": total,
@@ -148,7 +143,6 @@ def _ranking_report(split: str, pooled: Mapping[str, Ranks], asked: Mapping[str,
     protocol: dict[str, str | int] = {
         "task": "ranking",
         "ties": "realistic: the mean of the best and the worst rank among equal logits",
-        "filter": "other true atoms of all splits are no candidates",
         "candidates": "all constants of the position's domain",
         **asked,
     }

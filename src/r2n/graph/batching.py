@@ -1,4 +1,4 @@
-"""Ground rules -> tensors: parts of a graph, around a batch of queries or where it falls apart of itself."""
+"""Ground rules -> tensors: parts of a graph, around a batch of queries, or its connected components."""
 
 from dataclasses import dataclass
 
@@ -21,8 +21,8 @@ class Batch:
     kept: Int64[Tensor, " atoms"]
 
 
-def subgraph(graph: FactorGraph, rows: Int64[Tensor, " batch"], steps: int) -> Batch:
-    """The ground rules within `steps` of the atoms in `rows`, with all their atoms.
+def subgraph(graph: FactorGraph, rows: Int64[Tensor, " batch"], steps: int | None = None) -> Batch:
+    """The ground rules within `steps` of the atoms in `rows` (None: any number of steps), with all their atoms.
 
     `steps` reasoning layers give the atoms in `rows` the same embeddings here as in the whole graph: what a
     layer tells an atom at distance d is exact here while it comes from within the remaining steps.
@@ -30,19 +30,25 @@ def subgraph(graph: FactorGraph, rows: Int64[Tensor, " batch"], steps: int) -> B
     felt = torch.zeros(len(graph.atoms), dtype=torch.bool)
     felt[rows] = True
     kept = [torch.zeros(len(part), dtype=torch.bool) for part in graph.neighbours]
-    for _ in range(steps):
+    done = 0
+    while steps is None or done < steps:
+        before = int(felt.sum())
         kept = [felt[part].any(dim=1) for part in graph.neighbours]
         for part, keep in zip(graph.neighbours, kept, strict=True):
             felt[part[keep].flatten()] = True
+        done += 1
+        if int(felt.sum()) == before:
+            break
     return _cut(graph, felt, kept, rows)
 
 
 def _cut(graph: FactorGraph, felt: Tensor, kept: list[Tensor], rows: Tensor) -> Batch:
     """The graph of the atoms that are felt and the ground rules that are kept."""
     new_row = torch.cumsum(felt, 0) - 1
+    answered = int(felt[: graph.answered].sum())
     neighbours = tuple(new_row[part[keep]] for part, keep in zip(graph.neighbours, kept, strict=True))
     shapes = tuple(shape if bool(keep.all()) else None for shape, keep in zip(graph.shapes, kept, strict=True))
-    part_graph = FactorGraph(graph.atoms[felt], neighbours, graph.rules, shapes)
+    part_graph = FactorGraph(graph.atoms[felt], neighbours, graph.rules, shapes, answered)
     return Batch(part_graph, new_row[rows], felt.nonzero().flatten())
 
 
@@ -57,7 +63,7 @@ def components(graph: FactorGraph) -> Int64[Tensor, " atoms"]:
     return torch.from_numpy(np.argsort(np.argsort(first))[place].astype(np.int64))
 
 
-def falling_apart(graph: FactorGraph, wanted: Bool[Tensor, " atoms"], batches: int) -> list[Batch]:
+def component_batches(graph: FactorGraph, wanted: Bool[Tensor, " atoms"], batches: int) -> list[Batch]:
     """At most `batches` parts that share nothing, each of whole components; those without a wanted atom are left out.
 
     Components are dealt out by size, largest first, so that the parts are about equal and of all kinds. The `rows` of a

@@ -5,7 +5,7 @@ of a rule has a table of the distinct atoms that fill it. All tables of a rule a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int64
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.segments import by_segment, gather_sum, segment_sum
-from r2n.graph.slots import Box, Indexed, Meeting
+from r2n.graph.slots import CPU, Box, Indexed, Ways
 from r2n.logic.formula import Variable
 from r2n.logic.theory import Rule
 
@@ -27,13 +27,22 @@ class RuleIncidence:
 
     tables: tuple[Int64[Tensor, " _"], ...]
     counts: tuple[Int64[Tensor, " _"], ...]
-    meeting: Meeting
+    ways: Ways
     ground_rules: int
 
     @property
     def sizes(self) -> list[int]:
         """The number of atoms in each table."""
         return [len(table) for table in self.tables]
+
+    def to(self, device: torch.device) -> "RuleIncidence":
+        """The same on another device."""
+        return replace(
+            self,
+            tables=tuple(table.to(device) for table in self.tables),
+            counts=tuple(count.to(device) for count in self.counts),
+            ways=self.ways.to(device),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +63,8 @@ class Incidence:
 
     @classmethod
     def of(cls, graph: FactorGraph, *, dense: bool = True) -> "Incidence":
-        """Lay out a graph; `dense=False` takes the indexed ways also where a box would do."""
-        atoms = len(graph.atoms)
+        """Lay out a graph, on the CPU; `dense=False` takes the indexed ways also where a box would do."""
+        graph, atoms = graph.to(CPU), len(graph.atoms)
         parts = zip(graph.rules, graph.neighbours, graph.shapes, strict=True)
         rules = tuple(_rule_incidence(rule, rows, shape if dense else None) for rule, rows, shape in parts)
         rows = torch.cat([torch.zeros(0, dtype=torch.int64), *(table for rule in rules for table in rule.tables)])
@@ -63,6 +72,17 @@ class Incidence:
         by_rule = tuple(torch.bincount(part.flatten(), minlength=atoms) for part in graph.neighbours)
         total = sum(by_rule, torch.zeros(atoms, dtype=torch.int64))
         return cls(rules, rows, order, offsets, total, by_rule)
+
+    def to(self, device: torch.device) -> "Incidence":
+        """The same on another device."""
+        return Incidence(
+            tuple(rule.to(device) for rule in self.rules),
+            self.rows.to(device),
+            self.order.to(device),
+            self.offsets.to(device),
+            self.messages.to(device),
+            tuple(received.to(device) for received in self.messages_by_rule),
+        )
 
     def at_slots(self, atoms: Float[Tensor, "atoms dim"]) -> tuple[Float[Tensor, "_ dim"], ...]:
         """For each rule, the rows of the atoms that fill its slots."""

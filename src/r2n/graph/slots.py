@@ -7,7 +7,7 @@ two steps of a computation stays in the processor's cache however many ground ru
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Protocol, runtime_checkable
@@ -20,13 +20,14 @@ from torch.nn.functional import embedding_bag
 from r2n.graph.segments import by_segment, gather_sum, segment_sum
 
 PART = 50_000  # messages in one part
+CPU = torch.device("cpu")
 
 Slots = Float[Tensor, "slots dim"]
 Messages = Float[Tensor, "ground_rules positions dim"]
 
 
 @runtime_checkable
-class Meeting(Protocol):
+class Ways(Protocol):
     """The ways between a rule's slots and its ground rules."""
 
     def sum_at_rules(self, slots: Slots) -> Float[Tensor, "ground_rules dim"]:
@@ -49,17 +50,25 @@ class Meeting(Protocol):
         """For each position, the place in its table that each ground rule's message goes to."""
         ...
 
-    def parts(self) -> Sequence["Meeting"]:
+    def parts(self) -> Sequence["Ways"]:
         """The same ways for some ground rules at a time, in their order."""
+        ...
+
+    def to(self, device: torch.device) -> "Ways":
+        """The same ways for tensors on a device."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Indexed:
-    """Ways by index: `rows[g, i]` is the slot of ne(g, i); `sizes` are those of the tables."""
+    """Ways by index: `index[g, i]` is the slot of ne(g, i); `sizes` are those of the tables.
 
-    rows: Int64[Tensor, "ground_rules positions"]
+    The index stays on the CPU. What a pass needs of it is made there when first needed, and moved to the `device`.
+    """
+
+    index: Int64[Tensor, "ground_rules positions"]
     sizes: tuple[int, ...]
+    device: torch.device = CPU
 
     @classmethod
     def build(cls, local: Sequence[Tensor], sizes: tuple[int, ...]) -> "Indexed":
@@ -68,20 +77,29 @@ class Indexed:
         return cls(torch.stack([place + start for place, start in zip(local, starts, strict=True)], dim=1), sizes)
 
     @cached_property
+    def rows(self) -> Int64[Tensor, "ground_rules positions"]:
+        """The index, where the tensors are."""
+        return self.index.to(self.device)
+
+    @cached_property
     def _by_slot(self) -> tuple[Tensor, Tensor]:
         """The order that sorts the messages by slot, and where each slot begins in it."""
-        return by_segment(self.rows.flatten(), sum(self.sizes))
+        order, offsets = by_segment(self.index.flatten(), sum(self.sizes))
+        return order.to(self.device), offsets.to(self.device)
 
     @cached_property
     def _filled(self) -> tuple[Tensor, Tensor, Tensor]:
         """The slots that any message goes to, the messages in their order, and where each begins."""
-        filled, place = torch.unique(self.rows.flatten(), return_inverse=True)
-        return filled, *by_segment(place, len(filled))
+        filled, place = torch.unique(self.index.flatten(), return_inverse=True)
+        order, offsets = by_segment(place, len(filled))
+        return filled.to(self.device), order.to(self.device), offsets.to(self.device)
 
     @cached_property
     def _parts(self) -> tuple["Indexed", ...]:
         step = max(1, PART // len(self.sizes))
-        return (self,) if len(self.rows) <= step else tuple(Indexed(p, self.sizes) for p in self.rows.split(step))
+        if len(self.index) <= step:
+            return (self,)
+        return tuple(Indexed(part, self.sizes, self.device) for part in self.index.split(step))
 
     def sum_at_rules(self, slots: Slots) -> Float[Tensor, "ground_rules dim"]:
         """One pass over the incidence."""
@@ -114,6 +132,10 @@ class Indexed:
         """So many ground rules at a time; their order by slot is remembered."""
         return self._parts
 
+    def to(self, device: torch.device) -> "Indexed":
+        """The same index, for tensors elsewhere."""
+        return self if device == self.device else Indexed(self.index, self.sizes, device)
+
 
 @dataclass(frozen=True, eq=False)
 class Box:
@@ -125,6 +147,7 @@ class Box:
     shape: tuple[int, ...]
     axes: tuple[tuple[int, ...], ...]
     window: tuple[int, int, int] = (0, 0, -1)
+    device: torch.device = CPU
 
     @property
     def _cut_shape(self) -> tuple[int, ...]:
@@ -179,7 +202,7 @@ class Box:
 
     def targets(self) -> list[Int64[Tensor, " ground_rules"]]:
         """Places of the atoms over the box."""
-        places = torch.cat([torch.arange(size) for size in self._sizes]).unsqueeze(-1)
+        places = torch.cat([torch.arange(size, device=self.device) for size in self._sizes]).unsqueeze(-1)
         return [view.squeeze(-1).expand(self._cut_shape).reshape(-1) for view in self._views(places)]
 
     def parts(self) -> Sequence["Box"]:
@@ -191,4 +214,9 @@ class Box:
         axis = max(range(len(self.shape)), key=self.shape.__getitem__)
         size = self.shape[axis]
         step = max(1, step * size // ground_rules)
-        return [Box(self.shape, self.axes, (axis, at, min(step, size - at))) for at in range(0, size, step)]
+        starts = range(0, size, step)
+        return [Box(self.shape, self.axes, (axis, at, min(step, size - at)), self.device) for at in starts]
+
+    def to(self, device: torch.device) -> "Box":
+        """The same box; only `targets` makes tensors of its own."""
+        return replace(self, device=device)

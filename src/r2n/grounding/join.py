@@ -1,17 +1,16 @@
-"""Rules -> ground rules: known bodies, and rules over candidate atoms, by joins of arrays in memory.
+"""Rules -> ground rules: the substitutions of a query by joins of arrays in memory.
 
-A mined theory has many rules with small answers, where a database spends its time on planning. Here each table is
+A mined theory has many rules with small answers, where a database spends its time on planning. Here each relation is
 indexed once per column, by counting, and each join is a handful of array operations.
 """
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
-from r2n.grounding.ground_rules import Substitutions
-from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.grounding.relations import Relation
+from r2n.grounding.rule_query import Match, RuleQuery
+from r2n.grounding.substitutions import Substitutions
 from r2n.logic.formula import Atom, Constant, Term, Variable
-from r2n.logic.theory import Literal, Rule
+from r2n.logic.language import Language
 
 MOST_ROWS = 20_000_000  # of an intermediate result; beyond, a database that can leave memory does better
 
@@ -20,102 +19,31 @@ class TooManyRowsError(Exception):
     """A join would not fit in memory."""
 
 
-@dataclass(frozen=True, eq=False)
-class Relation:
-    """Some atoms of a predicate: their codes, ascending, and their arguments (constant ids below `constants`)."""
-
-    codes: np.ndarray
-    rows: np.ndarray
-    constants: int
-    _indexes: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
-
-    def index(self, position: int) -> tuple[np.ndarray, np.ndarray]:
-        """The rows in the order of the constants at a position, and where each constant's rows start in it."""
-        if position not in self._indexes:
-            column = self.rows[:, position]
-            starts = np.zeros(self.constants + 1, np.int64)
-            np.cumsum(np.bincount(column, minlength=self.constants), out=starts[1:])
-            is_sorted = position == 0 and bool((column[1:] >= column[:-1]).all())
-            order = np.arange(len(column)) if is_sorted else np.argsort(column, kind="stable")
-            self._indexes[position] = order, starts
-        return self._indexes[position]
+def joined(query: RuleQuery, language: Language) -> Substitutions:
+    """The substitutions that a query seeks, in no order, each once; TooManyRowsError where they do not fit."""
+    found = _Bindings(language)
+    found.join_all(query.joined)
+    for relation, atom in query.ranging:
+        found.join(relation, atom)
+    for guard in query.rule.guards:
+        found.keep(found.value(guard.left) != found.value(guard.right))
+    for relation, atom in query.absent:
+        found.keep(~found.holds(relation, atom))
+    for some, other in query.apart:
+        found.keep(~found.same(some, other))
+    if len(query.counted) > query.width:
+        missing = [~found.holds(relation, atom) for relation, atom in query.counted]
+        found.keep(np.sum(missing, axis=0) <= query.width)
+    columns = [found.columns[name] for name in query.variables]
+    return np.stack(columns).T if columns else np.zeros((found.size, 0), np.int64)
 
 
-@dataclass
-class Relations:
-    """All relations of a knowledge base, made when first needed."""
+class _Bindings:
+    """Bindings of variables to constants, joined with one relation after the other."""
 
-    knowledge: KnowledgeBase
-    _made: dict[tuple[str, bool | None], Relation] = field(default_factory=dict)
-
-    def of(self, predicate: str, *, truth: bool) -> Relation:
-        """The atoms of a predicate known to be true, or false."""
-        return self._relation(predicate, truth)
-
-    def candidates(self, predicate: str) -> Relation:
-        """The candidate atoms of a predicate that has them."""
-        return self._relation(predicate, None)
-
-    def _relation(self, predicate: str, truth: bool | None) -> Relation:
-        key = predicate, truth
-        if key not in self._made:
-            knowledge = self.knowledge
-            declared = knowledge.language.predicate(predicate)
-            known = knowledge.candidates[predicate] if truth is None else knowledge.known_codes(declared, truth)
-            rows = knowledge.base.decode(known)[1][:, : declared.arity]
-            self._made[key] = Relation(known, rows, len(knowledge.language.constants))
-        return self._made[key]
-
-
-def known_bodies(relations: Relations, rule: Rule) -> Substitutions:
-    """The substitutions of a rule under which every body literal is known, in no order, each once."""
-    theory = relations.knowledge.theory
-    denied = [x for x in rule.body if not x.positive and theory.is_closed(rule, x.position)]
-    joined = [
-        (rule.atoms[literal.position], relations.of(rule.atoms[literal.position].predicate, truth=literal.positive))
-        for literal in rule.body
-        if literal not in denied
-    ]
-    return _substitutions(relations, rule, joined, denied)
-
-
-def over_candidates(relations: Relations, rule: Rule) -> Substitutions:
-    """The substitutions of a rule that take its atoms to candidates, where their predicates have any.
-
-    Closed body literals are not contradicted. In no order, each once.
-    """
-    knowledge = relations.knowledge
-    joined = [
-        (atom, relations.candidates(atom.predicate)) for atom in rule.atoms if atom.predicate in knowledge.candidates
-    ]
-    closed = [literal for literal in rule.body if knowledge.theory.is_closed(rule, literal.position)]
-    facts = [rule.atoms[literal.position] for literal in closed if literal.positive]
-    joined += [(atom, relations.of(atom.predicate, truth=True)) for atom in facts]
-    return _substitutions(relations, rule, joined, [literal for literal in closed if not literal.positive])
-
-
-def _substitutions(
-    relations: Relations, rule: Rule, joined: list[tuple[Atom, Relation]], denied: list[Literal]
-) -> Substitutions:
-    """The substitutions that take atoms into their relations, meet the guards, and make no denied literal a fact."""
-    body = _Body(relations, rule)
-    body.join_all(joined)
-    body.bind_free()
-    for guard in rule.guards:
-        body.keep(body.value(guard.left) != body.value(guard.right))
-    for literal in denied:
-        atom = rule.atoms[literal.position]
-        body.keep(~body.is_in(atom, relations.of(atom.predicate, truth=True)))
-    return np.stack([body.columns[name] for name in rule.variables]).T if rule.variables else body.without_columns()
-
-
-class _Body:
-    """Bindings of a rule's variables, joined with one relation after the other."""
-
-    def __init__(self, relations: Relations, rule: Rule) -> None:
-        self.relations, self.rule, self.size = relations, rule, 1
+    def __init__(self, language: Language) -> None:
+        self.language, self.size = language, 1
         self.columns: dict[str, np.ndarray] = {}
-        self.language, self.base = relations.knowledge.language, relations.knowledge.base
 
     def value(self, term: Term) -> np.ndarray:
         """The constant ids of a bound term, row by row."""
@@ -132,42 +60,46 @@ class _Body:
     def is_bound(self, term: Term) -> bool:
         return isinstance(term, Constant) or term.name in self.columns
 
-    def is_in(self, atom: Atom, relation: Relation) -> np.ndarray:
+    def holds(self, relation: Relation, atom: Atom) -> np.ndarray:
         """Whether the atom, with all its variables bound, is one of the relation's, row by row."""
-        predicate = self.language.predicate(atom.predicate)
-        codes = self.base.encode_columns(predicate, [self.value(term) for term in atom.terms])
-        return np.isin(codes, relation.codes)
+        return relation.holds([self.value(term) for term in atom.terms])
 
-    def join_all(self, joined: list[tuple[Atom, Relation]]) -> None:
+    def same(self, some: Atom, other: Atom) -> np.ndarray:
+        """Whether two atoms of one predicate, with all their variables bound, are the same, row by row."""
+        pairs = zip(some.terms, other.terms, strict=True)
+        return np.logical_and.reduce([self.value(left) == self.value(right) for left, right in pairs])
+
+    def join_all(self, matches: tuple[Match, ...]) -> None:
         """Join the atom that leaves the fewest rows, again and again."""
-        left = list(joined)
+        left = list(matches)
         while left:
-            best = 0 if len(left) == 1 else int(np.argmin([self._matches(*pair) for pair in left]))
-            self._join(*left.pop(best))
+            best = 0 if len(left) == 1 else int(np.argmin([self._matches(*match) for match in left]))
+            self.join(*left.pop(best))
 
-    def _key(self, atom: Atom, relation: Relation) -> int | None:
+    def _key(self, relation: Relation, atom: Atom) -> int | None:
         """The bound position of an atom that leaves the fewest matches on average."""
         bound = [i for i, term in enumerate(atom.terms) if self.is_bound(term)]
-        return max(bound, key=lambda i: np.count_nonzero(np.diff(relation.index(i)[1])), default=None)
+        return bound[0] if len(bound) == 1 else max(bound, key=relation.distinct, default=None)
 
-    def _matches(self, atom: Atom, relation: Relation) -> int:
+    def _matches(self, relation: Relation, atom: Atom) -> int:
         """How many rows a join with the atom makes, before the conditions on its other positions."""
         if all(map(self.is_bound, atom.terms)):
             return self.size
-        position = self._key(atom, relation)
+        position = self._key(relation, atom)
         if position is None:
-            return self.size * len(relation.rows)
+            return self.size * len(relation)
         _, starts = relation.index(position)
         key = self.value(atom.terms[position])
         return int((starts[key + 1] - starts[key]).sum())
 
-    def _join(self, atom: Atom, relation: Relation) -> None:
+    def join(self, relation: Relation, atom: Atom) -> None:
+        """Keep and multiply the rows by the atoms of the relation that match."""
         if all(map(self.is_bound, atom.terms)):
-            self.keep(self.is_in(atom, relation))
+            self.keep(self.holds(relation, atom))
             return
-        position = self._key(atom, relation)
+        position = self._key(relation, atom)
         if position is None:
-            found = self._times(len(relation.rows))
+            found = self._times(len(relation))
         else:
             order, starts = relation.index(position)
             key = self.value(atom.terms[position])
@@ -191,26 +123,12 @@ class _Body:
         if agrees:
             self.keep(np.logical_and.reduce(agrees))
 
-    def bind_free(self) -> None:
-        """Let variables that nothing has bound run over their domains, and hold the others to theirs."""
-        domains = self.relations.knowledge.theory.variable_domains(self.rule)
-        for name, domain in zip(self.rule.variables, domains, strict=True):
-            if name in self.columns:
-                self.keep(self.base.place(domain, self.columns[name]) >= 0)
-                continue
-            members = self.language.members(domain)
-            self.columns[name] = members[self._times(len(members))]
-
     def _times(self, count: int) -> np.ndarray:
         """Repeat each row `count` times; the number of each repetition."""
         _check(self.size * count)
         numbers = np.tile(np.arange(count), self.size)
         self.keep(np.repeat(np.arange(self.size), count))
         return numbers
-
-    def without_columns(self) -> Substitutions:
-        """The substitutions of a rule without variables."""
-        return np.zeros((self.size, 0), np.int64)
 
 
 def _check(rows: int) -> None:

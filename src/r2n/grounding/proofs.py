@@ -1,24 +1,36 @@
 """Rules -> ground rules: which of them rest on evidence, by rounds of proof."""
 
-import numpy as np
+from collections.abc import Sequence
 
-from r2n.grounding.ground_rules import distinct_codes
-from r2n.knowledge.knowledge_base import KnowledgeBase
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from r2n.grounding.store import Store
 from r2n.logic.theory import Rule
 
+Known = Bool[np.ndarray, "_ _"]
+"""Whether each body literal of a rule's ground rules is known; (ground rules, literals)."""
 
-def keep_proved(
-    knowledge: KnowledgeBase, rules: tuple[Rule, ...], atoms: list[np.ndarray], rounds: int
-) -> list[np.ndarray]:
-    """The ground rules (codes, one array a rule) whose body literals are all known, or proved within `rounds`.
 
-    An atom is proved in a round if it is in the consequent of a ground rule whose unknown body atoms were all
-    proved in the rounds before; a denied literal that is not known is never proved.
+def known_literals(store: Store, rule: Rule, atoms: Int64[np.ndarray, "ground_rules positions"]) -> Known:
+    """Whether each body literal is known, in ground rules given by the codes of their atoms."""
+    known = np.zeros((len(atoms), len(rule.body)), bool)
+    for i, literal in enumerate(rule.body):
+        (relation, _), is_in = store.known_by(rule, literal)
+        known[:, i] = np.isin(atoms[:, literal.position], relation.codes) == is_in
+    return known
+
+
+def proved(
+    rules: Sequence[Rule], rows: Sequence[np.ndarray], known: Sequence[Known], rounds: int
+) -> list[Bool[np.ndarray, " _"]]:
+    """Which ground rules have only body literals that are known, or proved within `rounds`; one array a rule.
+
+    `rows` are numbers of atoms from 0, position by position; the same number is the same atom. An atom is proved in a
+    round if it is in the consequent of a ground rule whose unknown body atoms were all proved in the rounds before; a
+    denied literal that is not known is never proved.
     """
-    codes = distinct_codes(atoms)
-    rows = [np.searchsorted(codes, part) for part in atoms]
-    known = [_known(knowledge, rule, part) for rule, part in zip(rules, atoms, strict=True)]
-    proved = np.zeros(len(codes), bool)
+    proved = np.zeros(1 + max((int(part.max()) for part in rows if part.size), default=-1), bool)
 
     def rests(rule: Rule, part: np.ndarray, known_part: np.ndarray) -> np.ndarray:
         holds = np.ones(len(part), bool)
@@ -33,23 +45,4 @@ def keep_proved(
         ]
         for part in proved_now:
             proved[part] = True
-    return [
-        part[rests(rule, row, known_part)]
-        for rule, part, row, known_part in zip(rules, atoms, rows, known, strict=True)
-    ]
-
-
-def _known(knowledge: KnowledgeBase, rule: Rule, atoms: np.ndarray) -> np.ndarray:
-    """Whether each body literal is known; bool (ground_rules, literals)."""
-    evidence = knowledge.evidence
-    known = np.zeros((len(atoms), len(rule.body)), bool)
-    for i, literal in enumerate(rule.body):
-        codes = atoms[:, literal.position]
-        is_true = np.isin(codes, evidence.atoms[evidence.truth])
-        if literal.positive:
-            known[:, i] = is_true
-        elif knowledge.theory.is_closed(rule, literal.position):
-            known[:, i] = ~is_true
-        else:
-            known[:, i] = np.isin(codes, evidence.atoms[~evidence.truth])
-    return known
+    return [rests(rule, part, known_part) for rule, part, known_part in zip(rules, rows, known, strict=True)]

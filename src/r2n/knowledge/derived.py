@@ -15,11 +15,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from r2n.errors import ConfigError, DataError, Location, TheoryError, nearest
+from r2n.knowledge.conjunctive import ConjunctiveSelect
 from r2n.knowledge.encoding import declaration, wrong_arity
 from r2n.knowledge.fact_database import FactDatabase, Select
 from r2n.knowledge.reading.records import OnError
 from r2n.knowledge.reading.tables import Facts, Table
-from r2n.logic.formula import Atom, Constant, Implies, Term, Variable
+from r2n.logic.formula import Atom, Implies, Term, Variable
 from r2n.logic.language import Predicate
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Rule
@@ -171,40 +172,23 @@ def _conjunctive(
     database: FactDatabase, rule: Rule, head: Atom, positive: list[Atom], denied: list[Atom], select: Select
 ) -> exp.Select:
     """The constants that the head takes where all of the body is known and nothing denied is a fact."""
-    columns: dict[str, exp.Column] = {}
-    conditions: list[exp.Expr] = []
-    sources: list[exp.Expr] = []
-    for number, atom in enumerate(positive):
-        sources.append(database.table(atom.predicate, alias=f"t{number}"))
-        for i, term in enumerate(atom.terms, start=1):
-            column = exp.column(f"c{i}", table=f"t{number}")
-            if isinstance(term, Variable) and term.name not in columns:
-                columns[term.name] = column
-            else:
-                conditions.append(exp.EQ(this=column, expression=_value(term, columns, select)))
-    for number, atom in enumerate(denied):
-        terms = enumerate(atom.terms, start=1)
-        same = [
-            exp.EQ(this=exp.column(f"c{i}", table=f"n{number}"), expression=_value(t, columns, select))
-            for i, t in terms
-        ]
-        rows = exp.select("1").from_(database.table(atom.predicate, alias=f"n{number}")).where(*same)
-        conditions.append(exp.not_(exp.Exists(this=rows)))
+    guarded = [term for guard in rule.guards for term in (guard.left, guard.right)]
+    _check_bound([*(term for atom in denied for term in atom.terms), *guarded, *head.terms], positive, select)
+    query = ConjunctiveSelect(exp.Literal.string)
+    for atom in positive:
+        query.join(database.table(atom.predicate), atom.terms)
+    for atom in denied:
+        query.forbid(database.table(atom.predicate), atom.terms)
     for guard in rule.guards:
-        left, right = (_value(term, columns, select) for term in (guard.left, guard.right))
-        conditions.append(exp.NEQ(this=left, expression=right))
-    outputs = [exp.alias_(_value(term, columns, select), f"c{i}") for i, term in enumerate(head.terms, start=1)]
-    query = exp.select(*outputs).where(*conditions) if conditions else exp.select(*outputs)
-    for number, source in enumerate(sources):
-        query = query.from_(source) if number == 0 else query.join(source, join_type="cross")
-    return query
+        query.differ((guard.left,), (guard.right,))
+    return query.select([exp.alias_(query.value(term), f"c{i}") for i, term in enumerate(head.terms, start=1)])
 
 
-def _value(term: Term, columns: Mapping[str, exp.Column], select: Select) -> exp.Expr:
-    if isinstance(term, Constant):
-        return exp.Literal.string(term.name)
-    if term.name not in columns:
-        raise select.error(
-            f"the variable {term} stands in no undenied atom of the body", hint="a derived atom must follow from facts"
-        )
-    return columns[term.name].copy()
+def _check_bound(terms: list[Term], positive: list[Atom], select: Select) -> None:
+    bound = {term for atom in positive for term in atom.terms}
+    for term in terms:
+        if isinstance(term, Variable) and term not in bound:
+            raise select.error(
+                f"the variable {term} stands in no undenied atom of the body",
+                hint="a derived atom must follow from facts",
+            )

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
-from sqlglot import exp
 
 from r2n.errors import ConfigError, DataError, Location
+from r2n.knowledge.conjunctive import AtomTable
 from r2n.knowledge.reading.stored_tables import fetch_texts
 from r2n.knowledge.reading.tables import Facts
 
@@ -55,7 +55,7 @@ class FactDatabase:
             ]
             incoming = "_" * (1 + max(map(len, self.arities)))  # longer than the name of any predicate
             self.connection.register(incoming, pa.concat_tables(parts))
-            table = self.table(predicate, denied=not truth).sql("duckdb")
+            table = self._sql(predicate, denied=not truth)
             self.connection.execute(f"INSERT INTO {table} SELECT DISTINCT * FROM {incoming}")
             self.connection.unregister(incoming)
 
@@ -72,28 +72,30 @@ class FactDatabase:
         self.arities[predicate] = arity
         columns = ", ".join(f"c{i} VARCHAR" for i in range(1, arity + 1))
         for denied in (False, True):
-            self.connection.execute(f"CREATE TABLE {self.table(predicate, denied=denied).sql('duckdb')} ({columns})")
+            self.connection.execute(f"CREATE TABLE {self._sql(predicate, denied=denied)} ({columns})")
 
     def _refuse_contradictions(self) -> None:
         for predicate in self.arities:
-            both = [self.table(predicate, denied=denied).sql("duckdb") for denied in (False, True)]
+            both = [self._sql(predicate, denied=denied) for denied in (False, True)]
             row = self.connection.execute(f"SELECT * FROM {both[0]} INTERSECT SELECT * FROM {both[1]}").fetchone()
             if row is not None:
                 raise DataError(
                     f"{predicate}({', '.join(row)}) is stated both true and false", hint="keep one of the two"
                 )
 
-    def table(self, predicate: str, *, denied: bool = False, alias: str | None = None) -> exp.Table:
-        """A predicate's table in a query."""
-        schema = exp.to_identifier("denied", quoted=True) if denied else None
-        name = exp.Table(this=exp.to_identifier(predicate, quoted=True), db=schema)
-        return name if alias is None else exp.alias_(name, alias, table=True)  # pyright: ignore[reportReturnType]
+    def table(self, predicate: str, *, denied: bool = False) -> AtomTable:
+        """A predicate's table."""
+        columns = tuple(f"c{i}" for i in range(1, self.arities[predicate] + 1))
+        return AtomTable(predicate, columns, "denied" if denied else None)
+
+    def _sql(self, predicate: str, *, denied: bool = False) -> str:
+        return self.table(predicate, denied=denied).expression().sql("duckdb")
 
     def count(self, predicate: str) -> int:
         """The number of a predicate's true atoms."""
         if predicate not in self.arities:
             return 0
-        (count,) = self.connection.execute(f"SELECT count(*) FROM {self.table(predicate).sql('duckdb')}").fetchone()  # pyright: ignore
+        (count,) = self.connection.execute(f"SELECT count(*) FROM {self._sql(predicate)}").fetchone()  # pyright: ignore
         return int(count)
 
     def add(self, predicate: str, select: Select) -> None:
@@ -113,14 +115,14 @@ class FactDatabase:
         for i, column in enumerate(columns, start=1):
             if column.null_count:
                 raise select.error(f"column {i} has no value in {column.null_count:,} of {len(column):,} rows")
-        table = self.table(predicate).sql("duckdb")
+        table = self._sql(predicate)
         names = [f"c{i}" for i in range(1, len(columns) + 1)]
         rows = self.connection.from_arrow(pa.table(list(columns), names)).except_(self.connection.sql(f"FROM {table}"))
         rows.order(", ".join(names)).insert_into(table)
 
     def rows_after(self, predicate: str, stated: int) -> tuple[pa.Array, ...]:
         """The columns of the rows that were added, in order."""
-        table = self.table(predicate).sql("duckdb")
+        table = self._sql(predicate)
         return fetch_texts(self.connection.sql(f"SELECT * FROM {table} ORDER BY rowid OFFSET {stated}"))
 
 

@@ -13,17 +13,12 @@ from r2n.errors import ConfigError, DataError, Location
 from r2n.knowledge.candidates import Candidates, CandidateSource, candidate_sources, find_candidates
 from r2n.knowledge.derived import Definitions, derive
 from r2n.knowledge.encoding import EncodedFacts, complete, encode_facts
-from r2n.knowledge.features import FeatureTable, read_features
+from r2n.knowledge.features import Features, FeatureTable, read_features
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.problem_file import (
-    CandidateOptions,
-    FeatureOptions,
-    Options,
-    ProblemFile,
-    TableOptions,
-    read_problem_file,
-)
+from r2n.knowledge.options import Options
+from r2n.knowledge.problem_file import CandidateOptions, FeatureOptions, ProblemFile, TableOptions, read_problem_file
+from r2n.knowledge.reading.records import OnError
 from r2n.knowledge.reading.tables import Facts, Table, read_facts
 from r2n.knowledge.reading.text_files import check_file, read_text
 from r2n.logic.parser import read_theory
@@ -86,43 +81,19 @@ class Problem:
         its facts are no evidence. Queries are never read for it. `candidates` names predicates of which ground rules
         hold only atoms that are found as it says, and those labelled or asked for where some of them are false.
         """
-        skip = on_error == "skip"
+        skip: OnError = "skip" if on_error == "skip" else "raise"
         _refuse_reserved(queries or {})
-        tables = {TRAIN: facts, **(queries or {}), _BACKGROUND: background}
-        rows: dict[str, list[Facts]] = {}
-        rejected: list[DataError] = []
-        for split, sources in tables.items():
-            read = [read_facts(source, on_error="skip" if skip else "raise") for source in sources]
-            rows[split] = [group for part in read for group in part.facts]
-            rejected += [error for part in read for error in part.rejected]
-        added, wrong = derive(
-            derived or {},
-            rows[TRAIN],
-            rows.pop(_BACKGROUND),
-            declared=theory.predicates,
-            on_error="skip" if skip else "raise",
-            source=source,
-        )
+        rows, rejected = _read({TRAIN: facts, **(queries or {}), _BACKGROUND: background}, skip)
+        options_of_derived = {"declared": theory.predicates, "on_error": skip, "source": source}
+        added, wrong = derive(derived or {}, rows[TRAIN], rows.pop(_BACKGROUND), **options_of_derived)
         rows[TRAIN] += added
-        rejected += wrong
         theory, language = complete(theory, [group for groups in rows.values() for group in groups], domains or {})
         base = HerbrandBase(language)
-        encoded: dict[str, EncodedFacts] = {}
-        for split, groups in rows.items():
-            encoded[split], wrong = encode_facts(base, groups, skip=skip)
-            rejected += wrong
+        encoded, unencoded = _encoded(base, rows, skip)
         splits = {split: Evidence.from_encoded(part, base) for split, part in encoded.items()}
         _refuse_overlap(encoded, splits, base)
-        read_in, wrong = read_features(
-            language, features or {}, on_error="skip" if skip else "raise", mention=partial(_first_mention, rows)
-        )
-        rejected += wrong
-        report = LoadReport(
-            tuple((split, len(part.codes)) for split, part in encoded.items()),
-            tuple((split, len(part.codes) - len(splits[split])) for split, part in encoded.items()),
-            tuple(rejected),
-            tuple((domain, part.ignored) for domain, part in read_in.items()),
-        )
+        read_in, unread = read_features(language, features or {}, on_error=skip, mention=partial(_first_mention, rows))
+        report = _load_report(encoded, splits, [*rejected, *wrong, *unencoded, *unread], read_in)
         train, where = splits.pop(TRAIN), Location(source) if source is not None else None
         sources = candidate_sources(base, candidates or {}, train, splits, where)
         labelled = np.unique(np.concatenate([train.atoms, *(part.atoms for part in splits.values())]))
@@ -145,7 +116,7 @@ class Problem:
         """The queries for the last evaluation, with their truth."""
         return self.queries.get("test", Evidence.empty())
 
-    def with_valid_told(self) -> "Problem":
+    def with_valid_as_evidence(self) -> "Problem":
         """The problem to train on once the settings are chosen: the validation queries are evidence."""
         atoms, truth = (
             np.concatenate(both) for both in zip(*((e.atoms, e.truth) for e in (self.train, self.valid)), strict=True)
@@ -159,6 +130,43 @@ class Problem:
     def atoms(self) -> Int64[np.ndarray, " atoms"]:
         """Codes of the evidence and of all queries, sorted and distinct."""
         return np.unique(np.concatenate([self.train.atoms, *(part.atoms for part in self.queries.values())]))
+
+
+def _read(tables: Mapping[str, Sequence[Table]], on_error: OnError) -> tuple[dict[str, list[Facts]], list[DataError]]:
+    """The facts of each split, and what was refused."""
+    rows: dict[str, list[Facts]] = {}
+    rejected: list[DataError] = []
+    for split, sources in tables.items():
+        read = [read_facts(source, on_error=on_error) for source in sources]
+        rows[split] = [group for part in read for group in part.facts]
+        rejected += [error for part in read for error in part.rejected]
+    return rows, rejected
+
+
+def _encoded(
+    base: HerbrandBase, rows: Mapping[str, Sequence[Facts]], on_error: OnError
+) -> tuple[dict[str, EncodedFacts], list[DataError]]:
+    """The codes of each split, and what was refused."""
+    encoded: dict[str, EncodedFacts] = {}
+    rejected: list[DataError] = []
+    for split, groups in rows.items():
+        encoded[split], wrong = encode_facts(base, groups, skip=on_error == "skip")
+        rejected += wrong
+    return encoded, rejected
+
+
+def _load_report(
+    encoded: Mapping[str, EncodedFacts],
+    splits: Mapping[str, Evidence],
+    rejected: Sequence[DataError],
+    features: Mapping[str, Features],
+) -> LoadReport:
+    return LoadReport(
+        tuple((split, len(part.codes)) for split, part in encoded.items()),
+        tuple((split, len(part.codes) - len(splits[split])) for split, part in encoded.items()),
+        tuple(rejected),
+        tuple((domain, part.ignored) for domain, part in features.items()),
+    )
 
 
 def _first_mention(rows: Mapping[str, Sequence[Facts]], name: str) -> Location | None:

@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool
 from scipy.sparse import csr_array
-from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
 WORD = r"[^\W_]+"  # letters and digits of any script; an underscore parts words as a blank does
 WordWeights = Literal["binary", "count", "tfidf"]
@@ -44,12 +43,16 @@ def bags_of_words(
     chosen = np.flatnonzero(seen_in >= max(1, min_texts))
     known = csr_array((every if weights == "binary" else counts)[:, chosen])
     if weights == "tfidf" and len(chosen):
+        from sklearn.feature_extraction.text import TfidfTransformer  # takes a second to import
+
         known = csr_array(TfidfTransformer().fit(known[in_training]).transform(known), dtype=np.float32)
     return Bags(tuple(words[chosen].tolist()), known, every)
 
 
 def _counted(texts: Sequence[str]) -> tuple[csr_array, np.ndarray]:
     """How often each word stands in each text, and the words in order."""
+    from sklearn.feature_extraction.text import CountVectorizer  # takes a second to import
+
     vectorizer = CountVectorizer(token_pattern=WORD)
     try:
         counts = vectorizer.fit_transform(texts)

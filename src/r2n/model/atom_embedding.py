@@ -1,50 +1,20 @@
-"""Tensors -> predictions: Emb^0(a) = f_P(Emb(c_1), ..., Emb(c_n)), the input layer (eq. 1).
+"""Tensors -> predictions: Emb^0(a) = f_P(Emb(c_1), ..., Emb(c_n)), the input layer (eq. 1): what each kind of it does.
 
-The atom embedding is the latent vector before the score's reduction. With c_i the constants' vectors and r_P the
-predicate's (for ComplEx and RotatE complex vectors, held as real and imaginary halves):
-
-    distmult  r_P * c_1 * ... * c_n            any arity      score: its sum
-    complex   Re(r_P * c_1 * conj(c_2))        arity 1, 2     score: its sum
-    transe    c_1 + r_P - c_2                  arity 1, 2     score: margin minus its norm
-    rotate    Re(r_P * c_1 * conj(c_2)), |r_P| = 1   1, 2     score: its sum
-    mlp       MLP_P(c_1, ..., c_n)             any arity      score: its sum
-
-An atom of one constant has Re(r_P * c_1), c_1 + r_P, and so on: the second factor is left out.
-
-All but the MLP are linear in features that all predicates share: Emb^0(a) = sum_b features_b * diagonals[P]_b +
-offsets[P] over one or two blocks b of `dim` features. Over the whole Herbrand base that is how they are computed
-(`grid`).
+`formulas.py` has DistMult, ComplEx, RotatE and TransE, `pair_embedding.py` the pair classifier; MLP_P is here. Atoms
+are laid out once, those of each arity apart, and embedded in every pass.
 """
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from r2n.errors import ConfigError
 from r2n.logic.language import Predicate
+from r2n.model.constant_embedding import ConstantEmbedding, ConstantLayout
 from r2n.model.mlp import MLP
-
-Constants = Float[Tensor, "atoms positions constant_dim"]
-
-
-@runtime_checkable
-class AtomEmbedding(Protocol):
-    """f_P: from the constants of atoms to their embeddings; all atoms of one call have the same arity."""
-
-    constant_dim: int
-    dim: int
-
-    def __call__(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
-        """Emb^0(a) of atoms given by their predicates (by index) and their constants' vectors."""
-        ...
-
-    def score(self, embedding: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
-        """The method's own score of an atom, a logit."""
-        ...
-
 
 GridParts = tuple[
     Float[Tensor, "points features"], Float[Tensor, "predicates features"], Float[Tensor, "predicates dim"]
@@ -53,8 +23,11 @@ GridParts = tuple[
 
 
 @runtime_checkable
-class GridEmbedding(AtomEmbedding, Protocol):
-    """An atom embedding that is linear in features that all predicates share."""
+class GridEmbedding(Protocol):
+    """What an atom embedding can do too that is linear in features which all predicates share.
+
+    Emb^0(a) = sum_b features_b * diagonals[P]_b + offsets[P] over one or two blocks b of `dim` features.
+    """
 
     def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
         """Emb^0 of all atoms of some predicates, over all combinations of the constants' vectors at each position."""
@@ -70,187 +43,119 @@ class GridEmbedding(AtomEmbedding, Protocol):
         ...
 
 
-def _outer(first: Tensor, second: Tensor) -> Tensor:
-    """All products of a row of the one and a row of the other, (rows of first * rows of second, dim)."""
-    return (first.unsqueeze(1) * second.unsqueeze(0)).flatten(0, 1)
+@runtime_checkable
+class Movable(Protocol):
+    """Atoms of one arity, as an embedding lays them out for itself."""
+
+    def to(self, device: torch.device) -> "Movable":
+        """The same on another device."""
+        ...
 
 
-def _sum_of_grid(features: Tensor, diagonals: Tensor, offsets: Tensor) -> Tensor:
-    """The sum of each embedding, without writing it out."""
-    return torch.addmm(offsets.sum(-1, keepdim=True), diagonals, features.t())
+Laid = TypeVar("Laid", bound=Movable)
 
 
-def _complex_grid(vectors: Tensor, constants: Sequence[Tensor]) -> GridParts:
-    """Re(r * c_1 * conj(c_2)) = Re(r) Re(c_1 conj(c_2)) - Im(r) Im(c_1 conj(c_2))."""
-    r_re, r_im = vectors.chunk(2, dim=-1)
-    re, im = constants[0].chunk(2, dim=-1)
-    if len(constants) > 1:
-        t_re, t_im = constants[1].chunk(2, dim=-1)
-        re, im = _outer(re, t_re) + _outer(im, t_im), _outer(im, t_re) - _outer(re, t_im)
-    return torch.cat([re, im], dim=1), torch.cat([r_re, -r_im], dim=1), torch.zeros_like(r_re)
+@runtime_checkable
+class AtomEmbedding(Protocol[Laid]):
+    """f_P, a module: from the constants of atoms to their embeddings, and from these to a score."""
 
+    constant_dim: int
+    dim: int
 
-def _refuse_wide(name: str, predicates: Sequence[Predicate]) -> None:
-    for predicate in predicates:
-        if predicate.arity > 2:
-            raise ConfigError(
-                f"input '{name}' takes predicates of one or two positions, but {predicate.name} has {predicate.arity}",
-                hint="choose input = 'distmult' or 'mlp'",
-            )
+    @property
+    def grids(self) -> GridEmbedding | None:
+        """How it embeds all atoms over a grid of constants, where it can."""
+        ...
 
-
-class DistMult(nn.Module):
-    """r_P * c_1 * ... * c_n."""
-
-    def __init__(self, predicates: Sequence[Predicate], dim: int, *, scale: float = 0.3) -> None:
-        """One vector for each predicate."""
-        super().__init__()
-        self.constant_dim = self.dim = dim
-        self.vectors = nn.Parameter(torch.randn(len(predicates), dim) * scale)
-
-    def forward(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
-        """Emb^0(a)."""
-        return self.vectors[predicates] * constants.prod(dim=1)
-
-    def score(self, embedding: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
-        """Its sum."""
-        return embedding.sum(-1)
-
-    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
-        """Products of the constants, times the predicate's diagonal."""
-        features = constants[0]
-        for more in constants[1:]:
-            features = _outer(features, more)
-        vectors = self.vectors[predicates]
-        return features, vectors, torch.zeros_like(vectors)
-
-    grid_score = staticmethod(_sum_of_grid)
-
-
-def _real_product(predicate: Tensor, constants: Constants) -> Tensor:
-    """Re(r * c_1 * conj(c_2)), without the last factor for unary atoms; written out, faster than complex numbers."""
-    r_re, r_im = predicate.chunk(2, dim=-1)
-    h_re, h_im = constants[:, 0].chunk(2, dim=-1)
-    re, im = r_re * h_re - r_im * h_im, r_re * h_im + r_im * h_re
-    if constants.shape[1] == 1:
-        return re
-    t_re, t_im = constants[:, 1].chunk(2, dim=-1)
-    return re * t_re + im * t_im
-
-
-class ComplEx(nn.Module):
-    """Re(r_P * c_1 * conj(c_2)), component by component."""
-
-    def __init__(self, predicates: Sequence[Predicate], dim: int, *, scale: float = 0.3) -> None:
-        """One complex vector for each predicate."""
-        super().__init__()
-        _refuse_wide("complex", predicates)
-        self.dim, self.constant_dim = dim, 2 * dim
-        self.vectors = nn.Parameter(torch.randn(len(predicates), 2 * dim) * scale)
-
-    def forward(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
-        """Emb^0(a)."""
-        return _real_product(self.vectors[predicates], constants)
-
-    def score(self, embedding: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
-        """Its sum."""
-        return embedding.sum(-1)
-
-    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
-        """Real and imaginary parts of c_1 conj(c_2), times the predicate's two diagonals."""
-        return _complex_grid(self.vectors[predicates], constants)
-
-    grid_score = staticmethod(_sum_of_grid)
-
-
-class RotatE(nn.Module):
-    """Re(r_P * c_1 * conj(c_2)) with |r_P| = 1: the alignment of the rotated c_1 with c_2.
-
-    The modulus |r_P c_1 - c_2| of the original is near zero for every true atom, and would lose its identity.
-    """
-
-    def __init__(self, predicates: Sequence[Predicate], dim: int, *, scale: float = 0.3) -> None:
-        """One angle for each predicate and component."""
-        super().__init__()
-        _refuse_wide("rotate", predicates)
-        self.dim, self.constant_dim = dim, 2 * dim
-        self.angles = nn.Parameter(torch.randn(len(predicates), dim) * scale)
-
-    def forward(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
-        """Emb^0(a)."""
-        return _real_product(self._vectors(predicates), constants)
-
-    def _vectors(self, predicates: Tensor) -> Tensor:
-        angles = self.angles[predicates]
-        return torch.cat([torch.cos(angles), torch.sin(angles)], dim=-1)
-
-    def score(self, embedding: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
-        """Its sum."""
-        return embedding.sum(-1)
-
-    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
-        """As ComplEx."""
-        return _complex_grid(self._vectors(predicates), constants)
-
-    grid_score = staticmethod(_sum_of_grid)
-
-
-class TransE(nn.Module):
-    """c_1 + r_P - c_2."""
-
-    def __init__(self, predicates: Sequence[Predicate], dim: int, *, scale: float = 0.3) -> None:
-        """One vector for each predicate, and one margin: the score of a perfect match."""
-        super().__init__()
-        _refuse_wide("transe", predicates)
-        self.constant_dim = self.dim = dim
-        self.vectors = nn.Parameter(torch.randn(len(predicates), dim) * scale)
-        self.margin = nn.Parameter(torch.ones(()))
-
-    def forward(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
-        """Emb^0(a)."""
-        moved = constants[:, 0] + self.vectors[predicates]
-        return moved - constants[:, 1] if constants.shape[1] > 1 else moved
-
-    def score(self, embedding: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
-        """The margin minus its norm."""
-        return self.margin - (embedding.square().sum(-1) + 1e-12).sqrt()
-
-    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
-        """Differences of the constants; the predicate is the offset."""
-        features = constants[0]
-        if len(constants) > 1:
-            features = (features.unsqueeze(1) - constants[1].unsqueeze(0)).flatten(0, 1)
-        vectors = self.vectors[predicates]
-        return features, torch.ones_like(vectors), vectors
-
-    def grid_score(
+    def lay_out(
         self,
-        features: Float[Tensor, "points features"],
-        diagonals: Float[Tensor, "predicates features"],
-        offsets: Float[Tensor, "predicates dim"],
-    ) -> Float[Tensor, "predicates points"]:
-        """The margin minus the norm of features + offsets, by the square of a sum."""
-        squares = features.square().sum(-1) + offsets.square().sum(-1, keepdim=True)
-        return self.margin - (torch.addmm(squares, offsets, features.t(), alpha=2).clamp(min=0) + 1e-12).sqrt()
+        predicates: Int64[Tensor, " atoms"],
+        arguments: Int64[Tensor, "atoms positions"],
+        constants: ConstantEmbedding,
+    ) -> Laid:
+        """Atoms of one arity, given by their predicates (by index) and their constants (by id), on the CPU."""
+        ...
+
+    def __call__(self, atoms: Laid, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
+        """Emb^0(a)."""
+        ...
+
+    def score(
+        self, embedding: Float[Tensor, "atoms dim"], predicates: Int64[Tensor, " atoms"]
+    ) -> Float[Tensor, " atoms"]:
+        """The method's own score of atoms of any arity, a logit."""
+        ...
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Its weights."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class AtomLayout:
+    """Atoms of one arity: their predicates, and their constants as they are read."""
+
+    predicates: Int64[Tensor, " atoms"]
+    constants: ConstantLayout
+
+    def to(self, device: torch.device) -> "AtomLayout":
+        """The same on another device."""
+        return AtomLayout(self.predicates.to(device), self.constants.to(device))
+
+
+RowsByPredicate = tuple[tuple[int, Int64[Tensor, " _"]], ...]
+"""The predicates of some atoms, each with the rows of its own."""
+
+
+def rows_by_predicate(predicates: Int64[Tensor, " atoms"]) -> RowsByPredicate:
+    """The predicates that there are, each with the rows of its atoms."""
+    return tuple((i, (predicates == i).nonzero().flatten()) for i in predicates.unique().tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkLayout:
+    """Atoms of one arity: how many, the rows of those of each predicate, and their constants as they are read."""
+
+    count: int
+    by_predicate: RowsByPredicate
+    constants: ConstantLayout
+
+    def to(self, device: torch.device) -> "NetworkLayout":
+        """The same on another device."""
+        by_predicate = tuple((predicate, rows.to(device)) for predicate, rows in self.by_predicate)
+        return NetworkLayout(self.count, by_predicate, self.constants.to(device))
 
 
 class AtomMLP(nn.Module):
-    """MLP_P of the constants' vectors, one MLP for each predicate."""
+    """MLP_P of the constants' vectors, one MLP for each predicate of any arity; the score is the embedding's sum."""
 
-    def __init__(self, predicates: Sequence[Predicate], dim: int, *, scale: float = 0.3) -> None:
-        """One hidden layer of `dim` units; `scale` is not used, its weights begin as Glorot's."""
+    grids = None
+
+    def __init__(self, predicates: Sequence[Predicate], dim: int) -> None:
+        """One hidden layer of `dim` units."""
         super().__init__()
         self.constant_dim = self.dim = dim
         self.networks = nn.ModuleList([MLP((predicate.arity * dim, dim, dim)) for predicate in predicates])
 
-    def forward(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
+    def lay_out(
+        self,
+        predicates: Int64[Tensor, " atoms"],
+        arguments: Int64[Tensor, "atoms positions"],
+        constants: ConstantEmbedding,
+    ) -> NetworkLayout:
+        """Atoms of one arity."""
+        return NetworkLayout(len(predicates), rows_by_predicate(predicates), constants.lay_out(arguments))
+
+    def forward(self, atoms: NetworkLayout, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
         """Emb^0(a)."""
-        embedding = constants.new_zeros(len(predicates), self.dim)
-        for index in predicates.unique().tolist():
-            rows = (predicates == index).nonzero().flatten()
-            embedding = embedding.index_copy(0, rows, self.networks[index](constants[rows].flatten(1)))
+        vectors = constants(atoms.constants)
+        embedding = vectors.new_zeros(atoms.count, self.dim)
+        for predicate, rows in atoms.by_predicate:
+            embedding = embedding.index_copy(0, rows, self.networks[predicate](vectors[rows].flatten(1)))
         return embedding
 
-    def score(self, embedding: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
+    def score(
+        self, embedding: Float[Tensor, "atoms dim"], predicates: Int64[Tensor, " atoms"]
+    ) -> Float[Tensor, " atoms"]:
         """Its sum."""
         return embedding.sum(-1)

@@ -38,7 +38,15 @@ Map = tuple[Tensor, Tensor]
 def belief_layer(rules: Sequence[Rule]) -> ReasoningLayer:
     """The layer of Theorem 1 for a theory, in float64; atoms in no ground rule get the empty sum."""
     parts = [_rule_networks(rule) for rule in rules]
-    layer = ReasoningLayer([u for u, _ in parts], [m for _, m in parts], aggregation="sum", isolated="zero")
+    layer = ReasoningLayer(
+        [update for update, _ in parts],
+        [to_atoms for _, to_atoms in parts],
+        aggregation="sum",
+        isolated="zero",
+        residual=False,
+        exclude_self=False,
+        rule_dropout=0.0,
+    )
     return layer.double().requires_grad_(requires_grad=False)
 
 

@@ -16,12 +16,16 @@ from torch.nn.functional import dropout
 from r2n.errors import ConfigError, nearest
 from r2n.knowledge.features import Features
 from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.words import Bags, WordWeights, bags_of_words
+from r2n.knowledge.options import ModelOptions
+from r2n.knowledge.words import Bags, bags_of_words
 from r2n.model.sparse_rows import SparseRows
 
 
 class Channel(nn.Module):
-    """Vectors of `size` for some constants; `place` holds the row of each constant (by id), -1 where it has none."""
+    """Vectors of `size` for some constants; `place` holds the row of each constant (by id), -1 where it has none.
+
+    Places are read when atoms are laid out, not in a pass: they stay on the CPU, wherever the network is.
+    """
 
     place: Tensor
 
@@ -29,9 +33,8 @@ class Channel(nn.Module):
         """`constants` are the ids of those that have one, `of` is the number of all."""
         super().__init__()
         self.size = size
-        place = torch.full((of,), -1, dtype=torch.int64)
-        place[torch.from_numpy(np.array(constants, np.int64))] = torch.arange(len(constants))
-        self.register_buffer("place", place, persistent=False)
+        self.place = torch.full((of,), -1, dtype=torch.int64)
+        self.place[torch.from_numpy(np.array(constants, np.int64))] = torch.arange(len(constants))
 
 
 class WordChannel(Channel):
@@ -44,13 +47,23 @@ class WordChannel(Channel):
         """`bags` has a row for each of the constants."""
         super().__init__(constants, of, len(bags.vocabulary))
         self.bags, self.word_dropout = bags, word_dropout
-        self.rows = SparseRows.of(bags.known)
+        self.texts = len(constants)
+        matrix = SparseRows.of(bags.known)
+        for i, parts in enumerate(zip(matrix.by_row, matrix.by_column, strict=True)):
+            self.register_buffer(f"by_row{i}", parts[0], persistent=False)
+            self.register_buffer(f"by_column{i}", parts[1], persistent=False)
+
+    @property
+    def rows(self) -> SparseRows:
+        """The bags as a sparse matrix, where the network is."""
+        by_row, by_column = (tuple(self.get_buffer(f"{by}{i}") for i in range(3)) for by in ("by_row", "by_column"))
+        return SparseRows(self.texts, by_row, by_column)
 
     def kept_words(self) -> Float[Tensor, " words"] | None:
         """What each word weighs in this pass: nothing if it is forgotten."""
         if not self.training or not self.word_dropout:
             return None
-        return dropout(torch.ones(self.size, device=self.place.device), self.word_dropout)
+        return dropout(torch.ones(self.size, device=self.get_buffer("by_row0").device), self.word_dropout)
 
     def times(
         self, table: Float[Tensor, "words dim"], kept: Float[Tensor, " words"] | None
@@ -132,10 +145,8 @@ def _output_size(features: Features, module: nn.Module, given: list[object]) -> 
 def make_channels(
     knowledge: KnowledgeBase,
     encoders: Mapping[str, Any],
+    options: ModelOptions,
     *,
-    word_weights: WordWeights = "binary",
-    min_texts: int = 1,
-    word_dropout: float = 0.0,
     new: Sequence[int] | Int64[np.ndarray, " new"] = (),
 ) -> dict[str, list[Channel]]:
     """The channels of each domain with features; `encoders` are the caller's modules, by domain.
@@ -157,8 +168,9 @@ def make_channels(
             measured = in_training if in_training.any() else ~np.isin(features.constants, new)
             found.append(VectorChannel(features, of, measured))
         if features.texts is not None and name not in encoders:
-            bags = bags_of_words(features.texts, in_training, weights=word_weights, min_texts=min_texts)
-            found.append(WordChannel(features.constants, of, bags, word_dropout=word_dropout))
+            weights, at_least = options.word_weights, options.word_min_texts
+            bags = bags_of_words(features.texts, in_training, weights=weights, min_texts=at_least)
+            found.append(WordChannel(features.constants, of, bags, word_dropout=options.word_dropout))
         channels[name] = found
     return channels
 

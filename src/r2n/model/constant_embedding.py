@@ -1,6 +1,7 @@
 """Tensors -> predictions: Emb(c), a learned vector for every constant, or what an encoder makes of its features."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -19,11 +20,11 @@ class FeatureEncoder(nn.Module):
 
     place: Tensor
 
-    def __init__(self, channels: Sequence[Channel], dim: int, *, hidden: int, dropout: float = 0.0) -> None:
+    def __init__(self, channels: Sequence[Channel], dim: int, *, hidden: int, dropout: float) -> None:
         """All channels have the same constants."""
         super().__init__()
         self.channels = nn.ModuleList(channels)
-        self.register_buffer("place", channels[0].place, persistent=False)
+        self.place = channels[0].place
         is_made = isinstance(channels[0], ModuleChannel)
         self.dropout = dropout
         self.first = nn.ParameterList([] if is_made else [glorot(channel.size, hidden) for channel in channels])
@@ -58,8 +59,30 @@ def _through(channel: nn.Module, weight: Tensor, rows: Tensor) -> Tensor:
     return channel(rows) @ weight
 
 
+@dataclass(frozen=True, eq=False)
+class ConstantLayout:
+    """Constants to be read: `count` distinct ones, and the place among them of each that is asked for.
+
+    `parts` tell for each source of vectors (the number of an encoder, -1 for learned vectors) which of the distinct
+    constants have theirs there, and in which rows. Without `places`, all constants are asked for, in order.
+    """
+
+    count: int
+    parts: tuple[tuple[int, Int64[Tensor, " _"], Int64[Tensor, " _"]], ...]
+    places: Int64[Tensor, " *batch"] | None
+
+    def to(self, device: torch.device) -> "ConstantLayout":
+        """The same on another device."""
+        parts = tuple((source, which.to(device), rows.to(device)) for source, which, rows in self.parts)
+        return ConstantLayout(self.count, parts, None if self.places is None else self.places.to(device))
+
+
 class ConstantEmbedding(nn.Module):
-    """Vectors for the constants of the language: learned ones, normally distributed at the start, or encoded ones."""
+    """Vectors for the constants of the language: learned ones, normally distributed at the start, or encoded ones.
+
+    `place` holds the row of each constant among the learned vectors, -1 where it has none; like that of a channel, it
+    is read when atoms are laid out, and stays on the CPU.
+    """
 
     place: Tensor
 
@@ -68,8 +91,8 @@ class ConstantEmbedding(nn.Module):
         constants: int,
         dim: int,
         *,
+        dropout: float,
         scale: float = 0.3,
-        dropout: float = 0.0,
         encoders: Sequence[FeatureEncoder] = (),
         without: Sequence[Channel] = (),
         new: Sequence[int] | Int64[np.ndarray, " new"] = (),
@@ -85,39 +108,38 @@ class ConstantEmbedding(nn.Module):
         for part in (*encoders, *without):
             is_learned &= part.place < 0
         is_learned[torch.as_tensor(np.asarray(new, np.int64))] = False
-        place = torch.where(is_learned, is_learned.cumsum(0) - 1, -1)
-        self.register_buffer("place", place, persistent=False)
+        self.place = torch.where(is_learned, is_learned.cumsum(0) - 1, -1)
+        self._encoded_places = tuple(encoder.place for encoder in encoders)
         self.vectors = nn.Parameter(torch.randn(int(is_learned.sum()), dim) * scale)
 
-    def forward(self, constants: Int64[Tensor, " *batch"]) -> Float[Tensor, "*batch dim"]:
-        """Emb(c) of constants given by their ids; each is encoded once."""
-        if self._is_learned:
-            return self.table()[constants]
-        wanted, places = constants.unique(return_inverse=True)
-        return self._encoded(wanted)[places]
+    def lay_out(self, constants: Int64[Tensor, " *batch"] | None = None) -> ConstantLayout:
+        """Constants (by id) to be read again and again, on the CPU; all of them where none are given."""
+        if len(self.vectors) == len(self.place):  # each constant has a learned vector, in the place of its id
+            return ConstantLayout(len(self.place), (), constants)
+        if constants is None:
+            wanted, places = torch.arange(len(self.place)), None
+        else:
+            wanted, places = constants.unique(return_inverse=True)
+        parts = []
+        for source, place in enumerate((self.place, *self._encoded_places), start=-1):
+            rows = place[wanted]
+            which = (rows >= 0).nonzero().flatten()
+            if len(which):
+                parts.append((source, which, rows[which]))
+        return ConstantLayout(len(wanted), tuple(parts), places)
 
-    def table(self) -> Float[Tensor, "constants dim"]:
-        """Emb(c) of all constants."""
-        if self._is_learned:
-            return self.learned()
-        return self._encoded(torch.arange(len(self.place), device=self.place.device))
-
-    @property
-    def _is_learned(self) -> bool:
-        """Whether each constant has a learned vector, in the place of its id."""
-        return len(self.vectors) == len(self.place)
+    def forward(self, layout: ConstantLayout) -> Float[Tensor, "*batch dim"]:
+        """Emb(c) of the constants asked for; each is encoded once."""
+        table = self._encoded(layout) if len(self.vectors) < len(self.place) else self.learned()
+        return table if layout.places is None else table[layout.places]
 
     def learned(self) -> Float[Tensor, "learned dim"]:
         """The learned vectors, of the constants that have one."""
         return dropout(self.vectors, self.dropout, self.training)
 
-    def _encoded(self, constants: Tensor) -> Tensor:
-        table = self.vectors.new_zeros(len(constants), self.dim)
-        for part in (self, *self.encoders):
-            assert isinstance(part.place, Tensor)
-            rows = part.place[constants]
-            which = (rows >= 0).nonzero().flatten()
-            if len(which):
-                vectors = self.vectors[rows[which]] if part is self else part(rows[which])
-                table = table.index_copy(0, which, vectors)
+    def _encoded(self, layout: ConstantLayout) -> Tensor:
+        table = self.vectors.new_zeros(layout.count, self.dim)
+        for source, which, rows in layout.parts:
+            vectors = self.vectors[rows] if source < 0 else self.encoders[source](rows)
+            table = table.index_copy(0, which, vectors)
         return dropout(table, self.dropout, self.training)

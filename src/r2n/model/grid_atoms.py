@@ -1,6 +1,7 @@
 """Tensors -> predictions: the atoms of a grid, kept as features that all its predicates share and a map for each."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -9,13 +10,36 @@ from torch import Tensor
 from torch.nn.functional import dropout
 
 
-def take(table: Tensor, places: Int64[Tensor, " k"]) -> Tensor:
-    """Some entries of a table; the table itself, not a copy, where these are all of them in order."""
-    return table if _is_all(places, len(table)) else table[places]
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Some places in a table of a given size, and whether they are all of its places, in order."""
 
+    index: Int64[Tensor, " k"]
+    size: int
+    is_all: bool
 
-def _is_all(places: Tensor, size: int) -> bool:
-    return len(places) == size and torch.equal(places, torch.arange(size))
+    @classmethod
+    def of(cls, places: Sequence[int], size: int) -> "Places":
+        """From their numbers."""
+        return cls(torch.tensor(places, dtype=torch.int64), size, list(places) == list(range(size)))
+
+    def to(self, device: torch.device) -> "Places":
+        """The same on another device."""
+        return replace(self, index=self.index.to(device))
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.index)
+
+    def take(self, table: Tensor) -> Tensor:
+        """These entries of a table; the table itself, not a copy, where these are all of them in order."""
+        return table if self.is_all else table[self.index]
+
+    def sum_at(self, values: Tensor) -> Tensor:
+        """The sum of the values, one for each of these places, at each place of the table."""
+        if self.is_all:
+            return values
+        return values.new_zeros(self.size, *values.shape[1:]).index_add(0, self.index, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,11 +50,9 @@ class GridAtoms:
     maps: Float[Tensor, "predicates features dim"]
     offsets: Float[Tensor, "predicates dim"]
 
-    def into(
-        self, places: Int64[Tensor, " k"], columns: Float[Tensor, "k hidden dim"]
-    ) -> Float[Tensor, "features hidden"]:
+    def into(self, places: Places, columns: Float[Tensor, "k hidden dim"]) -> Float[Tensor, "features hidden"]:
         """The sum over some predicates of their maps, each followed by columns of its own."""
-        return torch.einsum("kfd,khd->fh", take(self.maps, places), columns)
+        return torch.einsum("kfd,khd->fh", places.take(self.maps), columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +72,9 @@ class InputAtoms:
     def _blocks(self) -> Tensor:
         return self.diagonals.unflatten(1, (-1, self.offsets.shape[1]))
 
-    def into(
-        self, places: Int64[Tensor, " k"], columns: Float[Tensor, "k hidden dim"]
-    ) -> Float[Tensor, "features hidden"]:
+    def into(self, places: Places, columns: Float[Tensor, "k hidden dim"]) -> Float[Tensor, "features hidden"]:
         """As for `GridAtoms`, without writing the maps out."""
-        return torch.einsum("kbd,khd->bdh", take(self._blocks, places), columns).flatten(0, 1)
+        return torch.einsum("kbd,khd->bdh", places.take(self._blocks), columns).flatten(0, 1)
 
 
 Atoms = GridAtoms | InputAtoms
@@ -69,10 +89,3 @@ def row_dropout(points: Float[Tensor, "*points dim"], drop: float) -> Float[Tens
     if not drop:
         return points
     return points * dropout(points.new_ones(*points.shape[:-2], 1, points.shape[-1]), drop, training=True)
-
-
-def sum_at(values: Tensor, places: Int64[Tensor, " k"], size: int) -> Tensor:
-    """The sum of the values at each of `size` places."""
-    if _is_all(places, size):
-        return values
-    return values.new_zeros(size, *values.shape[1:]).index_add(0, places, values)

@@ -39,8 +39,8 @@ def infer(
     """Normalised log-beliefs after so many iterations from those given; `damping` is the share of the old messages."""
     if method != "paper":
         return _textbook(graph, beliefs, maximum=method == "max-product", iterations=iterations, damping=damping)
-    layer, incidence = belief_layer(graph.rules), Incidence.of(graph)
-    beliefs = normalised(beliefs)
+    layer = belief_layer(graph.rules).to(beliefs.device)
+    incidence, beliefs = Incidence.of(graph).to(beliefs.device), normalised(beliefs)
     for _ in range(iterations):
         updated, _ = layer(beliefs, incidence, rule_embeddings=False)
         beliefs = normalised((1 - damping) * normalised(updated) + damping * beliefs)
@@ -60,22 +60,22 @@ class _Factors:
     @classmethod
     def of(cls, rule: Rule, rows: Tensor) -> "_Factors":
         """An atom that fills several positions of a ground rule is one variable: the first of them speaks for it."""
-        positions = rows.shape[1]
-        bits = torch.arange(positions - 1, -1, -1)
-        assignments = (torch.arange(2**positions).unsqueeze(1) >> bits) & 1 == 1
-        holds = torch.zeros(2**positions, dtype=torch.bool)
+        positions, device = rows.shape[1], rows.device
+        bits = torch.arange(positions - 1, -1, -1, device=device)
+        assignments = (torch.arange(2**positions, device=device).unsqueeze(1) >> bits) & 1 == 1
+        holds = torch.zeros(2**positions, dtype=torch.bool, device=device)
         for assignment in satisfying(rule):
             holds[int(sum(int(value) << int(bit) for value, bit in zip(assignment, bits.tolist(), strict=True)))] = True
         low, high = (LOG_ZERO, 0.0) if rule.weight is None else (0.0, rule.weight)
-        potentials = torch.tensor([low, high], dtype=torch.float64)[holds.long()].repeat(len(rows), 1)
-        is_first = torch.ones(rows.shape, dtype=torch.bool)
+        potentials = torch.tensor([low, high], dtype=torch.float64, device=device)[holds.long()].repeat(len(rows), 1)
+        is_first = torch.ones_like(rows, dtype=torch.bool)
         for j in range(positions):
             for i in range(j):
                 same = rows[:, i] == rows[:, j]
                 is_first[:, j] &= ~same
                 differ = assignments[:, i] != assignments[:, j]
                 potentials[same.unsqueeze(1) & differ] = LOG_ZERO
-        return cls(rows, assignments, potentials, is_first, torch.zeros(*rows.shape, 2, dtype=torch.float64))
+        return cls(rows, assignments, potentials, is_first, potentials.new_zeros(*rows.shape, 2))
 
     def send(self, totals: LogBeliefs, *, maximum: bool, damping: float) -> None:
         """New messages, from what each atom believes without the last ones."""
@@ -94,7 +94,8 @@ class _Factors:
 
 def _textbook(graph: FactorGraph, beliefs: LogBeliefs, *, maximum: bool, iterations: int, damping: float) -> LogBeliefs:
     """All messages at once, again and again."""
-    factors = [_Factors.of(rule, rows) for rule, rows in zip(graph.rules, graph.neighbours, strict=True)]
+    parts = zip(graph.rules, graph.neighbours, strict=True)
+    factors = [_Factors.of(rule, rows.to(beliefs.device)) for rule, rows in parts]
     totals = beliefs.clone()
     for _ in range(iterations):
         for part in factors:

@@ -1,8 +1,13 @@
-"""Tensors -> predictions: what of a graph the network needs again and again."""
+"""Tensors -> predictions: a graph laid out for a network: all that its passes need of it, found out once.
 
-from dataclasses import dataclass
+Whatever depends on the values of codes and rows (which atoms have an arity, which rules an atom stands in) is found on
+the CPU, when it is first needed, and moved to where the network is. A pass itself looks at no value: it is the same
+chain of operations on every device.
+"""
+
+from dataclasses import dataclass, replace
 from functools import cached_property
-from weakref import ReferenceType
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Int64
@@ -10,76 +15,94 @@ from torch import Tensor
 
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.incidence import Incidence
+from r2n.graph.slots import CPU
 from r2n.knowledge.herbrand import HerbrandBase
-from r2n.model.pair_embedding import PairEmbedding
-from r2n.model.pair_layout import PairLayout
+from r2n.model.atom_embedding import AtomEmbedding, Movable
+from r2n.model.constant_embedding import ConstantEmbedding, ConstantLayout
 from r2n.model.whole_base import WholeBase
+
+Kind = Literal["grid", "dense", "indexed"]
+"""How a pass goes: over grids; over boxes of substitutions where these are whole; always by index."""
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """Layouts of a graph, made when first needed; they do not keep the graph alive.
+class Input:
+    """What a network reads atoms by: their language, and how constants and atoms become vectors.
 
     `trained_ids` is there where the language has grown since the training: the id that each constant had then, or -1.
     """
 
-    _graph: ReferenceType[FactorGraph]
     base: HerbrandBase
-    dense: bool
-    pair_embedding: PairEmbedding | None = None
-    trained_ids: Int64[Tensor, " constants"] | None = None
+    constants: ConstantEmbedding
+    atom_embedding: AtomEmbedding[Any]
+    trained_ids: Int64[Tensor, " constants"] | None
 
-    @property
-    def graph(self) -> FactorGraph:
-        """The graph."""
-        graph = self._graph()
-        assert graph is not None, "whoever asks holds the graph"
-        return graph
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A graph as a network reads it, on a device; the graph itself stays where it is.
+
+    Kinds differ in how a pass is computed, not in what it computes. One over grids (`whole`) has the other parts too,
+    for the passes that hide atoms.
+    """
+
+    graph: FactorGraph
+    kind: Kind
+    input: Input
+    whole: WholeBase | None = None
+    device: torch.device = CPU
+
+    def to(self, device: torch.device | str) -> "Layout":
+        """The same graph, laid out for a network on another device."""
+        device = torch.device(device)
+        if device == self.device:
+            return self
+        return replace(self, device=device, whole=None if self.whole is None else self.whole.to(device))
 
     @cached_property
     def incidence(self) -> Incidence:
         """The graph laid out for message passing."""
-        return Incidence.of(self.graph, dense=self.dense)
+        return Incidence.of(self.graph, dense=self.kind != "indexed").to(self.device)
 
     @cached_property
-    def whole(self) -> WholeBase | None:
-        """The graph as grids, where it is whole."""
-        return WholeBase.of(self.graph, self.base) if self.dense and self.trained_ids is None else None
+    def by_arity(self) -> tuple[tuple[Int64[Tensor, " _"], Movable], ...]:
+        """For each arity, the rows of its atoms, and these as the input layer lays them out.
 
-    @cached_property
-    def by_arity(self) -> tuple[tuple[Tensor, Tensor, Tensor], ...]:
-        """For each arity, the rows of the atoms, their predicates and their constants, by the ids of the training.
-
-        A constant without one has that of another: its atoms are `blank`.
+        Constants go by the ids of the training; one without has that of another, for its atoms are `blank`.
         """
         index, arguments = self._decoded
-        if self.trained_ids is not None:
-            arguments = torch.where(arguments < 0, arguments, self.trained_ids[arguments].clamp(min=0))
+        ids = self.input.trained_ids
+        if ids is not None:
+            arguments = torch.where(arguments < 0, arguments, ids[arguments].clamp(min=0))
         arity = (arguments >= 0).sum(1)
-        rows = [(n, (arity == n).nonzero().flatten()) for n in arity.unique().tolist()]
-        return tuple((of_arity, index[of_arity], arguments[of_arity, :n]) for n, of_arity in rows)
+        found = []
+        for n in arity.unique().tolist():
+            rows = (arity == n).nonzero().flatten()
+            atoms = self.input.atom_embedding.lay_out(index[rows], arguments[rows, :n], self.input.constants)
+            found.append((rows.to(self.device), atoms.to(self.device)))
+        return tuple(found)
+
+    @cached_property
+    def all_constants(self) -> ConstantLayout:
+        """All constants in order, as grids read them."""
+        return self.input.constants.lay_out().to(self.device)
 
     @cached_property
     def predicates(self) -> Int64[Tensor, " atoms"]:
         """The predicate (by index) of each atom."""
-        return self._decoded[0]
-
-    @cached_property
-    def pairs(self) -> tuple[PairLayout, ...]:
-        """The atoms of each arity, laid out for the pair classifier."""
-        assert self.pair_embedding is not None
-        return tuple(self.pair_embedding.lay_out(index, arguments) for _, index, arguments in self.by_arity)
+        return self._decoded[0].to(self.device)
 
     @cached_property
     def blank(self) -> Bool[Tensor, " atoms"] | None:
         """The atoms with a constant that has no vector, where there may be some."""
-        if self.trained_ids is None:
+        ids = self.input.trained_ids
+        if ids is None:
             return None
         arguments = self._decoded[1]
-        return ((arguments >= 0) & (self.trained_ids[arguments] < 0)).any(dim=1)
+        return ((arguments >= 0) & (ids[arguments] < 0)).any(dim=1).to(self.device)
 
     @cached_property
     def _decoded(self) -> tuple[Tensor, Tensor]:
         """The predicate of each atom, and its constants in the language as it is now, padded with -1."""
-        index, arguments = self.base.decode(self.graph.atoms.numpy())
+        index, arguments = self.input.base.decode(self.graph.atoms.cpu().numpy())
         return torch.from_numpy(index), torch.from_numpy(arguments)

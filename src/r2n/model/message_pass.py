@@ -8,16 +8,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, relu
 
-from r2n.graph.slots import Meeting
+from r2n.graph.slots import Ways
 
 
 class _MessagePass(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, meeting: Meeting, slots: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        ctx.meeting = meeting
+    def forward(ctx, ways: Ways, slots: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        ctx.ways = ways
         ctx.save_for_backward(slots, weight, bias)
         sums = slots.new_zeros(len(slots), bias.shape[1])
-        for part in meeting.parts():
+        for part in ways.parts():
             messages = torch.addmm(bias.flatten(), relu(part.sum_at_rules(slots)), weight).relu_()
             part.add_at_atoms(messages.unflatten(1, bias.shape), sums)
         return sums
@@ -28,7 +28,7 @@ class _MessagePass(torch.autograd.Function):
         grad_sums = grad_outputs[0].contiguous()
         to_slots, to_weight, to_bias = torch.zeros_like(slots), torch.zeros_like(weight), torch.zeros_like(bias)
         back = weight.t().contiguous()
-        for part in ctx.meeting.parts():
+        for part in ctx.ways.parts():
             hidden = relu(part.sum_at_rules(slots))
             messages = torch.addmm(bias.flatten(), hidden, weight)
             to_messages = part.at_rules(grad_sums)
@@ -48,7 +48,7 @@ def _where_positive(values: Tensor, grad: Tensor) -> Tensor:
 
 
 def message_pass(
-    meeting: Meeting,
+    ways: Ways,
     slots: Float[Tensor, "slots hidden"],
     weight: Float[Tensor, "hidden outputs"],
     bias: Float[Tensor, "copies message"],
@@ -57,6 +57,6 @@ def message_pass(
 
     There is one message for each position (copies = positions, outputs = copies * message), or one for all.
     """
-    result = _MessagePass.apply(meeting, slots, weight, bias)
+    result = _MessagePass.apply(ways, slots, weight, bias)
     assert isinstance(result, Tensor)
     return result

@@ -1,12 +1,27 @@
 """Tensors -> predictions: multilayer perceptrons whose layers can be reached one by one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import Generic, TypeVar, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import dropout, relu
+
+Part = TypeVar("Part", bound=nn.Module)
+
+
+class ModulesOf(nn.ModuleList, Generic[Part]):
+    """Modules in order, all of one class."""
+
+    def __init__(self, modules: Iterable[Part]) -> None:
+        """In this order."""
+        super().__init__(modules)
+
+    def __iter__(self) -> Iterator[Part]:
+        """One after the other."""
+        return iter(cast(list[Part], list(self._modules.values())))
 
 
 class MLP(nn.Module):
@@ -16,14 +31,14 @@ class MLP(nn.Module):
         """`sizes` from input to output, at least two; `last_relu` puts a ReLU behind the last map too."""
         super().__init__()
         self.last_relu = last_relu
-        self.layers = nn.ModuleList([nn.Linear(before, after) for before, after in pairwise(sizes)])
+        self.layers = ModulesOf([nn.Linear(before, after) for before, after in pairwise(sizes)])
         for layer in self.linear():
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
 
     def linear(self) -> list[nn.Linear]:
         """The linear maps in order."""
-        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
+        return list(self.layers)
 
     def forward(self, x: Float[Tensor, "*batch inputs"]) -> Float[Tensor, "*batch outputs"]:
         """All layers."""

@@ -9,7 +9,6 @@ constant by itself. A constant with nothing to compare it to (the only one, or o
 """
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 import torch
@@ -17,14 +16,13 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn.functional import dropout, relu
 
+from r2n.knowledge.options import ModelOptions
 from r2n.logic.language import Language
 from r2n.model.channels import Channel, DenseChannel, WordChannel
 from r2n.model.constant_embedding import ConstantEmbedding, glorot
 from r2n.model.mlp import MLP
 from r2n.model.pair_layout import COUNTS, Block, PairLayout, Term, lay_out, possible_terms
 
-Pair = Literal["concatenate", "difference", "product", "symmetric", "all"]
-Sharing = Literal["none", "first", "all"]
 KINDS: dict[str, tuple[str, ...]] = {
     "concatenate": (),
     "difference": ("difference",),
@@ -41,30 +39,22 @@ class PairEmbedding(nn.Module):
     """
 
     place: Tensor
+    grids = None
 
     def __init__(
-        self,
-        language: Language,
-        channels: Sequence[Channel],
-        constants: ConstantEmbedding,
-        dim: int,
-        *,
-        hidden: int | None = None,
-        pair: Pair = "symmetric",
-        sharing: Sharing = "first",
-        dropout: float = 0.0,
+        self, language: Language, channels: Sequence[Channel], constants: ConstantEmbedding, options: ModelOptions
     ) -> None:
         """`constants` has the learned vectors of those without features; they are a channel too, the last one."""
         super().__init__()
-        hidden = hidden or dim
-        self.dim, self.constant_dim, self.dropout = dim, constants.dim, dropout
+        dim, hidden = options.dim, options.encoder_dim or options.dim
+        pair, sharing = options.pair, options.shared_encoder
+        self.dim, self.constant_dim, self.dropout = dim, constants.dim, options.encoder_dropout
         self.kinds, self.shared = KINDS[pair], sharing
         self.channels = nn.ModuleList(channels)
-        place = torch.stack([*(channel.place for channel in channels), constants.place])
-        self.register_buffer("place", place, persistent=False)
+        self.place = torch.stack([*(channel.place for channel in channels), constants.place])
         self.pairs_only = pair not in ("concatenate", "all")
         self.terms = possible_terms(
-            _holds(language, place), paired=bool(self.kinds), each=not self.pairs_only, own=sharing == "none"
+            _holds(language, self.place), paired=bool(self.kinds), each=not self.pairs_only, own=sharing == "none"
         )
         predicates = len(language.predicates)
         self.first = nn.ParameterDict({term.key: glorot(self._inputs(term), hidden) for term in self.terms})
@@ -89,7 +79,12 @@ class PairEmbedding(nn.Module):
         size = channel.size if isinstance(channel, Channel) else self.constant_dim
         return size * (len(self.kinds) if len(term.positions) > 1 else 1)
 
-    def lay_out(self, predicates: Int64[Tensor, " atoms"], arguments: Int64[Tensor, "atoms positions"]) -> PairLayout:
+    def lay_out(
+        self,
+        predicates: Int64[Tensor, " atoms"],
+        arguments: Int64[Tensor, "atoms positions"],
+        constants: ConstantEmbedding,
+    ) -> PairLayout:
         """Atoms of one arity, laid out once for all passes."""
         bags = {c: channel.bags for c, channel in enumerate(self.channels) if isinstance(channel, WordChannel)}
         places = self.place[:, arguments]

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, hstack
 from torch import Tensor
 
 from r2n.knowledge.words import Bags
+from r2n.model.atom_embedding import rows_by_predicate
 from r2n.model.sparse_rows import SparseRows
 
 COUNTS = 3  # of two texts: words in both, words in one, and the share of the former in all (Jaccard)
@@ -45,6 +46,12 @@ class Block:
     words: SparseRows | None = None
     counts: Float[Tensor, "atoms counts"] | None = None
 
+    def to(self, device: torch.device) -> "Block":
+        """The same on another device."""
+        words = None if self.words is None else self.words.to(device)
+        counts = None if self.counts is None else self.counts.to(device)
+        return Block(self.term, self.atoms.to(device), self.rows.to(device), words, counts)
+
 
 @dataclass(frozen=True, eq=False)
 class PairLayout:
@@ -58,6 +65,15 @@ class PairLayout:
     by_predicate: tuple[tuple[int, Int64[Tensor, " _"]], ...]
     blocks: tuple[Block, ...]
     used: dict[int, Int64[Tensor, " _"]]
+
+    def to(self, device: torch.device) -> "PairLayout":
+        """The same on another device."""
+        return PairLayout(
+            self.predicates.to(device),
+            tuple((predicate, rows.to(device)) for predicate, rows in self.by_predicate),
+            tuple(block.to(device) for block in self.blocks),
+            {channel: rows.to(device) for channel, rows in self.used.items()},
+        )
 
 
 def lay_out(
@@ -90,8 +106,7 @@ def lay_out(
             rows = of_channel[atoms][:, list(term.positions)]
             blocks.append(_block(bags.get(term.channel), term, kinds, atoms, rows))
     used, blocks = _local_rows(bags, blocks)
-    by_predicate = tuple((i, (predicates == i).nonzero().flatten()) for i in predicates.unique().tolist())
-    return PairLayout(predicates, by_predicate, tuple(blocks), used)
+    return PairLayout(predicates, rows_by_predicate(predicates), tuple(blocks), used)
 
 
 def _has_partner(places: Int64[Tensor, "atoms positions"], position: int) -> Tensor:

@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, linear
 
 from r2n.graph.incidence import Incidence, RuleIncidence
+from r2n.knowledge.options import ModelOptions
 from r2n.logic.theory import Rule
 from r2n.model.message_pass import message_pass
-from r2n.model.mlp import MLP, PositionMLP
+from r2n.model.mlp import MLP, ModulesOf, PositionMLP
 
 Aggregation = Literal["sum", "mean", "max", "mean-then-sum"]
 Isolated = Literal["keep", "zero"]
-Depth = Literal["deep", "shallow"]
 
 
 class ReasoningLayer(nn.Module):
@@ -38,23 +38,22 @@ class ReasoningLayer(nn.Module):
         update_rule: Sequence[MLP],
         message_to_atoms: Sequence[PositionMLP],
         *,
-        aggregation: Aggregation = "mean",
-        residual: bool = False,
-        exclude_self: bool = False,
-        isolated: Isolated = "keep",
-        rule_dropout: float = 0.0,
+        aggregation: Aggregation,
+        isolated: Isolated,
+        residual: bool,
+        exclude_self: bool,
+        rule_dropout: float,
     ) -> None:
         """One MLP^1 and one MLP^2 per rule."""
         super().__init__()
-        self.update_rule, self.message_to_atoms = nn.ModuleList(update_rule), nn.ModuleList(message_to_atoms)
+        self.update_rule, self.message_to_atoms = ModulesOf(update_rule), ModulesOf(message_to_atoms)
         self.aggregation: Aggregation = aggregation
         self.isolated: Isolated = isolated
         self.residual, self.exclude_self, self.rule_dropout = residual, exclude_self, rule_dropout
 
     def parts(self) -> list[tuple[MLP, PositionMLP]]:
         """MLP^1_j and MLP^2_j, rule by rule."""
-        pairs = zip(self.update_rule, self.message_to_atoms, strict=True)
-        return [(u, m) for u, m in pairs if isinstance(u, MLP) and isinstance(m, PositionMLP)]
+        return list(zip(self.update_rule, self.message_to_atoms, strict=True))
 
     def forward(
         self, atoms: Float[Tensor, "atoms dim"], incidence: Incidence, *, rule_embeddings: bool = True
@@ -78,28 +77,28 @@ class ReasoningLayer(nn.Module):
         """Eqs. 2, 3: Emb^l(g), rule by rule."""
         parts = zip(self.parts(), mapped, incidence.rules, strict=True)
         return [
-            update.after_first(rule.meeting.sum_at_rules(slots) + update.linear()[0].bias)
+            update.after_first(rule.ways.sum_at_rules(slots) + update.linear()[0].bias)
             for (update, _), slots, rule in parts
         ]
 
     def _messages(self, update: MLP, to_atoms: PositionMLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
         """Eqs. 3, 4 up to the last map of MLP^2, for each ground rule and position."""
-        total = rule.meeting.sum_at_rules(slots) + update.linear()[0].bias
+        total = rule.ways.sum_at_rules(slots) + update.linear()[0].bias
         if self.exclude_self:
-            total = total.unsqueeze(1) - rule.meeting.at_rules(slots)
+            total = total.unsqueeze(1) - rule.ways.at_rules(slots)
         return to_atoms.before_last(dropout(update.after_first(total), self.rule_dropout, self.training))
 
     def _summed(self, update: MLP, to_atoms: PositionMLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
         """Eqs. 3-5 up to the last map of MLP^2: what arrives at each slot of a rule."""
         is_plain = len(update.layers) == len(to_atoms.weights) == 2 and not update.last_relu
         if not is_plain or self.exclude_self or (self.rule_dropout and self.training):
-            return rule.meeting.sum_at_atoms(self._messages(update, to_atoms, slots, rule))
+            return rule.ways.sum_at_atoms(self._messages(update, to_atoms, slots, rule))
         first, last = update.linear()
         weight = to_atoms.weights[0].transpose(0, 1).flatten(1)
         bias = (last.bias @ weight).view_as(to_atoms.biases[0]) + to_atoms.biases[0]
         at_first = rule.sizes[0]  # every ground rule has one atom at its first position: the bias goes there
         slots = torch.cat([slots[:at_first] + first.bias, slots[at_first:]])
-        return message_pass(rule.meeting, slots, last.weight.t() @ weight, bias)
+        return message_pass(rule.ways, slots, last.weight.t() @ weight, bias)
 
     def _sum(self, mapped: list[Tensor], incidence: Incidence) -> Tensor:
         """Eq. 5 by sum, mean, or mean within a rule and sum over rules."""
@@ -121,7 +120,7 @@ class ReasoningLayer(nn.Module):
         updated = mapped[0].new_full((len(incidence.messages), dim), -torch.inf)
         for slots, rule, (update, to_atoms) in zip(mapped, incidence.rules, self.parts(), strict=True):
             message = self._messages(update, to_atoms, slots, rule)
-            for i, (table, target) in enumerate(zip(rule.tables, rule.meeting.targets(), strict=True)):
+            for i, (table, target) in enumerate(zip(rule.tables, rule.ways.targets(), strict=True)):
                 arriving = to_atoms.last(message[:, i], i) + to_atoms.last_bias(i)
                 rows = table[target].unsqueeze(1).expand_as(arriving)
                 updated = updated.scatter_reduce(0, rows, arriving, "amax")
@@ -137,19 +136,26 @@ def _mapped(update: MLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
     return torch.cat([linear(table, columns) for table, columns in pairs])
 
 
-def make_layer(
-    rules: tuple[Rule, ...], dim: int, rule_dim: int, *, ordered: bool, mlp: Depth = "deep", **options: object
-) -> ReasoningLayer:
-    """A reasoning layer for rules; not `ordered`: FGNN's order-blind layer.
+def make_layer(rules: Sequence[Rule], options: ModelOptions) -> ReasoningLayer:
+    """A reasoning layer for rules; for the reasoner `fgnn`, its order-blind layer.
 
     `mlp="deep"`: Linear-ReLU-Linear for MLP^1 and MLP^2; `"shallow"`: Linear-ReLU for MLP^1 and Linear for MLP^2.
     """
     update, messages = [], []
-    is_deep = mlp == "deep"
+    dim, rule_dim = options.dim, options.rule_dim or options.dim
+    is_deep, is_ordered = options.mlp == "deep", options.reasoner != "fgnn"
     for rule in rules:
         positions = len(rule.atoms)
-        width = positions * dim if ordered else dim
+        width = positions * dim if is_ordered else dim
         update.append(MLP((width, rule_dim, rule_dim) if is_deep else (width, rule_dim), last_relu=not is_deep))
         sizes = (rule_dim, rule_dim, dim) if is_deep else (rule_dim, dim)
-        messages.append(PositionMLP(positions, sizes, shared=not ordered))
-    return ReasoningLayer(update, messages, **options)  # pyright: ignore
+        messages.append(PositionMLP(positions, sizes, shared=not is_ordered))
+    return ReasoningLayer(
+        update,
+        messages,
+        aggregation=options.aggregation,
+        isolated=options.isolated,
+        residual=options.residual,
+        exclude_self=options.exclude_self,
+        rule_dropout=options.rule_dropout,
+    )

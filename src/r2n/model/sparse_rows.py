@@ -35,16 +35,24 @@ def _bag(table: Tensor, columns: Tensor, offsets: Tensor, values: Tensor) -> Ten
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """A sparse matrix that never changes, laid out by its rows and by its columns."""
+    """A sparse matrix that never changes, laid out by its rows and by its columns: three tensors each.
+
+    These are the columns (or rows) of its entries, where each row (or column) begins among them, and the values.
+    """
 
     rows: int
-    by_row: tuple[Tensor, Tensor, Tensor]
-    by_column: tuple[Tensor, Tensor, Tensor]
+    by_row: tuple[Tensor, ...]
+    by_column: tuple[Tensor, ...]
 
     @classmethod
     def of(cls, matrix: csr_array) -> "SparseRows":
         """Lay a matrix out."""
         return cls(len(matrix.indptr) - 1, _laid_out(matrix), _laid_out(csr_array(matrix.T)))
+
+    def to(self, device: torch.device) -> "SparseRows":
+        """The same on another device."""
+        by_row, by_column = (tuple(part.to(device) for part in parts) for parts in (self.by_row, self.by_column))
+        return SparseRows(self.rows, by_row, by_column)
 
     def times(self, table: Float[Tensor, "columns dim"]) -> Float[Tensor, "rows dim"]:
         """The product with a dense matrix."""

@@ -1,14 +1,12 @@
-"""Tensors -> predictions: the network over a whole Herbrand base, with no index at all.
+"""Tensors -> predictions: a graph that is its whole Herbrand base laid out as grids, with no index at all.
 
 Where every atom of the base is in the graph, and every substitution of every rule, the atoms of predicates with the
-same domains are the points of one *grid*, and Emb(P(x, y)) = features(x, y) @ maps[P] + offsets[P]: the features are
-shared by all predicates of the grid. Then the first linear map of MLP^1_j over n atoms of the same variables is one
-product of the features with a sum of n matrices, and messages by a linear MLP^2 leave the atoms in this form: Emb(g)
-are the features of the next layer. The numbers are those of the equations, at 1/n of their multiplications.
+same domains are the points of one *grid*: `grid_layer.py` computes on them.
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import torch
@@ -19,18 +17,20 @@ from r2n.graph.factor_graph import FactorGraph
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.logic.formula import Variable
 from r2n.logic.theory import Rule
-from r2n.model.grid_atoms import Atoms, GridAtoms, row_dropout, sum_at, take
-from r2n.model.mlp import MLP, PositionMLP
-from r2n.model.reasoning import ReasoningLayer
+from r2n.model.grid_atoms import Places
 
 MOST_POINTS = 2**21  # ground rules of a rule; beyond, a pass in parts is faster
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Predicates (by index) with the same domains, and the constants (by id) of each position."""
+    """Predicates (by index; `index` holds them as a tensor) with the same domains, and the constants of each position.
+
+    The constants are given by their ids.
+    """
 
     predicates: tuple[int, ...]
+    index: Int64[Tensor, " predicates"]
     members: tuple[Int64[Tensor, " _"], ...]
 
     @property
@@ -38,80 +38,98 @@ class Grid:
         """The number of constants of each position."""
         return tuple(map(len, self.members))
 
+    def to(self, device: torch.device) -> "Grid":
+        """The same on another device."""
+        return Grid(self.predicates, self.index.to(device), tuple(part.to(device) for part in self.members))
+
+
+@dataclass(frozen=True, eq=False)
+class Received:
+    """How many messages an atom of each predicate of a grid receives; the least and the most of these numbers."""
+
+    counts: Int64[Tensor, " predicates"]
+    least: int
+    most: int
+
+    @classmethod
+    def of(cls, counts: Sequence[int]) -> "Received":
+        """From the numbers."""
+        return cls(torch.tensor(counts, dtype=torch.int64), min(counts), max(counts))
+
+    def to(self, device: torch.device) -> "Received":
+        """The same on another device."""
+        return replace(self, counts=self.counts.to(device))
+
 
 @dataclass(frozen=True, eq=False)
 class Reading:
     """Positions of a rule whose atoms have the same variables, in the same order, over the same grid.
 
     `axes[i]` is the variable (by its number in the rule) at position i of the grid; `places` are those of the
-    positions' predicates in the grid.
+    positions' predicates in the grid. An atom receives `times` messages for each position it stands in.
     """
 
     grid: int
     axes: tuple[int, ...]
-    positions: Int64[Tensor, " positions"]
-    places: Int64[Tensor, " positions"]
+    positions: Places
+    places: Places
+    times: int
+
+    def to(self, device: torch.device) -> "Reading":
+        """The same on another device."""
+        return replace(self, positions=self.positions.to(device), places=self.places.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class RuleBox:
+    """A rule over its box of substitutions: what it reads, and for each grid that it reads what is received there."""
+
+    box: tuple[int, ...]
+    readings: tuple[Reading, ...]
+    received: dict[int, Received]
+
+    def to(self, device: torch.device) -> "RuleBox":
+        """The same on another device."""
+        received = {grid: part.to(device) for grid, part in self.received.items()}
+        return RuleBox(self.box, tuple(reading.to(device) for reading in self.readings), received)
 
 
 @dataclass(frozen=True, eq=False)
 class WholeBase:
-    """The grids of a base, and what each rule reads of them over its box of substitutions."""
+    """The grids of a base, what each rule reads of them, and what each grid receives of all rules together."""
 
     grids: tuple[Grid, ...]
-    readings: tuple[tuple[Reading, ...], ...]
-    boxes: tuple[tuple[int, ...], ...]
+    rules: tuple[RuleBox, ...]
+    received: tuple[Received, ...]
 
     @classmethod
     def of(cls, graph: FactorGraph, base: HerbrandBase) -> "WholeBase | None":
         """The form of a graph that is whole; None where atoms or substitutions are missing, or an atom is not plain."""
-        if len(graph.atoms) != base.size or not base.size:
+        if not base.size or len(graph.atoms) != base.size or not torch.equal(graph.atoms, torch.arange(base.size)):
             return None
-        by_domains: dict[tuple[object, ...], list[int]] = {}
-        for index, predicate in enumerate(base.language.predicates):
-            by_domains.setdefault(predicate.domains, []).append(index)
-        grids = tuple(
-            Grid(
-                tuple(indices),
-                tuple(
-                    torch.from_numpy(base.language.members(domain).copy())
-                    for domain in base.language.predicates[indices[0]].domains
-                ),
-            )
-            for indices in by_domains.values()
-        )
-        readings, boxes = [], []
+        grids, rules = _grids(base), []
         for rule, shape in zip(graph.rules, graph.shapes, strict=True):
-            read = None if shape is None or prod(shape) > MOST_POINTS else _readings(rule, shape, grids, base)
-            if shape is None or read is None:
+            if shape is None or prod(shape) > MOST_POINTS:
                 return None
-            readings.append(read)
-            boxes.append(shape)
-        return cls(grids, tuple(readings), tuple(boxes))
+            made = _rule_box(rule, shape, grids, base)
+            if made is None:
+                return None
+            rules.append(made)
+        received = tuple(
+            Received.of(
+                [sum(counts) for counts in zip([0] * len(grid.predicates), *_counts(rules, number), strict=True)]
+            )
+            for number, grid in enumerate(grids)
+        )
+        return cls(grids, tuple(rules), received)
 
-    def takes(self, layer: ReasoningLayer) -> bool:
-        """Whether the layer's messages leave the atoms in their form."""
-        linear_messages = all(len(to_atoms.weights) == 1 for _, to_atoms in layer.parts())
-        return linear_messages and layer.aggregation != "max" and not layer.exclude_self
-
-    def layer(self, layer: ReasoningLayer, atoms: Sequence[Atoms]) -> tuple[list[GridAtoms], list[Tensor]]:
-        """Emb^{l-1}(a) -> Emb^l(a), and Emb^l(g), rule by rule (eqs. 2-5)."""
-        arriving = [_Arriving(old, len(grid.predicates)) for old, grid in zip(atoms, self.grids, strict=True)]
-        embeddings = []
-        for j, (update, to_atoms) in enumerate(layer.parts()):
-            box, readings = self.boxes[j], self.readings[j]
-            total = _total(update, box, readings, atoms, self.grids)
-            embedding = update.after_first(total)
-            embeddings.append(embedding)
-            sent = row_dropout(embedding.view(*box, -1), layer.rule_dropout if layer.training else 0.0)
-            by_grid = {reading.grid: arriving[reading.grid].mark() for reading in readings}
-            for reading in readings:
-                shape = self.grids[reading.grid].shape
-                features = _at_grid(sent, reading, len(box)).reshape(prod(shape), -1)
-                arriving[reading.grid].add(features, to_atoms, reading, prod(box) // max(1, prod(shape)))
-            if layer.aggregation == "mean-then-sum":
-                for grid, mark in by_grid.items():
-                    arriving[grid].average_since(mark)
-        return [part.atoms(layer) for part in arriving], embeddings
+    def to(self, device: torch.device) -> "WholeBase":
+        """The same on another device."""
+        return WholeBase(
+            tuple(grid.to(device) for grid in self.grids),
+            tuple(rule.to(device) for rule in self.rules),
+            tuple(part.to(device) for part in self.received),
+        )
 
     def in_order(self, by_grid: Sequence[Float[Tensor, "_ _"]]) -> Float[Tensor, " atoms"]:
         """One number for each atom, in the order of the codes."""
@@ -122,10 +140,30 @@ class WholeBase:
         return torch.cat([rows[p] for p in sorted(rows)])
 
 
-def _readings(
-    rule: Rule, shape: tuple[int, ...], grids: tuple[Grid, ...], base: HerbrandBase
-) -> tuple[Reading, ...] | None:
-    """What a rule reads; None where an atom has a constant, a variable twice, or a variable of a narrower domain."""
+def _grids(base: HerbrandBase) -> tuple[Grid, ...]:
+    by_domains: dict[tuple[object, ...], list[int]] = {}
+    for index, predicate in enumerate(base.language.predicates):
+        by_domains.setdefault(predicate.domains, []).append(index)
+    return tuple(
+        Grid(
+            tuple(indices),
+            torch.tensor(indices),
+            tuple(
+                torch.from_numpy(base.language.members(domain).copy())
+                for domain in base.language.predicates[indices[0]].domains
+            ),
+        )
+        for indices in by_domains.values()
+    )
+
+
+def _counts(rules: Sequence[RuleBox], grid: int) -> list[list[int]]:
+    """What the predicates of a grid receive of each rule that reads it."""
+    return [rule.received[grid].counts.tolist() for rule in rules if grid in rule.received]
+
+
+def _rule_box(rule: Rule, shape: tuple[int, ...], grids: tuple[Grid, ...], base: HerbrandBase) -> RuleBox | None:
+    """A rule over its box; None where an atom has a constant, a variable twice, or one of a narrower domain."""
     found: dict[tuple[int, tuple[int, ...]], list[tuple[int, int]]] = {}
     for position, atom in enumerate(rule.atoms):
         names = [term.name for term in atom.terms if isinstance(term, Variable)]
@@ -135,101 +173,13 @@ def _readings(
         if len(set(names)) != len(atom.terms) or tuple(shape[axis] for axis in axes) != grids[number].shape:
             return None
         found.setdefault((number, axes), []).append((position, grids[number].predicates.index(index)))
-    return tuple(
-        Reading(grid, axes, *(torch.tensor(numbers) for numbers in zip(*pairs, strict=True)))
-        for (grid, axes), pairs in found.items()
-    )
-
-
-def _total(
-    update: MLP, box: tuple[int, ...], readings: Sequence[Reading], atoms: Sequence[Atoms], grids: Sequence[Grid]
-) -> Float[Tensor, "ground_rules hidden"]:
-    """Eq. 2 and the first linear map of MLP^1: one product a reading, then broadcast addition over the box."""
-    first = update.linear()[0]
-    positions, dim = sum(len(reading.positions) for reading in readings), atoms[0].offsets.shape[1]
-    columns = first.weight.unflatten(1, (-1, dim)).transpose(0, 1).expand(positions, -1, -1)
-    total = first.bias
-    for reading in readings:
-        part, grid = atoms[reading.grid], grids[reading.grid]
-        by_position = take(columns, reading.positions)
-        offset = torch.einsum("kd,khd->h", take(part.offsets, reading.places), by_position)
-        table = torch.addmm(offset, part.features, part.into(reading.places, by_position))
-        total = total + _at_box(table.view(*grid.shape, -1), reading, len(box))
-    return total.expand(*box, -1).reshape(prod(box), -1)
-
-
-def _at_box(table: Tensor, reading: Reading, variables: int) -> Tensor:
-    """A table over a grid as one over the box, of size 1 along the other axes."""
-    order = sorted(range(len(reading.axes)), key=reading.axes.__getitem__)
-    table = table.permute(*order, len(order))
-    for axis in range(variables):
-        if axis not in reading.axes:
-            table = table.unsqueeze(axis)
-    return table
-
-
-def _at_grid(sent: Tensor, reading: Reading, variables: int) -> Tensor:
-    """The sum of what is sent over the axes that the reading's atoms do not have, in the order of the grid."""
-    others = [axis for axis in range(variables) if axis not in reading.axes]
-    summed = sent.sum(others) if others else sent
-    left = sorted(reading.axes)
-    return summed.permute(*(left.index(axis) for axis in reading.axes), len(left))
-
-
-class _Arriving:
-    """What arrives at the atoms of a grid: blocks of features, each with the maps of the predicates it goes to."""
-
-    def __init__(self, old: Atoms, predicates: int) -> None:
-        self.old = old
-        self.features: list[Tensor] = []
-        self.maps: list[Tensor] = []
-        self.offsets: list[Tensor] = []
-        self.received: list[Tensor] = []
-        self.predicates = predicates
-
-    def add(self, features: Tensor, to_atoms: PositionMLP, reading: Reading, times: int) -> None:
-        """The messages of a reading; each atom gets `times` of them for each position it stands in."""
-        weights, biases = (
-            take(last.expand(to_atoms.positions, *last.shape[1:]), reading.positions)
-            for last in (to_atoms.weights[-1], to_atoms.biases[-1] * times)
-        )
-        self.features.append(features)
-        self.maps.append(sum_at(weights, reading.places, self.predicates))
-        self.offsets.append(sum_at(biases, reading.places, self.predicates))
-        self.received.append(torch.bincount(reading.places, minlength=self.predicates) * times)
-
-    def mark(self) -> int:
-        return len(self.maps)
-
-    def average_since(self, mark: int) -> None:
-        """The mean over the messages of the blocks from `mark` on."""
-        if mark == len(self.maps):
-            return
-        count = torch.stack(self.received[mark:]).sum(0).clamp(min=1)
-        if int(count.max()) == 1:
-            return
-        for i in range(mark, len(self.maps)):
-            self.maps[i] = self.maps[i] / count.view(-1, 1, 1)
-            self.offsets[i] = self.offsets[i] / count.unsqueeze(1)
-
-    def atoms(self, layer: ReasoningLayer) -> GridAtoms:
-        """Emb^l(a) of the grid."""
-        none = torch.zeros(self.predicates, dtype=torch.int64)
-        received = torch.stack([none, *self.received]).sum(0)
-        if layer.aggregation == "mean":
-            self.average_since(0)
-        kept = torch.ones_like(received) if layer.residual else (received == 0) & (layer.isolated == "keep")
-        if bool(kept.any()):
-            kept = kept.to(self.old.offsets)
-            self.features.append(self.old.features)
-            self.maps.append(self.old.maps * kept.view(-1, 1, 1))
-            self.offsets.append(self.old.offsets * kept.unsqueeze(1))
-        nothing = torch.zeros_like(self.old.offsets)
-        if not self.maps:
-            return GridAtoms(self.old.features[:, :0], nothing.unsqueeze(1)[:, :0], nothing)
-        return GridAtoms(_joined(self.features), _joined(self.maps), sum(self.offsets, nothing))
-
-
-def _joined(blocks: list[Tensor]) -> Tensor:
-    """Blocks side by side on axis 1."""
-    return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)
+    readings = []
+    received = {grid: Counter[int]() for grid, _ in found}
+    for (grid, axes), pairs in found.items():
+        positions, places = zip(*pairs, strict=True)
+        size, times = len(grids[grid].predicates), prod(shape) // max(1, prod(grids[grid].shape))
+        readings.append(Reading(grid, axes, Places.of(positions, len(rule.atoms)), Places.of(places, size), times))
+        for place in places:
+            received[grid][place] += times
+    counts = {grid: [part[i] for i in range(len(grids[grid].predicates))] for grid, part in received.items()}
+    return RuleBox(shape, tuple(readings), {grid: Received.of(part) for grid, part in counts.items()})

@@ -1,4 +1,4 @@
-"""Who decides: which atoms the rules tell something about, where their constants tell nothing."""
+"""A trained network, asked: which atoms the rules tell something about, where their constants tell nothing."""
 
 from jaxtyping import Bool, Int64
 from torch import Tensor, ones_like

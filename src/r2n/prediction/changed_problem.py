@@ -1,4 +1,4 @@
-"""Who decides: a problem whose facts change after the training, and its language with them."""
+"""A trained network, asked: a problem whose facts change after the training, and its language with them."""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ Given = str | Path | Table | Evidence | object
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class ChangedProblem:
     """A problem, what was known in training, and how often each fact of its evidence was told.
 
     What was told twice must be taken back twice: so taking back the facts that were added always leads to where one
@@ -49,7 +49,7 @@ class Told:
     features: tuple[tuple[str, str, object], ...] = ()
 
     @classmethod
-    def of(cls, problem: Problem) -> "Told":
+    def of(cls, problem: Problem) -> "ChangedProblem":
         """A problem as it was in training: each fact told once."""
         return cls(problem, problem.knowledge, np.ones(len(problem.train), np.int64))
 
@@ -72,7 +72,7 @@ class Told:
 
     def with_facts(
         self, given: Given, domains: Mapping[str, Iterable[str]], features: GivenFeatures | None = None
-    ) -> "Told":
+    ) -> "ChangedProblem":
         """The problem with more facts; a contradiction is refused."""
         declared = check_declared(self.trained, domains)
         groups, stated = _gathered(given)
@@ -98,10 +98,10 @@ class Told:
                 f"'{min(again)[1]}' has features already",
                 hint="take back its facts and its declaration first, and they go too",
             )
-        told = replace(self, declared=tuple(sorted([*more, *self.declared])), features=(*self.features, *of_new))
-        return told._settled(base, Evidence(union, truth), counts, {item[:2] for item in of_new})
+        changed = replace(self, declared=tuple(sorted([*more, *self.declared])), features=(*self.features, *of_new))
+        return changed._settled(base, Evidence(union, truth), counts, {item[:2] for item in of_new})
 
-    def without_facts(self, given: Given, domains: Mapping[str, Iterable[str]] | None = None) -> "Told":
+    def without_facts(self, given: Given, domains: Mapping[str, Iterable[str]] | None = None) -> "ChangedProblem":
         """The problem with fewer facts, and fewer declared constants; what is not there is refused."""
         declared = list(self.declared)
         for domain, names in check_declared(self.trained, domains or {}).items():
@@ -116,8 +116,8 @@ class Told:
         times = self.times.copy()
         times[np.searchsorted(old.atoms, removed.atoms)] -= 1
         kept = times > 0
-        told = replace(self, declared=tuple(declared))
-        return told._settled(self.base, Evidence(old.atoms[kept], old.truth[kept]), times[kept])
+        changed = replace(self, declared=tuple(declared))
+        return changed._settled(self.base, Evidence(old.atoms[kept], old.truth[kept]), times[kept])
 
     def _encoded(
         self, base: HerbrandBase, groups: list[Facts], stated: list[Evidence]
@@ -138,7 +138,7 @@ class Told:
 
     def _settled(
         self, base: HerbrandBase, evidence: Evidence, times: np.ndarray, wanted: Set[tuple[str, str]] = frozenset()
-    ) -> "Told":
+    ) -> "ChangedProblem":
         """The evidence in the smallest language that holds the training's, and all constants declared or in facts.
 
         The features of other constants are forgotten; those of a `wanted` one outside its domain are refused.
@@ -161,16 +161,16 @@ class Told:
             name: replace(source, given=recoded(source.given, self.base, settled))
             for name, source in self.problem.candidates.items()
         }
-        told = replace(
+        known = replace(
             self.problem.knowledge,
             language=language,
             evidence=Evidence(atoms[order], evidence.truth[order]),
             features=grown_features(self.training.features, self.trained, language, _by_domain(features)),
         )
-        problem = replace(self.problem, knowledge=told, queries=queries, candidates=sources)
-        found = find_candidates(settled, sources, problem.atoms, told.features)
-        problem = replace(problem, knowledge=replace(told, candidates=found))
-        return Told(problem, self.training, times[order], self.declared, features)
+        problem = replace(self.problem, knowledge=known, queries=queries, candidates=sources)
+        found = find_candidates(settled, sources, problem.atoms, known.features)
+        problem = replace(problem, knowledge=replace(known, candidates=found))
+        return ChangedProblem(problem, self.training, times[order], self.declared, features)
 
     def _language(self, base: HerbrandBase, evidence: Evidence) -> Language:
         """The training's language with the declared constants and those of the evidence, given in a larger base."""

@@ -1,20 +1,32 @@
-"""Who decides: a problem answered by its rules alone, by belief propagation from what is known."""
+"""A problem answered by its rules alone, by belief propagation from what is known; no network is needed."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from r2n.graph.factor_graph import FactorGraph
-from r2n.grounding.reach import reached_by
+from r2n.errors import ConfigError
+from r2n.graph.known_states import TRUE, UNKNOWN, known_states
+from r2n.graph.sources import GroundedOnDemand
 from r2n.grounding.strategies import make_grounder
 from r2n.knowledge.herbrand import Codes
+from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
-from r2n.knowledge.problem_file import Options
+from r2n.logic.language import Language
 from r2n.model.inference import Method, infer, log_beliefs
-from r2n.model.r2n import TRUE, UNKNOWN
-from r2n.runs.run import Run
-from r2n.training.targets import known_states
+from r2n.prediction.trained import Trained
+
+
+def _refuse_another_language(ours: Language, theirs: Language) -> None:
+    """Codes mean the same atoms only in the same language."""
+    same = ours.constants == theirs.constants and [p.name for p in ours.predicates] == [
+        p.name for p in theirs.predicates
+    ]
+    if not same or not all(map(np.array_equal, ours.extensions, theirs.extensions)):
+        raise ConfigError(
+            "the run is of another problem: its constants, domains or predicates differ",
+            hint="give the run of a network that was trained on this problem",
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,21 +47,20 @@ def believe(
     iterations: int = 10,
     damping: float = 0.0,
     prior: float = 0.5,
-    run: Run | None = None,
+    trained: Trained | None = None,
 ) -> Believed:
     """Ground the rules, start from the evidence, and iterate.
 
     What is not known starts at `prior`, or at the probability that a trained network gives it.
     """
     knowledge = problem.knowledge
-    atoms = np.union1d(problem.atoms, asked)
-    grounding = reached_by(make_grounder(options.grounding).ground(knowledge, atoms), atoms)
-    graph = FactorGraph.from_grounding(grounding, atoms=atoms)
-    states = known_states(knowledge.base, graph, problem.train)
+    graph = GroundedOnDemand.of(knowledge, make_grounder(options.grounding)).around(asked)
+    states = known_states(knowledge.base, graph.atoms, problem.train)
     start = torch.full((len(graph.atoms),), prior, dtype=torch.float64)
-    if run is not None:
-        start = torch.sigmoid(torch.from_numpy(run.scores()(graph.atoms.numpy())))
+    if trained is not None:
+        _refuse_another_language(knowledge.language, trained.problem.knowledge.language)
+        start = torch.sigmoid(torch.from_numpy(trained.logits(graph.atoms.numpy())))
     start = torch.where(states == UNKNOWN, start, (states == TRUE).double())
     beliefs = infer(graph, log_beliefs(start), method=method, iterations=iterations, damping=damping)
     rows = graph.rows(torch.from_numpy(np.array(asked, np.int64)))
-    return Believed(asked, beliefs[rows, 1].exp().numpy(), np.isin(asked, grounding.atoms))
+    return Believed(asked, beliefs[rows, 1].exp().numpy(), graph.in_rules[rows].numpy())

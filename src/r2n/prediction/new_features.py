@@ -1,4 +1,4 @@
-"""Who decides: a trained network for a language that has grown, where new constants have features."""
+"""A trained network, asked: a trained network for a language that has grown, where new constants have features."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ import torch
 from r2n.errors import ConfigError
 from r2n.knowledge.growth import constant_ids, recoded
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.problem_file import ModelOptions
+from r2n.knowledge.options import ModelOptions
 from r2n.model.channels import ModuleChannel
 from r2n.model.r2n import R2N
 
@@ -23,9 +23,8 @@ def with_features(trained: R2N, training: KnowledgeBase, now: KnowledgeBase, opt
     order = np.argsort(atoms)
     known_then = replace(now, evidence=Evidence(atoms[order], training.evidence.truth[order]))
     encoders = {part.domain: part.module for part in trained.modules() if isinstance(part, ModuleChannel)}
-    settings = options.model_dump(exclude={"semantic_weight", "reciprocal"})
     with torch.random.fork_rng(devices=[]):
-        model = R2N.build(known_then, encoders=encoders, new=np.flatnonzero(ids.numpy() < 0), **settings)
+        model = R2N.build(known_then, options, encoders=encoders, new=np.flatnonzero(ids.numpy() < 0))
     weights = trained.state_dict()
     vectors = torch.zeros_like(model.constants.vectors)
     place = model.constants.place

@@ -1,4 +1,4 @@
-"""Who decides: a trained network together with what it is told, which may change without any training."""
+"""A trained network, asked: together with what is known to it, which may change without any training."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -8,23 +8,27 @@ from pathlib import Path
 import numpy as np
 import torch
 from jaxtyping import Bool, Float64
+from scipy.special import expit
+from torch import nn
 
 from r2n.errors import DataError
-from r2n.graph.factor_graph import FactorGraph
-from r2n.grounding.ground_rules import distinct_codes
+from r2n.graph.known_states import UNKNOWN, known_truths
+from r2n.graph.sources import GraphSource
 from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.growth import GivenFeatures, constant_ids
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.problem_file import Options
-from r2n.knowledge.reciprocal import reciprocal_codes, with_reciprocals
-from r2n.model.r2n import R2N, UNKNOWN
+from r2n.knowledge.reciprocal import reciprocal_codes
+from r2n.model.atom_logits import AtomLogits, Pass
+from r2n.model.r2n import R2N
 from r2n.prediction.answerable import supported
-from r2n.prediction.answers import Answer, parse_question
-from r2n.prediction.changed_problem import Given, Told
+from r2n.prediction.answers import Answer, Answers, Question
+from r2n.prediction.changed_problem import ChangedProblem, Given
 from r2n.prediction.new_features import with_features
-from r2n.runs.run import Run, build_graph, load_run
-from r2n.runs.scoring import AtomScores
+from r2n.prediction.trained import Trained
+from r2n.progress import Progress, no_progress
+from r2n.runs.config import as_trained, make_source
+from r2n.runs.run import Run
 
 NOTHING: Mapping[str, Iterable[str]] = {}
 Marks = Bool[np.ndarray, " atoms"]
@@ -32,32 +36,38 @@ Marks = Bool[np.ndarray, " atoms"]
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """A trained network and what it is told; `with_facts` and `without_facts` give another, and train nothing.
+    """A trained network and what it knows; `with_facts` and `without_facts` give another, and train nothing.
 
     The facts are grounded again as the problem's own were, so the answers are those of the network on a problem with
     these facts from the start. They count as far as the network reads evidence (`evidence_input`), and as far as ground
-    rules come and go with them. Atoms that the graph does not hold are grounded around when they are asked for.
+    rules come and go with them.
 
     A constant that the training did not have has a vector only if it has features that the network reads. Else its
     atoms are answered where ground rules connect them with something known, and only by a network that learned to do
     without: one that reads evidence only, or one trained with hiding.
     """
 
-    trained: R2N
-    told: Told
-    options: Options
-    seed: int = 0
-    grounded: FactorGraph | None = None
+    trained: Trained
+    changed: ChangedProblem
+    progress: Progress = no_progress
 
     @classmethod
-    def of(cls, run: Run) -> "Predictor":
-        """The network of a run, told what it was trained on."""
-        return cls(run.model, Told.of(run.problem), run.options, run.seed, run.graph)
+    def of(cls, trained: Trained | Run, progress: Progress = no_progress) -> "Predictor":
+        """A network that knows what it was trained on: one that was loaded, or that of a run."""
+        trained = Trained.of(trained) if isinstance(trained, Run) else trained
+        return cls(trained, ChangedProblem.of(trained.problem), progress)
 
     @classmethod
-    def load(cls, folder: Path | str) -> "Predictor":
+    def load(
+        cls,
+        folder: Path | str,
+        *,
+        encoders: Mapping[str, nn.Module] | None = None,
+        device: str = "auto",
+        progress: Progress = no_progress,
+    ) -> "Predictor":
         """The network of the run in a folder."""
-        return cls.of(load_run(Path(folder)))
+        return cls.of(Trained.load(folder, encoders=encoders, device=device, progress=progress), progress)
 
     def with_facts(
         self,
@@ -66,78 +76,113 @@ class Predictor:
         domains: Mapping[str, Iterable[str]] = NOTHING,
         features: GivenFeatures | None = None,
     ) -> "Predictor":
-        """Told more: facts as text (`!` before those that are false), files, tables, Evidence, or a list of these.
+        """Knowing more: facts as text (`!` before those that are false), files, tables, Evidence, or a list of these.
 
         A new constant belongs to the domains of the positions it stands at; where these are unions, `domains` says
         which part it is in: `{"country": ["atlantis"]}`. It is there as long as a fact names it, and one in `domains`
         until that is taken back. `features` are those of new constants, by domain: `{"paper": {"p7": "its title"}}`, or
         an array instead of a text.
         """
-        return replace(self, told=self.told.with_facts(facts, domains, features), grounded=None)
+        return replace(self, changed=self.changed.with_facts(facts, domains, features))
 
     def without_facts(self, facts: Given, *, domains: Mapping[str, Iterable[str]] = NOTHING) -> "Predictor":
-        """Told less: what these facts said is unknown again (or false, where the world is closed).
+        """Knowing less: what these facts said is unknown again (or false, where the world is closed).
 
         `domains` takes back what was given as `domains` before.
         """
-        return replace(self, told=self.told.without_facts(facts, domains), grounded=None)
+        return replace(self, changed=self.changed.without_facts(facts, domains))
 
     @property
     def base(self) -> HerbrandBase:
         """The Herbrand base that questions are about."""
-        return self.told.base
+        return self.changed.base
 
     @cached_property
     def model(self) -> R2N:
         """The network, for the language as it is now; the weights are always the trained ones."""
-        language = self.told.problem.knowledge.language
-        if language is self.told.trained:
-            return self.trained
-        ids = torch.from_numpy(constant_ids(language, self.told.trained))
-        if not self._knowledge.features or self.trained.evidence_input == "only":
-            return self.trained.on_base(self._knowledge.base, ids)
-        training = self._as_trained(self.told.training)
-        return with_features(self.trained, training, self._knowledge, self.options.model)
+        trained, language = self.trained.model, self.changed.problem.knowledge.language
+        if language is self.changed.trained:
+            return trained
+        if not self._knowledge.features or trained.evidence_input == "only":
+            ids = torch.from_numpy(constant_ids(language, self.changed.trained))
+            return trained.on_base(self._knowledge.base, ids)
+        return with_features(trained, self.trained.knowledge, self._knowledge, self.trained.options.model)
 
     @cached_property
-    def graph(self) -> FactorGraph:
-        """The factor graph of what is told."""
-        return self.grounded if self.grounded is not None else self._ground()
+    def source(self) -> GraphSource:
+        """Where graphs come from, for the facts as they are now."""
+        if self.changed.problem is self.trained.problem:
+            return self.trained.source
+        return make_source(self._knowledge, self.trained.options, self.progress)
 
     @cached_property
-    def scores(self) -> AtomScores:
-        """The network's logits of atoms of the graph, whether they mean anything or not."""
-        return self._scores(self.graph)
+    def atom_logits(self) -> AtomLogits:
+        """The network's logits of any atoms, whether they mean anything or not."""
+        if self.changed.problem is self.trained.problem:
+            return self.trained.logits
+        return AtomLogits(self.model, self.source, self._knowledge.evidence)
 
-    def predict(self, question: str) -> list[Answer]:
-        """The answers to `locatedIn(italy, ?)`, the most probable first; what cannot be answered is left out.
+    def predict(self, question: str, *, everything: bool = False, top: int | None = None) -> Answers:
+        """The answers to `locatedIn(italy, ?)`, the most probable first, at most `top`.
 
-        Where nothing can be answered, that is an error that says why.
+        A question with `?` is answered by the atoms that are known or that ground rules reach, or (`everything`) by
+        all. What cannot be answered is left out; where nothing can, that is an error that says why.
         """
-        return self.answers(parse_question(self.base, question), leave_out=True)
+        asked = Question.parse(self.base, question)
+        if everything or len(asked) == 1 or not self.model.layers:
+            return self._answers(asked.codes(), top=top, leave_out=True)
+        whole = self.atom_logits.whole
+        if whole is None:
+            return self._answers(asked.codes(), top=top, leave_out=True, only_reached=True)
+        reached = whole.graph.atoms[whole.graph.in_rules].numpy()
+        wanted = np.union1d(reached[asked.asks_for(reached)], self._known[asked.asks_for(self._known)])
+        if not len(wanted) and self.model.trained_ids is not None:
+            self.logits(asked.codes())  # where it is a new constant that stands in the way, that is said
+        return self._answers(wanted, top=top, leave_out=True)
 
-    def answers(self, codes: Codes, *, leave_out: bool = False) -> list[Answer]:
-        """The answers for atoms, the most probable first; what cannot be answered is refused, or left out."""
+    @property
+    def _known(self) -> Codes:
+        """The atoms that are stated."""
+        return self.changed.problem.train.atoms
+
+    def answers(self, codes: Codes, *, top: int | None = None) -> Answers:
+        """The answers for atoms, the most probable first; one that cannot be answered is refused."""
+        return self._answers(np.array(codes, np.int64), top=top, leave_out=False)
+
+    def _answers(self, codes: Codes, *, top: int | None, leave_out: bool, only_reached: bool = False) -> Answers:
         logits, reached, refused = self._answered(codes)
         if refused.any() and not (leave_out and not refused.all()):
             self._refuse(codes[refused])
-        evidence = self.told.problem.train
-        known = dict(zip(evidence.atoms.tolist(), evidence.truth.tolist(), strict=True))
-        names = self.base.names(codes)
-        return [
+        if only_reached:
+            kept = reached | np.isin(codes, self._known)
+            codes, logits, reached, refused = codes[kept], logits[kept], reached[kept], refused[kept]
+        truths = known_truths(self.base, codes, self.changed.problem.train)
+        closed = closed_atoms(self.base, codes) & (truths == 0)
+        network = expit(logits)
+        probability = np.where(truths < 0, network, truths)
+        certainty = np.where(truths < 0, 0, 2 * truths - 1)  # known to be true first, known to be false last
+        order = np.lexsort((-logits, -certainty))
+        chosen = order[~refused[order]][:top]
+        names = self.base.names(codes[chosen])
+        is_known = np.isin(codes, self._known)
+        known = [bool(truths[i]) if is_known[i] else None for i in chosen]
+        items = tuple(
             Answer(
-                names[i],
-                float(1 / (1 + np.exp(-logits[i]))),
-                float(logits[i]),
-                known.get(int(codes[i])),
-                bool(reached[i]) or not self.model.layers,
+                atom=name,
+                probability=float(probability[i]),
+                known=known[k],
+                closed=bool(closed[i]) and not is_known[i],
+                network=float(network[i]),
+                logit=float(logits[i]),
+                reached=bool(reached[i]) or not self.model.layers,
             )
-            for i in np.argsort(-logits, kind="stable")
-            if not refused[i]
-        ]
+            for k, (i, name) in enumerate(zip(chosen, names, strict=True))
+        )
+        return Answers(items, len(codes), int(refused.sum()))
 
     def logits(self, codes: Codes) -> Float64[np.ndarray, " atoms"]:
-        """The logits of atoms, in their order; one that cannot be answered is refused."""
+        """The network's logits of atoms, in their order; one that cannot be answered is refused."""
+        codes = np.array(codes, np.int64)
         logits, _, refused = self._answered(codes)
         if refused.any():
             self._refuse(codes[refused])
@@ -145,56 +190,49 @@ class Predictor:
 
     @cached_property
     def _knowledge(self) -> KnowledgeBase:
-        """What is told, as the network was trained on it."""
-        return self._as_trained(self.told.problem.knowledge)
-
-    def _as_trained(self, knowledge: KnowledgeBase) -> KnowledgeBase:
-        return with_reciprocals(knowledge) if self.options.model.reciprocal else knowledge
-
-    def _ground(self, asked: Codes | None = None) -> FactorGraph:
-        return build_graph(self.told.problem, self._knowledge, self.options, self.seed, asked)
+        """What is known, in the language of the network."""
+        if self.changed.problem is self.trained.problem:
+            return self.trained.knowledge
+        return as_trained(self.changed.problem.knowledge, self.trained.options.grounding)
 
     def _answered(self, codes: Codes) -> tuple[Float64[np.ndarray, " atoms"], Marks, Marks]:
-        """Logits, whether a ground rule reaches each atom, and whether it has to be refused all the same.
-
-        What is not in the graph is grounded around; what is in it is answered as if nothing else was asked.
-        """
-        codes = np.array(codes, np.int64)
-        inside = self.graph.contains(torch.from_numpy(codes)).numpy()
-        logits, reached, refused = np.zeros(len(codes)), np.zeros(len(codes), bool), np.zeros(len(codes), bool)
-        for which in (inside, ~inside):
-            if which.any():
-                scores = self.scores if which is inside else self._scores(self._ground(codes[which]))
-                logits[which] = scores(codes[which])
-                reached[which] = _in_rules(scores.graph, codes[which])
-                refused[which] = self._is_refused(scores, codes[which])
-        return logits, reached, refused
-
-    def _scores(self, graph: FactorGraph) -> AtomScores:
-        return AtomScores.of(self.model, graph, self._knowledge.evidence)
-
-    def _is_refused(self, scores: AtomScores, codes: Codes) -> Marks:
-        """Whether each atom has a constant without a vector, and no rule tells the network anything about it."""
-        graph, blank = scores.graph, self.model.prepare(scores.graph).blank
-        if blank is None:
-            return np.zeros(len(codes), bool)
-        refused = blank
-        if self._does_without_vectors:
-            is_known = scores.known != UNKNOWN
-            closed = torch.from_numpy(closed_atoms(self.model.base, graph.atoms.numpy()))
-            is_told = is_known if self.model.evidence_input != "off" else torch.zeros_like(blank)
-            sources = ~closed & (~blank | is_told)
-            refused = blank & ~supported(graph, sources, is_known, len(self.model.layers))
+        """Logits, whether a ground rule reaches each atom, and whether it has to be refused all the same."""
         mirrored = reciprocal_codes(self.model.base, codes)
-        both = np.stack([codes, np.where(mirrored >= 0, mirrored, codes)])
-        return np.any(refused[graph.rows(torch.from_numpy(both.ravel()))].numpy().reshape(both.shape), axis=0)
+        both = codes[None] if (mirrored < 0).all() else np.stack([codes, np.where(mirrored >= 0, mirrored, codes)])
+        logits, reached, refused = np.zeros(both.size), np.zeros(both.size, bool), np.zeros(both.size, bool)
+        for which, made in self.atom_logits.passes(both.ravel()):
+            rows = made.rows(both.ravel()[which])
+            logits[which] = made.logits[rows]
+            reached[which] = made.graph.in_rules.numpy()[rows]
+            refused[which] = (self._refused_of_whole if made is self.atom_logits.whole else self._refused(made))[rows]
+        shape = both.shape
+        return logits.reshape(shape).mean(0), reached.reshape(shape)[0], np.any(refused.reshape(shape), axis=0)
+
+    @cached_property
+    def _refused_of_whole(self) -> Marks:
+        assert self.atom_logits.whole is not None
+        return self._refused(self.atom_logits.whole)
+
+    def _refused(self, made: Pass) -> Marks:
+        """Whether each atom of a graph has a constant without a vector, and no rule tells anything of it."""
+        blank = made.layout.blank
+        if blank is None:
+            return np.zeros(len(made.logits), bool)
+        blank = blank.cpu()
+        if not self._does_without_vectors:
+            return blank.numpy()
+        is_known = made.known != UNKNOWN
+        closed = torch.from_numpy(closed_atoms(self.model.base, made.graph.atoms.cpu().numpy()))
+        is_read = is_known if self.model.evidence_input != "off" else torch.zeros_like(blank)
+        sources = ~closed & (~blank | is_read)
+        return (blank & ~supported(made.graph, sources, is_known, len(self.model.layers))).numpy()
 
     @property
     def _does_without_vectors(self) -> bool:
         """Whether the network has learned to answer for atoms without an embedding of their own."""
         if not self.model.layers:
             return False
-        return self.model.evidence_input == "only" or self.options.training.hiding > 0
+        return self.model.evidence_input == "only" or self.trained.options.training.hiding > 0
 
     def _refuse(self, codes: Codes) -> None:
         """Say why the first of these atoms has no answer."""
@@ -217,8 +255,3 @@ class Predictor:
         arguments = self.base.decode(np.array([code]))[1][0]
         ids = self.model.trained_ids.numpy()
         return next(self.base.language.constants[c] for c in arguments if c >= 0 and ids[c] < 0)
-
-
-def _in_rules(graph: FactorGraph, codes: Codes) -> Marks:
-    """Whether each atom stands in a ground rule."""
-    return np.isin(codes, graph.atoms.numpy()[distinct_codes([part.numpy() for part in graph.neighbours])])

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from r2n.evaluation.evaluate import classify
 from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.store import Store
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.problem import Problem
@@ -27,7 +28,7 @@ class ProofCounts:
     def __call__(self, codes: Codes) -> Float64[np.ndarray, " atoms"]:
         """The counts of atoms given by their codes."""
         width = 0 if self.depth == 1 else 1
-        grounding = BackwardGrounder(width, self.depth).ground(self.knowledge, codes)
+        grounding = BackwardGrounder(width, self.depth).ground(Store(self.knowledge), codes)
         counts = np.zeros(len(codes))
         order = np.argsort(codes)
         for part in grounding.ground_rules:

@@ -1,4 +1,4 @@
-"""Who decides: the tables of the paper, measured: several seeds, mean and deviation, ours beside the paper's."""
+"""The paper's tables, measured: several seeds, mean and deviation, ours beside the paper's."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -59,14 +59,14 @@ def measure(row: TableRow, dataset: str, seed: int) -> Measured:
         report = classify(ProofCounts(problem.knowledge, depth), problem.test, problem.knowledge.base)
         return Measured(row, dataset, seed, dict(report.metrics), process_time() - start)
     if row.reads is not None:
-        scores = EvidenceScores(problem.knowledge, row.reads, words=row.kind == "stated-words")
+        scores = EvidenceScores(problem.knowledge, row.reads, words=row.kind == "evidence-words")
         report = classify(scores, problem.test, problem.knowledge.base)
         return Measured(row, dataset, seed, dict(report.metrics) | _by_cut(scores, problem), process_time() - start)
     run = prepare_run(with_rules(problem, row.rules), row.options(problem.options), seed)
     for _ in run.trainer:
         pass
     seconds = process_time() - start
-    metrics = {**run.evaluate("test").metrics, **_by_cut(run.scores(), run.problem)}
+    metrics = {**run.evaluate("test").metrics, **_by_cut(run.logits(), run.problem)}
     metrics |= rule_accuracy(run, "test") if row.rule_accuracy else {}
     metrics["memory_gb"] = peak_gigabytes()
     return Measured(row, dataset, seed, metrics, seconds)

@@ -1,11 +1,12 @@
-"""Who decides: how often out(g) tells whether a ground rule holds, on ground rules that training did not know."""
+"""The paper's tables: how often out(g) tells whether a ground rule holds, where training did not know it."""
 
 import numpy as np
 import torch
 
+from r2n.graph.known_states import known_states, known_truths
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.runs.run import Run
-from r2n.training.targets import ask
+from r2n.training.targets import rule_targets
 
 
 def rule_accuracy(run: Run, split: str) -> dict[str, float]:
@@ -14,22 +15,23 @@ def rule_accuracy(run: Run, split: str) -> dict[str, float]:
     `rules_hold` is the share of these that hold: what saying "it holds" each time would score. Empty where there are no
     such ground rules, or no rule output.
     """
-    queries, model, graph = run.problem.queries[split], run.model, run.graph
-    evidence = run.trainer.evidence
+    queries, model, evidence = run.problem.queries[split], run.model, run.knowledge.evidence
+    graph = run.source.around(queries.atoms)
     order = np.argsort(atoms := np.concatenate([evidence.atoms, queries.atoms]))
-    told = Evidence(atoms[order], np.concatenate([evidence.truth, queries.truth])[order])
+    everything = Evidence(atoms[order], np.concatenate([evidence.truth, queries.truth])[order])
+    labels = torch.from_numpy(known_truths(model.base, graph.atoms.numpy(), everything))
     asked = torch.isin(graph.atoms, torch.from_numpy(queries.atoms.copy()))
+    layout, known_then = model.lay_out(graph), known_states(model.base, graph.atoms, evidence)
     model.eval()
     with torch.no_grad():
-        outputs = model(graph, known=run.trainer.known).rules
+        outputs = model(layout, known=known_then.to(model.device)).rules
     if not outputs:
         return {}
     right, holds = [], []
-    for out, rows, (known, truth) in zip(
-        outputs, graph.neighbours, ask(model.base, graph, told, positions=()).rules, strict=True
-    ):
+    for j, (out, rows) in enumerate(zip(outputs, graph.neighbours, strict=True)):
+        known, truth = rule_targets(graph, j, labels)
         wanted = asked[rows[known]].any(dim=1)
-        right.append((out[known] > 0)[wanted] == truth[wanted])
+        right.append((out.cpu()[known] > 0)[wanted] == truth[wanted])
         holds.append(truth[wanted])
     if not len(torch.cat(right)):
         return {}

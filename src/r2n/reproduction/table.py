@@ -1,4 +1,4 @@
-"""Who decides: the tables of the paper as data, one TOML file a row, checked before anything runs."""
+"""The paper's tables as data, one TOML file a row, checked before anything runs."""
 
 import tomllib
 from collections.abc import Mapping
@@ -8,15 +8,15 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from r2n.errors import ConfigError, nearest
-from r2n.knowledge.problem_file import Options
+from r2n.knowledge.options import Options
 
 
 class TableRow(BaseModel):
     """A row: which table, which datasets, what kind of thing is measured, and what the paper printed for it.
 
     `kind`: a `network` is trained; `proofs` counts ground rules, without learning; `published` is what others printed,
-    measured by nobody here; `stated` scores an atom by the truth of `reads`, an evidence predicate, on the same
-    constants, and `stated-words` adds the Jaccard similarity of their words. `paper` gives for each dataset its
+    measured by nobody here; `evidence` scores an atom by the truth of `reads`, an evidence predicate, on the same
+    constants, and `evidence-words` adds the Jaccard similarity of their words. `paper` gives for each dataset its
     headline figure, or a figure for each metric; `average` names the mean over all datasets. `rules = false` takes the
     theory's rules away from the network, a text puts others in their place; `rule_accuracy` measures out(g) too;
     `minus` names the row from which its distance is told. `[grounding]`, `[model]` and `[training]` change the
@@ -29,7 +29,7 @@ class TableRow(BaseModel):
     row: str
     place: int
     about: str
-    kind: Literal["network", "proofs", "published", "stated", "stated-words"] = "network"
+    kind: Literal["network", "proofs", "published", "evidence", "evidence-words"] = "network"
     minus: str | None = None
     rules: bool | str = True
     reads: str | None = None

@@ -6,22 +6,35 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 
-def supervised_loss(out: Float[Tensor, " atoms"], truth: Bool[Tensor, " atoms"]) -> Float[Tensor, ""]:
-    """L_sup by binary cross-entropy, the mean over the atoms asked; zero where none is."""
+def supervised_loss(
+    out: Float[Tensor, " atoms"], truth: Bool[Tensor, " atoms"], counted: Bool[Tensor, " atoms"] | None = None
+) -> Float[Tensor, ""]:
+    """L_sup by binary cross-entropy, the mean over the atoms asked (and `counted`); zero where none is."""
     if not len(out):
         return out.sum()
-    return binary_cross_entropy_with_logits(out, truth.to(out))
+    if counted is None:
+        return binary_cross_entropy_with_logits(out, truth.to(out))
+    return _mean(binary_cross_entropy_with_logits(out, truth.to(out), reduction="none"), counted)
+
+
+def _mean(values: Float[Tensor, " n"], counted: Bool[Tensor, " n"]) -> Float[Tensor, ""]:
+    """The mean of those that are counted, by weights: which these are is not looked at on the way."""
+    weights = counted.to(values)
+    return (values * weights).sum() / weights.sum().clamp(min=1)
 
 
 def softmax_loss(
-    true: Float[Tensor, " rows"], corrupted: Float[Tensor, "rows candidates"], allowed: Bool[Tensor, "rows candidates"]
+    true: Float[Tensor, " rows"],
+    negatives: Float[Tensor, "rows negatives"],
+    allowed: Bool[Tensor, "rows negatives"],
+    counted: Bool[Tensor, " rows"] | None = None,
 ) -> Float[Tensor, ""]:
-    """L_sup by the negative softmax: minus the log of each fact's share among itself and its corruptions."""
+    """L_sup by the negative softmax: minus the log of each fact's share among itself and its negatives."""
     if not len(true):
         return true.sum()
-    candidates = corrupted.masked_fill(~allowed, -torch.inf)
-    both = torch.cat([true.unsqueeze(1), candidates], dim=1)
-    return (torch.logsumexp(both, dim=1) - true).mean()
+    both = torch.cat([true.unsqueeze(1), negatives.masked_fill(~allowed, -torch.inf)], dim=1)
+    shares = torch.logsumexp(both, dim=1) - true
+    return shares.mean() if counted is None else _mean(shares, counted)
 
 
 def semantic_loss(out: Float[Tensor, " ground_rules"], truth: Bool[Tensor, " ground_rules"]) -> Float[Tensor, ""]:

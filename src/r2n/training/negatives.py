@@ -1,11 +1,12 @@
-"""Predictions -> a trained network: negative examples, made by corrupting facts within their domains.
+"""Predictions -> a trained network: negative samples, made by corrupting facts within their domains.
 
 A corruption puts another constant in one position of a fact. It is *typed*: the other constant comes from the
 narrowest domain that the first one is in. It is never a training fact, and it is filtered by nothing else: to leave
 out a corruption because a held-out split says it is true would tell the network the answer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Int64
@@ -14,9 +15,34 @@ from r2n.errors import ConfigError
 from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
-from r2n.logic.language import Domain, Language
+from r2n.knowledge.options import SamplingOptions
+from r2n.logic.language import Domain, Language, Predicate
 
-MOST_CANDIDATES = 50_000_000
+MOST_LISTED = 50_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Negatives:
+    """For each fact and corrupted position one row: the fact's code, and the codes of its negatives (-1: none)."""
+
+    facts: Int64[np.ndarray, " rows"]
+    atoms: Int64[np.ndarray, "rows negatives"]
+
+    @classmethod
+    def none(cls) -> "Negatives":
+        """No fact is corrupted."""
+        return cls(np.zeros(0, np.int64), np.zeros((0, 0), np.int64))
+
+    @property
+    def codes(self) -> Codes:
+        """All negatives, sorted and distinct."""
+        return np.unique(self.atoms[self.atoms >= 0])
+
+    def above(self, other: "Negatives") -> "Negatives":
+        """These rows with the other's below them."""
+        width = max(self.atoms.shape[1], other.atoms.shape[1])
+        atoms = np.concatenate([_padded(self.atoms, width), _padded(other.atoms, width)])
+        return Negatives(np.concatenate([self.facts, other.facts]), atoms)
 
 
 def narrowest_domains(language: Language, domain: Domain) -> tuple[list[Domain], np.ndarray]:
@@ -41,15 +67,29 @@ def corruptions(
     positions: Sequence[int] | None = None,
     samples: int | None = None,
     generator: np.random.Generator | None = None,
-) -> tuple[Int64[np.ndarray, " rows"], Int64[np.ndarray, "rows candidates"]]:
-    """For each fact and corrupted position one row: the fact's code, and the codes of its corruptions (-1: none).
+) -> Negatives:
+    """The corruptions of facts in `positions` (all by default; negative ones count from the end).
 
-    `positions` are those to corrupt (all by default; negative ones count from the end). All corruptions are
-    listed, or `samples` of them drawn with replacement by `generator`. `known` are the training facts.
+    All corruptions are listed, or `samples` of them drawn with replacement by `generator`. `known` are the training
+    facts, which are no negatives.
     """
+    arguments = base.decode(facts)[1]
+    found = Negatives.none()
+    for predicate, position, which, members in _groups(base, facts, positions):
+        others = _others(members, len(which), samples, generator)
+        columns = [arguments[which, p, None] for p in range(predicate.arity)]
+        columns[position] = others
+        codes = np.broadcast_to(base.encode_columns(predicate, columns), (len(which), others.shape[1]))
+        found = found.above(Negatives(facts[which], codes))
+    found.atoms[np.isin(found.atoms, known)] = -1
+    return found
+
+
+def _groups(
+    base: HerbrandBase, facts: Codes, positions: Sequence[int] | None
+) -> Iterator[tuple[Predicate, int, np.ndarray, np.ndarray]]:
+    """Facts (their places) corrupted in one position of a predicate by the members of one narrowest domain."""
     index, arguments = base.decode(facts)
-    rows: list[np.ndarray] = []
-    candidates: list[np.ndarray] = []
     for i in np.unique(index):
         predicate = base.language.predicates[i]
         chosen = range(predicate.arity) if positions is None else positions
@@ -59,21 +99,13 @@ def corruptions(
             for number, leaf in enumerate(leaves):
                 which = np.flatnonzero((index == i) & (of_fact == number))
                 if len(which):
-                    members = base.language.members(leaf)
-                    others = _others(members, len(which), samples, generator)
-                    columns = [arguments[which, p, None] for p in range(predicate.arity)]
-                    columns[position] = others
-                    rows.append(facts[which])
-                    candidates.append(
-                        np.broadcast_to(base.encode_columns(predicate, columns), (len(which), others.shape[1]))
-                    )
-    return _joined(rows, candidates, known)
+                    yield predicate, position, which, base.language.members(leaf)
 
 
 def _others(members: np.ndarray, facts: int, samples: int | None, generator: np.random.Generator | None) -> np.ndarray:
     """Constants to put in the place of the fact's own: all of them, or a sample for each fact."""
     if samples is None:
-        if facts * len(members) > MOST_CANDIDATES:
+        if facts * len(members) > MOST_LISTED:
             raise ConfigError(
                 f"{facts:,} facts have {len(members):,} corruptions each, too many to list",
                 hint="draw a sample: set training.negatives to a number",
@@ -84,38 +116,40 @@ def _others(members: np.ndarray, facts: int, samples: int | None, generator: np.
     return generator.choice(members, size=(facts, samples))
 
 
-def _joined(rows: list[np.ndarray], candidates: list[np.ndarray], known: Codes) -> tuple[np.ndarray, np.ndarray]:
-    """All rows under each other, padded to one width, without training facts."""
-    if not rows:
-        return np.zeros(0, np.int64), np.zeros((0, 0), np.int64)
-    width = max(part.shape[1] for part in candidates)
-    padded = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=-1) for part in candidates]
-    joined = np.concatenate(padded)
-    joined[np.isin(joined, known)] = -1
-    return np.concatenate(rows), joined
+def _padded(atoms: np.ndarray, width: int) -> np.ndarray:
+    return np.pad(atoms, ((0, 0), (0, width - atoms.shape[1])), constant_values=-1)
 
 
-def fact_corruptions(
-    base: HerbrandBase,
-    evidence: Evidence,
-    *,
-    positions: Sequence[int] | None = None,
-    ask_closed: bool = False,
-    samples: int | None = None,
-    generator: np.random.Generator | None = None,
-) -> tuple[Int64[np.ndarray, " rows"], Int64[np.ndarray, "rows candidates"]]:
-    """Corruptions of the facts that training asks for, filtered by the training facts.
+def draw_negatives(
+    base: HerbrandBase, evidence: Evidence, options: SamplingOptions, generator: np.random.Generator
+) -> Negatives:
+    """Negatives of the facts that training asks for, filtered by the training facts.
 
-    Facts of open predicates are corrupted in `positions`. Those of closed predicates are left alone, or
-    (`ask_closed`) corrupted in every position, since all that is no fact of theirs is false.
+    Facts of open predicates are corrupted in the positions that the options name. Those of closed predicates are left
+    alone, or (`ask_closed`) corrupted in every position, since all that is no fact of theirs is false.
     """
     facts = evidence.atoms[evidence.truth]
+    drawn = Negatives.none()
+    for part, positions in _corrupted(base, facts, options):
+        drawn = drawn.above(
+            corruptions(base, part, facts, positions=positions, samples=options.negatives, generator=generator)
+        )
+    return drawn
+
+
+def count_negatives(base: HerbrandBase, evidence: Evidence, options: SamplingOptions) -> int:
+    """How many negatives `draw_negatives` would list, counted without making them: at most so many are distinct."""
+    return sum(
+        len(which) * (options.negatives or len(members))
+        for part, positions in _corrupted(base, evidence.atoms[evidence.truth], options)
+        for _, _, which, members in _groups(base, part, positions)
+    )
+
+
+def _corrupted(
+    base: HerbrandBase, facts: Codes, options: SamplingOptions
+) -> list[tuple[Codes, tuple[int, ...] | None]]:
+    """Facts that are corrupted, and in which positions."""
     closed = closed_atoms(base, facts)
-    options = {"samples": samples, "generator": generator}
-    rows, candidates = corruptions(base, facts[~closed], facts, positions=positions, **options)
-    if not ask_closed:
-        return rows, candidates
-    more_rows, more = corruptions(base, facts[closed], facts, **options)
-    width = max(candidates.shape[1], more.shape[1])
-    padded = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=-1) for part in (candidates, more)]
-    return np.concatenate([rows, more_rows]), np.concatenate(padded)
+    parts: list[tuple[Codes, tuple[int, ...] | None]] = [(facts[~closed], options.corrupted_positions)]
+    return [*parts, (facts[closed], None)] if options.ask_closed else parts

@@ -9,9 +9,9 @@ A t-norm T says how true `a & b` is. With the negation 1 - a it gives all other 
     a | b = !(!a & !b)      a -> b = !a | b      a xor b = (a & !b) | (b & !a)      a <-> b = !(a xor b)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import NoReturn
 
 import torch
 from jaxtyping import Float
@@ -23,7 +23,6 @@ from r2n.training.batches import Step
 
 Truths = Float[Tensor, " *batch"]
 TNorm = Callable[[Truths, Truths], Truths]
-Regularisation = Literal["off", "product", "goedel", "lukasiewicz"]
 
 
 def product(left: Truths, right: Truths) -> Truths:
@@ -73,51 +72,29 @@ def fuzzy_truth(formula: Formula, truths: Float[Tensor, "*batch positions"], t_n
     return formula.interpreted([Fuzzy(truth, t_norm) for truth in truths.unbind(-1)]).truth
 
 
-class Regulariser:
-    """1 - the fuzzy truth, on the network's outputs, of all ground rules of explicit rules.
+def refuse_without_explicit_rules() -> NoReturn:
+    """An implicit rule has no truth."""
+    raise ConfigError(
+        "regularisation needs explicit rules, and the theory has none",
+        hint="write rule NAME: FORMULA, or set training.regularisation to off",
+    )
+
+
+def fuzzy_loss(step: Step, out: Float[Tensor, " atoms"], t_norm: TNorm) -> Float[Tensor, ""]:
+    """The mean over all ground rules of explicit rules of 1 - their fuzzy truth on the network's outputs.
 
     Labels are not needed: every ground rule counts. An atom under the closed-world assumption is not predicted but
-    known, so it enters with its truth; all others enter with sigmoid(out(a)).
+    known, so it enters with its truth; all others enter with sigmoid(out(a)). Zero where there is no ground rule.
     """
-
-    def __init__(self, step: Step, t_norm: TNorm) -> None:
-        """For the graph of a step."""
-        self.t_norm, self.is_open = t_norm, step.questions.open_atoms
-        self.closed_truth = (step.questions.labels == 1) & ~self.is_open
-        self.rules = [
-            (rule.formula, rows)
-            for rule, rows in zip(step.graph.rules, step.graph.neighbours, strict=True)
-            if rule.formula is not None
-        ]
-        self.weight = 1.0
-
-    def __len__(self) -> int:
-        """The number of ground rules."""
-        return sum(len(rows) for _, rows in self.rules)
-
-    def loss(self, out: Float[Tensor, " atoms"]) -> Float[Tensor, ""]:
-        """The mean of 1 - truth, times the weight; zero where there is no ground rule."""
-        truths = torch.where(self.is_open, torch.sigmoid(out), self.closed_truth.to(out))
-        found = torch.cat(
-            [
-                fuzzy_truth(formula, truths.index_select(0, rows.flatten()).view(rows.shape), self.t_norm)
-                for formula, rows in self.rules
-            ]
-        )
-        return self.weight * (1 - found).mean() if len(found) else found.sum()
-
-
-def regularisers(steps: Sequence[Step], regularisation: Regularisation) -> list[Regulariser]:
-    """One for each step, weighed so that their mean is that over all ground rules; none where it is off."""
-    if regularisation == "off":
-        return []
-    made = [Regulariser(step, T_NORMS[regularisation]) for step in steps]
-    if not made[0].rules:
-        raise ConfigError(
-            "regularisation needs explicit rules, and the theory has none",
-            hint="write rule NAME: FORMULA, or set training.regularisation to off",
-        )
-    ground_rules = sum(map(len, made))
-    for part in made:
-        part.weight = len(part) * len(made) / max(1, ground_rules)
-    return made
+    targets = step.targets
+    closed_truth = ((targets.labels == 1) & ~targets.open_atoms).to(out)
+    truths = torch.where(targets.open_atoms, torch.sigmoid(out), closed_truth)
+    found = [
+        fuzzy_truth(rule.formula, truths.index_select(0, rows.flatten()).view(rows.shape), t_norm)
+        for rule, rows in zip(step.graph.rules, step.graph.neighbours, strict=True)
+        if rule.formula is not None
+    ]
+    if not found:
+        refuse_without_explicit_rules()
+    unmet = 1 - torch.cat(found)
+    return unmet.mean() if len(unmet) else unmet.sum()

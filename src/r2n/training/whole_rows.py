@@ -5,6 +5,7 @@ the same domains on the same constants. Nothing is filtered out: other facts of 
 """
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 import torch
@@ -47,6 +48,12 @@ class WholeRows:
             self.groups.append((predicates, asked, tuple(torch.from_numpy(np.array(x)) for x in (place, *places))))
         if not self.groups:
             raise ConfigError("there is no fact to learn from", hint="add facts to [facts] train")
+
+    def to(self, device: torch.device) -> "WholeRows":
+        """The same on another device."""
+        moved = copy(self)
+        moved.groups = [(*group[:2], tuple(part.to(device) for part in group[2])) for group in self.groups]
+        return moved
 
     def _grid(self, out: Tensor, predicates: list[int]) -> Tensor:
         """The logits of some predicates as (predicates, constants of position 0, ...)."""

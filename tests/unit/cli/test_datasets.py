@@ -1,12 +1,15 @@
 """r2n datasets."""
 
 import json
+from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
-from r2n.cli.datasets import _BytesTold
+from r2n.cli import datasets as module
 from r2n.datasets.benchmarks import DATASETS
+from r2n.progress import Progress
 
 runner = CliRunner()
 
@@ -28,13 +31,13 @@ def test_download_of_what_is_here_and_of_what_is_unknown() -> None:
     assert "did you mean 'nations'" in result.output
 
 
-def test_bytes_are_told_as_they_come() -> None:
-    told: list[tuple[int, int]] = []
-    bar = _BytesTold(lambda done, total: told.append((done, total)))
-    bar.total = 10
-    bar.update(4.0)
-    bar.update(6.0)
-    bar.reset()
-    bar.update(1.0)
-    bar.close()
-    assert told == [(4, 10), (10, 10), (1, 10)]
+def test_a_download_shows_its_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(folder: str, *, progress: Progress) -> Path:
+        progress("download", 5, 10)
+        return tmp_path / folder
+
+    monkeypatch.setattr(module, "download", download)
+    result = runner.invoke(app, ["datasets", "download", "wn18rr"])
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"wn18rr is in {tmp_path / 'wn18rr'}\n"
+    assert result.stderr == "download ...\n"

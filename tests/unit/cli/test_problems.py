@@ -1,5 +1,7 @@
 """r2n check, r2n ground: what the tables say (their options are tested end to end)."""
 
+import json
+
 from typer.testing import CliRunner
 
 from r2n.cli import app
@@ -17,3 +19,9 @@ def test_ground_shows_each_rule_and_the_queries() -> None:
     out = runner.invoke(app, ["ground", "countries-s3"]).stdout
     for text in ("5,612", "3,240", "x: country (244)", "8,852 ground rules", "240 reached by a ground rule, 0 not"):
         assert text in out
+
+
+def test_check_announces_that_it_reads() -> None:
+    result = runner.invoke(app, ["check", "countries-s3", "--json"])
+    assert json.loads(result.stdout)["name"] == "countries-s3"
+    assert result.stderr == "read ...\n"

@@ -1,12 +1,18 @@
 """r2n train, evaluate, predict."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
+from r2n.errors import DataError
+from r2n.prediction.answers import Answer, Answers
+from r2n.prediction.predictor import Predictor
+from r2n.runs import run as run_module
 from tests.toy_problem import write_toy_problem
 
 runner = CliRunner()
@@ -66,13 +72,60 @@ def test_predict(run_folder: Path) -> None:
     assert "unknown constant" in invoke("predict", str(run_folder), "liesIn(nowhere, ?)", code=2)
 
 
-def test_predict_leaves_out_what_no_rule_reaches(run_folder: Path) -> None:
-    few = json.loads(invoke("predict", str(run_folder), "near(n1, ?)", "--json"))
+def test_predict_answers_what_rules_reach_unless_all_is_asked_for(run_folder: Path) -> None:
+    few = json.loads(invoke("predict", str(run_folder), "near(n1, ?)", "--top", "99", "--json"))
     all_of_them = json.loads(invoke("predict", str(run_folder), "near(n1, ?)", "--all", "--top", "99", "--json"))
-    assert few["left_out"] > 0
-    assert few["refused"] == all_of_them["left_out"] == 0
-    assert len(all_of_them["answers"]) == 16
-    assert "no ground rule" in invoke("predict", str(run_folder), "near(n1, s1)")
+    assert 0 < len(few["answers"]) < len(all_of_them["answers"]) == 16
+    assert all(item["reached"] for item in few["answers"])
+
+
+def test_predict_says_what_is_known_and_what_the_network_says(run_folder: Path) -> None:
+    table = invoke("predict", str(run_folder), "near(n1, ?)", "--all", "--top", "99")
+    assert [word.strip() for word in table.splitlines()[1].strip("┃").split("┃")] == [
+        "atom",
+        "probability",
+        "known",
+        "network alone",
+    ]
+    cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in table.splitlines() if "near(" in line]
+    rows = {cell[0]: cell[1:] for cell in cells}
+    assert rows["near(n1, n0)"][:2] == ["1.0000", "true"]
+    assert rows["near(n1, s1)"][:2] == ["0.0000", "closed"]
+
+
+ITEM = Answer("p([red]x[/red])", 0.25, known=None, closed=False, network=0.25, logit=-1.1, reached=True)
+
+
+@pytest.mark.parametrize(
+    ("item", "shown"),
+    [
+        (ITEM, ""),
+        (replace(ITEM, reached=False), "(no ground rule)"),
+        (replace(ITEM, known=True, probability=1.0), "true"),
+        (replace(ITEM, known=True, closed=True, reached=False), "true"),
+        (replace(ITEM, known=False), "false"),
+        (replace(ITEM, closed=True), "closed"),
+        (replace(ITEM, known=False, closed=True, reached=False), "closed"),
+    ],
+)
+def test_what_is_said_of_an_answer(item: Answer, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, bool]] = []
+
+    class Fixed:
+        model = changed = SimpleNamespace(evidence_input="add", new_constants=())
+
+        def predict(self, question: str, *, everything: bool, top: int) -> Answers:
+            asked.append((question, everything))
+            return Answers((item,) if everything else (), 1, 0)
+
+    monkeypatch.setattr(Predictor, "load", lambda folder, **_: Fixed())
+    table = invoke("predict", "run", "p(?)", "--all")
+    assert ["p([red]x[/red])", f"{item.probability:.4f}", shown, "0.2500"] in [
+        [cell.strip() for cell in line.strip("│").split("│")] for line in table.splitlines()
+    ]
+    nothing = runner.invoke(app, ["predict", "run", "p(?)"])
+    assert "--all asks the network alone" in nothing.stderr
+    assert asked == [("p(?)", True), ("p(?)", False)]
 
 
 def test_predict_with_other_facts(run_folder: Path, tmp_path: Path) -> None:
@@ -85,17 +138,31 @@ def test_predict_with_other_facts(run_folder: Path, tmp_path: Path) -> None:
     assert "new constant: new" in result.stderr
     assert "this network does not read facts" in result.stderr
     quiet = runner.invoke(app, ["predict", str(run_folder), "liesIn(n5, ?)", "--json"])
-    assert quiet.stderr == ""
+    assert "new constant" not in quiet.stderr
+    assert "does not read facts" not in quiet.stderr
 
 
-def test_predict_tells_what_it_leaves_out_from_what_it_cannot_answer(run_folder: Path) -> None:
-    asked = ["predict", str(run_folder), "near(?, n1)", "--with", "near(n98, n97)"]
-    few, everything = (json.loads(runner.invoke(app, [*asked, "--json", *more]).stdout) for more in ([], ["--all"]))
-    assert (few["refused"], everything["refused"], everything["left_out"]) == (2, 2, 0)
-    assert few["left_out"] > 0
-    lines = runner.invoke(app, asked).stderr
-    assert f"{few['left_out']} atoms that no ground rule reaches are left out" in lines
-    assert "2 atoms of new constants cannot be answered" in lines
+def test_train_tells_its_phases_on_standard_error(tmp_path: Path) -> None:
+    folder = write_toy_problem(tmp_path / "towns", epochs=2)
+    result = runner.invoke(app, ["train", str(folder), "--out", str(tmp_path / "run"), "--json"])
+    assert json.loads(result.stdout)["epochs"] == 2
+    phases = [line.removesuffix(" ...") for line in result.stderr.splitlines() if line.endswith(" ...")]
+    assert [phase for phase in phases if phase != "lay out"] == ["read", "ground", "train", "evaluate"]
+
+
+def test_memory_is_handed_on_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[object] = []
+
+    def prepare_run(*_: object, **options: object) -> None:
+        given.append(options.get("memory"))
+        raise DataError("enough")
+
+    monkeypatch.setattr(run_module, "prepare_run", prepare_run)
+    folder = write_toy_problem(tmp_path / "towns")
+    for arguments in (["--memory", "2 GB"], ["--memory", "500MiB"], []):
+        assert "error: enough" in invoke("train", str(folder), *arguments, code=2)
+    assert given == [2 * 10**9, 500 * 2**20, None]
+    assert "'much' is no size of memory" in invoke("train", str(folder), "--memory", "much", code=2)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def constants(domain: str) -> set[str]:
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
 def test_every_row_is_counted_and_none_stands_twice(name: str, split: str) -> None:
     lines = path_of(name, split).read_text(encoding="utf-8").splitlines()
-    assert len(lines) == len(set(lines)) == getattr(DATASETS[name], split)
+    assert len(lines) == len(set(lines)) == getattr(DATASETS[name].sizes, split)
 
 
 @pytest.mark.parametrize("name", [*COUNTRIES, *KNOWLEDGE_GRAPHS])
@@ -54,7 +54,7 @@ def test_knowledge_graphs_ask_nothing_unseen(name: str) -> None:
     train = rows(path_of(name, "train"))
     entities = {entity for head, _, tail in train for entity in (head, tail)}
     relations = {relation for _, relation, _ in train}
-    assert (len(entities), len(relations)) == (DATASETS[name].constants, DATASETS[name].predicates)
+    assert (len(entities), len(relations)) == (DATASETS[name].sizes.constants, DATASETS[name].sizes.predicates)
     for split in ("valid", "test"):
         for head, relation, tail in rows(path_of(name, split)):
             assert {head, tail} <= entities

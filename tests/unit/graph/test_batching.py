@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 
-from r2n.graph.batching import components, falling_apart, subgraph
+from r2n.graph.batching import component_batches, components, subgraph
 from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.logic.formula import Atom, Variable
 from r2n.logic.theory import Rule
+from tests.examples import at_most
 from tests.strategies import Graph, graphs
 
 NEXT = Rule("next", None, (Atom("p", (Variable("x"),)), Atom("p", (Variable("y"),))))
@@ -70,7 +71,7 @@ def by_loops(graph: FactorGraph) -> list[set[int]]:
     return sorted(sets, key=min)
 
 
-@settings(max_examples=100)
+@at_most(100, "small graphs repeat themselves")
 @given(graphs())
 def test_components_are_what_merging_finds(graph: Graph) -> None:
     made = built(graph)
@@ -79,13 +80,13 @@ def test_components_are_what_merging_finds(graph: Graph) -> None:
     assert found == [next(i for i, one in enumerate(expected) if row in one) for row in range(len(made.atoms))]
 
 
-@settings(max_examples=100)
+@at_most(100, "small graphs repeat themselves")
 @given(graphs())
 def test_parts_are_whole_components_and_hold_every_wanted_atom_once(graph: Graph) -> None:
     made = built(graph)
     wanted = torch.isin(made.atoms, torch.tensor(graph[0], dtype=torch.int64))
     for batches in (1, 2, 100):
-        parts = falling_apart(made, wanted, batches)
+        parts = component_batches(made, wanted, batches)
         held = [set(part.kept.tolist()) for part in parts]
         needed = [one for one in by_loops(made) if wanted[list(one)].any()]
         assert len(parts) == min(batches, len(needed))
@@ -103,5 +104,5 @@ def test_parts_are_whole_components_and_hold_every_wanted_atom_once(graph: Graph
 def test_parts_are_dealt_by_size() -> None:
     rows = np.array([[0, 1], [1, 2], [10, 11], [20, 21], [30, 31]], dtype=np.int64)
     graph = FactorGraph.from_grounding(Grounding((GroundRules(NEXT, rows, estimate=5, seconds=0.0),)))
-    parts = falling_apart(graph, torch.ones(len(graph.atoms), dtype=torch.bool), 2)
+    parts = component_batches(graph, torch.ones(len(graph.atoms), dtype=torch.bool), 2)
     assert [part.graph.atoms.tolist() for part in parts] == [[0, 1, 2, 20, 21], [10, 11, 30, 31]]

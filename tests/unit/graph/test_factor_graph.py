@@ -52,3 +52,11 @@ def test_an_atom_that_is_not_there_is_named() -> None:
     for stranger in (5, 20, 31):
         with pytest.raises(DataError, match=rf"{stranger}.*not in the graph"):
             graph.rows(torch.tensor([10, stranger]))
+
+
+def test_a_graph_moves_to_a_device() -> None:
+    graph = FactorGraph.from_grounding(grounding((30, 10)))
+    assert graph.to("cpu") is graph
+    moved = graph.to("meta")
+    assert {moved.atoms.device.type, moved.neighbours[0].device.type} == {"meta"}
+    assert (moved.rules, moved.shapes) == (graph.rules, graph.shapes)

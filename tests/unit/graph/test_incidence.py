@@ -8,6 +8,7 @@ from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.incidence import Incidence
 from r2n.graph.slots import Box, Indexed
 from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
 
@@ -23,7 +24,7 @@ predicate q(e)
 def graph_of(rules: str) -> FactorGraph:
     """All ground atoms of the language, with the full grounding of some rules."""
     knowledge = KnowledgeBase.build(parse_theory(THEORY + rules))
-    return FactorGraph.from_grounding(FullGrounder().ground(knowledge), atoms=np.arange(knowledge.base.size))
+    return FactorGraph.from_grounding(FullGrounder().ground(Store(knowledge)), atoms=np.arange(knowledge.base.size))
 
 
 RULE = "rule r: p(x, y) -> q(y)"
@@ -33,7 +34,7 @@ BOTH = pytest.mark.parametrize("dense", [True, False])
 @BOTH
 def test_each_position_has_a_table_of_its_atoms_and_how_often_they_stand_there(dense: bool) -> None:
     (rule,) = Incidence.of(graph_of(RULE), dense=dense).rules
-    assert isinstance(rule.meeting, Box if dense else Indexed)
+    assert isinstance(rule.ways, Box if dense else Indexed)
     assert [table.tolist() for table in rule.tables] == [[0, 1, 2, 3, 4, 5], [6, 7, 8]]
     assert [count.tolist() for count in rule.counts] == [[1] * 6, [2] * 3]
     assert rule.ground_rules == 6
@@ -66,21 +67,21 @@ def test_constants_in_a_rule_leave_one_atom_at_their_position(dense: bool) -> No
     assert [table.tolist() for table in rule.tables] == [[4], [6, 7, 8]]
     assert [count.tolist() for count in rule.counts] == [[3], [1, 1, 1]]
     slots = torch.tensor([[5.0], [1.0], [2.0], [3.0]])
-    assert rule.meeting.sum_at_rules(slots).flatten().tolist() == [6, 7, 8]
+    assert rule.ways.sum_at_rules(slots).flatten().tolist() == [6, 7, 8]
 
 
 @BOTH
 def test_a_rule_without_variables_has_one_ground_rule(dense: bool) -> None:
     (rule,) = Incidence.of(graph_of('rule r: p("b", "l") -> q("k")'), dense=dense).rules
     assert rule.ground_rules == 1
-    assert rule.meeting.sum_at_rules(torch.tensor([[5.0], [1.0]])).tolist() == [[6.0]]
-    assert rule.meeting.sum_at_atoms(torch.ones(1, 2, 1)).tolist() == [[1.0], [1.0]]
+    assert rule.ways.sum_at_rules(torch.tensor([[5.0], [1.0]])).tolist() == [[6.0]]
+    assert rule.ways.sum_at_atoms(torch.ones(1, 2, 1)).tolist() == [[1.0], [1.0]]
 
 
 def test_a_guard_leaves_holes_and_so_no_box() -> None:
     graph = graph_of("implicit s: [q(x), q(y)], x != y")
     (rule,) = Incidence.of(graph).rules
-    assert isinstance(rule.meeting, Indexed)
+    assert isinstance(rule.ways, Indexed)
     assert rule.ground_rules == 6
 
 
@@ -90,6 +91,17 @@ def test_no_ground_rules_and_no_rules_are_legal(dense: bool) -> None:
     nothing = graph.neighbours[0][:0]
     empty = FactorGraph(graph.atoms, (nothing,), graph.rules, ((0, 3),))
     (rule,) = Incidence.of(empty, dense=dense).rules
-    assert rule.meeting.sum_at_rules(torch.zeros(0, 2)).shape == (0, 2)
-    assert rule.meeting.sum_at_atoms(torch.zeros(0, 2, 4)).shape == (0, 4)
+    assert rule.ways.sum_at_rules(torch.zeros(0, 2)).shape == (0, 2)
+    assert rule.ways.sum_at_atoms(torch.zeros(0, 2, 4)).shape == (0, 4)
     assert Incidence.of(FactorGraph(graph.atoms, (), (), ()), dense=dense).messages.tolist() == [0] * 9
+
+
+@BOTH
+def test_an_incidence_moves_with_all_that_its_passes_need(dense: bool) -> None:
+    incidence = Incidence.of(graph_of(RULE), dense=dense).to(torch.device("meta"))
+    atoms = torch.zeros(9, 2, device="meta", requires_grad=True)
+    (slots,) = incidence.at_slots(atoms)
+    (rule,) = incidence.rules
+    arrived = rule.ways.sum_at_atoms(rule.ways.at_rules(slots))
+    found = [rule.ways.sum_at_rules(slots), incidence.sum_at_atoms([arrived]), *rule.ways.targets(), *rule.counts]
+    assert {part.device.type for part in found} == {"meta"}

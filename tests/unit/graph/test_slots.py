@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from r2n.graph import slots
+from r2n.graph import slots as module
 from r2n.graph.incidence import Incidence
-from r2n.graph.slots import Box, Meeting
+from r2n.graph.slots import Box, Ways
 from tests.unit.graph.test_incidence import RULE, graph_of
 
 BOTH = pytest.mark.parametrize("dense", [True, False])
@@ -13,48 +13,46 @@ SLOTS = torch.tensor([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [10.0], [20.0], 
 MESSAGES = torch.arange(12.0).reshape(6, 2, 1)  # ground rule g sends 2g to its first atom, 2g + 1 to its second
 
 
-def meeting_of(rules: str, *, dense: bool) -> Meeting:
-    return Incidence.of(graph_of(rules), dense=dense).rules[0].meeting
+def ways_of(rules: str, *, dense: bool) -> Ways:
+    return Incidence.of(graph_of(rules), dense=dense).rules[0].ways
 
 
 @BOTH
 def test_the_ways_to_the_ground_rules(dense: bool) -> None:
-    meeting = meeting_of(RULE, dense=dense)
-    assert meeting.sum_at_rules(SLOTS).flatten().tolist() == [10, 21, 32, 13, 24, 35]
-    assert meeting.at_rules(SLOTS).squeeze(2).tolist() == [[0, 10], [1, 20], [2, 30], [3, 10], [4, 20], [5, 30]]
+    ways = ways_of(RULE, dense=dense)
+    assert ways.sum_at_rules(SLOTS).flatten().tolist() == [10, 21, 32, 13, 24, 35]
+    assert ways.at_rules(SLOTS).squeeze(2).tolist() == [[0, 10], [1, 20], [2, 30], [3, 10], [4, 20], [5, 30]]
 
 
 @BOTH
 def test_the_ways_back_to_the_atoms(dense: bool) -> None:
-    meeting = meeting_of(RULE, dense=dense)
-    assert meeting.sum_at_atoms(MESSAGES).flatten().tolist() == [0, 2, 4, 6, 8, 10, 1 + 7, 3 + 9, 5 + 11]
-    assert [places.tolist() for places in meeting.targets()] == [[0, 1, 2, 3, 4, 5], [0, 1, 2, 0, 1, 2]]
+    ways = ways_of(RULE, dense=dense)
+    assert ways.sum_at_atoms(MESSAGES).flatten().tolist() == [0, 2, 4, 6, 8, 10, 1 + 7, 3 + 9, 5 + 11]
+    assert [places.tolist() for places in ways.targets()] == [[0, 1, 2, 3, 4, 5], [0, 1, 2, 0, 1, 2]]
 
 
 @BOTH
 def test_messages_are_added_to_what_the_slots_hold(dense: bool) -> None:
     slots = torch.full((9, 1), 100.0)
-    meeting_of(RULE, dense=dense).add_at_atoms(MESSAGES, slots)
+    ways_of(RULE, dense=dense).add_at_atoms(MESSAGES, slots)
     assert slots.flatten().tolist() == [100, 102, 104, 106, 108, 110, 108, 112, 116]
 
 
 @BOTH
 def test_one_message_can_go_to_all_positions(dense: bool) -> None:
     slots = torch.zeros(9, 1)
-    meeting_of(RULE, dense=dense).add_at_atoms(MESSAGES[:, :1], slots)
+    ways_of(RULE, dense=dense).add_at_atoms(MESSAGES[:, :1], slots)
     assert slots.flatten().tolist() == [0, 2, 4, 6, 8, 10, 0 + 6, 2 + 8, 4 + 10]
 
 
 @BOTH
 @pytest.mark.parametrize(("part", "count"), [(12, 1), (11, 2), (4, 3), (1, 0)])
 def test_the_parts_are_the_whole(dense: bool, part: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "PART", part)
-    meeting = meeting_of(RULE, dense=dense)
-    parts = meeting.parts()
+    monkeypatch.setattr(module, "PART", part)
+    ways = ways_of(RULE, dense=dense)
+    parts = ways.parts()
     assert len(parts) == (count or (3 if dense else 6))  # a box is never cut thinner than one slice
-    torch.testing.assert_close(
-        torch.cat([p.sum_at_rules(SLOTS) for p in parts]).sum(), meeting.sum_at_rules(SLOTS).sum()
-    )
+    torch.testing.assert_close(torch.cat([p.sum_at_rules(SLOTS) for p in parts]).sum(), ways.sum_at_rules(SLOTS).sum())
     slots, start = torch.zeros(9, 1), 0
     for p in parts:
         rows = len(p.sum_at_rules(SLOTS))
@@ -70,7 +68,7 @@ def test_variables_in_another_order_than_the_rule_names_them(dense: bool) -> Non
     graph = graph_of("rule r: q(y) -> p(x, y)")
     (rule,) = Incidence.of(graph, dense=dense).rules
     rows = graph.neighbours[0]
-    for i, (table, target) in enumerate(zip(rule.tables, rule.meeting.targets(), strict=True)):
+    for i, (table, target) in enumerate(zip(rule.tables, rule.ways.targets(), strict=True)):
         assert table[target].tolist() == rows[:, i].tolist()
 
 
@@ -78,7 +76,7 @@ def test_variables_in_another_order_than_the_rule_names_them(dense: bool) -> Non
 def test_slices_of_a_box_cover_its_longest_axis(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the last slice is shorter than the others."""
     box = Box((2, 5), ((0, 1), (1,)))
-    monkeypatch.setattr(slots, "PART", part)
+    monkeypatch.setattr(module, "PART", part)
     slots = torch.zeros(15, 1)
     for slice_ in box.parts():
         rows = len(slice_.sum_at_rules(slots))

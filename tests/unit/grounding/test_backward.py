@@ -4,6 +4,7 @@ import pytest
 
 from r2n.errors import R2NError
 from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from tests.oracles import grounding as oracle
 from tests.oracles.grounding import GroundAtom, World, members_of
@@ -25,7 +26,7 @@ def ground(
     world = World(theory, members_of(theory.domains, {}), frozenset(atoms(facts)))
     known = knowledge_of(world)
     queries = codes_of(known.base, known.language, atoms(asked))
-    grounding = BackwardGrounder(width, depth, last_width, prune).ground(known, queries)
+    grounding = BackwardGrounder(width, depth, last_width, prune).ground(Store(known), queries)
     found = [[known.base.names(row) for row in part.atoms] for part in grounding.ground_rules]
     expected = oracle.rows(world, oracle.backward(world, atoms(asked), width, depth, last_width, prune))
     assert found == [[[f"{p}({', '.join(c)})" for p, *c in row] for row in per_rule] for per_rule in expected]
@@ -129,4 +130,4 @@ def test_without_queries_there_is_nothing_to_ground_around() -> None:
     theory = parse_theory(DECLARED + "rule r: p(x) -> q(x)")
     known = knowledge_of(World(theory, members_of(theory.domains, {}), frozenset()))
     with pytest.raises(R2NError, match="quer"):
-        BackwardGrounder().ground(known)
+        BackwardGrounder().ground(Store(known))

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 import r2n
+from r2n.errors import CheckpointError
 from r2n.grounding.cache import MANIFEST, fingerprint, read_grounding, write_grounding
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
 RULES = "rule r: smokes(x) & knows(x, y) -> smokes(y)\nrule s: smokes(x) -> takes(x, y)\n"
 KB = knowledge(RULES, "knows(ann,bob)")
-GROUNDING = r2n.FullGrounder().ground(KB)
+GROUNDING = r2n.FullGrounder().ground(r2n.Store(KB))
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -40,7 +41,7 @@ def test_an_earlier_grounding_is_replaced_whole(tmp_path: Path) -> None:
 
 def test_somebody_elses_folder_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(r2n.CheckpointError, match="no grounding"):
+    with pytest.raises(CheckpointError, match="no grounding"):
         write_grounding(GROUNDING, tmp_path, "digest")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -61,7 +62,7 @@ def test_a_damaged_grounding_is_refused(damage: str, tmp_path: Path) -> None:
         manifest = json.loads((tmp_path / "out" / MANIFEST).read_text())
         del manifest["rules"][0]["sha256"]
         (tmp_path / "out" / MANIFEST).write_text(json.dumps(manifest))
-    with pytest.raises(r2n.CheckpointError, match=r"damaged\n  delete"):
+    with pytest.raises(CheckpointError, match=r"damaged\n  delete"):
         read_grounding(tmp_path / "out", KB.theory, "digest")
 
 

@@ -1,33 +1,35 @@
-"""Known bodies by joins of arrays, by hand."""
+"""Queries answered by joins of arrays, by hand."""
 
-import numpy as np
 import pytest
 
 import r2n
 from r2n.grounding import join
-from r2n.grounding.join import Relation, Relations, TooManyRowsError, known_bodies
+from r2n.grounding.join import TooManyRowsError, joined
+from r2n.grounding.known_body import known_body_query
+from r2n.grounding.relations import Kind
+from r2n.grounding.rule_query import RuleQuery
+from r2n.grounding.substitutions import Substitutions
 from tests.unit.grounding.small_knowledge import knowledge
 
 GRAPH = "domain d = {a, b, c}\npredicate p(d, d)\npredicate q(d, d)\npredicate t(d, d, d)\n"
 
 
+def known_bodies(kb: r2n.KnowledgeBase) -> Substitutions:
+    return joined(known_body_query(r2n.Store(kb), kb.theory.rules[0]), kb.language)
+
+
+def texts(kb: r2n.KnowledgeBase, found: Substitutions) -> list[str]:
+    """Substitutions, each as the names of its constants, sorted."""
+    return sorted(" ".join(kb.language.constants[constant] for constant in row) for row in found.tolist())
+
+
 def substitutions(kb: r2n.KnowledgeBase) -> list[str]:
-    """The substitutions of the first rule, each as the names of its constants, sorted."""
-    found = known_bodies(Relations(kb), kb.theory.rules[0])
-    names = kb.language.constants
-    return sorted(" ".join(names[constant] for constant in row) for row in found.tolist())
+    """The substitutions of the first rule."""
+    return texts(kb, known_bodies(kb))
 
 
 def graph(rule: str, facts: str, false: str = "") -> r2n.KnowledgeBase:
     return knowledge(f"rule r: {rule}\n", facts, false, theory=GRAPH)
-
-
-def test_an_index_orders_rows_by_constant() -> None:
-    relation = Relation(np.arange(3), np.array([[0, 2], [1, 0], [1, 2]]), constants=4)
-    for position, order, starts in ((0, [0, 1, 2], [0, 1, 3, 3, 3]), (1, [1, 0, 2], [0, 1, 1, 3, 3])):
-        found = relation.index(position)
-        assert [part.tolist() for part in found] == [order, starts]
-        assert relation.index(position) is found, "made once"
 
 
 def test_a_join_multiplies_the_matches() -> None:
@@ -65,15 +67,38 @@ def test_denied_atoms_guards_and_free_variables() -> None:
 def test_a_rule_without_variables_has_one_substitution_or_none() -> None:
     for facts, count in (("p(a,b)", 1), ("p(b,a)", 0)):
         kb = graph('p("a", "b") -> q("a", "a")', facts)
-        assert known_bodies(Relations(kb), kb.theory.rules[0]).shape == (count, 0)
+        assert known_bodies(kb).shape == (count, 0)
 
 
 @pytest.mark.parametrize("rule", ["p(x, y) & q(y, z) -> p(x, z)", "p(x, y) & q(z, w) -> p(x, w)", "p(x, y) -> p(x, z)"])
 def test_a_join_that_memory_may_not_hold_is_left_to_others(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kb = graph(rule, "p(a,b) p(c,b) q(b,a) q(b,c)")
-    count = len(known_bodies(Relations(kb), kb.theory.rules[0]))
+    count = len(known_bodies(kb))
     monkeypatch.setattr(join, "MOST_ROWS", count)
-    assert len(known_bodies(Relations(kb), kb.theory.rules[0])) == count
+    assert len(known_bodies(kb)) == count
     monkeypatch.setattr(join, "MOST_ROWS", count - 1)
     with pytest.raises(TooManyRowsError):
-        known_bodies(Relations(kb), kb.theory.rules[0])
+        known_bodies(kb)
+
+
+def test_at_most_so_many_of_the_counted_atoms_are_missing() -> None:
+    kb = graph("p(x, y) & q(y, z) & q(x, z) -> p(x, z)", "p(a,b) q(b,c) q(a,a) q(b,b) q(a,b)")
+    store, (rule,) = r2n.Store(kb), kb.theory.rules
+    first, *others = [store.match(Kind.FACT, atom) for atom in rule.atoms[:3]]
+    for width, expected in ((0, ["a b b"]), (1, ["a b a", "a b b", "a b c"]), (2, ["a b a", "a b b", "a b c"])):
+        query = RuleQuery(rule, rule.variables, store.domains(rule), (first,), (), tuple(others), width)
+        assert texts(kb, joined(query, kb.language)) == expected
+    assert texts(kb, joined(RuleQuery(rule, rule.variables, store.domains(rule), (first,)), kb.language)) == [
+        "a b a",
+        "a b b",
+        "a b c",
+    ]
+
+
+def test_atoms_that_are_to_be_apart_are_not_the_same() -> None:
+    kb = graph("p(x, y) & p(y, z) -> p(x, z)", "p(a,a) p(a,b) p(b,b)")
+    store, (rule,) = r2n.Store(kb), kb.theory.rules
+    matches = tuple(store.match(Kind.FACT, atom) for atom in rule.atoms[:2])
+    apart = ((rule.atoms[0], rule.atoms[2]),)
+    query = RuleQuery(rule, rule.variables, store.domains(rule), matches, apart=apart)
+    assert texts(kb, joined(query, kb.language)) == ["a a b"]

@@ -5,7 +5,7 @@ from r2n.grounding.reach import reached_atoms, reached_by
 from tests.unit.grounding.small_knowledge import codes, knowledge, named
 
 KB = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "knows(ann,bob) knows(bob,cy)")
-GROUNDING = r2n.FullGrounder().ground(KB)
+GROUNDING = r2n.FullGrounder().ground(r2n.Store(KB))
 
 
 def test_steps_lead_from_ground_rule_to_ground_rule() -> None:
@@ -18,7 +18,7 @@ def test_steps_lead_from_ground_rule_to_ground_rule() -> None:
 
 def test_what_no_atom_feels_is_left_out() -> None:
     kb = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "knows(ann,ann) knows(bob,cy)")
-    grounding = r2n.FullGrounder().ground(kb)
+    grounding = r2n.FullGrounder().ground(r2n.Store(kb))
     assert named(kb, reached_by(grounding, codes(kb, "smokes(cy)"))) == [["smokes(bob) knows(bob, cy) smokes(cy)"]]
     assert named(kb, reached_by(grounding, codes(kb))) == [[]]
 

@@ -6,15 +6,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-import r2n
+from r2n.errors import ConfigError, DataError
 from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.knowledge.candidates import Candidates
 from r2n.knowledge.problem import Problem, load_problem
 from r2n.knowledge.reading.tables import Table
 from r2n.logic.parser import parse_theory
+from tests.examples import at_most
 
 THEORY = """
 domain venue
@@ -59,7 +61,7 @@ def atoms(found: Problem) -> list[str]:
 def test_atoms_labelled_or_asked_for_are_candidates_where_true_and_false_ones_are() -> None:
     found = problem(Candidates())
     assert atoms(found) == named(LABELLED)
-    (part,) = FullGrounder().ground(found.knowledge).ground_rules
+    (part,) = FullGrounder().ground(Store(found.knowledge)).ground_rules
     held = found.knowledge.base.names(part.atoms.ravel())
     assert [tuple(held[i : i + 3]) for i in range(0, len(held), 3)] == [
         ("same(icml, icml)",) * 3,
@@ -67,7 +69,7 @@ def test_atoms_labelled_or_asked_for_are_candidates_where_true_and_false_ones_ar
         ("same(icml, proc. aaai)", "same(proc. aaai, icml)", "same(icml, icml)"),
         ("same(proc. aaai, icml)", "same(icml, icml)", "same(proc. aaai, icml)"),
     ]
-    assert len(FullGrounder().ground(problem(None).knowledge)) == len(NAMES) ** 3
+    assert len(FullGrounder().ground(Store(problem(None).knowledge))) == len(NAMES) ** 3
 
 
 def one_sided(split: str, candidates: Candidates) -> Problem:
@@ -80,7 +82,7 @@ def one_sided(split: str, candidates: Candidates) -> Problem:
 
 @pytest.mark.parametrize(("split", "what"), [("train", "the facts"), ("test", "the queries 'test'")])
 def test_where_to_be_a_candidate_is_to_be_true_labels_and_queries_make_none(split: str, what: str) -> None:
-    with pytest.raises(r2n.ConfigError, match=rf"\[candidates.same\].* but {what} of same are all true: .*\n.*tables"):
+    with pytest.raises(ConfigError, match=rf"\[candidates.same\].* but {what} of same are all true: .*\n.*tables"):
         one_sided(split, Candidates())
     given = {("icml", "aaai_88"), ("icml", "icml")}
     table = pairs(dict.fromkeys(given, 1))
@@ -112,7 +114,7 @@ def test_shared_words_are_those_of_names_whatever_their_case(count: int) -> None
     assert set(atoms(problem(Candidates(shared_words=count)))) == {f"same({a}, {b})" for a, b in expected}
 
 
-@settings(max_examples=25, deadline=None)
+@at_most(25, "each builds a problem")
 @given(
     st.lists(st.lists(st.sampled_from("pqrst"), max_size=4), min_size=5, max_size=5),
     st.integers(1, 3),
@@ -135,25 +137,23 @@ def test_nobody_to_pair_is_legal() -> None:
 
 
 def test_what_is_wrong_is_named() -> None:
-    with pytest.raises(
-        r2n.DataError, match=r"candidates are given for predicate 'sam', which does not exist\n.*'same'"
-    ):
+    with pytest.raises(DataError, match=r"candidates are given for predicate 'sam', which does not exist\n.*'same'"):
         Problem.build("x", parse_theory(THEORY), candidates={"sam": Candidates()})
-    with pytest.raises(r2n.ConfigError, match="by shared words are pairs, but known takes 1"):
+    with pytest.raises(ConfigError, match="by shared words are pairs, but known takes 1"):
         Problem.build("x", parse_theory(THEORY), candidates={"known": Candidates(shared_words=1)})
-    with pytest.raises(r2n.DataError, match="a candidate of known among those of same"):
+    with pytest.raises(DataError, match="a candidate of known among those of same"):
         problem(Candidates(tables=(Table(pa.table({"a": ["icml"]}), "known"),)))
-    with pytest.raises(r2n.DataError, match="constant 'nips' is outside domain 'venue'"):
+    with pytest.raises(DataError, match="constant 'nips' is outside domain 'venue'"):
         problem(Candidates(tables=(pairs({("icml", "nips"): 1}),)))
-    with pytest.raises(r2n.ConfigError, match="shared_words is 1 or more, not 0"):
+    with pytest.raises(ConfigError, match="shared_words is 1 or more, not 0"):
         Candidates(shared_words=0)
-    with pytest.raises(r2n.ConfigError, match="rarer_than is a share above 0 and up to 1, not 0"):
+    with pytest.raises(ConfigError, match="rarer_than is a share above 0 and up to 1, not 0"):
         Candidates(rarer_than=0.0)
 
 
 def test_too_many_pairs_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("r2n.knowledge.candidates.MOST_PAIRS", 3)
-    with pytest.raises(r2n.ConfigError, match="pairs of same share words, more than 3\n  lower rarer_than"):
+    with pytest.raises(ConfigError, match="pairs of same share words, more than 3\n  lower rarer_than"):
         problem(Candidates(shared_words=1))
 
 
@@ -175,9 +175,7 @@ shared_words = 2
     assert "same(aaai 88, aaai_88)" in found
     assert "same(aaai_88, icml)" not in found
     (tmp_path / "problem.toml").write_text(text.replace("shared_words", "shared_word"))
-    with pytest.raises(
-        r2n.ConfigError, match=r"unknown key 'shared_word' in .candidates.same.*\n.*\n.*\n.*shared_words"
-    ):
+    with pytest.raises(ConfigError, match=r"unknown key 'shared_word' in .candidates.same.*\n.*\n.*\n.*shared_words"):
         load_problem(tmp_path)
 
 

@@ -5,14 +5,15 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-import r2n
+from r2n.errors import ConfigError, DataError
 from r2n.knowledge.derived import Definitions, derive
 from r2n.knowledge.problem import Problem, load_problem
 from r2n.knowledge.reading.tables import Facts, Table, read_facts
 from r2n.logic.parser import parse_theory
+from tests.examples import at_most
 from tests.oracles.derived import GroundAtom, closure
 
 BIBS = [("author", "b1", "ann"), ("author", "b2", "a. n."), ("author", "b3", "bob"), ("same", "b1", "b2")]
@@ -85,7 +86,7 @@ def test_a_rule_may_begin_with_a_word_of_sql(name: str) -> None:
     atoms = [(name, "a", "b"), ("p", "a", "b")]
     assert derived({"r": f"{name}(x, y) -> r(y, x)"}, atoms) == {("r", "b", "a")}
     assert derived({"r": f" {name} (x, y)\n& p(x, y) -> r(x, y)"}, atoms) == {("r", "a", "b")}
-    with pytest.raises(r2n.ConfigError, match="its head is q, but it defines r"):
+    with pytest.raises(ConfigError, match="its head is q, but it defines r"):
         derived({"r": f"{name}(x, y) -> q(y, x)"}, atoms)
 
 
@@ -114,7 +115,7 @@ RULES = (
 )
 
 
-@settings(max_examples=25)  # each opens a database
+@at_most(25, "each opens a database")
 @given(st.lists(st.sampled_from(RULES), min_size=1, max_size=4, unique=True), st.integers(0, 10_000))
 def test_rules_give_what_plain_loops_give(chosen: list[str], seed: int) -> None:
     dice = Random(seed)
@@ -150,22 +151,22 @@ def test_rules_give_what_plain_loops_give(chosen: list[str], seed: int) -> None:
     ],
 )
 def test_what_cannot_be_derived_says_why(definition: str | list[str], message: str) -> None:
-    with pytest.raises(r2n.ConfigError, match=message):
+    with pytest.raises(ConfigError, match=message):
         derived({"linked": definition}, BIBS)
 
 
 def test_facts_that_do_not_agree_are_named() -> None:
-    with pytest.raises(r2n.DataError, match=r"same\(b1, b2\) is stated both true and false"):
+    with pytest.raises(DataError, match=r"same\(b1, b2\) is stated both true and false"):
         derived({"linked": RULE}, BIBS, [("same", "b1", "b2")])
-    with pytest.raises(r2n.DataError, match="same takes 1 constants, but here it has 2"):
+    with pytest.raises(DataError, match="same takes 1 constants, but here it has 2"):
         derived({"linked": RULE}, [*BIBS, ("same", "b1")])
-    with pytest.raises(r2n.ConfigError, match="'Same' and 'same' differ in case alone"):
+    with pytest.raises(ConfigError, match="'Same' and 'same' differ in case alone"):
         derived({"linked": RULE}, [*BIBS, ("Same", "b1")])
 
 
 def test_a_declared_predicate_has_the_arity_it_is_declared_with() -> None:
     declared = parse_theory("domain bib\npredicate same(bib, bib)").predicates
-    with pytest.raises(r2n.DataError, match="same takes 2 constants, but here it has 1") as caught:
+    with pytest.raises(DataError, match="same takes 2 constants, but here it has 1") as caught:
         derive({"linked": RULE}, tables([("same", "b1"), *BIBS]), declared=declared)
     assert caught.value.hint == "it is declared as same(bib, bib)"
 
@@ -175,7 +176,7 @@ def test_facts_of_wrong_arity_are_left_out_when_asked_and_told_once(tmp_path: Pa
     (path / "more.pl").write_text("equal(ann). equal(ann, al).")
     text = (path / "problem.toml").read_text()
     (path / "problem.toml").write_text(text.replace('{ file = "labels.tsv" }', '["more.pl", "labels.tsv"]'))
-    with pytest.raises(r2n.DataError, match="equal takes 2 constants, but here it has 1"):
+    with pytest.raises(DataError, match="equal takes 2 constants, but here it has 1"):
         load_problem(path)
     problem = load_problem(path, on_error="skip")
     names = problem.knowledge.base.names(problem.train.atoms)
@@ -213,7 +214,7 @@ def test_in_a_problem_file_the_background_is_no_evidence(tmp_path: Path) -> None
 
 
 def test_a_derived_constant_outside_its_domain_is_named_with_its_definition(tmp_path: Path) -> None:
-    with pytest.raises(r2n.DataError, match="constant 'eve' is outside domain 'person'") as caught:
+    with pytest.raises(DataError, match="constant 'eve' is outside domain 'person'") as caught:
         load_problem(folder(tmp_path, "author(b1, ann). author(b2, eve). same(b1, b2)."))
     assert "[derived] linked" in str(caught.value)
     assert "problem.toml" in str(caught.value)
@@ -222,10 +223,10 @@ def test_a_derived_constant_outside_its_domain_is_named_with_its_definition(tmp_
 def test_a_derived_predicate_must_fit_its_declaration(tmp_path: Path) -> None:
     path = folder(tmp_path)
     (path / "problem.toml").write_text(PROBLEM.replace("linked(x, y)", "linked(x)"))
-    with pytest.raises(r2n.DataError, match="linked takes 2 constants, but here it has 1"):
+    with pytest.raises(DataError, match="linked takes 2 constants, but here it has 1"):
         load_problem(path)
     (path / "problem.toml").write_text(PROBLEM.replace("linked", "joined"))
-    with pytest.raises(r2n.DataError, match="unknown predicate 'joined'"):
+    with pytest.raises(DataError, match="unknown predicate 'joined'"):
         load_problem(path)
 
 
@@ -236,7 +237,7 @@ def test_queries_are_never_read(tmp_path: Path) -> None:
         "x", theory, [Table(test, "p")], {"test": [Table(test, "q")]}, derived={"p": "p(y, x) -> p(x, y)"}
     )
     assert problem.knowledge.base.names(problem.train.atoms) == ["p(b1, b2)", "p(b2, b1)"]
-    with pytest.raises(r2n.ConfigError, match="there are no facts of 'q'"):
+    with pytest.raises(ConfigError, match="there are no facts of 'q'"):
         Problem.build(
             "x", theory, [Table(test, "p")], {"test": [Table(test, "q")]}, derived={"p": "q(y, x) -> p(x, y)"}
         )

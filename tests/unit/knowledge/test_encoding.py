@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import r2n
+from r2n.errors import DataError, TheoryError
 from r2n.knowledge.encoding import complete, encode_facts
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.reading.tables import Facts, Table, read_facts
@@ -30,14 +31,14 @@ def test_constants_of_rules_are_in_their_domains() -> None:
     theory = r2n.parse_theory(THEORY + 'rule r: big("rome") -> within("rome", x)\n')
     _, language = complete(theory, [], {})
     assert "rome" in language.constants
-    with pytest.raises(r2n.TheoryError, match=r"'rom' is outside domain 'city'\n.*\n.*\n  did you mean 'rome'"):
+    with pytest.raises(TheoryError, match=r"'rom' is outside domain 'city'\n.*\n.*\n  did you mean 'rome'"):
         complete(r2n.parse_theory(THEORY + 'rule r: big("rom") -> big("rome")\n'), [], {"city": ["rome"]})
 
 
 def test_given_domains_are_closed_to_others() -> None:
     _, language = complete(r2n.parse_theory(THEORY), facts(("rome", "italy")), {"city": ["nice", "nice"]})
     base = HerbrandBase(language)
-    with pytest.raises(r2n.DataError, match="constant 'rome' is outside domain 'city' \\(position 1 of within\\)"):
+    with pytest.raises(DataError, match="constant 'rome' is outside domain 'city' \\(position 1 of within\\)"):
         encode_facts(base, facts(("rome", "italy")))
     encoded, rejected = encode_facts(base, facts(("rome", "italy"), ("nice", "italy")), skip=True)
     assert (len(encoded.codes), len(rejected)) == (1, 1)
@@ -52,7 +53,7 @@ def test_given_domains_are_closed_to_others() -> None:
     ],
 )
 def test_wrong_domains_are_refused(domains: dict[str, list[str]], message: str) -> None:
-    with pytest.raises(r2n.DataError, match=message):
+    with pytest.raises(DataError, match=message):
         complete(r2n.parse_theory(THEORY), [], domains)
 
 
@@ -65,7 +66,7 @@ def test_predicates_come_from_the_data_where_none_is_declared() -> None:
 
 
 def test_several_domains_without_predicates_are_refused() -> None:
-    with pytest.raises(r2n.TheoryError, match="several domains but no predicate"):
+    with pytest.raises(TheoryError, match="several domains but no predicate"):
         complete(r2n.parse_theory("domain a, b\n"), [], {})
 
 
@@ -81,7 +82,7 @@ def test_unknown_predicates_and_wrong_arities_are_named_with_their_line(tmp_path
     assert "big takes 1 constants, but here it has 2" in messages[0]
     assert "facts.pl:3" in messages[1]
     assert "unknown predicate 'huge'" in messages[1]
-    with pytest.raises(r2n.DataError):
+    with pytest.raises(DataError):
         encode_facts(HerbrandBase(language), groups)
 
 
@@ -89,7 +90,7 @@ def test_a_constant_that_stands_only_in_a_union_has_to_be_listed_under_one_of_it
     theory = r2n.parse_theory("domain city, island\ndomain place = city | island\npredicate far(place)\n")
     given = facts(("malta",), predicate="far")
     _, language = complete(theory, given, {})
-    with pytest.raises(r2n.DataError, match=r"list it under one of the parts of 'place' \('city', 'island'\)"):
+    with pytest.raises(DataError, match=r"list it under one of the parts of 'place' \('city', 'island'\)"):
         encode_facts(HerbrandBase(language), given)
     _, language = complete(theory, given, {"island": ["malta"]})
     assert len(encode_facts(HerbrandBase(language), given)[0].codes) == 1

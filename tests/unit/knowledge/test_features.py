@@ -13,6 +13,7 @@ from r2n.errors import ConfigError, DataError
 from r2n.grounding.cache import fingerprint
 from r2n.knowledge.features import Features, FeatureTable
 from r2n.knowledge.reciprocal import with_reciprocals
+from r2n.logic.language import Language
 
 THEORY = r2n.parse_theory("domain paper, person\npredicate cites(paper, paper)\npredicate wrote(person, paper)\n")
 FACTS = [
@@ -30,7 +31,7 @@ def of_papers(given: object, **options: object) -> Features:
     return problem({"paper": given}, **options).knowledge.features["paper"]
 
 
-def named(found: Features, language: r2n.Language) -> list[str]:
+def named(found: Features, language: Language) -> list[str]:
     return [language.constants[i] for i in found.constants]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from r2n.errors import DataError
 from r2n.knowledge.atom_text import facts_from_texts
@@ -17,6 +17,7 @@ from r2n.knowledge.growth import (
 )
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.logic.language import Domain, Language, Predicate
+from tests.examples import at_most
 from tests.theory_strategies import languages
 
 TOWN, SIDE = Domain("town"), Domain("side", listed=("left", "right"))
@@ -58,7 +59,7 @@ def test_wrong_declarations_are_refused(declared: dict[str, list[str]], message:
         check_declared(LANGUAGE, declared)
 
 
-@settings(max_examples=60)
+@at_most(60, "each builds two languages")
 @given(languages())
 def test_codes_follow_their_atoms_into_a_larger_language_and_back(language: Language) -> None:
     first = language.domains[0].name

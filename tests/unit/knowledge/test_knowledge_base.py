@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import r2n
+from r2n.errors import DataError
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from tests.featured_problem import featured_problem
 from tests.unit.grounding.small_knowledge import knowledge
@@ -11,7 +12,7 @@ from tests.unit.grounding.small_knowledge import knowledge
 
 def test_evidence_checks_itself_and_is_read_only() -> None:
     for atoms in ([2, 1], [1, 1]):
-        with pytest.raises(r2n.DataError, match="ascending order"):
+        with pytest.raises(DataError, match="ascending order"):
             Evidence(np.array(atoms, np.int64), np.ones(2, bool))
     evidence = Evidence(np.array([1, 2], np.int64), np.array([True, False]))
     with pytest.raises(ValueError, match="read-only"):
@@ -38,7 +39,7 @@ def test_nothing_at_all_is_legal() -> None:
     kb = KnowledgeBase.build(r2n.Theory())
     assert kb.base.size == 0
     assert len(kb.evidence) == 0
-    assert len(r2n.FullGrounder().ground(kb)) == 0
+    assert len(r2n.FullGrounder().ground(r2n.Store(kb))) == 0
 
 
 def test_training_constants_are_those_that_open_labels_speak_of() -> None:

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import r2n
+from r2n.errors import ConfigError, DataError
 from r2n.knowledge.problem import Problem, load_problem
 from r2n.knowledge.reading.tables import Table
 from tests.toy_problem import write_toy_problem
@@ -35,7 +36,7 @@ def test_a_fact_both_true_and_false_names_both_lines(tmp_path: Path) -> None:
     (folder / "more.tsv").write_text("n1\tliesIn\tsouth\t0\nn0\tliesIn\tnorth\t0\n")
     text = (folder / "problem.toml").read_text()
     (folder / "problem.toml").write_text(text.replace('"train.tsv"', '["train.tsv", "more.tsv"]'))
-    with pytest.raises(r2n.DataError, match="liesIn\\(n0, north\\) is stated both true and false") as caught:
+    with pytest.raises(DataError, match="liesIn\\(n0, north\\) is stated both true and false") as caught:
         load_problem(folder)
     assert "more.tsv:2" in str(caught.value)
     assert "train.tsv:1" in str(caught.value)
@@ -45,7 +46,7 @@ def test_overlap_between_splits_is_an_error(tmp_path: Path) -> None:
     folder = write_toy_problem(tmp_path / "towns")
     with (folder / "test.tsv").open("a") as file:
         file.write("n0\tliesIn\tnorth\t1\nn2\tliesIn\tnorth\t1\n")
-    with pytest.raises(r2n.DataError, match="1 atom of split 'test' stand in split 'train' too") as caught:
+    with pytest.raises(DataError, match="1 atom of split 'test' stand in split 'train' too") as caught:
         load_problem(folder)
     assert "test.tsv:5" in str(caught.value)
 
@@ -54,7 +55,7 @@ def test_wrong_rows_are_collected_when_asked(tmp_path: Path) -> None:
     folder = write_toy_problem(tmp_path / "towns")
     with (folder / "train.tsv").open("a") as file:
         file.write("n0\tliesOn\tnorth\nn0\tliesIn\n")
-    with pytest.raises(r2n.DataError):
+    with pytest.raises(DataError):
         load_problem(folder)
     problem = load_problem(folder, on_error="skip")
     assert len(problem.report.rejected) == 2
@@ -71,7 +72,7 @@ def test_domain_files(content: bytes | None, message: str, tmp_path: Path) -> No
         file.write('[domains]\nvalley = "valleys.txt"\ntown = ["n0"]\n')
     if content is not None:
         (folder / "valleys.txt").write_bytes(content)
-    with pytest.raises(r2n.DataError, match=message):
+    with pytest.raises(DataError, match=message):
         load_problem(folder)
 
 
@@ -86,6 +87,6 @@ def test_frames_make_a_problem_without_files() -> None:
 @pytest.mark.parametrize(("split", "instead"), [("train", "facts="), ("background", "background=")])
 def test_queries_take_no_name_of_what_is_known(split: str, instead: str) -> None:
     frame = pd.DataFrame({"head": ["a"], "relation": ["p"], "tail": ["b"]})
-    with pytest.raises(r2n.ConfigError, match=f"queries cannot be called '{split}'") as caught:
+    with pytest.raises(ConfigError, match=f"queries cannot be called '{split}'") as caught:
         Problem.build("x", r2n.Theory(), [Table(frame)], {split: [Table(frame)]})
     assert instead in str(caught.value.hint)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-import r2n
-from r2n.knowledge.problem_file import Options, read_problem_file
+from r2n.errors import ConfigError
+from r2n.knowledge.options import Options
+from r2n.knowledge.problem_file import read_problem_file
 
 
 def read(tmp_path: Path, text: str | bytes) -> object:
@@ -51,12 +52,12 @@ def test_bom_and_crlf_are_accepted(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_files_are_refused(text: str | bytes, message: str, tmp_path: Path) -> None:
-    with pytest.raises(r2n.ConfigError, match=message):
+    with pytest.raises(ConfigError, match=message):
         read(tmp_path, text)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(r2n.ConfigError, match="there is no problem file"):
+    with pytest.raises(ConfigError, match="there is no problem file"):
         read_problem_file(tmp_path / "problem.toml")
 
 
@@ -72,7 +73,7 @@ def test_assignments_change_options() -> None:
 
 @pytest.mark.parametrize("assignment", ["layers=2", "model.layers", "modl.layers=2"])
 def test_what_is_no_assignment_is_refused(assignment: str) -> None:
-    with pytest.raises(r2n.ConfigError, match="is no assignment"):
+    with pytest.raises(ConfigError, match="is no assignment"):
         Options().changed([assignment])
-    with pytest.raises(r2n.ConfigError, match="unknown key 'layer' in \\[model\\]\n  did you mean 'layers'"):
+    with pytest.raises(ConfigError, match="unknown key 'layer' in \\[model\\]\n  did you mean 'layers'"):
         Options().changed(["model.layer=2"])

@@ -10,10 +10,12 @@ from torch import Tensor, nn
 
 from r2n.errors import ConfigError
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from r2n.knowledge.options import ModelOptions
 from r2n.model.channels import Channel, ModuleChannel, VectorChannel, WordChannel, make_channels
 from tests.featured_problem import IMAGES, NUMBERS, TITLES, featured_problem
 
 KNOWN = featured_problem().knowledge
+PLAIN = ModelOptions()
 FLAT = nn.Sequential(nn.Flatten(), nn.Linear(16, 5))
 
 
@@ -27,7 +29,7 @@ def test_a_place_for_each_constant_with_features_and_none_for_others() -> None:
 
 
 def test_words_are_those_of_labelled_constants_not_of_closed_facts_or_queries() -> None:
-    words = make_channels(KNOWN, {})["paper"][1]
+    words = make_channels(KNOWN, {}, PLAIN)["paper"][1]
     assert isinstance(words, WordChannel)
     assert words.bags.vocabulary == ("and", "cats", "dogs", "mice")
     assert words.size == 4
@@ -37,7 +39,7 @@ def test_words_are_those_of_labelled_constants_not_of_closed_facts_or_queries() 
 
 
 def test_word_weights_are_passed_on() -> None:
-    words = make_channels(KNOWN, {}, word_weights="count", min_texts=2)["paper"][1]
+    words = make_channels(KNOWN, {}, ModelOptions(word_weights="count", word_min_texts=2))["paper"][1]
     assert isinstance(words, WordChannel)
     assert words.bags.vocabulary == ("and", "cats", "dogs")
     row = int(words.place[ids(KNOWN, "p3")])
@@ -45,7 +47,7 @@ def test_word_weights_are_passed_on() -> None:
 
 
 def test_word_dropout_forgets_words_in_training_only_and_keeps_the_mean() -> None:
-    words = make_channels(KNOWN, {}, word_dropout=0.5)["paper"][1]
+    words = make_channels(KNOWN, {}, ModelOptions(word_dropout=0.5))["paper"][1]
     assert isinstance(words, WordChannel)
     torch.manual_seed(0)
     drawn = torch.stack([found for _ in range(400) if (found := words.train().kept_words()) is not None])
@@ -58,7 +60,7 @@ def test_word_dropout_forgets_words_in_training_only_and_keeps_the_mean() -> Non
 
 
 def test_vectors_are_scaled_by_the_training_constants() -> None:
-    vectors = make_channels(KNOWN, {})["paper"][0]
+    vectors = make_channels(KNOWN, {}, PLAIN)["paper"][0]
     assert isinstance(vectors, VectorChannel)
     found = vectors(vectors.place[ids(KNOWN, *NUMBERS)])
     seen = np.array([NUMBERS[name][0] for name in ("p1", "p2", "p3")])
@@ -78,7 +80,7 @@ def test_what_training_did_not_have_changes_no_other_vector(in_training: list[bo
     found = []
     for vectors in (small, outlier):
         features = {"paper": replace(of_papers, vectors=vectors, texts=None)}
-        (channel,) = make_channels(replace(known, features=features), {}, new=new)["paper"]
+        (channel,) = make_channels(replace(known, features=features), {}, PLAIN, new=new)["paper"]
         assert isinstance(channel, VectorChannel)
         found.append(channel(channel.place[ids(known, "p1", "p2", "p3")]))
     torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
@@ -86,7 +88,7 @@ def test_what_training_did_not_have_changes_no_other_vector(in_training: list[bo
 
 
 def test_a_callers_module_reads_features_as_they_were_given() -> None:
-    channel = make_channels(KNOWN, {"image": FLAT})["image"][0]
+    channel = make_channels(KNOWN, {"image": FLAT}, PLAIN)["image"][0]
     assert isinstance(channel, ModuleChannel)
     assert channel.size == 5
     rows = channel.place[ids(KNOWN, "i2", "i0")]
@@ -113,12 +115,12 @@ class Lengths(nn.Module):
 
 def test_a_callers_module_reads_texts_and_vectors_together() -> None:
     module = Lengths()
-    (channel,) = make_channels(KNOWN, {"paper": module})["paper"]
+    (channel,) = make_channels(KNOWN, {"paper": module}, PLAIN)["paper"]
     assert isinstance(channel, ModuleChannel)
     assert channel(channel.place[ids(KNOWN, "p2", "p4")]).tolist() == [[4], [11]]
     assert isinstance(module.seen[0], Tensor)
     assert module.seen[0].tolist() == [list(NUMBERS["p2"]), list(NUMBERS["p4"])]
-    (channel,) = make_channels(featured_problem({"paper": TITLES}).knowledge, {"paper": module})["paper"]
+    (channel,) = make_channels(featured_problem({"paper": TITLES}).knowledge, {"paper": module}, PLAIN)["paper"]
     assert isinstance(channel, ModuleChannel)
     assert channel.size == 1
     assert module.seen == (["cats and dogs", "dogs"],)
@@ -128,7 +130,7 @@ def test_asking_for_the_size_leaves_no_trace() -> None:
     module = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(16), nn.Dropout(0.5))
     before = {name: value.clone() for name, value in module.state_dict().items()}
     random = torch.get_rng_state()
-    make_channels(KNOWN, {"image": module})
+    make_channels(KNOWN, {"image": module}, PLAIN)
     assert torch.equal(torch.get_rng_state(), random)
     assert module.training
     assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
@@ -149,11 +151,11 @@ def test_asking_for_the_size_leaves_no_trace() -> None:
 )
 def test_modules_that_do_not_fit_are_refused(encoders: dict[str, Any], said: str | None) -> None:
     if said is None:
-        assert make_channels(KNOWN, encoders)["image"][0].size == 16
+        assert make_channels(KNOWN, encoders, PLAIN)["image"][0].size == 16
         return
     with pytest.raises(ConfigError, match=said):
-        make_channels(KNOWN, encoders)
+        make_channels(KNOWN, encoders, PLAIN)
 
 
 def test_a_domain_without_any_features_has_no_channel() -> None:
-    assert make_channels(featured_problem({}).knowledge, {}) == {}
+    assert make_channels(featured_problem({}).knowledge, {}, PLAIN) == {}

@@ -2,21 +2,21 @@
 
 import torch
 
-from r2n.model.grid_atoms import GridAtoms, InputAtoms, row_dropout, sum_at, take
+from r2n.model.grid_atoms import GridAtoms, InputAtoms, Places, row_dropout
 
 
 def test_a_table_taken_whole_is_not_copied() -> None:
     table = torch.arange(12.0).view(4, 3)
-    assert take(table, torch.arange(4)) is table
+    assert Places.of(range(4), 4).take(table) is table
     for places in ([0, 1, 2], [1, 0, 2, 3], [0, 0, 0, 0], [0, 1, 2, 3, 3]):
-        assert take(table, torch.tensor(places)).tolist() == [table[i].tolist() for i in places]
+        assert Places.of(places, 4).take(table).tolist() == [table[i].tolist() for i in places]
 
 
 def test_values_are_summed_at_their_places() -> None:
     values = torch.tensor([[1.0, 2.0], [10.0, 20.0], [100.0, 200.0]])
-    assert sum_at(values, torch.arange(3), 3) is values
-    assert sum_at(values, torch.arange(3), 4).tolist() == [[1, 2], [10, 20], [100, 200], [0, 0]]
-    assert sum_at(values, torch.tensor([1, 0, 1]), 3).tolist() == [[10, 20], [101, 202], [0, 0]]
+    assert Places.of([0, 1, 2], 3).sum_at(values) is values
+    assert Places.of([0, 1, 2], 4).sum_at(values).tolist() == [[1, 2], [10, 20], [100, 200], [0, 0]]
+    assert Places.of([1, 0, 1], 3).sum_at(values).tolist() == [[10, 20], [101, 202], [0, 0]]
 
 
 def test_the_maps_of_some_predicates_followed_by_columns() -> None:
@@ -25,7 +25,7 @@ def test_the_maps_of_some_predicates_followed_by_columns() -> None:
     for places in ([0, 1, 2], [2, 0], [1, 1, 1]):
         columns = torch.randn(len(places), 5, 2)
         expected = sum(atoms.maps[place] @ column.t() for place, column in zip(places, columns, strict=True))
-        torch.testing.assert_close(atoms.into(torch.tensor(places), columns), expected)
+        torch.testing.assert_close(atoms.into(Places.of(places, 3), columns), expected)
 
 
 def test_diagonals_are_maps_block_by_block() -> None:
@@ -34,7 +34,7 @@ def test_diagonals_are_maps_block_by_block() -> None:
     for diagonal, written_out in zip(atoms.diagonals, atoms.maps, strict=True):
         assert torch.equal(written_out, torch.cat([torch.diag(diagonal[:2]), torch.diag(diagonal[2:])]))
     same = GridAtoms(atoms.features, atoms.maps, atoms.offsets)
-    places, columns = torch.tensor([2, 0]), torch.randn(2, 5, 2)
+    places, columns = Places.of([2, 0], 3), torch.randn(2, 5, 2)
     torch.testing.assert_close(atoms.into(places, columns), same.into(places, columns))
 
 

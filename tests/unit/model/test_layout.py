@@ -1,73 +1,101 @@
-"""Layouts of a graph, made when first needed."""
+"""A graph laid out for a network: its atoms by arity, what has no vector, and parts that are made when first needed."""
 
-from weakref import ref
+from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 import r2n
 from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.ground_rules import Grounding
-from r2n.model.input_layer import make_input
-from r2n.model.layout import Prepared
-from r2n.model.pair_embedding import PairEmbedding
+from r2n.model.atom_embedding import AtomLayout, NetworkLayout
+from r2n.model.layout import Layout
+from r2n.model.pair_layout import PairLayout
+from r2n.model.r2n import R2N
 from tests.featured_problem import featured_problem
 
 THEORY = "domain d = {a, b}\npredicate p(d, d)\npredicate u(d)\nimplicit r: [p(x, y), u(x)]\n"
 
 
-def graph_and_base() -> tuple[FactorGraph, r2n.HerbrandBase]:
+def network_and_graph(**options: Any) -> tuple[R2N, FactorGraph]:
     knowledge = r2n.KnowledgeBase.build(r2n.parse_theory(THEORY))
-    grounding = r2n.FullGrounder().ground(knowledge)
-    return FactorGraph.from_grounding(grounding, np.arange(knowledge.base.size)), knowledge.base
+    grounding = r2n.FullGrounder().ground(r2n.Store(knowledge))
+    graph = FactorGraph.from_grounding(grounding, np.arange(knowledge.base.size))
+    return R2N.build(knowledge, dim=3, layers=1, **options), graph
+
+
+def arguments(layout: Layout) -> list[list[list[int]]]:
+    """The constants of the atoms, arity by arity."""
+    found = [part.constants.places for _, part in layout.by_arity if isinstance(part, AtomLayout)]
+    return [places.tolist() for places in found if places is not None]
 
 
 def test_atoms_by_arity() -> None:
-    graph, base = graph_and_base()
-    unary, binary = Prepared(ref(graph), base, dense=True).by_arity
-    assert [part.tolist() for part in unary] == [[4, 5], [1, 1], [[0], [1]]]
-    assert [part.tolist() for part in binary] == [[0, 1, 2, 3], [0] * 4, [[0, 0], [0, 1], [1, 0], [1, 1]]]
+    model, graph = network_and_graph()
+    layout = model.lay_out(graph)
+    assert [rows.tolist() for rows, _ in layout.by_arity] == [[4, 5], [0, 1, 2, 3]]
+    assert [part.predicates.tolist() for _, part in layout.by_arity if isinstance(part, AtomLayout)] == [
+        [1, 1],
+        [0] * 4,
+    ]
+    assert arguments(layout) == [[[0], [1]], [[0, 0], [0, 1], [1, 0], [1, 1]]]
+    assert layout.predicates.tolist() == [0, 0, 0, 0, 1, 1]
 
 
-def test_layouts_are_made_once_and_grids_only_where_dense_is_wanted() -> None:
-    graph, base = graph_and_base()
-    prepared = Prepared(ref(graph), base, dense=True)
-    assert prepared.incidence is prepared.incidence
-    assert prepared.whole is not None
-    assert Prepared(ref(graph), base, dense=False).whole is None
+def test_a_layout_holds_its_graph_and_its_parts_are_made_once() -> None:
+    model, graph = network_and_graph()
+    layout = model.lay_out(graph)
+    assert layout.graph is graph
+    assert layout.incidence is layout.incidence
+    assert layout.by_arity is layout.by_arity
+    assert model.lay_out(graph) is not layout
+
+
+def test_the_kind_says_how_a_pass_goes() -> None:
+    model, graph = network_and_graph(mlp="shallow")
+    kinds = [model.lay_out(graph, kind) for kind in ("auto", "grid", "dense", "indexed")]
+    assert [layout.kind for layout in kinds] == ["grid", "grid", "dense", "indexed"]
+    assert [layout.whole is not None for layout in kinds] == [True, True, False, False]
+    deep, _ = network_and_graph()
+    assert deep.lay_out(graph).kind == "dense"
+
+
+def test_a_pass_over_grids_makes_no_other_part_but_one_that_hides_atoms_does() -> None:
+    model, graph = network_and_graph(mlp="shallow")
+    layout = model.lay_out(graph)
+    model(layout)
+    assert "incidence" not in vars(layout)
+    model(layout, hidden=torch.zeros(len(graph.atoms), dtype=torch.bool))
+    assert "incidence" in vars(layout)
 
 
 def test_in_a_language_that_has_grown_constants_have_the_ids_of_the_training() -> None:
-    graph, base = graph_and_base()
-    assert Prepared(ref(graph), base, dense=True).blank is None
-    grown = Prepared(ref(graph), base, dense=True, trained_ids=torch.tensor([-1, 7]))  # a is new, b was the eighth
-    unary, binary = grown.by_arity
-    assert unary[2].tolist() == [[0], [7]]
-    assert binary[2].tolist() == [[0, 0], [0, 7], [7, 0], [7, 7]]
-    assert grown.blank is not None
-    assert grown.blank.tolist() == [True, True, True, False, True, False]
-    assert grown.whole is None, "grids would read vectors by the new ids"
+    model, graph = network_and_graph(mlp="shallow")
+    assert model.lay_out(graph).blank is None
+    layout = model.on_base(model.base, torch.tensor([-1, 7])).lay_out(graph)  # a is new, b was the eighth
+    assert arguments(layout) == [[[0], [7]], [[0, 0], [0, 7], [7, 0], [7, 7]]]
+    assert layout.blank is not None
+    assert layout.blank.tolist() == [True, True, True, False, True, False]
+    assert layout.kind == "dense", "grids would read vectors by the new ids"
+    assert model.lay_out(graph).kind == "grid", "the network itself is as it was"
 
 
-def test_the_graph_is_not_kept_alive() -> None:
-    graph, base = graph_and_base()
-    prepared = Prepared(ref(graph), base, dense=True)
-    assert prepared.whole is not None
-    assert prepared.incidence is not None
-    del graph
-    with pytest.raises(AssertionError, match="holds the graph"):
-        _ = prepared.graph
-
-
-def test_pair_layouts_hold_all_atoms_of_an_arity_and_are_made_once() -> None:
+def test_every_input_layer_lays_out_atoms_as_it_needs_them() -> None:
     known = featured_problem().knowledge
     graph = FactorGraph.from_grounding(Grounding(()), atoms=np.arange(known.base.size))
-    constants, embedding = make_input(known, "pair", 3)
-    assert isinstance(embedding, PairEmbedding)
-    prepared = Prepared(ref(graph), known.base, True, embedding)
-    assert [len(layout.predicates) for layout in prepared.pairs] == [len(rows) for rows, _, _ in prepared.by_arity]
-    assert prepared.pairs is prepared.pairs
-    expected = known.base.decode(graph.atoms.numpy())[0]
-    assert prepared.predicates.tolist() == expected.tolist()
-    assert embedding(prepared.pairs[0], constants).shape == (len(prepared.pairs[0].predicates), 3)
+    for name, kind in (("distmult", AtomLayout), ("mlp", NetworkLayout), ("pair", PairLayout)):
+        layout = R2N.build(known, input=name, dim=3, layers=0).lay_out(graph)
+        assert len(layout.by_arity) == 3
+        assert all(isinstance(part, kind) for _, part in layout.by_arity)
+
+
+def test_a_layout_moves_and_its_graph_stays() -> None:
+    model, graph = network_and_graph(mlp="shallow")
+    layout = model.lay_out(graph)
+    assert layout.to("cpu") is layout
+    moved = layout.to("meta")
+    assert moved.graph is graph
+    assert moved.whole is not None
+    parts = [moved.predicates, moved.incidence.rows, moved.whole.grids[0].index, moved.whole.received[0].counts]
+    assert {part.device.type for part in parts} == {"meta"}
+    assert model.to("meta").lay_out(graph).device.type == "meta"

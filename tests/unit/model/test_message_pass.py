@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor, relu
 
-from r2n.graph import slots
+from r2n.graph import slots as module
 from r2n.graph.incidence import Incidence
-from r2n.graph.slots import Meeting
+from r2n.graph.slots import Ways
 from r2n.model.message_pass import message_pass
 from tests.model_strategies import vectors
 from tests.unit.graph.test_incidence import RULE, graph_of
@@ -15,10 +15,10 @@ BOTH = pytest.mark.parametrize("dense", [True, False])
 COPIES = pytest.mark.parametrize("copies", [1, 2])
 
 
-def step_by_step(meeting: Meeting, slots: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def step_by_step(ways: Ways, slots: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """The sums by autograd's own steps."""
-    messages = relu((relu(meeting.sum_at_rules(slots)) @ weight).unflatten(1, bias.shape) + bias)
-    return meeting.sum_at_atoms(messages.expand(-1, 2, -1).contiguous())
+    messages = relu((relu(ways.sum_at_rules(slots)) @ weight).unflatten(1, bias.shape) + bias)
+    return ways.sum_at_atoms(messages.expand(-1, 2, -1).contiguous())
 
 
 def inputs(copies: int) -> list[Tensor]:
@@ -33,15 +33,15 @@ def inputs(copies: int) -> list[Tensor]:
 @COPIES
 @pytest.mark.parametrize("part", [50_000, 4])
 def test_values_and_gradients(dense: bool, copies: int, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    meeting = Incidence.of(graph_of(RULE), dense=dense).rules[0].meeting
+    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].ways
     given = inputs(copies)
-    expected = step_by_step(meeting, *given)
+    expected = step_by_step(ways, *given)
     weights = vectors(9, 2, seed=4)
     gradients = torch.autograd.grad((expected * weights).sum(), given)
-    monkeypatch.setattr(slots, "PART", part)
-    meeting = Incidence.of(graph_of(RULE), dense=dense).rules[0].meeting
-    assert len(meeting.parts()) == (1 if part > 12 else 3)
-    found = message_pass(meeting, *given)
+    monkeypatch.setattr(module, "PART", part)
+    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].ways
+    assert len(ways.parts()) == (1 if part > 12 else 3)
+    found = message_pass(ways, *given)
     torch.testing.assert_close(found, expected)
     for ours, theirs in zip(torch.autograd.grad((found * weights).sum(), given), gradients, strict=True):
         torch.testing.assert_close(ours, theirs)
@@ -50,5 +50,5 @@ def test_values_and_gradients(dense: bool, copies: int, part: int, monkeypatch: 
 @BOTH
 @COPIES
 def test_the_gradient_is_that_of_finite_differences(dense: bool, copies: int) -> None:
-    meeting = Incidence.of(graph_of(RULE), dense=dense).rules[0].meeting
-    assert torch.autograd.gradcheck(lambda *given: message_pass(meeting, *given), inputs(copies))
+    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].ways
+    assert torch.autograd.gradcheck(lambda *given: message_pass(ways, *given), inputs(copies))

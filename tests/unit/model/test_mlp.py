@@ -3,8 +3,9 @@
 from typing import Any
 
 import torch
+from torch import nn
 
-from r2n.model.mlp import MLP, PositionMLP
+from r2n.model.mlp import MLP, ModulesOf, PositionMLP
 from tests.model_strategies import plain_maps, plain_rule, shaken, vectors
 from tests.oracles import message_passing
 
@@ -80,3 +81,10 @@ def test_no_ground_rules_are_legal() -> None:
     network = PositionMLP(2, (3, 4, 5))
     assert network.before_last(torch.zeros(0, 3)).shape == (0, 2, 4)
     assert network.before_last(torch.zeros(0, 2, 3)).shape == (0, 2, 4)
+
+
+def test_modules_of_one_class_come_in_their_order() -> None:
+    first, second = nn.Linear(1, 2), nn.Linear(2, 3)
+    modules = ModulesOf([first, second, first])
+    assert list(modules) == [first, second, first]
+    assert [name for name, _ in modules.named_parameters()] == ["0.weight", "0.bias", "1.weight", "1.bias"]

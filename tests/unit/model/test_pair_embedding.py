@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import r2n
+from r2n.knowledge.options import ModelOptions
 from r2n.model.constant_embedding import ConstantEmbedding
 from r2n.model.input_layer import make_input
 from r2n.model.pair_embedding import KINDS, PairEmbedding
@@ -22,7 +23,8 @@ PREDICATES = KNOWN.language.predicates
 def classifier(**options: Any) -> tuple[ConstantEmbedding, PairEmbedding]:
     torch.manual_seed(0)
     encoders = {"image": nn.Sequential(nn.Flatten(), nn.Linear(16, 2))}
-    constants, embedding = make_input(KNOWN, "pair", 3, **{"encoders": encoders, "encoder_dim": 4, **options})
+    chosen = ModelOptions(**{"input": "pair", "dim": 3, "encoder_dim": 4, **options})
+    constants, embedding = make_input(KNOWN, chosen, encoders=encoders)
     assert isinstance(embedding, PairEmbedding)
     for parameter in embedding.parameters():  # no weight may be zero by chance, and no unit dead
         parameter.data.add_(0.3 * torch.rand_like(parameter))
@@ -42,7 +44,7 @@ def atoms_of(arity: int) -> tuple[torch.Tensor, torch.Tensor]:
 def test_embeddings_are_those_of_plain_loops(arity: int, pair: str, sharing: str) -> None:
     constants, embedding = classifier(pair=pair, shared_encoder=sharing)
     index, arguments = atoms_of(arity)
-    found = embedding.eval()(embedding.lay_out(index, arguments), constants.eval())
+    found = embedding.eval()(embedding.lay_out(index, arguments, constants), constants.eval())
     assert found.shape == (len(index), 3)
     for row, (predicate, names) in enumerate(zip(index.tolist(), arguments.tolist(), strict=True)):
         expected = oracle.embed(embedding, constants, pair, predicate, names)
@@ -66,7 +68,8 @@ def test_symmetric_pairs_are_blind_to_order_and_concatenation_is_not() -> None:
     for pair in KINDS:
         constants, embedding = classifier(pair=pair)
         there, back = (
-            embedding.eval()(embedding.lay_out(index, given), constants) for given in (arguments, arguments.flip(1))
+            embedding.eval()(embedding.lay_out(index, given, constants), constants)
+            for given in (arguments, arguments.flip(1))
         )
         assert torch.allclose(there, back) == (pair not in ("concatenate", "all"))
 
@@ -76,10 +79,10 @@ def test_words_that_training_never_saw_count_as_shared_or_different() -> None:
     titles = {"a": "x y", "b": "x z", "t": "new words", "u": "new words", "v": "other terms"}
     asked = {"test": [table("same", ("t", "u"), ("t", "v"))]}
     known = r2n.Problem.build("x", theory, [table("same", ("a", "b"))], asked, features={"c": titles}).knowledge
-    constants, embedding = make_input(known, "pair", 3)
+    constants, embedding = make_input(known, ModelOptions(input="pair", dim=3))
     assert isinstance(embedding, PairEmbedding)
     ids = [[known.language.constant_id(name) for name in pair] for pair in ("tu", "tv")]
-    layout = embedding.lay_out(torch.zeros(2, dtype=torch.int64), torch.tensor(ids))
+    layout = embedding.lay_out(torch.zeros(2, dtype=torch.int64), torch.tensor(ids), constants)
     assert len(layout.blocks[0].words.by_row[0]) == 0  # pyright: ignore
     assert layout.blocks[0].counts[:, 2].tolist() == [1, 0]  # pyright: ignore
     found = embedding(layout, constants)
@@ -97,7 +100,7 @@ def test_dropout_and_word_dropout_act_in_training_only() -> None:
     index, arguments = atoms_of(2)
     for options in ({"encoder_dropout": 0.5}, {"word_dropout": 0.5}, {"constant_dropout": 0.5}):
         constants, embedding = classifier(**options)
-        layout = embedding.lay_out(index, arguments)
+        layout = embedding.lay_out(index, arguments, constants)
         once, again = (embedding.train()(layout, constants.train()) for _ in range(2))
         assert not torch.equal(once, again)
         once, again = (embedding.eval()(layout, constants.eval()) for _ in range(2))
@@ -109,7 +112,7 @@ def test_gradients_reach_every_weight() -> None:
     total = torch.zeros(())
     for arity in (1, 2, 3):
         rows = torch.tensor([predicate.arity == arity for predicate in PREDICATES])[INDEX]
-        layout = embedding.lay_out(INDEX[rows], ARGUMENTS[rows, :arity])
+        layout = embedding.lay_out(INDEX[rows], ARGUMENTS[rows, :arity], constants)
         total = total + embedding.score(embedding(layout, constants), INDEX[rows]).square().sum()
     total.backward()
     for name, parameter in [*embedding.named_parameters(), ("vectors", constants.vectors)]:

@@ -1,6 +1,5 @@
 """The network: its parts put together, what it reads, and what it refuses."""
 
-import gc
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,15 @@ from torch import Tensor
 
 from r2n.errors import ConfigError
 from r2n.graph.factor_graph import FactorGraph
+from r2n.graph.known_states import FALSE, TRUE, UNKNOWN
 from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.knowledge.options import ModelOptions
 from r2n.logic.parser import parse_theory
-from r2n.model.atom_embedding import DistMult
+from r2n.model.formulas import DistMult
 from r2n.model.input_layer import INPUTS
-from r2n.model.r2n import FALSE, R2N, TRUE, UNKNOWN
+from r2n.model.r2n import R2N, Predictions
 from r2n.model.reasoning import make_layer
 
 KNOWLEDGE = KnowledgeBase.build(
@@ -30,13 +32,17 @@ implicit loop: [p(x, x), q(x)]
 """
     )
 )
-GRAPH = FactorGraph.from_grounding(FullGrounder().ground(KNOWLEDGE), atoms=np.arange(KNOWLEDGE.base.size))
+GRAPH = FactorGraph.from_grounding(FullGrounder().ground(Store(KNOWLEDGE)), atoms=np.arange(KNOWLEDGE.base.size))
 ALONE = slice(12, 15)  # codes of alone(a), alone(b), alone(c)
 
 
-def network(seed: int = 0, **options: object) -> R2N:
+def network(seed: int = 0, **options: Any) -> R2N:
     torch.manual_seed(seed)
-    return R2N.build(KNOWLEDGE, **{"dim": 4, "layers": 2, **options})  # pyright: ignore
+    return R2N.build(KNOWLEDGE, ModelOptions(dim=4, layers=2), **options)
+
+
+def said(model: R2N, graph: FactorGraph = GRAPH, **given: Any) -> Predictions:
+    return model(model.lay_out(graph), **given)
 
 
 def states(*known: int) -> Tensor:
@@ -47,19 +53,19 @@ def states(*known: int) -> Tensor:
 @pytest.mark.parametrize("reasoner", ["r2n", "fgnn"])
 @pytest.mark.parametrize("name", INPUTS)
 def test_every_atom_and_ground_rule_gets_a_logit(name: str, reasoner: str) -> None:
-    found = network(input=name, reasoner=reasoner)(GRAPH)
+    found = said(network(input=name, reasoner=reasoner))
     assert found.atoms.shape == (15,)
     assert [len(rule) for rule in found.rules] == [9, 3]
 
 
 def test_rule_outputs_are_left_out_where_nobody_asks() -> None:
-    assert network()(GRAPH, rule_outputs=False).rules == ()
+    assert said(network(), rule_outputs=False).rules == ()
 
 
 @pytest.mark.parametrize("options", [{"reasoner": "none"}, {"layers": 0}])
 def test_without_reasoning_the_output_is_the_input_layers_score(options: dict[str, Any]) -> None:
     model = network(input="distmult", **options)
-    found = model(GRAPH)
+    found = said(model)
     assert found.rules == ()
     predicates, arguments = KNOWLEDGE.base.decode(GRAPH.atoms.numpy())
     assert isinstance(model.atom_embedding, DistMult)
@@ -72,10 +78,10 @@ def test_without_reasoning_the_output_is_the_input_layers_score(options: dict[st
 def test_atoms_of_all_arities_stand_in_their_own_rows() -> None:
     """One arity at a time in, but rows of the graph out."""
     model = network(input="mlp")
-    whole = model.embed(GRAPH)
+    whole = model.embed(model.lay_out(GRAPH))
     for row in range(len(GRAPH.atoms)):
         alone = FactorGraph(GRAPH.atoms[row : row + 1], (), (), ())
-        torch.testing.assert_close(model.embed(alone)[0], whole[row])
+        torch.testing.assert_close(model.embed(model.lay_out(alone))[0], whole[row])
 
 
 def test_layers_have_their_own_weights_or_share_them() -> None:
@@ -87,16 +93,35 @@ def test_layers_have_their_own_weights_or_share_them() -> None:
     assert count[0] == 3 * count[1]
 
 
-def test_dense_and_indexed_networks_agree() -> None:
-    dense, indexed = network(dense=True), network(dense=False)
-    torch.testing.assert_close(dense(GRAPH).atoms, indexed(GRAPH).atoms, rtol=1e-5, atol=1e-5)
+def test_the_kinds_of_layout_agree() -> None:
+    model = network()
+    assert model.lay_out(GRAPH).kind == "dense"
+    dense, indexed = (model(model.lay_out(GRAPH, kind)) for kind in ("dense", "indexed"))
+    torch.testing.assert_close(dense.atoms, indexed.atoms, rtol=1e-5, atol=1e-5)
+
+
+def test_a_kind_that_cannot_be_is_refused() -> None:
+    with pytest.raises(ConfigError, match="cannot be computed over grids\n  take kind='auto'"):
+        network().lay_out(GRAPH, "grid")
+
+
+def test_rows_of_a_graph_may_repeat_codes_in_any_order() -> None:
+    """Each row is read by its code alone."""
+    model = network(layers=0, input="mlp")
+    codes = torch.tensor([14, 3, 3, 0, 14])
+    rows = FactorGraph(codes, (), (), ())
+    torch.testing.assert_close(said(model, rows).atoms, said(model).atoms[codes])
+    backwards = FactorGraph(GRAPH.atoms.flip(0), (), (), ())
+    plain = network(layers=0)
+    assert plain.lay_out(backwards).kind == "dense", "a grid holds the atoms in the order of their codes"
+    torch.testing.assert_close(said(plain, backwards).atoms, said(plain).atoms.flip(0))
 
 
 def test_hidden_atoms_are_blanked_and_no_others() -> None:
     model = network()
     hidden = torch.zeros(len(GRAPH.atoms), dtype=torch.bool)
     hidden[[1, 13]] = True
-    shown, blanked = model.input_layer(GRAPH), model.input_layer(GRAPH, hidden=hidden)
+    shown, blanked = model.input_layer(model.lay_out(GRAPH)), model.input_layer(model.lay_out(GRAPH), hidden=hidden)
     assert not blanked[hidden].any()
     assert torch.equal(blanked[~hidden], shown[~hidden])
 
@@ -104,14 +129,14 @@ def test_hidden_atoms_are_blanked_and_no_others() -> None:
 def test_evidence_is_no_input_unless_asked_for() -> None:
     model = network()
     assert model.known is None
-    assert torch.equal(model(GRAPH, known=states(TRUE, FALSE)).atoms, model(GRAPH).atoms)
+    assert torch.equal(said(model, known=states(TRUE, FALSE)).atoms, said(model).atoms)
 
 
 def test_evidence_is_added_to_the_embedding() -> None:
     model = network(evidence_input="add")
     assert model.known is not None
-    found = model.input_layer(GRAPH, known=states(TRUE, FALSE))
-    plain = model.embed(GRAPH)
+    found = model.input_layer(model.lay_out(GRAPH), known=states(TRUE, FALSE))
+    plain = model.embed(model.lay_out(GRAPH))
     expected = plain + model.known[UNKNOWN]
     expected[0], expected[1] = plain[0] + model.known[TRUE], plain[1] + model.known[FALSE]
     torch.testing.assert_close(found, expected)
@@ -120,9 +145,9 @@ def test_evidence_is_added_to_the_embedding() -> None:
 def test_or_stands_in_its_place_and_then_no_constant_matters() -> None:
     model = network(evidence_input="only")
     assert model.known is not None
-    found = model.input_layer(GRAPH, known=states(TRUE, FALSE))
+    found = model.input_layer(model.lay_out(GRAPH), known=states(TRUE, FALSE))
     assert torch.equal(found[:3], model.known[[TRUE, FALSE, UNKNOWN]])
-    (slope,) = torch.autograd.grad(model(GRAPH).atoms.sum(), model.constants.vectors, allow_unused=True)
+    (slope,) = torch.autograd.grad(said(model).atoms.sum(), model.constants.vectors, allow_unused=True)
     assert slope is None or not slope.any()
 
 
@@ -131,50 +156,39 @@ def test_a_hidden_atom_never_tells_its_label(reads: str) -> None:
     model = network(evidence_input=reads)
     hidden = torch.zeros(len(GRAPH.atoms), dtype=torch.bool)
     hidden[0] = True
-    answers = [model(GRAPH, hidden=hidden, known=states(known)).atoms for known in (UNKNOWN, FALSE, TRUE)]
+    answers = [said(model, hidden=hidden, known=states(known)).atoms for known in (UNKNOWN, FALSE, TRUE)]
     assert torch.equal(answers[0], answers[1])
     assert torch.equal(answers[0], answers[2])
-    shown = [model(GRAPH, known=states(known)).atoms for known in (FALSE, TRUE)]
+    shown = [said(model, known=states(known)).atoms for known in (FALSE, TRUE)]
     assert not torch.equal(*shown)
 
 
 def test_nothing_said_is_nothing_known() -> None:
     model = network(evidence_input="add")
-    assert torch.equal(model(GRAPH).atoms, model(GRAPH, known=states()).atoms)
+    assert torch.equal(said(model).atoms, said(model, known=states()).atoms)
 
 
 def test_an_atom_in_no_ground_rule_keeps_its_input_embedding() -> None:
     model = network()
     assert model.atom_output is not None
-    torch.testing.assert_close(model(GRAPH).atoms[ALONE], model.atom_output(model.embed(GRAPH)[ALONE]))
+    torch.testing.assert_close(said(model).atoms[ALONE], model.atom_output(model.embed(model.lay_out(GRAPH))[ALONE]))
     zero = network(isolated="zero")
     assert zero.atom_output is not None
-    torch.testing.assert_close(zero(GRAPH).atoms[ALONE], zero.atom_output(torch.zeros(3, 4)))
+    torch.testing.assert_close(said(zero).atoms[ALONE], zero.atom_output(torch.zeros(3, 4)))
 
 
 def test_fgnn_reads_only_the_belief_of_the_input_layer() -> None:
     model = network(reasoner="fgnn", input="distmult")
     assert model.belief_input is not None
-    belief = torch.sigmoid(model.embed(GRAPH).sum(1, keepdim=True))
+    belief = torch.sigmoid(model.embed(model.lay_out(GRAPH)).sum(1, keepdim=True))
     torch.testing.assert_close(
-        model.input_layer(GRAPH), belief * model.belief_input.weight[:, 0] + model.belief_input.bias
+        model.input_layer(model.lay_out(GRAPH)), belief * model.belief_input.weight[:, 0] + model.belief_input.bias
     )
 
 
-def test_a_graph_is_laid_out_once_and_forgotten_with_it() -> None:
-    model = network()
-    graph = FactorGraph(GRAPH.atoms, GRAPH.neighbours, GRAPH.rules, GRAPH.shapes)
-    prepared = model.prepare(graph)
-    assert model.prepare(graph) is prepared
-    assert model.prepare(GRAPH) is not prepared
-    del graph
-    gc.collect()
-    assert len(model._prepared) == 1
-
-
 def test_rules_of_a_layer_have_networks_of_their_sizes() -> None:
-    ordered = make_layer(KNOWLEDGE.theory.rules, 4, 6, ordered=True).parts()
-    blind = make_layer(KNOWLEDGE.theory.rules, 4, 6, ordered=False).parts()
+    ordered = make_layer(KNOWLEDGE.theory.rules, ModelOptions(dim=4, rule_dim=6)).parts()
+    blind = make_layer(KNOWLEDGE.theory.rules, ModelOptions(dim=4, rule_dim=6, reasoner="fgnn")).parts()
     assert [[m.in_features for m in update.linear()] for update, _ in ordered] == [[12, 6], [8, 6]]
     assert [[m.in_features for m in update.linear()] for update, _ in blind] == [[4, 6], [4, 6]]
     assert [[tuple(w.shape) for w in to.weights] for _, to in ordered] == [
@@ -184,12 +198,29 @@ def test_rules_of_a_layer_have_networks_of_their_sizes() -> None:
     assert [[tuple(w.shape) for w in to.weights] for _, to in blind] == [[(1, 6, 6), (1, 6, 4)]] * 2
 
 
-def test_an_unknown_input_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(ConfigError) as caught:
-        network(input="distmul")
-    assert str(caught.value) == "unknown input 'distmul'\n  did you mean 'distmult'?"
-    with pytest.raises(ConfigError, match="known: distmult, complex, transe, rotate, mlp"):
-        network(input="zzz")
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"dimm": 3}, r"unknown key 'dimm' in \[model\]\n  did you mean 'dim'\?"),
+        ({"input": "distmul"}, r"model.input: input should be 'distmult', .*\n  did you mean 'distmult'\?"),
+        ({"layers": -1}, "model.layers: input should be greater than or equal to 0"),
+        ({"dense": False}, "unknown key 'dense'"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_the_nearest_right_one(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        network(**options)
+
+
+def test_options_are_given_as_one_object_by_name_or_both() -> None:
+    options = ModelOptions(dim=5, layers=1, input="distmult")
+    torch.manual_seed(0)
+    one = R2N.build(KNOWLEDGE, options)
+    torch.manual_seed(0)
+    other = R2N.build(KNOWLEDGE, dim=5, layers=1, input="distmult")
+    assert torch.equal(said(one).atoms, said(other).atoms)
+    assert len(R2N.build(KNOWLEDGE, options, layers=3).layers) == 3
+    assert one.device == torch.device("cpu")
 
 
 def test_evidence_as_input_needs_layers() -> None:
@@ -202,9 +233,10 @@ def test_nothing_is_legal() -> None:
     """No theory, no constants, no atoms."""
     theory = parse_theory("domain d\npredicate p(d, d)")
     knowledge = KnowledgeBase.build(theory)
-    empty = FactorGraph.from_grounding(FullGrounder().ground(knowledge))
-    for options in ({}, {"layers": 0}, {"reasoner": "fgnn"}, {"evidence_input": "add"}):
-        found = R2N.build(knowledge, dim=3, **options)(empty)  # pyright: ignore
+    empty = FactorGraph.from_grounding(FullGrounder().ground(Store(knowledge)))
+    several: list[dict[str, Any]] = [{}, {"layers": 0}, {"reasoner": "fgnn"}, {"evidence_input": "add"}]
+    for options in several:
+        found = said(R2N.build(knowledge, dim=3, **options), empty)
         assert found.atoms.shape == (0,)
         assert found.rules == ()
 
@@ -212,7 +244,7 @@ def test_nothing_is_legal() -> None:
 def test_an_empty_theory_classifies_from_the_input_layer() -> None:
     """The paper's classification and link prediction: no rule, so out(a) = MLP^A(Emb^0(a))."""
     knowledge = KnowledgeBase.build(parse_theory("domain d = {a, b}\npredicate p(d, d)"))
-    graph = FactorGraph.from_grounding(FullGrounder().ground(knowledge), atoms=np.arange(4))
+    graph = FactorGraph.from_grounding(FullGrounder().ground(Store(knowledge)), atoms=np.arange(4))
     model = R2N.build(knowledge, dim=3)
     assert model.atom_output is not None
-    torch.testing.assert_close(model(graph).atoms, model.atom_output(model.embed(graph)))
+    torch.testing.assert_close(said(model, graph).atoms, model.atom_output(model.embed(model.lay_out(graph))))

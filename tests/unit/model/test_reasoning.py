@@ -1,11 +1,14 @@
 """A reasoning layer on graphs small enough to follow by hand; tests/properties has the rest."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.incidence import Incidence
+from r2n.knowledge.options import ModelOptions
 from r2n.model.mlp import MLP, PositionMLP
 from r2n.model.reasoning import ReasoningLayer, make_layer
 from tests.model_strategies import graph_of_rows, shaken, vectors
@@ -25,9 +28,15 @@ def adding(positions: int, factors: list[float]) -> tuple[MLP, PositionMLP]:
     return update, to_atoms
 
 
-def run(graph: FactorGraph = GRAPH, **options: object) -> tuple[list[float], list[list[float]]]:
+def layer_of(update: list[MLP], to_atoms: list[PositionMLP], **options: Any) -> ReasoningLayer:
+    """A layer of the mean, unless it is told otherwise."""
+    plain = {"aggregation": "mean", "isolated": "keep", "residual": False, "exclude_self": False, "rule_dropout": 0.0}
+    return ReasoningLayer(update, to_atoms, **{**plain, **options})
+
+
+def run(graph: FactorGraph = GRAPH, **options: Any) -> tuple[list[float], list[list[float]]]:
     update, to_atoms = adding(2, [2.0, 3.0])
-    layer = ReasoningLayer([update], [to_atoms], **options)  # pyright: ignore
+    layer = layer_of([update], [to_atoms], **options)
     atoms, rules = layer(ATOMS, Incidence.of(graph))
     return [round(x, 4) for x in atoms.flatten().tolist()], [rule.flatten().tolist() for rule in rules]
 
@@ -52,7 +61,7 @@ def test_max_takes_the_largest_message() -> None:
 def test_max_of_negative_messages_is_negative_and_finite() -> None:
     """No base like -3e38 or 0 comes through."""
     update, to_atoms = adding(2, [-2.0, -3.0])
-    layer = ReasoningLayer([update], [to_atoms], aggregation="max", isolated="zero")
+    layer = layer_of([update], [to_atoms], aggregation="max", isolated="zero")
     found, _ = layer(ATOMS, Incidence.of(GRAPH))
     assert found.flatten().tolist() == pytest.approx([-3.999, -32.999, 0.0])
 
@@ -60,8 +69,8 @@ def test_max_of_negative_messages_is_negative_and_finite() -> None:
 def test_mean_then_sum_averages_within_a_rule_and_sums_over_rules() -> None:
     graph = graph_of_rows([2], [[(0, 0), (0, 1)], [(0, 1)]])
     first, second = adding(2, [2.0, 3.0]), adding(2, [1.0, 1.0])
-    pairs = list(zip(first, second, strict=True))
-    layer = ReasoningLayer(pairs[0], pairs[1], aggregation="mean-then-sum", isolated="zero")  # pyright: ignore
+    parts = [first[0], second[0]], [first[1], second[1]]
+    layer = layer_of(*parts, aggregation="mean-then-sum", isolated="zero")
     found, _ = layer(ATOMS, Incidence.of(graph))
     expected = [32.003 / 3 + 11.001, 33.001 + 11.001, 0.0]
     assert found.flatten().tolist() == pytest.approx(expected)
@@ -85,13 +94,10 @@ def test_exclude_self_sends_what_the_other_positions_say() -> None:
     assert rules == [[2.0, 11.0]]
 
 
-def test_the_default_is_the_mean() -> None:
-    assert run() == run(aggregation="mean", isolated="keep", residual=False, exclude_self=False)
-
-
 @pytest.mark.parametrize("ordered", [True, False])
 def test_the_order_of_atoms_matters_to_r2n_and_not_to_fgnn(ordered: bool) -> None:
-    layer = shaken(make_layer(GRAPH.rules, 3, 2, ordered=ordered, aggregation="sum"), seed=0)
+    options = ModelOptions(dim=3, rule_dim=2, aggregation="sum", reasoner="r2n" if ordered else "fgnn")
+    layer = shaken(make_layer(GRAPH.rules, options), seed=0)
     forth, back = graph_of_rows([], [[(0, 1)]]), graph_of_rows([], [[(1, 0)]])
     atoms = vectors(2, 3, seed=1)
 
@@ -104,7 +110,7 @@ def test_the_order_of_atoms_matters_to_r2n_and_not_to_fgnn(ordered: bool) -> Non
 def test_rule_dropout_acts_on_messages_in_training_alone() -> None:
     torch.manual_seed(0)
     graph = graph_of_rows([], [[(0, 1), (1, 0)]])
-    layer = make_layer(graph.rules, 4, 30, ordered=True, rule_dropout=0.5)
+    layer = make_layer(graph.rules, ModelOptions(dim=4, rule_dim=30, rule_dropout=0.5))
     atoms, incidence = torch.randn(2, 4), Incidence.of(graph)
     settled, rules = layer.eval()(atoms, incidence)
     shaky, same_rules = layer.train()(atoms, incidence)
@@ -120,7 +126,7 @@ def test_no_rules_are_legal() -> None:
         ({"isolated": "zero"}, torch.zeros_like(ATOMS)),
         ({"isolated": "zero", "residual": True}, ATOMS),
     ):
-        found, rules = ReasoningLayer([], [], **options)(ATOMS, Incidence.of(nothing))  # pyright: ignore
+        found, rules = layer_of([], [], **options)(ATOMS, Incidence.of(nothing))
         assert rules == []
         assert torch.equal(found, expected)
 
@@ -128,7 +134,7 @@ def test_no_rules_are_legal() -> None:
 def test_no_ground_rules_and_no_atoms_are_legal() -> None:
     for aggregation in ("sum", "mean", "max", "mean-then-sum"):
         graph = graph_of_rows([], [[]])
-        layer = make_layer(graph.rules, 3, 2, ordered=True, aggregation=aggregation)
+        layer = make_layer(graph.rules, ModelOptions(dim=3, rule_dim=2, aggregation=aggregation))
         found, rules = layer(torch.zeros(0, 3), Incidence.of(graph))
         assert found.shape == (0, 3)
         assert [rule.shape for rule in rules] == [(0, 2)]

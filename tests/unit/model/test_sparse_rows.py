@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from r2n.model.sparse_rows import SparseRows
+from tests.examples import at_most
 
 
-@settings(max_examples=40)
+@at_most(40, "a matrix has few shapes that matter")
 @given(st.integers(0, 5), st.integers(1, 6), st.integers(1, 4), st.integers(0, 10_000))
 def test_the_product_and_its_gradient_are_those_of_dense_matrices(rows: int, columns: int, dim: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

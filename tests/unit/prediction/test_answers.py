@@ -1,17 +1,18 @@
 """Questions and their answers."""
 
+import numpy as np
 import pytest
 
 from r2n.errors import DataError
 from r2n.knowledge.problem import Problem
-from r2n.prediction.answers import parse_question
+from r2n.prediction.answers import Answer, Answers, Question
 from r2n.prediction.predictor import Predictor
 from r2n.runs.run import Run
 
 
 def names(problem: Problem, question: str) -> list[str]:
     base = problem.knowledge.base
-    return base.names(parse_question(base, question))
+    return base.names(Question.parse(base, question).codes())
 
 
 def test_a_ground_atom_asks_for_itself(toy: Problem) -> None:
@@ -41,13 +42,13 @@ def test_one_and_several_question_marks(toy: Problem) -> None:
 )
 def test_a_bad_question_is_refused(question: str, message: str, toy: Problem) -> None:
     with pytest.raises(DataError, match=message):
-        parse_question(toy.knowledge.base, question)
+        Question.parse(toy.knowledge.base, question).codes()
 
 
 def test_too_large_a_question_is_refused(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("r2n.prediction.answers.MOST_ASKED", 10)
     with pytest.raises(DataError, match="asks for 32 atoms"):
-        parse_question(toy.knowledge.base, "liesIn(?, ?)")
+        Question.parse(toy.knowledge.base, "liesIn(?, ?)").codes()
 
 
 def test_answers_come_with_the_most_probable_first(toy_run: Run) -> None:
@@ -59,3 +60,19 @@ def test_answers_come_with_the_most_probable_first(toy_run: Run) -> None:
     assert answers[0].reached
     assert predictor.predict("liesIn(n1, north)")[0].known is True
     assert not predictor.predict("near(n1, s1)")[0].reached
+
+
+@pytest.mark.parametrize("question", ["liesIn(n1, north)", "liesIn(n1, ?)", "liesIn(?, ?)", "near(?, n1)"])
+def test_which_atoms_a_question_asks_for(question: str, toy: Problem) -> None:
+    base = toy.knowledge.base
+    asked = Question.parse(base, question)
+    everything = np.arange(base.size)
+    assert everything[asked.asks_for(everything)].tolist() == asked.codes().tolist()
+    assert len(asked) == len(asked.codes())
+
+
+def test_answers_are_a_sequence() -> None:
+    one = Answer("p(a)", 0.5, None, False, 0.5, 0.0, True)
+    answers = Answers((one, one), 3, 1)
+    assert (len(answers), list(answers), answers[0], answers[1:]) == (2, [one, one], one, (one,))
+    assert (answers.asked, answers.refused) == (3, 1)

@@ -10,7 +10,7 @@ from r2n.errors import DataError, R2NError
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.problem import Problem
 from r2n.knowledge.reading.tables import Table
-from r2n.prediction.changed_problem import Told
+from r2n.prediction.changed_problem import ChangedProblem
 
 UNIONS = """
 domain country, region
@@ -21,18 +21,18 @@ rule all: by(x, y) & in(x, z: region) -> in(y, z)
 """
 
 
-def facts(told: Told) -> set[str]:
-    evidence = told.problem.train
-    names = told.base.names(evidence.atoms)
+def facts(changed: ChangedProblem) -> set[str]:
+    evidence = changed.problem.train
+    names = changed.base.names(evidence.atoms)
     return {name if truth else f"!{name}" for name, truth in zip(names, evidence.truth, strict=True)}
 
 
 @pytest.fixture
-def start(toy: Problem) -> Told:
-    return Told.of(toy)
+def start(toy: Problem) -> ChangedProblem:
+    return ChangedProblem.of(toy)
 
 
-def test_facts_come_as_text_files_tables_and_evidence(start: Told, tmp_path: Path) -> None:
+def test_facts_come_as_text_files_tables_and_evidence(start: ChangedProblem, tmp_path: Path) -> None:
     new = tmp_path / "more.tsv"
     new.write_text("n2\tliesIn\tnorth\n")
     row = start.base.names(np.arange(start.base.size)).index("liesIn(s2, south)")
@@ -43,22 +43,22 @@ def test_facts_come_as_text_files_tables_and_evidence(start: Told, tmp_path: Pat
         Table(pa.table({"h": ["n9"], "r": ["near"], "t": ["n1"]})),
         Evidence(np.array([row]), np.array([True])),
     ]
-    told = start.with_facts(given, {})
+    changed = start.with_facts(given, {})
     more = {"near(n0, s0)", "!liesIn(n2, south)", "liesIn(n2, north)", "near(n9, n1)", "liesIn(s2, south)"}
-    assert facts(told) == facts(start) | more
-    assert told.new_constants == ("n9",)
+    assert facts(changed) == facts(start) | more
+    assert changed.new_constants == ("n9",)
     one = start.with_facts(new, {})
     assert facts(one) - facts(start) == {"liesIn(n2, north)"}
     assert facts(start.with_facts(pa.table({"h": ["n9"], "r": ["near"], "t": ["n1"]}), {})) - facts(start)
-    for part in told.problem.queries.values():
+    for part in changed.problem.queries.values():
         assert len(part)
-    assert told.base.names(told.problem.test.atoms) == start.base.names(start.problem.test.atoms)
+    assert changed.base.names(changed.problem.test.atoms) == start.base.names(start.problem.test.atoms)
 
 
-def test_what_is_taken_back_is_gone_with_its_constants(start: Told) -> None:
-    told = start.with_facts(["near(n9, n1)", "near(n9, m)"], {})
-    assert told.new_constants == ("m", "n9")
-    less = told.without_facts("near(n9, m)")
+def test_what_is_taken_back_is_gone_with_its_constants(start: ChangedProblem) -> None:
+    changed = start.with_facts(["near(n9, n1)", "near(n9, m)"], {})
+    assert changed.new_constants == ("m", "n9")
+    less = changed.without_facts("near(n9, m)")
     assert less.new_constants == ("n9",)
     assert facts(less) == facts(start) | {"near(n9, n1)"}
     assert less.without_facts(["near(n9, n1)"]).problem.knowledge.language is start.trained
@@ -67,7 +67,7 @@ def test_what_is_taken_back_is_gone_with_its_constants(start: Told) -> None:
     assert bare.problem.knowledge.language is start.trained, "the constants of the training stay"
 
 
-def test_what_is_told_twice_is_taken_back_twice(start: Told) -> None:
+def test_what_is_told_twice_is_taken_back_twice(start: ChangedProblem) -> None:
     twice = start.with_facts(["near(n1, n0)", "near(n1, n0)"], {})
     assert facts(twice) == facts(start)
     assert facts(twice.without_facts("near(n1, n0)")) == facts(start)
@@ -81,7 +81,7 @@ def test_the_part_of_a_union_is_what_other_facts_or_the_caller_say() -> None:
     problem = Problem.build(
         "unions", parse_theory(UNIONS), [table], domains={"country": ["a", "b"], "region": ["r", "s"]}
     )
-    start = Told.of(problem)
+    start = ChangedProblem.of(problem)
     with pytest.raises(DataError, match="constant 'new' is outside domain 'place'"):
         start.with_facts("in(new, s)", {})
     declared = start.with_facts("in(new, s)", {"country": ["new"]})
@@ -95,7 +95,7 @@ def test_the_part_of_a_union_is_what_other_facts_or_the_caller_say() -> None:
     assert declared.without_facts("in(new, s)", {"country": ["new"]}).problem.knowledge.language is start.trained
 
 
-def test_a_declared_constant_stays_until_it_is_taken_back(start: Told) -> None:
+def test_a_declared_constant_stays_until_it_is_taken_back(start: ChangedProblem) -> None:
     town = {"town": ["n9"]}
     declared = start.with_facts([], town)
     assert declared.new_constants == ("n9",)
@@ -124,12 +124,12 @@ def test_a_declared_constant_stays_until_it_is_taken_back(start: Told) -> None:
         (Evidence(np.array([10**9]), np.array([True])), "a code outside the Herbrand base"),
     ],
 )
-def test_wrong_facts_are_refused(start: Told, given: object, message: str) -> None:
+def test_wrong_facts_are_refused(start: ChangedProblem, given: object, message: str) -> None:
     with pytest.raises(R2NError, match="(?s)" + message):
         start.with_facts(given, {})
 
 
-def test_evidence_and_text_may_not_contradict_each_other(start: Told) -> None:
+def test_evidence_and_text_may_not_contradict_each_other(start: ChangedProblem) -> None:
     row = start.base.names(np.arange(start.base.size)).index("liesIn(s2, south)")
     with pytest.raises(DataError, match="is known to be true, and now told to be false"):
         start.with_facts(["liesIn(s2, south)", Evidence(np.array([row]), np.array([False]))], {})
@@ -143,6 +143,6 @@ def test_evidence_and_text_may_not_contradict_each_other(start: Told) -> None:
         ("near(n1, q)", "constant 'q' is outside domain 'town'"),
     ],
 )
-def test_what_cannot_be_taken_back(start: Told, given: str, message: str) -> None:
+def test_what_cannot_be_taken_back(start: ChangedProblem, given: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         start.without_facts(given)

@@ -6,10 +6,12 @@ import pytest
 import torch
 
 import r2n
+from r2n.errors import ConfigError
 from r2n.knowledge.candidates import Candidates
 from r2n.knowledge.problem import Problem
 from r2n.logic.parser import parse_theory
 from r2n.prediction.inference import believe
+from r2n.prediction.trained import Trained
 from r2n.runs.run import Run
 from tests.candidate_problem import things_problem
 
@@ -60,8 +62,8 @@ def test_a_prior_and_a_network_to_start_from(toy: Problem, toy_run: Run) -> None
     low = probabilities(smokers(), "smokes", method="sum-product", prior=0.1)
     assert low[2] < 0.1 < low[1]
     asked = toy.test.atoms
-    plain = believe(toy, toy.options, asked, method="sum-product", iterations=0, run=toy_run)
-    expected = torch.sigmoid(torch.from_numpy(toy_run.scores()(asked))).numpy()
+    plain = believe(toy, toy.options, asked, method="sum-product", iterations=0, trained=Trained.of(toy_run))
+    expected = torch.sigmoid(torch.from_numpy(toy_run.logits()(asked))).numpy()
     np.testing.assert_allclose(plain.probability, expected)
     assert plain.reached.all()
 
@@ -76,3 +78,9 @@ def test_under_candidates_atoms_asked_together_are_answered_as_one_by_one() -> N
     np.testing.assert_allclose(joint.probability, [part.probability[0] for part in alone])
     np.testing.assert_array_equal(joint.reached, [part.reached[0] for part in alone])
     assert set(joint.atoms[joint.reached]) < set(problem.atoms)
+
+
+def test_a_run_of_another_problem_is_refused(toy: Problem, toy_run: Run) -> None:
+    other = r2n.load("countries-s1")
+    with pytest.raises(ConfigError, match="the run is of another problem"):
+        believe(other, other.options, other.train.atoms, trained=Trained.of(toy_run))

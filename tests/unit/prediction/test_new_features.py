@@ -4,12 +4,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from r2n.errors import DataError
 from r2n.knowledge.features import FeatureTable
+from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
-from r2n.knowledge.problem_file import Options
 from r2n.knowledge.reading.tables import Table
 from r2n.logic.parser import parse_theory
 from r2n.prediction.predictor import Predictor
@@ -54,7 +54,7 @@ def trained(given: Problem, *changes: str, encoders: dict[str, nn.Module] | None
     [
         ((), VECTORS, NEW),
         (("model.input=distmult",), VECTORS, NEW),
-        (("model.reciprocal=true",), VECTORS, NEW),
+        (("grounding.reciprocal=true",), VECTORS, NEW),
         (("model.input=pair",), VECTORS, NEW),
         ((), TEXTS, {"t55": "a large thing, heavy"}),
     ],
@@ -67,11 +67,11 @@ def test_they_are_answered_as_from_the_start(changes: tuple[str, ...], features:
     again.model.load_state_dict(run.model.state_dict())
     codes = again.problem.atoms
     assert told.base.names(codes) == again.problem.knowledge.base.names(codes)
-    np.testing.assert_allclose(told.logits(codes), again.scores()(codes), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(told.logits(codes), again.logits()(codes), rtol=1e-5, atol=1e-5)
     assert told.predict("big(t55)")[0].probability > 0.5
-    before = predictor.logits(predictor.told.problem.atoms)
+    before = predictor.logits(predictor.changed.problem.atoms)
     back = told.without_facts("alike(t55, t1)")
-    np.testing.assert_array_equal(back.logits(back.told.problem.atoms), before)
+    np.testing.assert_array_equal(back.logits(back.changed.problem.atoms), before)
     assert back.model is run.model
 
 
@@ -151,17 +151,27 @@ def test_a_new_constant_without_features_blanks_its_own_atoms_only(pair: str) ->
     apart = told.predict("big(t6)")[0]
     assert apart.logit == pytest.approx(predictor.predict("big(t6)")[0].logit, abs=1e-5)
     assert told.predict("big(a)")[0].reached
-    names = np.array(told.model.base.names(told.graph.atoms.numpy()))
-    is_new = np.array(["(a" in name or ", a)" in name for name in names])
-    entered = told.model.input_layer(told.graph).detach()
-    assert not entered[is_new].any()
-    before = predictor.model.base.names(predictor.graph.atoms.numpy())
-    rows = [before.index(name) for name in names[~is_new]]
-    expected = predictor.model.input_layer(predictor.graph).detach()[rows]
-    torch.testing.assert_close(entered[~is_new], expected)
+    entered, before = entering(told), entering(predictor)
+    is_new = {name for name in entered if "(a" in name or ", a)" in name}
+    assert is_new
+    for name, embedding in entered.items():
+        torch.testing.assert_close(embedding, torch.zeros_like(embedding) if name in is_new else before[name])
     both = told.with_facts([], domains={"thing": ["t55"]}, features={"thing": {"t55": VECTORS["t6"]}})
     assert both.predict("big(t55)")[0].logit == pytest.approx(apart.logit, abs=1e-5)
     assert both.predict("big(a)")[0].logit == pytest.approx(told.predict("big(a)")[0].logit, abs=1e-5)
+
+
+def entering(predictor: Predictor) -> dict[str, Tensor]:
+    """Emb^0 of all atoms, by name."""
+    codes = np.arange(predictor.model.base.size)
+    names = np.array(predictor.model.base.names(codes))
+    return {
+        name: row
+        for which, made in predictor.atom_logits.passes(codes)
+        for name, row in zip(
+            names[which], predictor.model.input_layer(made.layout).detach()[made.rows(codes[which])], strict=True
+        )
+    }
 
 
 def test_constants_without_features_are_refused_as_ever() -> None:

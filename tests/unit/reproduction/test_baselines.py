@@ -6,6 +6,7 @@ import pytest
 
 from r2n.datasets.benchmarks import load
 from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.store import Store
 from r2n.knowledge.problem import Problem
 from r2n.knowledge.reading.tables import Table
 from r2n.logic.parser import parse_theory
@@ -17,7 +18,7 @@ TEXTS = {"a": "machine learning 88", "b": "Machine_Learning", "c": "databases", 
 
 
 def test_depth_one_counts_known_bodies(toy: Problem) -> None:
-    grounding = KnownBodyGrounder().ground(toy.knowledge)
+    grounding = KnownBodyGrounder().ground(Store(toy.knowledge))
     heads = grounding.ground_rules[0].atoms[:, 2].tolist()
     codes = toy.test.atoms
     counts = ProofCounts(toy.knowledge, 1)(codes)

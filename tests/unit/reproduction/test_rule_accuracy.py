@@ -3,19 +3,22 @@
 import pytest
 import torch
 
+from r2n.graph.known_states import known_states
 from r2n.reproduction.rule_accuracy import rule_accuracy
 from r2n.runs.run import Run, prepare_run
 
 
 def by_loops(run: Run) -> tuple[float, float]:
     base, queries = run.problem.knowledge.base, run.problem.test
-    truth = dict(zip(base.names(run.trainer.evidence.atoms), run.trainer.evidence.truth.tolist(), strict=True))
+    evidence, graph = run.knowledge.evidence, run.source.whole
+    assert graph is not None
+    truth = dict(zip(base.names(evidence.atoms), evidence.truth.tolist(), strict=True))
     asked = dict(zip(base.names(queries.atoms), queries.truth.tolist(), strict=True))
     right, holds = [], []
-    (rule,), (rows,) = run.graph.rules, run.graph.neighbours
-    logits = run.model(run.graph, known=run.trainer.known).rules[0].tolist()
+    (rule,), (rows,) = graph.rules, graph.neighbours
+    logits = run.model(run.model.lay_out(graph), known=known_states(base, graph.atoms, evidence)).rules[0].tolist()
     for logit, row in zip(logits, rows.tolist(), strict=True):
-        near, known, head = base.names(run.graph.atoms[row].numpy())
+        near, known, head = base.names(graph.atoms[row].numpy())
         told = {**truth, **asked}
         if near in truth and known in told and head in told and {known, head} & asked.keys():
             holds.append(not told[known] or told[head])

@@ -1,12 +1,25 @@
-"""Peak memory."""
+"""Memory: what was taken, what may be, what is going to be."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from r2n.errors import ConfigError, MemoryLimitError
 from r2n.runs import memory
-from r2n.runs.memory import forget_peak, peak_gigabytes
+from r2n.runs.memory import (
+    MEMORY_SHARE,
+    available_bytes,
+    check_memory,
+    forget_peak,
+    parse_size,
+    peak_gigabytes,
+    shown_size,
+    training_bytes,
+)
+
+NOWHERE = Path("/nowhere/at/all")
 
 
 def test_a_peak_is_seen_and_forgotten() -> None:
@@ -20,7 +33,183 @@ def test_a_peak_is_seen_and_forgotten() -> None:
 
 
 def test_where_the_system_tells_nothing_the_whole_process_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_CLEAR", Path("/nowhere/clear"))
-    monkeypatch.setattr(memory, "_STATUS", Path("/nowhere/status"))
+    monkeypatch.setattr(memory, "_CLEAR", NOWHERE)
+    monkeypatch.setattr(memory, "_STATUS", NOWHERE)
     forget_peak()
     assert peak_gigabytes() > 0.01
+
+
+class System:
+    """The files in which a system tells of memory."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.groups = folder, folder / "groups"
+        for name, path in (("_MEMINFO", "meminfo"), ("_CGROUP", "cgroup"), ("_CGROUPS", "groups")):
+            monkeypatch.setattr(memory, name, folder / path)
+
+    def machine(self, free: int) -> None:
+        (self.folder / "meminfo").write_text(f"MemTotal: 99999 kB\nMemAvailable:   {free // 1024} kB\n")
+
+    def inside(self, text: str) -> None:
+        (self.folder / "cgroup").write_text(text)
+
+    def group(self, path: str, **files: object) -> None:
+        folder = self.groups / path
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, value in files.items():
+            (folder / name.replace("memory_", "memory.", 1)).write_text(f"{value}\n")
+
+
+@pytest.fixture
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> System:
+    return System(tmp_path, monkeypatch)
+
+
+def test_free_memory_is_that_of_the_machine(system: System) -> None:
+    system.machine(8 * 2**30)
+    assert available_bytes() == 8 * 2**30
+    system.inside("0::/\n")
+    system.group("", memory_max="max", memory_current=5, memory_stat="inactive_file 0")
+    assert available_bytes() == 8 * 2**30
+
+
+def test_free_memory_is_that_of_the_narrowest_group(system: System) -> None:
+    system.machine(8 * 2**30)
+    system.inside("0::/outer/inner\n")
+    system.group("outer/inner", memory_max="max", memory_current=5, memory_stat="inactive_file 0")
+    system.group("outer", memory_max=1000, memory_current=400, memory_stat="anon 300\ninactive_file 100\n")
+    assert available_bytes() == 700
+    system.group("outer/inner", memory_max=100, memory_current=400, memory_stat="inactive_file 0")
+    assert available_bytes() == 0
+
+
+def test_free_memory_in_a_group_of_the_first_version(system: System) -> None:
+    system.machine(8 * 2**30)
+    system.inside("5:cpu,cpuacct:/box\n4:memory:/box/hidden\n0::/\n")
+    limits = {"memory_limit_in_bytes": 5000, "memory_usage_in_bytes": 1500}
+    system.group("memory", **limits, memory_stat="inactive_file 7\ntotal_inactive_file 250\n")
+    assert available_bytes() == 3750
+
+
+def test_where_the_system_tells_nothing_all_memory_is_free(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert available_bytes() > 2**28
+    monkeypatch.delattr("os.sysconf")
+    assert available_bytes() > 2**60
+
+
+def test_this_machine_has_memory() -> None:
+    assert 2**20 < available_bytes() < 2**60
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("8GB", 8 * 10**9),
+        ("500 MB", 500 * 10**6),
+        (" 1.5 gb ", 1_500_000_000),
+        ("2GiB", 2**31),
+        ("64k", 64_000),
+        (".5T", 5 * 10**11),
+        ("900B", 900),
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+def test_a_share_is_of_what_is_free(system: System) -> None:
+    system.machine(8 * 2**30)
+    assert parse_size("0.5") == 4 * 2**30
+    assert parse_size("1") == 8 * 2**30
+
+
+@pytest.mark.parametrize("text", ["", "much", "-3GB", "8XB", "0", "0GB", "1,5GB", "GB", "nan", "1e9"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"is no size of memory\n  write 8GB, 500MB, or 0.5 for half of what is free"):
+        parse_size(text)
+
+
+def test_a_number_without_a_unit() -> None:
+    with pytest.raises(ConfigError, match=r"'8' is no size of memory\n  with a unit: 8GB"):
+        parse_size("8")
+
+
+def test_what_needs_too_much_is_refused_with_the_ways_out() -> None:
+    what, ways = (
+        "the training graph of 118,400,000 atoms",
+        ["take training.negatives = 50", "choose a smaller model.dim"],
+    )
+    check_memory(18 * 10**9, 18_400_000_000, what=what, ways_out=ways)
+    with pytest.raises(MemoryLimitError) as caught:
+        check_memory(95 * 10**9, 18_400_000_000, what=what, ways_out=ways)
+    assert str(caught.value) == (
+        "the training graph of 118,400,000 atoms needs about 95 GB, more than the 18.4 GB that --memory allows\n"
+        "  take training.negatives = 50; or choose a smaller model.dim; or allow more with --memory SIZE"
+    )
+
+
+def test_by_default_a_share_of_what_is_free_may_be_taken(system: System) -> None:
+    system.machine(10 * 10**9)
+    free = available_bytes()
+    check_memory(int(MEMORY_SHARE * free), None, what="it", ways_out=[])
+    with pytest.raises(
+        MemoryLimitError, match=r"than the 8 GB that may be taken \(0.8 of the 10 GB free\)\n  allow more"
+    ):
+        check_memory(int(MEMORY_SHARE * free) + 1, None, what="it", ways_out=[])
+
+
+def test_sizes_are_shown_with_three_digits() -> None:
+    assert [shown_size(n) for n in (0, 512_000_000, 18_449_000_000, 95 * 10**9, 1_234 * 10**9)] == [
+        "0 MB",
+        "512 MB",
+        "18.4 GB",
+        "95 GB",
+        "1,234 GB",
+    ]
+
+
+# Measured peaks of two steps above the process before them, in MiB: (atoms, ground rules, positions, dim, layers).
+MEASURED: list[tuple[int, tuple[int, int, int, int, int], dict[str, Any]]] = [
+    (476, (104_116, 0, 0, 32, 0), {"negatives": 120_000}),
+    (812, (104_116, 0, 0, 100, 0), {"negatives": 120_000}),
+    (2521, (1_040_386, 0, 0, 32, 0), {"negatives": 1_200_000}),
+    (7379, (1_040_386, 0, 0, 100, 0), {"negatives": 1_200_000}),
+    (1698, (1_040_386, 0, 0, 32, 0), {"input": "distmult", "negatives": 1_200_000}),
+    (898, (1_040_386, 0, 0, 32, 0), {"input": "transe", "negatives": 1_200_000}),
+    (1407, (1_040_386, 0, 0, 32, 0), {"input": "mlp", "negatives": 1_200_000}),
+    (6914, (2_906_106, 0, 0, 32, 0), {"negatives": 3_200_000}),
+    (253, (9_776, 125_000, 375_000, 32, 1), {"negatives": 19_900}),
+    (831, (36_922, 1_000_000, 3_000_000, 32, 1), {"negatives": 40_000}),
+    (964, (36_922, 1_000_000, 3_000_000, 32, 3), {"negatives": 40_000}),
+    (2449, (36_922, 1_000_000, 3_000_000, 100, 1), {"negatives": 40_000}),
+    (2629, (36_922, 1_000_000, 3_000_000, 100, 3), {"negatives": 40_000}),
+    (1357, (337_500, 168_750, 506_250, 32, 1), {"negatives": 120_000}),
+    (4150, (337_500, 168_750, 506_250, 100, 3), {"negatives": 120_000}),
+    (4685, (1_055_600, 527_800, 1_583_400, 32, 3), {"negatives": 240_000}),
+    (339, (36_922, 1_000_000, 3_000_000, 32, 3), {"rule_outputs": False, "negatives": 40_000}),
+    (1407, (36_922, 1_000_000, 3_000_000, 32, 3), {"mlp": "shallow", "negatives": 40_000}),
+    (4267, (36_922, 1_000_000, 3_000_000, 32, 3), {"aggregation": "max", "negatives": 40_000}),
+    (9376, (4_000_000, 0, 0, 32, 0), {"negatives": 0}),
+    (1091, (555_144, 0, 0, 32, 0), {"input": "pair", "negatives": 600_000}),
+    (978, (135_013, 388_224, 1_164_672, 32, 3), {"negatives": 212_664}),
+    (715, (135_013, 388_224, 1_164_672, 32, 1), {"rule_outputs": False, "negatives": 212_664}),
+    (1068, (160_000, 111_133, 333_399, 32, 3), {"negatives": 7_521_600}),
+    (1230, (89_805, 62_313, 186_939, 100, 3), {"negatives": 112_824}),
+]
+
+
+@pytest.mark.parametrize(("peak", "counts", "options"), MEASURED)
+def test_the_estimate_is_near_what_was_measured(
+    peak: int, counts: tuple[int, int, int, int, int], options: dict[str, Any]
+) -> None:
+    assert 0.7 <= training_bytes(*counts, **options) / (peak * 2**20) <= 2
+
+
+def test_more_of_anything_never_needs_less() -> None:
+    counts = (1000, 5000, 15_000, 32, 3)
+    before = training_bytes(*counts)
+    for i in range(len(counts)):
+        assert training_bytes(*(n * (10 if i == j else 1) for j, n in enumerate(counts))) > before
+    assert training_bytes(*counts, negatives=10**6) > before
+    assert training_bytes(*counts, input="another") >= before
+    assert training_bytes(0, 0, 0, 32, 0) < 2**28

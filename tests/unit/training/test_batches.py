@@ -1,37 +1,39 @@
 """An epoch in parts: what each step sees, and that together they ask what the whole graph asks."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 
 from r2n.errors import ConfigError
-from r2n.training.batches import Step, steps_of
-from r2n.training.checkpoint import restore_trainer, trainer_state
+from r2n.graph.sources import GroundedOnDemand, WholeGraph
+from r2n.grounding.full import FullGrounder
+from r2n.knowledge.options import TrainingOptions
+from r2n.runs.trainer_state import restore_trainer, trainer_state
+from r2n.training.batches import FixedBatches, Step, make_batches
 from r2n.training.fit import Trainer
-from tests.unit.training.toy_training import GRAPH, KNOWN, network, same, toy, weights
+from r2n.training.negatives import draw_negatives
+from tests.unit.grounding.small_knowledge import knowledge
+from tests.unit.training.toy_training import GRAPH, KNOWN, THEORY, network, same, step_of, steps_of, toy, weights
 
-APART = {"semantic_weight": 0.5, "hiding": 0.0, "corrupted_positions": ()}
-
-
-def whole(trainer: Trainer) -> Step:
-    return Step(trainer.graph, trainer.questions, trainer.known)
+APART: dict[str, Any] = {"semantic_weight": 0.5, "hiding": 0.0, "corrupted_positions": ()}
 
 
 def gradients(trainer: Trainer, step: Step) -> list[torch.Tensor]:
     """The gradients of a step, without taking it."""
     trainer.model.zero_grad()
-    predictions = trainer.model(step.graph, known=step.known)
-    supervised = step.supervised * trainer._supervised(step.questions, predictions, None)
-    (supervised + 0.5 * step.semantic * trainer._semantic(step.questions, predictions)).backward()
+    trainer.objective.losses(step, trainer.model(step.layout, known=step.known), None).total.backward()
     return [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in trainer.model.parameters()]
 
 
 def test_the_mean_gradient_of_the_parts_is_that_of_the_whole_graph() -> None:
-    trainer = Trainer(network(), GRAPH, KNOWN.evidence, **APART)  # pyright: ignore[reportArgumentType]
-    parts = steps_of(whole(trainer), 3)
+    trainer = Trainer.of(network(), GRAPH, KNOWN.evidence, **APART)
+    parts = make_batches(trainer.model, WholeGraph(GRAPH), KNOWN.evidence, TrainingOptions(**APART, batches=3)).steps
     assert len(parts) > 1
     assert sum(len(part.graph) for part in parts) <= len(GRAPH)
-    assert sum(len(part.questions.asked) for part in parts) == len(trainer.questions.asked)
-    expected = gradients(trainer, whole(trainer))
+    assert sum(len(part.targets.asked) for part in parts) == len(step_of(trainer).targets.asked)
+    expected = gradients(trainer, step_of(trainer))
     found = [gradients(trainer, part) for part in parts]
     for i, of_whole in enumerate(expected):
         mean = sum((grads[i] for grads in found), torch.zeros_like(of_whole)) / len(parts)
@@ -39,35 +41,64 @@ def test_the_mean_gradient_of_the_parts_is_that_of_the_whole_graph() -> None:
     assert any(bool(grad.abs().max() > 1e-3) for grad in expected)
 
 
-def test_without_batches_a_step_is_the_whole_graph() -> None:
-    trainer = Trainer(network(), GRAPH, KNOWN.evidence, **APART)  # pyright: ignore[reportArgumentType]
-    step = whole(trainer)
-    assert steps_of(step, None) == [step]
-    assert [s.graph for s in trainer.steps] == [GRAPH]
+def test_an_epoch_has_each_step_once_in_an_order_that_is_drawn() -> None:
+    steps = make_batches(network(), WholeGraph(GRAPH), KNOWN.evidence, TrainingOptions(**APART, batches=3)).steps
+    batches, generator = FixedBatches(steps), torch.Generator().manual_seed(0)
+    orders = [[steps.index(step) for step in batches.epoch(generator)] for _ in range(8)]
+    assert all(sorted(order) == list(range(len(steps))) for order in orders)
+    assert len({tuple(order) for order in orders}) > 1
+
+
+def test_the_graph_is_that_around_evidence_and_negatives() -> None:
+    """All of these are in it, and nothing that they cannot feel."""
+    source = GroundedOnDemand.of(KNOWN, FullGrounder())
+    (step,) = make_batches(network(), source, KNOWN.evidence, TrainingOptions()).steps
+    drawn = draw_negatives(KNOWN.base, KNOWN.evidence, TrainingOptions(), np.random.default_rng(0))
+    false = {int(code) for code in step.graph.atoms[step.targets.asked[step.targets.labels[step.targets.asked] == 0]]}
+    assert false == set(drawn.codes.tolist())
+    assert len(step.graph.atoms) < KNOWN.base.size
 
 
 def test_an_epoch_tells_the_losses_of_all_parts_and_goes_on_after_a_checkpoint() -> None:
-    options = {**APART, "hiding": 0.3, "batches": 2, "epochs": 6}
-    first = Trainer(network(), GRAPH, KNOWN.evidence, **options)  # pyright: ignore[reportArgumentType]
+    options: dict[str, Any] = {**APART, "hiding": 0.3, "batches": 2, "epochs": 6}
+    first = Trainer.of(network(), GRAPH, KNOWN.evidence, **options)
     epochs = [first.step() for _ in range(3)]
     kept = trainer_state(first)
     rest = [first.step().loss for _ in range(3)]
-    second = Trainer(network(), GRAPH, KNOWN.evidence, **options)  # pyright: ignore[reportArgumentType]
+    second = Trainer.of(network(), GRAPH, KNOWN.evidence, **options)
     restore_trainer(second, *kept)
     assert [second.step().loss for _ in range(3)] == rest
     assert same(weights(first.model), weights(second.model))
     assert all(epoch.loss == pytest.approx(epoch.supervised + 0.5 * epoch.semantic) for epoch in epochs)
-    again = Trainer(network(), GRAPH, KNOWN.evidence, **options)  # pyright: ignore[reportArgumentType]
+    again = Trainer.of(network(), GRAPH, KNOWN.evidence, **options)
     assert [again.step().loss for _ in range(3)] == [epoch.loss for epoch in epochs]
 
 
 def test_nothing_asked_is_one_step_over_the_graph() -> None:
     known, graph = toy(rules="")
-    trainer = Trainer(network(known=known), graph, type(known.evidence).empty(), batches=4, hiding=0.0)
-    assert [step.graph for step in trainer.steps] == [graph]
+    trainer = Trainer.of(network(known=known), graph, type(known.evidence).empty(), batches=4, hiding=0.0)
+    assert [len(step.targets.asked) for step in steps_of(trainer)] == [0]
 
 
 @pytest.mark.parametrize("loss", ["softmax", "full-softmax"])
 def test_losses_over_rows_of_the_base_are_not_cut(loss: str) -> None:
     with pytest.raises(ConfigError, match=f"loss = '{loss}' compares atoms of the whole graph"):
-        Trainer(network(), GRAPH, KNOWN.evidence, loss=loss, batches=2)  # pyright: ignore[reportArgumentType]
+        Trainer.of(network(), GRAPH, KNOWN.evidence, loss=loss, batches=2)
+
+
+def test_ground_rules_of_closed_atoms_alone_are_there_for_the_semantic_loss() -> None:
+    known = knowledge(
+        "rule back: near(x, y) -> near(y, x)\n", "near(n0,n1) near(n1,n2) liesIn(n0,north)", theory=THEORY
+    )
+    source = GroundedOnDemand.of(known, FullGrounder())
+    (step,) = make_batches(network(known=known), source, known.evidence, TrainingOptions()).steps
+    assert sum(len(rows) for rows, _ in step.targets.rules) == len(step.graph) == 2
+
+
+def test_what_would_not_fit_is_measured_part_by_part() -> None:
+    seen: list[int] = []
+    for batches in (None, 3):
+        options = TrainingOptions(**APART, batches=batches)
+        source = WholeGraph(GRAPH)
+        make_batches(network(), source, KNOWN.evidence, options, check=lambda graph: seen.append(len(graph.atoms)))
+    assert seen[1] < seen[0]

@@ -6,22 +6,24 @@ import numpy as np
 import pytest
 import torch
 
-from r2n.errors import ConfigError
+from r2n.errors import ConfigError, DataError
 from r2n.graph.factor_graph import FactorGraph
+from r2n.graph.known_states import FALSE, TRUE, UNKNOWN
 from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.knowledge.knowledge_base import Evidence
-from r2n.model.r2n import FALSE, TRUE, UNKNOWN
 from r2n.training.fit import Trainer, fit
 from tests.oracles import losses as oracle
 from tests.unit.grounding.small_knowledge import knowledge
 from tests.unit.training.toy_training import (
-    CLOSED,
     GRAPH,
     KNOWN,
     THEORY,
     TOWNS,
+    closed_in,
     network,
     same,
+    step_of,
     toy,
     trained,
     watched,
@@ -33,14 +35,15 @@ from tests.unit.training.toy_training import (
 
 def test_a_step_costs_the_mean_over_asked_atoms_plus_that_over_known_ground_rules() -> None:
     model = network()
-    trainer = Trainer(model, GRAPH, KNOWN.evidence, semantic_weight=0.7, hiding=0.0, n3=0.2)
-    found, questions = model(GRAPH), trainer.questions
-    out, labels, asked = found.atoms.tolist(), questions.labels.tolist(), questions.asked.tolist()
+    trainer = Trainer.of(model, GRAPH, KNOWN.evidence, semantic_weight=0.7, hiding=0.0, n3=0.2)
+    step = step_of(trainer)
+    found, targets = model(step.layout), step.targets
+    out, labels, asked = found.atoms.tolist(), targets.labels.tolist(), targets.asked.tolist()
     supervised = oracle.cross_entropy([out[a] for a in asked], [labels[a] == 1 for a in asked])
     logits: list[float] = []
     truths: list[bool] = []
-    for j, rule in enumerate(GRAPH.rules):
-        rows = [tuple(row) for row in GRAPH.neighbours[j].tolist()]
+    for j, rule in enumerate(step.graph.rules):
+        rows = [tuple(row) for row in step.graph.neighbours[j].tolist()]
         ground_rules, truth = oracle.labelled_rules(rule.formula, rows, labels)
         logits += found.rules[j][ground_rules].tolist()
         truths += truth
@@ -53,12 +56,13 @@ def test_a_step_costs_the_mean_over_asked_atoms_plus_that_over_known_ground_rule
     assert epoch.loss == pytest.approx(supervised + 0.7 * semantic + 0.2 * n3, rel=1e-5)
 
 
-def test_the_softmax_sets_each_fact_against_its_corruptions() -> None:
+def test_the_softmax_sets_each_fact_against_its_negatives() -> None:
     model = network()
-    trainer = Trainer(model, GRAPH, KNOWN.evidence, loss="softmax", hiding=0.0, semantic_weight=0.0)
-    out, questions = model(GRAPH).atoms.tolist(), trainer.questions
-    corrupted = [[out[row] if row >= 0 else None for row in rows] for rows in questions.candidates.tolist()]
-    expected = oracle.negative_softmax([out[fact] for fact in questions.facts.tolist()], corrupted)
+    trainer = Trainer.of(model, GRAPH, KNOWN.evidence, loss="softmax", hiding=0.0, semantic_weight=0.0)
+    step = step_of(trainer)
+    out, targets = model(step.layout).atoms.tolist(), step.targets
+    corrupted = [[out[row] if row >= 0 else None for row in rows] for rows in targets.negatives.tolist()]
+    expected = oracle.negative_softmax([out[fact] for fact in targets.facts.tolist()], corrupted)
     assert trainer.step().supervised == pytest.approx(expected, rel=1e-5)
 
 
@@ -139,7 +143,7 @@ def test_training_does_not_touch_the_global_dice() -> None:
 
 
 def test_no_hiding_hides_nothing() -> None:
-    trainer = Trainer(network(), GRAPH, KNOWN.evidence, hiding=0.0)
+    trainer = Trainer.of(network(), GRAPH, KNOWN.evidence, hiding=0.0)
     seen = watched(trainer)
     trainer.step()
     assert seen[0]["hidden"] is None or not bool(seen[0]["hidden"].any())
@@ -147,45 +151,46 @@ def test_no_hiding_hides_nothing() -> None:
 
 @pytest.mark.parametrize("hide_by", ["atom", "constant"])
 def test_hiding_never_hides_closed_atoms_and_draws_anew_each_step(hide_by: str) -> None:
-    trainer = Trainer(network(), GRAPH, KNOWN.evidence, hiding=0.5, hide_by=hide_by)  # pyright: ignore
-    seen = watched(trainer)
+    trainer = Trainer.of(network(), GRAPH, KNOWN.evidence, hiding=0.5, hide_by=hide_by)  # pyright: ignore
+    seen, closed = watched(trainer), closed_in(step_of(trainer).graph)
     for _ in range(20):
         trainer.step()
     drawn = torch.stack([given["hidden"] for given in seen if given["hidden"] is not None])
     assert len(drawn) == 20
-    assert not bool(drawn[:, CLOSED].any())
-    share = float(drawn[:, ~CLOSED].double().mean())
+    assert not bool(drawn[:, closed].any())
+    share = float(drawn[:, ~closed].double().mean())
     assert 0.35 < share < 0.65
     assert len({tuple(row) for row in drawn.tolist()}) > 10
 
 
 def test_hiding_everything_leaves_closed_atoms_alone() -> None:
-    trainer = Trainer(network(), GRAPH, KNOWN.evidence, hiding=1.0)
+    trainer = Trainer.of(network(), GRAPH, KNOWN.evidence, hiding=0.9999999)
     seen = watched(trainer)
     trainer.step()
     assert seen[0]["hidden"] is not None
-    assert torch.equal(seen[0]["hidden"], ~CLOSED)
+    assert torch.equal(seen[0]["hidden"], ~closed_in(step_of(trainer).graph))
 
 
 def test_hiding_by_constant_hides_all_open_atoms_of_one_together() -> None:
-    trainer = Trainer(network(), GRAPH, KNOWN.evidence, hiding=0.5, hide_by="constant")
-    seen = watched(trainer)
-    first = [name.split("(")[1].split(",")[0].rstrip(")") for name in KNOWN.base.names(GRAPH.atoms.numpy())]
+    trainer = Trainer.of(network(), GRAPH, KNOWN.evidence, hiding=0.5, hide_by="constant")
+    seen, graph = watched(trainer), step_of(trainer).graph
+    first = [name.split("(")[1].split(",")[0].rstrip(")") for name in KNOWN.base.names(graph.atoms.numpy())]
     for _ in range(5):
         trainer.step()
     for given in seen:
         assert given["hidden"] is not None
         for town in TOWNS:
-            own = torch.tensor([name == town for name in first]) & ~CLOSED
+            own = torch.tensor([name == town for name in first]) & ~closed_in(graph)
             assert len(set(given["hidden"][own].tolist())) == 1
 
 
 def test_hidden_atoms_are_asked_all_the_same() -> None:
     """Everything hidden: the loss is still that of all asked atoms, on a network that sees nothing of them."""
     model = network()
-    trainer = Trainer(model, GRAPH, KNOWN.evidence, hiding=1.0, semantic_weight=0.0)
-    out, questions = model(GRAPH, hidden=~CLOSED).atoms.tolist(), trainer.questions
-    asked, labels = questions.asked.tolist(), questions.labels.tolist()
+    trainer = Trainer.of(model, GRAPH, KNOWN.evidence, hiding=0.9999999, semantic_weight=0.0)
+    step = step_of(trainer)
+    out, targets = model(step.layout, hidden=~closed_in(step.graph)).atoms.tolist(), step.targets
+    asked, labels = targets.asked.tolist(), targets.labels.tolist()
     expected = oracle.cross_entropy([out[a] for a in asked], [labels[a] == 1 for a in asked])
     assert trainer.step().supervised == pytest.approx(expected, rel=1e-5)
 
@@ -196,15 +201,16 @@ def test_hidden_atoms_are_asked_all_the_same() -> None:
 @pytest.mark.parametrize("reads", ["add", "only"])
 def test_where_evidence_is_an_input_only_hidden_atoms_are_asked(reads: str) -> None:
     model = network(evidence_input=reads)
-    trainer = Trainer(model, GRAPH, KNOWN.evidence, hiding=0.5, semantic_weight=0.0)
-    seen, questions, before = watched(trainer), trainer.questions, weights(model)
+    trainer = Trainer.of(model, GRAPH, KNOWN.evidence, hiding=0.5, semantic_weight=0.0)
+    seen, step, before = watched(trainer), step_of(trainer), weights(model)
+    targets = step.targets
     epoch = trainer.step()
     hidden, known = seen[0]["hidden"], seen[0]["known"]
     model.load_state_dict(before)
-    out, labels = model(GRAPH, hidden=hidden, known=known).atoms.tolist(), questions.labels.tolist()
+    out, labels = model(step.layout, hidden=hidden, known=known).atoms.tolist(), targets.labels.tolist()
     assert hidden is not None
-    asked = [a for a in questions.asked.tolist() if bool(hidden[a])]
-    assert 0 < len(asked) < len(questions.asked)
+    asked = [a for a in targets.asked.tolist() if bool(hidden[a])]
+    assert 0 < len(asked) < len(targets.asked)
     expected = oracle.cross_entropy([out[a] for a in asked], [labels[a] == 1 for a in asked])
     assert epoch.supervised == pytest.approx(expected, rel=1e-5)
 
@@ -220,7 +226,7 @@ def test_what_is_asked_is_hidden_where_evidence_is_an_input(loss: str, reads: st
     """
     facts = "liesIn(n0,north) liesIn(n1,north) liesIn(s0,south) liesIn(s1,south)"
     known = knowledge("", facts, "liesIn(n0,south) liesIn(s0,north)", THEORY)
-    graph = FactorGraph.from_grounding(FullGrounder().ground(known), atoms=np.arange(known.base.size))
+    graph = FactorGraph.from_grounding(FullGrounder().ground(Store(known)), atoms=np.arange(known.base.size))
     model = network(known=known, evidence_input=reads)
     before = weights(model)
     try:
@@ -236,11 +242,11 @@ def test_what_is_asked_is_hidden_where_evidence_is_an_input(loss: str, reads: st
 
 
 def test_a_full_softmax_needs_the_whole_base() -> None:
-    with pytest.raises(ConfigError, match=r"full-softmax needs all \d+ atoms of the Herbrand base, the graph has \d+"):
-        Trainer(network(), FactorGraph(GRAPH.atoms[1:], (), (), ()), KNOWN.evidence, loss="full-softmax")
+    with pytest.raises(DataError, match=r"1 of \d+ atoms are not in the graph, that with code 0 for one"):
+        Trainer.of(network(), FactorGraph(GRAPH.atoms[1:], (), (), ()), KNOWN.evidence, loss="full-softmax")
 
 
 def test_a_full_softmax_does_not_ask_a_network_that_reads_evidence() -> None:
     model = network(evidence_input="add")
     with pytest.raises(ConfigError, match="full-softmax asks every fact"):
-        Trainer(model, GRAPH, KNOWN.evidence, loss="full-softmax", hiding=0.5)
+        Trainer.of(model, GRAPH, KNOWN.evidence, loss="full-softmax", hiding=0.5)

@@ -1,4 +1,4 @@
-"""Negative examples: typed, narrow, never training facts, and filtered by nothing else."""
+"""Negative samples: typed, narrow, never training facts, and filtered by nothing else."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,11 @@ import pytest
 from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError
 from r2n.knowledge.closed_world import closed_atoms
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.training import negatives as corruption
-from r2n.training.negatives import corruptions, fact_corruptions, narrowest_domains
+from r2n.knowledge.herbrand import HerbrandBase
+from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from r2n.knowledge.options import SamplingOptions
+from r2n.training import negatives as module
+from r2n.training.negatives import Negatives, corruptions, count_negatives, draw_negatives, narrowest_domains
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
 THEORY = """
@@ -28,12 +30,22 @@ def known(facts: str = FACTS, false: str = "") -> KnowledgeBase:
     return knowledge("", facts, false, THEORY)
 
 
+def drawn_of(base: HerbrandBase, evidence: Evidence, seed: int = 0, **options: object) -> tuple[np.ndarray, np.ndarray]:
+    """Facts and their negatives; the count made before is never too small, and exact for all of them."""
+    sampling = SamplingOptions.model_validate(options)
+    drawn = draw_negatives(base, evidence, sampling, np.random.default_rng(seed))
+    assert count_negatives(base, evidence, sampling) >= np.count_nonzero(drawn.atoms >= 0)
+    assert count_negatives(base, evidence, sampling) <= drawn.atoms.size
+    return drawn.facts, drawn.atoms
+
+
 def of_fact(base: KnowledgeBase, fact: str, positions: list[int] | None = None) -> list[set[str]]:
     """The corruptions of one fact, position by position."""
     facts = base.evidence.atoms[base.evidence.truth]
-    rows, candidates = corruptions(base.base, codes(base, fact), facts, positions=positions)
+    found = corruptions(base.base, codes(base, fact), facts, positions=positions)
+    rows, negatives = found.facts, found.atoms
     assert base.base.names(rows) == [fact] * len(rows)
-    return [set(base.base.names(row[row >= 0])) for row in candidates]
+    return [set(base.base.names(row[row >= 0])) for row in negatives]
 
 
 def test_a_corruption_stays_in_the_narrowest_domain_of_what_it_replaces() -> None:
@@ -81,10 +93,11 @@ def test_a_training_fact_is_never_a_corruption() -> None:
 def test_rows_are_padded_to_one_width() -> None:
     base = known()
     facts = base.evidence.atoms[base.evidence.truth]
-    rows, candidates = corruptions(base.base, facts, facts)
-    assert len(rows) == len(candidates) == 3 * 2 + 1 + 2
-    assert candidates.shape[1] == 4  # as many as there are countries
-    assert not np.isin(candidates, facts).any()
+    found = corruptions(base.base, facts, facts)
+    rows, negatives = found.facts, found.atoms
+    assert len(rows) == len(negatives) == 3 * 2 + 1 + 2
+    assert negatives.shape[1] == 4  # as many as there are countries
+    assert not np.isin(negatives, facts).any()
 
 
 def test_a_held_out_fact_is_a_negative_like_any_other() -> None:
@@ -93,21 +106,22 @@ def test_a_held_out_fact_is_a_negative_like_any_other() -> None:
     base, facts = problem.knowledge.base, problem.train.atoms[problem.train.truth]
     held_out = np.concatenate([split.atoms[split.truth] for split in (problem.valid, problem.test)])
     assert len(held_out) == 48
-    _, candidates = fact_corruptions(base, problem.train)
-    assert np.isin(held_out, candidates).all()
-    assert not np.isin(candidates, facts).any()
+    _, negatives = drawn_of(base, problem.train)
+    assert np.isin(held_out, negatives).all()
+    assert not np.isin(negatives, facts).any()
 
 
 def test_samples_are_drawn_by_the_generator_from_the_same_corruptions() -> None:
     base = known()
     facts = base.evidence.atoms[base.evidence.truth]
-    rows, listed = corruptions(base.base, facts, facts)
+    found = corruptions(base.base, facts, facts)
+    rows, listed = found.facts, found.atoms
 
     def sampled(seed: int) -> np.ndarray:
         generator = np.random.default_rng(seed)
-        own, drawn = corruptions(base.base, facts, facts, samples=50, generator=generator)
-        assert own.tolist() == rows.tolist()
-        return drawn
+        drawn = corruptions(base.base, facts, facts, samples=50, generator=generator)
+        assert drawn.facts.tolist() == rows.tolist()
+        return drawn.atoms
 
     drawn = sampled(0)
     assert drawn.shape == (len(rows), 50)
@@ -121,7 +135,7 @@ def test_a_sampled_held_out_fact_is_kept() -> None:
     """With enough draws every corruption comes up, held-out facts among them."""
     base = known("liesIn(italy,europe)")
     held_out = codes(base, "liesIn(spain, europe)")
-    _, drawn = fact_corruptions(base.base, base.evidence, samples=200, generator=np.random.default_rng(0))
+    _, drawn = drawn_of(base.base, base.evidence, negatives=200)
     assert np.isin(held_out, drawn).all()
 
 
@@ -132,7 +146,7 @@ def test_sampling_needs_a_generator() -> None:
 
 
 def test_too_many_to_list_is_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corruption, "MOST_CANDIDATES", 3)
+    monkeypatch.setattr(module, "MOST_LISTED", 3)
     with pytest.raises(ConfigError) as caught:
         of_fact(known(), "big(italy)")
     expected = "1 facts have 4 corruptions each, too many to list"
@@ -141,11 +155,11 @@ def test_too_many_to_list_is_refused_before_they_are_made(monkeypatch: pytest.Mo
 
 def test_closed_facts_are_left_alone_unless_they_are_asked() -> None:
     base = known()
-    rows, _ = fact_corruptions(base.base, base.evidence, positions=[-1])
+    rows, _ = drawn_of(base.base, base.evidence, corrupted_positions=[-1])
     assert len(rows) == 4
     assert not any(name.startswith("near") for name in base.base.names(rows))
-    rows, candidates = fact_corruptions(base.base, base.evidence, positions=[-1], ask_closed=True)
-    near = [candidates[i] for i, name in enumerate(base.base.names(rows)) if name == "near(italy, france)"]
+    rows, negatives = drawn_of(base.base, base.evidence, corrupted_positions=[-1], ask_closed=True)
+    near = [negatives[i] for i, name in enumerate(base.base.names(rows)) if name == "near(italy, france)"]
     found = [set(base.base.names(row[row >= 0])) for row in near]
     assert found == [
         {"near(france, france)", "near(malta, france)", "near(spain, france)"},
@@ -155,9 +169,9 @@ def test_closed_facts_are_left_alone_unless_they_are_asked() -> None:
 
 def test_facts_stated_false_are_not_corrupted_but_may_be_corruptions() -> None:
     base = known("liesIn(italy,europe)", false="liesIn(italy,asia)")
-    rows, candidates = fact_corruptions(base.base, base.evidence)
+    rows, negatives = drawn_of(base.base, base.evidence)
     assert set(base.base.names(rows)) == {"liesIn(italy, europe)"}
-    assert np.isin(codes(base, "liesIn(italy, asia)"), candidates).all()
+    assert np.isin(codes(base, "liesIn(italy, asia)"), negatives).all()
 
 
 def test_closed_atoms_are_those_of_closed_predicates_and_of_closed_parts() -> None:
@@ -170,6 +184,13 @@ def test_closed_atoms_are_those_of_closed_predicates_and_of_closed_parts() -> No
 
 def test_nothing_has_no_corruptions() -> None:
     base = known("")
-    rows, candidates = fact_corruptions(base.base, base.evidence, ask_closed=True)
+    rows, negatives = drawn_of(base.base, base.evidence, ask_closed=True)
     assert rows.shape == (0,)
-    assert candidates.size == 0
+    assert negatives.size == 0
+
+
+def test_all_negatives_are_counted_before_they_are_listed() -> None:
+    base = known()
+    assert count_negatives(base.base, base.evidence, SamplingOptions()) == 2 * (4 + 3) + (2 + 3) + 4
+    assert count_negatives(base.base, base.evidence, SamplingOptions(negatives=2)) == 2 * 7
+    assert Negatives.none().codes.tolist() == []

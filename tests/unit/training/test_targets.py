@@ -1,15 +1,23 @@
 """What training asks of a small world, label by label; tests/properties has random ones."""
 
+from typing import Any
+
 import numpy as np
+import pytest
 import torch
 
 from r2n.datasets.benchmarks import load
+from r2n.errors import DataError
 from r2n.graph.factor_graph import FactorGraph
+from r2n.graph.known_states import FALSE, TRUE, UNKNOWN, known_states
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding
+from r2n.grounding.store import Store
+from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.model.r2n import FALSE, TRUE, UNKNOWN
-from r2n.training.targets import Questions, ask, known_states
+from r2n.knowledge.options import SamplingOptions
+from r2n.training.negatives import Negatives, draw_negatives
+from r2n.training.targets import Targets, targets_of
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
 THEORY = """
@@ -34,25 +42,32 @@ def world(facts: str = FACTS, false: str = "liesIn(spain,asia)", rules: str = RU
 
 def graph_of(base: KnowledgeBase) -> FactorGraph:
     """Every ground atom."""
-    return FactorGraph.from_grounding(FullGrounder().ground(base), atoms=np.arange(base.base.size))
+    return FactorGraph.from_grounding(FullGrounder().ground(Store(base)), atoms=np.arange(base.base.size))
 
 
-def labels(base: KnowledgeBase, questions: Questions) -> dict[str, int]:
-    return dict(zip(base.base.names(np.arange(base.base.size)), questions.labels.tolist(), strict=True))
+def labels(base: KnowledgeBase, targets: Targets) -> dict[str, int]:
+    return dict(zip(base.base.names(np.arange(base.base.size)), targets.labels.tolist(), strict=True))
 
 
-def asked(base: KnowledgeBase, **options: object) -> tuple[Questions, dict[str, int]]:
-    questions = ask(base.base, graph_of(base), base.evidence, **options)  # pyright: ignore
-    return questions, labels(base, questions)
+def ask(base: HerbrandBase, graph: FactorGraph, evidence: Evidence, *, seed: int = 0, **options: object) -> Targets:
+    """Targets with negatives drawn as the options say."""
+    sampling = SamplingOptions.model_validate(options)
+    negatives = draw_negatives(base, evidence, sampling, np.random.default_rng(seed))
+    return targets_of(base, graph, evidence, negatives, ask_closed=sampling.ask_closed)
+
+
+def asked(base: KnowledgeBase, **options: Any) -> tuple[Targets, dict[str, int]]:
+    targets = ask(base.base, graph_of(base), base.evidence, **options)
+    return targets, labels(base, targets)
 
 
 def test_without_corruptions_only_what_is_stated_is_asked() -> None:
     base = world()
-    questions, found = asked(base, positions=())
+    targets, found = asked(base, corrupted_positions=())
     names = base.base.names(np.arange(base.base.size))
-    assert {names[i] for i in questions.asked.tolist()} == {"liesIn(italy, europe)", "liesIn(spain, asia)"}
+    assert {names[i] for i in targets.asked.tolist()} == {"liesIn(italy, europe)", "liesIn(spain, asia)"}
     assert (found["liesIn(italy, asia)"], found["near(france, italy)"]) == (-1, 0)
-    assert questions.candidates.numel() == 0
+    assert targets.negatives.numel() == 0
 
 
 def test_labels_say_true_false_or_nothing() -> None:
@@ -70,7 +85,7 @@ def test_labels_say_true_false_or_nothing() -> None:
 
 def test_a_local_closed_world_leaves_unknown_what_has_no_fact() -> None:
     """Corrupting the last position: italy lies in one region and so in no other; of france nothing is said."""
-    _, found = asked(world(), positions=[-1])
+    _, found = asked(world(), corrupted_positions=[-1])
     assert found["liesIn(italy, asia)"] == 0
     assert found["liesIn(france, europe)"] == -1
     assert found["liesIn(france, asia)"] == -1
@@ -84,31 +99,31 @@ def is_closed(name: str) -> bool:
 
 def test_labelled_open_atoms_are_asked_and_closed_ones_where_it_is_wished() -> None:
     base = world()
-    questions, found = asked(base)
+    targets, found = asked(base)
     names = list(found)
     expected = {name for name, label in found.items() if label >= 0 and not is_closed(name)}
-    assert {names[row] for row in questions.asked.tolist()} == expected
-    questions, _ = asked(base, ask_closed=True)
-    assert {names[row] for row in questions.asked.tolist()} == expected | set(filter(is_closed, names))
+    assert {names[row] for row in targets.asked.tolist()} == expected
+    targets, _ = asked(base, ask_closed=True)
+    assert {names[row] for row in targets.asked.tolist()} == expected | set(filter(is_closed, names))
 
 
 def test_closed_atoms_are_not_open() -> None:
     base = world()
-    questions, found = asked(base)
-    for name, is_open in zip(found, questions.open_atoms.tolist(), strict=True):
+    targets, found = asked(base)
+    for name, is_open in zip(found, targets.open_atoms.tolist(), strict=True):
         assert is_open != is_closed(name), name
 
 
 def test_facts_stand_beside_their_corruptions() -> None:
     base = world()
-    questions, found = asked(base, positions=[-1])
+    targets, found = asked(base, corrupted_positions=[-1])
     names = list(found)
     rows = {
-        names[fact]: {names[row] for row in candidates if row >= 0}
-        for fact, candidates in zip(questions.facts.tolist(), questions.candidates.tolist(), strict=True)
+        names[fact]: {names[row] for row in negatives if row >= 0}
+        for fact, negatives in zip(targets.facts.tolist(), targets.negatives.tolist(), strict=True)
     }
     assert rows == {"liesIn(italy, europe)": {"liesIn(italy, asia)"}}
-    wished, _ = asked(base, positions=[-1], ask_closed=True)
+    wished, _ = asked(base, corrupted_positions=[-1], ask_closed=True)
     assert [names[fact] for fact in wished.facts.tolist()] == [
         "liesIn(italy, europe)",
         "liesIn(latium, italy)",
@@ -118,25 +133,30 @@ def test_facts_stand_beside_their_corruptions() -> None:
     ]
 
 
-def test_atoms_outside_the_graph_are_not_asked() -> None:
+@pytest.mark.parametrize("there", [(), ("liesIn(italy, europe)", "liesIn(france, europe)")])
+def test_a_negative_outside_the_graph_is_an_error(there: tuple[str, ...]) -> None:
+    """Dropped, it would leave as false only those that the graph happens to hold: held-out facts."""
     base = world()
-    few = codes(base, "liesIn(italy, europe)", "liesIn(france, europe)")
-    graph = FactorGraph.from_grounding(Grounding(()), atoms=few)
-    questions = ask(base.base, graph, base.evidence)
-    assert questions.labels.tolist() == [0, 1]
-    assert questions.asked.tolist() == [0, 1]
-    found = list(zip(questions.facts.tolist(), questions.candidates.tolist(), strict=True))
-    assert sorted({row for _, candidates in found for row in candidates}) == [-1, 0]
-    assert {fact for fact, _ in found} == {1}
-    told = ask(base.base, graph, base.evidence, ask_closed=True)
-    assert {*told.facts.tolist()} == {-1, 1}  # liesIn(latium, italy) and near(italy, france) are in no row
+    graph = FactorGraph.from_grounding(Grounding(()), atoms=codes(base, *there))
+    with pytest.raises(DataError, match=r"of \d+ facts and negatives are not in the graph, liesIn\(.*\) for one"):
+        ask(base.base, graph, base.evidence)
+
+
+def test_copies_of_atoms_in_other_neighbourhoods_are_labelled_but_not_asked() -> None:
+    base = world()
+    own = codes(base, "liesIn(italy, europe)", "liesIn(france, europe)")
+    atoms = torch.from_numpy(np.concatenate([np.sort(own), codes(base, "liesIn(italy, europe)")]))
+    targets = targets_of(base.base, FactorGraph(atoms, (), (), (), 2), base.evidence, Negatives.none())
+    assert sorted(targets.labels.tolist()) == [-1, 1, 1]
+    assert len(targets.asked) == 1
+    assert int(targets.asked[0]) < 2
 
 
 def test_semantic_labels_are_the_truth_of_explicit_rules_on_known_atoms() -> None:
     base = world()
     graph = graph_of(base)
-    questions = ask(base.base, graph, base.evidence)
-    (spread, spread_truth), (inside, _), (pairs, pairs_truth) = questions.rules
+    targets = ask(base.base, graph, base.evidence)
+    (spread, spread_truth), (inside, _), (pairs, pairs_truth) = targets.rules
     names = base.base.names
     found = {
         " ".join(names(graph.atoms[graph.neighbours[0][g]].numpy())): bool(truth)
@@ -150,28 +170,28 @@ def test_semantic_labels_are_the_truth_of_explicit_rules_on_known_atoms() -> Non
 
 def test_sampled_negatives_alone_are_labelled_false() -> None:
     base = world("liesIn(italy,europe)", "")
-    questions, found = asked(base, negatives=1, seed=3)
-    drawn = {row for row in questions.candidates.flatten().tolist() if row >= 0}
+    targets, found = asked(base, negatives=1, seed=3)
+    drawn = {row for row in targets.negatives.flatten().tolist() if row >= 0}
     false = {row for row, (name, label) in enumerate(found.items()) if label == 0 and not is_closed(name)}
     assert false == drawn
-    assert questions.candidates.shape == (2, 1)
+    assert targets.negatives.shape == (2, 1)
     again, _ = asked(base, negatives=1, seed=3)
-    assert torch.equal(again.candidates, questions.candidates)
-    others = [asked(base, negatives=1, seed=seed)[0].candidates for seed in range(8)]
+    assert torch.equal(again.negatives, targets.negatives)
+    others = [asked(base, negatives=1, seed=seed)[0].negatives for seed in range(8)]
     assert len({tuple(other.flatten().tolist()) for other in others}) > 1
 
 
 def test_first_constants_group_the_atoms() -> None:
     base = world()
-    questions, found = asked(base)
+    targets, found = asked(base)
     constants = base.language.constants
-    for name, constant in zip(found, questions.first_constants.tolist(), strict=True):
+    for name, constant in zip(found, targets.first_constants.tolist(), strict=True):
         assert name.split("(")[1].startswith(constants[constant])
 
 
 def test_a_network_reads_the_evidence_and_not_the_corruptions() -> None:
     base = world()
-    states = known_states(base.base, graph_of(base), base.evidence)
+    states = known_states(base.base, graph_of(base).atoms, base.evidence)
     found = dict(zip(base.base.names(np.arange(base.base.size)), states.tolist(), strict=True))
     assert found["liesIn(italy, europe)"] == TRUE
     assert found["liesIn(spain, asia)"] == FALSE  # stated
@@ -185,25 +205,27 @@ def test_held_out_facts_are_never_true_and_where_corruption_makes_one_it_is_fals
     """The whole of Countries S1, with its held-out atoms in the graph."""
     problem = load("countries-s1")
     base = problem.knowledge.base
-    graph = FactorGraph.from_grounding(FullGrounder().ground(problem.knowledge), atoms=problem.atoms)
+    drawn = draw_negatives(base, problem.train, SamplingOptions(), np.random.default_rng(0))
+    atoms = np.union1d(problem.atoms, drawn.codes)
+    graph = FactorGraph.from_grounding(FullGrounder().ground(Store(problem.knowledge)), atoms=atoms)
     held_out = np.concatenate([split.atoms[split.truth] for split in (problem.valid, problem.test)])
     rows = graph.rows(torch.from_numpy(held_out))
-    questions = ask(base, graph, problem.train)
-    assert questions.labels[rows].tolist() == [0] * 48
-    assert bool(torch.isin(rows, questions.candidates).all())
-    assert not bool(torch.isin(rows, questions.facts).any())
-    assert known_states(base, graph, problem.train)[rows].tolist() == [UNKNOWN] * 48
-    local = ask(base, graph, problem.train, positions=[-1])
+    targets = ask(base, graph, problem.train)
+    assert targets.labels[rows].tolist() == [0] * 48
+    assert bool(torch.isin(rows, targets.negatives).all())
+    assert not bool(torch.isin(rows, targets.facts).any())
+    assert known_states(base, graph.atoms, problem.train)[rows].tolist() == [UNKNOWN] * 48
+    local = ask(base, graph, problem.train, corrupted_positions=[-1])
     assert local.labels[rows].tolist() == [-1] * 48
     assert not bool(torch.isin(rows, local.asked).any())
 
 
 def test_nothing_known_is_nothing_asked() -> None:
     base = world("", "")
-    questions, found = asked(base)
+    targets, found = asked(base)
     assert all(label == (0 if is_closed(name) else -1) for name, label in found.items())
-    assert questions.asked.tolist() == []
-    assert questions.facts.tolist() == []
+    assert targets.asked.tolist() == []
+    assert targets.facts.tolist() == []
     empty = FactorGraph.from_grounding(Grounding(()))
     nothing = ask(base.base, empty, Evidence.empty())
     assert nothing.labels.shape == (0,)

@@ -1,13 +1,17 @@
 """A toy to train on: towns in valleys, some of which lie near each other."""
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.model.r2n import R2N
+from r2n.training.batches import FixedBatches, Step
 from r2n.training.fit import Epoch, Trainer, fit
 from tests.unit.grounding.small_knowledge import knowledge
 
@@ -28,11 +32,26 @@ FACTS = "liesIn(n0,north) liesIn(n1,north) liesIn(s0,south) old(n0) old(s0) near
 
 def toy(facts: str = FACTS, rules: str = RULES) -> tuple[KnowledgeBase, FactorGraph]:
     known = knowledge(rules, facts, theory=THEORY)
-    return known, FactorGraph.from_grounding(FullGrounder().ground(known), atoms=np.arange(known.base.size))
+    return known, FactorGraph.from_grounding(FullGrounder().ground(Store(known)), atoms=np.arange(known.base.size))
 
 
 KNOWN, GRAPH = toy()
-CLOSED = torch.tensor([name.startswith("near") for name in KNOWN.base.names(GRAPH.atoms.numpy())])
+
+
+def closed_in(graph: FactorGraph) -> Tensor:
+    return torch.tensor([name.startswith("near") for name in KNOWN.base.names(graph.atoms.numpy())])
+
+
+def steps_of(trainer: Trainer) -> tuple[Step, ...]:
+    """The steps of every epoch."""
+    assert isinstance(trainer.batches, FixedBatches)
+    return trainer.batches.steps
+
+
+def step_of(trainer: Trainer) -> Step:
+    """The only step of an epoch."""
+    (step,) = steps_of(trainer)
+    return step
 
 
 def network(seed: int = 0, known: KnowledgeBase = KNOWN, **options: object) -> R2N:
@@ -40,7 +59,7 @@ def network(seed: int = 0, known: KnowledgeBase = KNOWN, **options: object) -> R
     return R2N.build(known, **{"dim": 6, "layers": 1, **options})  # pyright: ignore
 
 
-def trained(model: R2N, **options: object) -> list[Epoch]:
+def trained(model: R2N, **options: Any) -> list[Epoch]:
     return list(fit(model, GRAPH, KNOWN.evidence, **options))
 
 

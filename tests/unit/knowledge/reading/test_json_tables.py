@@ -5,12 +5,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from r2n.errors import DataError
 from r2n.knowledge.reading.json_tables import json_location, read_json, read_json_lines
 from r2n.knowledge.reading.tables import Table, read_facts
+from tests.examples import at_most
 from tests.oracles.fact_tables import listed
 
 
@@ -19,7 +20,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-@settings(max_examples=40)
+@at_most(40, "each writes and reads files")
 @given(
     st.lists(st.text(max_size=4), min_size=1, max_size=4, unique=True).flatmap(
         lambda names: st.lists(st.fixed_dictionaries(dict.fromkeys(names, st.text(max_size=4))), min_size=1, max_size=4)

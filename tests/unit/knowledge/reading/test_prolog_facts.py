@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from r2n.errors import DataError
 from r2n.knowledge.reading.tables import Table, read_facts
+from tests.examples import at_most
 from tests.oracles.fact_tables import Fact, listed
 
 GOOD: list[tuple[str, list[Fact]]] = [
@@ -88,7 +89,7 @@ def test_comments_alone_are_no_fact(tmp_path: Path) -> None:
     assert read_facts(Table(path)).facts == ()
 
 
-@settings(max_examples=60)
+@at_most(60, "each writes and reads files")
 @given(st.text("p('\"\\),. !%a\n", min_size=1, max_size=14).filter(lambda text: text.strip("\n")))
 def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.getbasetemp() / "any.pl"

@@ -6,12 +6,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from r2n.errors import DataError
 from r2n.knowledge.reading.records import Records
 from r2n.knowledge.reading.text_tables import COMMA, TAB, read_text_table
+from tests.examples import at_most
 
 
 def read(path: Path, separator: int, *, header: bool = False) -> Records:
@@ -39,7 +40,7 @@ def test_quotes_in_csv(tmp_path: Path) -> None:
     assert records.rows.tolist() == [0, 1, 5]
 
 
-@settings(max_examples=100)
+@at_most(100, "each writes and reads files")
 @given(
     width=st.integers(1, 4),
     ends=st.sampled_from(["\n", "\r\n"]),
@@ -56,7 +57,7 @@ def test_csv_equals_the_csv_module(width: int, ends: str, quote_all: bool, data:
         assert cells(read(path, COMMA)) == [tuple(row) for row in csv.reader(io.StringIO(text.getvalue(), newline=""))]
 
 
-@settings(max_examples=100)
+@at_most(100, "each writes and reads files")
 @given(text=st.text('",\r\na', min_size=1, max_size=12))
 def test_broken_quotes_are_refused_where_the_csv_module_refuses_or_guesses(text: str) -> None:
     """Any text is read as the strict csv module reads it, or refused."""

@@ -1,40 +1,13 @@
-"""Atoms -> logits."""
+"""How good a network is on queries, and the logits behind it."""
 
 import numpy as np
 import pytest
 import torch
 
 import r2n
-from r2n.knowledge.problem import Problem
 from r2n.knowledge.reciprocal import reciprocal_codes
 from r2n.runs.run import Run, prepare_run
-from r2n.runs.scoring import AtomScores
-
-
-def test_scores_are_the_forward_pass(toy_run: Run) -> None:
-    with torch.no_grad():
-        logits = toy_run.model(toy_run.graph, known=toy_run.trainer.known).atoms.numpy()
-    codes = toy_run.graph.atoms.numpy()
-    np.testing.assert_allclose(toy_run.scores()(codes), logits, rtol=1e-6)
-    np.testing.assert_allclose(toy_run.scores()(codes[::-2]), logits[::-2], rtol=1e-6)
-
-
-def test_atoms_outside_the_graph_change_nothing_for_those_inside(toy_run: Run, toy: Problem) -> None:
-    base = toy.knowledge.base
-    outside = np.setdiff1d(np.arange(base.size), toy_run.graph.atoms.numpy())
-    assert len(outside)
-    inside = toy_run.graph.atoms.numpy()
-    together = toy_run.scores()(np.concatenate([inside, outside]))
-    np.testing.assert_allclose(together[: len(inside)], toy_run.scores()(inside), rtol=1e-5)
-    assert np.isfinite(together).all()
-
-
-def test_scores_of_a_network_that_reads_evidence(toy: Problem) -> None:
-    run = prepare_run(toy, toy.options.changed(["model.evidence_input=only", "training.epochs=2"]), seed=0)
-    list(run.trainer)
-    np.testing.assert_array_equal(
-        AtomScores.of(run.model, run.graph, toy.train)(toy.test.atoms), run.scores()(toy.test.atoms)
-    )
+from tests.unit.training.toy_training import step_of
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +20,10 @@ def nations() -> Run:
 
 
 def test_position_0_is_asked_of_the_reciprocals(nations: Run) -> None:
-    scores, codes = nations.scores(), nations.problem.test.atoms
+    scores, codes = nations.logits(), nations.problem.test.atoms
+    layout = step_of(nations.trainer).layout
     with torch.no_grad():
-        logits = nations.model(nations.graph).atoms.double().numpy()
+        logits = nations.model(layout).atoms.double().numpy()
     mirrored = reciprocal_codes(nations.model.base, codes)
     assert (mirrored >= len(nations.problem.knowledge.base)).all()
     np.testing.assert_array_equal(scores.asked_at(0)(codes), logits[mirrored])
@@ -59,7 +33,7 @@ def test_position_0_is_asked_of_the_reciprocals(nations: Run) -> None:
 
 def test_ranking_asks_each_side_of_its_own_scores(nations: Run) -> None:
     """The rank of every test fact at both positions, by loops."""
-    problem, scores = nations.problem, nations.scores()
+    problem, scores = nations.problem, nations.logits()
     base = problem.knowledge.base
     known = {int(code) for part in (problem.train, *problem.queries.values()) for code in part.atoms[part.truth]}
     index, arguments = base.decode(problem.test.atoms)

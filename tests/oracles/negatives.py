@@ -1,4 +1,4 @@
-"""Negative examples by plain loops over names: which atoms a fact can be corrupted into."""
+"""Negative samples by plain loops over names: which atoms a fact can be corrupted into."""
 
 from r2n.logic.language import Domain, Predicate
 from tests.oracles.grounding import GroundAtom, World

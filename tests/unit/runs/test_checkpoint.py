@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from r2n.errors import CheckpointError
-from r2n.training.checkpoint import MANIFEST, read_checkpoint, write_atomically, write_checkpoint
+from r2n.runs.checkpoint import MANIFEST, read_checkpoint, write_atomically, write_checkpoint
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2], dtype=torch.uint8)}
 
@@ -68,6 +68,33 @@ def test_a_damaged_manifest_is_refused(text: str, tmp_path: Path) -> None:
         read_checkpoint(tmp_path)
 
 
+@pytest.mark.parametrize("changed", [{"epoch": 4}, {"epoch": 3, "best": 1.0}, {}])
+def test_a_changed_state_is_refused(changed: dict[str, object], tmp_path: Path) -> None:
+    kept(tmp_path)
+    manifest = json.loads((tmp_path / MANIFEST).read_text())
+    (tmp_path / MANIFEST).write_text(json.dumps({**manifest, "state": changed}))
+    with pytest.raises(CheckpointError, match="was changed: its checksum is wrong"):
+        read_checkpoint(tmp_path)
+
+
+def test_a_checkpoint_that_is_replaced_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept(tmp_path)
+    read, reads = Path.read_bytes, []
+
+    def replaced_meanwhile(path: Path) -> bytes:
+        reads.append(path)
+        if len(reads) == 1:
+            write_checkpoint(tmp_path, {"a": torch.zeros(1)}, {"epoch": 4})
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", replaced_meanwhile)
+    found = read_checkpoint(tmp_path)
+    assert found is not None
+    assert found[1] == {"epoch": 4}
+
+
 def test_another_format_is_refused(tmp_path: Path) -> None:
     kept(tmp_path)
     manifest = json.loads((tmp_path / MANIFEST).read_text())
@@ -83,7 +110,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     def fail(_: int) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("r2n.training.checkpoint.os.fsync", fail)
+    monkeypatch.setattr("r2n.runs.checkpoint.os.fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"

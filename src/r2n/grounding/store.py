@@ -1,0 +1,149 @@
+"""Rules -> ground rules: the tables of a knowledge base, made once, and who answers queries over them."""
+
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from operator import itemgetter
+
+import numpy as np
+from sqlglot import exp
+
+from r2n.grounding.engines import DuckDBEngine, Engine
+from r2n.grounding.join import TooManyRowsError, joined
+from r2n.grounding.relations import Kind, Relation
+from r2n.grounding.rule_query import Match, RuleQuery
+from r2n.grounding.substitutions import Substitutions, check_budget
+from r2n.knowledge.herbrand import Codes
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.logic.formula import Atom
+from r2n.logic.language import Domain, Predicate
+from r2n.logic.theory import Literal, Rule
+
+SURELY_TOO_MANY = 100  # times the budget: then the estimate alone refuses, without counting
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The substitutions that a query seeks, in no order, each once, and how many were expected."""
+
+    substitutions: Substitutions
+    estimate: int
+
+
+class Store:
+    """The tables of a knowledge base, as arrays and in an engine, each made when it is first needed.
+
+    Queries are answered in memory where their intermediate results fit, else by the engine.
+    """
+
+    def __init__(self, knowledge: KnowledgeBase, engine: Engine | None = None) -> None:
+        """Tables of `knowledge`, for large queries in `engine`, by default an embedded DuckDB."""
+        self.knowledge, self.language, self.base = knowledge, knowledge.language, knowledge.base
+        self.engine = engine or DuckDBEngine()
+        self._made: dict[str, Relation] = {}
+        self._loaded: dict[str, Relation] = {}
+
+    def relation(self, kind: Kind, predicate: str) -> Relation:
+        """The predicate's atoms of this kind, among facts, denied atoms and candidates."""
+        name = self._name(kind, predicate)
+        if name not in self._made:
+            declared = self.language.predicate(predicate)
+            if kind is Kind.CANDIDATE:
+                codes = self.knowledge.candidates[predicate]
+            else:
+                codes = self.knowledge.known_codes(declared, kind is Kind.FACT)
+            self._made[name] = self._relation(name, declared, codes, self.base.decode(codes)[1])
+        return self._made[name]
+
+    def _name(self, kind: Kind, predicate: str) -> str:
+        return f"{kind.value}_{self.language.predicate_index(predicate)}"
+
+    def _relation(self, name: str, predicate: Predicate, codes: Codes, arguments: np.ndarray) -> Relation:
+        encode = partial(self.base.encode_columns, predicate)
+        rows = arguments[:, : predicate.arity]
+        return Relation(name, predicate.domains, codes, rows, len(self.language.constants), encode)
+
+    def asked(self, codes: Codes) -> dict[str, Relation]:
+        """Distinct atoms, of any predicates, as relations of what is asked: one for each predicate among them."""
+        index, arguments = self.base.decode(codes)
+        found: dict[str, Relation] = {}
+        for i in np.unique(index):
+            predicate, own = self.language.predicates[i], index == i
+            name = self._name(Kind.ASKED, predicate.name)
+            found[predicate.name] = self._relation(name, predicate, codes[own], arguments[own])
+        return found
+
+    def domain(self, domain: Domain) -> Relation:
+        """The constants of a domain."""
+        name = f"domain_{self.language.domains.index(domain)}"
+        if name not in self._made:
+            members, constants = self.language.members(domain), len(self.language.constants)
+            self._made[name] = Relation(name, (domain,), members, members[:, None], constants, itemgetter(0))
+        return self._made[name]
+
+    def domains(self, rule: Rule) -> tuple[Relation, ...]:
+        """The constants that each of the rule's variables runs over."""
+        return tuple(map(self.domain, self.knowledge.theory.variable_domains(rule)))
+
+    def match(self, kind: Kind, atom: Atom) -> Match:
+        """The atom, to be looked up among its predicate's atoms of this kind."""
+        return self.relation(kind, atom.predicate), atom
+
+    def known_by(self, rule: Rule, literal: Literal) -> tuple[Match, bool]:
+        """What makes a body literal known: its atom is (True), or is not (False), in a relation.
+
+        A positive literal is known by a fact, a negative one by a denied atom, or in a closed world by no fact.
+        """
+        atom = rule.atoms[literal.position]
+        if literal.positive:
+            return self.match(Kind.FACT, atom), True
+        if self.knowledge.theory.is_closed(rule, literal.position):
+            return self.match(Kind.FACT, atom), False
+        return self.match(Kind.DENIED, atom), True
+
+    def substitutions(self, query: RuleQuery, max_groundings: int) -> Answer:
+        """The answer to a query; refused where its rule would have more than `max_groundings` ground rules.
+
+        Variables of the rule that the query does not seek run over their domains, for every substitution found.
+        """
+        sought = zip(query.rule.variables, self.domains(query.rule), strict=True)
+        box = prod(len(domain) for name, domain in sought if name not in query.variables)
+        try:
+            found = joined(query, self.language)
+        except TooManyRowsError:
+            return self._from_engine(query, box, max_groundings)
+        check_budget(query.rule, len(found) * box, max_groundings, exact=True)
+        return Answer(found, len(found))
+
+    def _from_engine(self, query: RuleQuery, box: int, max_groundings: int) -> Answer:
+        """The answer by a database; an estimate that knows all conditions may refuse before the work."""
+        for relation, _ in (*query.joined, *query.ranging, *query.absent, *query.counted):
+            self._load(relation)
+        select = query.compiled(self._constant)
+        count = select.select([exp.alias_(exp.Count(this=exp.Star()), "n")], query.width)
+        estimate = query.estimate()
+        if not query.counted and estimate * box > SURELY_TOO_MANY * max_groundings:
+            check_budget(query.rule, estimate * box, max_groundings, exact=False)
+        elif not query.counted and estimate * box > max_groundings:
+            check_budget(query.rule, self._count(count) * box, max_groundings, exact=True)
+        outputs = [exp.alias_(select.columns[name].copy(), f"v{i}") for i, name in enumerate(query.variables)]
+        one = exp.alias_(exp.Literal.number(1), "one")
+        most = max_groundings // max(1, box) + 1
+        answer = self.engine.run(select.select(outputs or [one], query.width).limit(most, copy=False))
+        rows = np.stack(list(answer.values())).astype(np.int64, copy=False)
+        if rows.shape[1] * box > max_groundings:
+            check_budget(query.rule, self._count(count) * box, max_groundings, exact=True)
+        return Answer(rows[: len(outputs)].T if outputs else np.zeros((rows.shape[1], 0), np.int64), estimate)
+
+    def _count(self, query: exp.Select) -> int:
+        return int(self.engine.run(query)["n"][0])
+
+    def _constant(self, name: str) -> exp.Expr:
+        return exp.Literal.number(self.language.constant_id(name))
+
+    def _load(self, relation: Relation) -> None:
+        """Hold the relation in the engine; what is asked takes the place of what was asked before."""
+        if self._loaded.get(relation.name) is not relation:
+            columns = dict(zip(relation.table.columns, relation.rows.T, strict=True))
+            self.engine.load(relation.name, {name: np.ascontiguousarray(column) for name, column in columns.items()})
+            self._loaded[relation.name] = relation

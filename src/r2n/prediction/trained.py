@@ -1,0 +1,92 @@
+"""A trained network, asked: a problem, its options, the network, and where its graphs come from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from r2n.errors import CheckpointError, ConfigError
+from r2n.evaluation.evaluate import Report
+from r2n.graph.sources import GraphSource
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.knowledge.options import Options
+from r2n.knowledge.problem import Problem
+from r2n.model.atom_logits import AtomLogits
+from r2n.model.r2n import R2N
+from r2n.progress import Progress, no_progress
+from r2n.runs.checkpoint import trained_weights
+from r2n.runs.config import as_trained, make_device, make_source
+from r2n.runs.folder import RunFolder, read_config, read_problem
+from r2n.runs.run import Run, evaluate_split
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A network and the problem it was trained on; `knowledge` is the problem's in the language of the training."""
+
+    problem: Problem
+    options: Options
+    model: R2N
+    knowledge: KnowledgeBase
+    source: GraphSource
+
+    @classmethod
+    def of(cls, run: Run) -> "Trained":
+        """What a run has trained."""
+        return cls(run.problem, run.options, run.model, run.knowledge, run.source)
+
+    @classmethod
+    def load(
+        cls,
+        folder: Path | str,
+        *,
+        encoders: Mapping[str, nn.Module] | None = None,
+        device: str = "auto",
+        progress: Progress = no_progress,
+    ) -> "Trained":
+        """What the run in a folder has trained; needs nothing but the folder, and changes nothing outside it.
+
+        `encoders` are modules of the caller, where there were some in training: their weights are in the folder. The
+        device need not be that of the training.
+        """
+        folder = Path(folder)
+        progress("read", 0, 0)
+        config = read_config(RunFolder(folder))
+        _check_encoders(folder, config.encoders, encoders or {})
+        weights = trained_weights(folder)
+        problem = read_problem(RunFolder(folder), config)
+        knowledge = as_trained(problem.knowledge, config.options.grounding)
+        with torch.random.fork_rng(devices=[]):
+            model = R2N.build(knowledge, config.options.model, encoders=encoders)
+        try:
+            model.load_state_dict(weights)
+        except RuntimeError as error:
+            message = str(error).splitlines()[0]
+            raise CheckpointError(f"the checkpoint in {folder} does not fit its network: {message}") from error
+        source = make_source(knowledge, config.options, progress)
+        return cls(problem, config.options, model.eval().to(make_device(device)), knowledge, source)
+
+    @cached_property
+    def logits(self) -> AtomLogits:
+        """The network's logits for any atoms."""
+        return AtomLogits(self.model, self.source, self.knowledge.evidence)
+
+    def evaluate(self, split: str, progress: Progress = no_progress) -> Report:
+        """The report on a split: ranking where all its queries are true, else classification."""
+        return evaluate_split(self.logits, self.problem, split, progress)
+
+
+def _check_encoders(folder: Path, wanted: tuple[str, ...], given: Mapping[str, nn.Module]) -> None:
+    """A run needs the modules that it was trained with, and takes no others."""
+    if sorted(given) == sorted(wanted):
+        return
+    missing = [name for name in wanted if name not in given]
+    listed = ", ".join(f"'{name}': module" for name in wanted)
+    hint = f"give them again: load(folder, encoders={{{listed}}})" if wanted else "load it without encoders"
+    what = f"no encoder is given for '{missing[0]}'" if missing else "encoders are given for other domains"
+    raise ConfigError(
+        f"the run in {folder} was trained with encoders of its own for {list(wanted) or 'no domain'}; {what}", hint=hint
+    )

@@ -1,0 +1,232 @@
+"""Predictions -> a run: the files of a run folder, and the one checksum over all that the numbers of a run depend on.
+
+`config.json` says how the run was made. It names the digest of the problem that is kept beside it, and holds a digest
+of itself: a folder that was changed after the run began is refused, not read as another run.
+"""
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from r2n.errors import CheckpointError, ConfigError
+from r2n.knowledge.options import Options
+from r2n.knowledge.problem import Problem
+from r2n.runs.checkpoint import write_atomically
+from r2n.runs.stored_problem import WHAT_TO_DO, problem_bytes, problem_fingerprints, problem_from_bytes
+
+FORMAT = 2
+CONFIG, PROBLEM, TRACE, REPORT = "config.json", "problem.safetensors", "trace.jsonl", "report.json"
+_NO_NUMBER_DEPENDS_ON = ("sha256", "versions")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The folder of a run, and where its files are."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """How the run was made."""
+        return self.path / CONFIG
+
+    @property
+    def problem(self) -> Path:
+        """The problem, with everything that was read for it."""
+        return self.path / PROBLEM
+
+    @property
+    def trace(self) -> Path:
+        """One line an epoch."""
+        return self.path / TRACE
+
+    @property
+    def report(self) -> Path:
+        """How good it is."""
+        return self.path / REPORT
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """All that tells a run from another.
+
+    `name` and `source` are the problem's; `encoders` are the domains whose features go through modules of the caller.
+    `fingerprints` has a digest for each part of the problem, so that a difference can be named.
+    """
+
+    name: str
+    source: str | None
+    options: Options
+    seed: int
+    encoders: tuple[str, ...]
+    device: str
+    threads: int
+    versions: Mapping[str, str]
+    problem_sha256: str
+    fingerprints: Mapping[str, str]
+
+
+def config_of(
+    problem: Problem, options: Options, *, seed: int, threads: int, encoders: tuple[str, ...] = (), device: str = "cpu"
+) -> RunConfig:
+    """The configuration of a run of this process on a problem."""
+    return RunConfig(
+        problem.name,
+        problem.source,
+        options,
+        seed,
+        encoders,
+        device,
+        threads,
+        {"r2n": version("r2n"), "torch": version("torch"), "python": platform.python_version()},
+        hashlib.sha256(problem_bytes(problem)).hexdigest(),
+        problem_fingerprints(problem),
+    )
+
+
+def write_run(folder: RunFolder, problem: Problem, config: RunConfig) -> None:
+    """Begin a run folder: the problem, and then the configuration, by which the folder holds a run."""
+    _write(folder.problem, problem_bytes(problem))
+    write_config(folder, config)
+
+
+def write_config(folder: RunFolder, config: RunConfig) -> None:
+    """Write `config.json`."""
+    document = {"format": FORMAT, **asdict(config), "options": config.options.model_dump(mode="json")}
+    document["sha256"] = _digest(document)
+    _write(folder.config, json.dumps(document, indent=1).encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{str(path)!r} cannot be written: {why}", hint="give another --out") from error
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    """Of the document as JSON in one form, without the keys that no number depends on."""
+    kept = {key: value for key, value in document.items() if key not in _NO_NUMBER_DEPENDS_ON}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def read_config(folder: RunFolder) -> RunConfig:
+    """The configuration of the run in a folder, as it was when the run began."""
+    path = folder.config
+    try:
+        document = json.loads(_content(folder))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is damaged: it is no JSON", hint=WHAT_TO_DO) from error
+    if not isinstance(document, dict):
+        raise CheckpointError(f"{path} is damaged: it holds no configuration", hint=WHAT_TO_DO)
+    _refuse_other_formats(folder, document.get("format"))
+    if document.get("sha256") != _digest(document):
+        raise CheckpointError(
+            f"{path} was changed after the run began: its checksum is wrong",
+            hint="undo the change, or train again in another folder",
+        )
+    try:
+        return _config(document)
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(
+            f"{path} was written by another version of r2n: {str(error).splitlines()[0]}",
+            hint="use that one, or train again",
+        ) from error
+
+
+def _content(folder: RunFolder) -> bytes:
+    try:
+        return folder.config.read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise ConfigError(f"{folder.path} holds no run", hint="a run is made by: r2n train P --out DIR") from error
+    except OSError as error:
+        raise CheckpointError(
+            f"{folder.config} cannot be read: {error.strerror}", hint="see to its permissions"
+        ) from error
+    except ValueError as error:  # a path that no system takes
+        raise ConfigError(f"{str(folder.path)!r} is no folder: {error}") from error
+
+
+def _refuse_other_formats(folder: RunFolder, found: Any) -> None:
+    if found is None or found == 1:
+        raise CheckpointError(
+            f"the run in {folder.path} was made by an earlier version of r2n", hint="train again in another folder"
+        )
+    if found != FORMAT:
+        raise CheckpointError(
+            f"{folder.config} has format {found!r}, this r2n reads format {FORMAT}",
+            hint="use the r2n that made the run, or train again in another folder",
+        )
+
+
+def _config(document: dict[str, Any]) -> RunConfig:
+    """The configuration with every type checked."""
+    fields = {key: value for key, value in document.items() if key not in ("format", "sha256")}
+    kinds = {
+        **dict.fromkeys(("name", "device", "problem_sha256"), str),
+        **dict.fromkeys(("seed", "threads"), int),
+        **dict.fromkeys(("versions", "fingerprints", "options"), dict),
+        "source": str | None,
+        "encoders": list,
+    }
+    others = sorted(fields.keys() ^ kinds.keys())
+    if others:
+        raise TypeError(f"'{others[0]}' is missing, or unknown here")
+    for key, kind in kinds.items():
+        if not isinstance(fields[key], kind) or isinstance(fields[key], bool):
+            raise TypeError(f"'{key}' has the wrong type")
+    texts = (*fields["encoders"], *fields["versions"].values(), *fields["fingerprints"].values())
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a text was expected")
+    fields["options"] = Options.model_validate_json(json.dumps(fields["options"]))
+    fields["encoders"] = tuple(fields["encoders"])
+    return RunConfig(**fields)
+
+
+def read_problem(folder: RunFolder, config: RunConfig | None = None) -> Problem:
+    """The problem of the run in a folder, checked against its configuration (which is read where it is not given)."""
+    config = config or read_config(folder)
+    try:
+        content = folder.problem.read_bytes()
+    except OSError as error:
+        raise CheckpointError(
+            f"the run folder {folder.path} is not whole: {PROBLEM} cannot be read: {error.strerror}", hint=WHAT_TO_DO
+        ) from error
+    if hashlib.sha256(content).hexdigest() != config.problem_sha256:
+        raise CheckpointError(
+            f"{folder.problem} is damaged, or was changed after the run began: its checksum is wrong", hint=WHAT_TO_DO
+        )
+    return problem_from_bytes(content, folder.problem)
+
+
+def differences(kept: RunConfig, now: RunConfig) -> list[str]:
+    """What a result depends on and is not as it was, each by its name.
+
+    Versions, and where the problem lies, are left out.
+    """
+    parts = {**kept.fingerprints, **now.fingerprints}
+    found = [f"the {part}" for part in parts if kept.fingerprints.get(part) != now.fingerprints.get(part)]
+    before, after = dict(_settings(kept)), dict(_settings(now))
+    return found + [
+        f"{key}: {_shown(before.get(key))}, now {_shown(after.get(key))}"
+        for key in {**before, **after}
+        if before.get(key) != after.get(key)
+    ]
+
+
+def _settings(config: RunConfig) -> Iterator[tuple[str, Any]]:
+    for section, options in config.options.model_dump(mode="json").items():
+        yield from ((f"options.{section}.{key}", value) for key, value in options.items())
+    for key in ("seed", "encoders", "device", "threads"):
+        yield key, getattr(config, key)
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None or value == () else json.dumps(value)

@@ -1,0 +1,62 @@
+"""Predictions -> a run: what a training would need of memory, estimated before it is taken."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from r2n.graph.factor_graph import FactorGraph
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.knowledge.options import Options
+from r2n.runs.memory import check_memory, training_bytes
+from r2n.training.negatives import count_negatives
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLimit:
+    """The most bytes that a training may need; None: a share of what is free."""
+
+    most: int | None = None
+
+    def check_atoms(self, knowledge: KnowledgeBase, options: Options) -> None:
+        """Refuse atoms that would not fit, before a negative is drawn."""
+        if options.training.loss == "full-softmax":
+            atoms, what = knowledge.base.size, "full-softmax over the whole Herbrand base, {:,} atoms,"
+        else:
+            atoms = len(knowledge.evidence) + count_negatives(knowledge.base, knowledge.evidence, options.training)
+            what = "a training on {:,} facts and negatives"
+        ways_out = ["draw fewer negatives: set training.negatives to 1 or more", "set model.dim lower"]
+        if options.training.loss == "full-softmax":
+            ways_out[0] = "take loss = 'softmax' with training.negatives"
+        needed = _bytes(options, atoms, negatives=atoms - len(knowledge.evidence))
+        check_memory(needed, self.most, what=what.format(atoms), ways_out=ways_out)
+
+    def for_graph(self, options: Options) -> Callable[[FactorGraph], None]:
+        """Refuses a training graph that would not fit, before it is laid out."""
+
+        def check(graph: FactorGraph) -> None:
+            positions = sum(part.numel() for part in graph.neighbours)
+            needed = _bytes(options, len(graph.atoms), ground_rules=len(graph), positions=positions)
+            what = f"the training graph of {len(graph.atoms):,} atoms and {len(graph):,} ground rules"
+            ways_out = [
+                "draw fewer negatives: set training.negatives",
+                "set model.dim or model.layers lower",
+                "ground less: known-body or backward grounding, or typed and closed predicates",
+            ]
+            check_memory(needed, self.most, what=what, ways_out=ways_out)
+
+        return check
+
+
+def _bytes(options: Options, atoms: int, *, ground_rules: int = 0, positions: int = 0, negatives: int = 0) -> int:
+    model = options.model
+    return training_bytes(
+        atoms,
+        ground_rules,
+        positions,
+        model.dim,
+        model.layers if model.has_layers else 0,
+        negatives=negatives,
+        input=model.input,
+        rule_outputs=options.training.semantic_weight > 0,
+        mlp=model.mlp,
+        aggregation=model.aggregation,
+    )

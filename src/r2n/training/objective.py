@@ -1,0 +1,89 @@
+"""Predictions -> a trained network: all that a step minimises, from L_sup to the penalty on vectors."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from r2n.errors import ConfigError
+from r2n.knowledge.knowledge_base import Evidence
+from r2n.knowledge.options import TrainingOptions
+from r2n.model.r2n import R2N, Predictions
+from r2n.training.batches import Step
+from r2n.training.losses import n3_penalty, semantic_loss, softmax_loss, supervised_loss
+from r2n.training.regularisation import T_NORMS, fuzzy_loss
+from r2n.training.whole_rows import WholeRows
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """The loss of a step, and its parts L_sup, L_sem and that of the t-norm, before their weights."""
+
+    total: Float[Tensor, ""]
+    supervised: Float[Tensor, ""]
+    semantic: Float[Tensor, ""]
+    fuzzy: Float[Tensor, ""]
+
+
+def check_objective(evidence_input: str, options: TrainingOptions) -> None:
+    """Refuse what could only be learned by reading the answer."""
+    if evidence_input == "off":
+        return
+    if not options.hiding:
+        raise ConfigError(
+            "a network that reads evidence and hides none of it learns to copy it",
+            hint="set training.hiding above 0",
+        )
+    if options.loss == "full-softmax":
+        raise ConfigError(
+            "full-softmax asks every fact, so that a network that reads evidence learns to copy it",
+            hint="take loss = 'softmax' or 'bce', which ask hidden facts alone",
+        )
+
+
+class Objective:
+    """L_sup + semantic_weight L_sem + regularisation_weight L_t-norm + n3 N3 (eqs. 6, 7 and what goes beyond them)."""
+
+    def __init__(self, model: R2N, evidence: Evidence, options: TrainingOptions) -> None:
+        """Refuse what could only be learned by reading the answer."""
+        check_objective(model.evidence_input, options)
+        self.model, self.options, self.reads_evidence = model, options, model.evidence_input != "off"
+        self.rows: WholeRows | None = None
+        if options.loss == "full-softmax":
+            self.rows = WholeRows(
+                model.base, evidence, positions=options.corrupted_positions, relation_weight=options.relation_weight
+            ).to(model.device)
+        self.t_norm = None if options.regularisation == "off" else T_NORMS[options.regularisation]
+
+    def losses(self, step: Step, predictions: Predictions, hidden: Bool[Tensor, " atoms"] | None) -> Losses:
+        """The losses of the network's predictions on a step."""
+        options, zero = self.options, predictions.atoms.new_zeros(())
+        supervised = step.supervised * self._supervised(step, predictions, hidden)
+        semantic = step.semantic * self._semantic(step, predictions)
+        fuzzy = zero if self.t_norm is None else step.fuzzy * fuzzy_loss(step, predictions.atoms, self.t_norm)
+        total = supervised + options.semantic_weight * semantic + options.regularisation_weight * fuzzy
+        if options.n3:
+            total = total + options.n3 * n3_penalty(self.model.constants.vectors)
+        return Losses(total, supervised, semantic, fuzzy)
+
+    def _supervised(self, step: Step, predictions: Predictions, hidden: Tensor | None) -> Float[Tensor, ""]:
+        """L_sup; where evidence is an input, only hidden atoms are asked: the others could read their label."""
+        out, targets = predictions.atoms, step.targets
+        if self.rows is not None:
+            return self.rows.loss(out)
+        if self.options.loss == "bce":
+            counted = hidden[targets.asked] if self.reads_evidence and hidden is not None else None
+            return supervised_loss(out[targets.asked], targets.labels[targets.asked] == 1, counted)
+        negatives, allowed, counted = targets.negatives.clamp(min=0), targets.negatives >= 0, None
+        if self.reads_evidence and hidden is not None:
+            allowed, counted = allowed & hidden[negatives], hidden[targets.facts]
+        return softmax_loss(out[targets.facts], out[negatives], allowed, counted)
+
+    def _semantic(self, step: Step, predictions: Predictions) -> Float[Tensor, ""]:
+        """L_sem over all rules together, on the ground rules whose atoms are all labelled."""
+        if not self.options.semantic_weight or not predictions.rules:
+            return predictions.atoms.new_zeros(())
+        parts = zip(predictions.rules, step.targets.rules, strict=True)
+        outs, truths = zip(*((out[known], truth) for out, (known, truth) in parts), strict=True)
+        return semantic_loss(torch.cat(outs), torch.cat(truths))

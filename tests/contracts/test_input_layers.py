@@ -1,0 +1,106 @@
+"""What every input layer promises, whatever its kind: one suite over the table of input layers and the classifier."""
+
+from typing import Any, get_args
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.knowledge.options import ModelOptions
+from r2n.logic.parser import parse_theory
+from r2n.model.atom_embedding import AtomEmbedding
+from r2n.model.constant_embedding import ConstantEmbedding
+from r2n.model.input_layer import INPUTS, make_input
+
+KNOWLEDGE = KnowledgeBase.build(
+    parse_theory("domain d = {a, b, c}\npredicate p(d, d)\npredicate u(d)\npredicate q(d, d)")
+)
+CODES = torch.arange(KNOWLEDGE.base.size)
+INDEX, ARGUMENTS = (torch.from_numpy(part) for part in KNOWLEDGE.base.decode(CODES.numpy()))
+NAMES = (*INPUTS, "pair")
+DIM = 4
+Made = tuple[ConstantEmbedding, AtomEmbedding[Any]]
+
+
+@pytest.fixture(params=NAMES)
+def made(request: pytest.FixtureRequest) -> Made:
+    torch.manual_seed(0)
+    return make_input(KNOWLEDGE, ModelOptions(input=request.param, dim=DIM))
+
+
+def atoms(arity: int) -> tuple[Tensor, Tensor]:
+    """Predicates and constants of all atoms of an arity."""
+    rows = (ARGUMENTS >= 0).sum(1) == arity
+    return INDEX[rows], ARGUMENTS[rows, :arity]
+
+
+def embedded(made: Made, predicates: Tensor, arguments: Tensor) -> Tensor:
+    constants, embedding = made
+    return embedding(embedding.lay_out(predicates, arguments, constants), constants)
+
+
+def test_the_table_and_the_option_have_the_same_names() -> None:
+    assert set(get_args(ModelOptions.model_fields["input"].annotation)) == set(NAMES)
+
+
+def test_it_is_a_module_that_meets_the_protocol(made: Made) -> None:
+    _, embedding = made
+    assert isinstance(embedding, AtomEmbedding)
+    assert isinstance(embedding, nn.Module)
+    assert embedding.dim == DIM
+
+
+@pytest.mark.parametrize("arity", [1, 2])
+def test_each_atom_has_an_embedding_and_a_score(made: Made, arity: int) -> None:
+    predicates, arguments = atoms(arity)
+    found = embedded(made, predicates, arguments)
+    assert found.shape == (len(predicates), DIM)
+    score = made[1].score(found, predicates)
+    assert score.shape == (len(predicates),)
+    assert len(set(score.tolist())) > 1
+
+
+def test_nothing_comes_of_nothing(made: Made) -> None:
+    predicates, arguments = (part[:0] for part in atoms(2))
+    found = embedded(made, predicates, arguments)
+    assert found.shape == (0, DIM)
+    assert made[1].score(found, predicates).shape == (0,)
+
+
+@pytest.mark.parametrize("arity", [1, 2])
+def test_an_atom_is_embedded_alike_in_any_company_order_and_number(made: Made, arity: int) -> None:
+    predicates, arguments = atoms(arity)
+    whole = embedded(made, predicates, arguments)
+    chosen = torch.tensor([2, 0, 2, 1])
+    torch.testing.assert_close(embedded(made, predicates[chosen], arguments[chosen]), whole[chosen])
+
+
+def test_gradients_reach_its_weights_and_the_constants(made: Made) -> None:
+    constants, embedding = made
+    predicates, arguments = atoms(2)
+    found = embedded(made, predicates, arguments)
+    embedding.score(found, predicates).square().sum().backward()
+    for parameters in (embedding.parameters(), constants.parameters()):
+        assert any(p.grad is not None and bool(p.grad.abs().sum() > 0) for p in parameters)
+
+
+def test_over_a_grid_it_says_the_same(made: Made) -> None:
+    constants, embedding = made
+    if embedding.grids is None:
+        return
+    predicates, arguments = atoms(2)
+    sides = [constants(constants.lay_out())] * 2
+    features, diagonals, offsets = embedding.grids.grid(torch.tensor([0, 2]), sides)
+    scores = embedding.grids.grid_score(features, diagonals, offsets)
+    expected = embedding.score(embedded(made, predicates, arguments), predicates)
+    torch.testing.assert_close(scores.flatten(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_layout_moves_to_another_device(made: Made) -> None:
+    constants, embedding = made
+    assert isinstance(embedding, nn.Module)
+    laid = embedding.lay_out(*atoms(2), constants).to(torch.device("meta"))
+    found = embedding.to("meta")(laid, constants.to("meta"))
+    assert found.device.type == "meta"
+    assert found.shape == (len(atoms(2)[0]), DIM)

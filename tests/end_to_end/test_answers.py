@@ -1,0 +1,236 @@
+"""Answers: what is known or closed is said as it is, probabilities survive any logit, and questions cost little."""
+
+import time
+import tracemalloc
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import torch
+from scipy.special import expit
+
+import r2n
+from r2n.knowledge.options import Options
+from r2n.knowledge.problem import Problem
+from r2n.model.r2n import R2N
+from r2n.prediction.answers import Answer
+from r2n.prediction.trained import Trained
+from r2n.runs.run import prepare_run
+from r2n.runs.training import train_in
+from tests.command_line import document, run
+
+SMALL = ("model.dim=4", "model.layers=1", "training.epochs=2")
+
+
+def table(predicate: str, *atoms: str) -> r2n.Table:
+    """Facts as `a b`, or `!a b` where they are false."""
+    rows = [atom.lstrip("!").split() for atom in atoms]
+    columns: dict[str, list[Any]] = {"a": [a for a, _ in rows], "b": [b for _, b in rows]}
+    return r2n.Table(pa.table(columns | {"label": [int(atom[0] != "!") for atom in atoms]}), predicate=predicate)
+
+
+def run_in(folder: Path, problem: Problem) -> Path:
+    for _ in train_in(folder, prepare_run(problem, problem.options, 0)):
+        pass
+    return folder
+
+
+# what is known, and what is closed
+
+TOWNS = r2n.parse_theory("""
+domain town, valley
+domain place = town | valley
+predicate near(town, town) closed
+predicate liesIn(place, place) closed(valley, valley)
+rule neighbours: near(x, y) & liesIn(x, z: valley) -> liesIn(y, z)
+""")
+NEAR = ("a b", "b c", "c a", "d e")
+LIES_IN = ("a north", "!b south", "d south", "south west")
+KNOWN = {
+    "near(a, b)": True,
+    "near(d, e)": True,
+    "liesIn(a, north)": True,
+    "liesIn(b, south)": False,
+    "liesIn(south, west)": True,
+}
+CLOSED = ("near(b, a)", "near(a, e)", "liesIn(north, west)", "liesIn(west, west)")
+OPEN = ("liesIn(b, north)", "liesIn(e, south)", "liesIn(e, a)")
+
+
+@pytest.fixture(scope="module", params=["full", "known-body", "backward"])
+def towns(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network that has hardly learned: what it says by itself is never 0 or 1."""
+    problem = Problem.build(
+        "towns",
+        TOWNS,
+        [table("near", *NEAR), table("liesIn", *LIES_IN)],
+        {"test": [table("liesIn", "b north", "!e north")]},
+        domains={"town": list("abcde"), "valley": ["north", "south", "west"]},
+        options=Options().changed([*SMALL, "model.evidence_input=add", f"grounding.strategy={request.param}"]),
+    )
+    return run_in(tmp_path_factory.mktemp("towns") / "run", problem)
+
+
+def answer(predictor: r2n.Predictor, atom: str) -> Answer:
+    (found,) = predictor.predict(atom, everything=True)
+    assert found.atom == atom
+    return found
+
+
+def test_a_known_atom_is_answered_as_known_with_what_the_network_says_beside_it(towns: Path) -> None:
+    predictor = r2n.Predictor.load(towns)
+    for atom, truth in KNOWN.items():
+        found = answer(predictor, atom)
+        assert (found.known, found.probability) == (truth, float(truth))
+        assert 0 < found.network < 1
+        assert found.network == pytest.approx(expit(found.logit), abs=1e-12)
+
+
+def test_a_closed_atom_that_is_no_fact_is_false(towns: Path) -> None:
+    predictor = r2n.Predictor.load(towns)
+    for atom in CLOSED:
+        found = answer(predictor, atom)
+        assert (found.closed, found.probability) == (True, 0.0)
+        assert found.known is not True
+        assert 0 < found.network < 1
+
+
+def test_an_open_atom_is_answered_by_the_network(towns: Path) -> None:
+    predictor = r2n.Predictor.load(towns)
+    for atom in OPEN:
+        found = answer(predictor, atom)
+        assert (found.closed, found.known) == (False, None)
+        assert found.probability == found.network == pytest.approx(expit(found.logit), abs=1e-12)
+
+
+def test_what_is_told_later_is_known_and_what_is_taken_back_is_closed_again(towns: Path) -> None:
+    predictor = r2n.Predictor.load(towns)
+    told = predictor.with_facts(["near(b, a)", "!liesIn(b, north)"])
+    assert [answer(told, atom).probability for atom in ("near(b, a)", "liesIn(b, north)")] == [1.0, 0.0]
+    assert answer(told, "liesIn(b, north)").known is False
+    less = predictor.without_facts(["near(a, b)", "liesIn(a, north)"])
+    assert (answer(less, "near(a, b)").probability, answer(less, "near(a, b)").closed) == (0.0, True)
+    assert 0 < answer(less, "liesIn(a, north)").probability < 1
+
+
+def test_the_most_probable_come_first(towns: Path) -> None:
+    for question in ("near(a, ?)", "liesIn(?, north)", "liesIn(?, west)"):
+        found = [item.probability for item in r2n.Predictor.load(towns).predict(question, everything=True)]
+        assert found == sorted(found, reverse=True)
+
+
+def test_the_command_line_says_known_and_closed(towns: Path) -> None:
+    lines = run("predict", towns, "near(a, ?)", "--all", "--top", 9).splitlines()
+    for atom, words in (("near(a, b)", ("1.0000", "true")), ("near(a, e)", ("0.0000", "closed"))):
+        (line,) = [line for line in lines if atom in line]
+        assert all(word in line for word in words), line
+    found = {item["atom"]: item for item in document("predict", towns, "near(a, ?)", "--all", "--top", 9)["answers"]}
+    assert found["near(a, e)"]["closed"] is True
+    assert found["near(a, e)"]["probability"] == 0
+    assert found["near(a, b)"]["known"] is True
+    assert found["near(a, b)"]["probability"] == 1
+    assert all(0 < item["network"] < 1 for item in found.values())
+
+
+# numbers that run away
+
+
+def test_probabilities_of_any_logit_without_a_warning(towns: Path) -> None:
+    """Warnings are errors in tests, so exp(1404) would be one."""
+    for sign in (1, -1):
+        trained = Trained.load(towns)
+        with torch.no_grad():
+            assert trained.model.atom_output is not None
+            *_, weight, bias = trained.model.atom_output.parameters()
+            weight.zero_()
+            bias.fill_(sign * 1404.0)
+        found = {item.atom: item for item in r2n.Predictor.of(trained).predict("liesIn(e, ?)", everything=True)}
+        for atom in ("liesIn(e, north)", "liesIn(e, a)"):
+            assert found[atom].logit == pytest.approx(sign * 1404.0)
+            assert found[atom].probability == found[atom].network == (1.0 if sign > 0 else 0.0)
+
+
+# questions over many constants
+
+CONSTANTS = 3000
+PATHS = r2n.parse_theory("""
+domain thing
+predicate q(thing, thing) closed
+predicate p(thing, thing)
+rule path: q(x, y) & q(y, z) -> p(x, z)
+""")
+
+
+def edges() -> list[tuple[str, str]]:
+    dice = Random(0)
+    return sorted({(f"c{dice.randrange(CONSTANTS):04}", f"c{dice.randrange(CONSTANTS):04}") for _ in range(4000)})
+
+
+def reached() -> set[str]:
+    """The atoms of p that have a path, by loops."""
+    after: dict[str, list[str]] = {}
+    for a, b in edges():
+        after.setdefault(a, []).append(b)
+    return {f"p({x}, {z})" for x, y in edges() for z in after.get(y, [])}
+
+
+@pytest.fixture(scope="module", params=["full", "known-body"])
+def many(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three thousand constants, nine million atoms of p, of which the rules reach a few thousand."""
+    known = [atom.removeprefix("p(").removesuffix(")").replace(",", "") for atom in sorted(reached())[::50]]
+    problem = Problem.build(
+        "paths",
+        PATHS,
+        [table("q", *(f"{a} {b}" for a, b in edges())), table("p", *known)],
+        domains={"thing": [f"c{i:04}" for i in range(CONSTANTS)]},
+        options=Options().changed([*SMALL, "training.negatives=1", f"grounding.strategy={request.param}"]),
+    )
+    return run_in(tmp_path_factory.mktemp("paths") / "run", problem)
+
+
+def test_a_question_over_nine_million_atoms_is_answered_with_what_the_rules_reach(many: Path) -> None:
+    predictor = r2n.Predictor.load(many)
+    tracemalloc.start()
+    start = time.process_time()
+    try:
+        found = predictor.predict("p(?, ?)")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert {item.atom for item in found} == reached()
+    assert len(found) == len(reached()) > 3000
+    assert all(item.reached for item in found)
+    assert peak < 60e6, "the codes of all atoms alone are 72 MB"
+    assert time.process_time() - start < 20
+
+
+def test_the_command_line_does_so_too(many: Path) -> None:
+    said = document("predict", many, "p(?, ?)", "--top", 5)
+    assert len(said["answers"]) == 5
+    assert {item["atom"] for item in said["answers"]} <= reached()
+
+
+def test_one_forward_pass_serves_all_questions_about_the_same_facts(
+    many: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes, forward = [], R2N.forward
+
+    def counted(*given: Any, **options: Any) -> Any:
+        passes.append(1)
+        return forward(*given, **options)
+
+    monkeypatch.setattr(R2N, "forward", counted)
+    predictor = r2n.Predictor.load(many)
+    first, *others = [atom[2:7] for atom in sorted(reached())[::500]]
+    assert predictor.predict(f"p({first}, ?)")
+    assert len(passes) == 1
+    for other in others:
+        assert predictor.predict(f"p({other}, ?)")
+    predictor.predict("p(?, ?)")
+    assert len(passes) == 1
+    told = predictor.with_facts(["q(c0000, c0001)", "q(c0001, c0002)"])
+    assert "p(c0000, c0002)" in {item.atom for item in told.predict("p(c0000, ?)")}
+    told.predict(f"p({first}, ?)")
+    assert len(passes) == 2

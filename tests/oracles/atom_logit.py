@@ -1,0 +1,99 @@
+"""The logit of one atom, by plain loops from its text to its number: grounded alone, embedded and passed on by hand.
+
+Nothing but the atom itself is asked for, so nothing that others ask for can make a difference. Of the network only the
+parameters are taken.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from r2n.graph.known_states import FALSE, TRUE, UNKNOWN
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.model.r2n import R2N
+from tests.model_strategies import plain_maps, plain_rules
+from tests.oracles import message_passing
+from tests.oracles.grounding import GroundAtom, Substitution, World, rows
+from tests.oracles.message_passing import Choices
+from tests.oracles.negatives import is_closed
+
+GroundAlone = Callable[[World, GroundAtom], list[list[Substitution]]]
+"""A strategy: the substitutions of each rule around one atom."""
+
+
+def with_mirrors(world: World, knowledge: KnowledgeBase) -> World:
+    """The world with p^-1(y, x) beside each p(x, y); the rules are those of `knowledge`, which has them too."""
+    return replace(
+        world,
+        theory=knowledge.theory,
+        facts=world.facts | {mirror(atom) for atom in world.facts if len(atom) == 3},
+        false_facts=world.false_facts | {mirror(atom) for atom in world.false_facts if len(atom) == 3},
+        candidates=dict(world.candidates)
+        | {
+            f"{name}^-1": frozenset(map(mirror, atoms))
+            for name, atoms in world.candidates.items()
+            if any(p.name == f"{name}^-1" for p in knowledge.theory.predicates)
+        },
+    )
+
+
+def mirror(atom: GroundAtom) -> GroundAtom:
+    """p^-1(y, x) of p(x, y)."""
+    predicate, first, second = atom
+    return (f"{predicate}^-1", second, first)
+
+
+def atom_logit(network: R2N, world: World, ground: GroundAlone, atom: GroundAtom, choices: Choices) -> float:
+    """The atom's logit; where it has a reciprocal, the mean of both."""
+    names = {predicate.name for predicate in world.theory.predicates}
+    both = [atom, mirror(atom)] if len(atom) == 3 and f"{atom[0]}^-1" in names else [atom]
+    found = [_logit(network, world, ground(world, each), each, choices) for each in both]
+    return sum(found) / len(found)
+
+
+@torch.no_grad()
+def _logit(
+    network: R2N, world: World, substitutions: list[list[Substitution]], atom: GroundAtom, choices: Choices
+) -> float:
+    ground_rules = rows(world, substitutions)
+    met = [other for per_rule in ground_rules for row in per_rule for other in row]
+    place = {name: number for number, name in enumerate(dict.fromkeys([atom, *met]))}
+    neighbours = [[tuple(place[other] for other in row) for row in per_rule] for per_rule in ground_rules]
+    atoms = torch.stack([_input(network, world, name) for name in place])
+    for layer in network.layers:
+        atoms, _ = message_passing.layer(atoms, neighbours, plain_rules(layer), choices)  # pyright: ignore
+    assert network.atom_output is not None
+    return float(message_passing.mlp(plain_maps(network.atom_output.network), atoms[0]))
+
+
+def _input(network: R2N, world: World, atom: GroundAtom) -> Tensor:
+    """Emb^0(a), with what is known of the atom."""
+    embedding = _embedding(network, atom)
+    if network.known is None:
+        return embedding
+    is_false = atom in world.false_facts or is_closed(world, atom)
+    state = network.known[TRUE if atom in world.facts else FALSE if is_false else UNKNOWN]
+    return state if network.evidence_input == "only" else embedding + state
+
+
+def _embedding(network: R2N, atom: GroundAtom) -> Tensor:
+    """f_P of the constants (eq. 1), for distmult, complex and mlp."""
+    language, kind = network.base.language, type(network.atom_embedding).__name__
+    index = language.predicate_index(atom[0])
+    constants = [network.constants.vectors[language.constant_id(name)] for name in atom[1:]]
+    layer: object = network.atom_embedding
+    if kind == "AtomMLP":
+        return message_passing.mlp(plain_maps(layer.networks[index]), torch.cat(constants))  # pyright: ignore
+    product = layer.vectors[index]  # pyright: ignore
+    if kind == "DistMult":
+        for vector in constants:
+            product = product * vector
+        return product
+    assert kind == "ComplEx"
+    total = torch.complex(*product.chunk(2))
+    for number, vector in enumerate(constants):
+        factor = torch.complex(*vector.chunk(2))
+        total = total * (factor if number == 0 else factor.conj())
+    return total.real

@@ -1,0 +1,270 @@
+"""Network and layout on one device: no pass, loss or gradient joins it with a tensor that stands elsewhere.
+
+There is no second device to be had in a test, but there is PyTorch's `meta`: shapes without data. It lets some
+operations with tensors of the CPU pass, so every operation is watched; and as it has no data, what asks for some fails.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+import r2n
+from r2n.graph.factor_graph import FactorGraph
+from r2n.graph.known_states import known_states
+from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from r2n.knowledge.options import TrainingOptions
+from r2n.model.formulas import ComplEx
+from r2n.model.input_layer import INPUTS
+from r2n.model.layout import Layout
+from r2n.model.r2n import R2N, Predictions
+from r2n.training.batches import Step
+from r2n.training.negatives import draw_negatives
+from r2n.training.objective import Objective
+from r2n.training.regularisation import T_NORMS
+from r2n.training.targets import targets_of
+from tests.featured_problem import featured_problem
+from tests.model_strategies import AGGREGATIONS
+
+META = torch.device("meta")
+KNOWLEDGE = KnowledgeBase.build(
+    r2n.parse_theory("""
+domain d = {a, b, c}
+domain e = {k, l}
+predicate p(d, d)
+predicate q(d, d)
+predicate t(d, e)
+predicate alone(d)
+rule swap: p(x, y) -> q(y, x)
+rule chain: p(x, y) & q(y, z) -> p(x, z)
+implicit pair: [p(x, y), t(x, m)]
+"""),
+)
+GRAPH = FactorGraph.from_grounding(r2n.FullGrounder().ground(r2n.Store(KNOWLEDGE)), np.arange(KNOWLEDGE.base.size))
+EVIDENCE = Evidence(np.array([0, 1, 5, 10, 12, 19]), np.array([True, True, False, True, True, True]))
+
+
+class ElsewhereError(AssertionError):
+    """An operation took or made a tensor on another device."""
+
+
+class OneDevice(TorchDispatchMode):
+    """Refuses every operation with a tensor, of whatever size, that is not on the device."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        found = {leaf.device for leaf in tree_leaves((args, kwargs, result)) if isinstance(leaf, Tensor)}
+        if found - {META}:
+            raise ElsewhereError(f"{func} joins {sorted(map(str, found))}")
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """All that a step needs, on the meta device; every kind of loss."""
+
+    model: R2N
+    step: Step
+    hidden: Tensor
+    objectives: tuple[Objective, ...]
+
+    @classmethod
+    def of(cls, model: R2N, graph: FactorGraph, evidence: Evidence, kind: Any) -> "Case":
+        """Everything is found out on the CPU, and moved."""
+        negatives = draw_negatives(model.base, evidence, TrainingOptions(), np.random.default_rng(0))
+        targets = targets_of(model.base, graph, evidence, negatives)
+        known, hidden = known_states(model.base, graph.atoms, evidence), torch.rand(len(graph.atoms)) < 0.5
+        step = Step.of(model.lay_out(graph, kind).to(META), targets, known)
+        model = model.to(META)
+        return cls(model, step, hidden.to(META), tuple(Objective(model, evidence, each) for each in options(model)))
+
+    @property
+    def layout(self) -> Layout:
+        return self.step.layout
+
+    @property
+    def known(self) -> Tensor:
+        return self.step.known
+
+    def loss(self, said: Predictions, hidden: Tensor | None) -> Tensor:
+        """All losses together."""
+        return torch.stack([objective.losses(self.step, said, hidden).total for objective in self.objectives]).sum()
+
+    def said(self, *, hides: bool) -> Predictions:
+        """What the network says in training."""
+        return self.model.train()(self.layout, hidden=self.hidden if hides else None, known=self.known)
+
+    def descend(self, *, hides: bool) -> None:
+        """Forward, losses and backward, as training does it, and forward as an evaluation does it."""
+        self.model.zero_grad()
+        self.loss(self.said(hides=hides), self.hidden if hides else None).backward()
+        assert any(parameter.grad is not None for parameter in self.model.parameters())
+        assert self.answered().atoms.device == META
+
+    def answered(self) -> Predictions:
+        """What the network says in an evaluation."""
+        with torch.no_grad():
+            return self.model.eval()(self.layout, known=self.known, rule_outputs=False)
+
+
+def options(model: R2N) -> list[TrainingOptions]:
+    """Training with every loss, and with every t-norm; full-softmax where the network reads no evidence."""
+    losses = ("bce", "softmax", "full-softmax")[: 2 if model.evidence_input != "off" else 3]
+    common = {"n3": 0.1, "semantic_weight": 0.3, "relation_weight": 0.5}
+    by_loss = [TrainingOptions.model_validate({"loss": loss, **common}) for loss in losses]
+    return by_loss + [TrainingOptions.model_validate({"regularisation": name, **common}) for name in T_NORMS]
+
+
+@contextmanager
+def watched(case: Case) -> Iterator[Case]:
+    """What is laid out when first needed is made before, by passes that nobody watches."""
+    case.said(hides=False)
+    case.said(hides=True)
+    case.answered()
+    with OneDevice():
+        yield case
+
+
+def stays(model: R2N, kind: str, graph: FactorGraph = GRAPH, evidence: Evidence = EVIDENCE) -> None:
+    """No step leaves the device; over grids, one that hides atoms goes another way than one that does not."""
+    with watched(Case.of(model, graph, evidence, kind)) as case:
+        for hides in (True, False) if kind == "grid" else (True,):
+            case.descend(hides=hides)
+
+
+def build(**options: Any) -> R2N:
+    dropout = {"constant_dropout": 0.1, "atom_dropout": 0.1, "rule_dropout": 0.1}
+    return R2N.build(KNOWLEDGE, **{"dim": 4, "rule_dim": 3, "layers": 1, **dropout, **options})
+
+
+@pytest.mark.parametrize("reasoner", ["r2n", "fgnn", "none"])
+@pytest.mark.parametrize("name", [*INPUTS, "pair"])
+def test_every_input_layer_reasoner_and_kind_of_layout(name: str, reasoner: str) -> None:
+    for kind in ("dense", "indexed"):
+        stays(build(input=name, reasoner=reasoner), kind)
+    model = build(input=name, reasoner=reasoner, mlp="shallow", input_score=True)
+    if model.lay_out(GRAPH).kind == "grid":
+        stays(model, "grid")
+    else:
+        assert name in ("mlp", "pair") or reasoner == "fgnn"
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.parametrize("kind", ["grid", "dense", "indexed"])
+def test_every_aggregation(aggregation: str, kind: str) -> None:
+    if kind == "grid" and aggregation == "max":
+        return
+    mlp = "shallow" if kind == "grid" else "deep"
+    stays(build(aggregation=aggregation, mlp=mlp, layers=2), kind)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"evidence_input": "add"},
+        {"evidence_input": "only"},
+        {"exclude_self": True},
+        {"rule_dropout": 0.0},  # then messages go in one pass
+        {"rule_dropout": 0.0, "reasoner": "fgnn"},
+        {"mlp": "shallow", "output": "linear"},
+        {"isolated": "zero"},
+        {"residual": True},
+        {"shared_layers": True, "layers": 2},
+    ],
+)
+def test_every_other_option(options: dict[str, Any]) -> None:
+    for kind in ("dense", "indexed"):
+        stays(build(**options), kind)
+    shallow = build(**{"mlp": "shallow", **options})
+    if shallow.lay_out(GRAPH).kind == "grid":
+        stays(shallow, "grid")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"input": "distmult"},
+        {"pair": "symmetric", "shared_encoder": "first"},
+        {"pair": "all", "shared_encoder": "none"},
+        {"pair": "concatenate", "shared_encoder": "all"},
+    ],
+)
+def test_features(options: dict[str, Any]) -> None:
+    """Words, vectors and the module of a caller."""
+    problem = featured_problem()
+    encoders = {"image": nn.Sequential(nn.Flatten(), nn.Linear(16, 2))}
+    chosen = {"input": "pair", "dim": 3, "layers": 1, "word_dropout": 0.2, **options}
+    grounding = r2n.FullGrounder().ground(r2n.Store(problem.knowledge))
+    graph = FactorGraph.from_grounding(grounding, np.arange(problem.knowledge.base.size))
+    stays(R2N.build(problem.knowledge, encoders=encoders, **chosen), "dense", graph, problem.train)
+
+
+def test_a_language_that_has_grown() -> None:
+    """New constants have no vector, and their atoms are blanked."""
+    model = build()
+    ids = torch.arange(len(KNOWLEDGE.language.constants))
+    ids[0] = -1
+    stays(model.on_base(KNOWLEDGE.base, ids), "dense")
+
+
+def test_ground_rules_in_several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("r2n.graph.slots.PART", 30)
+    for kind in ("dense", "indexed"):
+        stays(build(rule_dropout=0.0), kind)
+
+
+# the watch itself
+
+
+PLANTED: dict[str, Any] = {
+    "an index": lambda x: x[torch.zeros(len(x), dtype=torch.int64)],
+    "a vector": lambda x: x + torch.zeros(x.shape[-1]),
+    "a number": lambda x: x * torch.tensor(2.0),
+    "a tensor made and moved in each pass": lambda x: x + torch.zeros(x.shape[-1]).to(x.device),
+}
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_a_planted_tensor_of_the_cpu_is_refused(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    formula = ComplEx.formula
+    case = Case.of(build(), GRAPH, EVIDENCE, "dense")
+    with watched(case):
+        case.descend(hides=False)
+        monkeypatch.setattr(ComplEx, "formula", lambda *given: PLANTED[what](formula(*given)))
+        with pytest.raises((ElsewhereError, RuntimeError), match=r"cpu"):
+            case.descend(hides=False)
+
+
+def test_a_tensor_of_the_cpu_in_a_gradient_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, *grad_outputs: Tensor) -> Tensor:
+            return grad_outputs[0] * torch.tensor(2.0)
+
+    formula = ComplEx.formula
+    case = Case.of(build(), GRAPH, EVIDENCE, "dense")
+    with watched(case):
+        monkeypatch.setattr(ComplEx, "formula", lambda *given: Wrong.apply(formula(*given)))
+        with pytest.raises(ElsewhereError, match="cpu"):
+            case.descend(hides=False)
+
+
+def test_an_index_left_behind_in_a_layout_is_refused() -> None:
+    """The meta device by itself lets it pass."""
+    case = Case.of(build(), GRAPH, EVIDENCE, "indexed")
+    left_behind = case.layout.to("cpu").by_arity
+    with watched(case):
+        vars(case.layout)["by_arity"] = left_behind
+        with pytest.raises(ElsewhereError, match="cpu"):
+            case.descend(hides=False)

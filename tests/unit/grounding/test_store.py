@@ -1,0 +1,104 @@
+"""The store: tables that are made once, and answers in memory or by an engine."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from sqlglot import exp
+
+from r2n.errors import GroundingError
+from r2n.grounding import join
+from r2n.grounding.engines import DuckDBEngine
+from r2n.grounding.known_body import known_body_query
+from r2n.grounding.relations import Kind
+from r2n.grounding.rule_query import RuleQuery
+from r2n.grounding.store import Store
+from tests.unit.grounding.small_knowledge import codes, knowledge
+
+KB = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "smokes(ann) smokes(bob) knows(ann,bob) knows(ann,cy)")
+
+
+class Watched:
+    """An engine that remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.loaded: list[str] = []
+        self.asked: list[str] = []
+        self.engine = DuckDBEngine()
+
+    def load(self, name: str, columns: Mapping[str, np.ndarray]) -> None:
+        self.loaded.append(name)
+        self.engine.load(name, columns)
+
+    def run(self, query: exp.Query) -> dict[str, np.ndarray]:
+        self.asked.append(query.sql())
+        return self.engine.run(query)
+
+
+def answer(store: Store, limit: int = 100) -> list[tuple[str, ...]]:
+    query = known_body_query(store, store.knowledge.theory.rules[0])
+    found = store.substitutions(query, limit).substitutions
+    return sorted(tuple(store.language.constants[constant] for constant in row) for row in found.tolist())
+
+
+@pytest.fixture(params=[False, True], ids=["in memory", "by an engine"])
+def by_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if request.param:
+        monkeypatch.setattr(join, "MOST_ROWS", -1)
+    return request.param
+
+
+def test_the_store_decides_who_answers(by_engine: bool) -> None:
+    engine = Watched()
+    store = Store(KB, engine)
+    assert answer(store) == answer(store) == [("ann", "bob"), ("ann", "cy")]
+    assert sorted(engine.loaded) == (["fact_0", "fact_1"] if by_engine else []), "each table once"
+    assert len(engine.asked) == (2 if by_engine else 0)
+
+
+@pytest.mark.usefixtures("by_engine")
+@pytest.mark.parametrize("constant", ["ann", "cy"])
+def test_constants_are_compared(constant: str) -> None:
+    kb = knowledge(f'rule r: smokes("{constant}") & smokes(x) -> smokes(y)\n', "smokes(ann)")
+    assert len(answer(Store(kb))) == (3 if constant == "ann" else 0)
+
+
+@pytest.mark.usefixtures("by_engine")
+def test_variables_that_are_not_sought_count_for_the_budget() -> None:
+    store, (rule,) = Store(KB), KB.theory.rules
+    query = RuleQuery(rule, ("x",), store.domains(rule)[:1], joined=(store.match(Kind.FACT, rule.atoms[0]),))
+    assert len(store.substitutions(query, 6).substitutions) == 2
+    with pytest.raises(GroundingError, match="has 6 groundings, more than max_groundings = 5"):
+        store.substitutions(query, 5)
+
+
+def test_relations_are_decoded_once() -> None:
+    store = Store(KB)
+    assert store.relation(Kind.FACT, "knows") is store.relation(Kind.FACT, "knows")
+    assert store.relation(Kind.FACT, "knows").rows.tolist() == KB.facts(KB.language.predicate("knows")).tolist()
+    assert len(store.relation(Kind.DENIED, "knows")) == 0
+    assert store.domain(KB.language.domains[0]) is store.domain(KB.language.domains[0])
+
+
+def test_what_is_asked_takes_the_place_of_what_was_asked_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join, "MOST_ROWS", -1)
+    store, (rule,) = Store(KB), KB.theory.rules
+    for name in ("smokes(ann)", "smokes(cy)"):
+        asked = store.asked(codes(KB, name, "knows(bob, bob)"))
+        assert sorted(asked) == ["knows", "smokes"]
+        query = RuleQuery(rule, ("y",), store.domains(rule)[1:], joined=((asked["smokes"], rule.atoms[2]),))
+        (found,) = store.substitutions(query, 100).substitutions.tolist()
+        assert f"smokes({KB.language.constants[found[0]]})" == name
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "is_in"),
+    [("smokes(x)", Kind.FACT, True), ("!smokes(x)", Kind.DENIED, True), ("!knows(x, x)", Kind.FACT, False)],
+)
+def test_a_literal_is_known_by_a_fact_a_denied_atom_or_no_fact_in_a_closed_world(
+    body: str, kind: Kind, is_in: bool
+) -> None:
+    kb = knowledge(f"rule r: {body} -> smokes(x)\n")
+    store, (rule,) = Store(kb), kb.theory.rules
+    match, found = store.known_by(rule, rule.body[0])
+    assert (match, found) == (store.match(kind, rule.atoms[0]), is_in)

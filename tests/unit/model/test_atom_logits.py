@@ -1,0 +1,91 @@
+"""The way from an atom to its logit: one pass that is kept, and atoms in no ground rule."""
+
+import numpy as np
+import pytest
+import torch
+
+from r2n.errors import DataError
+from r2n.graph.sources import GroundedOnDemand, Ungrounded
+from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.ground_rules import Grounder
+from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.knowledge.problem import Problem
+from r2n.model import atom_logits
+from r2n.model.atom_logits import AtomLogits
+from r2n.model.r2n import R2N
+from r2n.runs.run import Run
+
+GROUNDERS = [FullGrounder(), KnownBodyGrounder(), BackwardGrounder(1, 2), BackwardGrounder(0, 1)]
+
+
+def test_the_logits_of_the_whole_graph_are_one_forward_pass(toy_run: Run) -> None:
+    graph = toy_run.source.whole
+    assert graph is not None
+    with torch.no_grad():
+        expected = toy_run.model.eval()(toy_run.model.lay_out(graph)).atoms.numpy()
+    codes, logits = graph.atoms.numpy(), toy_run.logits()
+    np.testing.assert_allclose(logits(codes), expected, rtol=1e-6)
+    np.testing.assert_allclose(logits(codes[::-2]), expected[::-2], rtol=1e-6)
+
+
+def network(problem: Problem, reads: str) -> R2N:
+    torch.manual_seed(0)
+    return R2N.build(problem.knowledge, dim=6, layers=2, evidence_input=reads)
+
+
+@pytest.mark.parametrize("reads", ["off", "only"])
+@pytest.mark.parametrize("grounder", GROUNDERS, ids=str)
+def test_an_atom_has_one_logit_whatever_else_is_asked(
+    grounder: Grounder, reads: str, toy: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(atom_logits, "ATOMS_IN_NO_RULE", 7)
+    monkeypatch.setattr(atom_logits, "ATOMS_WITH_THEIR_OWN_RULES", 5)
+    model, everything = network(toy, reads), np.arange(toy.knowledge.base.size)
+
+    def logits() -> AtomLogits:
+        return AtomLogits(model, GroundedOnDemand.of(toy.knowledge, grounder), toy.train)
+
+    alone = np.concatenate([logits()(everything[i : i + 1]) for i in everything[::36]])
+    np.testing.assert_allclose(logits()(everything)[::36], alone, rtol=1e-5, atol=1e-6)
+    kept = logits()
+    shuffled = np.random.default_rng(0).permutation(np.concatenate([everything, everything[:9]]))
+    np.testing.assert_allclose(kept(shuffled), kept(everything)[shuffled], rtol=1e-5, atol=1e-6)
+
+
+def test_the_pass_over_the_ground_rules_is_made_once(toy: Problem) -> None:
+    model, passes = network(toy, "off"), []
+    model.register_forward_pre_hook(lambda _, given: passes.append(given))
+    logits = AtomLogits(model, GroundedOnDemand.of(toy.knowledge, FullGrounder()), toy.train)
+    inside = logits.source.whole
+    assert inside is not None
+    first = logits(inside.atoms.numpy())
+    logits(inside.atoms.numpy()[:3])
+    assert len(passes) == 1
+    with torch.no_grad():
+        next(model.parameters()).add_(0.5)
+    assert np.array_equal(logits(inside.atoms.numpy()), first), "kept"
+    assert not np.array_equal(logits.again()(inside.atoms.numpy()), first), "asked again"
+
+
+def test_asking_does_not_end_a_training(toy: Problem) -> None:
+    model = network(toy, "off").train()
+    AtomLogits(model, GroundedOnDemand.of(toy.knowledge, FullGrounder()), toy.train)(toy.test.atoms)
+    assert model.training
+
+
+def test_equal_atoms_have_equal_logits_however_many_there_are(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pass over a single atom at the end: it would be summed in another order, and a tie would be none."""
+    model = network(toy, "off")
+    with torch.no_grad():
+        model.constants.vectors.copy_(model.constants.vectors[:1].expand_as(model.constants.vectors))
+    near = np.arange(*toy.knowledge.base.offsets[1:3])
+    monkeypatch.setattr(atom_logits, "ATOMS_IN_NO_RULE", len(near) - 1)
+    found = AtomLogits(model, Ungrounded(), toy.train)(near)
+    assert len(set(found.tolist())) == 1
+
+
+@pytest.mark.parametrize("code", [-1, 10**6])
+def test_a_code_outside_the_base_is_refused(code: int, toy: Problem) -> None:
+    with pytest.raises(DataError, match="a code outside the Herbrand base of 288 atoms"):
+        AtomLogits(network(toy, "off"), Ungrounded(), toy.train)(np.array([code]))

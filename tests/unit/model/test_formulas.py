@@ -1,0 +1,142 @@
+"""Emb^0(a): each formula by hand, in numbers small enough to check by eye and in Python's complex numbers."""
+
+from cmath import exp as complex_exp
+
+import pytest
+import torch
+from torch import Tensor
+
+from r2n.errors import ConfigError
+from r2n.logic.language import Domain, Predicate
+from r2n.model.formulas import ComplEx, DistMult, RotatE, TransE
+from tests.model_strategies import shaken, vectors
+
+DOMAIN = Domain("d")
+UNARY, BINARY, TERNARY = (Predicate(f"p{n}", (DOMAIN,) * n) for n in (1, 2, 3))
+BOTH = (UNARY, BINARY)
+
+
+def constants(*rows: list[list[float]]) -> Tensor:
+    return torch.tensor(rows)
+
+
+def index(*predicates: int) -> Tensor:
+    return torch.tensor(predicates)
+
+
+def as_complex(vector: Tensor) -> list[complex]:
+    """Real parts in the first half, imaginary in the second."""
+    numbers, half = vector.tolist(), len(vector) // 2
+    return [complex(re, im) for re, im in zip(numbers[:half], numbers[half:], strict=True)]
+
+
+def test_distmult_multiplies_componentwise_at_any_arity() -> None:
+    embedding = DistMult((UNARY, BINARY, TERNARY), 2)
+    with torch.no_grad():
+        embedding.vectors.copy_(torch.tensor([[1.0, 2.0], [3.0, -1.0], [-2.0, 5.0]]))
+    assert embedding.formula(index(0), constants([[4.0, 5.0]])).tolist() == [[4.0, 10.0]]
+    assert embedding.formula(index(1), constants([[4.0, 5.0], [2.0, 3.0]])).tolist() == [[24.0, -15.0]]
+    three = constants([[4.0, 5.0], [2.0, 3.0], [10.0, -1.0]])
+    assert embedding.formula(index(2), three).tolist() == [[-160.0, -75.0]]
+    assert embedding.score(torch.tensor([[24.0, -15.0]]), index(1)).tolist() == [9.0]
+
+
+def test_complex_is_the_real_part_of_the_product_with_a_conjugate() -> None:
+    embedding = shaken(ComplEx(BOTH, 3), seed=0)
+    assert (embedding.dim, embedding.constant_dim) == (3, 6)
+    pairs = vectors(4, 6, seed=1).reshape(2, 2, 6)
+    found = embedding.formula(index(1, 1), pairs)
+    for row, (head, tail) in zip(found.tolist(), pairs, strict=True):
+        products = [
+            (r * h * t.conjugate()).real
+            for r, h, t in zip(as_complex(embedding.vectors[1]), as_complex(head), as_complex(tail), strict=True)
+        ]
+        assert row == pytest.approx(products)
+    assert embedding.score(found, index(1, 1)).tolist() == pytest.approx([sum(row) for row in found.tolist()])
+
+
+def test_complex_in_the_authors_words() -> None:
+    """h_r t_r R_r + h_i t_i R_r + h_r t_i R_i - h_i t_r R_i, which is not symmetric."""
+    embedding = ComplEx((BINARY,), 1)
+    with torch.no_grad():
+        embedding.vectors.copy_(torch.tensor([[2.0, 3.0]]))
+    h_r, h_i, t_r, t_i, r_r, r_i = 5.0, 7.0, 11.0, 13.0, 2.0, 3.0
+    expected = h_r * t_r * r_r + h_i * t_i * r_r + h_r * t_i * r_i - h_i * t_r * r_i
+    assert embedding.formula(index(0), constants([[5.0, 7.0], [11.0, 13.0]])).tolist() == [[expected]]
+    assert embedding.formula(index(0), constants([[11.0, 13.0], [5.0, 7.0]])).tolist() != [[expected]]
+
+
+def test_rotate_turns_the_first_constant_and_keeps_its_length() -> None:
+    embedding = shaken(RotatE(BOTH, 2), seed=0)
+    assert (embedding.dim, embedding.constant_dim) == (2, 4)
+    pairs = vectors(2, 4, seed=1).reshape(1, 2, 4)
+    turns = [complex_exp(1j * angle) for angle in embedding.angles[1].tolist()]
+    head, tail = as_complex(pairs[0, 0]), as_complex(pairs[0, 1])
+    expected = [(r * h * t.conjugate()).real for r, h, t in zip(turns, head, tail, strict=True)]
+    assert embedding.formula(index(1), pairs)[0].tolist() == pytest.approx(expected)
+    assert float(embedding.score(torch.tensor([[1.0, 2.5]]), index(1))) == 3.5
+
+
+@pytest.mark.parametrize("kind", [ComplEx, RotatE])
+def test_unary_complex_forms_leave_the_second_factor_out(kind: type[ComplEx] | type[RotatE]) -> None:
+    embedding = shaken(kind(BOTH, 2), seed=0)
+    one = vectors(1, 4, seed=1).reshape(1, 1, 4)
+    if isinstance(embedding, RotatE):
+        factors = [complex_exp(1j * angle) for angle in embedding.angles[0].tolist()]
+    else:
+        factors = as_complex(embedding.vectors[0])
+    expected = [(r * c).real for r, c in zip(factors, as_complex(one[0, 0]), strict=True)]
+    assert embedding.formula(index(0), one)[0].tolist() == pytest.approx(expected)
+
+
+def test_transe_moves_the_first_constant_towards_the_second() -> None:
+    embedding = TransE(BOTH, 2)
+    with torch.no_grad():
+        embedding.vectors.copy_(torch.tensor([[1.0, 2.0], [3.0, -1.0]]))
+    assert embedding.formula(index(1), constants([[4.0, 5.0], [7.0, 1.0]])).tolist() == [[0.0, 3.0]]
+    assert embedding.formula(index(0), constants([[4.0, 5.0]])).tolist() == [[5.0, 7.0]]
+
+
+def test_transe_scores_by_its_margin_minus_the_norm() -> None:
+    embedding = TransE(BOTH, 2)
+    with torch.no_grad():
+        embedding.margin.fill_(2.0)
+    found = embedding.score(torch.tensor([[3.0, 4.0], [0.0, 0.0]], requires_grad=True), index(0, 1))
+    assert found.tolist() == pytest.approx([-3.0, 2.0], abs=1e-5)
+    (slope,) = torch.autograd.grad(found.sum(), embedding.margin)
+    assert float(slope) == 2.0
+
+
+def test_transe_has_a_slope_at_a_perfect_match() -> None:
+    embedding = TransE(BOTH, 2)
+    perfect = torch.zeros(1, 2, requires_grad=True)
+    embedding.score(perfect, index(0)).sum().backward()
+    assert perfect.grad is not None
+    assert bool(torch.isfinite(perfect.grad).all())
+
+
+@pytest.mark.parametrize(("kind", "name"), [(ComplEx, "complex"), (TransE, "transe"), (RotatE, "rotate")])
+def test_three_positions_are_refused_where_the_formula_has_two(kind: type[ComplEx], name: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        kind((BINARY, TERNARY), 4)
+    expected = f"input '{name}' takes predicates of one or two positions, but p3 has 3"
+    assert str(caught.value) == f"{expected}\n  choose input = 'distmult' or 'mlp'"
+
+
+@pytest.mark.parametrize("kind", [DistMult, ComplEx, TransE, RotatE])
+@pytest.mark.parametrize("arity", [1, 2])
+def test_over_a_grid_each_atom_has_the_embedding_and_the_score_of_its_formula(kind: type[DistMult], arity: int) -> None:
+    embedding = shaken(kind(BOTH, 3), seed=0)
+    sides = [vectors(2 + i, embedding.constant_dim, seed=i + 1) for i in range(arity)]
+    predicates = index(1, 0)
+    features, diagonals, offsets = embedding.grids.grid(predicates, sides)
+    scores = embedding.grids.grid_score(features, diagonals, offsets)
+    blocks = features.unflatten(1, (-1, 3)), diagonals.unflatten(1, (-1, 3))
+    points = torch.cartesian_prod(*(torch.arange(len(side)) for side in sides)).view(len(features), arity)
+    for row, predicate in enumerate(predicates.tolist()):
+        found = (blocks[0] * blocks[1][row]).sum(1) + offsets[row]
+        own = torch.stack([side[points[:, i]] for i, side in enumerate(sides)], dim=1)
+        expected = embedding.formula(torch.full((len(points),), predicate), own)
+        torch.testing.assert_close(found, expected)
+        score = embedding.score(expected, torch.full((len(points),), predicate))
+        torch.testing.assert_close(scores[row], score, rtol=1e-6, atol=1e-6)

@@ -1,0 +1,58 @@
+"""A layer over grids, against the same layer by index; random theories are a property."""
+
+import numpy as np
+import pytest
+import torch
+
+import r2n
+from r2n.graph.factor_graph import FactorGraph
+from r2n.graph.incidence import Incidence
+from r2n.knowledge.options import ModelOptions
+from r2n.model.grid_atoms import GridAtoms
+from r2n.model.grid_layer import reason, takes
+from r2n.model.reasoning import make_layer
+from r2n.model.whole_base import WholeBase
+from tests.model_strategies import shaken, vectors
+
+THEORY = """\
+domain d = {a, b, c}
+domain e = {k, l}
+predicate p(d, d)
+predicate t(d, e)
+predicate q(d, d)
+predicate alone(d, d)
+implicit r: [p(x, y), q(x, y), q(y, x), t(x, m)]
+implicit s: [p(x, y), p(y, z)]
+"""
+KNOWLEDGE = r2n.KnowledgeBase.build(r2n.parse_theory(THEORY))
+GRAPH = FactorGraph.from_grounding(r2n.FullGrounder().ground(r2n.Store(KNOWLEDGE)), np.arange(KNOWLEDGE.base.size))
+SHALLOW = ModelOptions(dim=3, rule_dim=2, mlp="shallow")
+
+
+@pytest.mark.parametrize("aggregation", ["sum", "mean", "mean-then-sum"])
+@pytest.mark.parametrize("rest", [{"isolated": "keep"}, {"isolated": "zero"}, {"residual": True}])
+def test_one_layer_is_that_of_the_index(aggregation: str, rest: dict[str, object]) -> None:
+    options = SHALLOW.model_copy(update={"aggregation": aggregation, **rest})
+    layer, whole = shaken(make_layer(GRAPH.rules, options), seed=0), WholeBase.of(GRAPH, KNOWLEDGE.base)
+    assert whole is not None
+    atoms = []
+    for i, grid in enumerate(whole.grids):
+        points, predicates = int(np.prod(grid.shape)), len(grid.predicates)
+        maps = vectors(predicates * 4, 3, seed=i + 10).view(predicates, 4, 3)
+        atoms.append(GridAtoms(vectors(points, 4, seed=i), maps, vectors(predicates, 3, seed=i + 20)))
+
+    def written_out(grids: list[GridAtoms]) -> torch.Tensor:
+        parts = [part.features @ part.maps + part.offsets.unsqueeze(1) for part in grids]
+        return torch.stack([whole.in_order([part[..., d] for part in parts]) for d in range(3)], dim=1)
+
+    found, rules = reason(whole, layer, atoms)
+    expected, expected_rules = layer(written_out(atoms), Incidence.of(GRAPH, dense=False))
+    torch.testing.assert_close(written_out(found), expected)
+    for ours, theirs in zip(rules, expected_rules, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("change", [{"mlp": "deep"}, {"aggregation": "max"}, {"exclude_self": True}])
+def test_what_leaves_the_form_is_not_taken(change: dict[str, object]) -> None:
+    assert takes(make_layer(GRAPH.rules, SHALLOW))
+    assert not takes(make_layer(GRAPH.rules, SHALLOW.model_copy(update=change)))

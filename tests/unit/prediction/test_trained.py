@@ -1,0 +1,52 @@
+"""A trained network, loaded from its folder alone and without side effects."""
+
+from pathlib import Path
+from shutil import rmtree
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from r2n.errors import CheckpointError, ConfigError
+from r2n.knowledge.problem import load_problem
+from r2n.prediction.trained import Trained
+from r2n.runs.run import Run, prepare_run
+from r2n.runs.training import train_in
+
+
+@pytest.fixture
+def run(toy_folder: Path, tmp_path: Path) -> Run:
+    problem = load_problem(toy_folder)
+    run = prepare_run(problem, problem.options, seed=0)
+    for _ in train_in(tmp_path / "run", run):
+        pass
+    rmtree(toy_folder)
+    return run
+
+
+def test_it_answers_as_the_run_did_without_the_tables(run: Run, tmp_path: Path) -> None:
+    trained = Trained.load(tmp_path / "run")
+    np.testing.assert_array_equal(trained.logits(run.problem.atoms), run.logits()(run.problem.atoms))
+    assert trained.evaluate("test").metrics == run.evaluate("test").metrics
+    assert trained.problem.name == "towns"
+
+
+def test_loading_changes_nothing_outside(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("draw_negatives", "corruptions"):
+        monkeypatch.setattr(f"r2n.training.negatives.{name}", lambda *_, **__: pytest.fail("negatives drawn"))
+    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    Trained.load(tmp_path / "run").logits(run.problem.test.atoms)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.get_num_threads() == threads
+
+
+def test_a_run_without_checkpoint_and_weights_that_do_not_fit(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with pytest.raises(ConfigError, match="was trained with encoders of its own for no domain"):
+        Trained.load(folder, encoders={"town": nn.Linear(2, 2)})
+    (folder / "checkpoint.json").unlink()
+    with pytest.raises(CheckpointError, match="no checkpoint yet"):
+        Trained.load(folder)
+    with pytest.raises(ConfigError, match="holds no run"):
+        Trained.load(tmp_path / "nothing")

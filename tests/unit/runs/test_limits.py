@@ -1,0 +1,32 @@
+"""A training that would not fit is refused before anything is made."""
+
+import pytest
+
+from r2n.errors import MemoryLimitError
+from r2n.graph.sources import GroundedOnDemand
+from r2n.grounding.full import FullGrounder
+from r2n.knowledge.problem import Problem
+from r2n.runs.limits import MemoryLimit
+from r2n.runs.run import prepare_run
+
+
+def test_atoms_are_counted_before_a_negative_is_drawn(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    MemoryLimit(10**9).check_atoms(toy.knowledge, toy.options)
+    monkeypatch.setattr("r2n.training.batches.draw_negatives", lambda *_: pytest.fail("drawn"))
+    with pytest.raises(MemoryLimitError, match=r"a training on \d+ facts and negatives needs about") as caught:
+        prepare_run(toy, toy.options, 0, memory=1000)
+    assert "training.negatives" in str(caught.value)
+
+
+def test_a_full_softmax_is_asked_of_the_whole_base(toy: Problem) -> None:
+    options = toy.options.changed(["training.loss=full-softmax"])
+    with pytest.raises(MemoryLimitError, match="full-softmax over the whole Herbrand base, 288 atoms, needs about"):
+        MemoryLimit(1000).check_atoms(toy.knowledge, options)
+
+
+def test_a_graph_is_measured_before_it_is_laid_out(toy: Problem) -> None:
+    graph = GroundedOnDemand.of(toy.knowledge, FullGrounder()).whole
+    assert graph is not None
+    MemoryLimit(10**9).for_graph(toy.options)(graph)
+    with pytest.raises(MemoryLimitError, match=r"the training graph of \d+ atoms and \d+ ground rules"):
+        MemoryLimit(1000).for_graph(toy.options)(graph)

@@ -1,0 +1,226 @@
+"""Problems in a file: whole again, or refused."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from time import process_time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from safetensors.numpy import load, save
+
+import r2n
+from r2n.errors import CheckpointError
+from r2n.grounding.cache import fingerprint
+from r2n.knowledge.candidates import Candidates
+from r2n.knowledge.features import Features
+from r2n.knowledge.herbrand import HerbrandBase
+from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from r2n.knowledge.options import Options
+from r2n.knowledge.problem import LoadReport, Problem
+from r2n.knowledge.reading.tables import Table
+from r2n.knowledge.reciprocal import with_reciprocals
+from r2n.logic.language import Domain, Language, Predicate
+from r2n.logic.parser import parse_theory
+from r2n.logic.theory import Theory
+from r2n.runs.stored_problem import DOCUMENT, problem_bytes, problem_fingerprints, problem_from_bytes
+from tests.candidate_problem import table, things_problem
+from tests.featured_problem import featured_problem
+from tests.same_records import assert_same
+
+WHERE = Path("run") / "problem.safetensors"
+NOTHING = LoadReport((), (), ())
+
+
+def stored(problem: Problem) -> Problem:
+    return problem_from_bytes(problem_bytes(problem), WHERE)
+
+
+def assert_comes_back(problem: Problem) -> None:
+    found = stored(problem)
+    assert_same(found, problem)
+    assert fingerprint(found.knowledge) == fingerprint(problem.knowledge)
+    assert problem_fingerprints(found) == problem_fingerprints(problem)
+    assert problem_bytes(found) == problem_bytes(problem)
+
+
+def test_the_toy_comes_back(toy: Problem) -> None:
+    assert toy.source
+    assert toy.knowledge.theory.source
+    assert toy.report.facts
+    assert_comes_back(toy)
+
+
+@pytest.mark.parametrize("name", ["countries-s3", "umls"])
+def test_embedded_datasets_come_back(name: str) -> None:
+    problem = r2n.load(name)
+    assert_comes_back(problem)
+    assert_same(with_reciprocals(stored(problem).knowledge), with_reciprocals(problem.knowledge))
+
+
+def test_cora_comes_back() -> None:
+    data = os.environ.get("R2N_DATA")
+    if not data or not (Path(data) / "cora").is_dir():
+        pytest.skip("R2N_DATA holds no Cora")
+    assert_comes_back(r2n.load("cora-s1"))
+
+
+def test_features_come_back() -> None:
+    problem = featured_problem()
+    assert {part.vectors is None for part in problem.knowledge.features.values()} == {False}
+    assert_comes_back(problem)
+    found = stored(problem).knowledge
+    assert found.features["paper"].domain is found.language.domains[0]
+    found.features["image"].vectors.setflags(write=True)  # type: ignore[union-attr]  # torch takes no other
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1,), (0,), (2, 3), (2, 1, 2)])
+def test_vectors_of_any_shape_come_back_whatever_their_layout_in_memory(dtype: type, shape: tuple[int, ...]) -> None:
+    problem = featured_problem()
+    part = problem.knowledge.features["paper"]
+    vectors = np.random.default_rng(0).normal(size=(*shape, len(part))).astype(dtype)
+    turned = Features(part.domain, part.constants, None, np.moveaxis(vectors, -1, 0), ignored=3)
+    features = {"paper": turned, "image": problem.knowledge.features["image"]}
+    assert_comes_back(replace(problem, knowledge=replace(problem.knowledge, features=features)))
+
+
+@pytest.mark.parametrize("asked_is_true", [False, True])
+def test_candidates_come_back_without_the_tables_they_were_read_from(asked_is_true: bool) -> None:
+    labels = {("red_car", "red_bus"): True, ("blue_car", "red_bus"): False}
+    more = table({("tram", "old_tram"): True})
+    problem = things_problem(labels, {("red_car", "blue_bus"): asked_is_true}, Candidates((more,), 1, 0.5))
+    assert problem.candidates["same"].labelled != asked_is_true
+    assert len(problem.candidates["same"].given) == 1
+    assert_comes_back(problem)
+    found = stored(problem).candidates["same"]
+    assert found.options == Candidates((), 1, 0.5)
+    assert_same(with_reciprocals(stored(problem).knowledge), with_reciprocals(problem.knowledge))
+
+
+def test_a_problem_with_reciprocals_comes_back() -> None:
+    problem = featured_problem()
+    assert_comes_back(replace(problem, knowledge=with_reciprocals(problem.knowledge)))
+
+
+def test_what_was_refused_comes_back(tmp_path: Path) -> None:
+    (tmp_path / "facts.csv").write_text("a,b\nred,p1\nred\n,p2\ngreen,p1\n")
+    (tmp_path / "texts.csv").write_text("id,text\np1,one\nelse,two\n")
+    theory = parse_theory("domain colour = {red}\ndomain thing\npredicate has(colour, thing)")
+    problem = Problem.build(
+        "x",
+        theory,
+        [Table(tmp_path / "facts.csv", "has", header=True)],
+        domains={"thing": ["p1", "p2"]},
+        features={"thing": r2n.FeatureTable(tmp_path / "texts.csv", text="text", missing="learn")},
+        on_error="skip",
+    )
+    assert len(problem.report.rejected) >= 2
+    assert problem.report.unused_features == (("thing", 1),)
+    assert_comes_back(problem)
+
+
+def test_odd_names_come_back() -> None:
+    names = ["a b", "a\x00b", "two\nlines", '"', "\\", "Zoë", "日本", "🦊", "[/]", "x.y", "__metadata__", "document"]
+    facts = [Table(pa.table({"a": names, "b": names[::-1]}), predicate="__metadata__")]
+    features = {"constant": dict.fromkeys(names, "text \u2028 🦊")}
+    problem = Problem.build("n\x00\n🦊", Theory(), facts, {"odd.0 split": []}, features=features, source="\udcff")
+    assert_comes_back(problem)
+
+
+def test_any_arity_and_nothing_at_all_come_back() -> None:
+    facts = [Table(pa.table({f"c{i}": ["a", "b"] for i in range(n)}), predicate=f"p{n}") for n in (1, 2, 3, 6)]
+    assert_comes_back(Problem.build("arities", Theory(), facts))
+    assert_comes_back(Problem.build("nothing", Theory()))
+    assert_comes_back(Problem.build("empty splits", Theory(), facts, {"valid": [], "test": []}))
+
+
+def test_options_come_back() -> None:
+    options = Options().changed(["training.clip=inf", "training.corrupted_positions=[-1]", "training.patience=3"])
+    assert_comes_back(Problem.build("options", Theory(), options=options))
+
+
+def test_a_language_of_its_own_comes_back() -> None:
+    own = Language.build((Domain("d"),), (Predicate("p", (Domain("d"),)),), {"d": ("b", "a")})
+    assert_comes_back(Problem("x", KnowledgeBase(Theory(), own, Evidence.empty()), {}, NOTHING))
+
+
+def test_a_large_problem_is_stored_and_read_in_less_than_a_second() -> None:
+    domain = Domain("d", listed=tuple(f"constant number {i}" for i in range(100_000)))
+    theory = Theory((domain,), (Predicate("p", (domain, domain)),))
+    language = Language.build(theory.domains, theory.predicates)
+    atoms = np.unique(np.random.default_rng(0).integers(0, HerbrandBase(language).size, 1_000_000))
+    evidence = Evidence(atoms, atoms % 2 == 0)
+    problem = Problem("large", KnowledgeBase(theory, language, evidence), {"test": evidence}, NOTHING)
+    start = process_time()
+    found = stored(problem)
+    assert process_time() - start < 1
+    assert_same(found.knowledge.evidence, evidence)
+    assert found.knowledge.language.constants == language.constants
+
+
+def test_each_part_has_a_fingerprint_of_its_own(toy: Problem) -> None:
+    knowledge, before = toy.knowledge, problem_fingerprints(toy)
+    flipped = {name: Evidence(part.atoms, ~part.truth) for name, part in toy.queries.items()}
+    featured = {"town": Features(knowledge.language.domains[0], np.arange(2), ("a", "b"))}
+    changes = {
+        "theory": replace(knowledge, theory=replace(knowledge.theory, rules=())),
+        "language": replace(
+            knowledge, language=replace(knowledge.language, constants=knowledge.language.constants[::-1])
+        ),
+        "evidence": replace(knowledge, evidence=Evidence(toy.train.atoms, ~toy.train.truth)),
+        "features": replace(knowledge, features=featured),
+        "candidates": replace(knowledge, candidates={"liesIn": np.arange(3)}),
+    }
+    problems = {part: replace(toy, knowledge=changed) for part, changed in changes.items()}
+    problems["queries"] = replace(toy, queries=flipped)
+    assert list(before) == list(problems)
+    for part, changed in problems.items():
+        after = problem_fingerprints(changed)
+        assert [name for name in before if before[name] != after[name]] == [part]
+    elsewhere = replace(
+        toy, source="elsewhere", knowledge=replace(knowledge, theory=replace(knowledge.theory, source="x"))
+    )
+    assert problem_fingerprints(elsewhere) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\x80\x04]", save({"a": np.zeros(2)}), save({DOCUMENT: np.zeros(9)})])
+def test_what_holds_no_problem_is_refused(content: bytes) -> None:
+    with pytest.raises(CheckpointError, match=r"problem\.safetensors is damaged.*\n  copy the whole run folder again"):
+        problem_from_bytes(content, WHERE)
+
+
+def test_another_format_is_refused(toy: Problem) -> None:
+    with pytest.raises(CheckpointError, match="has format 99, this r2n reads format 1\n  use the r2n that wrote it"):
+        problem_from_bytes(edited(toy, format=99), WHERE)
+
+
+def edited(problem: Problem, **changes: object) -> bytes:
+    arrays = load(problem_bytes(problem))
+    document = json.loads(arrays[DOCUMENT].tobytes()) | changes
+    return save(arrays | {DOCUMENT: np.frombuffer(json.dumps(document).encode(), np.uint8)})
+
+
+@pytest.mark.parametrize(
+    "changes", [{"parts": {}}, {"parts": []}, {"options": {"model": 3}}, {"report": None}, {"parts": {"theory": 1}}]
+)
+def test_a_document_that_does_not_fit_is_refused(changes: dict[str, object], toy: Problem) -> None:
+    with pytest.raises(CheckpointError, match=r"the problem in .*problem\.safetensors is damaged"):
+        problem_from_bytes(edited(toy, **changes), WHERE)
+
+
+def test_a_damaged_file_is_refused_or_read_but_breaks_nothing(toy: Problem) -> None:
+    """Without the checksum, which the run folder keeps."""
+    content, dice = problem_bytes(toy), Random(0)
+    for _ in range(100):
+        damaged = bytearray(content)
+        damaged[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
+        for part in (bytes(damaged), content[: dice.randrange(len(content))]):
+            try:
+                problem_from_bytes(part, WHERE)
+            except CheckpointError as error:
+                assert str(WHERE) in str(error)  # noqa: PT017
+                assert error.hint  # noqa: PT017
