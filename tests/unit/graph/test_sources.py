@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from r2n.grounding.store import Store
 
 from r2n.errors import DataError
 from r2n.graph.factor_graph import FactorGraph
@@ -12,6 +11,7 @@ from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.store import Store
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from tests.unit.grounding.small_knowledge import codes, knowledge
 

@@ -11,6 +11,7 @@ from torch import nn
 from r2n.errors import CheckpointError, ConfigError
 from r2n.knowledge.problem import load_problem
 from r2n.prediction.trained import Trained
+from r2n.runs.checkpoint import read_checkpoint
 from r2n.runs.run import Run, prepare_run
 from r2n.runs.training import train_in
 
@@ -50,3 +51,17 @@ def test_a_run_without_checkpoint_and_weights_that_do_not_fit(run: Run, tmp_path
         Trained.load(folder)
     with pytest.raises(ConfigError, match="holds no run"):
         Trained.load(tmp_path / "nothing")
+
+
+def test_the_best_weights_are_loaded_and_not_the_last(toy_folder: Path, tmp_path: Path) -> None:
+    problem = load_problem(toy_folder)
+    options = problem.options.changed(["training.patience=4", "training.validate_every=1", "training.epochs=40"])
+    run = prepare_run(problem, options, seed=0)
+    for _ in train_in(tmp_path / "run", run):
+        pass
+    assert run.trainer.best_epoch < run.trainer.epoch
+    last, trained = read_checkpoint(tmp_path / "run"), Trained.load(tmp_path / "run")
+    assert last is not None
+    vectors = trained.model.state_dict()["constants.vectors"]
+    assert not torch.equal(vectors, last[0]["model.constants.vectors"])
+    np.testing.assert_array_equal(trained.logits(problem.atoms), run.logits()(problem.atoms))
