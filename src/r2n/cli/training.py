@@ -54,6 +54,8 @@ def train(
         folder = out or Path("runs") / f"{loaded.name}-{seed}"
         check_folder(folder, resume=resume)
         run = prepare_run(loaded, loaded.options.changed(wanted), seed, memory=limit, progress=shown)
+        for note in run.notes():
+            typer.echo(f"note: {note}", err=True)
         for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=checkpoint_seconds, progress=shown):
             _show_epoch(shown, epoch)
         document = write_reports(folder, loaded.name, run.reports(shown), run.trainer.epoch)
@@ -151,7 +153,8 @@ def predict(
     _tell_of_changes(predictor, changed=bool(more or fewer))
     if as_json:
         found = [asdict(item) for item in answers]
-        print_json({"question": question, "answers": found, "asked": answers.asked, "refused": answers.refused})
+        counts = {"asked": answers.asked, "refused": answers.refused, "left_out": answers.left_out}
+        print_json({"question": question, "answers": found, **counts})
         return
     _print_answers(answers)
 
@@ -161,9 +164,9 @@ def _print_answers(answers: "Answers") -> None:
     for item in answers:
         table.add_texts([item.atom, f"{item.probability:.4f}", _known(item), f"{item.network:.4f}"])
     screen().print(table)
-    if not answers:
-        typer.echo("nothing is known of this question, and no ground rule reaches an atom of it", err=True)
-        typer.echo("--all asks the network alone", err=True)
+    if answers.left_out:
+        why = "nothing is known of them, and no ground rule reaches them: --all asks the network alone"
+        typer.echo(f"{answers.left_out:,} atoms are left out: {why}", err=True)
     if answers.refused:
         why = "atoms of new constants cannot be answered: ask for one, and see why"
         typer.echo(f"{answers.refused:,} {why}", err=True)

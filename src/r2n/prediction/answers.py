@@ -36,11 +36,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Answers(Sequence[Answer]):
-    """The answers to a question, the most probable first; `asked` atoms were answered or refused, `refused` of them."""
+    """The answers to a question, the most probable first.
+
+    `asked` atoms were answered or refused, `refused` of them; `left_out` were not asked, for nothing is known of them
+    and no ground rule reaches them.
+    """
 
     items: tuple[Answer, ...]
     asked: int
     refused: int
+    left_out: int = 0
 
     @overload
     def __getitem__(self, index: int) -> Answer: ...

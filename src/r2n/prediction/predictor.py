@@ -133,12 +133,13 @@ class Predictor:
             return self._answers(asked.codes(), top=top, leave_out=True)
         whole = self.atom_logits.whole
         if whole is None:
-            return self._answers(asked.codes(), top=top, leave_out=True, only_reached=True)
+            found = self._answers(asked.codes(), top=top, leave_out=True, only_reached=True)
+            return replace(found, left_out=len(asked) - found.asked)
         reached = whole.graph.atoms[whole.graph.in_rules].numpy()
         wanted = np.union1d(reached[asked.asks_for(reached)], self._known[asked.asks_for(self._known)])
         if not len(wanted) and self.model.trained_ids is not None:
             self.logits(asked.codes())  # where it is a new constant that stands in the way, that is said
-        return self._answers(wanted, top=top, leave_out=True)
+        return replace(self._answers(wanted, top=top, leave_out=True), left_out=len(asked) - len(wanted))
 
     @property
     def _known(self) -> Codes:

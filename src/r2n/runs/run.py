@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -54,6 +55,29 @@ class Run:
     def evaluate(self, split: str, progress: Progress = no_progress) -> Report:
         """The report on a split: ranking where all its queries are true, else classification."""
         return evaluate_split(self.logits(), self.problem, split, progress)
+
+    def notes(self) -> list[str]:
+        """What a person should know before this training, found without looking at the truth of any query."""
+        if self.options.training.loss == "full-softmax":
+            return []
+        steps = self.trainer.batches.epoch(torch.Generator())
+        parts = [(step.layout.graph.atoms, step.targets.asked.cpu(), step.targets.labels.cpu()) for step in steps]
+        false = torch.cat([atoms[asked[labels[asked] == 0]] for atoms, asked, labels in parts]).numpy()
+        found = []
+        if not any(len(asked) for _, asked, _ in parts):
+            found.append(
+                "nothing is asked in this training, for no atom of an open predicate is known: r2n infer"
+                " answers from facts and rules alone"
+            )
+        for split, queries in self.problem.queries.items():
+            count = int(np.isin(queries.atoms, false).sum())
+            if count:
+                found.append(
+                    f"{count:,} of {len(queries):,} queries '{split}' are asked as false in training, as corruptions of"
+                    " facts; where only the last constant of a fact excludes others, set training.corrupted_positions"
+                    " to [-1]"
+                )
+        return found
 
     def reports(self, progress: Progress = no_progress) -> list[Report]:
         """The reports on all splits, by one pass over the ground rules."""

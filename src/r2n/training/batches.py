@@ -109,7 +109,10 @@ def make_batches(
     negatives = Negatives.none()
     if options.loss != "full-softmax":
         negatives = draw_negatives(model.base, evidence, options, np.random.default_rng(seed))
-    graph = source.around(training_atoms(model, source, evidence, negatives, options))
+    atoms = training_atoms(model, source, evidence, negatives, options)
+    if source.whole is None:
+        progress("ground", 0, 0)
+    graph = source.around(atoms)
     progress("lay out", 0, 0)
     targets = targets_of(model.base, graph, evidence, negatives, ask_closed=options.ask_closed)
     known = known_states(model.base, graph.atoms, evidence)

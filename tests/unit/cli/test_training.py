@@ -116,7 +116,7 @@ def test_what_is_said_of_an_answer(item: Answer, shown: str, monkeypatch: pytest
 
         def predict(self, question: str, *, everything: bool, top: int) -> Answers:
             asked.append((question, everything))
-            return Answers((item,) if everything else (), 1, 0)
+            return Answers((item,), 1, 0) if everything else Answers((), 0, 0, left_out=1)
 
     monkeypatch.setattr(Predictor, "load", lambda folder, **_: Fixed())
     table = invoke("predict", "run", "p(?)", "--all")

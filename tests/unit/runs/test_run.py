@@ -7,6 +7,7 @@ import pytest
 
 import r2n
 from r2n.errors import ConfigError, MemoryLimitError
+from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.problem import Problem
 from r2n.knowledge.reciprocal import reciprocal_codes
 from r2n.runs.run import Run, prepare_run
@@ -67,3 +68,20 @@ def test_held_out_facts_are_false_or_absent_for_all_that_training_sees() -> None
     rows = run.trainer.objective.rows
     assert rows is not None
     assert sum(len(facts[0]) for _, _, facts in rows.groups) == 2 * len(problem.train)
+
+
+def test_queries_that_are_asked_as_false_are_told_whatever_their_truth(toy: Problem) -> None:
+    """Corrupting the town of a fact makes atoms of the towns that are asked about."""
+    note = "4 of 4 queries 'test' are asked as false in training"
+    flipped = replace(toy, queries={name: Evidence(part.atoms, ~part.truth) for name, part in toy.queries.items()})
+    for problem in (toy, flipped):
+        every = prepare_run(problem, toy.options.changed(["training.corrupted_positions=[0, 1]"]), 0).notes()
+        assert [text.split(",")[0] for text in every] == [note.replace("test", "valid"), note]
+        assert prepare_run(problem, toy.options, 0).notes() == [], "there only the valley is corrupted"
+
+
+def test_a_training_that_asks_nothing_says_so(toy: Problem) -> None:
+    closed = toy.train.atoms[toy.train.atoms >= toy.knowledge.base.offsets[1]]
+    knowledge = replace(toy.knowledge, evidence=Evidence(closed, np.ones(len(closed), bool)))
+    (note,) = prepare_run(replace(toy, knowledge=knowledge), toy.options, 0).notes()
+    assert note.startswith("nothing is asked in this training")
