@@ -2,10 +2,12 @@
 
 import pytest
 
+import r2n
 from r2n.errors import MemoryLimitError
 from r2n.graph.sources import GroundedOnDemand
 from r2n.grounding.full import FullGrounder
 from r2n.knowledge.problem import Problem
+from r2n.runs.config import as_trained
 from r2n.runs.limits import MemoryLimit
 from r2n.runs.run import prepare_run
 
@@ -30,3 +32,12 @@ def test_a_graph_is_measured_before_it_is_laid_out(toy: Problem) -> None:
     MemoryLimit(10**9).for_graph(toy.options)(graph)
     with pytest.raises(MemoryLimitError, match=r"the training graph of \d+ atoms and \d+ ground rules"):
         MemoryLimit(1000).for_graph(toy.options)(graph)
+
+
+def test_a_whole_base_over_grids_needs_little_and_rule_by_rule_much() -> None:
+    problem = r2n.load("umls")
+    knowledge, wide = as_trained(problem.knowledge, problem.options.grounding), ["model.dim=100"]
+    MemoryLimit(2 * 10**9).check_atoms(knowledge, problem.options.changed(wide))
+    for change in ("model.mlp=deep", "training.hiding=0.1", "model.evidence_input=add", "model.aggregation=max"):
+        with pytest.raises(MemoryLimitError, match="1,676,700 atoms"):
+            MemoryLimit(2 * 10**9).check_atoms(knowledge, problem.options.changed([*wide, change]))
