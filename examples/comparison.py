@@ -15,8 +15,8 @@ import torch
 from torch import nn
 
 import r2n
-from r2n.evaluation.evaluate import rank
 from r2n.evaluation.filters import Filter
+from r2n.evaluation.ranking import rank
 from r2n.knowledge.problem import Problem
 from r2n.runs.run import Run, prepare_run
 

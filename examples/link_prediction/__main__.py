@@ -8,8 +8,9 @@ import numpy as np
 
 from examples.comparison import SEEDS, Comparison, compare, main, make_problem, search, trained
 from examples.link_prediction.make_data import make_data
-from r2n.evaluation.evaluate import Score, rank
+from r2n.evaluation.evaluate import Score
 from r2n.evaluation.filters import Filter
+from r2n.evaluation.ranking import rank
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.problem import Problem
 

@@ -10,10 +10,11 @@ The parts, in the order that data flows (docs/architecture.md tells more):
     model/       tensors -> predictions
     training/    predictions -> a trained network
     evaluation/  how good it is
+    mining/      rules and constraints from facts
     runs/        a training as a folder, whole in itself
     prediction/  a trained network, asked
     reproduction/ the paper's tables
-    cli/         r2n check | ground | train | evaluate | predict | infer | reproduce | datasets
+    cli/         r2n check | ground | mine | train | evaluate | predict | infer | reproduce | datasets
 """
 
 from importlib import import_module

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 EXCERPT_WIDTH = 100
+MANY = 10  # names that differ in their digits alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,5 +86,23 @@ class MemoryLimitError(R2NError):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """`did you mean 'locatedIn'?`, or nothing where no known name is near."""
-    near = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    names, letters = list(known), _letters(name)
+    near = get_close_matches(name, names, n=5, cutoff=0.6)
+    if any(_letters(other) == letters for other in near) and _are_numbered(letters, names):
+        near = [other for other in near if _letters(other) != letters]
     return f"did you mean '{near[0]}'?" if near else ""
+
+
+def _are_numbered(letters: str, names: Iterable[str]) -> bool:
+    """Whether names with these letters are things by their numbers, `p0` to `p99`: another number is no misspelling."""
+    return len(letters) < 3 or sum(_letters(name) == letters for name in names) >= MANY
+
+
+def _letters(name: str) -> str:
+    """A name without its digits."""
+    return "".join("" if character.isdigit() else character for character in name)
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 ground rule`, `2,048 ground rules`; `plural` where an s behind the noun is not enough."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

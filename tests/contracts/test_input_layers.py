@@ -104,3 +104,17 @@ def test_a_layout_moves_to_another_device(made: Made) -> None:
     found = embedding.to("meta")(laid, constants.to("meta"))
     assert found.device.type == "meta"
     assert found.shape == (len(atoms(2)[0]), DIM)
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_a_row_of_candidates_has_the_same_scores(made: Made, position: int) -> None:
+    constants, embedding = made
+    if embedding.rows is None:
+        return
+    predicates, arguments = atoms(2)
+    expected = embedding.score(embedded(made, predicates, arguments), predicates).view(2, 3, 3)
+    table = constants(constants.lay_out())
+    rows = torch.tensor([0, 2]).repeat_interleave(3)
+    given = table[torch.arange(3).repeat(2)].unsqueeze(1).expand(-1, 2, -1)
+    found = embedding.rows.row_scores(rows, position, given, table).view(2, 3, 3)
+    torch.testing.assert_close(found if position == 1 else found.mT, expected, rtol=1e-5, atol=1e-5)

@@ -4,23 +4,21 @@ Negatives are drawn once, before the graph, and all of them are asked. Where the
 as of every other, no ranking is better or worse than chance.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 import r2n
 from r2n.errors import DataError
 from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.problem import Problem
 from r2n.model.atom_logits import AtomLogits
 from r2n.runs.run import Run, prepare_run
 from r2n.training.fit import Epoch
+from tests.noise_chance import SLACK, Logits, chance, mrr, truth_of
 from tests.noise_problem import TAILS, noise_problem
 from tests.one_way import STRATEGIES
 
@@ -120,18 +118,6 @@ def test_training_asks_each_atom_with_the_ground_rules_that_are_its_own(kind: st
 
 # ranking
 
-Logits = NDArray[np.float64]
-"""Of all p(head, tail): a row for each head, a column for each tail."""
-Truth = dict[int, int]
-"""Heads (rows) and the tail (column) of each that is true."""
-SLACK = 0.01  # equal logits may differ in the last bit, and then do not tie
-
-
-def truth_of(problem: Problem, split: Evidence) -> Truth:
-    base, index = problem.knowledge.base, problem.knowledge.language.predicate_index("p")
-    codes = split.atoms[base.decode(split.atoms)[0] == index] - base.offsets[index]
-    return dict(divmod(code, len(TAILS)) for code in codes.tolist())
-
 
 def logits_of(run: Run, strategy: str) -> Logits:
     """The logits of all atoms of p, whether anybody asks for them or not."""
@@ -140,30 +126,6 @@ def logits_of(run: Run, strategy: str) -> Logits:
     source = r2n.GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
     codes = np.arange(knowledge.base.offsets[index], knowledge.base.offsets[index + 1])
     return AtomLogits(run.model, source, knowledge.evidence)(codes).reshape(-1, len(TAILS))
-
-
-def mrr(logits: Logits, asked: Truth, filtered: Iterable[Truth]) -> float:
-    """The mean reciprocal rank over heads and tails, ties in the middle; other true atoms are no rivals."""
-    is_rival = np.ones(logits.shape, bool)
-    for pairs in (asked, *filtered):
-        is_rival[list(pairs), list(pairs.values())] = False
-    heads, tails = np.array(list(asked.items())).T
-    found = []
-    for lines, rivals in ((logits[heads], is_rival[heads]), (logits[:, tails].T, is_rival[:, tails].T)):
-        own = logits[heads, tails][:, None]
-        better, equal = ((lines > own) & rivals).sum(1), ((lines == own) & rivals).sum(1)
-        found.append(np.mean(1 / (1 + better + equal / 2)))
-    return float(np.mean(found))
-
-
-def chance(logits: Logits, asked: Truth, filtered: Iterable[Truth]) -> tuple[float, float]:
-    """What these logits give to true tails that are drawn again and again: mean and deviation."""
-    generator = np.random.default_rng(0)
-    redrawn = [
-        dict(zip(asked, generator.integers(len(TAILS), size=len(asked)).tolist(), strict=True)) for _ in range(100)
-    ]
-    found = [mrr(logits, truth, filtered) for truth in redrawn]
-    return float(np.mean(found)), float(np.std(found))
 
 
 def trained(kind: str, strategy: str, *changes: str) -> tuple[Run, list[Epoch]]:

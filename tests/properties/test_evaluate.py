@@ -1,5 +1,6 @@
 """The two protocols equal plain loops over names, on typed predicates of any arity with many ties."""
 
+import json
 from dataclasses import dataclass
 from itertools import product
 from math import exp, nan
@@ -10,11 +11,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from r2n.evaluation.evaluate import classify, rank
+from r2n.evaluation.evaluate import classify
 from r2n.evaluation.filters import Filter
+from r2n.evaluation.ranking import BYTES_BY_CODE, BYTES_IN_A_ROW, rank
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.logic.language import Domain, Language, Predicate
+from tests.examples import at_most
 from tests.oracles import metrics as oracle
 from tests.oracles.metrics import GroundAtom
 
@@ -81,7 +84,7 @@ def posed(asked: Asked) -> tuple[HerbrandBase, Evidence, np.ndarray]:
 def test_rankings_equal_loops_over_names(asked: Asked, atoms_at_once: int) -> None:
     base, queries, logits = posed(asked)
     known = codes_of(base, asked.known)
-    report = rank(logits.__getitem__, queries, base, Filter(known, ()), atoms_at_once=atoms_at_once)
+    report = rank(logits.__getitem__, queries, base, Filter(known, ()), memory=atoms_at_once * BYTES_BY_CODE)
     expected = oracle.ranks_of_queries(asked.signatures, asked.members, asked.scores, asked.true, set(asked.known))
     assert set(report.per_predicate) == set(expected)
     for name, found in expected.items():
@@ -93,6 +96,59 @@ def test_rankings_equal_loops_over_names(asked: Asked, atoms_at_once: int) -> No
         for i, kind in enumerate(("optimistic", "pessimistic")):
             assert report.ties[kind] == pytest.approx(oracle.ranking_metrics([each[i] for each in pooled]), abs=1e-12)
         assert report.metrics == pytest.approx(oracle.ranking_metrics([each[2] for each in pooled]), abs=1e-12)
+
+
+class ByRow:
+    """The same scores, offered by the row; asked for atoms, it refuses."""
+
+    def __init__(self, base: HerbrandBase, logits: np.ndarray) -> None:
+        self.base, self.logits = base, logits
+
+    def __call__(self, codes: np.ndarray) -> np.ndarray:
+        raise AssertionError("codes were written out")
+
+    def rows(self, predicate: int, position: int, given: np.ndarray) -> np.ndarray:
+        own = self.base.language.predicates[predicate]
+        found = []
+        for constants in given.tolist():
+            members = self.base.language.members(own.domains[position])
+            atoms = [[*constants[:position], c, *constants[position + 1 :]] for c in members]
+            codes = self.base.encode(own, np.array(atoms, np.int64))
+            found.append(self.logits[codes])
+        return np.array(found, np.float32)
+
+
+@at_most(60, "the same worlds are drawn three times already")
+@given(asked_models(), st.sampled_from((1, 5, 1000)))
+def test_scores_by_the_row_give_the_same_report_as_scores_of_atoms(asked: Asked, at_once: int) -> None:
+    base, queries, logits = posed(asked)
+    known = Filter(codes_of(base, asked.known), ())
+    by_row = rank(ByRow(base, logits), queries, base, known, memory=at_once * BYTES_IN_A_ROW)
+    by_code = rank(logits.__getitem__, queries, base, known)
+    assert json.dumps(by_row.to_dict()) == json.dumps(by_code.to_dict())
+
+
+@at_most(60, "the same worlds are drawn three times already")
+@given(asked_models())
+def test_forbidden_candidates_rank_as_if_they_scored_below_all(asked: Asked) -> None:
+    """The scores are above -2, so that -9 for some of the atoms is what forbidding them means."""
+    base, queries, logits = posed(asked)
+    known, lowered = Filter(codes_of(base, asked.known), ()), logits.copy()
+    bad = np.arange(base.size) % 3 == 1
+    lowered[bad] = -9
+
+    def forbidden(predicate: int, position: int, given: np.ndarray) -> np.ndarray:
+        return ByRow(base, bad.astype(float)).rows(predicate, position, given) > 0
+
+    found = rank(logits.__getitem__, queries, base, known, forbidden=forbidden)
+    expected = rank(lowered.__getitem__, queries, base, known)
+    for mine, other in (
+        (found.metrics, expected.metrics),
+        *((found.ties[kind], expected.ties[kind]) for kind in found.ties),
+    ):
+        assert mine == pytest.approx(other, nan_ok=True)
+    assert "forbidden" in found.protocol
+    assert "forbidden" not in expected.protocol
 
 
 @given(asked_models())

@@ -97,6 +97,27 @@ def test_asked_together_or_alone_by_anybody_and_by_plain_loops(strategy: str, se
         assert report.metrics["brier"] == pytest.approx(brier(together[first]), abs=1e-6)
 
 
+@pytest.mark.parametrize("seed", PROBLEMS[::5])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_row_of_candidates_has_the_logits_of_its_atoms(strategy: str, seed: int) -> None:
+    """Each position of each predicate, as it is asked for in a ranking; some rows twice, in any order."""
+    asked = draw(seed)
+    base, dice = knowledge_of(asked.world).base, np.random.default_rng(seed)
+    source = r2n.GroundedOnDemand.of(asked.knowledge, STRATEGIES[strategy].grounder)
+    logits = AtomLogits(asked.network, source, asked.knowledge.evidence)
+    for index, predicate in enumerate(base.language.predicates):
+        arguments = base.decode(np.arange(*base.offsets[index : index + 2]))[1][:, : predicate.arity]
+        for position, domain in enumerate(predicate.domains):
+            given = arguments[dice.integers(0, len(arguments), 5)] if len(arguments) else arguments
+            found = logits.rows(index, position, given)
+            assert found.shape == (len(given), len(base.language.members(domain)))
+            for row, constants in zip(found, given, strict=True):
+                atoms = np.repeat(constants[None], len(row), axis=0)
+                atoms[:, position] = base.language.members(domain)
+                expected = logits.asked_at(position)(base.encode(predicate, atoms))
+                np.testing.assert_allclose(row, expected, **CLOSE)
+
+
 def test_the_worlds_are_worth_asking_about() -> None:
     """Every option is drawn, and ground rules reach many of the atoms that are asked for, by every strategy."""
     drawn = [draw(seed) for seed in PROBLEMS]

@@ -69,7 +69,7 @@ def problems(draw: DrawFn) -> Problem:
         draw(ANY_TEXT),
         replace(knowledge, theory=theory),
         {name: draw(evidences(atoms)) for name in draw(st.lists(ANY_TEXT, max_size=3, unique=True))},
-        LoadReport(draw(COUNTS), draw(COUNTS), tuple(draw(st.lists(ERRORS, max_size=2))), draw(COUNTS)),
+        LoadReport(draw(COUNTS), draw(COUNTS), tuple(draw(st.lists(ERRORS, max_size=2))), draw(COUNTS), draw(COUNTS)),
         Options().changed(draw(st.lists(OPTIONS, max_size=3))),
         draw(st.none() | ANY_TEXT),
         sources,

@@ -1,6 +1,6 @@
 """Messages: what, where, and what to do."""
 
-from r2n.errors import DataError, Location, R2NError, nearest
+from r2n.errors import DataError, Location, R2NError, counted, nearest
 
 
 def test_a_full_message() -> None:
@@ -34,3 +34,17 @@ def test_tabs_do_not_move_the_caret() -> None:
 def test_the_nearest_name() -> None:
     assert nearest("locatdIn", ["neighborOf", "locatedIn"]) == "did you mean 'locatedIn'?"
     assert nearest("zzz", ["neighborOf"]) == ""
+    assert nearest("p0", ["p50", "p5"]) == "", "numbers tell things apart: another number is no misspelling"
+    towns = [f"town {i}" for i in range(12)]
+    assert nearest("town 12", towns) == ""
+    assert nearest("twon 11", towns) == "did you mean 'town 11'?"
+    assert nearest("countries-s33", ["countries-s1", "countries-s3"]) == "did you mean 'countries-s3'?"
+
+
+def test_one_is_one() -> None:
+    assert [counted(n, "ground rule") for n in (0, 1, 2048)] == [
+        "0 ground rules",
+        "1 ground rule",
+        "2,048 ground rules",
+    ]
+    assert counted(2, "query", "queries") == "2 queries"

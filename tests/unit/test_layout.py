@@ -17,7 +17,7 @@ UNIT = ROOT / "tests" / "unit"
 TESTED_ELSEWHERE = {
     "logic/theory_builder.py": "unit/logic/test_parser.py",
 }
-WITHOUT_TORCH = ("errors", "logic", "knowledge", "datasets", "grounding")
+WITHOUT_TORCH = ("errors", "logic", "knowledge", "datasets", "grounding", "mining")
 
 
 def modules() -> list[str]:

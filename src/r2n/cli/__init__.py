@@ -10,14 +10,17 @@ import typer
 from r2n import __version__
 from r2n.cli.datasets import datasets_app
 from r2n.cli.inference import infer
+from r2n.cli.mining import mine
+from r2n.cli.prediction import predict
 from r2n.cli.problems import check, ground
 from r2n.cli.reproduce import reproduce
 from r2n.cli.screen import ClearErrors
-from r2n.cli.training import evaluate, predict, train
+from r2n.cli.training import evaluate, train
 
 app = typer.Typer(cls=ClearErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(check)
 app.command()(ground)
+app.command()(mine)
 app.command()(train)
 app.command()(evaluate)
 app.command()(predict)

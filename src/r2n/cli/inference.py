@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from r2n.cli.screen import JsonOption, ProblemArgument, ScreenTable, print_json, progress, screen
-from r2n.cli.training import SetOption
+from r2n.cli.report_table import print_report
+from r2n.cli.screen import JsonOption, ProblemArgument, ScreenTable, SetOption, print_json, progress, screen
 from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError
 from r2n.knowledge.herbrand import HerbrandBase
+from r2n.knowledge.knowledge_base import Evidence
 
-if TYPE_CHECKING:  # torch takes seconds to import: this comes in where it is used
+if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
+    from r2n.evaluation.evaluate import Report
     from r2n.prediction.inference import Believed
 
 
@@ -65,24 +67,49 @@ def infer(
             prior=prior,
             trained=None if beliefs is None else Trained.load(beliefs),
         )
-    answers = _most_probable(base, found, top)
-    if as_json:
-        print_json({"problem": loaded.name, "method": method.value, "iterations": iterations, "answers": answers})
-    else:
-        _print_answers(f"{loaded.name}: {method.value}", answers)
+    told: dict[str, Any] = {"problem": loaded.name, "method": method.value, "iterations": iterations}
+    told["answers"] = _most_probable(base, found, top, loaded.test if question is None else None)
+    report = found.report(loaded, "test") if question is None else None
+    _tell(told, report, is_split=question is None, as_json=as_json)
 
 
-def _most_probable(base: HerbrandBase, found: "Believed", top: int) -> list[dict[str, Any]]:
+def _most_probable(base: HerbrandBase, found: "Believed", top: int, queries: Evidence | None) -> list[dict[str, Any]]:
+    """The answers, to `queries` with their labels.
+
+    What is known of them: true, false, closed (false, since it is no fact), or nothing.
+    """
     order = np.argsort(-found.probability, kind="stable")[:top]
+    words = {(1, True): "true", (0, True): "false", (0, False): "closed"}
     return [
-        {"atom": name, "probability": float(found.probability[i]), "reached": bool(found.reached[i])}
+        {
+            "atom": name,
+            "probability": float(found.probability[i]),
+            "reached": bool(found.reached[i]),
+            "known": words.get((int(found.truths[i]), bool(found.is_stated[i]))),
+            **({} if queries is None else {"label": bool(queries.truth[i])}),
+        }
         for i, name in zip(order, base.names(found.atoms[order]), strict=True)
     ]
 
 
+def _tell(told: dict[str, Any], report: "Report | None", *, is_split: bool, as_json: bool) -> None:
+    """The answers, and the metrics of a split that they answer."""
+    if is_split and report is None:
+        typer.echo("the queries 'test' are all true: only a ranking would measure them (r2n evaluate)", err=True)
+    document = None if report is None else report.to_dict()
+    if as_json:
+        print_json({**told, "metrics": document and document["metrics"]} if is_split else told)
+        return
+    if document is not None:
+        print_report(document, told["problem"])
+    _print_answers(f"{told['problem']}: {told['method']}", told["answers"])
+
+
 def _print_answers(title: str, answers: list[dict[str, Any]]) -> None:
-    table = ScreenTable("atom", "probability", title=title)
+    has_labels = any("label" in item for item in answers)
+    table = ScreenTable("atom", "probability", "known", *["label"] * has_labels, title=title)
     for item in answers:
-        mark = "" if item["reached"] else " (no ground rule)"
-        table.add_texts([item["atom"], f"{item['probability']:.4f}{mark}"])
+        known = item["known"] or ("" if item["reached"] else "(no ground rule)")
+        label = [str(item["label"]).lower()] if has_labels else []
+        table.add_texts([item["atom"], f"{item['probability']:.4f}", known, *label])
     screen().print(table)

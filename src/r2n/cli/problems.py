@@ -1,5 +1,6 @@
 """The command line: r2n check, r2n ground."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,32 +14,44 @@ from r2n.cli.screen import (
     OnErrorOption,
     ProblemArgument,
     ScreenTable,
+    SetOption,
     print_json,
     progress,
     screen,
     shortened,
 )
 from r2n.datasets.benchmarks import load
-from r2n.errors import ConfigError
+from r2n.errors import ConfigError, counted
 from r2n.grounding.cache import fingerprint, read_grounding, write_grounding
 from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules, distinct_codes
+from r2n.grounding.prospects import doubts
 from r2n.grounding.reach import reached_atoms, reached_by
 from r2n.grounding.store import Store
 from r2n.grounding.strategies import make_grounder
+from r2n.knowledge.contradictions import contradictions
 from r2n.knowledge.herbrand import Codes
-from r2n.knowledge.options import GroundingOptions
+from r2n.knowledge.options import GroundingOptions, Options
 from r2n.knowledge.problem import TRAIN, Problem
+from r2n.knowledge.reciprocal import as_trained, reciprocal_codes
 from r2n.logic.theory import printed_predicate
+from r2n.runs.chosen import choose_options
 
 MOST_REJECTED_SHOWN = 20
 
 
-def check(problem: ProblemArgument, on_error: OnErrorOption = None, as_json: JsonOption = False) -> None:
-    """Read a problem and say what is in it, or what is wrong with it."""
+def check(
+    problem: ProblemArgument,
+    changes: SetOption = None,
+    on_error: OnErrorOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read a problem and say what is in it, what is wrong with it, and what a training would not make good."""
     with progress(problem) as shown:
         shown("read", 0, 0)
         loaded = load(problem, on_error=on_error)
-        summary = _summary(loaded)
+        options, choices = choose_options(loaded, loaded.options.changed(changes or ()))
+        summary = _summary(loaded, options)
+        summary["chosen"] = [str(choice) for choice in choices]
     if as_json:
         print_json(summary)
         return
@@ -47,26 +60,32 @@ def check(problem: ProblemArgument, on_error: OnErrorOption = None, as_json: Jso
     _print_pairs(console, "domain", "constants", summary["domains"])
     _print_pairs(console, "predicate", "known true / false", summary["predicates"])
     _print_pairs(console, "split", "atoms", summary["splits"])
-    for what, counted in (("candidates", "atoms"), ("features", "constants")):
+    for what, unit in (("candidates", "atoms"), ("features", "constants")):
         if summary[what]:
-            _print_pairs(console, what, counted, summary[what])
+            _print_pairs(console, what, unit, summary[what])
     for rule in loaded.knowledge.theory.rules:
         console.print(Text(shortened(str(rule))))
     _print_remarks(console, loaded)
     _print_rejected(loaded)
+    for text in summary["chosen"]:
+        console.print(Text(f"chosen: {text}"))
+    for text in (*(f"r2n train refuses this: {refusal}" for refusal in summary["refusals"]), *summary["warnings"]):
+        typer.echo(f"warning: {text}", err=True)
 
 
 def _print_remarks(console: Console, problem: Problem) -> None:
     """What was read and made no difference."""
     for domain, count in problem.report.unused_features:
         if count:
-            console.print(Text(f"{domain}: {count:,} rows of features of constants that do not occur"))
+            console.print(Text(f"{domain}: {counted(count, 'row')} of features of constants that do not occur"))
+    for split, count in problem.report.empty:
+        console.print(Text(f"{split}: {counted(count, 'row')} with an empty cell (skipped)"))
     for split, count in problem.report.duplicates:
         if count:
-            console.print(Text(f"{split}: {count:,} duplicate facts (counted once)"))
+            console.print(Text(f"{split}: {counted(count, 'duplicate fact')} (counted once)"))
 
 
-def _summary(problem: Problem) -> dict[str, Any]:
+def _summary(problem: Problem, options: Options) -> dict[str, Any]:
     language, knowledge = problem.knowledge.language, problem.knowledge
     known = {p.name: (len(knowledge.facts(p)), len(knowledge.false_facts(p))) for p in language.predicates}
     return {
@@ -80,7 +99,10 @@ def _summary(problem: Problem) -> dict[str, Any]:
         "features": {name: len(part) for name, part in knowledge.features.items()},
         "unused_features": dict(problem.report.unused_features),
         "duplicates": dict(problem.report.duplicates),
+        "empty": dict(problem.report.empty),
         "rejected": [str(error) for error in problem.report.rejected],
+        "refusals": [str(error) for error in contradictions(problem, options)],
+        "warnings": doubts(problem, options),
     }
 
 
@@ -96,7 +118,7 @@ def _print_rejected(problem: Problem) -> None:
     for error in rejected[:MOST_REJECTED_SHOWN]:
         typer.echo(f"skipped: {error}", err=True)
     if len(rejected) > MOST_REJECTED_SHOWN:
-        typer.echo(f"... and {len(rejected) - MOST_REJECTED_SHOWN:,} more rows skipped", err=True)
+        typer.echo(f"... and {counted(len(rejected) - MOST_REJECTED_SHOWN, 'more row')} skipped", err=True)
 
 
 def ground(
@@ -117,10 +139,13 @@ def ground(
     given = {"strategy": strategy, "width": width, "depth": depth, "max_groundings": max_groundings}
     changes = {name: value for name, value in given.items() if value is not None}
     options = GroundingOptions.model_validate({**loaded.options.grounding.model_dump(), **changes})
+    loaded = replace(loaded, knowledge=as_trained(loaded.knowledge, options))
     asked = _queries(loaded, queries)
-    start_atoms = loaded.atoms if queries is None else asked
-    grounding, was_kept = _ground(loaded, make_grounder(options), asked, start_atoms, out)
-    reached = int(reached_atoms(grounding, asked).sum())
+    mirrored = reciprocal_codes(loaded.knowledge.base, asked)
+    both = np.union1d(asked, mirrored[mirrored >= 0])
+    start_atoms = np.union1d(both, loaded.atoms) if queries is None else both
+    grounding, was_kept = _ground(loaded, make_grounder(options), both, start_atoms, out)
+    reached = int((reached_atoms(grounding, asked) | reached_atoms(grounding, mirrored)).sum())
     if as_json:
         print_json(_grounding_document(loaded, grounding, reached, len(asked), was_kept))
         return
@@ -201,5 +226,6 @@ def _print_grounding(
         shown = [shortened(str(part.rule)), ", ".join(variables)]
         table.add_texts([*shown, *(f"{n:,}" for n in numbers), f"{part.seconds:.3f}"])
     console.print(table)
-    console.print(f"{len(grounding):,} ground rules over {len(grounding.atoms):,} atoms", highlight=False)
+    size = f"{counted(len(grounding), 'ground rule')} over {counted(len(grounding.atoms), 'atom')}"
+    console.print(size, highlight=False)
     console.print(f"queries: {reached:,} reached by a ground rule, {asked - reached:,} not reached", highlight=False)

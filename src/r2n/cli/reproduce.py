@@ -12,7 +12,9 @@ WIDEST = 1000
 
 
 def reproduce(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="countries | ablation | kgc | cora")],
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="countries | ablation | kgc | cora | wn18rr | fb15k237")
+    ],
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = 5,
     dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset (may be repeated).")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only this row (may be repeated).")] = None,

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Event, RLock, Thread
 from time import monotonic
 from typing import Annotated, Any, Literal, Protocol, runtime_checkable
@@ -26,6 +27,9 @@ SECONDS_WORTH_A_LAST_LINE = 2.0
 SECONDS_BETWEEN_LOOKS = 0.5
 
 ProblemArgument = Annotated[str, typer.Argument(metavar="P", help="A problem file, its folder, or a known name.")]
+SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change an option.")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 OnErrorOption = Annotated[
     Literal["raise", "skip"] | None, typer.Option(help="Stop at a wrong row, or skip and report it.")

@@ -42,23 +42,54 @@ class Ranks:
         return len(self.optimistic)
 
 
+Cells = tuple[Int64[np.ndarray, " _"], ...]
+"""Cells of a table of scores: their rows, and their candidates."""
+
+
 def ranks(
-    scores: Float[np.ndarray, "batch candidates"],
+    scores: Float[np.ndarray, "rows candidates"],
+    row: Int64[np.ndarray, " batch"],
     true: Int64[np.ndarray, " batch"],
-    allowed: Bool[np.ndarray, "batch candidates"] | None = None,
+    *,
+    excluded: Cells | None = None,
+    forbidden: Bool[np.ndarray, "rows candidates"] | None = None,
 ) -> Ranks:
-    """The rank of the candidate `true[i]` in row i among the allowed ones, itself always allowed."""
+    """The rank of the candidate `true[i]` among those of row `row[i]`; the scores are written over.
+
+    `excluded` cells are no candidates, but the true one always is. `forbidden` candidates stand below all others, and
+    are equal among themselves.
+    """
     _refuse_nan(scores)
     if len(true) and not 0 <= true.min() <= true.max() < scores.shape[1]:
         raise DataError(f"the true candidate of a row is not one of its {scores.shape[1]} candidates")
-    own = scores[np.arange(len(true)), true][:, None]
-    above, equal = scores > own, scores == own
-    equal[np.arange(len(true)), true] = False
-    if allowed is not None:
-        above &= allowed
-        equal &= allowed
-    optimistic = 1.0 + above.sum(axis=1)
-    return Ranks(optimistic, optimistic + equal.sum(axis=1))
+    own = scores[row, true]
+    if excluded is not None:
+        scores[excluded] = nan  # neither above nor equal to anything
+    is_candidate = ~np.isnan(scores[row, true])
+    below = np.zeros(len(scores), np.int64)
+    if forbidden is not None:
+        below = np.count_nonzero(forbidden & ~np.isnan(scores), axis=1)
+        scores[forbidden] = nan
+    above, equal = np.zeros(len(true)), -is_candidate.astype(np.float64)  # an equal of itself that is none
+    for turn in _turns(row):
+        others = scores if len(turn) == len(scores) else scores[row[turn]]
+        above[turn] += np.count_nonzero(others > own[turn, None], axis=1)
+        equal[turn] += np.count_nonzero(others == own[turn, None], axis=1)
+    if forbidden is not None:
+        is_last = forbidden[row, true]
+        others = np.count_nonzero(~np.isnan(scores), axis=1)
+        above = np.where(is_last, others[row], above)
+        equal = np.where(is_last, below[row] - is_candidate, equal)
+    return Ranks(1 + above, 1 + above + equal)
+
+
+def _turns(row: Int64[np.ndarray, " batch"]) -> list[Int64[np.ndarray, " _"]]:
+    """Those who come first in their row, in the order of rows; those who come second; and so on."""
+    order = np.argsort(row, kind="stable")
+    ordered = row[order]
+    turn = np.arange(len(row)) - np.searchsorted(ordered, ordered)
+    by_turn = np.argsort(turn, kind="stable")
+    return np.split(order[by_turn], np.flatnonzero(np.diff(turn[by_turn])) + 1) if len(row) else []
 
 
 def ranking_metrics(ranks: Float64[np.ndarray, " batch"]) -> dict[str, float]:
@@ -159,8 +190,8 @@ def _mean(values: np.ndarray) -> float:
 
 
 def _refuse_nan(scores: np.ndarray) -> None:
-    wrong = int(np.isnan(scores).sum())
-    if wrong:
+    if scores.size and np.isnan(scores.min()):  # the smallest of any that has a NaN is NaN
+        wrong = int(np.isnan(scores).sum())
         raise DataError(
             f"{wrong:,} of {scores.size:,} scores are NaN, which has no rank",
             hint="look for the first NaN in the model; a NaN compared is always false and would pass unseen",

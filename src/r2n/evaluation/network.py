@@ -1,7 +1,9 @@
 """Predictions -> numbers: how good a network, or any other score of atoms, is on queries."""
 
-from r2n.evaluation.evaluate import Report, Score, classify, rank
+from r2n.errors import ConfigError
+from r2n.evaluation.evaluate import Report, Score, classify
 from r2n.evaluation.filters import Filter
+from r2n.evaluation.ranking import Forbidden, rank
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.sources import GraphSource, WholeGraph
 from r2n.knowledge.herbrand import HerbrandBase
@@ -36,9 +38,35 @@ def evaluate_scores(
     filtered: Filter,
     *,
     split: str,
+    sample: int | None = None,
+    seed: int = 0,
+    forbidden: Forbidden | None = None,
     progress: Progress = no_progress,
 ) -> Report:
-    """The report of scores on queries: ranking (filtered) where all are true, else classification."""
+    """The report of scores on queries: ranking (filtered) where all are true, else classification.
+
+    `sample`, `seed` and `forbidden` are those of `rank`.
+    """
     if queries.truth.all():
-        return rank(scores, queries, base, filtered, split=split, progress=progress)
+        return rank(
+            scores,
+            queries,
+            base,
+            filtered,
+            split=split,
+            sample=sample,
+            seed=seed,
+            forbidden=forbidden,
+            progress=progress,
+        )
+    if forbidden is not None:
+        raise ConfigError(
+            f"only a ranking respects constraints, and the queries '{split}' are classified: some are false",
+            hint="ask without them",
+        )
+    if sample is not None:
+        raise ConfigError(
+            f"only a ranking is sampled, and the queries '{split}' are classified: some are false",
+            hint="ask for all of them, which takes one pass",
+        )
     return classify(scores, queries, base, split=split)

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from r2n.errors import DataError
+from r2n.errors import DataError, counted
 from r2n.grounding.ground_rules import Grounding, distinct_codes
 from r2n.grounding.neighbourhoods import Neighbourhoods
 from r2n.knowledge.herbrand import Codes
@@ -99,6 +99,11 @@ class FactorGraph:
     def __len__(self) -> int:
         """The number of ground rules."""
         return sum(map(len, self.neighbours))
+
+    def __repr__(self) -> str:
+        """How large it is."""
+        rules = f"{counted(len(self), 'ground rule')} of {counted(len(self.rules), 'rule')}"
+        return f"FactorGraph({counted(len(self.atoms), 'atom')}, {rules})"
 
 
 def _rows(codes: np.ndarray, atoms: np.ndarray) -> np.ndarray:

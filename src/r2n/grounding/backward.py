@@ -1,8 +1,10 @@
 """Rules -> ground rules: around the queries, by backward chaining BC_{w,d} of width w and depth d."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from jaxtyping import Bool
 
 from r2n.errors import GroundingError
 from r2n.grounding.ground_rules import Grounding, GroundRules, distinct_codes
@@ -14,6 +16,9 @@ from r2n.grounding.substitutions import MAX_GROUNDINGS
 from r2n.knowledge.herbrand import Codes
 from r2n.progress import Progress, no_progress
 
+QUERIES_AT_ONCE = 2**18
+FEW_QUERIES = 2**10
+
 
 @dataclass(frozen=True)
 class BackwardGrounder:
@@ -23,6 +28,7 @@ class BackwardGrounder:
     body atoms are proved by others within `depth` rounds; without it every ground rule met is kept.
     """
 
+    reads_evidence: ClassVar[bool] = True
     width: int = 1
     depth: int = 2
     last_width: int = 0
@@ -73,3 +79,23 @@ class BackwardGrounder:
         paths = Paths.through(search.found, queries, len(store.language.constants))
         found = paths.followed(self.widths, self.max_groundings)
         return paths.neighbourhoods(found, self.depth if self.prune else None)
+
+    def may_reach(self, store: Store, queries: Codes) -> Bool[np.ndarray, " queries"]:
+        """Which queries the first step concludes by a ground rule, proved or not.
+
+        Where there are too many ground rules to look at in one go, some queries at a time; in the end, all may be.
+        """
+        distinct = np.unique(np.asarray(queries, np.int64))
+        parts = np.array_split(distinct, -(-len(distinct) // QUERIES_AT_ONCE)) if len(distinct) else []
+        return np.isin(queries, distinct_codes([self._concluded(store, part) for part in parts]))
+
+    def _concluded(self, store: Store, queries: Codes) -> Codes:
+        """Queries (distinct), and perhaps other atoms, that the first step concludes."""
+        search = Search(store, self.max_groundings, prune=self.prune)
+        try:
+            search.run(queries, self.widths[:1], self.width, no_progress)
+        except GroundingError:
+            if len(queries) <= FEW_QUERIES:
+                return queries
+            return distinct_codes([self._concluded(store, half) for half in np.array_split(queries, 2)])
+        return distinct_codes([part.atoms[:, list(part.rule.head_positions)] for part in search.found])

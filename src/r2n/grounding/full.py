@@ -6,6 +6,7 @@ the other variables run over their domains as axes of the result.
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from r2n.progress import Progress, no_progress
 class FullGrounder:
     """Every substitution whose guards hold and whose closed body atoms are not contradicted."""
 
+    reads_evidence: ClassVar[bool] = False
     max_groundings: int = MAX_GROUNDINGS
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:

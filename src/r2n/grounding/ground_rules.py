@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int64
 
+from r2n.errors import counted
 from r2n.grounding.store import Store
 from r2n.knowledge.herbrand import Codes
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
+
+MOST_NAMED = 5  # rules that a printed grounding names
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +35,11 @@ class GroundRules:
         """The number of ground rules."""
         return len(self.atoms)
 
+    def __repr__(self) -> str:
+        """Of which rule, and how many."""
+        positions = counted(self.atoms.shape[1], "atom")
+        return f"GroundRules('{self.rule.name}': {counted(len(self), 'ground rule')} of {positions})"
+
 
 @dataclass(frozen=True, eq=False)
 class Grounding:
@@ -48,10 +56,22 @@ class Grounding:
         """The number of ground rules of all rules."""
         return sum(map(len, self.ground_rules))
 
+    def __repr__(self) -> str:
+        """How many there are, in all and of the first rules."""
+        of_rules = [f"{part.rule.name} {len(part):,}" for part in self.ground_rules[:MOST_NAMED]]
+        more = ["..."] * (len(self.ground_rules) > MOST_NAMED)
+        counts = f"{counted(len(self), 'ground rule')} over {counted(len(self.atoms), 'atom')}"
+        return f"Grounding({counts}: {', '.join([*of_rules, *more]) or 'no rule'})"
+
 
 @runtime_checkable
 class Grounder(Protocol):
-    """A strategy: the store of what is known, and the queries to ground around, -> the grounding."""
+    """A strategy: the store of what is known, and the queries to ground around, -> the grounding.
+
+    `reads_evidence` says whether a ground rule may be there because an atom of an open predicate is known.
+    """
+
+    reads_evidence: ClassVar[bool]
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding of the theory."""

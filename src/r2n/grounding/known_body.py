@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from time import perf_counter
+from typing import ClassVar
 
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding, GroundRules
@@ -19,27 +20,32 @@ from r2n.progress import Progress, no_progress
 class KnownBodyGrounder:
     """Substitutions under which every body literal is known; a rule without body is grounded fully."""
 
+    reads_evidence: ClassVar[bool] = True
     max_groundings: int = MAX_GROUNDINGS
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding; the queries make no difference."""
-        knowledge, rules = store.knowledge, store.knowledge.theory.rules
+        rules = store.knowledge.theory.rules
         answers: dict[Hashable, Answer] = {}  # mined rules often share a body: each is asked once
         ground_rules: list[GroundRules] = []
         for done, rule in enumerate(rules):
             progress("ground", done, len(rules))
-            start = perf_counter()
-            if not rule.body:
-                ground_rules.append(FullGrounder(self.max_groundings).ground_rule(store, rule))
-                continue
-            body = _body_up_to_names(store, rule)
-            if body not in answers:
-                answers[body] = self._answer(store, rule)
-            atoms = encode_substitutions(knowledge.base, rule, answers[body].substitutions)
-            if knowledge.candidates:
-                atoms = atoms[are_candidates(knowledge, rule, atoms)]
-            ground_rules.append(GroundRules(rule, atoms, answers[body].estimate, perf_counter() - start))
+            ground_rules.append(self.ground_rule(store, rule, answers))
         return Grounding(tuple(ground_rules))
+
+    def ground_rule(self, store: Store, rule: Rule, answers: dict[Hashable, Answer] | None = None) -> GroundRules:
+        """The ground rules of one rule; `answers` keeps those of bodies for the rules that share them."""
+        start, knowledge = perf_counter(), store.knowledge
+        if not rule.body:
+            return FullGrounder(self.max_groundings).ground_rule(store, rule)
+        kept = {} if answers is None else answers
+        body = _body_up_to_names(store, rule)
+        if body not in kept:
+            kept[body] = self._answer(store, rule)
+        atoms = encode_substitutions(knowledge.base, rule, kept[body].substitutions)
+        if knowledge.candidates:
+            atoms = atoms[are_candidates(knowledge, rule, atoms)]
+        return GroundRules(rule, atoms, kept[body].estimate, perf_counter() - start)
 
     def _answer(self, store: Store, rule: Rule) -> Answer:
         """The substitutions of a rule that has a body, in order."""

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Bool, Int64
 
 from r2n.grounding.ground_rules import Grounding, GroundRules, codes_without, distinct_codes
+from r2n.grounding.links import Links
 from r2n.grounding.proofs import proved
 from r2n.grounding.search import Searched
 from r2n.grounding.store import Store
@@ -44,25 +45,9 @@ class NeighbourhoodGrounder(Protocol):
         """For each of the queries (sorted, distinct) the ground rules that it has alone."""
         ...
 
-
-@dataclass(frozen=True, eq=False)
-class _Links:
-    """From numbered things to others: those of thing i are `targets[starts[i] : starts[i + 1]]`."""
-
-    starts: Int64[np.ndarray, " _"]
-    targets: Int64[np.ndarray, " _"]
-
-    @classmethod
-    def build(cls, sources: np.ndarray, targets: np.ndarray, count: int) -> "_Links":
-        order = np.argsort(sources, kind="stable")
-        return cls(np.searchsorted(sources[order], np.arange(count + 1)), targets[order])
-
-    def follow(self, sources: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All targets of the sources, and for each the place of its source."""
-        first, counts = self.starts[sources], self.starts[sources + 1] - self.starts[sources]
-        before = np.cumsum(counts) - counts
-        places = np.arange(counts.sum()) + np.repeat(first - before, counts)
-        return np.repeat(np.arange(len(sources)), counts), self.targets[places]
+    def may_reach(self, store: Store, queries: Codes) -> Bool[np.ndarray, " queries"]:
+        """False where a query has no ground rule, True where it may have one; cheaper than to find them."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +63,7 @@ class Paths:
     offsets: Int64[np.ndarray, " _"]
     unknown: Int64[np.ndarray, " _"]  # of each ground rule, how many body literals
     heads: Int64[np.ndarray, "_ 2"]  # atoms, and ground rules that asking them leads to; distinct
-    bodies: _Links
+    bodies: Links
 
     @classmethod
     def through(cls, found: Sequence[Searched], queries: Codes, constants: int) -> "Paths":
@@ -104,7 +89,7 @@ class Paths:
             offsets,
             np.concatenate([np.zeros(0, np.int64), *(part.unknown for part in found)]),
             np.stack(np.divmod(once, size)).T,
-            _Links.build(ground_rules, np.searchsorted(codes, met), int(offsets[-1])),
+            Links.build(ground_rules, np.searchsorted(codes, met), int(offsets[-1])),
         )
 
     @property
@@ -122,7 +107,7 @@ class Paths:
             admitted = self.heads[self.unknown[self.heads[:, 1]] <= width]
             counts = counts + self._pairs_to_come(admitted, at)
             self._check_budget(counts, max_groundings)
-            place, led_to = _Links.build(admitted[:, 0], admitted[:, 1], atoms).follow(at)
+            place, led_to = Links.build(admitted[:, 0], admitted[:, 1], atoms).follow(at)
             new = distinct_codes([queries[place] * ground_rules + led_to])
             found = distinct_codes([found, new])
             queries, through = np.divmod(new, ground_rules)

@@ -1,6 +1,7 @@
 """Rules -> ground rules: the tables of a knowledge base, made once, and who answers queries over them."""
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from operator import itemgetter
@@ -14,7 +15,7 @@ from r2n.grounding.relations import Kind, Relation
 from r2n.grounding.rule_query import Match, RuleQuery
 from r2n.grounding.substitutions import Substitutions, check_budget
 from r2n.knowledge.herbrand import Codes
-from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.logic.formula import Atom
 from r2n.logic.language import Domain, Predicate
 from r2n.logic.theory import Literal, Rule
@@ -40,20 +41,38 @@ class Store:
         """Tables of `knowledge`, for large queries in `engine`, by default an embedded DuckDB."""
         self.knowledge, self.language, self.base = knowledge, knowledge.language, knowledge.base
         self.engine = engine or DuckDBEngine()
+        self._known: dict[str, Relation] = {}
         self._made: dict[str, Relation] = {}
         self._loaded: dict[str, Relation] = {}
+        self._cut_from: tuple[Store, Codes] | None = None
 
     def relation(self, kind: Kind, predicate: str) -> Relation:
         """The predicate's atoms of this kind, among facts, denied atoms and candidates."""
-        name = self._name(kind, predicate)
-        if name not in self._made:
-            declared = self.language.predicate(predicate)
-            if kind is Kind.CANDIDATE:
-                codes = self.knowledge.candidates[predicate]
-            else:
-                codes = self.knowledge.known_codes(declared, kind is Kind.FACT)
-            self._made[name] = self._relation(name, declared, codes, self.base.decode(codes)[1])
-        return self._made[name]
+        name, made = self._name(kind, predicate), self._made if kind is Kind.CANDIDATE else self._known
+        if name not in made:
+            made[name] = self._make(name, kind, self.language.predicate(predicate))
+        return made[name]
+
+    def _make(self, name: str, kind: Kind, predicate: Predicate) -> Relation:
+        if kind is not Kind.CANDIDATE and self._cut_from is not None:
+            whole, left_out = self._cut_from
+            return whole.relation(kind, predicate.name).without(left_out)
+        if kind is Kind.CANDIDATE:
+            codes = self.knowledge.candidates[predicate.name]
+        else:
+            codes = self.knowledge.known_codes(predicate, kind is Kind.FACT)
+        return self._relation(name, predicate, codes, self.base.decode(codes)[1])
+
+    def without(self, codes: Codes) -> "Store":
+        """The store of the same knowledge base where nothing is stated of these atoms; its tables are cut from these.
+
+        Atoms of a closed world would then be false.
+        """
+        view, evidence = copy(self), self.knowledge.evidence
+        kept = ~np.isin(evidence.atoms, codes)
+        view.knowledge = replace(self.knowledge, evidence=Evidence(evidence.atoms[kept], evidence.truth[kept]))
+        view._known, view._cut_from = {}, (self, codes)
+        return view
 
     def _name(self, kind: Kind, predicate: str) -> str:
         return f"{kind.value}_{self.language.predicate_index(predicate)}"

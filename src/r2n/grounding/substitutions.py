@@ -80,9 +80,14 @@ def _keys(substitutions: Substitutions, constants: int) -> Int64[np.ndarray, " _
 def check_budget(rule: Rule, estimate: int, limit: int, *, exact: bool) -> None:
     """Refuse a rule whose ground rules would be more than `limit`, before any are made."""
     if estimate > limit:
-        about = "" if exact else "about "
-        raise GroundingError(
-            f"rule '{rule.name}' has {about}{estimate:,} groundings, more than max_groundings = {limit:,}",
-            hint="narrow the domains of its variables (x: DOMAIN), close a predicate of its body, or take another"
-            " strategy (known-body, backward); or raise max_groundings",
-        )
+        raise budget_error(rule, estimate, limit, exact=exact)
+
+
+def budget_error(rule: Rule, estimate: int, limit: int, *, exact: bool) -> GroundingError:
+    """The error for a rule whose ground rules would be more than `limit`."""
+    about = "" if exact else "about "
+    return GroundingError(
+        f"rule '{rule.name}' has {about}{estimate:,} groundings, more than max_groundings = {limit:,}",
+        hint="narrow the domains of its variables (x: DOMAIN), close a predicate of its body, or take another"
+        " strategy (known-body, backward); or raise max_groundings",
+    )

@@ -52,6 +52,21 @@ def _bare(text: str) -> str:
     return text
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class TypedFacts:
+    """Facts that were typed one by one, as a source of tables: a fact's place is what was typed."""
+
+    texts: tuple[str, ...]
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The facts as a table of one column."""
+        return pa.table({"fact": pa.array(self.texts, pa.string())}).__arrow_c_stream__(requested_schema)
+
+    def locate(self, row: int) -> Location:
+        """The fact itself."""
+        return Location(f'"{self.texts[row]}"')
+
+
 def facts_from_texts(texts: Sequence[str]) -> tuple[Facts, ...]:
     """Facts from atoms as text, those of one predicate and arity together; errors show the text."""
     groups: dict[tuple[str, int], list[tuple[int, AtomText]]] = {}
@@ -62,7 +77,7 @@ def facts_from_texts(texts: Sequence[str]) -> tuple[Facts, ...]:
         if None in atom.terms:
             raise DataError("a fact names all its constants, ? has no place in it", where=atom.where)
         groups.setdefault((atom.predicate, len(atom.terms)), []).append((row, atom))
-    source = Table(pa.table({"fact": pa.array(texts, pa.string())}))
+    source = Table(TypedFacts(tuple(texts)))
     return tuple(
         Facts(
             predicate,

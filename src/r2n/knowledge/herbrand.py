@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 from jaxtyping import Int64
 
-from r2n.errors import DataError
+from r2n.errors import DataError, counted
 from r2n.logic.formula import printed_name
 from r2n.logic.language import Domain, Language, Predicate
 
@@ -95,6 +95,10 @@ class HerbrandBase:
             f"{printed_name(predicates[i].name)}({', '.join(constants[c] for c in row[: predicates[i].arity])})"
             for i, row in zip(index, arguments, strict=True)
         ]
+
+    def __repr__(self) -> str:
+        """How large it is."""
+        return f"HerbrandBase({counted(self.size, 'atom')})"
 
     def __len__(self) -> int:
         """The number of ground atoms."""

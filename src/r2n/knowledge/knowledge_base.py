@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from r2n.errors import DataError
+from r2n.errors import DataError, counted
 from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.encoding import EncodedFacts, complete, encode_facts
 from r2n.knowledge.features import Features, FeatureTable, read_features
@@ -57,6 +57,11 @@ class Evidence:
         """The number of atoms."""
         return len(self.atoms)
 
+    def __repr__(self) -> str:
+        """How many atoms there are of each truth."""
+        true = int(self.truth.sum())
+        return f"Evidence({counted(len(self), 'atom')}: {true:,} true, {len(self) - true:,} false)"
+
 
 @dataclass(frozen=True, eq=False)
 class KnowledgeBase:
@@ -86,6 +91,17 @@ class KnowledgeBase:
         base = HerbrandBase(language)
         encoded, _ = encode_facts(base, facts)
         return cls(theory, language, Evidence.from_encoded(encoded, base), read_features(language, features or {})[0])
+
+    def __repr__(self) -> str:
+        """How large it is."""
+        return f"KnowledgeBase({self.size})"
+
+    @property
+    def size(self) -> str:
+        """`271 constants, 2 predicates, 3 rules, 1,110 known atoms`."""
+        parts = {"constant": self.language.constants, "predicate": self.language.predicates, "rule": self.theory.rules}
+        counts = [counted(len(part), name) for name, part in (*parts.items(), ("known atom", self.evidence))]
+        return ", ".join(counts)
 
     @cached_property
     def base(self) -> HerbrandBase:

@@ -37,7 +37,11 @@ class GroundingOptions(Section):
 
 
 class ModelOptions(Section):
-    """[model]: the network; each choice that the paper leaves open is an option."""
+    """[model]: the network; each choice that the paper leaves open is an option.
+
+    With `rules = "counted"`, rules that conclude one atom are no reasoning layers: their ground rules are counted, and
+    stand beside the network. `init_scale` is the standard deviation of learned vectors at the start.
+    """
 
     input: Literal["distmult", "complex", "transe", "rotate", "mlp", "pair"] = "complex"
     dim: int = Field(default=32, ge=1)
@@ -50,9 +54,11 @@ class ModelOptions(Section):
     isolated: Literal["keep", "zero"] = "keep"
     shared_layers: bool = False
     evidence_input: Literal["off", "add", "only"] = "off"
+    rules: Literal["layers", "counted"] = "layers"
     mlp: Literal["deep", "shallow"] = "deep"
     output: Literal["mlp", "linear"] = "mlp"
     input_score: bool = False
+    init_scale: float = Field(default=0.3, gt=0)
     constant_dropout: float = Field(default=0.0, ge=0, lt=1)
     atom_dropout: float = Field(default=0.0, ge=0, lt=1)
     rule_dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -100,15 +106,18 @@ class ObjectiveOptions(Section):
 
 
 class OptimisationOptions(Section):
-    """How it is minimised: Adam over so many epochs.
+    """How it is minimised: over so many epochs, of which the first `rule_epochs` train the rules that are counted.
 
     `rule_learning_rate` and `weight_decay` are for the reasoning layers and the outputs, `input_weight_decay` for the
     input layer. `batches` makes an epoch of at most so many steps, each over connected components of the graph; by
-    default it is one step over the whole graph. `threads` by default is one for small graphs, where more only wait for
-    each other, else all cores.
+    default it is one step over the whole graph. `batch_size` makes it steps of so many known atoms each, with negatives
+    drawn anew at every step and the graph around them. `threads` by default is one for small graphs, where more only
+    wait for each other, else all cores.
     """
 
     epochs: int = Field(default=300, ge=0)
+    optimiser: Literal["adam", "adagrad"] = "adam"
+    rule_epochs: int = Field(default=10, ge=0)
     learning_rate: float = Field(default=0.01, gt=0)
     rule_learning_rate: float | None = Field(default=None, gt=0)
     schedule: Literal["constant", "cosine"] = "constant"
@@ -116,6 +125,7 @@ class OptimisationOptions(Section):
     input_weight_decay: float = Field(default=0.0, ge=0)
     clip: float | None = Field(default=None, gt=0)
     batches: int | None = Field(default=None, ge=1)
+    batch_size: int | None = Field(default=None, ge=1)
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     threads: int | None = Field(default=None, ge=1)
 
@@ -124,17 +134,21 @@ class HidingOptions(Section):
     """The share of open atoms whose input is blanked in a step while their labels are still asked.
 
     They are drawn atom by atom, or (`hide_by = "constant"`) all atoms with the same first constant together.
+    `leave_one_out` makes unknown in a step of `batch_size` atoms what it asks: no ground rule is there because of it.
+    By default that is so where something would tell the answer.
     """
 
     hiding: float = Field(default=0.3, ge=0, lt=1)
     hide_by: Literal["atom", "constant"] = "atom"
+    leave_one_out: bool | None = None
 
 
 class SelectionOptions(Section):
     """When to stop, and with which weights.
 
-    With `patience`, training stops when the validation metric has not risen for so many epochs, and the best weights
-    are restored. `with_valid` trains on the validation queries too, once the settings are chosen.
+    `validate_every` and `patience` count epochs. With `patience`, training stops when the validation metric has not
+    risen for so many epochs (not validations: it is at least `validate_every`), and the best weights are restored.
+    `with_valid` trains on the validation queries too, once the settings are chosen.
     """
 
     validate_every: int = Field(default=10, ge=1)
@@ -155,7 +169,7 @@ class Options(Section):
 
     def changed(self, assignments: Iterable[str]) -> "Options":
         """With `section.key=value` assignments made, each value as TOML writes it (or a bare word)."""
-        sections = self.model_dump()
+        sections = {name: {} for name in type(self).model_fields} | self.model_dump(exclude_unset=True)
         for assignment in assignments:
             name, equals, text = assignment.partition("=")
             section, dot, key = name.strip().partition(".")

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 from jaxtyping import Int64
 
-from r2n.errors import ConfigError, DataError, Location
+from r2n.errors import ConfigError, DataError, Location, counted
 from r2n.knowledge.candidates import Candidates, CandidateSource, candidate_sources, find_candidates
 from r2n.knowledge.derived import Definitions, derive
 from r2n.knowledge.encoding import EncodedFacts, complete, encode_facts
@@ -32,13 +32,15 @@ _BACKGROUND = "background"
 class LoadReport:
     """What reading found: facts read per split, duplicates among them, and what was refused.
 
-    `unused_features` counts for each domain the rows of features whose constants are not in it.
+    `unused_features` counts for each domain the rows of features whose constants are not in it, `empty` for each split
+    the rows that state nothing, where tables may have such (`empty = "skip"`).
     """
 
     facts: tuple[tuple[str, int], ...]
     duplicates: tuple[tuple[str, int], ...]
     rejected: tuple[DataError, ...]
     unused_features: tuple[tuple[str, int], ...] = ()
+    empty: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +85,7 @@ class Problem:
         """
         skip: OnError = "skip" if on_error == "skip" else "raise"
         _refuse_reserved(queries or {})
-        rows, rejected = _read({TRAIN: facts, **(queries or {}), _BACKGROUND: background}, skip)
+        rows, rejected, empty = _read({TRAIN: facts, **(queries or {}), _BACKGROUND: background}, skip)
         options_of_derived = {"declared": theory.predicates, "on_error": skip, "source": source}
         added, wrong = derive(derived or {}, rows[TRAIN], rows.pop(_BACKGROUND), **options_of_derived)
         rows[TRAIN] += added
@@ -93,13 +95,18 @@ class Problem:
         splits = {split: Evidence.from_encoded(part, base) for split, part in encoded.items()}
         _refuse_overlap(encoded, splits, base)
         read_in, unread = read_features(language, features or {}, on_error=skip, mention=partial(_first_mention, rows))
-        report = _load_report(encoded, splits, [*rejected, *wrong, *unencoded, *unread], read_in)
+        report = _load_report(encoded, splits, [*rejected, *wrong, *unencoded, *unread], read_in, empty)
         train, where = splits.pop(TRAIN), Location(source) if source is not None else None
         sources = candidate_sources(base, candidates or {}, train, splits, where)
         labelled = np.unique(np.concatenate([train.atoms, *(part.atoms for part in splits.values())]))
         found = find_candidates(base, sources, labelled, read_in)
         knowledge = KnowledgeBase(theory, language, train, read_in, found)
         return cls(name, knowledge, splits, report, options or Options(), source, sources)
+
+    def __repr__(self) -> str:
+        """How large it is, and how many queries each split has."""
+        splits = ", ".join(f"{split} {len(part):,}" for split, part in self.queries.items())
+        return f"Problem '{self.name}': {self.knowledge.size}; queries: {splits or 'none'}"
 
     @property
     def train(self) -> Evidence:
@@ -132,15 +139,19 @@ class Problem:
         return np.unique(np.concatenate([self.train.atoms, *(part.atoms for part in self.queries.values())]))
 
 
-def _read(tables: Mapping[str, Sequence[Table]], on_error: OnError) -> tuple[dict[str, list[Facts]], list[DataError]]:
-    """The facts of each split, and what was refused."""
+def _read(
+    tables: Mapping[str, Sequence[Table]], on_error: OnError
+) -> tuple[dict[str, list[Facts]], list[DataError], dict[str, int]]:
+    """The facts of each split, what was refused, and how many rows state nothing."""
     rows: dict[str, list[Facts]] = {}
     rejected: list[DataError] = []
+    empty: dict[str, int] = {}
     for split, sources in tables.items():
         read = [read_facts(source, on_error=on_error) for source in sources]
         rows[split] = [group for part in read for group in part.facts]
         rejected += [error for part in read for error in part.rejected]
-    return rows, rejected
+        empty |= {split: count} if (count := sum(part.empty for part in read)) else {}
+    return rows, rejected, empty
 
 
 def _encoded(
@@ -160,12 +171,14 @@ def _load_report(
     splits: Mapping[str, Evidence],
     rejected: Sequence[DataError],
     features: Mapping[str, Features],
+    empty: Mapping[str, int],
 ) -> LoadReport:
     return LoadReport(
         tuple((split, len(part.codes)) for split, part in encoded.items()),
         tuple((split, len(part.codes) - len(splits[split])) for split, part in encoded.items()),
         tuple(rejected),
         tuple((domain, part.ignored) for domain, part in features.items()),
+        tuple(empty.items()),
     )
 
 
@@ -197,7 +210,8 @@ def _refuse_overlap(encoded: Mapping[str, EncodedFacts], splits: Mapping[str, Ev
                 row = int(np.flatnonzero(encoded[later].codes == shared[0])[0])
                 other = int(np.flatnonzero(encoded[earlier].codes == shared[0])[0])
                 raise DataError(
-                    f"{len(shared)} atom{'s' * (len(shared) > 1)} of split '{later}' stand in split '{earlier}' too,"
+                    f"{counted(len(shared), 'atom')} of split '{later}' {'stands' if len(shared) == 1 else 'stand'}"
+                    f" in split '{earlier}' too,"
                     f" {base.names(shared[:1])[0]} for one",
                     where=encoded[later].location(row),
                     hint=f"it is also at {encoded[earlier].location(other)}; take it out of one of the two",
@@ -232,7 +246,16 @@ def _tables(file: ProblemFile, split: str, folder: Path) -> list[Table]:
 
 
 def _table(spec: TableOptions, folder: Path) -> Table:
-    return Table(folder / spec.file, spec.predicate, spec.columns, spec.label, spec.header, spec.table)
+    return Table(
+        folder / spec.file,
+        spec.predicate,
+        spec.columns,
+        spec.label,
+        spec.header,
+        spec.table,
+        format=spec.format,
+        empty=spec.empty,
+    )
 
 
 def _candidates(given: CandidateOptions, folder: Path) -> Candidates:

@@ -10,6 +10,8 @@ from pydantic import BeforeValidator, Field, ValidationError
 from r2n.errors import ConfigError, Location
 from r2n.knowledge.options import GroundingOptions, ModelOptions, Options, Section, TrainingOptions, option_error
 
+FormatName = Literal["tsv", "csv", "parquet", "json", "jsonl", "sqlite", "ntriples", "turtle", "rdf-xml", "prolog"]
+
 
 class TableOptions(Section):
     """Where facts stand: a file, and how to read it."""
@@ -20,6 +22,8 @@ class TableOptions(Section):
     label: str | None = None
     header: bool | None = None
     table: str | None = None
+    format: FormatName | None = None
+    empty: Literal["error", "skip"] = "error"
 
 
 def _as_tables(value: Any) -> Any:

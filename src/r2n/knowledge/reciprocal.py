@@ -10,9 +10,15 @@ import numpy as np
 
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from r2n.knowledge.options import GroundingOptions
 from r2n.logic.formula import Atom
 from r2n.logic.language import Predicate
 from r2n.logic.theory import Rule
+
+
+def as_trained(knowledge: KnowledgeBase, options: GroundingOptions) -> KnowledgeBase:
+    """What is known, in the language that the network is trained in."""
+    return with_reciprocals(knowledge) if options.reciprocal else knowledge
 
 
 def with_reciprocals(knowledge: KnowledgeBase) -> KnowledgeBase:
@@ -74,4 +80,16 @@ def reciprocal_codes(base: HerbrandBase, codes: Codes) -> Codes:
         if predicate.reciprocal_of is not None:
             which = index == base.language.predicate_index(predicate.reciprocal_of)
             result[which] = base.encode_columns(predicate, [arguments[which, 1], arguments[which, 0]])
+    return result
+
+
+def counterparts(base: HerbrandBase, codes: Codes) -> Codes:
+    """The code of what says the same of each atom in the other direction, of P or of P^-1; -1 where nothing does."""
+    index, arguments = base.decode(codes)
+    result = reciprocal_codes(base, codes)
+    for predicate in base.language.predicates:
+        if predicate.reciprocal_of is not None:
+            which = index == base.language.predicate_index(predicate.name)
+            plain = base.language.predicate(predicate.reciprocal_of)
+            result[which] = base.encode_columns(plain, [arguments[which, 1], arguments[which, 0]])
     return result

@@ -1,23 +1,33 @@
-"""Symbols: Horn rules as other systems write them -> Theory (predicates and domains then come with the data).
+"""Symbols: rules as other systems write them -> Theory (predicates and domains then come with the data).
 
-One rule a line; blank lines and lines that begin with `#` or `%` are passed over. Understood are
+One rule a line; blank lines and lines that begin with `#`, `%` or `//` are passed over. Understood are
 
     r0:0.8:p(x,y), q(y,z) -> h(x,z)          id and weight may be missing
     12<TAB>10<TAB>0.83<TAB>h(X,Y) <= p(X,A), q(A,Y)      AnyBURL: upper case is a variable
     h(X,Y) :- p(X,Z), q(Z,Y).                 Prolog: upper case is a variable
     ?a p ?b  ?b q ?c  => ?a h ?c              AMIE: variables begin with ?
+    1.5 !p(x) v h(x)                          Markov logic (clauses.py): lower case is a variable
+    1.5 p(x) ^ q(x) => h(x)
 """
 
 import re
 
 from r2n.errors import Location, TheoryError
+from r2n.logic.clauses import clause_formula, refuse_declaration, weight_in_front
 from r2n.logic.formula import And, Atom, Constant, Formula, Implies, Term, Variable
 from r2n.logic.theory import Rule, Theory
 
 _ATOM = re.compile(r"\s*([^\s(),][^(),]*?)\s*\(([^()]*)\)\s*")
 _TITLE = re.compile(r"\s*([^:,()]+):\s*([-+0-9.eE]+|nan|inf)\s*:(?=.*->)")
 _BARE_TITLE = re.compile(r"\s*([^:,()]+):(?=[^:].*->)")
-_FORMS = "id:weight:body -> head, AnyBURL's `head <= body`, `head :- body.`, or AMIE's `body => head`"
+_CLAUSE = re.compile(r"[!~]|[-+]?[.\d]|.*\)\s*(?:[vV|]\s|=>)|.*\)\s*\.?$|\w+\s*=\s*\{")
+_FORMS = (
+    "id:weight:body -> head, AnyBURL's `head <= body`, `head :- body.`, AMIE's `body => head`, or a clause"
+    " `!body(x) v head(x)`"
+)
+
+
+COMMENTS = ("#", "%", "//")
 
 
 def parse_horn_rules(text: str, source: str | None = None) -> Theory:
@@ -25,7 +35,7 @@ def parse_horn_rules(text: str, source: str | None = None) -> Theory:
     rules: dict[str, Rule] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         stripped = line.strip()
-        if stripped and stripped[0] not in "#%":
+        if stripped and not stripped.startswith(COMMENTS):
             where = Location(source, number, 1, line.rstrip("\r"))
             rule = _parse_line(stripped, f"r{len(rules)}", where)
             if rule.name in rules:
@@ -38,7 +48,7 @@ def _parse_line(line: str, name: str, where: Location) -> Rule:
     if "=>" in line and "?" in line:
         body, head = line.split("=>", 1)
         return _rule(name, _amie_atoms(body, where), _amie_atoms(head.split("\t")[0], where), None, where)
-    if "<=" in line:
+    if "<=" in line and "<=>" not in line:
         weight, clause = _anyburl_confidence(line, where)
         head, body = clause.split("<=", 1)
         return _rule(name, _atoms(body, where, upper=True), _atoms(head, where, upper=True), weight, where)
@@ -46,15 +56,28 @@ def _parse_line(line: str, name: str, where: Location) -> Rule:
         head, body = line.rstrip(" .").split(":-", 1)
         return _rule(name, _atoms(body, where, upper=True), _atoms(head, where, upper=True), None, where)
     if "->" in line:
-        weight, title = None, _TITLE.match(line)
-        if title is not None:
-            name, weight = title.group(1).strip(), float(title.group(2))
-        else:
-            title = _BARE_TITLE.match(line)
-            name = title.group(1).strip() if title is not None else name
-        body, head = line[title.end() if title else 0 :].split("->", 1)
-        return _rule(name, _atoms(body, where, upper=False), _atoms(head, where, upper=False), weight, where)
+        return _titled(line, name, where)
+    weight, clause = weight_in_front(line.split(" //")[0])
+    if _CLAUSE.match(line):
+        if weight is None:
+            refuse_declaration(clause, where)
+        return Rule.explicit(name, clause_formula(clause, where), weight=weight)
     raise TheoryError("this is not a rule", where=where, hint=f"known forms: {_FORMS}")
+
+
+def _titled(line: str, name: str, where: Location) -> Rule:
+    """`id:weight:body -> head`, where id or both may be missing; the weight may also stand in front, alone."""
+    weight, title = None, _TITLE.match(line)
+    if title is not None:
+        name, weight = title.group(1).strip(), float(title.group(2))
+    else:
+        title = _BARE_TITLE.match(line)
+        name = title.group(1).strip() if title is not None else name
+    rest = line[title.end() if title else 0 :]
+    if title is None:
+        weight, rest = weight_in_front(rest)
+    body, head = rest.split("->", 1)
+    return _rule(name, _atoms(body, where, upper=False), _atoms(head, where, upper=False), weight, where)
 
 
 def _anyburl_confidence(line: str, where: Location) -> tuple[float | None, str]:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from r2n.errors import DataError, nearest
+from r2n.errors import DataError, counted, nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,11 @@ class Language:
             np.sort(np.fromiter((ids[name] for name in names[domain.name]), np.int64)) for domain in domains
         )
         return cls(domains, predicates, constants, extensions)
+
+    def __repr__(self) -> str:
+        """How large it is."""
+        parts = {"constant": self.constants, "domain": self.domains, "predicate": self.predicates}
+        return f"Language({', '.join(counted(len(part), name) for name, part in parts.items())})"
 
     @cached_property
     def _domain_index(self) -> dict[str, int]:

@@ -22,6 +22,14 @@ _WORDS = {
     "_DOMAIN": "'domain'", "_PREDICATE": "'predicate'", "_RULE": "'rule'", "_IMPLICIT": "'implicit'",
     "_OPEN": "'open'", "_CLOSED": "'closed'", "_XOR": "'xor'",
 }  # fmt: skip
+_OF_OTHERS = (
+    (re.compile(r"[vV](?=[\s!(])"), "or is written |"),
+    (re.compile(r"\^|/\\"), "and is written &"),
+    (re.compile(r"=>"), "implies is written ->"),
+    (re.compile(r"~|not\b"), "not is written !"),
+    (re.compile(r"[-+.\d]"), "a rule is written: rule NAME [WEIGHT]: FORMULA"),
+)
+_OTHER_FILES = "clauses of Markov logic are read from a file with another ending than .r2n: rules.mln"
 _OPERATORS = {"__ANON_0": "'<->'", "__ANON_1": "'->'", "__ANON_2": "'!='", "AMPERSAND": "'&'"}
 
 
@@ -106,7 +114,15 @@ def _syntax_error(error: UnexpectedInput, text: str, source: str | None) -> Theo
     words = {**_WORDS, **_OPERATORS}
     names = sorted({words.get(name, name.lower().strip("_")) for name in expected or ()})
     hint = f"expected {' or '.join(names)}" if names else None
-    return TheoryError(what, where=location_in(text.split("\n"), source, line, column), hint=hint)
+    where = location_in(text.split("\n"), source, line, column)
+    return TheoryError(what, where=where, hint=_said_otherwise(where) or hint)
+
+
+def _said_otherwise(where: Location) -> str | None:
+    """How the language writes what stands here, where another one would write it so."""
+    rest = (where.excerpt or "")[(where.column or 1) - 1 :]
+    found = [instead for sign, instead in _OF_OTHERS if sign.match(rest)]
+    return f"{found[0]}; {_OTHER_FILES}" if found else None
 
 
 def _shortened(text: str) -> str:

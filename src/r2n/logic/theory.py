@@ -1,6 +1,7 @@
 """Symbols: rules, explicit or implicit, and the theory that holds them with their domains and predicates."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -138,8 +139,8 @@ class Theory:
     def __post_init__(self) -> None:
         """Check names and, where predicates are declared, every atom and variable."""
         for kind, named in (("domain", self.domains), ("predicate", self.predicates), ("rule", self.rules)):
-            names = [thing.name for thing in named]
-            for name in {name for name in names if names.count(name) > 1}:
+            names = Counter(thing.name for thing in named)
+            for name in (name for name, number in names.items() if number > 1):
                 raise TheoryError(f"{kind} '{name}' is declared twice", where=self._somewhere(None))
         if self.predicates:
             for rule in self.rules:

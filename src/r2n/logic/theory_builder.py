@@ -54,13 +54,13 @@ class TheoryBuilder(Transformer[Token, Theory]):
         self.lines, self.source = text.split("\n"), source
         self.domains: dict[str, Domain] = {}
         self.predicates: list[Predicate] = []
-        self.rules: list[Rule] = []
+        self.rules: dict[str, Rule] = {}  # by name: theories may have tens of thousands
         self.types: dict[str, str] = {}
 
     def build(self, text: str, source: str | None) -> Theory:
         self._begin(text, source)
         self._parser.parse(text)
-        return Theory(tuple(self.domains.values()), tuple(self.predicates), tuple(self.rules), self.source)
+        return Theory(tuple(self.domains.values()), tuple(self.predicates), tuple(self.rules.values()), self.source)
 
     def _at(self, token: Token) -> Location:
         return location_in(self.lines, self.source, token.line or 1, token.column)
@@ -225,14 +225,14 @@ class TheoryBuilder(Transformer[Token, Theory]):
         guards: tuple[Unequal, ...],
         weight: float | None,
     ) -> None:
-        if any(rule.name == name for rule in self.rules):
+        if name in self.rules:
             raise TheoryError(f"rule '{name}' is declared twice", where=self._at(name))
         try:
             rule = Rule(str(name), formula, atoms, tuple(dict.fromkeys(guards)), tuple(self.types.items()), weight)
         except TheoryError as error:
             raise TheoryError(error.what, where=error.where or self._at(name), hint=error.hint) from None
         self.types.clear()
-        self.rules.append(rule)
+        self.rules[rule.name] = rule
 
     def start(self, _: list[None]) -> None:
         """Everything is collected on the way."""

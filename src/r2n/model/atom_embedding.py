@@ -44,6 +44,39 @@ class GridEmbedding(Protocol):
 
 
 @runtime_checkable
+class RowEmbedding(Protocol):
+    """What an atom embedding can do too whose score of all candidates of a row is one matrix product.
+
+    A row is an atom of which one position is open: P(c_1, ..., ?, ..., c_n).
+    """
+
+    def row_scores(
+        self,
+        predicates: Int64[Tensor, " rows"],
+        position: int,
+        given: Float[Tensor, "rows positions constant_dim"],
+        candidates: Float[Tensor, "candidates constant_dim"],
+    ) -> Float[Tensor, "rows candidates"]:
+        """The score of each row's atom with each candidate at the open position, from the constants' vectors.
+
+        All rows have one arity; what stands in `given` at the open position is not read. No atom is embedded.
+        """
+        ...
+
+    def formula(
+        self, predicates: Int64[Tensor, " atoms"], constants: Float[Tensor, "atoms positions constant_dim"]
+    ) -> Float[Tensor, "atoms dim"]:
+        """Emb^0(a) of atoms given by their predicates (by index) and their constants' vectors."""
+        ...
+
+    def n3(
+        self, predicates: Int64[Tensor, " atoms"], constants: Float[Tensor, "atoms positions constant_dim"]
+    ) -> Float[Tensor, ""]:
+        """N3 of atoms: the mean over them of the cubed moduli of what their predicates and constants are made of."""
+        ...
+
+
+@runtime_checkable
 class Movable(Protocol):
     """Atoms of one arity, as an embedding lays them out for itself."""
 
@@ -65,6 +98,11 @@ class AtomEmbedding(Protocol[Laid]):
     @property
     def grids(self) -> GridEmbedding | None:
         """How it embeds all atoms over a grid of constants, where it can."""
+        ...
+
+    @property
+    def rows(self) -> RowEmbedding | None:
+        """How it scores all candidates of a row at once, where it can."""
         ...
 
     def lay_out(
@@ -129,7 +167,7 @@ class NetworkLayout:
 class AtomMLP(nn.Module):
     """MLP_P of the constants' vectors, one MLP for each predicate of any arity; the score is the embedding's sum."""
 
-    grids = None
+    grids = rows = None
 
     def __init__(self, predicates: Sequence[Predicate], dim: int) -> None:
         """One hidden layer of `dim` units."""

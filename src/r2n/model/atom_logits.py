@@ -4,26 +4,30 @@ code -> source -> graph -> layout -> forward pass -> logit
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from r2n.errors import DataError
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.known_states import known_states
-from r2n.graph.sources import GraphSource
+from r2n.graph.sources import GraphSource, Ungrounded
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.reciprocal import reciprocal_codes
+from r2n.knowledge.sides import Side
+from r2n.model.combination import RulesBeside, Way, log_odds
 from r2n.model.layout import Layout
 from r2n.model.r2n import R2N
+from r2n.model.row_logits import IsolatedRows
 
 ATOMS_IN_NO_RULE = 2**18  # at once
 ATOMS_WITH_THEIR_OWN_RULES = 2**12  # at once
+CANDIDATES_BY_CODE = 2**20  # at once
 
 Logits = Float64[np.ndarray, " atoms"]
 
@@ -58,11 +62,17 @@ class AtomLogits:
     source: GraphSource
     evidence: Evidence
     laid_out: Layout | None = None
+    way: Way | None = None
 
     def __call__(self, codes: Codes) -> Logits:
-        """The logits of atoms given by their codes; where there are reciprocals, the mean of both directions."""
+        """The logits of atoms given by their codes; where there are reciprocals, the mean of both directions.
+
+        Where rules are counted, the mean over the positions of the logit that the atom's share of its row has.
+        """
         codes = np.array(codes, np.int64)
         self._check(codes)
+        if self._rules is not None:
+            return self._of_shares(codes)
         mirrored = reciprocal_codes(self.model.base, codes)
         has_one = mirrored >= 0
         logits = self._looked_up(codes)
@@ -74,15 +84,128 @@ class AtomLogits:
         """The logits of atoms as answers to what stands at a position: position 0 is asked of the reciprocals."""
 
         def score(codes: Codes) -> Logits:
+            if self._rules is not None:
+                return self._shares_at(codes, position)
             mirrored = reciprocal_codes(self.model.base, codes) if position == 0 else np.full(len(codes), -1)
             return self._looked_up(np.where(mirrored >= 0, mirrored, codes))
 
         return score
 
+    def rows(
+        self, predicate: int, position: int, given: Int64[np.ndarray, "rows positions"]
+    ) -> Float[np.ndarray, "rows candidates"]:
+        """The logits of a predicate's atoms with each constant of the open position's domain, in its order.
+
+        `given` are constants by id; what stands at the open position is not read. The numbers are those of `asked_at`,
+        up to the order of summation: only candidates that ground rules may reach go through the reasoning layers, and
+        the others are computed by the row, where `IsolatedRows` can. Without layers that is one matrix product. Where
+        rules are counted, the numbers are the logs of the candidates' shares of the row.
+        """
+        network = self._network_rows(predicate, position, given)
+        if self._rules is None:
+            return network
+        return self._rules(predicate, position, given, network, self.way)
+
+    def _network_rows(self, predicate: int, position: int, given: np.ndarray) -> np.ndarray:
+        predicate, position, given = self._mirrored(predicate, position, given)
+        side = Side.of(self.model.base, predicate, position)
+        first, back = np.unique(side.rows(given), return_inverse=True)
+        found = self._rows(side, first)
+        return found if np.array_equal(back, np.arange(len(first))) else found[back]
+
+    def _of_shares(self, codes: Codes) -> Logits:
+        """The mean over the positions of each atom."""
+        arity = np.array([len(shape) for shape in self.model.base.shapes], np.int64)[self.model.base.decode(codes)[0]]
+        logits = np.zeros(len(codes))
+        for position in range(int(arity.max(initial=0))):
+            which = arity > position
+            logits[which] += self._shares_at(codes[which], position)
+        return logits / np.maximum(arity, 1)
+
+    def _shares_at(self, codes: Codes, position: int) -> Logits:
+        """The logits of atoms' shares of the rows with this position open; each row is made once."""
+        index = self.model.base.decode(codes)[0]
+        shares = np.zeros(len(codes))
+        for predicate in np.unique(index).tolist():
+            side, which = Side.of(self.model.base, predicate, position), np.flatnonzero(index == predicate)
+            rows, places = side.located(codes[which])
+            first, back = np.unique(rows, return_inverse=True)
+            size = max(1, CANDIDATES_BY_CODE // max(1, side.candidates))
+            for start in range(0, len(first), size):
+                own = (back >= start) & (back < start + size)
+                found = self.rows(predicate, position, side.given(first[start : start + size]))
+                shares[which[own]] = found[back[own] - start, places[own]]
+        return log_odds(shares)
+
+    @cached_property
+    def _rules(self) -> RulesBeside | None:
+        return RulesBeside.of(self.model, self.source, self.evidence)
+
+    def _mirrored(self, predicate: int, position: int, given: np.ndarray) -> tuple[int, int, np.ndarray]:
+        """Position 0 is asked of the reciprocal, where there is one."""
+        predicates = self.model.base.language.predicates
+        name = predicates[predicate].name
+        found = [i for i, other in enumerate(predicates) if other.reciprocal_of == name] if position == 0 else []
+        return (found[0], 1, given[:, ::-1]) if found else (predicate, position, given)
+
+    def _rows(self, side: Side, first: Codes) -> np.ndarray:
+        """The logits of rows given by the codes of their first candidates, ascending and distinct."""
+        cells = None if self.whole is None else self._of_whole(side, first)
+        if cells is not None and len(cells[0]) == len(first) * side.candidates:
+            row, place, logits = cells
+            found = np.empty((len(first), side.candidates))
+            found[row, place] = logits
+            return found
+        if self._isolated is None or not self._isolated.answers(side.predicate):
+            return self._by_code(side, first)
+        if cells is not None and len(first):
+            self.source.around(_one_outside(side, first, cells))  # a graph that was made elsewhere refuses others
+        given = torch.from_numpy(side.given(first)).to(self.model.device)
+        found = self._isolated(side.predicate, side.position, given).cpu().numpy()
+        for row, place, logits in self._reached(side, first) if cells is None else [cells]:
+            found[row, place] = logits
+        return found
+
+    def _of_whole(self, side: Side, first: Codes) -> tuple[np.ndarray, np.ndarray, Logits]:
+        """Cells of rows whose atoms stand in the pass over all ground rules, and their logits."""
+        assert self.whole is not None
+        atoms = self.whole.graph.atoms[: self.whole.graph.answered].cpu().numpy()
+        start, end = np.searchsorted(atoms, side.bounds)
+        row, place = side.located(atoms[start:end])
+        at = np.minimum(np.searchsorted(first, row), len(first) - 1)
+        which = np.flatnonzero(first[at] == row) if len(first) else np.zeros(0, np.int64)
+        return at[which], place[which], self.whole.logits[start + which]
+
+    def _reached(self, side: Side, first: Codes) -> Iterator[tuple[np.ndarray, np.ndarray, Logits]]:
+        """The same for candidates with ground rules of their own."""
+        for start, codes in side.written_out(first, CANDIDATES_BY_CODE):
+            reached = np.flatnonzero(self.source.may_reach(codes))
+            row, place = np.divmod(reached, side.candidates)
+            yield start + row, place, self._looked_up(codes[reached])
+
+    def _by_code(self, side: Side, first: Codes) -> np.ndarray:
+        """All candidates of rows, atom by atom."""
+        found = np.empty((len(first), side.candidates))
+        for start, codes in side.written_out(first, CANDIDATES_BY_CODE):
+            rows = len(codes) // max(1, side.candidates)
+            found[start : start + rows] = self._looked_up(codes).reshape(rows, side.candidates)
+        return found
+
+    @cached_property
+    def _isolated(self) -> IsolatedRows | None:
+        return IsolatedRows.of(self.model)
+
     def again(self) -> "AtomLogits":
         """The same for the weights as they are now; what was laid out stays so."""
         kept = self.__dict__.get("whole")
-        return AtomLogits(self.model, self.source, self.evidence, self.laid_out if kept is None else kept.layout)
+        laid_out = self.laid_out if kept is None else kept.layout
+        return AtomLogits(self.model, self.source, self.evidence, laid_out, self.way)
+
+    def by(self, way: Way) -> "AtomLogits":
+        """The same, network and counted rules combined in another way than the chosen one."""
+        made = replace(self, way=way)
+        made.__dict__.update({name: self.__dict__[name] for name in ("whole", "_rules") if name in self.__dict__})
+        return made
 
     @cached_property
     def whole(self) -> Pass | None:
@@ -93,15 +216,19 @@ class AtomLogits:
     def passes(self, codes: Codes) -> Iterator[tuple[Int64[np.ndarray, " some"], Pass]]:
         """Passes that together answer the atoms, each with the places in `codes` of those that it answers."""
         self._check(codes)
-        left = np.arange(len(codes))
-        size = ATOMS_WITH_THEIR_OWN_RULES
+        left, alone, alone_in = np.arange(len(codes)), np.zeros(0, np.int64), self.source
         if self.whole is not None:
             inside = self.whole.graph.contains(torch.from_numpy(codes)).numpy()
             if inside.any():
                 yield left[inside], self.whole
-            left, size = left[~inside], ATOMS_IN_NO_RULE
-        for which in np.array_split(left, -(-len(left) // size)) if len(left) else ():  # all about equal, none tiny:
-            yield which, self._pass(self.source.around(codes[which]))  # a row alone is summed in another order
+            left, alone = alone, left[~inside]
+        elif len(codes) > ATOMS_WITH_THEIR_OWN_RULES:
+            reached = self.source.may_reach(codes)
+            left, alone, alone_in = left[reached], left[~reached], Ungrounded()
+        for which in _parts(left, ATOMS_WITH_THEIR_OWN_RULES):
+            yield which, self._pass(self.source.around(codes[which]))
+        for which in _parts(alone, ATOMS_IN_NO_RULE):
+            yield which, self._pass(alone_in.around(codes[which]))
 
     def _check(self, codes: Codes) -> None:
         if len(codes) and not 0 <= codes.min() <= codes.max() < self.model.base.size:
@@ -125,3 +252,16 @@ class AtomLogits:
             out = self.model(layout, known=known.to(self.model.device), rule_outputs=False).atoms
         self.model.train(was_training)
         return Pass(layout, known, out.double().cpu().numpy())
+
+
+def _one_outside(side: Side, first: Codes, cells: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Codes:
+    """An atom of the rows that is in none of the cells."""
+    flat = np.sort(cells[0] * side.candidates + cells[1])
+    missing = int(np.append(np.flatnonzero(flat != np.arange(len(flat))), len(flat))[0])
+    row, place = divmod(missing, side.candidates)
+    return first[row : row + 1] + side.stride * place
+
+
+def _parts(which: np.ndarray, size: int) -> list[np.ndarray]:
+    """In parts that are about equal, none of them tiny: a row alone is summed in another order."""
+    return np.array_split(which, -(-len(which) // size)) if len(which) else []

@@ -9,7 +9,9 @@ predicate's (for ComplEx and RotatE complex vectors, held as real and imaginary 
     rotate    Re(r_P * c_1 * conj(c_2)), |r_P| = 1   1, 2     score: its sum
 
 An atom of one constant has Re(r_P * c_1), c_1 + r_P, and so on: the second factor is left out. All are linear in
-features that all predicates share, and over a whole Herbrand base that is how they are computed (`grid`).
+features that all predicates share, and over a whole Herbrand base that is how they are computed (`grid`). In one
+constant, the others given, each score is a product with a vector, or a distance from one: so all candidates of a row
+are scored by one matrix product (`row_scores`).
 """
 
 from abc import ABC, abstractmethod
@@ -19,22 +21,33 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from r2n.errors import ConfigError
+from r2n.knowledge.contradictions import refuse_wide
 from r2n.logic.language import Predicate
-from r2n.model.atom_embedding import AtomLayout, GridEmbedding, GridParts
+from r2n.model.atom_embedding import AtomLayout, GridEmbedding, GridParts, RowEmbedding
 from r2n.model.constant_embedding import ConstantEmbedding
 
 SCALE = 0.3  # standard deviation of the predicates' vectors at the start
 Constants = Float[Tensor, "atoms positions constant_dim"]
+Given = Float[Tensor, "rows positions constant_dim"]
+Asking = Float[Tensor, "rows constant_dim"]
+Candidates = Float[Tensor, "candidates constant_dim"]
+RowScores = Float[Tensor, "rows candidates"]
 
 
-class _Formula(nn.Module, ABC):
+class VectorFormula(nn.Module, ABC):
+    """An input layer that is a formula of the vectors of predicate and constants."""
+
     constant_dim: int
     dim: int
 
     @property
     def grids(self) -> GridEmbedding:
         """Itself: every formula is linear in features that all predicates share."""
+        return self
+
+    @property
+    def rows(self) -> RowEmbedding:
+        """Itself."""
         return self
 
     def lay_out(
@@ -67,8 +80,34 @@ class _Formula(nn.Module, ABC):
     ) -> Float[Tensor, "predicates points"]:
         """The score of each of these."""
 
+    @abstractmethod
+    def predicate_vectors(self, predicates: Int64[Tensor, " atoms"]) -> Float[Tensor, "atoms _"]:
+        """r_P."""
 
-class _SummedFormula(_Formula):
+    def cubes(self, vectors: Float[Tensor, "*batch _"]) -> Float[Tensor, "*batch _"]:
+        """The cubed moduli of the components."""
+        return vectors.abs().pow(3)
+
+    def n3(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, ""]:
+        """N3 of atoms, by their predicates and their constants' vectors."""
+        return (self.cubes(self.predicate_vectors(predicates)).sum() + self.cubes(constants).sum()) / len(predicates)
+
+    @abstractmethod
+    def asking(self, predicates: Int64[Tensor, " rows"], position: int, given: Given) -> Asking:
+        """The vector of each row that a candidate's is compared to, made of all but the open position."""
+
+    @abstractmethod
+    def compared(self, asking: Asking, candidates: Candidates) -> RowScores:
+        """The scores of the candidates of rows."""
+
+    def row_scores(
+        self, predicates: Int64[Tensor, " rows"], position: int, given: Given, candidates: Candidates
+    ) -> RowScores:
+        """The score of each row's atom with each candidate at the open position."""
+        return self.compared(self.asking(predicates, position, given), candidates)
+
+
+class _SummedFormula(VectorFormula):
     """A formula whose score is the sum of the embedding."""
 
     def score(
@@ -86,6 +125,10 @@ class _SummedFormula(_Formula):
         """The sum of each embedding, without writing it out."""
         return torch.addmm(offsets.sum(-1, keepdim=True), diagonals, features.t())
 
+    def compared(self, asking: Asking, candidates: Candidates) -> RowScores:
+        """Their products."""
+        return asking @ candidates.t()
+
 
 def _outer(first: Tensor, second: Tensor) -> Tensor:
     """All products of a row of the one and a row of the other, (rows of first * rows of second, dim)."""
@@ -102,23 +145,38 @@ def _complex_grid(vectors: Tensor, constants: Sequence[Tensor]) -> GridParts:
     return torch.cat([re, im], dim=1), torch.cat([r_re, -r_im], dim=1), torch.zeros_like(r_re)
 
 
-def _refuse_wide(name: str, predicates: Sequence[Predicate]) -> None:
-    for predicate in predicates:
-        if predicate.arity > 2:
-            raise ConfigError(
-                f"input '{name}' takes predicates of one or two positions, but {predicate.name} has {predicate.arity}",
-                hint="choose input = 'distmult' or 'mlp'",
-            )
+def _complex_asking(vectors: Tensor, position: int, given: Given) -> Tensor:
+    """The a of Re(r * c_1 * conj(c_2)) = a . c, c the open one: r * c_1, or the conjugate of r * conj(c_2) or of r."""
+    r_re, r_im = vectors.chunk(2, dim=-1)
+    if given.shape[1] == 1:
+        return torch.cat([r_re, -r_im], dim=-1)
+    re, im = given[:, 1 - position].chunk(2, dim=-1)
+    if position == 0:
+        return torch.cat([r_re * re + r_im * im, r_re * im - r_im * re], dim=-1)
+    return torch.cat([r_re * re - r_im * im, r_re * im + r_im * re], dim=-1)
+
+
+class _ComplexFormula(_SummedFormula):
+    """A formula over complex vectors, held as real and imaginary halves."""
+
+    def cubes(self, vectors: Float[Tensor, "*batch _"]) -> Float[Tensor, "*batch _"]:
+        """The cubed moduli of the complex components."""
+        re, im = vectors.chunk(2, dim=-1)
+        return (re.square() + im.square()).pow(1.5)
 
 
 class DistMult(_SummedFormula):
     """r_P * c_1 * ... * c_n."""
 
-    def __init__(self, predicates: Sequence[Predicate], dim: int) -> None:
+    def __init__(self, predicates: Sequence[Predicate], dim: int, scale: float = SCALE) -> None:
         """One vector for each predicate."""
         super().__init__()
         self.constant_dim = self.dim = dim
-        self.vectors = nn.Parameter(torch.randn(len(predicates), dim) * SCALE)
+        self.vectors = nn.Parameter(torch.randn(len(predicates), dim) * scale)
+
+    def predicate_vectors(self, predicates: Int64[Tensor, " atoms"]) -> Float[Tensor, "atoms _"]:
+        """r_P."""
+        return self.vectors[predicates]
 
     def formula(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
         """Emb^0(a)."""
@@ -132,6 +190,11 @@ class DistMult(_SummedFormula):
         vectors = self.vectors[predicates]
         return features, vectors, torch.zeros_like(vectors)
 
+    def asking(self, predicates: Int64[Tensor, " rows"], position: int, given: Given) -> Asking:
+        """The product of all but the open position."""
+        others = torch.cat([given[:, :position], given[:, position + 1 :]], dim=1)
+        return self.vectors[predicates] * others.prod(dim=1)
+
 
 def _real_product(predicate: Tensor, constants: Constants) -> Tensor:
     """Re(r * c_1 * conj(c_2)), without the last factor for unary atoms; written out, faster than complex numbers."""
@@ -144,15 +207,19 @@ def _real_product(predicate: Tensor, constants: Constants) -> Tensor:
     return re * t_re + im * t_im
 
 
-class ComplEx(_SummedFormula):
+class ComplEx(_ComplexFormula):
     """Re(r_P * c_1 * conj(c_2)), component by component."""
 
-    def __init__(self, predicates: Sequence[Predicate], dim: int) -> None:
+    def __init__(self, predicates: Sequence[Predicate], dim: int, scale: float = SCALE) -> None:
         """One complex vector for each predicate."""
         super().__init__()
-        _refuse_wide("complex", predicates)
+        refuse_wide("complex", predicates)
         self.dim, self.constant_dim = dim, 2 * dim
-        self.vectors = nn.Parameter(torch.randn(len(predicates), 2 * dim) * SCALE)
+        self.vectors = nn.Parameter(torch.randn(len(predicates), 2 * dim) * scale)
+
+    def predicate_vectors(self, predicates: Int64[Tensor, " atoms"]) -> Float[Tensor, "atoms _"]:
+        """r_P."""
+        return self.vectors[predicates]
 
     def formula(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
         """Emb^0(a)."""
@@ -162,19 +229,27 @@ class ComplEx(_SummedFormula):
         """Real and imaginary parts of c_1 conj(c_2), times the predicate's two diagonals."""
         return _complex_grid(self.vectors[predicates], constants)
 
+    def asking(self, predicates: Int64[Tensor, " rows"], position: int, given: Given) -> Asking:
+        """r_P * c_1, or the conjugate of r_P * conj(c_2)."""
+        return _complex_asking(self.vectors[predicates], position, given)
 
-class RotatE(_SummedFormula):
+
+class RotatE(_ComplexFormula):
     """Re(r_P * c_1 * conj(c_2)) with |r_P| = 1: the alignment of the rotated c_1 with c_2.
 
     The modulus |r_P c_1 - c_2| of the original is near zero for every true atom, and would lose its identity.
     """
 
-    def __init__(self, predicates: Sequence[Predicate], dim: int) -> None:
+    def __init__(self, predicates: Sequence[Predicate], dim: int, scale: float = SCALE) -> None:
         """One angle for each predicate and component."""
         super().__init__()
-        _refuse_wide("rotate", predicates)
+        refuse_wide("rotate", predicates)
         self.dim, self.constant_dim = dim, 2 * dim
-        self.angles = nn.Parameter(torch.randn(len(predicates), dim) * SCALE)
+        self.angles = nn.Parameter(torch.randn(len(predicates), dim) * scale)
+
+    def predicate_vectors(self, predicates: Int64[Tensor, " atoms"]) -> Float[Tensor, "atoms _"]:
+        """r_P."""
+        return self._vectors(predicates)
 
     def formula(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
         """Emb^0(a)."""
@@ -188,43 +263,6 @@ class RotatE(_SummedFormula):
         """As ComplEx."""
         return _complex_grid(self._vectors(predicates), constants)
 
-
-class TransE(_Formula):
-    """c_1 + r_P - c_2."""
-
-    def __init__(self, predicates: Sequence[Predicate], dim: int) -> None:
-        """One vector for each predicate, and one margin: the score of a perfect match."""
-        super().__init__()
-        _refuse_wide("transe", predicates)
-        self.constant_dim = self.dim = dim
-        self.vectors = nn.Parameter(torch.randn(len(predicates), dim) * SCALE)
-        self.margin = nn.Parameter(torch.ones(()))
-
-    def formula(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
-        """Emb^0(a)."""
-        moved = constants[:, 0] + self.vectors[predicates]
-        return moved - constants[:, 1] if constants.shape[1] > 1 else moved
-
-    def score(
-        self, embedding: Float[Tensor, "atoms dim"], predicates: Int64[Tensor, " atoms"]
-    ) -> Float[Tensor, " atoms"]:
-        """The margin minus its norm."""
-        return self.margin - (embedding.square().sum(-1) + 1e-12).sqrt()
-
-    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
-        """Differences of the constants; the predicate is the offset."""
-        features = constants[0]
-        if len(constants) > 1:
-            features = (features.unsqueeze(1) - constants[1].unsqueeze(0)).flatten(0, 1)
-        vectors = self.vectors[predicates]
-        return features, torch.ones_like(vectors), vectors
-
-    def grid_score(
-        self,
-        features: Float[Tensor, "points features"],
-        diagonals: Float[Tensor, "predicates features"],
-        offsets: Float[Tensor, "predicates dim"],
-    ) -> Float[Tensor, "predicates points"]:
-        """The margin minus the norm of features + offsets, by the square of a sum."""
-        squares = features.square().sum(-1) + offsets.square().sum(-1, keepdim=True)
-        return self.margin - (torch.addmm(squares, offsets, features.t(), alpha=2).clamp(min=0) + 1e-12).sqrt()
+    def asking(self, predicates: Int64[Tensor, " rows"], position: int, given: Given) -> Asking:
+        """As ComplEx."""
+        return _complex_asking(self._vectors(predicates), position, given)

@@ -9,14 +9,14 @@ from torch import nn
 
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.options import ModelOptions
-from r2n.logic.language import Predicate
 from r2n.model.atom_embedding import AtomEmbedding, AtomMLP
 from r2n.model.channels import make_channels
 from r2n.model.constant_embedding import ConstantEmbedding, FeatureEncoder
-from r2n.model.formulas import ComplEx, DistMult, RotatE, TransE
+from r2n.model.formulas import ComplEx, DistMult, RotatE
 from r2n.model.pair_embedding import PairEmbedding
+from r2n.model.transe import TransE
 
-INPUTS: dict[str, Callable[[Sequence[Predicate], int], AtomEmbedding[Any]]] = {
+INPUTS: dict[str, Callable[..., AtomEmbedding[Any]]] = {
     "distmult": DistMult,
     "complex": ComplEx,
     "transe": TransE,
@@ -44,10 +44,12 @@ def make_input(
         read = [channel for of_domain in channels.values() for channel in of_domain]
         constants = ConstantEmbedding(count, dim, dropout=dropout, without=read, new=new)
         return constants, PairEmbedding(language, read, constants, options)
-    atom_embedding = INPUTS[options.input](language.predicates, dim)
+    scale = options.init_scale
+    scaled = {} if options.input == "mlp" else {"scale": scale}
+    atom_embedding = INPUTS[options.input](language.predicates, dim, **scaled)
     size, hidden = atom_embedding.constant_dim, options.encoder_dim or dim
     made = [
         FeatureEncoder(of_domain, size, hidden=hidden, dropout=options.encoder_dropout)
         for of_domain in channels.values()
     ]
-    return ConstantEmbedding(count, size, dropout=dropout, encoders=made, new=new), atom_embedding
+    return ConstantEmbedding(count, size, dropout=dropout, scale=scale, encoders=made, new=new), atom_embedding

@@ -52,6 +52,10 @@ class Layout:
     whole: WholeBase | None = None
     device: torch.device = CPU
 
+    def __repr__(self) -> str:
+        """Its kind, where it is, and of which graph."""
+        return f"Layout({self.kind}, {self.device}, {self.graph!r})"
+
     def to(self, device: torch.device | str) -> "Layout":
         """The same graph, laid out for a network on another device."""
         device = torch.device(device)

@@ -39,7 +39,7 @@ class PairEmbedding(nn.Module):
     """
 
     place: Tensor
-    grids = None
+    grids = rows = None
 
     def __init__(
         self, language: Language, channels: Sequence[Channel], constants: ConstantEmbedding, options: ModelOptions

@@ -15,11 +15,16 @@ from r2n.errors import ConfigError
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.known_states import UNKNOWN
 from r2n.graph.slots import CPU
+from r2n.grounding.counting import split_rules
+from r2n.knowledge.contradictions import refuse_unread_evidence
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.options import ModelOptions, chosen
+from r2n.logic.theory import Rule
 from r2n.model.atom_embedding import AtomEmbedding, GridEmbedding
+from r2n.model.combination import Combination
 from r2n.model.constant_embedding import ConstantEmbedding
+from r2n.model.counted_rules import CountedRules
 from r2n.model.grid_atoms import Atoms, InputAtoms, row_dropout
 from r2n.model.grid_layer import reason, takes
 from r2n.model.input_layer import make_input
@@ -68,10 +73,11 @@ class R2N(nn.Module):
         constants: ConstantEmbedding,
         atom_embedding: AtomEmbedding[Any],
         reasoner: Reasoner | None = None,
+        counted: CountedRules | None = None,
     ) -> None:
         """Put the parts together; without a reasoner, out(a) is the input layer's score."""
         super().__init__()
-        self.base, self.constants, self.atom_embedding = base, constants, atom_embedding
+        self.base, self.constants, self.atom_embedding, self.counted = base, constants, atom_embedding, counted
         has_layers = reasoner is not None
         self.layers = ModulesOf(reasoner.layers if has_layers else [])
         self.atom_output = reasoner.atom_output if has_layers else None
@@ -82,6 +88,7 @@ class R2N(nn.Module):
         self.atom_dropout = reasoner.atom_dropout if has_layers else 0.0
         reads = self.evidence_input != "off"
         self.known = nn.Parameter(torch.randn(3, atom_embedding.dim) * 0.3) if reads else None
+        self.combination = None if counted is None else Combination()
         self.trained_ids: Tensor | None = None
 
     @classmethod
@@ -102,7 +109,11 @@ class R2N(nn.Module):
         """
         options = chosen(ModelOptions, options, changes)
         constants, atom_embedding = make_input(knowledge, options, encoders=encoders, new=new)
-        return cls(knowledge.base, constants, atom_embedding, _make_reasoner(knowledge, options))
+        counted: CountedRules | None = None
+        if options.rules == "counted":
+            knowledge, rules = split_rules(knowledge)
+            counted = _make_counted(knowledge, rules)
+        return cls(knowledge.base, constants, atom_embedding, _make_reasoner(knowledge, options), counted)
 
     @property
     def device(self) -> torch.device:
@@ -236,11 +247,14 @@ class R2N(nn.Module):
         return Predictions(logits + whole.in_order(scores) if scores else logits, outputs)
 
 
+def _make_counted(knowledge: KnowledgeBase, rules: Sequence[Rule]) -> CountedRules:
+    return CountedRules(rules, len(knowledge.language.predicates), max(map(len, knowledge.base.shapes), default=0))
+
+
 def _make_reasoner(knowledge: KnowledgeBase, options: ModelOptions) -> Reasoner | None:
     """The reasoning layers and outputs; none where the input layer answers alone."""
-    if options.reasoner == "none" or options.layers == 0:
-        if options.evidence_input != "off":
-            raise ConfigError("evidence as input needs reasoning layers", hint="set layers to 1 or more")
+    refuse_unread_evidence(options)
+    if not options.has_layers or (options.rules == "counted" and not knowledge.theory.rules):
         return None
     count = 1 if options.shared_layers else options.layers
     made = [make_layer(knowledge.theory.rules, options) for _ in range(count)]

@@ -1,19 +1,21 @@
 """A trained network, asked: questions such as `locatedIn(italy, ?)` -> atoms, and what an answer is."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import prod
 from typing import overload
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float64, Int64
+from scipy.special import expit
 
-from r2n.errors import DataError, nearest
-from r2n.knowledge.atom_text import parse_atom
+from r2n.errors import DataError, Location, counted, nearest
+from r2n.knowledge.atom_text import ANYTHING, parse_atom
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.logic.language import Language, Predicate
 
 MOST_ASKED = 20_000_000
+MOST_PRINTED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +41,14 @@ class Answers(Sequence[Answer]):
     """The answers to a question, the most probable first.
 
     `asked` atoms were answered or refused, `refused` of them; `left_out` were not asked, for nothing is known of them
-    and no ground rule reaches them.
+    and no ground rule reaches them; `hidden` are known, and were not to be told.
     """
 
     items: tuple[Answer, ...]
     asked: int
     refused: int
     left_out: int = 0
+    hidden: int = 0
 
     @overload
     def __getitem__(self, index: int) -> Answer: ...
@@ -63,6 +66,70 @@ class Answers(Sequence[Answer]):
         """One after the other."""
         return iter(self.items)
 
+    def __repr__(self) -> str:
+        """How many there are, and the first of them, a line each."""
+        lines = [f"{counted(len(self), 'answer')} to {counted(self.asked, 'atom')} asked"]
+        for item in self.items[:MOST_PRINTED]:
+            known = "" if item.known is None else f" (known: {str(item.known).lower()})"
+            lines.append(f"  {item.atom} {item.probability:.4f}{' (closed)' if item.closed else known}")
+        if len(self) > MOST_PRINTED:
+            lines.append(f"  ... and {len(self) - MOST_PRINTED:,} more")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerColumns:
+    """What is said of atoms, column by column, in their order.
+
+    `truths` has 1 for what is known to be true, 0 for what is stated or closed and so false, -1 for what is unknown.
+    """
+
+    atoms: Codes
+    truths: Int64[np.ndarray, " atoms"]
+    is_stated: Bool[np.ndarray, " atoms"]
+    logits: Float64[np.ndarray, " atoms"]
+    reached: Bool[np.ndarray, " atoms"]
+    refused: Bool[np.ndarray, " atoms"]
+
+    @property
+    def network(self) -> Float64[np.ndarray, " atoms"]:
+        """The probability that the network alone gives."""
+        return expit(self.logits)
+
+    @property
+    def probability(self) -> Float64[np.ndarray, " atoms"]:
+        """That of what is known, else the network's."""
+        return np.where(self.truths < 0, self.network, self.truths)
+
+    @property
+    def closed(self) -> Bool[np.ndarray, " atoms"]:
+        """Whether an atom is false because its world is closed and it is no fact."""
+        return (self.truths == 0) & ~self.is_stated
+
+    def kept(self, which: Bool[np.ndarray, " atoms"] | Int64[np.ndarray, " kept"]) -> "AnswerColumns":
+        """Those of some atoms, by a mask or by their places."""
+        return AnswerColumns(**{part.name: getattr(self, part.name)[which] for part in fields(self)})
+
+    def unknown(self) -> "AnswerColumns":
+        """Those of the atoms that are neither stated nor closed."""
+        return self.kept(self.truths < 0)
+
+    def ranked(self, top: int | None = None) -> "AnswerColumns":
+        """The `top` atoms that are not refused: known to be true first, known to be false last, else by logit."""
+        certainty = np.where(self.truths < 0, 0, 2 * self.truths - 1)
+        order = np.lexsort((-self.logits, -certainty))
+        return self.kept(order[~self.refused[order]][:top])
+
+    def items(self, base: HerbrandBase) -> tuple[Answer, ...]:
+        """An answer for each atom."""
+        known = [bool(truth) if stated else None for truth, stated in zip(self.truths, self.is_stated, strict=True)]
+        columns = (self.probability, self.closed, self.network, self.logits, self.reached)
+        rows = zip(base.names(self.atoms), known, *(column.tolist() for column in columns), strict=True)
+        return tuple(
+            Answer(name, probability, truth, closed, network, logit, reached)
+            for name, truth, probability, closed, network, logit, reached in rows
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -74,19 +141,27 @@ class Question:
 
     @classmethod
     def parse(cls, base: HerbrandBase, text: str) -> "Question":
-        """Each `?` stands for every constant of its position's domain."""
+        """`locatedIn(italy, ?)`: each `?` stands for every constant of its position's domain."""
         atom = parse_atom(text)
         if atom is None or not atom.truth:
             raise DataError(
                 f"'{text}' is no question",
                 hint='write PREDICATE(CONSTANT, ...) with ? for what is asked: "locatedIn(italy, ?)"',
             )
-        predicate = base.language.predicate(atom.predicate)
-        if len(atom.terms) != predicate.arity:
-            what = f"{predicate.name} takes {predicate.arity} constants, the question has {len(atom.terms)}"
-            raise DataError(what, where=atom.where)
-        columns = (_constants(base.language, predicate, i, term) for i, term in enumerate(atom.terms))
-        return cls(base, predicate, tuple(columns))
+        return cls.of(base, atom.predicate, atom.terms, atom.where)
+
+    @classmethod
+    def of(
+        cls, base: HerbrandBase, name: str, terms: Sequence[str | None], where: Location | None = None
+    ) -> "Question":
+        """The question for a predicate's atoms with these constants; None stands for every one."""
+        predicate = base.language.predicate(name)
+        if len(terms) != predicate.arity:
+            what = f"{predicate.name} takes {predicate.arity} constants, the question has {len(terms)}"
+            raise DataError(what, where=where)
+        return cls(
+            base, predicate, tuple(_constants(base.language, predicate, i, term) for i, term in enumerate(terms))
+        )
 
     def __len__(self) -> int:
         """The number of atoms that are asked for."""
@@ -110,11 +185,23 @@ class Question:
         return found
 
 
+def _constant(language: Language, predicate: Predicate, position: int, term: str) -> int:
+    """The id of a constant; a name that is none but looks like a variable is answered with how to ask."""
+    try:
+        return language.constant_id(term)
+    except DataError as error:
+        if len(term) > 1 and not term[0].isupper() and term[0] not in "_?":
+            raise
+        terms = [ANYTHING if i == position else "..." for i in range(predicate.arity)]
+        hint = f"write ? for what is asked: {predicate.name}({', '.join(terms)})"
+        raise DataError(error.what, hint=f"{hint}; or {error.hint}" if error.hint else hint) from None
+
+
 def _constants(language: Language, predicate: Predicate, position: int, term: str | None) -> np.ndarray:
     members = language.members(predicate.domains[position])
     if term is None:
         return members
-    constant = language.constant_id(term)
+    constant = _constant(language, predicate, position, term)
     if constant not in members:
         names = [language.constants[member] for member in members]
         domain = predicate.domains[position].name

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from r2n.errors import ConfigError
-from r2n.graph.known_states import TRUE, UNKNOWN, known_states
+from r2n.evaluation.evaluate import Report, classify
+from r2n.graph.known_states import TRUE, UNKNOWN, known_states, known_truths
 from r2n.graph.sources import GroundedOnDemand
 from r2n.grounding.strategies import make_grounder
 from r2n.knowledge.herbrand import Codes
@@ -15,6 +16,8 @@ from r2n.knowledge.problem import Problem
 from r2n.logic.language import Language
 from r2n.model.inference import Method, infer, log_beliefs
 from r2n.prediction.trained import Trained
+
+SURE = 1e-12  # a probability so near to 0 or 1 has a finite logit
 
 
 def _refuse_another_language(ours: Language, theirs: Language) -> None:
@@ -31,11 +34,30 @@ def _refuse_another_language(ours: Language, theirs: Language) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Believed:
-    """The probability of each atom asked for, in their order, and whether a ground rule reaches it."""
+    """The probability of each atom asked for, in their order, and whether a ground rule reaches it.
+
+    `truths` has 1 for what is known to be true, 0 for what is known to be false or closed, -1 for what is not known;
+    `is_stated` marks what is known by a fact, not by a closed world.
+    """
 
     atoms: Codes
     probability: np.ndarray
     reached: np.ndarray
+    truths: np.ndarray
+    is_stated: np.ndarray
+
+    def report(self, problem: Problem, split: str) -> Report | None:
+        """How good the probabilities are on a split that was asked for; None where its labels are all true.
+
+        Those would be ranked among all other atoms, which were not asked for.
+        """
+        queries = problem.queries[split]
+        if queries.truth.all():
+            return None
+        sure = np.clip(self.probability, SURE, 1 - SURE)
+        logits = np.log(sure / (1 - sure))
+        rows = np.searchsorted(self.atoms, queries.atoms)
+        return classify(lambda _: logits[rows], queries, problem.knowledge.base, split=split)
 
 
 def believe(
@@ -63,4 +85,6 @@ def believe(
     start = torch.where(states == UNKNOWN, start, (states == TRUE).double())
     beliefs = infer(graph, log_beliefs(start), method=method, iterations=iterations, damping=damping)
     rows = graph.rows(torch.from_numpy(np.array(asked, np.int64)))
-    return Believed(asked, beliefs[rows, 1].exp().numpy(), graph.in_rules[rows].numpy())
+    truths = known_truths(knowledge.base, np.array(asked, np.int64), problem.train)
+    is_stated = np.isin(asked, problem.train.atoms)
+    return Believed(asked, beliefs[rows, 1].exp().numpy(), graph.in_rules[rows].numpy(), truths, is_stated)

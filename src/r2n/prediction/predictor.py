@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from jaxtyping import Bool, Float64
-from scipy.special import expit
 from torch import nn
 
-from r2n.errors import DataError
+from r2n.errors import DataError, counted
 from r2n.graph.known_states import UNKNOWN, known_truths
 from r2n.graph.sources import GraphSource
 from r2n.knowledge.closed_world import closed_atoms
@@ -22,7 +21,7 @@ from r2n.knowledge.reciprocal import reciprocal_codes
 from r2n.model.atom_logits import AtomLogits, Pass
 from r2n.model.r2n import R2N
 from r2n.prediction.answerable import supported
-from r2n.prediction.answers import Answer, Answers, Question
+from r2n.prediction.answers import AnswerColumns, Answers, Question
 from r2n.prediction.changed_problem import ChangedProblem, Given
 from r2n.prediction.new_features import with_features
 from r2n.prediction.trained import Trained
@@ -92,6 +91,11 @@ class Predictor:
         """
         return replace(self, changed=self.changed.without_facts(facts, domains))
 
+    def __repr__(self) -> str:
+        """Of which problem, and how much is known."""
+        problem = self.changed.problem
+        return f"Predictor('{problem.name}', {counted(len(problem.train), 'known atom')})"
+
     @property
     def base(self) -> HerbrandBase:
         """The Herbrand base that questions are about."""
@@ -122,24 +126,48 @@ class Predictor:
             return self.trained.logits
         return AtomLogits(self.model, self.source, self._knowledge.evidence)
 
-    def predict(self, question: str, *, everything: bool = False, top: int | None = None) -> Answers:
+    def predict(
+        self, question: str, *, everything: bool = False, top: int | None = None, unknown: bool = False
+    ) -> Answers:
         """The answers to `locatedIn(italy, ?)`, the most probable first, at most `top`.
 
         A question with `?` is answered by the atoms that are known or that ground rules reach, or (`everything`) by
-        all. What cannot be answered is left out; where nothing can, that is an error that says why.
+        all; with `unknown`, those that are known or closed are not told. What cannot be answered is left out; where
+        nothing can, that is an error that says why.
         """
-        asked = Question.parse(self.base, question)
+        columns, left_out = self._asked(Question.parse(self.base, question), everything=everything)
+        told = columns.unknown() if unknown else columns
+        hidden, refused = len(columns.atoms) - len(told.atoms), int(columns.refused.sum())
+        return Answers(told.ranked(top).items(self.base), len(columns.atoms), refused, left_out, hidden)
+
+    def told(
+        self, asked: Question, *, everything: bool = False, top: int | None = None, unknown: bool = False
+    ) -> AnswerColumns:
+        """The same as columns, for a question that is an object already."""
+        columns, _ = self._asked(asked, everything=everything)
+        return (columns.unknown() if unknown else columns).ranked(top)
+
+    def _asked(self, asked: Question, *, everything: bool) -> tuple[AnswerColumns, int]:
+        """What is said of the atoms that a question is answered by, and how many others it asks for."""
         if everything or len(asked) == 1 or not self.model.layers:
-            return self._answers(asked.codes(), top=top, leave_out=True)
+            return self._some_answered(asked.codes()), 0
         whole = self.atom_logits.whole
         if whole is None:
-            found = self._answers(asked.codes(), top=top, leave_out=True, only_reached=True)
-            return replace(found, left_out=len(asked) - found.asked)
-        reached = whole.graph.atoms[whole.graph.in_rules].numpy()
+            found = self._some_answered(asked.codes())
+            found = found.kept(found.reached | found.is_stated)
+            return found, len(asked) - len(found.atoms)
+        reached = np.union1d(whole.graph.atoms[whole.graph.in_rules].numpy(), self._concluded)
         wanted = np.union1d(reached[asked.asks_for(reached)], self._known[asked.asks_for(self._known)])
         if not len(wanted) and self.model.trained_ids is not None:
             self.logits(asked.codes())  # where it is a new constant that stands in the way, that is said
-        return replace(self._answers(wanted, top=top, leave_out=True), left_out=len(asked) - len(wanted))
+        return self._some_answered(wanted), len(asked) - len(wanted)
+
+    def _some_answered(self, codes: Codes) -> AnswerColumns:
+        """What is said of atoms, where any of them can be answered."""
+        columns = self.columns(codes)
+        if columns.refused.any() and columns.refused.all():
+            self._refuse(codes)
+        return columns
 
     @property
     def _known(self) -> Codes:
@@ -148,38 +176,18 @@ class Predictor:
 
     def answers(self, codes: Codes, *, top: int | None = None) -> Answers:
         """The answers for atoms, the most probable first; one that cannot be answered is refused."""
-        return self._answers(np.array(codes, np.int64), top=top, leave_out=False)
+        columns = self.columns(codes)
+        if columns.refused.any():
+            self._refuse(columns.atoms[columns.refused])
+        return Answers(columns.ranked(top).items(self.base), len(columns.atoms), 0)
 
-    def _answers(self, codes: Codes, *, top: int | None, leave_out: bool, only_reached: bool = False) -> Answers:
+    def columns(self, codes: Codes) -> AnswerColumns:
+        """What is said of atoms, in their order; those that cannot be answered are marked as refused."""
+        codes = np.array(codes, np.int64)
         logits, reached, refused = self._answered(codes)
-        if refused.any() and not (leave_out and not refused.all()):
-            self._refuse(codes[refused])
-        if only_reached:
-            kept = reached | np.isin(codes, self._known)
-            codes, logits, reached, refused = codes[kept], logits[kept], reached[kept], refused[kept]
         truths = known_truths(self.base, codes, self.changed.problem.train)
-        closed = closed_atoms(self.base, codes) & (truths == 0)
-        network = expit(logits)
-        probability = np.where(truths < 0, network, truths)
-        certainty = np.where(truths < 0, 0, 2 * truths - 1)  # known to be true first, known to be false last
-        order = np.lexsort((-logits, -certainty))
-        chosen = order[~refused[order]][:top]
-        names = self.base.names(codes[chosen])
-        is_known = np.isin(codes, self._known)
-        known = [bool(truths[i]) if is_known[i] else None for i in chosen]
-        items = tuple(
-            Answer(
-                atom=name,
-                probability=float(probability[i]),
-                known=known[k],
-                closed=bool(closed[i]) and not is_known[i],
-                network=float(network[i]),
-                logit=float(logits[i]),
-                reached=bool(reached[i]) or not self.model.layers,
-            )
-            for k, (i, name) in enumerate(zip(chosen, names, strict=True))
-        )
-        return Answers(items, len(codes), int(refused.sum()))
+        reached = reached if self.model.layers else np.ones(len(codes), bool)
+        return AnswerColumns(codes, truths, np.isin(codes, self._known), logits, reached, refused)
 
     def logits(self, codes: Codes) -> Float64[np.ndarray, " atoms"]:
         """The network's logits of atoms, in their order; one that cannot be answered is refused."""
@@ -207,7 +215,15 @@ class Predictor:
             reached[which] = made.graph.in_rules.numpy()[rows]
             refused[which] = (self._refused_of_whole if made is self.atom_logits.whole else self._refused(made))[rows]
         shape = both.shape
-        return logits.reshape(shape).mean(0), reached.reshape(shape)[0], np.any(refused.reshape(shape), axis=0)
+        means = logits.reshape(shape).mean(0) if self.model.counted is None else self.atom_logits(codes)
+        reached = reached.reshape(shape)[0] | np.isin(codes, self._concluded)
+        return means, reached, np.any(refused.reshape(shape), axis=0)
+
+    @property
+    def _concluded(self) -> Codes:
+        """The atoms that counted rules conclude from what is known."""
+        counts = self.source.counts
+        return np.zeros(0, np.int64) if counts is None else counts.codes
 
     @cached_property
     def _refused_of_whole(self) -> Marks:
@@ -238,7 +254,7 @@ class Predictor:
     def _refuse(self, codes: Codes) -> None:
         """Say why the first of these atoms has no answer."""
         atom, constant = self.base.names(codes[:1])[0], self._new_constant(int(codes[0]))
-        more = f", nor can {len(codes) - 1:,} other atoms" if len(codes) > 1 else ""
+        more = f", nor can {counted(len(codes) - 1, 'other atom')}" if len(codes) > 1 else ""
         if not self.model.layers:
             why, hint = "the network has no reasoning layer", "train one with model.layers of 1 or more"
         elif not self._does_without_vectors:

@@ -1,14 +1,14 @@
 """A trained network, asked: a problem, its options, the network, and where its graphs come from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from r2n.errors import CheckpointError, ConfigError
+from r2n.errors import CheckpointError, ConfigError, counted
 from r2n.evaluation.evaluate import Report
 from r2n.graph.sources import GraphSource
 from r2n.knowledge.knowledge_base import KnowledgeBase
@@ -19,7 +19,9 @@ from r2n.model.r2n import R2N
 from r2n.progress import Progress, no_progress
 from r2n.runs.checkpoint import trained_weights
 from r2n.runs.config import as_trained, make_device, make_source
+from r2n.runs.constrained import Constrained
 from r2n.runs.folder import RunFolder, read_config, read_problem
+from r2n.runs.mirror import mirrors
 from r2n.runs.run import Run, evaluate_split
 
 
@@ -69,14 +71,45 @@ class Trained:
         source = make_source(knowledge, config.options, progress)
         return cls(problem, config.options, model.eval().to(make_device(device)), knowledge, source)
 
+    def __repr__(self) -> str:
+        """Of which problem, and how the network is made."""
+        made, layers = self.options.model, counted(len(self.model.layers), "reasoning layer")
+        return f"Trained('{self.problem.name}', {made.input} of dim {made.dim}, {layers})"
+
     @cached_property
     def logits(self) -> AtomLogits:
         """The network's logits for any atoms."""
         return AtomLogits(self.model, self.source, self.knowledge.evidence)
 
-    def evaluate(self, split: str, progress: Progress = no_progress) -> Report:
-        """The report on a split: ranking where all its queries are true, else classification."""
-        return evaluate_split(self.logits, self.problem, split, progress)
+    def evaluate(
+        self,
+        split: str,
+        progress: Progress = no_progress,
+        *,
+        sample: int | None = None,
+        seed: int = 0,
+        mirror: bool = False,
+        constrained: Constrained | None = None,
+    ) -> Report:
+        """The report on a split: ranking where all its queries are true, else classification.
+
+        `sample`: of a ranking, so many queries, drawn by `seed`. With `mirror`, what the rules and the input layer
+        reach alone stands beside it, where that is cheap. `constrained`: candidates that a ranking puts last.
+        """
+        beside = mirrors(self.logits, self.problem) if mirror else None
+        report = evaluate_split(
+            self.logits,
+            self.problem,
+            split,
+            progress,
+            sample=sample,
+            seed=seed,
+            forbidden=constrained,
+            beside=beside,
+        )
+        if constrained is None:
+            return report
+        return replace(report, protocol={**report.protocol, "constraints": str(constrained)})
 
 
 def _check_encoders(folder: Path, wanted: tuple[str, ...], given: Mapping[str, nn.Module]) -> None:

@@ -1,8 +1,8 @@
 """The paper's tables, measured: several seeds, mean and deviation, ours beside the paper's."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from multiprocessing import get_context
 from statistics import mean, stdev
@@ -15,11 +15,13 @@ from r2n.evaluation.metrics import average_precision
 from r2n.knowledge.problem import Problem
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Theory
+from r2n.mining.mine import MiningOptions, mine_rules
+from r2n.model.combination import NETWORK_ALONE, RULES_ALONE
 from r2n.reproduction.baselines import EvidenceScores, ProofCounts, best_depth
 from r2n.reproduction.rule_accuracy import rule_accuracy
 from r2n.reproduction.table import TableRow, table_rows
 from r2n.runs.memory import forget_peak, peak_gigabytes
-from r2n.runs.run import prepare_run
+from r2n.runs.run import Run, evaluate_split, prepare_run
 
 METRICS = (
     "ap",
@@ -38,13 +40,30 @@ METRICS = (
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One cell of a table with one seed: metrics on the test queries, peak memory, and the CPU-seconds of training."""
+    """One cell of a table with one seed: metrics on the test queries, peak memory, and the CPU-seconds of training.
+
+    `parts` are the metrics of what counted rules and the network say alone.
+    """
 
     row: TableRow
     dataset: str
     seed: int
     metrics: dict[str, float]
     cpu_seconds: float
+    parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def alone(self) -> "list[Measured]":
+        """Its parts, as rows of their own behind it."""
+        return [
+            Measured(
+                self.row.model_copy(update={"row": name, "minus": None, "average": None}),
+                self.dataset,
+                self.seed,
+                dict(metrics),
+                self.cpu_seconds,
+            )
+            for name, metrics in self.parts.items()
+        ]
 
 
 def measure(row: TableRow, dataset: str, seed: int) -> Measured:
@@ -62,14 +81,34 @@ def measure(row: TableRow, dataset: str, seed: int) -> Measured:
         scores = EvidenceScores(problem.knowledge, row.reads, words=row.kind == "evidence-words")
         report = classify(scores, problem.test, problem.knowledge.base)
         return Measured(row, dataset, seed, dict(report.metrics) | _by_cut(scores, problem), process_time() - start)
-    run = prepare_run(with_rules(problem, row.rules), row.options(problem.options), seed)
+    run = prepare_run(_with_mined(with_rules(problem, row.rules), row), row.options(problem.options), seed)
     for _ in run.trainer:
         pass
     seconds = process_time() - start
     metrics = {**run.evaluate("test").metrics, **_by_cut(run.logits(), run.problem)}
     metrics |= rule_accuracy(run, "test") if row.rule_accuracy else {}
     metrics["memory_gb"] = peak_gigabytes()
-    return Measured(row, dataset, seed, metrics, seconds)
+    return Measured(row, dataset, seed, metrics, seconds, _parts(run))
+
+
+def _with_mined(problem: Problem, row: TableRow) -> Problem:
+    """The problem with mined rules in place of its explicit ones, where the row asks for them."""
+    if not row.mined:
+        return problem
+    options = MiningOptions(row.mined, row.mined_rules, min_confidence=row.mined_confidence)
+    mined = mine_rules(problem.knowledge, options).rules
+    theory = problem.knowledge.theory
+    kept = tuple(rule for rule in theory.rules if rule.is_implicit)
+    theory = replace(theory, rules=(*kept, *(item.rule for item in mined)))
+    return replace(problem, knowledge=replace(problem.knowledge, theory=theory))
+
+
+def _parts(run: Run) -> dict[str, dict[str, float]]:
+    """What the network and the counted rules of a run say alone, on the test queries."""
+    if run.model.counted is None:
+        return {}
+    logits, ways = run.logits(), {"network alone": NETWORK_ALONE, "rules alone": RULES_ALONE}
+    return {name: dict(evaluate_split(logits.by(way), run.problem, "test").metrics) for name, way in ways.items()}
 
 
 @lru_cache(maxsize=1)
@@ -132,7 +171,7 @@ def summarise(measured: Sequence[Measured]) -> list[dict[str, Any]]:
     A published row has no mean and no seeds. A row with `minus` is followed by its distance from that row, by seeds.
     """
     by_cell: dict[tuple[int, str, str], list[Measured]] = {}
-    measured = [*measured, *_averages(measured)]
+    measured = [*measured, *(part for item in measured for part in item.alone()), *_averages(measured)]
     for item in measured:
         by_cell.setdefault((item.row.place, item.row.row, item.dataset), []).append(item)
     records = []

@@ -19,6 +19,8 @@ class TableRow(BaseModel):
     constants, and `evidence-words` adds the Jaccard similarity of their words. `paper` gives for each dataset its
     headline figure, or a figure for each metric; `average` names the mean over all datasets. `rules = false` takes the
     theory's rules away from the network, a text puts others in their place; `rule_accuracy` measures out(g) too;
+    `mined` puts rules mined from the training facts, up to this length, in their place, of at least `mined_confidence`
+    and at most `mined_rules` of each head and length; what counted rules and the network say alone are then rows too.
     `minus` names the row from which its distance is told. `[grounding]`, `[model]` and `[training]` change the
     problem's own options.
     """
@@ -32,6 +34,9 @@ class TableRow(BaseModel):
     kind: Literal["network", "proofs", "published", "evidence", "evidence-words"] = "network"
     minus: str | None = None
     rules: bool | str = True
+    mined: int = 0
+    mined_confidence: float = 0.01
+    mined_rules: int = 100
     reads: str | None = None
     average: str | None = None
     rule_accuracy: bool = False

@@ -3,32 +3,23 @@
 import torch
 
 from r2n.errors import ConfigError
-from r2n.graph.sources import GraphSource, GroundedOnDemand, Ungrounded
+from r2n.graph.sources import Counted, GraphSource, GroundedOnDemand, Ungrounded
+from r2n.grounding.counting import split_rules
 from r2n.grounding.store import Store
 from r2n.grounding.strategies import make_engine, make_grounder
+from r2n.knowledge.contradictions import contradictions, refuse_two_uses_of_valid
 from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.options import GroundingOptions, Options
+from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
-from r2n.knowledge.reciprocal import with_reciprocals
+from r2n.knowledge.reciprocal import as_trained as as_trained
 from r2n.progress import Progress, no_progress
-from r2n.training.objective import check_objective
-from r2n.training.regularisation import refuse_without_explicit_rules
-
-
-def as_trained(knowledge: KnowledgeBase, options: GroundingOptions) -> KnowledgeBase:
-    """What is known, in the language that the network is trained in."""
-    return with_reciprocals(knowledge) if options.reciprocal else knowledge
 
 
 def problem_to_train(problem: Problem, options: Options) -> Problem:
     """The problem as it is trained on: with or without its validation queries."""
     if not options.training.with_valid:
         return problem
-    if options.training.patience is not None:
-        raise ConfigError(
-            "the validation queries cannot both be trained on and tell when to stop",
-            hint="leave out training.patience, or training.with_valid",
-        )
+    refuse_two_uses_of_valid(options.training)
     return problem.with_valid_as_evidence()
 
 
@@ -39,6 +30,11 @@ def make_source(
 
     A network without reasoning layers reads no ground rule; only a t-norm in training (`to_train`) does.
     """
+    if options.model.rules == "counted":
+        layered, rules = split_rules(knowledge)
+        changes = {} if layered.theory.rules else {"reasoner": "none"}
+        others = options.model_copy(update={"model": options.model.model_copy(update={"rules": "layers", **changes})})
+        return Counted(make_source(layered, others, progress, to_train=to_train), Store(knowledge), rules, progress)
     if not options.model.has_layers and not (to_train and options.training.regularisation != "off"):
         return Ungrounded()
     return GroundedOnDemand(Store(knowledge, make_engine()), make_grounder(options.grounding), progress)
@@ -55,11 +51,5 @@ def make_device(name: str = "auto") -> torch.device:
 
 def check_options(problem: Problem, options: Options) -> None:
     """Refuse options that contradict each other or the problem, before any work is done."""
-    training = options.training
-    check_objective(options.model.evidence_input if options.model.has_layers else "off", training)
-    if training.patience is not None and "valid" not in problem.queries:
-        raise ConfigError(
-            "training.patience needs queries to validate on", hint="add [queries] valid, or drop patience"
-        )
-    if training.regularisation != "off" and all(rule.is_implicit for rule in problem.knowledge.theory.rules):
-        refuse_without_explicit_rules()
+    for error in contradictions(problem, options):
+        raise error

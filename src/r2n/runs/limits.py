@@ -9,6 +9,8 @@ from r2n.knowledge.options import Options
 from r2n.runs.memory import FIXED_BYTES, check_memory, training_bytes
 from r2n.training.negatives import count_negatives
 
+BYTES_OF_ROW_SCORE = 20  # a score, its exponential, its gradients
+BYTES_OF_VECTOR = 40  # of each complex component: two numbers, their squares in the optimiser, gradients, a best copy
 BYTES_OF_GRID_ATOM = 400  # logits and their gradients: measured on UMLS: 0.5 GB for 1.7 million atoms
 
 
@@ -20,19 +22,33 @@ class MemoryLimit:
 
     def check_atoms(self, knowledge: KnowledgeBase, options: Options) -> None:
         """Refuse atoms that would not fit, before a negative is drawn."""
+        fewer, negatives = "draw fewer negatives: set training.negatives to 1 or more", 0
+        ways_out = [fewer, "ask less at once: set training.batch_size", "set model.dim lower"]
+        if options.training.batch_size is not None:
+            self._check_rows(knowledge, options)
+            return  # a batch is checked by its graph
         if options.training.loss == "full-softmax":
             atoms, what = knowledge.base.size, "full-softmax over the whole Herbrand base, {:,} atoms,"
+            ways_out = ["take loss = 'softmax' with training.negatives", "set model.dim lower"]
         else:
-            atoms = len(knowledge.evidence) + count_negatives(knowledge.base, knowledge.evidence, options.training)
-            what = "a training on {:,} facts and negatives"
-        ways_out = ["draw fewer negatives: set training.negatives to 1 or more", "set model.dim lower"]
-        if options.training.loss == "full-softmax":
-            ways_out[0] = "take loss = 'softmax' with training.negatives"
+            facts = len(knowledge.evidence)
+            share = min(1.0, (options.training.batch_size or facts) / max(1, facts))
+            negatives = round(share * count_negatives(knowledge.base, knowledge.evidence, options.training))
+            atoms, what = round(share * facts) + negatives, "a training on {:,} facts and negatives"
         if _over_grids(options):
             needed = FIXED_BYTES + atoms * BYTES_OF_GRID_ATOM
         else:
-            needed = _bytes(options, atoms, negatives=atoms - len(knowledge.evidence))
+            needed = _bytes(options, atoms, negatives=negatives)
         check_memory(needed, self.most, what=what.format(atoms), ways_out=ways_out)
+
+    def _check_rows(self, knowledge: KnowledgeBase, options: Options) -> None:
+        """Refuse rows of a batch that would not fit: scores of all candidates, their gradients, and all vectors."""
+        training, constants = options.training, len(knowledge.language.constants)
+        compared = constants if training.loss == "full-softmax" else min(constants, training.negatives or constants)
+        scores = min(training.batch_size or 1, len(knowledge.evidence)) * compared
+        needed = FIXED_BYTES + scores * BYTES_OF_ROW_SCORE + constants * options.model.dim * BYTES_OF_VECTOR
+        ways_out = ["set training.batch_size lower", "set model.dim lower"]
+        check_memory(needed, self.most, what=f"a step that compares {scores:,} candidates", ways_out=ways_out)
 
     def for_graph(self, options: Options) -> Callable[[FactorGraph], None]:
         """Refuses a training graph that would not fit, before it is laid out."""

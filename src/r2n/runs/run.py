@@ -2,28 +2,35 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from math import isnan
 
 import numpy as np
 import torch
 from torch import nn
 
 from r2n.errors import ConfigError
-from r2n.evaluation.evaluate import Report
+from r2n.evaluation.evaluate import Report, Score
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.network import evaluate_scores
+from r2n.evaluation.ranking import Forbidden
 from r2n.graph.sources import GraphSource
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import TRAIN, Problem
 from r2n.model.atom_logits import AtomLogits
+from r2n.model.combination import WAYS, Way
 from r2n.model.r2n import R2N
 from r2n.progress import Progress, no_progress
 from r2n.runs.config import as_trained, check_options, make_device, make_source, problem_to_train
 from r2n.runs.limits import MemoryLimit
-from r2n.training.batches import make_batches
-from r2n.training.fit import Trainer, Validate
+from r2n.runs.mirror import mirrors
+from r2n.training.fit import Settle, Trainer, Validate
+from r2n.training.query_batches import batches_of
+from r2n.training.rule_rows import RuleBatches, start_at_confidence
 
+QUERIES_TO_CHOOSE_BY = 1_000
 SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it gives
 
 
@@ -43,6 +50,10 @@ class Run:
     trainer: Trainer
     encoders: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        """Of which problem, and how far it is."""
+        return f"Run('{self.problem.name}', seed {self.seed}, epoch {self.trainer.epoch:,} of {self.trainer.epochs:,})"
+
     @property
     def model(self) -> R2N:
         """The network."""
@@ -60,11 +71,9 @@ class Run:
         """What a person should know before this training, found without looking at the truth of any query."""
         if self.options.training.loss == "full-softmax":
             return []
-        steps = self.trainer.batches.epoch(torch.Generator())
-        parts = [(step.layout.graph.atoms, step.targets.asked.cpu(), step.targets.labels.cpu()) for step in steps]
-        false = torch.cat([atoms[asked[labels[asked] == 0]] for atoms, asked, labels in parts]).numpy()
+        true, false = self.trainer.batches.asked(torch.Generator())
         found = []
-        if not any(len(asked) for _, asked, _ in parts):
+        if not len(true) and not len(false):
             found.append(
                 "nothing is asked in this training, for no atom of an open predicate is known: r2n infer"
                 " answers from facts and rules alone"
@@ -80,20 +89,51 @@ class Run:
         return found
 
     def reports(self, progress: Progress = no_progress) -> list[Report]:
-        """The reports on all splits, by one pass over the ground rules."""
+        """The reports on all splits, by one pass over the ground rules, with a mirror beside each."""
         logits = self.logits()
-        return [evaluate_split(logits, self.problem, split, progress) for split in self.problem.queries]
+        beside = mirrors(logits, self.problem)
+        return [evaluate_split(logits, self.problem, split, progress, beside=beside) for split in self.problem.queries]
 
 
-def evaluate_split(logits: AtomLogits, problem: Problem, split: str, progress: Progress = no_progress) -> Report:
-    """The report of a network on a split; ranking is filtered by the true atoms of all splits, as everybody does."""
+def evaluate_split(
+    logits: AtomLogits,
+    problem: Problem,
+    split: str,
+    progress: Progress = no_progress,
+    *,
+    sample: int | None = None,
+    seed: int = 0,
+    forbidden: Forbidden | None = None,
+    beside: Mapping[str, Score] | None = None,
+) -> Report:
+    """The report of a network on a split; ranking is filtered by the true atoms of all splits, as everybody does.
+
+    `sample`: of a ranking, so many queries, drawn by `seed`. `forbidden`: its candidates that cannot be. `beside`:
+    scores (`mirrors`) that are asked the same, and stand in the report with their metrics.
+    """
     if split not in problem.queries:
         splits = ", ".join(problem.queries) or "none"
         raise ConfigError(f"the problem has no queries '{split}'", hint=f"it has: {splits}")
     base, filtered = problem.knowledge.base, Filter.of(problem)
     _ = logits.whole  # grounding and the pass are phases before this one
     progress("evaluate", 0, 0)
-    return evaluate_scores(logits, problem.queries[split], base, filtered, split=split, progress=progress)
+    queries = problem.queries[split]
+
+    def report(scores: Score, progress: Progress = no_progress) -> Report:
+        return evaluate_scores(
+            scores,
+            queries,
+            base,
+            filtered,
+            split=split,
+            sample=sample,
+            seed=seed,
+            forbidden=forbidden,
+            progress=progress,
+        )
+
+    own = report(logits, progress)
+    return replace(own, beside={name: report(scores).metrics for name, scores in (beside or {}).items()})
 
 
 def prepare_run(
@@ -118,13 +158,60 @@ def prepare_run(
     source = make_source(knowledge, options, progress, to_train=True)
     torch.manual_seed(seed)
     model = R2N.build(knowledge, options.model, encoders=encoders).to(make_device(training.device))
-    batches = make_batches(
+    batches = batches_of(
         model, source, knowledge.evidence, training, seed=seed, check=limit.for_graph(options), progress=progress
     )
-    _set_threads(options, sum(len(step.graph) for step in batches.steps))
+    _set_threads(options, batches.ground_rules)
     validate = validation(problem, model, source, knowledge) if options.training.patience is not None else None
-    trainer = Trainer(model, batches, knowledge.evidence, options.training, validate=validate, seed=seed)
+    rule_batches, settle = _counted_rules(problem, model, source, knowledge, options, progress)
+    trainer = Trainer(
+        model,
+        batches,
+        knowledge.evidence,
+        options.training,
+        rule_batches=rule_batches,
+        validate=validate,
+        settle=settle,
+        seed=seed,
+    )
     return Run(problem, options, seed, knowledge, source, trainer, tuple(sorted(encoders or {})))
+
+
+def _counted_rules(
+    problem: Problem,
+    model: R2N,
+    source: GraphSource,
+    knowledge: KnowledgeBase,
+    options: Options,
+    progress: Progress,
+) -> tuple[RuleBatches | None, Settle | None]:
+    """What trains rules that are counted, and chooses how they are combined with the network."""
+    counts = source.counts
+    if model.counted is None or counts is None:
+        return None, None
+    progress("count", 0, 0)
+    start_at_confidence(model.counted, counts)
+    settle = None
+    if "valid" in problem.queries and not options.training.with_valid:
+        settle = partial(choose_way, problem, AtomLogits(model, source, knowledge.evidence))
+    return RuleBatches(counts, options.training), settle
+
+
+def choose_way(problem: Problem, logits: AtomLogits, model: R2N) -> None:
+    """Combine network and counted rules in the way that is best on (a sample of) the validation queries."""
+    assert model.combination is not None
+    filtered = Filter.of(problem, (TRAIN, "valid"))  # not even the filter knows the test
+    logits = logits.again()
+
+    def metric(way: Way) -> float:
+        report = evaluate_scores(
+            logits.by(way), problem.valid, problem.knowledge.base, filtered, split="valid", sample=QUERIES_TO_CHOOSE_BY
+        )
+        found = report.metrics["mrr" if "mrr" in report.metrics else "ap"]
+        return -1.0 if isnan(found) else found
+
+    best = max(range(len(WAYS)), key=lambda i: metric(WAYS[i]))  # the first of equals
+    model.combination.way.fill_(best)
 
 
 def _set_threads(options: Options, ground_rules: int) -> None:
@@ -140,6 +227,6 @@ def validation(problem: Problem, model: R2N, source: GraphSource, knowledge: Kno
         nonlocal logits
         logits = logits.again()
         report = evaluate_scores(logits, problem.valid, problem.knowledge.base, filtered, split="valid")
-        return report.metrics["mrr" if "mrr" in report.metrics else "ap"]
+        return report.main[1]
 
     return validate

@@ -216,6 +216,7 @@ def _report_record(report: LoadReport) -> dict[str, Any]:
         "duplicates": report.duplicates,
         "rejected": rejected,
         "unused_features": report.unused_features,
+        "empty": report.empty,
     }
 
 
@@ -226,4 +227,5 @@ def _report(record: dict[str, Any]) -> LoadReport:
         for what, where, hint in record["rejected"]
     )
     unused = tuple((name, count) for name, count in record["unused_features"])
-    return LoadReport(counts["facts"], counts["duplicates"], rejected, unused)
+    empty = tuple((name, count) for name, count in record.get("empty", ()))
+    return LoadReport(counts["facts"], counts["duplicates"], rejected, unused, empty)

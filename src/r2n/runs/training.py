@@ -1,14 +1,16 @@
 """Predictions -> a run: training in a folder, so that no moment is a bad one to be stopped."""
 
 import json
-from collections.abc import Generator
-from dataclasses import asdict
+from collections.abc import Generator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import torch
 
 from r2n.errors import CheckpointError, ConfigError
+from r2n.knowledge.options import Options
 from r2n.progress import Progress, no_progress
 from r2n.runs.checkpoint import read_checkpoint, write_atomically, write_checkpoint
 from r2n.runs.folder import RunConfig, RunFolder, config_of, differences, read_config, write_run
@@ -56,6 +58,52 @@ def train_in(
     if not run.trainer.epoch:  # no epoch was asked for
         write_checkpoint(path, *trainer_state(run.trainer))
     run.trainer.finish()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options and seed of a training, and what a person should know of where they come from."""
+
+    options: Options
+    seed: int
+    notes: tuple[str, ...] = ()
+    begins: bool = False
+
+
+def settings_of(
+    path: Path, given: Options, changes: Sequence[str], seed: int | None = None, *, resume: bool = False
+) -> Settings:
+    """Those that are given, with `section.key=value` changes; or, to be resumed, those that the run was begun with.
+
+    What would make a resumed run another one is refused.
+    """
+    folder = RunFolder(path)
+    if not resume or not folder.config.exists():
+        return Settings(given.changed(changes), seed or 0, begins=True)
+    kept = read_config(folder)
+    wanted = _flat(kept.options.changed(changes), kept.seed if seed is None else seed)
+    own = _flat(kept.options, kept.seed)
+    for key, value in own.items():
+        if wanted[key] != value:
+            raise CheckpointError(
+                f"the run in {path} was begun with {key} = {json.dumps(value)}, and goes on with that; now it is to be"
+                f" {json.dumps(wanted[key])}",
+                hint="leave it out, or give another --out",
+            )
+    in_file = _flat(given, kept.seed)
+    others = [
+        f"{key} = {json.dumps(own[key])} (the problem file: {json.dumps(in_file[key])})"
+        for key in own
+        if own[key] != in_file[key]
+    ]
+    notes = (f"resumed with the run's own options: {', '.join(others)}",) if others else ()
+    return Settings(kept.options, kept.seed, notes)
+
+
+def _flat(options: Options, seed: int) -> dict[str, Any]:
+    """`{"model.dim": 32, ..., "seed": 0}`, as JSON has it."""
+    sections = options.model_dump(mode="json")
+    return {f"{name}.{key}": value for name, part in sections.items() for key, value in part.items()} | {"seed": seed}
 
 
 def check_folder(path: Path, *, resume: bool) -> None:

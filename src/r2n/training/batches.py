@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from r2n.errors import ConfigError
 from r2n.graph.batching import Batch, component_batches
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.known_states import known_states
 from r2n.graph.sources import GraphSource
 from r2n.knowledge.closed_world import closed_atoms
+from r2n.knowledge.contradictions import refuse_torn_rows
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.options import TrainingOptions
@@ -30,7 +30,8 @@ class Step:
     """What one step of the optimiser sees: a graph, laid out, its targets, and what is known of its atoms.
 
     `supervised`, `semantic` and `fuzzy` weigh the losses, which are means over the targets of the step, so that their
-    mean over all steps of an epoch is the mean over the targets of the whole graph.
+    mean over all steps of an epoch is the mean over the targets of the whole graph. `own` are the ground rules of each
+    rule that a t-norm counts (None: all). `leaves_out` says that nothing is known of what the step asks.
     """
 
     layout: Layout
@@ -40,6 +41,8 @@ class Step:
     supervised: float = 1.0
     semantic: float = 1.0
     fuzzy: float = 1.0
+    own: tuple[Int64[Tensor, " _"], ...] | None = None
+    leaves_out: bool = False
 
     @classmethod
     def of(cls, layout: Layout, targets: Targets, known: Int64[Tensor, " atoms"]) -> "Step":
@@ -49,10 +52,31 @@ class Step:
 
 
 @runtime_checkable
+class OwnStep(Protocol):
+    """A step that knows its losses itself, for it needs no graph."""
+
+    def losses(self, model: R2N, options: TrainingOptions) -> Any:
+        """The loss and its parts."""
+        ...
+
+
+AnyStep = Step | OwnStep
+
+
+@runtime_checkable
 class Batches(Protocol):
     """The steps of each epoch."""
 
-    def epoch(self, generator: torch.Generator) -> Iterator[Step]:
+    @property
+    def ground_rules(self) -> int:
+        """How large the work is: the ground rules of what is laid out at once."""
+        ...
+
+    def asked(self, generator: torch.Generator) -> tuple[Codes, Codes]:
+        """The atoms that an epoch asks as true, and as false; sorted, distinct."""
+        ...
+
+    def epoch(self, generator: torch.Generator) -> Iterator[AnyStep]:
         """The steps of one epoch, in order; all that is random in them comes from the generator."""
         ...
 
@@ -62,6 +86,19 @@ class FixedBatches:
     """The same steps in every epoch, in an order that is drawn anew: one over the whole graph, or one for each part."""
 
     steps: tuple[Step, ...]
+
+    @property
+    def ground_rules(self) -> int:
+        """Those of all steps, which are kept."""
+        return sum(len(step.graph) for step in self.steps)
+
+    def asked(self, generator: torch.Generator) -> tuple[Codes, Codes]:
+        """The same in every epoch."""
+        parts = [(step.layout.graph.atoms, step.targets.asked.cpu(), step.targets.labels.cpu()) for step in self.steps]
+        true, false = (
+            torch.cat([atoms[asked[labels[asked] == truth]] for atoms, asked, labels in parts]) for truth in (1, 0)
+        )
+        return true.unique().numpy(), false.unique().numpy()
 
     def epoch(self, generator: torch.Generator) -> Iterator[Step]:
         """Each step once."""
@@ -101,11 +138,7 @@ def make_batches(
     progress: Progress = no_progress,
 ) -> FixedBatches:
     """Draw the negatives, get the graph around all that is asked, and lay it out; whole, or in its components."""
-    if options.batches is not None and options.loss != "bce":
-        raise ConfigError(
-            f"loss = '{options.loss}' compares atoms of the whole graph, so that it cannot be trained in batches",
-            hint="take loss = 'bce', or leave training.batches out",
-        )
+    refuse_torn_rows(options)
     negatives = Negatives.none()
     if options.loss != "full-softmax":
         negatives = draw_negatives(model.base, evidence, options, np.random.default_rng(seed))

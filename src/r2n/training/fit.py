@@ -7,8 +7,8 @@ from time import perf_counter
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
 
 from r2n.errors import R2NError
 from r2n.graph.factor_graph import FactorGraph
@@ -16,16 +16,21 @@ from r2n.graph.sources import GraphSource, WholeGraph
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.options import HidingOptions, OptimisationOptions, TrainingOptions, chosen
 from r2n.model.r2n import R2N
-from r2n.training.batches import Batches, Step, make_batches
-from r2n.training.objective import Objective
+from r2n.training.batches import AnyStep, Batches, Step
+from r2n.training.objective import Losses, Objective
+from r2n.training.query_batches import batches_of
 from r2n.training.targets import Targets
 
 Validate = Callable[[R2N], float]
+Settle = Callable[[R2N], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What one epoch was: its losses, the validation metric where it was measured, and its seconds."""
+    """What one epoch was: its losses, the validation metric where it was measured, and its seconds.
+
+    `rules` is the loss of rules that are counted beside the network, in the epochs that train them.
+    """
 
     number: int
     loss: float
@@ -34,6 +39,7 @@ class Epoch:
     regularisation: float
     valid: float | None
     seconds: float
+    rules: float = 0.0
 
 
 class DivergedError(R2NError):
@@ -54,11 +60,17 @@ class Trainer:
         evidence: Evidence,
         options: TrainingOptions,
         *,
+        rule_batches: Batches | None = None,
         validate: Validate | None = None,
+        settle: Settle | None = None,
         seed: int = 0,
     ) -> None:
-        """Everything is given here; nothing random happens before the first step."""
+        """Everything is given here; nothing random happens before the first step.
+
+        `rule_batches` train counted rules beside the network, `settle` makes the last choices once all is trained.
+        """
         self.model, self.batches, self.options, self.validate = model, batches, options, validate
+        self.rule_batches, self.settle = rule_batches, settle
         self.objective = Objective(model, evidence, options)
         self.optimizer = make_optimizer(model, options)
         self.generator = torch.Generator().manual_seed(seed)
@@ -85,7 +97,7 @@ class Trainer:
         """
         wanted = chosen(TrainingOptions, options, changes)
         graphs = WholeGraph(source) if isinstance(source, FactorGraph) else source
-        batches = make_batches(model, graphs, evidence, wanted, seed=seed)
+        batches = batches_of(model, graphs, evidence, wanted, seed=seed)
         return cls(model, batches, evidence, wanted, validate=validate, seed=seed)
 
     def __iter__(self) -> Iterator[Epoch]:
@@ -113,27 +125,52 @@ class Trainer:
         set_learning_rates(self.optimizer, self.options, self.epoch)
         self.model.train()
         losses = torch.stack([self._descend(step) for step in self.batches.epoch(self.generator)])
+        rules = 0.0
+        if self.rule_batches is not None and self.epoch < self.options.rule_epochs:
+            parts = [float(self._descend(step)[0]) for step in self.rule_batches.epoch(self.generator)]
+            rules = sum(parts) / max(1, len(parts))
         self.epoch += 1
         valid = self._validated()
+        if self.is_done and self.settle is not None:
+            self._settle(self.settle)
         loss, supervised, semantic, fuzzy = losses.mean(0).tolist()
-        return Epoch(self.epoch, loss, supervised, semantic, fuzzy, valid, perf_counter() - start)
+        return Epoch(self.epoch, loss, supervised, semantic, fuzzy, valid, perf_counter() - start, rules)
 
-    def _descend(self, step: Step) -> Float[Tensor, " losses"]:
+    def _settle(self, settle: Settle) -> None:
+        """Make the last choices, on the weights that stay."""
+        if self.best_weights:
+            self.model.load_state_dict(self.best_weights)
+        self.model.eval()
+        with torch.no_grad():
+            settle(self.model)
+        if self.best_weights:
+            self.best_weights = {name: value.clone() for name, value in self.model.state_dict().items()}
+
+    def _descend(self, step: AnyStep) -> Float[Tensor, " losses"]:
         """One step of the optimiser; the loss and its parts before it."""
-        hidden = self._hidden(step.targets)
-        wanted = self.options.semantic_weight > 0
-        predictions = self.model(step.layout, hidden=hidden, known=step.known, rule_outputs=wanted)
-        losses = self.objective.losses(step, predictions, hidden)
+        losses = self._losses(step)
         self.optimizer.zero_grad()
         losses.total.backward()
         parameters = [p for p in self.model.parameters() if p.grad is not None]
-        norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
+        gradients = list(map(_touched, parameters))
+        norm = get_total_norm(gradients)
         self._refuse_divergence(losses.total, norm)
         if self.options.clip is not None:
-            clip_grads_with_norm_(parameters, self.options.clip, norm)
-        self.optimizer.step()
+            share = (self.options.clip / (norm + 1e-6)).clamp(max=1.0)
+            for gradient in gradients:
+                gradient.mul_(share)
+        with torch.sparse.check_sparse_tensor_invariants(enable=False):  # torch warns of it where nobody has said so
+            self.optimizer.step()
         parts = (losses.total, losses.supervised, losses.semantic, losses.fuzzy)
         return torch.stack([part.detach() for part in parts])
+
+    def _losses(self, step: AnyStep) -> Losses:
+        if not isinstance(step, Step):
+            return step.losses(self.model, self.options)
+        hidden = self._hidden(step.targets)
+        wanted = self.options.semantic_weight > 0
+        predictions = self.model(step.layout, hidden=hidden, known=step.known, rule_outputs=wanted)
+        return self.objective.losses(step, predictions, hidden)
 
     def finish(self) -> None:
         """Restore the best weights, where validation chose some."""
@@ -187,16 +224,27 @@ def hidden_atoms(
     return by_constant[targets.first_constants] & targets.open_atoms
 
 
-def make_optimizer(model: R2N, options: OptimisationOptions) -> torch.optim.Adam:
-    """Adam for the input layer, and for all other parameters, each with a decay of its own."""
+def _touched(parameter: nn.Parameter) -> Tensor:
+    """The gradient of a parameter, of a sparse one the rows that were touched, to be changed in place."""
+    gradient = parameter.grad
+    assert gradient is not None
+    if not gradient.is_sparse:
+        return gradient
+    parameter.grad = gradient.coalesce()
+    return parameter.grad.values()
+
+
+def make_optimizer(model: R2N, options: OptimisationOptions) -> torch.optim.Optimizer:
+    """Adam, or Adagrad, for the input layer, and for all other parameters, each with a decay of its own."""
     of_input = {id(p) for part in (model.constants, model.atom_embedding) for p in part.parameters()}
     inputs = [p for p in model.parameters() if id(p) in of_input]
     others = [p for p in model.parameters() if id(p) not in of_input]
     decays = (inputs, options.input_weight_decay), (others, options.weight_decay)
-    return torch.optim.Adam([{"params": parameters, "weight_decay": decay} for parameters, decay in decays])
+    made = torch.optim.Adam if options.optimiser == "adam" else torch.optim.Adagrad
+    return made([{"params": parameters, "weight_decay": decay} for parameters, decay in decays])
 
 
-def set_learning_rates(optimizer: torch.optim.Adam, options: OptimisationOptions, epoch: int) -> None:
+def set_learning_rates(optimizer: torch.optim.Optimizer, options: OptimisationOptions, epoch: int) -> None:
     """The rates of an epoch (from 0), for the input layer and for the others."""
     share = 0.5 * (1 + cos(pi * epoch / max(1, options.epochs))) if options.schedule == "cosine" else 1.0
     rule_rate = options.learning_rate if options.rule_learning_rate is None else options.rule_learning_rate

@@ -38,11 +38,14 @@ class Negatives:
         """All negatives, sorted and distinct."""
         return np.unique(self.atoms[self.atoms >= 0])
 
-    def above(self, other: "Negatives") -> "Negatives":
-        """These rows with the other's below them."""
-        width = max(self.atoms.shape[1], other.atoms.shape[1])
-        atoms = np.concatenate([_padded(self.atoms, width), _padded(other.atoms, width)])
-        return Negatives(np.concatenate([self.facts, other.facts]), atoms)
+    @classmethod
+    def stacked(cls, parts: Sequence["Negatives"]) -> "Negatives":
+        """The rows of all parts, one below the other."""
+        if not parts:
+            return cls.none()
+        width = max(part.atoms.shape[1] for part in parts)
+        atoms = np.concatenate([_padded(part.atoms, width) for part in parts])
+        return cls(np.concatenate([part.facts for part in parts]), atoms)
 
 
 def narrowest_domains(language: Language, domain: Domain) -> tuple[list[Domain], np.ndarray]:
@@ -74,13 +77,14 @@ def corruptions(
     facts, which are no negatives.
     """
     arguments = base.decode(facts)[1]
-    found = Negatives.none()
+    parts: list[Negatives] = []
     for predicate, position, which, members in _groups(base, facts, positions):
         others = _others(members, len(which), samples, generator)
         columns = [arguments[which, p, None] for p in range(predicate.arity)]
         columns[position] = others
         codes = np.broadcast_to(base.encode_columns(predicate, columns), (len(which), others.shape[1]))
-        found = found.above(Negatives(facts[which], codes))
+        parts.append(Negatives(facts[which], codes))
+    found = Negatives.stacked(parts)
     found.atoms[np.isin(found.atoms, known)] = -1
     return found
 
@@ -90,11 +94,15 @@ def _groups(
 ) -> Iterator[tuple[Predicate, int, np.ndarray, np.ndarray]]:
     """Facts (their places) corrupted in one position of a predicate by the members of one narrowest domain."""
     index, arguments = base.decode(facts)
+    narrowest_in: dict[Domain, tuple[list[Domain], np.ndarray]] = {}
     for i in np.unique(index):
         predicate = base.language.predicates[i]
         chosen = range(predicate.arity) if positions is None else positions
         for position in sorted({p % predicate.arity for p in chosen if -predicate.arity <= p < predicate.arity}):
-            leaves, narrowest = narrowest_domains(base.language, predicate.domains[position])
+            domain = predicate.domains[position]
+            if domain not in narrowest_in:
+                narrowest_in[domain] = narrowest_domains(base.language, domain)
+            leaves, narrowest = narrowest_in[domain]
             of_fact = narrowest[arguments[:, position]]
             for number, leaf in enumerate(leaves):
                 which = np.flatnonzero((index == i) & (of_fact == number))
@@ -121,20 +129,24 @@ def _padded(atoms: np.ndarray, width: int) -> np.ndarray:
 
 
 def draw_negatives(
-    base: HerbrandBase, evidence: Evidence, options: SamplingOptions, generator: np.random.Generator
+    base: HerbrandBase,
+    evidence: Evidence,
+    options: SamplingOptions,
+    generator: np.random.Generator,
+    facts: Codes | None = None,
 ) -> Negatives:
-    """Negatives of the facts that training asks for, filtered by the training facts.
+    """Negatives of the facts that training asks for (or of some `facts` among them), filtered by all training facts.
 
     Facts of open predicates are corrupted in the positions that the options name. Those of closed predicates are left
     alone, or (`ask_closed`) corrupted in every position, since all that is no fact of theirs is false.
     """
-    facts = evidence.atoms[evidence.truth]
-    drawn = Negatives.none()
-    for part, positions in _corrupted(base, facts, options):
-        drawn = drawn.above(
-            corruptions(base, part, facts, positions=positions, samples=options.negatives, generator=generator)
-        )
-    return drawn
+    known = evidence.atoms[evidence.truth]
+    return Negatives.stacked(
+        [
+            corruptions(base, part, known, positions=positions, samples=options.negatives, generator=generator)
+            for part, positions in _corrupted(base, known if facts is None else facts, options)
+        ]
+    )
 
 
 def count_negatives(base: HerbrandBase, evidence: Evidence, options: SamplingOptions) -> int:

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from r2n.errors import ConfigError
+from r2n.knowledge.contradictions import refuse_copying
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.options import TrainingOptions
 from r2n.model.r2n import R2N, Predictions
@@ -26,31 +26,15 @@ class Losses:
     fuzzy: Float[Tensor, ""]
 
 
-def check_objective(evidence_input: str, options: TrainingOptions) -> None:
-    """Refuse what could only be learned by reading the answer."""
-    if evidence_input == "off":
-        return
-    if not options.hiding:
-        raise ConfigError(
-            "a network that reads evidence and hides none of it learns to copy it",
-            hint="set training.hiding above 0",
-        )
-    if options.loss == "full-softmax":
-        raise ConfigError(
-            "full-softmax asks every fact, so that a network that reads evidence learns to copy it",
-            hint="take loss = 'softmax' or 'bce', which ask hidden facts alone",
-        )
-
-
 class Objective:
     """L_sup + semantic_weight L_sem + regularisation_weight L_t-norm + n3 N3 (eqs. 6, 7 and what goes beyond them)."""
 
     def __init__(self, model: R2N, evidence: Evidence, options: TrainingOptions) -> None:
         """Refuse what could only be learned by reading the answer."""
-        check_objective(model.evidence_input, options)
+        refuse_copying(model.evidence_input, options)
         self.model, self.options, self.reads_evidence = model, options, model.evidence_input != "off"
         self.rows: WholeRows | None = None
-        if options.loss == "full-softmax":
+        if options.loss == "full-softmax" and options.batch_size is None:
             self.rows = WholeRows(
                 model.base, evidence, positions=options.corrupted_positions, relation_weight=options.relation_weight
             ).to(model.device)
@@ -68,15 +52,19 @@ class Objective:
         return Losses(total, supervised, semantic, fuzzy)
 
     def _supervised(self, step: Step, predictions: Predictions, hidden: Tensor | None) -> Float[Tensor, ""]:
-        """L_sup; where evidence is an input, only hidden atoms are asked: the others could read their label."""
+        """L_sup; where evidence is an input, only hidden atoms are asked: the others could read their label.
+
+        In a step that leaves out what it asks, none can.
+        """
         out, targets = predictions.atoms, step.targets
+        reads = self.reads_evidence and not step.leaves_out
         if self.rows is not None:
             return self.rows.loss(out)
         if self.options.loss == "bce":
-            counted = hidden[targets.asked] if self.reads_evidence and hidden is not None else None
+            counted = hidden[targets.asked] if reads and hidden is not None else None
             return supervised_loss(out[targets.asked], targets.labels[targets.asked] == 1, counted)
         negatives, allowed, counted = targets.negatives.clamp(min=0), targets.negatives >= 0, None
-        if self.reads_evidence and hidden is not None:
+        if reads and hidden is not None:
             allowed, counted = allowed & hidden[negatives], hidden[targets.facts]
         return softmax_loss(out[targets.facts], out[negatives], allowed, counted)
 

@@ -11,13 +11,12 @@ A t-norm T says how true `a & b` is. With the negation 1 - a it gives all other 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from r2n.errors import ConfigError
+from r2n.knowledge.contradictions import refuse_without_explicit_rules
 from r2n.logic.formula import Formula
 from r2n.training.batches import Step
 
@@ -72,29 +71,23 @@ def fuzzy_truth(formula: Formula, truths: Float[Tensor, "*batch positions"], t_n
     return formula.interpreted([Fuzzy(truth, t_norm) for truth in truths.unbind(-1)]).truth
 
 
-def refuse_without_explicit_rules() -> NoReturn:
-    """An implicit rule has no truth."""
-    raise ConfigError(
-        "regularisation needs explicit rules, and the theory has none",
-        hint="write rule NAME: FORMULA, or set training.regularisation to off",
-    )
-
-
 def fuzzy_loss(step: Step, out: Float[Tensor, " atoms"], t_norm: TNorm) -> Float[Tensor, ""]:
-    """The mean over all ground rules of explicit rules of 1 - their fuzzy truth on the network's outputs.
+    """The mean over all ground rules (the step's own) of explicit rules of 1 - their fuzzy truth on the outputs.
 
     Labels are not needed: every ground rule counts. An atom under the closed-world assumption is not predicted but
     known, so it enters with its truth; all others enter with sigmoid(out(a)). Zero where there is no ground rule.
     """
+    refuse_without_explicit_rules(step.graph.rules)
     targets = step.targets
     closed_truth = ((targets.labels == 1) & ~targets.open_atoms).to(out)
     truths = torch.where(targets.open_atoms, torch.sigmoid(out), closed_truth)
+    counted = step.graph.neighbours
+    if step.own is not None:
+        counted = [rows[own] for rows, own in zip(counted, step.own, strict=True)]
     found = [
         fuzzy_truth(rule.formula, truths.index_select(0, rows.flatten()).view(rows.shape), t_norm)
-        for rule, rows in zip(step.graph.rules, step.graph.neighbours, strict=True)
+        for rule, rows in zip(step.graph.rules, counted, strict=True)
         if rule.formula is not None
     ]
-    if not found:
-        refuse_without_explicit_rules()
     unmet = 1 - torch.cat(found)
     return unmet.mean() if len(unmet) else unmet.sum()

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from r2n.errors import ConfigError
+from r2n.knowledge.contradictions import refuse_without_facts
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 
@@ -29,6 +29,7 @@ class WholeRows:
         relation_weight: float = 0.0,
     ) -> None:
         """`positions` are those to ask for (all by default; negative ones count from the end)."""
+        refuse_without_facts(evidence)
         self.base, self.relation_weight = base, relation_weight
         index, arguments = base.decode(evidence.atoms[evidence.truth])
         groups: dict[tuple[object, ...], list[int]] = {}
@@ -46,8 +47,6 @@ class WholeRows:
             domains = base.language.predicates[predicates[0]].domains
             places = [base.place(domain, arguments[which, i]) for i, domain in enumerate(domains)]
             self.groups.append((predicates, asked, tuple(torch.from_numpy(np.array(x)) for x in (place, *places))))
-        if not self.groups:
-            raise ConfigError("there is no fact to learn from", hint="add facts to [facts] train")
 
     def to(self, device: torch.device) -> "WholeRows":
         """The same on another device."""

@@ -22,7 +22,9 @@ def test_the_test_queries_by_default(toy_folder: Path) -> None:
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     assert (document["method"], document["iterations"]) == ("sum-product", 20)
-    assert [sorted(item) for item in document["answers"]] == [["atom", "probability", "reached"]] * 4
+    assert [sorted(item) for item in document["answers"]] == [["atom", "known", "label", "probability", "reached"]] * 4
+    assert document["metrics"]["ap"] == 1.0
+    assert {item["label"] for item in document["answers"]} == {True, False}
     assert all(0 <= item["probability"] <= 1 for item in document["answers"])
 
 
@@ -41,4 +43,23 @@ def test_a_problem_without_queries_wants_a_question(tmp_path: Path) -> None:
     assert "no queries 'test'" in result.stderr
     assert "Traceback" not in result.stderr
     asked = runner.invoke(app, ["infer", str(tmp_path), "p(?)", "--json"])
-    assert json.loads(asked.stdout)["answers"] == [{"atom": "p(a)", "probability": 1.0, "reached": True}]
+    assert json.loads(asked.stdout)["answers"] == [{"atom": "p(a)", "probability": 1.0, "reached": True, "known": None}]
+
+
+def test_metrics_and_what_is_known_are_shown(toy_folder: Path) -> None:
+    shown = runner.invoke(app, ["infer", str(toy_folder), "--iterations", "20"]).stdout
+    assert "towns, test" in shown
+    assert "ap" in shown
+    known = runner.invoke(app, ["infer", str(toy_folder), "near(n1, ?)", "--top", "99"]).stdout
+    cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in known.splitlines() if "near(" in line]
+    rows = {cell[0]: cell[2] for cell in cells}
+    assert rows["near(n1, n0)"] == "true"
+    assert rows["near(n1, s1)"] == "closed"
+
+
+def test_queries_that_are_all_true_have_no_metrics(toy_folder: Path, tmp_path: Path) -> None:
+    folder = write_toy_problem(tmp_path / "towns")
+    (folder / "test.tsv").write_text("n5\tliesIn\tnorth\n")
+    result = runner.invoke(app, ["infer", str(folder), "--json"])
+    assert json.loads(result.stdout)["metrics"] is None
+    assert "the queries 'test' are all true" in result.stderr

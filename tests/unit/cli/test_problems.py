@@ -1,7 +1,9 @@
 """r2n check, r2n ground: what the tables say (their options are tested end to end)."""
 
 import json
+from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
@@ -25,3 +27,78 @@ def test_check_announces_that_it_reads() -> None:
     result = runner.invoke(app, ["check", "countries-s3", "--json"])
     assert json.loads(result.stdout)["name"] == "countries-s3"
     assert result.stderr == "read ...\n"
+
+
+WIDE = {
+    "theory.r2n": "domain person, thing\npredicate gives(person, thing, person)\n",
+    "facts.tsv": "ann\that\tbob\n",
+    "problem.toml": 'theory = "theory.r2n"\n[facts]\ntrain = { file = "facts.tsv", predicate = "gives" }\n',
+}
+
+
+def write_files(folder: Path, files: dict[str, str]) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_check_tells_what_train_would_refuse(tmp_path: Path) -> None:
+    problem = write_files(tmp_path / "gifts", WIDE)
+    result = runner.invoke(app, ["check", str(problem)])
+    assert result.exit_code == 0
+    assert "warning: r2n train refuses this: input 'complex' takes predicates of one or two positions" in result.stderr
+    assert "choose input = 'distmult' or 'mlp'" in result.stderr
+    assert runner.invoke(app, ["train", str(problem), "--out", str(tmp_path / "run")]).exit_code == 2
+    document = json.loads(runner.invoke(app, ["check", str(problem), "--json"]).stdout)
+    assert [text.splitlines()[0] for text in document["refusals"]] == [
+        "input 'complex' takes predicates of one or two positions, but gives has 3"
+    ]
+    mended = runner.invoke(app, ["check", str(problem), "--set", "model.input=mlp"])
+    assert "refuses" not in mended.stderr
+
+
+def test_check_warns_of_what_cannot_work(toy_folder: Path) -> None:
+    result = runner.invoke(app, ["check", str(toy_folder), "--set", "grounding.strategy=known-body"])
+    assert "warning: 1 of 1 rule has a predicate that is asked in its body (neighbours: liesIn)" in result.stderr
+
+
+def test_check_tells_of_empty_cells(tmp_path: Path) -> None:
+    files = {
+        "people.csv": "id,city\nann,rome\nbob,\n",
+        "problem.toml": "[facts]\n"
+        'train = { file = "people.csv", predicate = "livesIn", header = true, empty = "skip" }\n',
+    }
+    problem = str(write_files(tmp_path / "people", files))
+    assert "train: 1 row with an empty cell (skipped)" in runner.invoke(app, ["check", problem]).stdout
+    assert json.loads(runner.invoke(app, ["check", problem, "--json"]).stdout)["empty"] == {"train": 1}
+
+
+FAMILY = {
+    "theory.r2n": "domain d\npredicate p(d, d)\npredicate q(d, d)\nimplicit all: *(x, y)\n",
+    "train.tsv": "a\tp\tb\nb\tq\tc\n",
+    "test.tsv": "a\tp\tc\n",
+}
+
+
+@pytest.mark.parametrize("strategy", ["full", "backward"])
+def test_ground_knows_reciprocals(strategy: str, tmp_path: Path) -> None:
+    text = 'theory = "theory.r2n"\n[facts]\ntrain = "train.tsv"\n[queries]\ntest = "test.tsv"\n[grounding]\n'
+    files = {**FAMILY, "problem.toml": f'{text}strategy = "{strategy}"\nreciprocal = true\n'}
+    problem = write_files(tmp_path / "family", files)
+    document = json.loads(runner.invoke(app, ["ground", str(problem), "--json"]).stdout)
+    assert '"p^-1"(x, y)' in document["rules"][0]["rule"]
+    assert document["queries"] == {"reached": 1, "unreached": 0}
+    plain = write_files(tmp_path / "plain", {**FAMILY, "problem.toml": f'{text}strategy = "{strategy}"\n'})
+    without = json.loads(runner.invoke(app, ["ground", str(plain), "--json"]).stdout)
+    assert document["atoms"] > without["atoms"]
+
+
+def test_one_ground_rule_is_one(tmp_path: Path) -> None:
+    files = {
+        "theory.r2n": "domain d = {a}\npredicate p(d)\nrule r: p(x)\n",
+        "problem.toml": 'theory = "theory.r2n"\n[queries]\ntest = "test.pl"\n',
+        "test.pl": "p(a).\n",
+    }
+    problem = write_files(tmp_path / "one", files)
+    assert "1 ground rule over 1 atom\n" in runner.invoke(app, ["ground", str(problem)]).stdout

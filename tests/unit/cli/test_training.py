@@ -1,18 +1,15 @@
-"""r2n train, evaluate, predict."""
+"""r2n train, evaluate."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
 from r2n.errors import DataError
-from r2n.prediction.answers import Answer, Answers
-from r2n.prediction.predictor import Predictor
 from r2n.runs import run as run_module
+from tests.ordered_problem import write_ordered_problem
 from tests.toy_problem import write_toy_problem
 
 runner = CliRunner()
@@ -63,83 +60,28 @@ def test_evaluate(run_folder: Path) -> None:
     assert {"ap", "roc_auc_macro"} <= set(document["metrics"])
     assert "towns, valid" in invoke("evaluate", str(run_folder), "--split", "valid")
     assert "no queries 'dev'" in invoke("evaluate", str(run_folder), "--split", "dev", code=2)
+    refused = invoke("evaluate", str(run_folder), "--sample", "5", code=2)
+    assert "only a ranking is sampled, and the queries 'test' are classified: some are false" in " ".join(
+        refused.split()
+    )
 
 
-def test_predict(run_folder: Path) -> None:
-    document = json.loads(invoke("predict", str(run_folder), "liesIn(n5, ?)", "--json"))
-    assert [answer["atom"] for answer in document["answers"]] == ["liesIn(n5, north)", "liesIn(n5, south)"]
-    assert "liesIn(n5, north)" in invoke("predict", str(run_folder), "liesIn(n5, ?)", "--top", "1")
-    assert "unknown constant" in invoke("predict", str(run_folder), "liesIn(nowhere, ?)", code=2)
-
-
-def test_predict_answers_what_rules_reach_unless_all_is_asked_for(run_folder: Path) -> None:
-    few = json.loads(invoke("predict", str(run_folder), "near(n1, ?)", "--top", "99", "--json"))
-    all_of_them = json.loads(invoke("predict", str(run_folder), "near(n1, ?)", "--all", "--top", "99", "--json"))
-    assert 0 < len(few["answers"]) < len(all_of_them["answers"]) == 16
-    assert all(item["reached"] for item in few["answers"])
-
-
-def test_predict_says_what_is_known_and_what_the_network_says(run_folder: Path) -> None:
-    table = invoke("predict", str(run_folder), "near(n1, ?)", "--all", "--top", "99")
-    assert [word.strip() for word in table.splitlines()[1].strip("┃").split("┃")] == [
-        "atom",
-        "probability",
-        "known",
-        "network alone",
-    ]
-    cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in table.splitlines() if "near(" in line]
-    rows = {cell[0]: cell[1:] for cell in cells}
-    assert rows["near(n1, n0)"][:2] == ["1.0000", "true"]
-    assert rows["near(n1, s1)"][:2] == ["0.0000", "closed"]
-
-
-ITEM = Answer("p([red]x[/red])", 0.25, known=None, closed=False, network=0.25, logit=-1.1, reached=True)
-
-
-@pytest.mark.parametrize(
-    ("item", "shown"),
-    [
-        (ITEM, ""),
-        (replace(ITEM, reached=False), "(no ground rule)"),
-        (replace(ITEM, known=True, probability=1.0), "true"),
-        (replace(ITEM, known=True, closed=True, reached=False), "true"),
-        (replace(ITEM, known=False), "false"),
-        (replace(ITEM, closed=True), "closed"),
-        (replace(ITEM, known=False, closed=True, reached=False), "closed"),
-    ],
-)
-def test_what_is_said_of_an_answer(item: Answer, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, bool]] = []
-
-    class Fixed:
-        model = changed = SimpleNamespace(evidence_input="add", new_constants=())
-
-        def predict(self, question: str, *, everything: bool, top: int) -> Answers:
-            asked.append((question, everything))
-            return Answers((item,), 1, 0) if everything else Answers((), 0, 0, left_out=1)
-
-    monkeypatch.setattr(Predictor, "load", lambda folder, **_: Fixed())
-    table = invoke("predict", "run", "p(?)", "--all")
-    assert ["p([red]x[/red])", f"{item.probability:.4f}", shown, "0.2500"] in [
-        [cell.strip() for cell in line.strip("│").split("│")] for line in table.splitlines()
-    ]
-    nothing = runner.invoke(app, ["predict", "run", "p(?)"])
-    assert "--all asks the network alone" in nothing.stderr
-    assert asked == [("p(?)", True), ("p(?)", False)]
-
-
-def test_predict_with_other_facts(run_folder: Path, tmp_path: Path) -> None:
-    table = tmp_path / "more.tsv"
-    table.write_text("new\tnear\tn1\nn1\tnear\tnew\n")
-    told = ["--with", str(table), "--with", "near(n3, new)", "--without", "near(n1, n0)", "--without", "near(n0, n1)"]
-    result = runner.invoke(app, ["predict", str(run_folder), "liesIn(new, ?)", *told, "--json"])
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["answers"][0]["atom"] == "liesIn(new, north)"
-    assert "new constant: new" in result.stderr
-    assert "this network does not read facts" in result.stderr
-    quiet = runner.invoke(app, ["predict", str(run_folder), "liesIn(n5, ?)", "--json"])
-    assert "new constant" not in quiet.stderr
-    assert "does not read facts" not in quiet.stderr
+def test_a_ranking_of_a_sample_says_so(tmp_path: Path) -> None:
+    small = ("training.epochs=1", "model.dim=4", "model.reasoner=none")
+    changes = [part for change in small for part in ("--set", change)]
+    run = str(tmp_path / "run")
+    invoke("train", "nations", "--out", run, *changes)
+    whole = json.loads(invoke("evaluate", run, "--json"))
+    document = json.loads(invoke("evaluate", run, "--sample", "50", "--seed", "3", "--json"))
+    assert whole["intervals"] == {}
+    assert document["protocol"]["queries"] == 50
+    assert document["protocol"]["sample"] == f"50 of {whole['protocol']['queries']} queries, drawn with seed 3"
+    low, high = document["intervals"]["mrr"]
+    assert low < document["metrics"]["mrr"] < high
+    shown = invoke("evaluate", run, "--sample", "50", "--seed", "3")
+    assert "a sample" in shown
+    assert f"{low:.4f} to {high:.4f}" in shown
+    assert "sample" not in invoke("evaluate", run)
 
 
 def test_train_tells_its_phases_on_standard_error(tmp_path: Path) -> None:
@@ -166,23 +108,6 @@ def test_memory_is_handed_on_in_bytes(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--constant", "town=n98"], "liesIn(n98, north) cannot be answered, nor can 1 other atoms"),
-        (["--with", "near(n98, n97)"], "liesIn(n98, north) cannot be answered, nor can 1 other atoms"),
-        (["--with", "!near(n1, n0)"], "near(n1, n0) is known to be true, and now told to be false"),
-        (["--without", "near(n1, s1)"], "near(n1, s1) is not among the facts"),
-        (["--with", "nothing.tsv"], "neither a fact nor a file"),
-        (["--constant", "town"], "write --constant DOMAIN=NAME"),
-        (["--constant", "city=n98"], "domain 'city', which does not exist"),
-    ],
-)
-def test_wrong_facts_at_predict_are_refused(arguments: list[str], message: str, run_folder: Path) -> None:
-    output = invoke("predict", str(run_folder), "liesIn(n98, ?)", *arguments, code=2)
-    assert message in " ".join(output.split())
-
-
-@pytest.mark.parametrize(
     ("change", "message"),
     [
         ("training.epoch=3", "unknown key 'epoch'"),
@@ -202,3 +127,84 @@ def test_a_run_is_not_overwritten_and_a_missing_one_is_named(run_folder: Path, t
     problem = run_folder.parent / "towns"
     assert "already holds a run" in invoke("train", str(problem), "--out", str(run_folder), code=2)
     assert "holds no run" in invoke("predict", str(tmp_path), "liesIn(n1, ?)", code=2)
+
+
+def test_a_run_is_resumed_with_its_own_options(tmp_path: Path) -> None:
+    problem, out = str(write_toy_problem(tmp_path / "towns")), str(tmp_path / "run")
+    begun = ("--out", out, "--seed", "4", "--set", "training.epochs=3", "--set", "model.dim=4")
+    whole = json.loads(invoke("train", problem, *begun, "--json"))
+    result = runner.invoke(app, ["train", problem, "--out", out, "--resume", "--set", "training.epochs=3", "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == whole
+    assert "note: resumed with the run's own options: model.dim = 4 (the problem file: 8)" in result.stderr
+    assert "training.epochs = 3 (the problem file: 60)" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (("--set", "training.epochs=9"), "training.epochs = 60, and goes on with that; now it is to be 9"),
+        (("--seed", "1"), "seed = 0, and goes on with that; now it is to be 1"),
+        (("--device", "cpu"), 'training.device = "auto", and goes on with that; now it is to be "cpu"'),
+    ],
+)
+def test_a_run_is_not_resumed_with_others(changed: tuple[str, ...], message: str, run_folder: Path) -> None:
+    problem = str(run_folder.parent / "towns")
+    text = invoke("train", problem, "--out", str(run_folder), "--resume", *changed, code=2)
+    assert f"the run in {run_folder} was begun with {message}" in text
+    assert "leave it out, or give another --out" in text
+
+
+def test_resume_begins_where_there_is_no_run(tmp_path: Path) -> None:
+    problem, out = str(write_toy_problem(tmp_path / "towns")), str(tmp_path / "run")
+    assert json.loads(invoke("train", problem, "--out", out, "--resume", "--set", "training.epochs=2", "--json"))
+
+
+def test_the_mirror_and_constraints_stand_beside_a_ranking(tmp_path: Path) -> None:
+    folder, out = write_ordered_problem(tmp_path / "road"), str(tmp_path / "run")
+    shown = invoke("train", str(folder), "--out", out, "--set", "model.rules=counted")
+    assert "input layer alone" in shown
+    document = json.loads(invoke("evaluate", out, "--json"))
+    assert set(document["beside"]) == {"rules alone", "input layer alone"}
+    assert set(document["beside"]["rules alone"]) == set(document["metrics"])
+    kept = json.loads((tmp_path / "run" / "report.json").read_text())["reports"]
+    assert [report["beside"] for report in kept if report["split"] == "test"] == [document["beside"]]
+    both = json.loads(invoke("evaluate", out, "--constraints", "--json"))
+    constrained = both.pop("with_constraints")
+    assert both == document, "the plain result stays what it is"
+    assert constrained["protocol"]["constraints"] == "irreflexive 1, asymmetric 1"
+    assert constrained["metrics"]["mrr"] >= document["metrics"]["mrr"]
+    shown = " ".join(invoke("evaluate", out, "--kind", "irreflexive", "--kind", "disjoint").split())
+    assert "road, test, with constraints" in shown
+    assert "constraints: irreflexive 1" in shown
+    assert "no kind of constraint 'loops'" in invoke("evaluate", out, "--kind", "loops", code=2)
+
+
+def test_rules_that_are_better_alone_are_told(tmp_path: Path) -> None:
+    folder = write_ordered_problem(tmp_path / "road")
+    arguments = ["train", str(folder), "--out", str(tmp_path / "run"), "--set", "training.epochs=0", "--json"]
+    result = runner.invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    report = next(part for part in json.loads(result.stdout)["reports"] if part["split"] == "test")
+    alone, own = report["beside"]["rules alone"]["mrr"], report["metrics"]["mrr"]
+    assert alone > own + 0.02, "nothing was trained"
+    said = f"reach mrr {alone:.3f}, and all together {own:.3f}: the network does not earn its cost"
+    assert f"note: test: the rules alone, counted, {said}" in result.stderr
+
+
+def test_a_classification_knows_no_constraints(run_folder: Path) -> None:
+    assert "only a ranking respects constraints" in invoke("evaluate", str(run_folder), "--constraints", code=2)
+
+
+def test_what_is_chosen_is_told_and_kept_when_resumed(tmp_path: Path) -> None:
+    rows = "\n".join(f"p{i}\tlives\tc{i % 3}" for i in range(12))
+    (tmp_path / "facts.tsv").write_text(f"{rows}\n")
+    (tmp_path / "problem.toml").write_text('name = "cities"\n[facts]\ntrain = "facts.tsv"\n')
+    command = ["train", str(tmp_path / "problem.toml"), "--out", str(tmp_path / "run"), "--resume"]
+    begun = runner.invoke(app, [*command, "--set", "training.epochs=2"])
+    assert begun.exit_code == 0
+    assert "chosen: training.corrupted_positions = (-1,) (" in begun.output
+    resumed = runner.invoke(app, command)
+    assert resumed.exit_code == 0
+    assert "chosen:" not in resumed.output
+    assert "training.corrupted_positions = [-1]" in resumed.output

@@ -19,9 +19,15 @@ from r2n.evaluation.metrics import (
 NO_SCORES, NO_TRUTH, NO_GROUPS = np.zeros(0), np.zeros(0, bool), np.zeros(0, np.int64)
 
 
-def one_row(scores: list[float], true: int, allowed: list[bool] | None = None) -> tuple[float, float, float]:
-    mask = None if allowed is None else np.array([allowed])
-    found = ranks(np.array([scores]), np.array([true]), mask)
+FIRST = np.array([0])
+
+
+def one_row(
+    scores: list[float], true: int, allowed: list[bool] | None = None, forbidden: list[bool] | None = None
+) -> tuple[float, float, float]:
+    excluded = None if allowed is None else np.nonzero(~np.array([allowed]))
+    refused = None if forbidden is None else np.array([forbidden])
+    found = ranks(np.array([scores]), FIRST, np.array([true]), excluded=excluded, forbidden=refused)
     return found.optimistic[0], found.realistic[0], found.pessimistic[0]
 
 
@@ -43,29 +49,39 @@ def test_negative_and_infinite_logits_rank_as_any_others() -> None:
 
 def test_saturated_scores_are_no_first_place() -> None:
     """The trap of optimistic ties: a thousand sigmoids that are all exactly 1."""
-    found = ranks(np.ones((1, 1000)), np.array([0]))
+    found = ranks(np.ones((1, 1000)), FIRST, FIRST)
     assert found.realistic[0] == 500.5
     assert ranking_metrics(found.realistic)["hits@10"] == 0
 
 
 def test_single_precision_is_enough_to_rank() -> None:
-    found = ranks(np.array([[1.0, 2.0, 2.0]], np.float32), np.array([1]))
+    found = ranks(np.array([[1.0, 2.0, 2.0]], np.float32), FIRST, np.array([1]))
     assert found.realistic.dtype == np.float64
     assert found.realistic[0] == 1.5
 
 
-def test_ranks_leave_their_arguments_alone() -> None:
-    scores, allowed = np.array([[1.0, 2.0, 2.0]]), np.array([[True, False, True]])
-    kept = scores.copy(), allowed.copy()
-    ranks(scores, np.array([1]), allowed)
-    assert (scores == kept[0]).all()
-    assert (allowed == kept[1]).all()
+def test_forbidden_candidates_stand_below_all_others_whatever_their_score() -> None:
+    assert one_row([3.0, 1.0, -inf], true=1, forbidden=[True, False, False]) == (1, 1, 1)
+    assert one_row([3.0, -inf, -inf], true=1, forbidden=[True, False, False]) == (1, 1.5, 2)
+
+
+def test_a_true_one_that_is_forbidden_stands_among_the_forbidden_as_their_equal() -> None:
+    assert one_row([3.0, 1.0, -inf, 0.0], true=0, forbidden=[True, True, False, False]) == (3, 3.5, 4)
+    assert one_row([3.0, 1.0, 0.0], true=0, forbidden=[True, True, True], allowed=[False, False, True]) == (1, 1.5, 2)
+    assert one_row([3.0, 1.0], true=0, forbidden=[True, False], allowed=[True, False]) == (1, 1, 1)
+
+
+def test_rows_are_asked_by_several_in_any_order() -> None:
+    scores = np.array([[3.0, 1.0, 2.0], [0.0, 0.0, 5.0]])
+    found = ranks(scores, np.array([1, 0, 1, 1, 0]), np.array([0, 2, 2, 1, 1]))
+    assert found.optimistic.tolist() == [2, 2, 1, 2, 3]
+    assert found.pessimistic.tolist() == [3, 2, 1, 3, 3]
 
 
 def test_nan_is_refused() -> None:
     wrong = np.array([[1.0, nan], [nan, 2.0]])
     with pytest.raises(DataError, match=r"^2 of 4 scores are NaN, which has no rank\n  look for the first NaN"):
-        ranks(wrong, np.array([0, 1]))
+        ranks(wrong, np.array([0, 1]), np.array([0, 1]))
     truth = np.array([True, False])
     for metric in (average_precision, calibration):
         with pytest.raises(DataError, match="1 of 2 scores are NaN"):
@@ -77,7 +93,7 @@ def test_nan_is_refused() -> None:
 @pytest.mark.parametrize("true", [-1, 2])
 def test_a_true_candidate_outside_its_row_is_refused(true: int) -> None:
     with pytest.raises(DataError, match="the true candidate of a row is not one of its 2 candidates"):
-        ranks(np.zeros((2, 2)), np.array([0, true]))
+        ranks(np.zeros((2, 2)), np.array([0, 1]), np.array([0, true]))
 
 
 def test_ranking_metrics_by_hand() -> None:
@@ -94,7 +110,7 @@ def test_nothing_gives_nan_and_no_warning() -> None:
     nothing = Ranks.pooled([])
     assert len(nothing) == 0
     assert all(isnan(value) for value in ranking_metrics(nothing.realistic).values())
-    assert len(ranks(np.zeros((0, 3)), NO_GROUPS, np.zeros((0, 3), bool))) == 0
+    assert len(ranks(np.zeros((0, 3)), NO_GROUPS, NO_GROUPS, forbidden=np.zeros((0, 3), bool))) == 0
     assert isnan(average_precision(NO_SCORES, NO_TRUTH))
     assert isnan(roc_auc_macro(NO_SCORES, NO_TRUTH, NO_GROUPS))
     empty = calibration(NO_SCORES, NO_TRUTH, bins=2)
@@ -104,7 +120,7 @@ def test_nothing_gives_nan_and_no_warning() -> None:
 
 
 def test_pooling_keeps_all_ranks_in_order() -> None:
-    first, second = ranks(np.array([[1.0, 0.0]]), np.array([1])), ranks(np.array([[0.0, 0.0]]), np.array([0]))
+    first, second = ranks(np.array([[1.0, 0.0]]), FIRST, np.array([1])), ranks(np.zeros((1, 2)), FIRST, FIRST)
     assert Ranks.pooled([first, second]).realistic.tolist() == [2, 1.5]
 
 

@@ -6,8 +6,9 @@ import torch
 
 from r2n.errors import DataError
 from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.sources import GraphSource, GroundedOnDemand, Ungrounded, WholeGraph
+from r2n.graph.sources import Counted, GraphSource, GroundedOnDemand, Ungrounded, WholeGraph
 from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.counting import RuleCounts, is_counted
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
@@ -110,3 +111,94 @@ def test_nothing_asked_is_nothing() -> None:
     for grounder in GROUNDERS:
         graph = GroundedOnDemand.of(known(), grounder).around(np.zeros(0, np.int64))
         assert (len(graph.atoms), len(graph), graph.answered) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "grounder", [*GROUNDERS, BackwardGrounder(0, 1), BackwardGrounder(0, 1, last_width=1)], ids=str
+)
+def test_what_no_ground_rule_may_reach_is_in_none(grounder: Grounder) -> None:
+    source, everything = GroundedOnDemand.of(known(), grounder), np.arange(known().base.size)
+    asked = np.concatenate([everything[::-1], everything[:3]])
+    may = source.may_reach(asked)
+    assert may.tolist() == [*may[: len(everything)], *may[: len(everything)][::-1][:3]]
+    for code, reached in zip(asked.tolist(), may.tolist(), strict=True):
+        alone = source.around(np.array([code]))
+        if len(alone) and bool(alone.in_rules[alone.rows(torch.tensor([code]))]):
+            assert reached, code
+    if not isinstance(grounder, FullGrounder):
+        assert not may.all()
+
+
+def test_other_sources_know_what_they_have() -> None:
+    graph = GroundedOnDemand.of(known(), KnownBodyGrounder()).whole
+    assert graph is not None
+    everything = np.arange(known().base.size)
+    assert everything[WholeGraph(graph).may_reach(everything)].tolist() == graph.atoms.tolist()
+    assert not Ungrounded().may_reach(everything).any()
+
+
+UNARY = "domain d = {a, b}\npredicate r(d)\npredicate s(d)\npredicate t(d)\n"
+STEPS = "rule last: r(x) -> s(x)\nrule first: t(x) -> r(x)\nrule denied: !t(x) & r(x) -> s(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("grounder", "left_out", "expected"),
+    [
+        (KnownBodyGrounder(), (), [["r(a)", "s(a)"], ["t(a)", "r(a)"], ["t(b)", "r(b)", "s(b)"], ["r(b)", "s(b)"]]),
+        (KnownBodyGrounder(), ("r(a)",), [["t(b)", "r(b)", "s(b)"], ["r(b)", "s(b)"]]),
+        (KnownBodyGrounder(), ("t(b)",), [["r(a)", "s(a)"], ["t(a)", "r(a)"], ["r(b)", "s(b)"]]),
+        (BackwardGrounder(1, 2), (), [["r(a)", "s(a)"], ["t(b)", "r(b)", "s(b)"], ["r(b)", "s(b)"]]),
+        (
+            BackwardGrounder(1, 2),
+            ("r(a)",),
+            [["r(a)", "s(a)"], ["t(a)", "r(a)"], ["t(b)", "r(b)", "s(b)"], ["r(b)", "s(b)"]],
+        ),
+        (BackwardGrounder(1, 2), ("r(a)", "t(a)"), [["t(b)", "r(b)", "s(b)"], ["r(b)", "s(b)"]]),
+    ],
+)
+def test_what_is_left_out_is_in_no_known_body_and_is_asked_in_its_turn(
+    grounder: Grounder, left_out: tuple[str, ...], expected: list[list[str]]
+) -> None:
+    base = knowledge(STEPS, "r(a) t(a) r(b)", "t(b)", theory=UNARY)
+    source = GroundedOnDemand.of(base, grounder)
+    graph = source.around(codes(base, "s(a)", "s(b)"), without=codes(base, *left_out))
+    found = [base.base.names(graph.atoms[rows].numpy()) for part in graph.neighbours for rows in part]
+    assert sorted(found) == sorted(expected)
+    assert source.known_in_bodies == {"r", "t"}
+
+
+def test_full_grounding_does_not_read_open_facts() -> None:
+    source = GroundedOnDemand.of(known(), FullGrounder())
+    graph = source.around(codes(known(), "p(c, e)"), without=codes(known(), "p(c, e)"))
+    assert source.known_in_bodies == frozenset()
+    assert len(graph) == len(source.around(codes(known(), "p(c, e)")))
+    assert graph.answered == 1
+
+
+def test_a_few_steps_of_a_graph_that_was_made_elsewhere() -> None:
+    graph = FactorGraph.from_grounding(FullGrounder().ground(Store(known())))
+    source, asked = WholeGraph(graph), graph.atoms.numpy()[:1]
+    near = source.around(asked, steps=1)
+    assert 0 < len(near) < len(source.around(asked))
+    assert (near.answered, source.known_in_bodies, Ungrounded().known_in_bodies) == (1, frozenset(), frozenset())
+
+
+def test_rules_are_counted_once_beside_what_a_source_grounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, of = [], RuleCounts.of
+    monkeypatch.setattr(RuleCounts, "of", lambda *given: made.append(1) or of(*given))
+    base = known()
+    rules = tuple(rule for rule in base.theory.rules if is_counted(rule))
+    for beside in (Ungrounded(), GroundedOnDemand.of(base, FullGrounder()), GroundedOnDemand.of(base, GROUNDERS[2])):
+        source: GraphSource = Counted(beside, Store(base), rules)
+        assert beside.counts is None
+        assert not made, "when it is first asked for"
+        counts = source.counts
+        assert counts is not None
+        assert source.counts is counts
+        assert (made.pop(), counts.rules) == (1, rules)
+        everything = np.arange(base.base.size)
+        assert (source.whole is None) == (beside.whole is None)
+        assert source.known_in_bodies == beside.known_in_bodies
+        assert source.may_reach(everything).tolist() == beside.may_reach(everything).tolist()
+        some, other = source.around(everything, steps=1), beside.around(everything, steps=1)
+        assert ground_rules(some, 0) == ground_rules(other, 0)

@@ -1,8 +1,10 @@
 """Backward grounding by hand: BC_{w,d} in cases small enough to follow."""
 
+import numpy as np
 import pytest
 
 from r2n.errors import R2NError
+from r2n.grounding import backward
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
@@ -131,3 +133,31 @@ def test_without_queries_there_is_nothing_to_ground_around() -> None:
     known = knowledge_of(World(theory, members_of(theory.domains, {}), frozenset()))
     with pytest.raises(R2NError, match="quer"):
         BackwardGrounder().ground(Store(known))
+
+
+def test_what_the_first_step_concludes_may_be_reached_however_many_are_asked_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    theory = parse_theory(DECLARED + "rule s: e(x, y) & p(x) -> q(y)\nrule t: e(x, y) & e(y, z) -> e(x, z)")
+    known = knowledge_of(World(theory, members_of(theory.domains, {}), frozenset(atoms("e(a,b) e(b,c) p(a)"))))
+    everything = np.arange(known.base.size)
+    grounder = BackwardGrounder(0, 1)
+    found = grounder.may_reach(Store(known), everything)
+    assert set(known.base.names(everything[found])) == {"q(b)", "e(a, c)"}
+    monkeypatch.setattr(backward, "QUERIES_AT_ONCE", 4)
+    assert grounder.may_reach(Store(known), everything).tolist() == found.tolist()
+    assert grounder.may_reach(Store(known), everything[:0]).tolist() == []
+
+
+def test_where_even_a_few_queries_have_too_many_ground_rules_all_may_be_reached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    theory = parse_theory(DECLARED + "rule s: e(x, y) & e(z, y) -> q(y)")
+    facts = atoms("e(a,b) e(b,b) e(c,b) e(a,c)")
+    known = knowledge_of(World(theory, members_of(theory.domains, {}), frozenset(facts)))
+    queries = codes_of(known.base, known.language, atoms("q(a) q(b) q(c)"))
+    monkeypatch.setattr(backward, "FEW_QUERIES", 1)
+    narrow = BackwardGrounder(0, 1, max_groundings=5)
+    assert narrow.may_reach(Store(known), queries).tolist() == [False, True, True]
+    monkeypatch.setattr(backward, "FEW_QUERIES", 3)
+    assert narrow.may_reach(Store(known), queries).tolist() == [True, True, True]

@@ -35,3 +35,19 @@ def test_no_constant_outside_a_position_is_held() -> None:
     ann, tea = (np.array([kb.language.constant_id(name)]) for name in ("ann", "tea"))
     assert takes.holds([ann, tea]).tolist() == [True]
     assert takes.holds([tea, ann]).tolist() == [False]
+
+
+def test_without_some_atoms_it_is_as_if_made_of_the_others() -> None:
+    kept = RELATION.without(np.array([3, 4]))
+    made = Relation("r", (D, D), np.array([2, 6]), np.array([[0, 2], [1, 2]]), 4, RELATION.encode)
+    assert (kept.codes.tolist(), kept.rows.tolist()) == (made.codes.tolist(), made.rows.tolist())
+    for position in (0, 1):
+        assert [part.tolist() for part in kept.index(position)] == [part.tolist() for part in made.index(position)]
+        assert kept.distinct(position) == made.distinct(position)
+    again = kept.without(np.array([2]))
+    assert [part.tolist() for part in again.index(1)] == [[0], [0, 0, 0, 1, 1]]
+    assert len(again.without(np.array([6]))) == 0
+
+
+def test_without_what_it_does_not_hold_it_is_itself() -> None:
+    assert RELATION.without(np.array([3, 5])) is RELATION

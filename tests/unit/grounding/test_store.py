@@ -102,3 +102,15 @@ def test_a_literal_is_known_by_a_fact_a_denied_atom_or_no_fact_in_a_closed_world
     store, (rule,) = Store(kb), kb.theory.rules
     match, found = store.known_by(rule, rule.body[0])
     assert (match, found) == (store.match(kind, rule.atoms[0]), is_in)
+
+
+@pytest.mark.usefixtures("by_engine")
+def test_a_store_without_some_facts_answers_beside_the_one_with_them() -> None:
+    store = Store(KB)
+    less = store.without(codes(KB, "knows(ann, bob)"))
+    for _ in range(2):
+        assert answer(less) == [("ann", "cy")]
+        assert answer(store) == [("ann", "bob"), ("ann", "cy")]
+    assert answer(less.without(codes(KB, "smokes(ann)"))) == []
+    assert less.relation(Kind.FACT, "smokes") is store.relation(Kind.FACT, "smokes"), "nothing of it is left out"
+    assert len(less.knowledge.evidence) == len(KB.evidence) - 1

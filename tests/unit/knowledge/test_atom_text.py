@@ -43,7 +43,7 @@ def test_facts_of_one_predicate_and_arity_stand_together() -> None:
         ("p", 1, [True]),
     ]
     assert [column.to_pylist() for column in groups[0].arguments] == [["a", "d"], ["b", "e"]]
-    assert groups[0].location(1).excerpt == "p(d, e)"
+    assert str(groups[0].location(1)) == '"!p(d, e)"'
     assert facts_from_texts([]) == ()
 
 

@@ -46,7 +46,7 @@ def test_overlap_between_splits_is_an_error(tmp_path: Path) -> None:
     folder = write_toy_problem(tmp_path / "towns")
     with (folder / "test.tsv").open("a") as file:
         file.write("n0\tliesIn\tnorth\t1\nn2\tliesIn\tnorth\t1\n")
-    with pytest.raises(DataError, match="1 atom of split 'test' stand in split 'train' too") as caught:
+    with pytest.raises(DataError, match="1 atom of split 'test' stands in split 'train' too") as caught:
         load_problem(folder)
     assert "test.tsv:5" in str(caught.value)
 
@@ -90,3 +90,13 @@ def test_queries_take_no_name_of_what_is_known(split: str, instead: str) -> None
     with pytest.raises(ConfigError, match=f"queries cannot be called '{split}'") as caught:
         Problem.build("x", r2n.Theory(), [Table(frame)], {split: [Table(frame)]})
     assert instead in str(caught.value.hint)
+
+
+def test_empty_cells_are_counted_where_they_are_skipped(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("id,city\nann,rome\nbob,\ncid,\n")
+    (tmp_path / "problem.toml").write_text(
+        '[facts]\ntrain = { file = "people.csv", predicate = "livesIn", header = true, empty = "skip" }\n'
+    )
+    problem = load_problem(tmp_path)
+    assert len(problem.train) == 1
+    assert problem.report.empty == (("train", 2),)

@@ -3,7 +3,7 @@
 import numpy as np
 
 import r2n
-from r2n.knowledge.reciprocal import reciprocal_codes, with_reciprocals
+from r2n.knowledge.reciprocal import counterparts, reciprocal_codes, with_reciprocals
 from tests.unit.grounding.small_knowledge import knowledge
 
 THEORY = "domain d = {a, b}\ndomain e = {k}\npredicate p(d, d)\npredicate t(d, e) closed\npredicate u(d)\n"
@@ -63,3 +63,13 @@ def test_codes_of_reciprocals() -> None:
 def test_without_reciprocals_there_are_none() -> None:
     kb = knowledge("", "p(a,b)", theory=THEORY)
     assert (reciprocal_codes(kb.base, np.arange(kb.base.size)) == -1).all()
+
+
+def test_what_says_the_same_in_the_other_direction() -> None:
+    kb = mirrored()
+    everything = np.arange(kb.base.size)
+    found = counterparts(kb.base, everything)
+    assert (found[reciprocal_codes(kb.base, everything)[:4]] == everything[:4]).all()
+    has_one = found >= 0
+    assert (found[found[has_one]] == everything[has_one]).all()
+    assert [name for name in kb.base.names(everything[~has_one]) if not name.startswith("u(")] == []

@@ -124,7 +124,8 @@ def test_empty_cell(tmp_path: Path) -> None:
         f"{path}:2:8: column 2 is empty\n"
         "  | longer  b\n"
         "  |        ^\n"
-        "  every constant, relation and label needs a value: fill it in, or take the row out"
+        "  every constant, relation and label needs a value: fill it in, or take the row out; where an empty cell says"
+        ' that there is no such fact, as in a table of many columns, set empty = "skip" beside file = ...'
     )
 
 
@@ -208,7 +209,8 @@ def test_unknown_suffix(tmp_path: Path) -> None:
     assert message(Table(path)) == (
         f"{path}: no reader for '.xlsx' files\n"
         "  known: .tsv, .txt, .tab, .csv, .parquet, .json, .jsonl, .ndjson, .sqlite, .sqlite3, .db, .nt, .ttl, .rdf,"
-        " .owl, .pl, .nl, .nlt, .facts; text also with .gz or .zst behind; no ending means `p(a, b).` facts"
+        " .owl, .pl, .nl, .nlt, .facts; text also with .gz or .zst behind; no ending means `p(a, b).` facts;"
+        ' or say what it is: format = "prolog", in the problem file beside file = ...'
     )
     with pytest.raises(DataError, match=r"no reader for '\.parquet\.gz' files"):
         format_of(Path("x.parquet.gz"))

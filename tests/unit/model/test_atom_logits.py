@@ -5,12 +5,13 @@ import pytest
 import torch
 
 from r2n.errors import DataError
-from r2n.graph.sources import GroundedOnDemand, Ungrounded
+from r2n.graph.sources import GroundedOnDemand, Ungrounded, WholeGraph
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.knowledge.problem import Problem
+from r2n.knowledge.sides import Side
 from r2n.model import atom_logits
 from r2n.model.atom_logits import AtomLogits
 from r2n.model.r2n import R2N
@@ -89,3 +90,54 @@ def test_equal_atoms_have_equal_logits_however_many_there_are(toy: Problem, monk
 def test_a_code_outside_the_base_is_refused(code: int, toy: Problem) -> None:
     with pytest.raises(DataError, match="a code outside the Herbrand base of 288 atoms"):
         AtomLogits(network(toy, "off"), Ungrounded(), toy.train)(np.array([code]))
+
+
+@pytest.mark.parametrize("grounder", GROUNDERS, ids=str)
+def test_rows_go_through_the_layers_only_where_ground_rules_may_reach(grounder: Grounder, toy: Problem) -> None:
+    """Of two networks that differ in their layers alone, only candidates in ground rules differ."""
+    torch.manual_seed(0)
+    model, source = R2N.build(toy.knowledge, dim=6, input_score=True), GroundedOnDemand.of(toy.knowledge, grounder)
+    given = toy.knowledge.base.decode(np.arange(*toy.knowledge.base.offsets[:2]))[1]
+    side = Side.of(toy.knowledge.base, 0, 1)
+    rows = np.unique(side.located(np.arange(*side.bounds))[0])
+    codes = np.concatenate([codes for _, codes in side.written_out(rows, 10**6)]).reshape(len(rows), -1)
+    before = AtomLogits(model, source, toy.train).rows(0, 1, side.given(rows))
+    with torch.no_grad():
+        for layer in model.layers:
+            for parameter in layer.parameters():
+                parameter.add_(0.1)
+    after = AtomLogits(model, source, toy.train).rows(0, 1, side.given(rows))
+    reached = source.may_reach(codes.ravel()).reshape(codes.shape)
+    assert len(given) == codes.size
+    assert (before == after)[~reached].all()
+    assert (before != after)[reached].any()
+
+
+def test_a_graph_made_elsewhere_refuses_rows_with_atoms_that_it_has_not(toy: Problem) -> None:
+    model = network(toy, "off")
+    whole = GroundedOnDemand.of(toy.knowledge, KnownBodyGrounder()).whole
+    assert whole is not None
+    logits, given = AtomLogits(model, WholeGraph(whole), toy.train), toy.knowledge.base.decode(toy.test.atoms[:1])[1]
+    with pytest.raises(DataError, match=r"1 of 1 atoms are not in the graph, that with code \d+ for one"):
+        logits.rows(int(toy.knowledge.base.decode(toy.test.atoms[:1])[0][0]), 1, given)
+
+
+@pytest.mark.parametrize("grounder", [BackwardGrounder(1, 2), BackwardGrounder(0, 1)], ids=str)
+def test_few_candidates_at_once_make_no_difference(
+    grounder: Grounder, toy: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side = Side.of(toy.knowledge.base, 0, 0)
+    given = side.given(np.unique(side.located(np.arange(*side.bounds))[0]))
+    for reads in ("off", "only"):
+        logits = AtomLogits(network(toy, reads), GroundedOnDemand.of(toy.knowledge, grounder), toy.train)
+        expected = logits.rows(0, 0, given)
+        with monkeypatch.context() as patch:
+            patch.setattr(atom_logits, "CANDIDATES_BY_CODE", 20)
+            patch.setattr(atom_logits, "ATOMS_WITH_THEIR_OWN_RULES", 5)
+            np.testing.assert_allclose(logits.rows(0, 0, given), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_no_rows_are_no_logits(toy: Problem) -> None:
+    for grounder in GROUNDERS:
+        logits = AtomLogits(network(toy, "off"), GroundedOnDemand.of(toy.knowledge, grounder), toy.train)
+        assert logits.rows(0, 1, np.zeros((0, 2), np.int64)).shape == (0, toy.knowledge.base.shapes[0][1])

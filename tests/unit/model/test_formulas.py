@@ -8,7 +8,8 @@ from torch import Tensor
 
 from r2n.errors import ConfigError
 from r2n.logic.language import Domain, Predicate
-from r2n.model.formulas import ComplEx, DistMult, RotatE, TransE
+from r2n.model.formulas import ComplEx, DistMult, RotatE
+from r2n.model.transe import TransE
 from tests.model_strategies import shaken, vectors
 
 DOMAIN = Domain("d")
@@ -140,3 +141,75 @@ def test_over_a_grid_each_atom_has_the_embedding_and_the_score_of_its_formula(ki
         torch.testing.assert_close(found, expected)
         score = embedding.score(expected, torch.full((len(points),), predicate))
         torch.testing.assert_close(scores[row], score, rtol=1e-6, atol=1e-6)
+
+
+def one_by_one(embedding: DistMult, predicates: Tensor, position: int, given: Tensor, candidates: Tensor) -> Tensor:
+    """The scores of rows, each atom written out, embedded and scored by itself."""
+    rows = []
+    for predicate, constants in zip(predicates, given, strict=True):
+        row = []
+        for candidate in candidates:
+            atom = torch.cat([constants[:position], candidate[None], constants[position + 1 :]])[None]
+            row.append(embedding.score(embedding.formula(predicate[None], atom), predicate[None])[0])
+        rows.append(torch.stack(row))
+    return torch.stack(rows)
+
+
+ROWS = [
+    *(
+        (kind, arity, position)
+        for kind in (DistMult, ComplEx, TransE, RotatE)
+        for arity in (1, 2)
+        for position in range(arity)
+    ),
+    *((DistMult, 3, position) for position in range(3)),
+]
+
+
+@pytest.mark.parametrize(("kind", "arity", "position"), ROWS)
+def test_a_row_has_the_scores_of_its_atoms_and_their_gradients(kind: type[DistMult], arity: int, position: int) -> None:
+    predicates = (UNARY, BINARY, TERNARY) if arity == 3 else BOTH
+    embedding = shaken(kind(predicates, 3), seed=0)
+    given = vectors(4 * arity, embedding.constant_dim, seed=1).view(4, arity, -1).requires_grad_()
+    candidates = vectors(5, embedding.constant_dim, seed=2).requires_grad_()
+    asked = index(0, 1, 1, 0) if arity < 3 else index(2, 2, 0, 2)
+    found = embedding.rows.row_scores(asked, position, given, candidates)
+    expected = one_by_one(embedding, asked, position, given, candidates)
+    torch.testing.assert_close(found, expected)
+    into = [*embedding.parameters(), given, candidates]
+    weights = vectors(4, 5, seed=3)
+    slopes = torch.autograd.grad((found * weights).sum(), into, allow_unused=True, materialize_grads=True)
+    for slope, other in zip(
+        slopes, torch.autograd.grad((expected * weights).sum(), into, materialize_grads=True), strict=True
+    ):
+        torch.testing.assert_close(slope, other)
+
+
+@pytest.mark.parametrize(("kind", "arity", "position"), ROWS)
+def test_what_stands_at_the_open_position_is_not_read(kind: type[DistMult], arity: int, position: int) -> None:
+    embedding = shaken(kind((UNARY, BINARY, TERNARY) if arity == 3 else BOTH, 3), seed=0)
+    given = vectors(2 * arity, embedding.constant_dim, seed=1).view(2, arity, -1)
+    candidates = vectors(5, embedding.constant_dim, seed=2)
+    found = embedding.rows.row_scores(index(1, 0), position, given, candidates)
+    given[:, position] = float("nan")
+    assert torch.equal(embedding.rows.row_scores(index(1, 0), position, given, candidates), found)
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_near_its_perfect_match_transe_keeps_the_order_of_candidates_in_single_precision(position: int) -> None:
+    """Long vectors, small distances: the squares are large, and what is left of them is small."""
+    torch.manual_seed(0)
+    embedding = TransE((BINARY,), 8)
+    given = torch.full((1, 2, 8), 10.0)
+    match = embedding.asking(index(0), position, given)
+    candidates = (match + torch.arange(8)[:, None] * 1e-3).detach()
+    found = embedding.row_scores(index(0), position, given, candidates)
+    expected = one_by_one(embedding, index(0), position, given, candidates)  # pyright: ignore
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+    assert found[0].argsort().tolist() == expected[0].argsort().tolist() == list(range(7, -1, -1))
+
+
+def test_rows_of_nothing_are_nothing() -> None:
+    embedding = ComplEx(BOTH, 2)
+    assert embedding.rows.row_scores(index(0)[:0], 1, torch.zeros(0, 2, 4), torch.zeros(3, 4)).shape == (0, 3)
+    assert embedding.rows.row_scores(index(0, 1), 0, torch.zeros(2, 2, 4), torch.zeros(0, 4)).shape == (2, 0)

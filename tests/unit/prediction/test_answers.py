@@ -1,5 +1,7 @@
 """Questions and their answers."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -76,3 +78,17 @@ def test_answers_are_a_sequence() -> None:
     answers = Answers((one, one), 3, 1)
     assert (len(answers), list(answers), answers[0], answers[1:]) == (2, [one, one], one, (one,))
     assert (answers.asked, answers.refused) == (3, 1)
+
+
+@pytest.mark.parametrize("variable", ["X", "x", "Town", "_", "?who"])
+def test_a_variable_is_answered_with_how_to_ask(variable: str, toy: Problem) -> None:
+    with pytest.raises(DataError, match=f"unknown constant '{re.escape(variable)}'") as caught:
+        Question.parse(toy.knowledge.base, f"liesIn(n5, {variable})")
+    assert "write ? for what is asked: liesIn(..., ?)" in str(caught.value)
+
+
+def test_a_misspelt_constant_is_answered_with_its_neighbour_alone(toy: Problem) -> None:
+    with pytest.raises(DataError) as caught:
+        Question.parse(toy.knowledge.base, "liesIn(n5, nort)")
+    assert "did you mean 'north'?" in str(caught.value)
+    assert "write ?" not in str(caught.value)

@@ -41,3 +41,19 @@ def test_a_whole_base_over_grids_needs_little_and_rule_by_rule_much() -> None:
     for change in ("model.mlp=deep", "training.hiding=0.1", "model.evidence_input=add", "model.aggregation=max"):
         with pytest.raises(MemoryLimitError, match="1,676,700 atoms"):
             MemoryLimit(2 * 10**9).check_atoms(knowledge, problem.options.changed([*wide, change]))
+
+
+def test_the_rows_of_a_batch_are_measured(toy: Problem) -> None:
+    """All constants are compared with, or those drawn; a smaller batch needs less."""
+    facts, constants = len(toy.knowledge.evidence), len(toy.knowledge.language.constants)
+    for changes, compared in (
+        (["training.loss=full-softmax", "training.batch_size=4"], 4 * constants),
+        (["training.loss=full-softmax", "training.batch_size=10000"], facts * constants),
+        (["training.loss=softmax", "training.batch_size=4", "training.negatives=3"], 4 * 3),
+        (["training.loss=softmax", "training.batch_size=4", "training.negatives=999"], 4 * constants),
+    ):
+        options = toy.options.changed(changes)
+        MemoryLimit(10**9).check_atoms(toy.knowledge, options)
+        with pytest.raises(MemoryLimitError, match=f"a step that compares {compared:,} candidates needs") as caught:
+            MemoryLimit(1000).check_atoms(toy.knowledge, options)
+        assert "training.batch_size" in str(caught.value)

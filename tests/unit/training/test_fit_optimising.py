@@ -7,10 +7,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from r2n.knowledge.options import OptimisationOptions
+from r2n.graph.sources import Counted, Ungrounded
+from r2n.grounding.store import Store
+from r2n.knowledge.options import OptimisationOptions, TrainingOptions
 from r2n.model.r2n import R2N
-from r2n.training.fit import DivergedError, Trainer, make_optimizer, set_learning_rates
-from tests.unit.training.toy_training import GRAPH, KNOWN, network, same, trained, weights
+from r2n.training.fit import DivergedError, Settle, Trainer, make_optimizer, set_learning_rates
+from r2n.training.query_batches import batches_of
+from r2n.training.rule_rows import RuleBatches
+from tests.unit.training.toy_training import GRAPH, KNOWN, RULES, network, same, toy, trained, weights
 
 # the optimiser
 
@@ -205,3 +209,54 @@ def test_training_is_over_before_it_begins_with_no_epochs() -> None:
     before = weights(model)
     assert trained(model, epochs=0) == []
     assert same(before, weights(model))
+
+
+def counted_training(settle: Settle | None = None, **options: Any) -> Trainer:
+    """A network whose rule is counted, over the toy."""
+    known, _ = toy(rules=RULES.split("implicit")[0])
+    model = network(known=known, rules="counted")
+    source = Counted(Ungrounded(), Store(known), known.theory.rules)
+    wanted = TrainingOptions(**{"epochs": 4, "rule_epochs": 2, "hiding": 0.0, **options})
+    batches = batches_of(model, source, known.evidence, wanted)
+    assert source.counts is not None
+    rules = RuleBatches(source.counts, wanted)
+    return Trainer(model, batches, known.evidence, wanted, rule_batches=rules, settle=settle, seed=0)
+
+
+def test_counted_rules_are_trained_in_their_epochs_alone() -> None:
+    trainer = counted_training()
+    assert trainer.model.counted is not None
+    before, moved = trainer.model.counted.weights.tolist(), []
+    for record in trainer:
+        after = trainer.model.counted.weights.tolist()
+        moved.append(after != before)
+        before = after
+        assert (record.rules > 0) == moved[-1]
+    assert moved == [True, True, False, False]
+
+
+def test_the_last_choices_are_made_once_on_the_weights_that_stay() -> None:
+    seen: list[dict[str, Tensor]] = []
+
+    def settle(model: R2N) -> None:
+        assert not model.training
+        assert model.combination is not None
+        seen.append(weights(model))
+        model.combination.way.fill_(3)
+
+    metrics = iter([0.1, 0.9, 0.3, 0.2])
+    kept: list[dict[str, Tensor]] = []
+    trainer = counted_training(settle, patience=10, validate_every=1)
+    trainer.validate = lambda model: kept.append(weights(model)) or next(metrics)
+    list(trainer)
+    assert len(seen) == 1
+    assert same(seen[0], kept[1]), "the best ones"
+    expected = {**kept[1], "combination.way": torch.tensor(3)}
+    assert same(weights(trainer.model), expected)
+
+
+def test_without_validation_the_last_choices_are_made_on_the_last_weights() -> None:
+    epochs: list[int] = []
+    trainer = counted_training(lambda _: epochs.append(trainer.epoch))
+    list(trainer)
+    assert epochs == [4]

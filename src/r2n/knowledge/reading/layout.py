@@ -42,16 +42,21 @@ def is_header(cells: Sequence[str], header: bool | None, picked: Sequence[str], 
 
 
 def statements(
-    records: Records, predicate: str | None, columns: tuple[str, ...], label: str | None
+    records: Records,
+    predicate: str | None,
+    columns: tuple[str, ...],
+    label: str | None,
+    *,
+    may_be_empty: bool = False,
 ) -> tuple[Statements, tuple[Fault, ...]]:
-    """What the records state, and the rows with an empty cell or a label that is none."""
+    """What the records state, and the rows with an empty cell (which states nothing) or a label that is none."""
     is_hopeless = not len(records.rows) and len(records.faults) > 0
     if is_hopeless or not records.columns:  # no readable row, or no column: an empty frame, JSON's []
         return Statements(pa.array([], pa.string()), (), np.zeros(0, bool), records.rows), records.faults
     layout = _layout(records, predicate, columns, label)
     used = [column for column in (layout.predicate, *layout.arguments, layout.label) if column is not None]
     for column in sorted(used):
-        records = _without_empty(records, column)
+        records = _without_empty(records, column, is_allowed=may_be_empty and column != layout.label)
     truth = np.ones(len(records.rows), bool)
     if layout.label is not None:
         records, truth = _with_truth(records, layout.label)
@@ -118,17 +123,20 @@ def _refuse(records: Records, what: str, hint: str) -> DataError:
     return DataError(what, where=where, hint=hint)
 
 
-def _without_empty(records: Records, column: int) -> Records:
+def _without_empty(records: Records, column: int, *, is_allowed: bool) -> Records:
     """The records whose cell in that column holds something."""
     cells = records.columns[column]
     bad = pc.fill_null(pc.equal(cells, ""), True).to_numpy(zero_copy_only=False)
     name = f"column {column + 1}" + (f" ({records.names[column]})" if records.names else "")
 
     def error(row: int) -> DataError:
-        hint = "every constant, relation and label needs a value: fill it in, or take the row out"
+        hint = (
+            "every constant, relation and label needs a value: fill it in, or take the row out; where an empty cell"
+            ' says that there is no such fact, as in a table of many columns, set empty = "skip" beside file = ...'
+        )
         return DataError(f"{name} is empty", where=records.locate(row, column), hint=hint)
 
-    return records.without(bad, error)
+    return records.without(bad, error, is_allowed=is_allowed)
 
 
 def _with_truth(records: Records, column: int) -> tuple[Records, Bool[np.ndarray, " rows"]]:

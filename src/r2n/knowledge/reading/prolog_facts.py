@@ -4,6 +4,7 @@ A leading `!`, `\\+` or `not` makes a fact false, the last dot may be missing, a
 `%`, `#` or `//` to the end of the line. A fact stays on one line; a line may hold several.
 """
 
+import re
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from r2n.errors import DataError
 from r2n.knowledge.reading.records import Fault, Statements
 from r2n.knowledge.reading.text_files import line_location, read_lines
 
+LOOKS_LIKE_ATOM = re.compile(r"""\s*(?:!|\\\+|not\s)?\s*[^\s(),'"]+\s*\([^()]+\)\s*(?:[.,%#/]|$)""")
 QUOTED = r"""'(?:[^'\\]|\\.|'')+'|"(?:[^"\\]|\\.|"")+\""""
 NAME = rf"""(?:/?[\pL\pN_][^\s(),'"]*|{QUOTED})"""
 TERM = rf"""(?:{QUOTED}|[^\s(),'"](?:[^(),]*[^\s(),])?)"""
@@ -55,6 +57,11 @@ def read_prolog_facts(path: Path) -> tuple[tuple[Statements, ...], tuple[Fault, 
         facts = connection.sql(READ, params=PATTERNS).to_arrow_table()
     faults = lines.faults + ((Fault(wrong, partial(_no_fact, path)),) if len(wrong) else ())
     return _by_arity(facts), faults
+
+
+def looks_like_atoms(line: str) -> bool:
+    """Whether a line of a file begins with a fact."""
+    return LOOKS_LIKE_ATOM.match(line) is not None
 
 
 def _by_arity(facts: pa.Table) -> tuple[Statements, ...]:

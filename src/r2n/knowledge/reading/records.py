@@ -16,10 +16,14 @@ OnError = Literal["raise", "skip"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fault:
-    """Rows of a source that are refused for one reason; the error of each is made only when asked for."""
+    """Rows of a source that are refused for one reason; the error of each is made only when asked for.
+
+    Rows that were allowed to state nothing are no error: they are only counted.
+    """
 
     rows: Int64[np.ndarray, " rows"]
     error: Callable[[int], DataError]
+    is_allowed: bool = False
 
 
 @runtime_checkable
@@ -46,13 +50,15 @@ class Records:
     locate: Locate
     faults: tuple[Fault, ...] = ()
 
-    def without(self, bad: Bool[np.ndarray, " rows"], error: Callable[[int], DataError]) -> "Records":
+    def without(
+        self, bad: Bool[np.ndarray, " rows"], error: Callable[[int], DataError], *, is_allowed: bool = False
+    ) -> "Records":
         """These records minus the bad ones, which `error` explains by their row."""
         if not bad.any():
             return self
         good = np.flatnonzero(~bad)
         columns = tuple(column.take(pa.array(good)) for column in self.columns)
-        faults = (*self.faults, Fault(self.rows[bad], error))
+        faults = (*self.faults, Fault(self.rows[bad], error, is_allowed))
         return Records(self.source, self.names, columns, self.rows[good], self.locate, faults)
 
 
@@ -68,6 +74,7 @@ class Statements:
 
 def settle(faults: Sequence[Fault], on_error: OnError) -> tuple[DataError, ...]:
     """Raise the error of the first bad row, or ("skip") give the errors of all, in the source's order."""
+    faults = [fault for fault in faults if not fault.is_allowed]
     if not faults:
         return ()
     if on_error == "raise":

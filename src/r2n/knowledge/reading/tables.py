@@ -5,19 +5,20 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Int64
 
-from r2n.errors import ConfigError, DataError, Location
+from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.knowledge.reading.json_tables import json_location, read_json, read_json_lines
 from r2n.knowledge.reading.layout import is_header, statements
-from r2n.knowledge.reading.prolog_facts import read_prolog_facts
+from r2n.knowledge.reading.prolog_facts import looks_like_atoms, read_prolog_facts
 from r2n.knowledge.reading.rdf import file_location, read_rdf
 from r2n.knowledge.reading.records import Fault, OnError, Records, Statements, settle, shortened
 from r2n.knowledge.reading.stored_tables import read_arrow, read_parquet, read_sqlite, row_location, source_name
-from r2n.knowledge.reading.text_files import PACKED, check_file, line_location
+from r2n.knowledge.reading.text_files import PACKED, check_file, first_written_line, line_location
 from r2n.knowledge.reading.text_tables import COMMA, TAB, read_text_table
 
 TRIPLE_WIDTHS = (3, 4)  # head relation tail, and a label
@@ -33,7 +34,9 @@ class Table:
     head, relation, tail) by name, `label` the labels; a column called label or truth is one anyway.
     `header`: None takes the first row of a TSV or CSV file for a header where its cells are usual names (head
     relation tail, subject predicate object, h r t or s p o, and label or truth), or where columns are picked by name.
-    `table` is the table to read of an SQLite file that has several. `called` is how errors call the source.
+    `table` is the table to read of an SQLite file that has several. `called` is how errors call the source. `format`
+    says what a file is where its ending does not: a name in NAMED_FORMATS. `empty`: "skip" where a row with an empty
+    cell states nothing, as in a table of many columns; by default that is an error.
     """
 
     source: Path | object
@@ -43,6 +46,8 @@ class Table:
     header: bool | None = None
     table: str | None = None
     called: str | None = None
+    format: str | None = None
+    empty: str = "error"
 
     def __post_init__(self) -> None:
         """Check what can be told without reading."""
@@ -55,6 +60,11 @@ class Table:
             kind = type(self.source).__name__
             what = f"facts come from a file or from a pandas, polars or pyarrow table, not from a {kind}"
             raise ConfigError(what, hint="convert it, for instance with pyarrow.table({...})")
+        if self.format is not None and self.format not in NAMED_FORMATS:
+            hint = f"{nearest(self.format, NAMED_FORMATS)} there is: {', '.join(NAMED_FORMATS)}".strip()
+            raise ConfigError(f"there is no format '{self.format}'", where=Location(self.name), hint=hint)
+        if self.empty not in ("error", "skip"):
+            raise ConfigError(f"empty is 'error' or 'skip', not '{self.empty}'", where=Location(self.name))
         if self.label is not None and self.label in self.columns:
             raise ConfigError(
                 f"column '{self.label}' is picked both as label and as argument", where=Location(self.name)
@@ -68,6 +78,15 @@ class Table:
         if self.called is not None:
             return self.called
         return str(self.source) if isinstance(self.source, Path) else source_name(self.source)
+
+
+@runtime_checkable
+class Located(Protocol):
+    """A source that knows itself where its rows stand."""
+
+    def locate(self, row: int) -> Location:
+        """The place of a row, from 0."""
+        ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -91,10 +110,12 @@ class Facts:
     def location(self, i: int) -> Location:
         """Where the i-th fact stands: file and line, or record; the line is looked up only now."""
         source, row = self.table.source, int(self.rows[i])
+        if isinstance(source, Located):
+            return source.locate(row)
         if not isinstance(source, Path):
             where = row_location(self.table.name, row)
         else:
-            where = format_of(source).locate(source, row)
+            where = format_of(source, self.table.format).locate(source, row)
         if where.excerpt is not None or where.line is not None:
             return where
         constants = ", ".join(argument[i].as_py() for argument in self.arguments)
@@ -103,10 +124,14 @@ class Facts:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FactRows:
-    """What a table holds: its facts by predicate, and an error for each row that was left out."""
+    """What a table holds: its facts by predicate, and an error for each row that was left out.
+
+    `empty` counts the rows that were allowed to state nothing.
+    """
 
     facts: tuple[Facts, ...]
     rejected: tuple[DataError, ...]
+    empty: int = 0
 
 
 Read = tuple[tuple[Statements, ...], tuple[Fault, ...]]
@@ -131,14 +156,17 @@ def read_facts(table: Table, *, on_error: OnError = "raise") -> FactRows:
         raise ConfigError(f"on_error is 'raise' or 'skip', not '{on_error}'")
     if isinstance(table.source, Path):
         check_file(table.source)
-        found = format_of(table.source)
+        found = format_of(table.source, table.format)
+        if table.format is None and found in MISTAKEN_FOR:
+            _refuse_atoms(table, table.source, MISTAKEN_FOR[found])
         if table.table is not None and found is not SQLITE:
             raise ConfigError("only SQLite files have a `table` to pick", where=Location(table.name))
         parts, faults = found.read(table, table.source)
     else:
         parts, faults = _from_records(table, read_arrow(table.source))
     rejected = settle(faults, on_error)
-    return FactRows(tuple(facts for part in parts for facts in _by_predicate(part, table)), rejected)
+    empty = sum(len(fault.rows) for fault in faults if fault.is_allowed)
+    return FactRows(tuple(facts for part in parts for facts in _by_predicate(part, table)), rejected, empty)
 
 
 def _by_predicate(part: Statements, table: Table) -> list[Facts]:
@@ -156,7 +184,7 @@ def _by_predicate(part: Statements, table: Table) -> list[Facts]:
 
 
 def _from_records(table: Table, records: Records) -> Read:
-    part, faults = statements(records, table.predicate, table.columns, table.label)
+    part, faults = statements(records, table.predicate, table.columns, table.label, may_be_empty=table.empty == "skip")
     return (part,), faults
 
 
@@ -178,6 +206,20 @@ def _read_rdf(language: str, table: Table, path: Path) -> Read:
     return _from_records(table, read_rdf(path, language))
 
 
+def _refuse_atoms(table: Table, path: Path, kind: str) -> None:
+    """Facts p(a, b) in a file of another ending: cut at their commas, some of them would even pass for triples."""
+    row, line = first_written_line(path)
+    is_atom = looks_like_atoms(line)
+    if is_atom and (table.predicate is None or line.lstrip(" !").startswith(f"{table.predicate}(")):
+        ending = path.name.removeprefix(path.name.split(".")[0])
+        raise DataError(
+            f"this looks like facts written as p(a, b), but the ending {ending} says {kind}",
+            where=Location(str(path), row + 1, None, shortened(line)),
+            hint=f'write {{ file = "{path.name}", format = "prolog" }} in the problem file, in Python'
+            " Table(path, format='prolog'); or call the file .pl",
+        )
+
+
 def _refuse_picking(table: Table) -> None:
     if table.predicate is not None or table.columns or table.label:
         hint, where = "leave out predicate, columns and label", Location(table.name)
@@ -193,6 +235,21 @@ SQLITE = Format(lambda table, path: _from_records(table, read_sqlite(path, table
 NTRIPLES, TURTLE, RDF_XML = (Format(partial(_read_rdf, name), file_location) for name in ("nt", "turtle", "xml"))
 PROLOG = Format(_read_prolog_facts, line_location)
 
+NAMED_FORMATS = {
+    "tsv": TSV,
+    "csv": CSV,
+    "parquet": PARQUET,
+    "json": JSON,
+    "jsonl": JSON_LINES,
+    "sqlite": SQLITE,
+    "ntriples": NTRIPLES,
+    "turtle": TURTLE,
+    "rdf-xml": RDF_XML,
+    "prolog": PROLOG,
+}
+MISTAKEN_FOR = {TSV: "columns apart by tabs", CSV: "columns apart by commas", SQLITE: "an SQLite database"}
+"""Formats that files of facts p(a, b) often have the ending of."""
+
 FORMATS = {
     **dict.fromkeys((".tsv", ".txt", ".tab"), TSV),
     ".csv": CSV,
@@ -207,14 +264,17 @@ FORMATS = {
 }
 
 
-def format_of(path: Path) -> Format:
-    """The format of a file, by its name: that of train.tsv.gz is TSV."""
+def format_of(path: Path, called: str | None = None) -> Format:
+    """The format of a file: as it is called, or by the file's name: that of train.tsv.gz is TSV."""
+    if called is not None:
+        return NAMED_FORMATS[called]
     is_packed = path.suffix.lower() in PACKED
     suffix = Path(path.stem if is_packed else path.name).suffix
     found = FORMATS.get(suffix.lower())
     if found is None or (is_packed and not found.may_be_packed):
         known = ", ".join(name for name in FORMATS if name)
         what = f"no reader for '{suffix}{path.suffix if is_packed else ''}' files"
-        hint = f"known: {known}; text also with .gz or .zst behind; no ending means `p(a, b).` facts"
+        hint = f"known: {known}; text also with .gz or .zst behind; no ending means `p(a, b).` facts;"
+        hint += ' or say what it is: format = "prolog", in the problem file beside file = ...'
         raise DataError(what, where=Location(str(path)), hint=hint)
     return found

@@ -16,6 +16,7 @@ from r2n.knowledge.reading.records import EXCERPT, Fault, shortened
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PACKED = (".gz", ".zst")
 LINE_LIMIT = 2_000_000  # bytes; a longer line is a damaged file or no table of facts
+BEGINNING = 65_536  # bytes in which something is written, if anything is
 NEWLINE, RETURN, QUOTE = b'\n\r"'
 
 
@@ -64,6 +65,17 @@ def read_text(path: Path) -> bytes:
     except UnicodeDecodeError as error:
         raise _not_utf8(path, data, error.start) from None
     return data if data.endswith(b"\n") else data + b"\n"
+
+
+def first_written_line(path: Path) -> tuple[int, str]:
+    """The first line, with its number from 0, that is neither blank nor a comment, looking at the beginning only."""
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            text = stream.read(BEGINNING).decode("utf-8", errors="replace")
+    except (OSError, pa.ArrowException):
+        return 0, ""
+    lines = enumerate(line.strip() for line in text.split("\n"))
+    return next(((row, line) for row, line in lines if line and not line.startswith(("%", "#", "//"))), (0, ""))
 
 
 def _unpacked(path: Path) -> bytes:

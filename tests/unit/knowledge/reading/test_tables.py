@@ -1,5 +1,6 @@
 """Tables of facts: every format gives what a plain second reading gives."""
 
+import gzip
 import os
 import time
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from r2n.errors import DataError
+from r2n.errors import ConfigError, DataError
 from r2n.knowledge.reading.tables import FORMATS, Table, read_facts
 from tests.oracles.fact_tables import listed, plain_atoms, plain_triples, plain_tsv
 from tests.oracles.fact_writers import TRIPLES, WRITERS, as_columns, write_tsv
@@ -67,7 +68,8 @@ class TestArrowObjects:
             read_facts(Table(source))
         assert str(caught.value) == (
             f"{Table(source).name}, row 2: column 1 (head) is empty\n"
-            "  every constant, relation and label needs a value: fill it in, or take the row out"
+            "  every constant, relation and label needs a value: fill it in, or take the row out; where an empty cell"
+            ' says that there is no such fact, as in a table of many columns, set empty = "skip" beside file = ...'
         )
         read = read_facts(Table(source), on_error="skip")
         assert listed(read) == [("p", ("a", "b"), True)]
@@ -146,3 +148,75 @@ def test_benchmarks_equal_a_plain_reading_and_take_under_a_second(name: str) -> 
 def test_cora_equals_a_plain_reading(split: str, name: str) -> None:
     path = Path(DATA or "") / "cora" / split / name
     assert listed(read_facts(Table(path))) == plain_atoms(path)
+
+
+ATOMS = "// people\n\naunt(1369,1287).\naunt(1369, 1312).\n"
+
+
+@pytest.mark.parametrize("name", ["facts.txt", "facts.tsv", "facts.csv", "facts.db", "facts.txt.gz"])
+def test_atoms_in_a_file_of_another_ending_are_seen_and_can_be_read(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(ATOMS.encode()) if name.endswith(".gz") else ATOMS.encode())
+    with pytest.raises(DataError) as caught:
+        read_facts(Table(path))
+    text = str(caught.value)
+    assert f"{path}:3: this looks like facts written as p(a, b), but the ending" in text
+    assert "| aunt(1369,1287)." in text
+    assert f'{{ file = "{name}", format = "prolog" }}' in text
+    read = read_facts(Table(path, format="prolog"))
+    assert sorted(listed(read)) == [("aunt", ("1369", "1287"), True), ("aunt", ("1369", "1312"), True)]
+    assert read.facts[0].location(1).line == 4
+
+
+def test_a_ternary_fact_in_csv_is_no_triple(tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text("gives(ann,hat,bob).\n")
+    with pytest.raises(DataError, match="this looks like facts"):
+        read_facts(Table(path))
+    assert listed(read_facts(Table(path, format="csv"))) == [("hat", ("gives(ann", "bob)."), True)]
+
+
+def test_a_predicate_given_beside_atoms(tmp_path: Path) -> None:
+    path = tmp_path / "aunt.txt"
+    path.write_text("aunt(1369,1287).\n")
+    with pytest.raises(DataError, match="this looks like facts"):
+        read_facts(Table(path, "aunt"))
+    path.write_text("acetone (liquid)\n")  # a constant
+    assert listed(read_facts(Table(path, "known"))) == [("known", ("acetone (liquid)",), True)]
+
+
+def test_a_format_goes_before_the_ending_and_must_be_known(tmp_path: Path) -> None:
+    path = tmp_path / "facts.dat"
+    path.write_text("a\tp\tb\n")
+    assert listed(read_facts(Table(path, format="tsv"))) == [("p", ("a", "b"), True)]
+    with pytest.raises(ConfigError, match="there is no format 'tvs'") as caught:
+        Table(path, format="tvs")
+    assert "did you mean 'tsv'?" in str(caught.value)
+    with pytest.raises(DataError, match=r"no reader for '\.dat' files") as refused:
+        read_facts(Table(path))
+    assert 'format = "prolog"' in str(refused.value)
+
+
+WIDE = "id,city,employer,label\nann,rome,acme,1\nbob,,acme,1\ncid,oslo,,0\n"
+
+
+def test_empty_cells_of_a_wide_table_state_nothing_where_that_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text(WIDE)
+    with pytest.raises(DataError, match=r"people\.csv:3:5: column 2 \(city\) is empty"):
+        read_facts(Table(path, "livesIn", ("id", "city")))
+    read = read_facts(Table(path, "livesIn", ("id", "city"), empty="skip"))
+    assert listed(read) == [("livesIn", ("ann", "rome"), True), ("livesIn", ("cid", "oslo"), False)]
+    assert (read.empty, read.rejected) == (1, ())
+    assert read_facts(Table(path, "worksAt", ("id", "employer"), empty="skip")).empty == 1
+    whole = read_facts(Table(path, "person", ("id",)))
+    assert (len(listed(whole)), whole.empty) == (3, 0)
+
+
+def test_an_empty_label_is_no_empty_cell(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("id,city,label\nann,rome,1\nbob,oslo,\n")
+    with pytest.raises(DataError, match=r"column 3 \(label\) is empty"):
+        read_facts(Table(path, "livesIn", ("id", "city"), empty="skip"))
+    with pytest.raises(ConfigError, match="empty is 'error' or 'skip', not 'keep'"):
+        Table(path, empty="keep")

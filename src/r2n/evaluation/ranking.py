@@ -1,0 +1,226 @@
+"""Predictions -> numbers: the rank of each true query among all constants of a position's domain.
+
+Filtered, on logits, ties in the middle. A row is a query with one position open; rows that several queries share are
+scored once. A score that offers rows is never asked for atoms one by one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Float, Int64
+
+from r2n.errors import DataError
+from r2n.evaluation.evaluate import Numbers, Report, Score, predicate_bounds, refuse_nan, scored
+from r2n.evaluation.filters import Filter
+from r2n.evaluation.metrics import Cells, Ranks, ranking_metrics, ranks
+from r2n.evaluation.sampling import drawn, intervals
+from r2n.knowledge.herbrand import HerbrandBase
+from r2n.knowledge.knowledge_base import Evidence
+from r2n.knowledge.sides import Side
+from r2n.progress import Progress, no_progress
+
+MEMORY = 2**28  # bytes
+BYTES_BY_CODE = 2**8  # of a candidate whose code is written out: 2**20 at once by default
+BYTES_IN_A_ROW = 2**5  # of one that is only scored and compared
+
+Given = Int64[np.ndarray, "rows positions"]
+"""The constants (ids) of rows; what stands at the open position is not read."""
+
+Forbidden = Callable[[int, int, Given], Bool[np.ndarray, "rows candidates"]]
+"""(predicate by index, open position, constants given) -> which candidates cannot be, in the order of their domain."""
+
+
+@runtime_checkable
+class ScoreByPosition(Protocol):
+    """Scores that depend on which position of an atom is asked for."""
+
+    def asked_at(self, position: int) -> Score:
+        """The scores of atoms as answers to what stands at this position."""
+        ...
+
+
+@runtime_checkable
+class ScoreByRow(Protocol):
+    """Scores of all candidates of rows at once."""
+
+    def rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
+        """The scores of a predicate's atoms with each constant of the open position's domain, in its order.
+
+        The array is the caller's, to write in.
+        """
+        ...
+
+
+def rank(
+    score: Score,
+    queries: Evidence,
+    base: HerbrandBase,
+    filtered: Filter,
+    *,
+    split: str = "queries",
+    sides: tuple[int, ...] | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    forbidden: Forbidden | None = None,
+    memory: int = MEMORY,
+    progress: Progress = no_progress,
+) -> Report:
+    """Rank each true query among the atoms with another constant in one position: MRR and Hits@k, all sides pooled.
+
+    Candidates are all constants of the position's domain, except those that make another atom that is `filtered`, or
+    another true query. `sides`: the positions, from 0, to ask (all). `sample`: so many of the queries are asked, drawn
+    by `seed`. `forbidden` candidates stand below all others, equal among themselves, a true one too. Rows are scored as
+    many at once as `memory` (bytes) holds, one at least.
+    """
+    every = queries.atoms[queries.truth]
+    predicate_bounds(base, every)
+    asked = every if sample is None else every[drawn(len(every), sample, seed)]
+    bounds = predicate_bounds(base, asked)
+    all_sides = [side for i in np.flatnonzero(np.diff(bounds)).tolist() for side in _sides(base, i, sides)]
+    open_sides = [side for side in all_sides if side.candidates > 1]
+    known, total, done = np.union1d(filtered.facts, every), sum(_count(bounds, side) for side in open_sides), 0
+    found: list[_Ranked] = []
+    for side in open_sides:
+        asking, first = _Asking(score, side, forbidden, memory), int(bounds[side.predicate])
+        for part in _ranks_of_side(asking, asked[first : bounds[side.predicate + 1]], known):
+            found.append(replace(part, queries=first + part.queries))
+            done += len(part.ranks)
+            progress("evaluate", done, total)
+    protocol: dict[str, str | int] = {
+        "filter": filtered.words(split),
+        "sides": "all positions" if sides is None else f"positions {', '.join(map(str, sides))}",
+        "queries": len(asked),
+        "ranks": total,
+        "ranks_with_no_other_candidate": sum(part.alone for part in found),
+        "ranks_left_out_for_a_domain_of_one": sum(_count(bounds, side) for side in all_sides) - total,
+    }
+    if forbidden is not None:
+        protocol["forbidden"] = "candidates that a constraint forbids stand below all others, the true one too"
+    report = _report(base, split, found, protocol)
+    return report if sample is None else _of_sample(report, found, len(asked), len(every), seed)
+
+
+def _sides(base: HerbrandBase, predicate: int, wanted: tuple[int, ...] | None) -> list[Side]:
+    shape, most = base.shapes[predicate], max(map(len, base.shapes))
+    unknown = [side for side in wanted or () if not 0 <= side < most]
+    if unknown:
+        raise DataError(
+            f"no predicate has a position {unknown[0]}",
+            hint=f"sides are positions counted from 0; the longest predicate has {most}",
+        )
+    asked = [i for i in range(len(shape)) if wanted is None or i in wanted]
+    return [Side.of(base, predicate, i) for i in asked]
+
+
+def _count(bounds: np.ndarray, side: Side) -> int:
+    return int(bounds[side.predicate + 1] - bounds[side.predicate])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asking:
+    """How the rows of a side are asked."""
+
+    score: Score
+    side: Side
+    forbidden: Forbidden | None
+    memory: int
+
+    @property
+    def rows_at_once(self) -> int:
+        each = BYTES_IN_A_ROW if isinstance(self.score, ScoreByRow) else BYTES_BY_CODE
+        return max(1, self.memory // (each * self.side.candidates))
+
+    def scores(self, rows: np.ndarray) -> Float[np.ndarray, "rows candidates"]:
+        """A row is scored in one call, the true candidate with the others: apart, equals might differ in a bit."""
+        side = self.side
+        if not isinstance(self.score, ScoreByRow):
+            asked_at = self.score.asked_at(side.position) if isinstance(self.score, ScoreByPosition) else self.score
+            parts = [
+                scored(asked_at, codes, side.base) for _, codes in side.written_out(rows, len(rows) * side.candidates)
+            ]
+            return np.concatenate(parts).reshape(len(rows), side.candidates)
+        found = self.score.rows(side.predicate, side.position, self.side.given(rows))
+        if found.shape != (len(rows), side.candidates):
+            raise DataError(
+                f"the model gave scores of shape {found.shape} for {len(rows):,} rows of {side.candidates:,} candidates"
+            )
+        if found.size and np.isnan(found.min()):  # the smallest of any that has a NaN is NaN
+            row, place = np.nonzero(np.isnan(found))
+            refuse_nan(side.base, rows[row] + side.stride * place, found.size)
+        return found
+
+    def refused(self, rows: np.ndarray) -> Bool[np.ndarray, "rows candidates"] | None:
+        """The candidates that are forbidden."""
+        if self.forbidden is None:
+            return None
+        return self.forbidden(self.side.predicate, self.side.position, self.side.given(rows))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ranked:
+    """The ranks of some queries, given by their numbers; of how many no other candidate was left."""
+
+    predicate: int
+    queries: Int64[np.ndarray, " _"]
+    ranks: Ranks
+    alone: int
+
+
+def _ranks_of_side(asking: _Asking, asked: np.ndarray, known: np.ndarray) -> Iterator[_Ranked]:
+    """The ranks of a predicate's queries at one position, as many rows at once as memory holds."""
+    side = asking.side
+    rows, places = side.located(asked)
+    order = np.argsort(rows, kind="stable")  # queries that share a row stand together, and it is scored once
+    distinct, starts = np.unique(rows[order], return_index=True)
+    starts = np.append(starts, len(order))
+    known = known[slice(*np.searchsorted(known, side.bounds))]
+    known_rows, known_places = side.located(known)
+    by_row = np.argsort(known_rows, kind="stable")
+    known_rows, known_places = known_rows[by_row], known_places[by_row]
+    size = asking.rows_at_once
+    for start in range(0, len(distinct), size):
+        some = distinct[start : start + size]
+        queries = order[starts[start] : starts[min(start + size, len(distinct))]]
+        row = np.searchsorted(some, rows[queries])
+        excluded = _known_cells(some, known_rows, known_places)  # the true ones are known: they too
+        left = side.candidates - np.bincount(excluded[0], minlength=len(some))
+        found = ranks(asking.scores(some), row, places[queries], excluded=excluded, forbidden=asking.refused(some))
+        yield _Ranked(side.predicate, queries, found, int((left[row] == 0).sum()))
+
+
+def _known_cells(rows: np.ndarray, known_rows: np.ndarray, known_places: np.ndarray) -> Cells:
+    """Where rows (ascending) hold a known atom; known atoms by row (ascending) and place."""
+    near = slice(np.searchsorted(known_rows, rows[0]), np.searchsorted(known_rows, rows[-1], side="right"))
+    row = np.searchsorted(rows, known_rows[near])
+    is_asked = rows[row] == known_rows[near]
+    return row[is_asked], known_places[near][is_asked]
+
+
+def _report(base: HerbrandBase, split: str, found: list[_Ranked], asked: Mapping[str, str | int]) -> Report:
+    by_predicate: dict[int, list[Ranks]] = {}
+    for part in found:
+        by_predicate.setdefault(part.predicate, []).append(part.ranks)
+    pooled = {base.language.predicates[i].name: Ranks.pooled(parts) for i, parts in by_predicate.items()}
+    everything = Ranks.pooled(list(pooled.values()))
+    per_predicate: dict[str, Numbers] = {
+        name: {"ranks": len(part)} | ranking_metrics(part.realistic) for name, part in pooled.items()
+    }
+    protocol: dict[str, str | int] = {
+        "task": "ranking",
+        "ties": "realistic: the mean of the best and the worst rank among equal logits",
+        "candidates": "all constants of the position's domain",
+        **asked,
+    }
+    ties = {kind: ranking_metrics(getattr(everything, kind)) for kind in ("optimistic", "pessimistic")}
+    return Report(split, ranking_metrics(everything.realistic), per_predicate, protocol, ties)
+
+
+def _of_sample(report: Report, found: list[_Ranked], sample: int, population: int, seed: int) -> Report:
+    """The report, with what it says of all queries."""
+    everything = Ranks.pooled([part.ranks for part in found])
+    units = np.concatenate([np.zeros(0, np.int64), *(part.queries for part in found)])
+    words = f"{sample:,} of {population:,} queries, drawn with seed {seed}"
+    sure = intervals(everything, units, sample, population)
+    return replace(report, protocol={**report.protocol, "sample": words}, intervals=sure)

@@ -1,0 +1,1 @@
+"""Facts -> rules and constraints that hold in them."""

@@ -1,0 +1,137 @@
+"""Facts -> constraints that hold in them: what a predicate never does, with support and exceptions."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Literal, get_args
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.logic.formula import Atom, Formula, Implies, Not, Unequal, Variable
+from r2n.logic.theory import Rule
+from r2n.mining.step_graph import binary_predicates
+
+Kind = Literal[
+    "irreflexive", "asymmetric", "functional", "inverse-functional", "range-first", "range-second", "disjoint"
+]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+EXPECTED_MEETINGS = 3.0
+"""Pairs that two predicates would share by chance at least: else that they share none says nothing."""
+
+_X, _Y, _Z = Variable("x"), Variable("y"), Variable("z")
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What facts of one predicate, or of two, never do; `exceptions` of `support` do it all the same.
+
+    | kind | says | support counts | exceptions among them |
+    |---|---|---|---|
+    | irreflexive | !p(x, x) | facts of p | loops p(x, x) |
+    | asymmetric | p(x, y) -> !p(y, x), x != y | facts p(x, y) whose mirror is an atom | facts whose mirror is one too |
+    | functional | p(x, y) -> !p(x, z), y != z | constants x with p(x, .) | those with more than one |
+    | inverse-functional | p(x, y) -> !p(z, y), x != z | constants y with p(., y) | those with more than one |
+    | range-first, range-second | only `constants` many stand at the position | facts of p | none |
+    | disjoint | p(x, y) -> !q(x, y) | facts of the rarer predicate | facts of both |
+    """
+
+    kind: Kind
+    predicates: tuple[str, ...]
+    support: int
+    exceptions: int
+    constants: int | None = None
+
+    @property
+    def share_of_exceptions(self) -> float:
+        """Exceptions per support."""
+        return self.exceptions / self.support
+
+    def formula(self) -> tuple[Formula, tuple[Unequal, ...]] | None:
+        """What a rule says, with its guards; none for a range, which is a set of constants.
+
+        Implications, so that known-body grounding grounds only what facts forbid.
+        """
+        p, q = self.predicates[0], self.predicates[-1]
+        known = Atom(p, (_X, _Y))
+        written: dict[str, tuple[Formula, tuple[Unequal, ...]]] = {
+            "irreflexive": (Not(Atom(p, (_X, _X))), ()),
+            "asymmetric": (Implies(known, Not(Atom(p, (_Y, _X)))), (Unequal(_X, _Y),)),
+            "functional": (Implies(known, Not(Atom(p, (_X, _Z)))), (Unequal(_Y, _Z),)),
+            "inverse-functional": (Implies(known, Not(Atom(p, (_Z, _Y)))), (Unequal(_X, _Z),)),
+            "disjoint": (Implies(known, Not(Atom(q, (_X, _Y)))), ()),
+        }
+        return written.get(self.kind)
+
+    def __str__(self) -> str:
+        """`functional _hypernym: support 120, exceptions 3`."""
+        constants = "" if self.constants is None else f"{self.constants} constants, "
+        names = " and ".join(self.predicates)
+        return f"{self.kind} {names}: {constants}support {self.support}, exceptions {self.exceptions}"
+
+
+def mine_constraints(
+    knowledge: KnowledgeBase, max_exceptions: float = 0.0, min_support: int = 3
+) -> tuple[Constraint, ...]:
+    """The constraints of the binary predicates whose share of exceptions among the true facts is at most so large."""
+    predicates = binary_predicates(knowledge)
+    facts = [knowledge.facts(predicate) for predicate in predicates]
+    found = [
+        constraint
+        for predicate, rows in zip(predicates, facts, strict=True)
+        for constraint in _of_one(knowledge, predicate.name, rows)
+    ]
+    found += _disjoint(knowledge, facts)
+    return tuple(c for c in found if c.support >= min_support and c.share_of_exceptions <= max_exceptions)
+
+
+def _of_one(knowledge: KnowledgeBase, name: str, rows: np.ndarray) -> Iterator[Constraint]:
+    """All that can be said of one predicate, with whatever exceptions."""
+    language = knowledge.language
+    predicate = language.predicate(name)
+    first, second = (language.members(domain) for domain in predicate.domains)
+    apart = rows[rows[:, 0] != rows[:, 1]]
+    if len(np.intersect1d(first, second)):
+        yield Constraint("irreflexive", (name,), len(rows), len(rows) - len(apart))
+        turned = knowledge.base.encode_columns(predicate, [apart[:, 1], apart[:, 0]])
+        mirrored = np.isin(turned, knowledge.known_codes(predicate, True))
+        yield Constraint("asymmetric", (name,), int((turned >= 0).sum()), int(mirrored.sum()))
+    kinds: tuple[tuple[Kind, Kind], ...] = (("functional", "range-first"), ("inverse-functional", "range-second"))
+    for position, (unique, limited) in enumerate(kinds):
+        constants, number = np.unique(rows[:, position], return_counts=True)
+        yield Constraint(unique, (name,), len(constants), int((number > 1).sum()))
+        if len(constants) < len((first, second)[position]):
+            yield Constraint(limited, (name,), len(rows), 0, len(constants))
+
+
+def _disjoint(knowledge: KnowledgeBase, facts: list[np.ndarray]) -> Iterator[Constraint]:
+    """Pairs of predicates over the same domains that chance would make meet."""
+    language = knowledge.language
+    predicates = binary_predicates(knowledge)
+    keys = np.concatenate([rows[:, 0] * len(language.constants) + rows[:, 1] for rows in facts])
+    index = np.repeat(np.arange(len(facts)), [len(rows) for rows in facts])
+    pairs, number = np.unique(keys, return_inverse=True)
+    held = csr_array((np.ones(len(keys), np.int64), (index, number)), shape=(len(facts), len(pairs)))
+    shared = csr_array(held @ held.T).toarray()
+    sizes = np.diagonal(shared)
+    room = np.array([np.prod([float(len(language.members(d))) for d in p.domains]) for p in predicates])
+    expected = np.triu(sizes[:, None] * sizes[None, :] / np.maximum(room, 1), 1)
+    for i, j in np.argwhere(expected >= EXPECTED_MEETINGS).tolist():
+        if predicates[i].domains == predicates[j].domains:
+            names = (predicates[i].name, predicates[j].name)
+            yield Constraint("disjoint", names, int(min(sizes[i], sizes[j])), int(shared[i, j]))
+
+
+def constraint_rules(constraints: tuple[Constraint, ...], taken: frozenset[str]) -> tuple[tuple[Rule, Constraint], ...]:
+    """The constraints that are rules, named c0, c1, ... as far as not taken; they weigh 1 - share of exceptions."""
+    names = (name for name in (f"c{i}" for i in count()) if name not in taken)
+    rules = []
+    for constraint in constraints:
+        written = constraint.formula()
+        if written is not None:
+            weight = float(f"{1 - constraint.share_of_exceptions:.4g}")
+            rules.append((Rule.explicit(next(names), *written, weight=weight), constraint))
+    return tuple(rules)

@@ -1,0 +1,138 @@
+"""Facts -> mined rules: Horn rules that hold in the evidence of a knowledge base, with their counts."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from time import monotonic
+
+from r2n.errors import ConfigError, TheoryError
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.logic.theory import Rule, Theory
+from r2n.mining.constant_rules import mine_constant_rules
+from r2n.mining.ends import Ends
+from r2n.mining.mined_rules import Found, MinedRule, constant_rule, path_rule
+from r2n.mining.path_bodies import MOST_STEPS, PathWalker
+from r2n.mining.path_rules import mine_paths
+from r2n.mining.search import Clock, Search, Thresholds
+from r2n.mining.step_graph import StepGraph
+from r2n.progress import Progress, no_progress
+
+PHASE = "mine"
+
+
+@dataclass(frozen=True)
+class MiningOptions:
+    """Which rules are sought, and which are kept.
+
+    `max_length`: atoms of a body. `max_rules`: of each predicate as head and each length, so that long rules, which are
+    many, do not push out short ones; rules with `constants` are counted apart. `seconds` ends the search early. Paths
+    of more than `most_walks` walks are counted on a sample of first constants, drawn by `seed`.
+    """
+
+    max_length: int = 2
+    max_rules: int = 100
+    min_support: int = 3
+    min_confidence: float = 0.01
+    constants: bool = False
+    seconds: float | None = None
+    most_walks: int = 20_000_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        if not 1 <= self.max_length <= MOST_STEPS:
+            raise ConfigError(
+                f"bodies of {self.max_length} atoms cannot be mined", hint=f"max_length is 1 to {MOST_STEPS}"
+            )
+        for name in ("max_rules", "min_support", "most_walks"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}", hint="give at least 1")
+        if not 0 <= self.min_confidence <= 1:
+            raise ConfigError(f"min_confidence is {self.min_confidence}", hint="give a share from 0 to 1")
+        if self.seconds is not None and not self.seconds > 0:
+            raise ConfigError(f"seconds is {self.seconds}", hint="give more than 0")
+
+
+@dataclass(frozen=True)
+class Mining:
+    """The rules, by head, by length and the best first; and what else there is to say of the search.
+
+    `unwritable` counts rules left out because no domain of the theory fits one of their variables. `stopped` says where
+    the time was over, if it was.
+    """
+
+    rules: tuple[MinedRule, ...]
+    unwritable: int = 0
+    stopped: str | None = None
+
+    @property
+    def sampled(self) -> int:
+        """How many of the rules were counted on a sample."""
+        return sum(mined.sample is not None for mined in self.rules)
+
+
+def mine_rules(
+    knowledge: KnowledgeBase, options: MiningOptions | None = None, progress: Progress = no_progress
+) -> Mining:
+    """Mine the true facts of binary predicates; the rules are named m0, m1, ..., and weigh their confidences."""
+    options = options or MiningOptions()
+    graph = StepGraph.of(knowledge)
+    kinds, stopped = _search(graph, options, progress)
+    taken = {rule.name for rule in knowledge.theory.rules}
+    names = (name for name in (f"m{i}" for i in count()) if name not in taken)
+    rules: list[MinedRule] = []
+    unwritable = 0
+    for mined in _by_head(graph, kinds):
+        if _is_writable(knowledge.theory, mined.rule):
+            rule = replace(mined.rule, name=next(names), weight=float(f"{mined.confidence:.4g}"))
+            rules.append(replace(mined, rule=rule))
+        else:
+            unwritable += 1
+    return Mining(tuple(rules), unwritable, stopped)
+
+
+def _search(graph: StepGraph, options: MiningOptions, progress: Progress) -> tuple[list[Found], str | None]:
+    """The rules of each kind, short ones first, and where the time was over."""
+    deadline = None if options.seconds is None else monotonic() + options.seconds
+    walker = PathWalker(graph, options.most_walks, options.seed)
+    thresholds = Thresholds(options.min_support, options.min_confidence, options.max_rules)
+    searches: dict[str, Callable[[Thresholds, Clock], Search]] = {
+        f"bodies of length {length}": partial(mine_paths, walker, length) for length in range(1, options.max_length + 1)
+    }
+    if options.constants:
+        searches["rules with constants"] = partial(mine_constant_rules, Ends.of(graph, options.min_support))
+    found: list[Found] = []
+    for done, (kind, search) in enumerate(searches.items()):
+        tell = partial(_tell, progress, done, len(searches))
+        result = search(thresholds, Clock(tell, deadline))
+        found += result.found
+        if result.parts_done < result.parts:
+            return found, f"{kind}, after {result.parts_done:,} of {result.parts:,} parts of the search"
+    return found, None
+
+
+def _tell(progress: Progress, kinds_done: int, kinds: int, done: int, total: int) -> None:
+    """One kind of rules is a thousand steps, however many parts its search has."""
+    progress(PHASE, 1000 * kinds_done + 1000 * done // total, 1000 * kinds)
+
+
+def _by_head(graph: StepGraph, kinds: list[Found]) -> Iterator[MinedRule]:
+    """The rules of all kinds, predicate by predicate of the heads."""
+    rows = [(int(p), kind, row) for kind, found in enumerate(kinds) for row, p in enumerate(found.predicate)]
+    for _, kind, row in sorted(rows):
+        found = kinds[kind]
+        head, body = found.head[row].tolist(), found.body[row].tolist()
+        if head[1] < 0:
+            yield found.mined(row, path_rule(graph.predicates, head, body))
+        else:
+            yield found.mined(row, constant_rule(graph.predicates, graph.language.constants, head, body))
+
+
+def _is_writable(theory: Theory, rule: Rule) -> bool:
+    """Whether the domain of each variable follows from where it stands."""
+    try:
+        theory.variable_domains(rule)
+    except TheoryError:
+        return False
+    return True

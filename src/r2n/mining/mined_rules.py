@@ -1,0 +1,141 @@
+"""Facts -> mined rules: what a rule's counts are, how many rules are kept, and how they are written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from jaxtyping import Int64
+
+from r2n.logic.formula import And, Atom, Constant, Implies, Term, Unequal, Variable
+from r2n.logic.language import Predicate
+from r2n.logic.theory import Rule
+
+CAUTION = 5
+"""Pairs added to a rule's body pairs where rules are compared: one hit of one pair is worth less than 80 of 100."""
+
+_BETWEEN = ("z", "w")
+_X, _Y, _Z = Variable("x"), Variable("y"), Variable("z")
+
+
+@dataclass(frozen=True, slots=True)
+class MinedRule:
+    """A rule with its counts of distinct pairs (x, y): head known (`support`), reached by the body, and of these the
+    ones whose x has a known fact of the head's predicate.
+
+    `sample` is (N, M) where the counts are those of N of the M first constants of the body, drawn at random.
+    """
+
+    rule: Rule
+    support: int
+    body_pairs: int
+    pca_pairs: int
+    sample: tuple[int, int] | None = None
+
+    @property
+    def confidence(self) -> float:
+        """The share of the reached pairs that are known; an estimate where there is a sample."""
+        return self.support / self.body_pairs
+
+    @property
+    def pca_confidence(self) -> float:
+        """The same among pairs whose x has a known fact of the head's predicate: what else such an x has is false."""
+        return self.support / self.pca_pairs
+
+    def __str__(self) -> str:
+        """The counts, as a comment of a theory file says them."""
+        text = (
+            f"support {self.support} of {self.body_pairs} pairs,"
+            f" confidence {self.confidence:.4f}, PCA confidence {self.pca_confidence:.4f}"
+        )
+        if self.sample is None:
+            return text
+        return f"{text} (estimates: counted on a sample of {self.sample[0]} of {self.sample[1]} first constants)"
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Rules of one kind as columns: what they are, and their counts.
+
+    A `head` is a step and a constant: p(x, y) is step 2p and -1, p(x, c) step 2p and c, p(c, y) step 2p + 1 and c. A
+    `body` is a path of steps, or under a head with a constant a step and a constant, -1 where it is a variable. A
+    `sample` is (0, 0) where all was counted.
+    """
+
+    head: Int64[np.ndarray, "rules 2"]
+    body: Int64[np.ndarray, "rules parts"]
+    support: Int64[np.ndarray, " rules"]
+    body_pairs: Int64[np.ndarray, " rules"]
+    pca_pairs: Int64[np.ndarray, " rules"]
+    sample: Int64[np.ndarray, "rules 2"]
+
+    def __len__(self) -> int:
+        """The number of rules."""
+        return len(self.support)
+
+    def at(self, rows: np.ndarray) -> "Found":
+        """Some of the rules, in this order."""
+        columns = (self.head, self.body, self.support, self.body_pairs, self.pca_pairs, self.sample)
+        return Found(*(column[rows] for column in columns))
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Found]") -> "Found":
+        """All rules of several parts, of which there is at least one."""
+        names = ("head", "body", "support", "body_pairs", "pca_pairs", "sample")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    @property
+    def predicate(self) -> Int64[np.ndarray, " rules"]:
+        """The head's predicate."""
+        return self.head[:, 0] // 2
+
+    def best(self, most: int) -> "Found":
+        """At most so many for each predicate of a head, the best first by confidence with `CAUTION`.
+
+        Of equals the one with more support comes first, then the one with the smaller numbers.
+        """
+        score = self.support / (self.body_pairs + CAUTION)
+        order = np.lexsort((*self.body.T[::-1], *self.head.T[::-1], -self.support, -score, self.predicate))
+        predicate = self.predicate[order]
+        place = np.arange(len(order)) - np.searchsorted(predicate, predicate)
+        return self.at(order[place < most])
+
+    def mined(self, row: int, rule: Rule) -> MinedRule:
+        """One of the rules, as it is written."""
+        counts = (int(column[row]) for column in (self.support, self.body_pairs, self.pca_pairs))
+        counted, of = self.sample[row].tolist()
+        return MinedRule(rule, *counts, sample=(counted, of) if of else None)
+
+
+def path_rule(predicates: Sequence[Predicate], head: Sequence[int], steps: Sequence[int]) -> Rule:
+    """The rule of a path: `q(x, z) & s(y, z) -> p(x, y)`, its variables distinct."""
+    nodes = [_X, *map(Variable, _BETWEEN[: len(steps) - 1]), _Y]
+    ends = zip(steps, nodes[:-1], nodes[1:], strict=True)
+    body = [_step_atom(predicates, step, start, end) for step, start, end in ends]
+    variables = [_X, _Y, *nodes[1:-1]]
+    return _rule(body, _step_atom(predicates, head[0], _X, _Y), variables, ())
+
+
+def constant_rule(
+    predicates: Sequence[Predicate], constants: Sequence[str], head: Sequence[int], body: Sequence[int]
+) -> Rule:
+    """`q(x, "d") -> p(x, "c")` of steps and constants; `q(x, z)` for a body whose constant is -1."""
+    step, constant = head
+    free = _X if step % 2 == 0 else _Y
+    named = Constant(constants[constant])
+    other = _Z if body[1] < 0 else Constant(constants[body[1]])
+    variables = [free, _Z] if body[1] < 0 else [free]
+    atoms = [_step_atom(predicates, body[0], free, other)]
+    fixed = tuple(dict.fromkeys(term for term in (named, other) if isinstance(term, Constant)))
+    return _rule(atoms, _step_atom(predicates, step, free, named), variables, fixed)
+
+
+def _step_atom(predicates: Sequence[Predicate], step: int, start: Term, end: Term) -> Atom:
+    return Atom(predicates[step // 2].name, (start, end) if step % 2 == 0 else (end, start))
+
+
+def _rule(body: list[Atom], head: Atom, variables: list[Variable], fixed: tuple[Constant, ...]) -> Rule:
+    """Variables are distinct from each other and from the constants of the rule."""
+    guards = [Unequal(*pair) for pair in combinations(variables, 2)]
+    guards += [Unequal(variable, constant) for variable in variables for constant in fixed]
+    return Rule.explicit("mined", Implies(body[0] if len(body) == 1 else And(tuple(body)), head), tuple(guards))

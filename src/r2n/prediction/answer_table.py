@@ -1,0 +1,172 @@
+"""A trained network, asked: a file of queries -> a table of answers, and a file of those."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from r2n.errors import ConfigError, DataError
+from r2n.knowledge.atom_text import ANYTHING
+from r2n.knowledge.encoding import encode_facts
+from r2n.knowledge.reading.tables import Facts, Table, read_facts
+from r2n.prediction.answers import AnswerColumns, Question
+from r2n.prediction.predictor import Predictor
+from r2n.runs.checkpoint import write_atomically
+
+
+def answer_table(
+    predictor: Predictor,
+    queries: Table | Path | str,
+    *,
+    everything: bool = False,
+    top: int | None = None,
+    unknown: bool = False,
+) -> pa.Table:
+    """The answers to the queries of a file: a row for each atom, in the order of the file.
+
+    A query whose constants are all named has one row. Where a constant is `?`, the query has the rows that
+    `Predictor.predict` answers, at most `top` of them. `unknown` leaves out what is known or closed. The columns: `row`
+    of the file (its line in a text file) from 1, `rank` within the query from 1, `predicate`, `argument_1`, ...,
+    `probability`, `known` (null: it is not), `closed`, `network`, `logit`, `reached` as an Answer has them, and `label`
+    where the file holds false queries. What cannot be answered has a probability of null.
+    """
+    table = queries if isinstance(queries, Table) else Table(Path(queries))
+    parts = [
+        part for facts in read_facts(table).facts for part in _answered(predictor, facts, everything, top, unknown)
+    ]
+    whole = pa.concat_tables(parts, promote_options="default") if parts else _rows(predictor, _nothing(predictor))
+    whole = whole.sort_by([("row", "ascending"), ("rank", "ascending")])
+    if pc.all(pc.fill_null(whole["label"], True)).as_py() is not False:
+        whole = whole.drop_columns("label")
+    last = ["probability", "known", "closed", "network", "logit", "reached", "label"]
+    return whole.select([*(name for name in whole.column_names if name not in last), *_present(whole, last)])
+
+
+def question_table(
+    predictor: Predictor,
+    question: str,
+    *,
+    everything: bool = False,
+    top: int | None = None,
+    unknown: bool = False,
+) -> pa.Table:
+    """The answers to one question, in the columns of `answer_table`."""
+    asked = Question.parse(predictor.base, question)
+    columns = predictor.told(asked, everything=everything, top=top, unknown=unknown)
+    return _rows(predictor, columns, row=np.zeros(len(columns.atoms), np.int64)).drop_columns("label")
+
+
+def _present(table: pa.Table, names: list[str]) -> list[str]:
+    return [name for name in names if name in table.column_names]
+
+
+def _nothing(predictor: Predictor) -> AnswerColumns:
+    return predictor.columns(np.zeros(0, np.int64))
+
+
+def _answered(predictor: Predictor, facts: Facts, everything: bool, top: int | None, unknown: bool) -> list[pa.Table]:
+    """The answers to the queries of one predicate: those that name all constants together, the others one by one."""
+    is_open = np.zeros(len(facts), bool)
+    for column in facts.arguments:
+        is_open |= pc.equal(column, ANYTHING).to_numpy(zero_copy_only=False)
+    named, found = _chosen(facts, np.flatnonzero(~is_open)), []
+    if len(named):
+        encoded, _ = encode_facts(predictor.base, [named])
+        columns = predictor.columns(encoded.codes)
+        kept = columns.truths < 0 if unknown else np.ones(len(named), bool)
+        found.append(_rows(predictor, columns.kept(kept), row=named.rows[kept], label=named.truth[kept]))
+    for i in np.flatnonzero(is_open).tolist():
+        columns = predictor.told(_question(predictor, facts, i), everything=everything, top=top, unknown=unknown)
+        found.append(_rows(predictor, columns, row=np.full(len(columns.atoms), facts.rows[i])))
+    return found
+
+
+def _chosen(facts: Facts, which: np.ndarray) -> Facts:
+    arguments = tuple(column.take(pa.array(which)) for column in facts.arguments)
+    return Facts(facts.predicate, arguments, facts.truth[which], facts.rows[which], facts.table)
+
+
+def _question(predictor: Predictor, facts: Facts, i: int) -> Question:
+    terms = [column[i].as_py() for column in facts.arguments]
+    try:
+        return Question.of(predictor.base, facts.predicate, [None if term == ANYTHING else term for term in terms])
+    except DataError as error:
+        raise DataError(error.what, where=facts.location(i), hint=error.hint) from None
+
+
+def _rows(
+    predictor: Predictor, columns: AnswerColumns, *, row: np.ndarray | None = None, label: np.ndarray | None = None
+) -> pa.Table:
+    """Answers as a table; ranks count from 1 where they answer one question, and are all 1 where each is its own."""
+    base, count = predictor.base, len(columns.atoms)
+    index, arguments = base.decode(columns.atoms)
+    names = pa.array([predicate.name for predicate in base.language.predicates], pa.string())
+    constants = pa.array(base.language.constants, pa.string())
+    where = np.zeros(0, np.int64) if row is None else row + 1
+    arity = int((arguments >= 0).any(axis=0).sum()) if count else 0
+    made: dict[str, Any] = {
+        "row": pa.array(where, pa.int64()),
+        "rank": pa.array(np.arange(1, count + 1) if label is None else np.ones(count, np.int64), pa.int64()),
+        "predicate": names.take(pa.array(index)),
+        **{f"argument_{i + 1}": constants.take(pa.array(arguments[:, i])) for i in range(arity)},
+        "probability": pa.array(columns.probability, mask=columns.refused),
+        "known": pa.array(columns.truths == 1, mask=~columns.is_stated),
+        "closed": columns.closed,
+        "network": pa.array(columns.network, mask=columns.refused),
+        "logit": pa.array(columns.logits, mask=columns.refused),
+        "reached": columns.reached,
+        "label": pa.array(label, pa.bool_()) if label is not None else pa.nulls(count, pa.bool_()),
+    }
+    return pa.table(made)
+
+
+def _as_separated(separator: str, table: pa.Table) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=separator, lineterminator="\n")
+    writer.writerow(table.column_names)
+    writer.writerows(zip(*(_cells(column) for column in table.columns), strict=True))
+    return text.getvalue().encode()
+
+
+def _cells(column: pa.ChunkedArray) -> list[Any]:
+    """As a text table has them: true and false as 1 and 0, like the labels of tables of facts."""
+    return (column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column).to_pylist()
+
+
+def _as_parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return sink.getvalue().to_pybytes()
+
+
+WRITERS: dict[str, Callable[[pa.Table], bytes]] = {
+    ".csv": lambda table: _as_separated(",", table),
+    ".tsv": lambda table: _as_separated("\t", table),
+    ".parquet": _as_parquet,
+    ".json": lambda table: json.dumps(table.to_pylist(), ensure_ascii=False, indent=1).encode(),
+    ".jsonl": lambda table: "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in table.to_pylist()).encode(),
+}
+
+
+def check_output(path: Path) -> None:
+    """Refuse a file that cannot be written, before any work is done."""
+    if path.suffix.lower() not in WRITERS:
+        raise ConfigError(f"'{path}' is no table of answers", hint=f"let it end in {', '.join(WRITERS)}")
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"'{path}' cannot be written: there is no folder {path.parent}", hint="make it first")
+
+
+def write_answers(table: pa.Table, path: Path) -> None:
+    """Write a table of answers, whole or not at all; the ending says as what."""
+    check_output(path)
+    try:
+        write_atomically(path, WRITERS[path.suffix.lower()](table))
+    except OSError as error:
+        raise ConfigError(f"'{path}' cannot be written: {error.strerror}", hint="give another --out") from error

@@ -1,0 +1,214 @@
+"""Predictions -> a trained network: an input layer asked row by row, P(c_1, ..., ?, ..., c_n), by matrix products.
+
+A fact is asked against all constants of its position's domain, or against some that are drawn for the whole step. These
+stand for all: each counts for as many as there are constants to one drawn, which puts log(constants / drawn) on its
+logit. Facts that share a row are asked together, and the row is scored once.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+from torch.nn.functional import dropout, embedding
+
+from r2n.errors import ConfigError
+from r2n.knowledge.closed_world import closed_atoms
+from r2n.knowledge.herbrand import Codes, HerbrandBase
+from r2n.knowledge.knowledge_base import Evidence
+from r2n.knowledge.options import TrainingOptions
+from r2n.knowledge.sides import Side, ranges
+from r2n.model.atom_embedding import RowEmbedding
+from r2n.model.r2n import R2N
+from r2n.training.objective import Losses
+
+
+@dataclass(frozen=True, eq=False)
+class RowStep:
+    """Rows of one position and arity, and their facts: the row of each, and the constant (id) at the open position.
+
+    `candidates` are the constants (ids) to compare with: all of the domain, where `shift` is zero and `answers` are
+    places among them; else constants drawn, with `shift` on their logits. `sparse` leaves the gradients of vectors that
+    are not touched out.
+    """
+
+    position: int
+    predicates: Int64[Tensor, " rows"]
+    given: Int64[Tensor, "rows positions"]
+    row: Int64[Tensor, " facts"]
+    answers: Int64[Tensor, " facts"]
+    candidates: Int64[Tensor, " candidates"]
+    shift: float
+    sparse: bool
+    weight: float
+
+    def to(self, device: torch.device) -> "RowStep":
+        """The same on a device."""
+        names = ("predicates", "given", "row", "answers", "candidates")
+        return replace(self, **{name: getattr(self, name).to(device) for name in names})
+
+    def losses(self, model: R2N, options: TrainingOptions) -> Losses:
+        """The mean over the facts of minus the log of each one's share of its row, and N3 of what stands in them."""
+        rows = row_embedding(model)
+        scores = rows.row_scores(
+            self.predicates, self.position, self._vectors(model, self.given), self._vectors(model, self.candidates)
+        )
+        facts = self.given[self.row].clone()
+        facts[:, self.position] = self.candidates[self.answers] if not self.shift else self.answers
+        vectors = self._vectors(model, facts)
+        if self.shift:
+            true = model.atom_embedding.score(
+                rows.formula(self.predicates[self.row], vectors), self.predicates[self.row]
+            )
+            others = scores[self.row].masked_fill(self.candidates == self.answers.unsqueeze(1), -torch.inf)
+            share = torch.logsumexp(torch.cat([true.unsqueeze(1), others + self.shift], dim=1), dim=1) - true
+        else:
+            share = torch.logsumexp(scores, dim=1)[self.row] - scores[self.row, self.answers]
+        supervised, zero = self.weight * share.mean(), share.new_zeros(())
+        total = supervised
+        if options.n3:
+            total = total + self.weight * options.n3 * rows.n3(self.predicates[self.row], vectors)
+        return Losses(total, supervised, zero, zero)
+
+    def _vectors(self, model: R2N, constants: Int64[Tensor, " *batch"]) -> Float[Tensor, "*batch dim"]:
+        vectors = embedding(constants, model.constants.vectors, sparse=self.sparse)
+        return dropout(vectors, model.constants.dropout, model.training)
+
+
+def asks_rows(model: R2N, options: TrainingOptions) -> bool:
+    """Whether facts are asked row by row: all candidates in batches, or some drawn for the batch.
+
+    Refused where the network is more than its input layer, or constants are encoded: then a row is no product. Nor has
+    a row what a t-norm or other predicates ask for.
+    """
+    wanted = options.loss == "full-softmax" or (options.loss == "softmax" and options.negatives is not None)
+    if options.batch_size is None or not wanted:
+        return False
+    is_learned = len(model.constants.vectors) == len(model.constants.place)
+    is_alone = model.atom_embedding.rows is not None and model.atom_output is None and is_learned
+    if (
+        is_alone
+        and options.regularisation == "off"
+        and not (options.loss == "full-softmax" and options.relation_weight)
+    ):
+        return True
+    if options.loss == "softmax":
+        return False
+    raise ConfigError(
+        "loss = 'full-softmax' in batches asks all candidates of a row; only an input layer that answers alone, on"
+        " learned vectors, can be asked so, and neither a t-norm nor other predicates beside it",
+        hint="take loss = 'softmax' with training.negatives, or reasoner = 'none' with input = 'complex' or another"
+        " formula, no features, regularisation = 'off' and relation_weight = 0",
+    )
+
+
+def row_embedding(model: R2N) -> RowEmbedding:
+    """How the input layer scores rows."""
+    rows = model.atom_embedding.rows
+    assert rows is not None
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """The facts of one arity, position and domain, by row: those of row i are `starts[i]` to `starts[i + 1]`."""
+
+    position: int
+    predicates: np.ndarray
+    given: np.ndarray
+    starts: np.ndarray
+    answers: np.ndarray
+    members: np.ndarray
+
+
+class RowBatches:
+    """Facts in batches of whole rows, drawn anew in every epoch, and the constants they are compared with."""
+
+    def __init__(self, model: R2N, evidence: Evidence, options: TrainingOptions) -> None:
+        """Group the true facts by what they ask for."""
+        self.options, self.device = options, model.device
+        facts = evidence.atoms[evidence.truth]
+        self.facts = facts if options.ask_closed else facts[~closed_atoms(model.base, facts)]
+        self.groups = _grouped(model.base, self.facts, options.corrupted_positions)
+        if not self.groups:
+            raise ConfigError("there is no fact to learn from", hint="add facts to [facts] train")
+
+    @property
+    def ground_rules(self) -> int:
+        """None."""
+        return 0
+
+    def asked(self, generator: torch.Generator) -> tuple[Codes, Codes]:
+        """The facts; what they are compared with is a choice among candidates, and no atom is asked as false."""
+        return self.facts, np.zeros(0, np.int64)
+
+    def epoch(self, generator: torch.Generator) -> Iterator[RowStep]:
+        """The steps of one epoch."""
+        size = self.options.batch_size or 1
+        cuts = [(group, part) for group in self.groups for part in _parts(group, size, generator)]
+        order = torch.randperm(len(cuts), generator=generator).tolist()
+        total = sum(len(group.answers) for group in self.groups)
+        return (self._step(cuts[i][0], cuts[i][1], generator, len(cuts) / total) for i in order)
+
+    def _step(self, group: _Facts, rows: np.ndarray, generator: torch.Generator, weight: float) -> RowStep:
+        first, sizes = group.starts[rows], group.starts[rows + 1] - group.starts[rows]
+        owner, which = ranges(first, sizes)
+        places, drawn = group.answers[which], self.options.negatives
+        is_drawn = self.options.loss == "softmax" and drawn is not None and drawn < len(group.members)
+        members = torch.from_numpy(group.members)
+        candidates, shift = members, 0.0
+        if is_drawn and drawn is not None:
+            candidates = members[torch.randint(len(members), (drawn,), generator=generator)]
+            shift = float(np.log(len(members) / drawn))
+            places = group.members[places]
+        is_sparse = is_drawn and self.options.optimiser == "adagrad"
+        sparse = is_sparse and not self.options.input_weight_decay  # a decay touches every vector
+        step = RowStep(
+            group.position,
+            torch.from_numpy(group.predicates[rows]),
+            torch.from_numpy(group.given[rows]),
+            torch.from_numpy(owner),
+            torch.from_numpy(places),
+            candidates,
+            shift,
+            sparse,
+            weight * len(owner),
+        )
+        return step.to(self.device)
+
+
+def _parts(group: _Facts, size: int, generator: torch.Generator) -> list[np.ndarray]:
+    """The rows of a group in random order, cut where about `size` facts are together."""
+    order = torch.randperm(len(group.starts) - 1, generator=generator).numpy()
+    ends = np.cumsum(group.starts[order + 1] - group.starts[order])
+    cuts = np.searchsorted(ends, np.arange(size, ends[-1], size), side="left") + 1
+    return [part for part in np.split(order, np.unique(cuts)) if len(part)]
+
+
+def _grouped(base: HerbrandBase, facts: np.ndarray, positions: Sequence[int] | None) -> list[_Facts]:
+    """Facts by position, arity and domain of what is asked for."""
+    index, arguments = base.decode(facts)
+    found: dict[tuple[int, int, object], list[tuple[np.ndarray, ...]]] = {}
+    for i in np.unique(index).tolist():
+        predicate = base.language.predicates[i]
+        wanted = range(predicate.arity) if positions is None else positions
+        for position in sorted({p % predicate.arity for p in wanted if -predicate.arity <= p < predicate.arity}):
+            rows, places = Side.of(base, i, position).located(facts[index == i])
+            order = np.argsort(rows, kind="stable")
+            _, first = np.unique(rows[order], return_index=True)
+            given = arguments[index == i][order][first][:, : predicate.arity]
+            key = (predicate.arity, position, predicate.domains[position])
+            part = (np.full(len(first), i), given, np.diff(np.append(first, len(order))), places[order])
+            found.setdefault(key, []).append(part)
+    return [_joined(base, *key, parts) for key, parts in found.items()]
+
+
+def _joined(
+    base: HerbrandBase, arity: int, position: int, domain: object, parts: list[tuple[np.ndarray, ...]]
+) -> _Facts:
+    predicates, given, sizes, answers = (np.concatenate(part) for part in zip(*parts, strict=True))
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    members = next(base.language.members(d) for d in base.language.domains if d == domain)
+    return _Facts(position, predicates, given, starts, answers, members)

@@ -1,0 +1,130 @@
+"""One batch of all queries asks what a step over the whole graph asks: the same losses, the same gradients."""
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import event, given
+from torch import Tensor
+
+import r2n
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.knowledge.options import TrainingOptions
+from r2n.knowledge.reciprocal import with_reciprocals
+from r2n.training.batches import Step, make_batches
+from r2n.training.objective import Losses, Objective
+from r2n.training.query_batches import QueryBatches
+from tests.examples import at_most
+from tests.model_strategies import make_small_world, seed_of, shaken
+from tests.one_way import STRATEGIES
+from tests.strategies import knowledge_of, make_candidates
+from tests.theory_strategies import dice, one_in
+
+CLOSE: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-8}
+
+
+def draw_knowledge(dice: Random) -> KnowledgeBase:
+    world = make_small_world(dice)
+    if one_in(4, dice):
+        world, _ = make_candidates(dice, (world, []))
+    return with_reciprocals(knowledge_of(world)) if one_in(3, dice) else knowledge_of(world)
+
+
+def draw_network(dice: Random, knowledge: KnowledgeBase) -> r2n.R2N:
+    widest = max((predicate.arity for predicate in knowledge.language.predicates), default=0)
+    network = r2n.R2N.build(
+        knowledge,
+        dim=3,
+        input=dice.choice(("distmult", "complex", "mlp") if widest < 3 else ("distmult", "mlp")),
+        layers=dice.choice((1, 2)),
+        reasoner=dice.choice(("r2n", "r2n", "fgnn")),
+        evidence_input=dice.choice(("off", "add", "only")),
+        aggregation=dice.choice(("mean", "sum", "max", "mean-then-sum")),
+        isolated=dice.choice(("keep", "zero")),
+        input_score=one_in(2, dice),
+    )
+    return shaken(network, seed_of(dice))
+
+
+def draw_options(dice: Random, knowledge: KnowledgeBase) -> TrainingOptions:
+    explicit = any(rule.formula is not None for rule in knowledge.theory.rules)
+    return TrainingOptions(
+        loss=dice.choice(("bce", "softmax")),
+        corrupted_positions=dice.choice((None, (0,), (-1,), ())),
+        semantic_weight=dice.choice((0.0, 0.5)),
+        regularisation=dice.choice(("off", "off", "product", "goedel")) if explicit else "off",
+    )
+
+
+def hidden_in(step: Step) -> Tensor:
+    """Every third open atom."""
+    return (step.graph.atoms % 3 == 0) & step.targets.open_atoms
+
+
+def losses_of(network: r2n.R2N, objective: Objective, step: Step) -> tuple[Losses, list[Tensor]]:
+    hidden = hidden_in(step)
+    found = objective.losses(step, network(step.layout, hidden=hidden, known=step.known), hidden)
+    network.zero_grad()
+    if found.total.requires_grad:
+        found.total.backward()
+    return found, [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in network.parameters()]
+
+
+def only_of(step: Step, evidence: r2n.Evidence) -> Step:
+    """Without the ground rules of closed atoms none of which is stated: nothing that is asked leads to them."""
+    told = torch.from_numpy(np.isin(step.graph.atoms.numpy(), evidence.atoms)) | step.targets.open_atoms
+    kept = [
+        told[rows[known]].any(1) for rows, (known, _) in zip(step.graph.neighbours, step.targets.rules, strict=True)
+    ]
+    rules = tuple((known[keep], truth[keep]) for (known, truth), keep in zip(step.targets.rules, kept, strict=True))
+    return replace(step, targets=replace(step.targets, rules=rules))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@at_most(15, "two passes of a network, with gradients")
+@given(dice=dice())
+def test_one_batch_without_sampling_is_the_whole_graph(strategy: str, dice: Random) -> None:
+    knowledge = draw_knowledge(dice)
+    network, options, evidence = draw_network(dice, knowledge), draw_options(dice, knowledge), knowledge.evidence
+    source = r2n.GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
+    objective = Objective(network, evidence, options)
+    (whole,) = make_batches(network, source, evidence, options).steps
+    if options.regularisation == "off" and source.whole is not None:
+        whole = only_of(whole, evidence)
+    batched = options.model_copy(update={"batch_size": len(evidence) + 1, "leave_one_out": False})
+    batches = QueryBatches(network, source, evidence, batched)
+    (batch,) = batches.epoch(torch.Generator())
+    event(f"{strategy}: {'some' if len(whole.graph) else 'no'} ground rules, {len(whole.targets.asked) > 0} asked")
+    assert batch.graph.atoms[batch.targets.asked].tolist() == whole.graph.atoms[whole.targets.asked].tolist()
+    expected, gradients = losses_of(network, objective, whole)
+    found, batch_gradients = losses_of(network, objective, batch)
+    for part in ("supervised", "semantic", "fuzzy", "total"):
+        torch.testing.assert_close(
+            getattr(found, part), getattr(expected, part), **CLOSE, msg=lambda m, p=part: f"{p}: {m}"
+        )
+    for one, other in zip(batch_gradients, gradients, strict=True):
+        torch.testing.assert_close(one, other, **CLOSE)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@at_most(5, "several passes of a network, with gradients")
+@given(dice=dice())
+def test_what_is_asked_once_counts_in_small_batches_as_in_the_whole(strategy: str, dice: Random) -> None:
+    """Labels alone: no negative is asked in two batches, so that the mean over steps is the mean over all labels."""
+    knowledge = draw_knowledge(dice)
+    network, evidence = draw_network(dice, knowledge), knowledge.evidence
+    options = TrainingOptions(corrupted_positions=(), semantic_weight=0)
+    source = r2n.GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
+    (whole,) = make_batches(network, source, evidence, options).steps
+    batched = options.model_copy(update={"batch_size": dice.choice((1, 2, 3)), "leave_one_out": False})
+    steps = list(QueryBatches(network, source, evidence, batched).epoch(torch.Generator()))
+    event(f"{len(steps) > 1}")
+    network.evidence_input = "off"  # counts what is hidden alone, whose number differs from step to step
+    objective = Objective(network, evidence, options)
+    _, expected = losses_of(network, objective, whole)
+    found = [losses_of(network, objective, step)[1] for step in steps]
+    for parts, of_whole in zip(zip(*found, strict=True), expected, strict=True):
+        torch.testing.assert_close(torch.stack(parts).mean(0), of_whole, **CLOSE)

@@ -1,0 +1,163 @@
+"""r2n predict."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from r2n.cli import app
+from r2n.prediction.answers import Answer, Answers
+from r2n.prediction.predictor import Predictor
+from tests.toy_problem import write_toy_problem
+
+runner = CliRunner()
+
+
+def invoke(*arguments: str, code: int = 0) -> str:
+    result = runner.invoke(app, list(arguments))
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result.output if code else result.stdout
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    write_toy_problem(folder / "towns")
+    out = invoke("train", str(folder / "towns"), "--out", str(folder / "run"))
+    assert "towns, test" in out
+    assert "some test queries" in out
+    return folder / "run"
+
+
+def test_predict(run_folder: Path) -> None:
+    document = json.loads(invoke("predict", str(run_folder), "liesIn(n5, ?)", "--json"))
+    assert [answer["atom"] for answer in document["answers"]] == ["liesIn(n5, north)", "liesIn(n5, south)"]
+    assert "liesIn(n5, north)" in invoke("predict", str(run_folder), "liesIn(n5, ?)", "--top", "1")
+    assert "unknown constant" in invoke("predict", str(run_folder), "liesIn(nowhere, ?)", code=2)
+
+
+def test_predict_answers_what_rules_reach_unless_all_is_asked_for(run_folder: Path) -> None:
+    few = json.loads(invoke("predict", str(run_folder), "near(n1, ?)", "--top", "99", "--json"))
+    all_of_them = json.loads(invoke("predict", str(run_folder), "near(n1, ?)", "--all", "--top", "99", "--json"))
+    assert 0 < len(few["answers"]) < len(all_of_them["answers"]) == 16
+    assert all(item["reached"] for item in few["answers"])
+
+
+def test_predict_says_what_is_known_and_what_the_network_says(run_folder: Path) -> None:
+    table = invoke("predict", str(run_folder), "near(n1, ?)", "--all", "--top", "99")
+    assert [word.strip() for word in table.splitlines()[1].strip("┃").split("┃")] == [
+        "atom",
+        "probability",
+        "known",
+        "network alone",
+    ]
+    cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in table.splitlines() if "near(" in line]
+    rows = {cell[0]: cell[1:] for cell in cells}
+    assert rows["near(n1, n0)"][:2] == ["1.0000", "true"]
+    assert rows["near(n1, s1)"][:2] == ["0.0000", "closed"]
+
+
+ITEM = Answer("p([red]x[/red])", 0.25, known=None, closed=False, network=0.25, logit=-1.1, reached=True)
+
+
+@pytest.mark.parametrize(
+    ("item", "shown"),
+    [
+        (ITEM, ""),
+        (replace(ITEM, reached=False), "(no ground rule)"),
+        (replace(ITEM, known=True, probability=1.0), "true"),
+        (replace(ITEM, known=True, closed=True, reached=False), "true"),
+        (replace(ITEM, known=False), "false"),
+        (replace(ITEM, closed=True), "closed"),
+        (replace(ITEM, known=False, closed=True, reached=False), "closed"),
+    ],
+)
+def test_what_is_said_of_an_answer(item: Answer, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, bool]] = []
+
+    class Fixed:
+        model = changed = SimpleNamespace(evidence_input="add", new_constants=())
+
+        def predict(self, question: str, *, everything: bool, top: int, unknown: bool) -> Answers:
+            asked.append((question, everything))
+            return Answers((item,), 1, 0) if everything else Answers((), 0, 0, left_out=1)
+
+    monkeypatch.setattr(Predictor, "load", lambda folder, **_: Fixed())
+    table = invoke("predict", "run", "p(?)", "--all")
+    assert ["p([red]x[/red])", f"{item.probability:.4f}", shown, "0.2500"] in [
+        [cell.strip() for cell in line.strip("│").split("│")] for line in table.splitlines()
+    ]
+    nothing = runner.invoke(app, ["predict", "run", "p(?)"])
+    assert "--all asks the network alone" in nothing.stderr
+    assert asked == [("p(?)", True), ("p(?)", False)]
+
+
+def test_predict_with_other_facts(run_folder: Path, tmp_path: Path) -> None:
+    table = tmp_path / "more.tsv"
+    table.write_text("new\tnear\tn1\nn1\tnear\tnew\n")
+    told = ["--with", str(table), "--with", "near(n3, new)", "--without", "near(n1, n0)", "--without", "near(n0, n1)"]
+    result = runner.invoke(app, ["predict", str(run_folder), "liesIn(new, ?)", *told, "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["answers"][0]["atom"] == "liesIn(new, north)"
+    assert "new constant: new" in result.stderr
+    assert "this network does not read facts" in result.stderr
+    quiet = runner.invoke(app, ["predict", str(run_folder), "liesIn(n5, ?)", "--json"])
+    assert "new constant" not in quiet.stderr
+    assert "does not read facts" not in quiet.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--constant", "town=n98"], "liesIn(n98, north) cannot be answered, nor can 1 other atom:"),
+        (["--with", "near(n98, n97)"], "liesIn(n98, north) cannot be answered, nor can 1 other atom:"),
+        (["--with", "!near(n1, n0)"], '--with "!near(n1, n0)": near(n1, n0) is known to be true, and now told to be'),
+        (["--with", "near(n98, n0)", "--with", "near(n1)"], '--with "near(n1)": near takes 2 constants, but here it'),
+        (["--with", "nera(n1, n2)"], """--with "nera(n1, n2)": unknown predicate 'nera'"""),
+        (["--with", "near(n1, , n2)"], "--with: a constant or ? was expected"),
+        (["--without", "near(n1, s1)"], '--without "near(n1, s1)": near(n1, s1) is not among the facts'),
+        (["--with", "nothing.tsv"], "--with: 'nothing.tsv' is neither a fact nor a file"),
+        (["--constant", "town"], "write --constant DOMAIN=NAME"),
+        (["--constant", "city=n98"], "domain 'city', which does not exist"),
+    ],
+)
+def test_wrong_facts_at_predict_are_refused(arguments: list[str], message: str, run_folder: Path) -> None:
+    output = invoke("predict", str(run_folder), "liesIn(n98, ?)", *arguments, code=2)
+    assert message in " ".join(output.split())
+
+
+def test_a_file_of_queries_becomes_a_file_of_answers(run_folder: Path, tmp_path: Path) -> None:
+    queries, out = tmp_path / "queries.tsv", tmp_path / "answers.csv"
+    queries.write_text("n5\tliesIn\t?\nn1\tnear\tn0\n")
+    result = runner.invoke(app, ["predict", str(run_folder), "--queries", str(queries), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "3 answers in" in result.stderr
+    lines = out.read_text().splitlines()
+    assert lines[0].startswith("row,rank,predicate,argument_1,argument_2,probability,known")
+    assert lines[1].startswith("1,1,liesIn,n5,north,0.")
+    assert lines[3].startswith("2,1,near,n1,n0,1.0,1")
+    shown = invoke("predict", str(run_folder), "--queries", str(queries), "--top", "1")
+    assert "north" in shown
+    assert "south" not in shown
+    document = json.loads(invoke("predict", str(run_folder), "--queries", str(queries), "--json"))
+    assert [row["argument_2"] for row in document["answers"]] == ["north", "south", "n0"]
+    invoke("predict", str(run_folder), "liesIn(n5, ?)", "--out", str(tmp_path / "one.json"))
+    assert len(json.loads((tmp_path / "one.json").read_text())) == 2
+
+
+def test_known_facts_can_be_hidden(run_folder: Path) -> None:
+    result = runner.invoke(app, ["predict", str(run_folder), "liesIn(n1, ?)", "--unknown"])
+    assert "liesIn(n1, north)" not in result.stdout
+    assert "liesIn(n1, south)" in result.stdout
+    assert "not shown: 1 atom known already" in result.stderr
+
+
+def test_either_a_question_or_a_file_is_asked(run_folder: Path, tmp_path: Path) -> None:
+    for wrong in ([], ["p(?)", "--queries", "q.tsv"]):
+        assert "either a question or a file" in invoke("predict", str(run_folder), *wrong, code=2)
+    out = tmp_path / "answers.doc"
+    assert "let it end in .csv" in invoke("predict", str(run_folder), "liesIn(n5, ?)", "--out", str(out), code=2)

@@ -1,0 +1,46 @@
+"""Three countries, three regions and a planet: a base small enough to work rankings out by hand."""
+
+import numpy as np
+
+from r2n.evaluation.evaluate import Score
+from r2n.evaluation.filters import Filter
+from r2n.knowledge.herbrand import HerbrandBase
+from r2n.knowledge.knowledge_base import Evidence
+from r2n.logic.language import Domain, Language, Predicate
+
+COUNTRY, REGION, PLANET = Domain("country"), Domain("region"), Domain("planet")
+BASE = HerbrandBase(
+    Language.build(
+        [COUNTRY, REGION, PLANET],
+        [
+            Predicate("locatedIn", (COUNTRY, REGION)),
+            Predicate("large", (COUNTRY,)),
+            Predicate("on", (REGION, PLANET)),
+        ],
+        {"country": ["chad", "italy", "japan"], "region": ["africa", "asia", "europe"], "planet": ["earth"]},
+    )
+)
+ATOMS = BASE.names(np.arange(BASE.size))
+
+
+def code(atom: str) -> int:
+    return ATOMS.index(atom)
+
+
+def evidence(atoms: dict[str, bool]) -> Evidence:
+    codes = sorted((code(atom), truth) for atom, truth in atoms.items())
+    return Evidence(np.array([c for c, _ in codes], np.int64), np.array([t for _, t in codes], bool))
+
+
+def codes(*atoms: str) -> np.ndarray:
+    return np.array(sorted(map(code, atoms)), np.int64)
+
+
+def filtered(*names: str) -> Filter:
+    return Filter(codes(*names), ())
+
+
+def scorer(logits: dict[str, float], otherwise: float = 0.0) -> Score:
+    table = np.full(BASE.size, otherwise)
+    table[[code(atom) for atom in logits]] = list(logits.values())
+    return table.__getitem__

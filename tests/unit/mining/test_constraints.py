@@ -1,0 +1,81 @@
+"""Constraints: counts are those of plain loops, and rules say what they mean."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import r2n
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.mining.constraints import Constraint, Kind, constraint_rules, mine_constraints
+from tests.examples import at_most
+from tests.mining_problems import knowledge_of, random_knowledge
+from tests.oracles import mining as oracle
+
+THEORY = """\
+domain low = {a, b, c}
+domain high = {d, e}
+domain all = low | high
+predicate p(all, all)
+predicate q(all, all)
+predicate r(high, low)
+predicate s(low, all)
+predicate u(low)
+"""
+ENOUGH = st.builds(random_knowledge, st.integers(0, 2**20), st.sampled_from([0.1, 0.4, 0.8]), st.just(THEORY))
+
+
+@at_most(60, because="a knowledge base is built for each")
+@given(ENOUGH)
+def test_counts_are_those_of_plain_loops(knowledge: KnowledgeBase) -> None:
+    found = mine_constraints(knowledge, max_exceptions=1.0, min_support=1)
+    expected = {constraint for constraint in oracle.constraints(knowledge) if constraint[2] >= 1}
+    assert {(c.kind, c.predicates, c.support, c.exceptions) for c in found} == expected
+    assert len(found) == len(expected)
+    for constraint in found:
+        values = [
+            pair[constraint.kind == "range-second"] for pair in oracle.facts_of(knowledge)[constraint.predicates[0]]
+        ]
+        assert constraint.constants == (len(set(values)) if constraint.kind.startswith("range") else None)
+
+
+def test_exceptions_and_support_are_limited() -> None:
+    knowledge = random_knowledge(3, 0.4, THEORY)
+    everything = mine_constraints(knowledge, 1.0, 1)
+    for share, least in ((0.0, 3), (0.5, 1)):
+        expected = [c for c in everything if c.exceptions / c.support <= share and c.support >= least]
+        assert list(mine_constraints(knowledge, share, least)) == expected
+    assert mine_constraints(knowledge) == mine_constraints(knowledge, 0.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "predicates", "rule"),
+    [
+        ("irreflexive", ("p",), "rule c0 [0.75]: !p(x, x)"),
+        ("asymmetric", ("p",), "rule c0 [0.75]: p(x, y) -> !p(y, x), x != y"),
+        ("functional", ("p",), "rule c0 [0.75]: p(x, y) -> !p(x, z), y != z"),
+        ("inverse-functional", ("p",), "rule c0 [0.75]: p(x, y) -> !p(z, y), x != z"),
+        ("disjoint", ("p", "q"), "rule c0 [0.75]: p(x, y) -> !q(x, y)"),
+    ],
+)
+def test_rules_are_in_the_language(kind: Kind, predicates: tuple[str, ...], rule: str) -> None:
+    ((written, _),) = constraint_rules((Constraint(kind, predicates, 4, 1),), frozenset())
+    assert str(written) == rule
+    assert r2n.parse_theory(str(written)).rules == (written,)
+
+
+def test_a_range_is_no_rule_and_names_are_not_taken_twice() -> None:
+    given_constraints = (Constraint("range-first", ("p",), 4, 0, 2), Constraint("irreflexive", ("p",), 4, 0))
+    ((rule, constraint),) = constraint_rules(given_constraints, frozenset({"c0"}))
+    assert (rule.name, constraint.kind) == ("c1", "irreflexive")
+    assert str(given_constraints[0]) == "range-first p: 2 constants, support 4, exceptions 0"
+
+
+def test_predicates_that_chance_keeps_apart_are_not_called_disjoint() -> None:
+    names = ", ".join(f"k{i}" for i in range(20))
+    theory = f"domain d = {{{names}}}\npredicate p(d, d)\npredicate q(d, d)\n"
+    pairs = np.stack(np.divmod(np.arange(400), 20), axis=1)
+    few = knowledge_of(theory, {"p": pairs[:20], "q": pairs[20:60]})
+    many = knowledge_of(theory, {"p": pairs[:40], "q": pairs[40:80]})
+    kinds = [[c.kind for c in mine_constraints(knowledge)] for knowledge in (few, many)]
+    assert ["disjoint" in part for part in kinds] == [False, True]

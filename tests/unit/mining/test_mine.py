@@ -1,0 +1,178 @@
+"""Mining: counts are those of plain loops, planted rules are found, noise gives none, the same seed the same rules."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import r2n
+from r2n.errors import ConfigError, DataError
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.mining.mine import Mining, MiningOptions, mine_rules
+from tests.examples import at_most
+from tests.mining_problems import knowledge_bases, knowledge_of, noise_graph, planted_graph, random_knowledge
+from tests.oracles import mining as oracle
+
+ALL = {"max_rules": 10**6, "min_support": 1, "min_confidence": 0.0}
+
+
+def counts(mining: Mining) -> dict[str, tuple[int, int, int]]:
+    """By the formula of the rule."""
+    return {str(m.rule.formula): (m.support, m.body_pairs, m.pca_pairs) for m in mining.rules}
+
+
+@at_most(10, because="the oracle tries every path of steps at every tuple of constants")
+@given(knowledge_bases(), st.sampled_from([1, 2, 2]))
+def test_counts_are_those_of_plain_loops(knowledge: KnowledgeBase, length: int) -> None:
+    expected = {}
+    for shorter in range(1, length + 1):
+        expected |= oracle.path_rules(knowledge, shorter)
+    assert counts(mine_rules(knowledge, MiningOptions(max_length=length, **ALL))) == expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_of_three_atoms_are_those_of_plain_loops(seed: int) -> None:
+    theory = "domain low = {a, b}\ndomain high = {c, d, e}\ndomain all = low | high\n"
+    theory += "predicate p(all, all)\npredicate q(high, all)\n"
+    knowledge = random_knowledge(seed, 0.4, theory)
+    found = mine_rules(knowledge, MiningOptions(max_length=3, **ALL))
+    of_three = {rule: part for rule, part in counts(found).items() if rule.count("&") == 2}
+    assert of_three == oracle.path_rules(knowledge, 3)
+    assert of_three
+
+
+@at_most(6, because="the oracle tries every body with every constant")
+@given(knowledge_bases())
+def test_counts_with_constants_are_those_of_plain_loops(knowledge: KnowledgeBase) -> None:
+    found = mine_rules(knowledge, MiningOptions(max_length=1, constants=True, **ALL))
+    assert counts(found) == oracle.path_rules(knowledge, 1) | oracle.constant_rules(knowledge)
+
+
+def test_planted_rules_are_found_and_best_for_their_heads() -> None:
+    best: dict[str, str] = {}
+    for mined in mine_rules(planted_graph(), MiningOptions(max_length=2)).rules:
+        head = str(mined.rule.formula).split(" -> ")[1][0]
+        if mined.pca_confidence > 0.5:
+            best.setdefault(head, str(mined.rule.formula))
+    assert best["s"] == "b(y, x) -> s(x, y)"
+    assert best["t"] == "c(x, z) & d(z, y) -> t(x, y)"
+    assert best["v"] == "d(x, z) & e(y, z) -> v(x, y)"
+
+
+def test_there_is_nothing_in_noise() -> None:
+    found = mine_rules(noise_graph(), MiningOptions(max_length=2))
+    assert not [mined for mined in found.rules if mined.support >= 10 and mined.pca_confidence >= 0.3]
+
+
+def test_thresholds_hold() -> None:
+    options = MiningOptions(max_length=2, max_rules=3, min_support=2, min_confidence=0.3)
+    found = mine_rules(random_knowledge(0, 0.5), options).rules
+    assert all(mined.support >= 2 and mined.confidence >= 0.3 for mined in found)
+    of_head_and_length = [(mined.rule.atoms[-1].predicate, len(mined.rule.atoms)) for mined in found]
+    assert max(map(of_head_and_length.count, of_head_and_length)) == 3
+
+
+def test_queries_are_never_read() -> None:
+    problem = r2n.load("kinship")
+    assert len(problem.valid)
+    bare = mine_rules(problem.knowledge, MiningOptions(max_length=1))
+    facts = sum(len(problem.knowledge.facts(p)) for p in problem.knowledge.language.predicates)
+    assert facts == len(problem.train)
+    symmetric = next(m for m in bare.rules if str(m.rule.formula) == "term0(y, x) -> term0(x, y)")
+    assert symmetric.body_pairs == len(problem.knowledge.facts(problem.knowledge.language.predicate("term0")))
+
+
+def test_without_facts_there_is_nothing_to_mine() -> None:
+    with pytest.raises(DataError, match="no true fact of a binary predicate"):
+        mine_rules(knowledge_of("domain d = {a}\npredicate p(d, d)\n", {}))
+
+
+def test_false_facts_support_nothing() -> None:
+    pairs = np.array([[0, 1], [1, 2], [2, 0]])
+    theory = "domain d = {a, b, c}\npredicate p(d, d)\npredicate q(d, d)\n"
+    true = mine_rules(knowledge_of(theory, {"p": pairs, "q": pairs}), MiningOptions(max_length=1)).rules
+    assert [str(mined.rule) for mined in true] == [
+        "rule m0 [1.0]: q(x, y) -> p(x, y), x != y",
+        "rule m1 [1.0]: p(x, y) -> q(x, y), x != y",
+    ]
+    assert mine_rules(knowledge_of(theory, {"p": pairs}, {"q": pairs}), MiningOptions(max_length=1)).rules == ()
+
+
+def test_a_closed_predicate_is_no_head_and_its_facts_serve_as_bodies() -> None:
+    pairs = np.array([[0, 1], [1, 2], [2, 0]])
+    theory = "domain d = {a, b, c}\npredicate p(d, d) closed\npredicate q(d, d)\n"
+    found = mine_rules(knowledge_of(theory, {"p": pairs, "q": pairs}), MiningOptions(max_length=1, constants=True))
+    assert [str(mined.rule.formula) for mined in found.rules] == ["p(x, y) -> q(x, y)"]
+
+
+def test_names_of_own_rules_are_not_taken_again() -> None:
+    pairs = np.array([[0, 1], [1, 2], [2, 0]])
+    theory = "domain d = {a, b, c}\npredicate p(d, d)\npredicate q(d, d)\nrule m0: p(x, y) -> p(y, x)\n"
+    found = mine_rules(knowledge_of(theory, {"p": pairs, "q": pairs}), MiningOptions(max_length=1))
+    assert [mined.rule.name for mined in found.rules] == ["m1", "m2"]
+
+
+def test_rules_whose_variables_have_no_domain_are_left_out_and_counted() -> None:
+    theory = """\
+domain a = {k0}
+domain b = {k1, k2, k3}
+domain c = {k4}
+domain ab = a | b
+domain bc = b | c
+predicate p(ab, ab)
+predicate q(bc, bc)
+"""
+    pairs = np.array([[1, 2], [2, 3], [3, 1]])
+    found = mine_rules(knowledge_of(theory, {"p": pairs, "q": pairs}), MiningOptions(max_length=1))
+    assert (found.rules, found.unwritable) == ((), 2)
+
+
+def test_a_sample_is_stated_and_the_same_for_a_seed() -> None:
+    knowledge = planted_graph()
+    exact = counts(mine_rules(knowledge))
+    options = MiningOptions(most_walks=300, seed=1)
+    found = mine_rules(knowledge, options)
+    assert found == mine_rules(knowledge, options)
+    assert found != mine_rules(knowledge, MiningOptions(most_walks=300, seed=2))
+    sampled = [mined for mined in found.rules if mined.sample is not None]
+    assert sampled
+    for mined in sampled:
+        assert mined.sample is not None
+        assert 0 < mined.sample[0] < mined.sample[1]
+        assert f"a sample of {mined.sample[0]} of {mined.sample[1]} first constants" in str(mined)
+        assert mined.body_pairs <= exact.get(str(mined.rule.formula), (0, 10**9, 0))[1]
+    assert [mined for mined in found.rules if mined.sample is None], "single steps are counted whole"
+
+
+def test_time_that_is_over_is_said() -> None:
+    found = mine_rules(planted_graph(), MiningOptions(seconds=1e-9))
+    assert (found.rules, found.stopped) == ((), "bodies of length 1, after 0 of 16 parts of the search")
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[str, int, int]] = []
+    mine_rules(random_knowledge(0, 0.5), MiningOptions(constants=True), lambda *step: told.append(step))
+    assert {phase for phase, _, _ in told} == {"mine"}
+    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+    assert all(done <= total for _, done, total in told)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"max_length": 4}, "bodies of 4 atoms"),
+        ({"max_length": 0}, "bodies of 0 atoms"),
+        ({"max_rules": 0}, "max_rules is 0"),
+        ({"min_support": 0}, "min_support is 0"),
+        ({"min_confidence": 1.5}, "min_confidence is 1.5"),
+        ({"seconds": 0.0}, "seconds is 0"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options: dict[str, float], what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        MiningOptions(**options)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_problem_without_binary_predicates_is_refused() -> None:
+    with pytest.raises(DataError, match="no binary predicate"):
+        mine_rules(knowledge_of("domain d = {a}\npredicate p(d)\n", {"p": np.array([[0]])}))

@@ -1,0 +1,231 @@
+"""Shares of rows by a network and counted rules, against loops; and the ways from atoms to them, which agree."""
+
+from collections import Counter
+from dataclasses import replace
+from math import exp, log
+
+import numpy as np
+import pytest
+import torch
+
+from r2n.errors import ConfigError
+from r2n.graph.sources import Counted, GraphSource, GroundedOnDemand, Ungrounded
+from r2n.grounding.counting import split_rules
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.store import Store
+from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from r2n.knowledge.reciprocal import with_reciprocals
+from r2n.knowledge.sides import Side
+from r2n.logic.parser import parse_theory
+from r2n.model import atom_logits
+from r2n.model.atom_logits import AtomLogits
+from r2n.model.combination import NETWORK_ALONE, RULES_ALONE, WAYS, RulesBeside, Way, log_odds
+from r2n.model.r2n import R2N
+
+DECLARED = """
+domain d = {a, b, c, f}
+domain e = {k, l}
+predicate p(d, d)
+predicate t(d, e)
+predicate u(e)
+rule inverse: p(y, x) -> p(x, y)
+rule transitive: p(x, z) & p(z, y) -> p(x, y)
+rule along: p(x, y) & t(y, z) -> t(x, z)
+rule some: t(x, y) -> u(y)
+"""
+IMPLICIT = "implicit both: [t(x, y), u(y)]\n"
+EVERY_WAY = [*WAYS, RULES_ALONE]
+
+
+def made(theory: str = DECLARED, *, reciprocal: bool = False, share: float = 0.35) -> tuple[R2N, KnowledgeBase]:
+    """A random network and what is known: all of t(a, ?) is."""
+    known = KnowledgeBase.build(parse_theory(theory))
+    dice, base = np.random.default_rng(5), known.base
+    chosen = dice.random(base.size) < share
+    chosen[base.offsets[1] : base.offsets[1] + 2] = True
+    truth = dice.random(base.size) < 0.8
+    truth[base.offsets[1] : base.offsets[1] + 2] = True
+    known = replace(known, evidence=Evidence(np.flatnonzero(chosen), truth[chosen]))
+    known = with_reciprocals(known) if reciprocal else known
+    torch.manual_seed(1)
+    model = R2N.build(known, dim=4, layers=1, rules="counted").eval()
+    assert model.counted is not None
+    with torch.no_grad():
+        for parameter in model.counted.parameters():
+            parameter.copy_(torch.randn_like(parameter))
+    return model, known
+
+
+def source_of(known: KnowledgeBase) -> GraphSource:
+    layered, rules = split_rules(known)
+    beside = GroundedOnDemand.of(layered, FullGrounder()) if layered.theory.rules else Ungrounded()
+    return Counted(beside, Store(known), rules)
+
+
+def counted(known: KnowledgeBase) -> Counter[tuple[int, int]]:
+    """(concluded atom, counted rule) -> ground rules with a known body, one by one."""
+    store, rules = Store(known), split_rules(known)[1]
+    parts = [KnownBodyGrounder().ground_rule(store, rule) for rule in rules]
+    return Counter((int(a[part.rule.head_positions[0]]), j) for j, part in enumerate(parts) for a in part.atoms)
+
+
+def plain_shares(
+    model: R2N,
+    known: KnowledgeBase,
+    numbers: Counter[tuple[int, int]],
+    at: tuple[Side, int],
+    network: list[float],
+    way: Way,
+) -> list[float]:
+    """The share of each candidate of one row, by the formulas."""
+    assert model.counted is not None
+    (side, row), rules = at, range(len(model.counted.rules))
+    true = set(known.evidence.atoms[known.evidence.truth].tolist())
+    codes = [row + place * side.stride for place in range(side.candidates)]
+    weights, powers = (w[:, side.position].tolist() for w in (model.counted.weights, model.counted.powers))
+    rest = exp(model.counted.rest[side.predicate, side.position].item())
+    masses = [sum(exp(weights[j]) * n ** powers[j] for j in rules if (n := numbers[code, j])) for code in codes]
+    unknown = [i for i, code in enumerate(codes) if code not in true]
+    total = rest + sum(masses[i] for i in unknown)
+
+    def shares(logits: list[float]) -> list[float]:
+        whole = sum(exp(logits[i]) for i in (unknown or range(len(codes))))
+        return [exp(logit) / whole for logit in logits]
+
+    by_network = shares(network)
+    if way.kind == "rules":
+        left = max(1, sum(mass == 0 for mass in masses))
+        return [mass / total if mass else rest / total / left for mass in masses]
+    if way.kind == "sum":
+        return shares([way.value * log(s) + log(1 + m / rest) for s, m in zip(by_network, masses, strict=True)])
+    return [(1 - way.value) * s + way.value * m / total for s, m in zip(by_network, masses, strict=True)]
+
+
+def all_rows(known: KnowledgeBase, predicate: int, position: int) -> tuple[Side, np.ndarray]:
+    side = Side.of(known.base, predicate, position)
+    return side, np.unique(side.located(np.arange(*side.bounds))[0])
+
+
+SIDES = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
+
+
+@pytest.mark.parametrize("way", EVERY_WAY, ids=str)
+def test_shares_are_those_of_the_formulas(way: Way) -> None:
+    model, known = made()
+    source, numbers = source_of(known), counted(known)
+    plain = AtomLogits(R2N.build(known, dim=4, reasoner="none").eval(), Ungrounded(), known.evidence)
+    plain.model.load_state_dict({k: v for k, v in model.state_dict().items() if k[:2] != "co" or "constants" in k})
+    logits = AtomLogits(model, source, known.evidence, way=way)
+    for predicate, position in SIDES:
+        side, rows = all_rows(known, predicate, position)
+        network = plain.rows(predicate, position, side.given(rows))
+        found = logits.rows(predicate, position, side.given(rows))
+        for row, scores, shares in zip(rows.tolist(), network.tolist(), found, strict=True):
+            expected = plain_shares(model, known, numbers, (side, row), scores, way)
+            np.testing.assert_allclose(np.exp(shares), expected, rtol=2e-4)
+
+
+@pytest.mark.parametrize("way", EVERY_WAY, ids=str)
+def test_the_shares_of_what_is_not_known_are_one_in_all_but_for_the_rest(way: Way) -> None:
+    model, known = made()
+    logits = AtomLogits(model, source_of(known), known.evidence, way=way)
+    assert model.counted is not None
+    true, numbers = set(known.evidence.atoms[known.evidence.truth].tolist()), counted(known)
+    reached = {code for code, _ in numbers}
+    for predicate, position in SIDES:
+        side, rows = all_rows(known, predicate, position)
+        shares = np.exp(logits.rows(predicate, position, side.given(rows)))
+        by_rules = np.exp(logits.by(RULES_ALONE).rows(predicate, position, side.given(rows)))
+        for row, own, of_rules in zip(rows.tolist(), shares, by_rules, strict=True):
+            codes = row + side.stride * np.arange(side.candidates)
+            unknown = np.array([code not in true for code in codes.tolist()])
+            is_reached = np.array([code in reached for code in codes.tolist()])
+            if not unknown.any():
+                continue
+            whole = own[unknown].sum()
+            if way.kind == "sum" or way == NETWORK_ALONE:
+                assert whole == pytest.approx(1, rel=1e-4)
+            elif way.kind == "mixture":
+                assert whole == pytest.approx(
+                    1 - way.value + way.value * of_rules[unknown & is_reached].sum(), rel=1e-4
+                )
+            elif not (~is_reached & ~unknown).any() and not is_reached.all():
+                assert whole == pytest.approx(1, rel=1e-4)
+
+
+def test_the_logit_of_a_share() -> None:
+    shares = np.array([0.5, 0.1, 0.999, 1e-12])
+    np.testing.assert_allclose(log_odds(np.log(shares)), np.log(shares / (1 - shares)), rtol=1e-9)
+    assert log_odds(np.zeros(1))[0] == pytest.approx(log(1e15), rel=1e-3)
+    assert np.isfinite(log_odds(np.array([0.0, 0.3, -1e-18]))).all()
+
+
+@pytest.mark.parametrize("theory", [DECLARED, DECLARED + IMPLICIT], ids=["no layers", "layers"])
+@pytest.mark.parametrize("reciprocal", [False, True])
+@pytest.mark.parametrize("at_once", [10**6, 5])
+def test_atoms_rows_and_positions_tell_the_same(
+    theory: str, reciprocal: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The logit of an atom is the mean over its positions of that of its share, whatever else is asked."""
+    monkeypatch.setattr(atom_logits, "CANDIDATES_BY_CODE", at_once)
+    model, known = made(theory, reciprocal=reciprocal)
+    logits = AtomLogits(model, source_of(known), known.evidence)
+    expected: dict[int, list[float]] = {}
+    for predicate, position in SIDES:
+        side, rows = all_rows(known, predicate, position)
+        shares = logits.rows(predicate, position, side.given(rows)).astype(np.float64)
+        found = log_odds(shares.ravel()).reshape(shares.shape)
+        codes = rows[:, None] + side.stride * np.arange(side.candidates)
+        one_by_one = logits.asked_at(position)(codes.ravel()).reshape(codes.shape)
+        np.testing.assert_allclose(one_by_one, found, rtol=1e-4, atol=1e-5)
+        for code, logit in zip(codes.ravel().tolist(), found.ravel().tolist(), strict=True):
+            expected.setdefault(code, []).append(logit)
+    shuffled = np.random.default_rng(0).permutation(np.array(sorted(expected)))
+    means = [sum(expected[code]) / len(expected[code]) for code in shuffled.tolist()]
+    np.testing.assert_allclose(logits(shuffled), means, rtol=1e-4, atol=1e-4)
+    assert logits(np.zeros(0, np.int64)).shape == (0,)
+
+
+def test_the_chosen_way_is_taken_and_another_where_it_is_named() -> None:
+    model, known = made()
+    assert model.combination is not None
+    logits, (side, rows) = AtomLogits(model, source_of(known), known.evidence), all_rows(known, 0, 1)
+    by_way = [logits.by(way).rows(0, 1, side.given(rows)) for way in WAYS]
+    assert len({part.tobytes() for part in by_way}) == len(WAYS)
+    for number, part in enumerate(by_way):
+        model.combination.way.fill_(number)
+        assert model.combination.chosen == WAYS[number]
+        assert np.array_equal(logits.rows(0, 1, side.given(rows)), part)
+        assert np.array_equal(logits.by(WAYS[0]).again().rows(0, 1, side.given(rows)), by_way[0]), "it stays so"
+    assert "combination.way" in model.state_dict()
+
+
+def test_the_network_is_asked_once_for_all_ways() -> None:
+    model, known = made(DECLARED + IMPLICIT)
+    passes: list[object] = []
+    model.register_forward_pre_hook(lambda _, given: passes.append(given))
+    logits = AtomLogits(model, source_of(known), known.evidence)
+    _ = logits.whole
+    for way in WAYS:
+        assert logits.by(way).whole is logits.whole
+    assert len(passes) == 1
+
+
+def test_words_of_ways() -> None:
+    assert [str(way) for way in (WAYS[0], NETWORK_ALONE, RULES_ALONE, Way("sum", 2.0))] == [
+        "mixture, 50% by the rules",
+        "network alone",
+        "rules alone",
+        "sum of the logs, the network's times 2",
+    ]
+    assert len(set(map(str, WAYS))) == len(WAYS)
+
+
+def test_a_source_without_counts_is_refused_by_a_network_that_counts() -> None:
+    model, known = made()
+    with pytest.raises(ConfigError, match="this network counts rules, and its graphs come from a source that does not"):
+        AtomLogits(model, Ungrounded(), known.evidence)(np.array([0]))
+    bare = R2N.build(known, dim=4, reasoner="none")
+    assert RulesBeside.of(bare, Ungrounded(), known.evidence) is None
+    assert RulesBeside.of(bare, source_of(known), known.evidence) is None

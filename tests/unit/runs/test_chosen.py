@@ -1,0 +1,88 @@
+"""Options that nobody set: chosen from the problem, with a reason, and never against what is set."""
+
+import numpy as np
+import pyarrow as pa
+
+import r2n
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.knowledge.options import Options
+from r2n.knowledge.problem import Problem
+from r2n.logic.parser import parse_theory
+from r2n.runs.chosen import choose_options, corrupted_positions
+from r2n.runs.run import prepare_run
+from tests.unit.grounding.small_knowledge import knowledge
+
+CHAIN = "domain d\npredicate p(d, d)\npredicate q(d, d)\nrule r: p(x, z) & p(z, y) -> q(x, y)\n"
+
+
+def graph(constants: int, facts: int, theory: str = CHAIN) -> Problem:
+    """Random facts of two predicates, some of them kept as queries."""
+    dice = np.random.default_rng(0)
+    drawn = sorted(
+        {(int(a), "pq"[int(b)], int(c)) for a, b, c in dice.integers(0, [constants, 2, constants], (facts, 3))}
+    )
+    rows = [(f"c{a}", b, f"c{c}") for a, b, c in drawn]
+    dice.shuffle(rows)
+
+    def table(part: list[tuple[str, str, str]]) -> r2n.Table:
+        return r2n.Table(pa.table({name: [row[i] for row in part] for i, name in enumerate(("h", "r", "t"))}))
+
+    queries = {"valid": [table(rows[:20])], "test": [table(rows[20:40])]}
+    return Problem.build("graph", parse_theory(theory), [table(rows[40:])], queries)
+
+
+def test_a_large_graph_is_asked_row_by_row_with_counted_rules() -> None:
+    problem = graph(200, 1000)
+    options, choices = choose_options(problem, Options())
+    assert (options.model.rules, options.training.loss, options.grounding.reciprocal) == (
+        "counted",
+        "full-softmax",
+        True,
+    )
+    assert options.training.batch_size == 250
+    assert options.training.patience == 10
+    assert {choice.key for choice in choices} >= {"model.rules", "training.loss", "training.batch_size"}
+    assert all(choice.reason for choice in choices)
+    assert str(choices[0]).startswith("model.rules = counted (1 Horn rules on a graph of ")
+    run = prepare_run(problem, options.changed(["training.epochs=1"]), 0)
+    assert next(iter(run.trainer)).number == 1
+
+
+def test_what_is_set_stays() -> None:
+    problem = graph(200, 1000)
+    options, choices = choose_options(problem, Options().changed(["training.epochs=7", "model.dim=8"]))
+    assert (options.training.epochs, options.model.dim, options.model.rules) == (7, 8, "counted")
+    assert not {choice.key for choice in choices} & {"training.epochs", "model.dim"}
+    for settled in ("training.loss=bce", "model.layers=2", "training.negatives=3"):
+        same = Options().changed([settled])
+        assert choose_options(problem, same) == (same, ())
+
+
+def test_small_problems_keep_the_defaults() -> None:
+    assert choose_options(graph(20, 100), Options()) == (Options(), ())
+
+
+def test_queries_that_are_labelled_are_not_ranked() -> None:
+    problem = r2n.load("countries-s3")
+    options, choices = choose_options(problem, Options())
+    assert options.training.loss == "bce"
+    assert [choice.key for choice in choices] in ([], ["training.corrupted_positions"])
+
+
+def test_without_rules_the_input_layer_answers_alone() -> None:
+    options, _ = choose_options(graph(200, 1000, CHAIN.rsplit("rule", 1)[0]), Options())
+    assert (options.model.reasoner, options.model.rules) == ("none", "layers")
+
+
+def lives(pairs: list[tuple[str, str]]) -> KnowledgeBase:
+    names = ", ".join(sorted({name for pair in pairs for name in pair}) or ["a"])
+    facts = " ".join(f"knows({some},{other})" for some, other in pairs)
+    return knowledge("", facts, theory=f"domain d = {{{names}}}\npredicate knows(d, d)\n")
+
+
+def test_positions_to_corrupt_are_those_whose_rows_hold_few_facts() -> None:
+    one_city = [(f"p{i}", f"c{i % 3}") for i in range(12)]
+    assert corrupted_positions(lives(one_city)) == (-1,)
+    assert corrupted_positions(lives([(city, person) for person, city in one_city])) == (-2,)
+    assert corrupted_positions(lives([(f"p{i}", f"p{(i + 1) % 12}") for i in range(12)])) is None
+    assert corrupted_positions(lives([])) is None

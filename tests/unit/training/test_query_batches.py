@@ -1,0 +1,269 @@
+"""Batches of queries: what each step asks and with which graph, what is left out, and that it goes on after a kill."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from r2n.errors import ConfigError
+from r2n.graph.known_states import TRUE, UNKNOWN
+from r2n.graph.sources import GraphSource, GroundedOnDemand, Ungrounded, WholeGraph
+from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.ground_rules import Grounder
+from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.knowledge.options import TrainingOptions
+from r2n.knowledge.reciprocal import with_reciprocals
+from r2n.runs.trainer_state import restore_trainer, trainer_state
+from r2n.training.batches import FixedBatches, Step
+from r2n.training.fit import Trainer
+from r2n.training.query_batches import QueryBatches, batches_of
+from tests.unit.grounding.small_knowledge import knowledge
+from tests.unit.training.toy_training import GRAPH, KNOWN, THEORY, network, same, toy, weights
+
+RULES = "rule neighbours: near(x, y) & liesIn(x, z) -> liesIn(y, z)\nrule both: old(x) & old(y) -> near(x, y)\n"
+TRUE_FACTS = (
+    "liesIn(n0,north) liesIn(n1,north) liesIn(n2,north) liesIn(s0,south) old(n0) old(s0) near(n0,n1) near(n1,n2)"
+)
+FALSE_FACTS = "liesIn(s1,north) old(n2)"
+MORE = knowledge(RULES, TRUE_FACTS, FALSE_FACTS, theory=THEORY)
+SOURCES: dict[str, Grounder] = {
+    "full": FullGrounder(),
+    "known-body": KnownBodyGrounder(),
+    "backward": BackwardGrounder(1, 2),
+}
+
+
+def batches(
+    known: KnowledgeBase = MORE, grounder: str = "full", model: dict[str, Any] | None = None, **options: Any
+) -> QueryBatches:
+    source = GroundedOnDemand.of(known, SOURCES[grounder])
+    wanted = TrainingOptions(**{"batch_size": 3, "corrupted_positions": (-1,), **options})
+    return QueryBatches(network(known=known, **(model or {})), source, known.evidence, wanted)
+
+
+def steps_of(made: QueryBatches, seed: int = 0) -> list[Step]:
+    return list(made.epoch(torch.Generator().manual_seed(seed)))
+
+
+def asked_in(step: Step, label: int, known: KnowledgeBase = MORE) -> list[str]:
+    rows = step.targets.asked[step.targets.labels[step.targets.asked] == label]
+    return known.base.names(step.graph.atoms[rows].numpy())
+
+
+# what is asked
+
+
+@pytest.mark.parametrize("grounder", SOURCES)
+def test_an_epoch_asks_each_known_atom_once_and_its_negatives_with_it(grounder: str) -> None:
+    made = batches(grounder=grounder, leave_one_out=False)
+    steps = steps_of(made)
+    assert len(steps) == len(made) == 3
+    true = sorted(name for step in steps for name in asked_in(step, 1))
+    facts = MORE.base.names(MORE.evidence.atoms[MORE.evidence.truth])
+    assert true == sorted(name for name in facts if not name.startswith("near"))
+    for step in steps:
+        false = set(asked_in(step, 0))
+        for fact in asked_in(step, 1):
+            if fact.startswith("liesIn"):
+                turned = fact.replace("north", "x").replace("south", "north").replace("x", "south")
+                assert turned in false
+    denied = [name for step in steps for name in asked_in(step, 0) if name in ("old(n2)", "liesIn(s1, north)")]
+    assert {"old(n2)", "liesIn(s1, north)"} <= set(denied)
+
+
+def test_an_epoch_tells_beforehand_what_it_asks() -> None:
+    made = batches()
+    true, false = made.asked(torch.Generator().manual_seed(0))
+    steps = steps_of(made)
+    assert MORE.base.names(true) == sorted((n for s in steps for n in asked_in(s, 1)), key=MORE.base.names(true).index)
+    assert set(MORE.base.names(false)) == {name for step in steps for name in asked_in(step, 0)}
+
+
+def test_batches_and_negatives_are_drawn_anew_in_every_epoch() -> None:
+    made, generator = batches(batch_size=4, negatives=1, corrupted_positions=(0,)), torch.Generator().manual_seed(0)
+    epochs = [
+        [(drawn.known.tolist(), drawn.negatives.atoms.tolist()) for drawn in made.drawn(generator)] for _ in range(5)
+    ]
+    assert len({str([known for known, _ in epoch]) for epoch in epochs}) > 1
+    assert len({str([negatives for _, negatives in epoch]) for epoch in epochs}) > 1
+    again = torch.Generator().manual_seed(0)
+    assert [[(d.known.tolist(), d.negatives.atoms.tolist()) for d in made.drawn(again)] for _ in range(5)] == epochs
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_closed_facts_are_asked_where_the_options_say_so(is_asked: bool) -> None:
+    steps = steps_of(batches(ask_closed=is_asked))
+    near = [name for step in steps for name in asked_in(step, 1) if name.startswith("near")]
+    assert sorted(near) == (["near(n0, n1)", "near(n1, n2)"] if is_asked else [])
+
+
+def test_steps_weigh_what_they_ask() -> None:
+    steps = steps_of(batches(batch_size=5))
+    assert [step.supervised for step in steps] == [1.0, 1.0]
+    steps = steps_of(batches(batch_size=3))
+    assert sorted(step.supervised for step in steps) == pytest.approx([6 / 8, 9 / 8, 9 / 8])
+    assert all(step.semantic == step.fuzzy == step.supervised for step in steps)
+
+
+def test_nothing_known_is_one_step_that_asks_nothing() -> None:
+    known, _ = toy(facts="near(n0,n1)")
+    made = batches(known)
+    (step,) = steps_of(made)
+    assert (len(step.targets.asked), step.supervised, len(made.asked(torch.Generator())[0])) == (0, 1.0, 0)
+
+
+# the graph
+
+
+def test_a_step_sees_what_its_layers_feel_and_counts_the_ground_rules_of_what_it_asks() -> None:
+    one, two = (batches(model={"layers": layers}, batch_size=1) for layers in (1, 2))
+    for near, far in zip(steps_of(one), steps_of(two), strict=True):
+        assert near.own is not None
+        assert all(len(own) == len(rows) for own, rows in zip(near.own, near.graph.neighbours, strict=True))
+        assert len(near.graph) <= len(far.graph)
+    assert sum(len(step.graph) for step in steps_of(one)) < sum(len(step.graph) for step in steps_of(two))
+    assert one.ground_rules > 0
+
+
+def test_a_t_norm_reads_all_ground_rules_once_or_more_in_an_epoch() -> None:
+    made = batches(model={"layers": 1}, regularisation="product", batch_size=2)
+    whole = made.source.whole
+    assert whole is not None
+    counted: set[tuple[int, ...]] = set()
+    for step in steps_of(made):
+        assert step.own is not None
+        for rows, own in zip(step.graph.neighbours, step.own, strict=True):
+            counted |= {tuple(step.graph.atoms[row].tolist()) for row in rows[own]}
+    assert counted == {tuple(whole.atoms[row].tolist()) for rows in whole.neighbours for row in rows}
+
+
+def test_ground_rules_of_closed_atoms_alone_are_there_for_the_semantic_loss() -> None:
+    known = knowledge("rule back: near(x, y) -> near(y, x)\n", TRUE_FACTS, theory=THEORY)
+    for weight, expected in ((0.1, 2), (0.0, 0)):
+        steps = steps_of(batches(known, semantic_weight=weight, batch_size=4))
+        assert sum(len(rows) for step in steps for rows, _ in step.targets.rules) == expected
+
+
+# leave-one-out
+
+
+@pytest.mark.parametrize("grounder", ["known-body", "backward"])
+def test_what_is_asked_is_in_no_body_as_known_and_no_input_tells_it(grounder: str) -> None:
+    made = batches(grounder=grounder, leave_one_out=True, model={"evidence_input": "add"})
+    assert len(made) == 5, "at most a fifth of what is known is left out together"
+    told: set[int] = set()
+    for step, drawn in zip(steps_of(made), made.drawn(torch.Generator().manual_seed(0)), strict=True):
+        hidden = set(made.left_out(drawn).tolist())
+        assert set(drawn.known.tolist()) <= hidden
+        codes, known = step.graph.atoms.tolist(), step.known.tolist()
+        assert all(state == UNKNOWN for code, state in zip(codes, known, strict=True) if code in hidden)
+        told |= set(known)
+        for rule, rows in zip(step.graph.rules, step.graph.neighbours, strict=True):
+            body = [literal.position for literal in rule.body]
+            assert grounder != "known-body" or not hidden & set(step.graph.atoms[rows[:, body]].flatten().tolist())
+        assert step.leaves_out
+    assert TRUE in told
+
+
+def test_a_negative_that_is_denied_is_left_out_too_and_nothing_of_a_closed_world() -> None:
+    made = batches(leave_one_out=True, batch_size=1, ask_closed=True, corrupted_positions=(0, -1))
+    base = MORE.base
+    for drawn in made.drawn(torch.Generator().manual_seed(0)):
+        names, asked = set(base.names(made.left_out(drawn))), set(base.names(drawn.asked))
+        known = set(base.names(MORE.evidence.atoms))
+        assert names == {name for name in asked & known if not name.startswith("near")}
+    several = [set(base.names(made.left_out(drawn))) for drawn in made.drawn(torch.Generator().manual_seed(0))]
+    assert any("liesIn(s1, north)" in names and len(names) > 1 for names in several)
+
+
+def test_reciprocals_are_left_out_with_what_is_asked() -> None:
+    known = with_reciprocals(MORE)
+    made = batches(known, grounder="known-body", batch_size=1, corrupted_positions=())
+    for drawn in made.drawn(torch.Generator()):
+        names = known.base.names(made.left_out(drawn))
+        binary = [name for name in names if name.startswith(("liesIn", '"liesIn'))]
+        assert len(binary) in (0, 2)
+        assert len({tuple(sorted(name[name.index("(") :].strip("()").split(", "))) for name in binary}) <= 1
+
+
+@pytest.mark.parametrize(
+    ("grounder", "rules", "evidence_input", "expected"),
+    [
+        ("known-body", RULES, "off", True),
+        ("backward", RULES, "off", True),
+        ("full", RULES, "off", False),
+        ("full", RULES, "add", True),
+        ("known-body", "rule closed: near(x, y) & near(y, z) -> near(x, z)\n", "off", False),
+    ],
+)
+def test_by_default_it_is_left_out_where_something_would_tell(
+    grounder: str, rules: str, evidence_input: str, expected: bool
+) -> None:
+    known = knowledge(rules, TRUE_FACTS, theory=THEORY)
+    model = {"evidence_input": evidence_input}
+    assert batches(known, grounder, model).leaves_out == expected
+    assert not batches(known, grounder, model, leave_one_out=False).leaves_out
+    assert batches(known, grounder, model, leave_one_out=True).leaves_out
+
+
+def test_where_evidence_is_an_input_all_that_is_left_out_is_asked() -> None:
+    """Nothing has to be hidden beside it."""
+    source = GroundedOnDemand.of(MORE, FullGrounder())
+    model = network(known=MORE, evidence_input="only")
+    trainer = Trainer.of(model, source, MORE.evidence, batch_size=2, hiding=0.0, semantic_weight=0.0)
+    losses = [trainer.step().supervised for _ in range(15)]
+    assert losses[0] > 0.3
+    assert losses[-1] < losses[0]
+    with pytest.raises(ConfigError, match="learns to copy it"):
+        Trainer.of(model, source, MORE.evidence, batch_size=2, hiding=0.0, leave_one_out=False)
+
+
+# training
+
+
+@pytest.mark.parametrize("grounder", SOURCES)
+@pytest.mark.parametrize("loss", ["bce", "softmax"])
+def test_it_learns_and_goes_on_after_a_checkpoint(grounder: str, loss: str) -> None:
+    options: dict[str, Any] = {"batch_size": 3, "negatives": 2, "loss": loss, "epochs": 12, "learning_rate": 0.05}
+    first = Trainer.of(network(known=MORE), GroundedOnDemand.of(MORE, SOURCES[grounder]), MORE.evidence, **options)
+    epochs = [first.step().loss for _ in range(6)]
+    kept = trainer_state(first)
+    rest = [first.step().loss for _ in range(6)]
+    second = Trainer.of(network(known=MORE), GroundedOnDemand.of(MORE, SOURCES[grounder]), MORE.evidence, **options)
+    restore_trainer(second, *kept)
+    assert [second.step().loss for _ in range(6)] == rest
+    assert same(weights(first.model), weights(second.model))
+    assert np.mean(rest) < np.mean(epochs[:2])
+
+
+@pytest.mark.parametrize("source", [Ungrounded(), WholeGraph(GRAPH)])
+def test_any_source_of_graphs_does(source: GraphSource) -> None:
+    trainer = Trainer.of(network(), source, KNOWN.evidence, batch_size=2, regularisation="off")
+    assert trainer.step().loss > 0
+
+
+def test_the_options_choose_the_steps() -> None:
+    source = GroundedOnDemand.of(MORE, FullGrounder())
+    seen: list[int] = []
+    model = network(known=MORE)
+    for size in (None, 2):
+        options = TrainingOptions(batch_size=size)
+        made = batches_of(model, source, MORE.evidence, options, check=lambda graph: seen.append(len(graph.atoms)))
+        assert isinstance(made, FixedBatches if size is None else QueryBatches)
+    assert seen[1] < seen[0], "what would not fit is measured by a batch"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 2, "batches": 2}, "training.batches cuts the graph"),
+        ({"batch_size": 2, "loss": "full-softmax"}, "only an input layer that answers alone"),
+        ({"leave_one_out": True}, "a step over the whole graph asks everything"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Trainer.of(network(), WholeGraph(GRAPH), KNOWN.evidence, **options)

@@ -1,0 +1,293 @@
+"""Facts asked row by row, against loops over facts and candidates, each scored as an atom of its own."""
+
+from dataclasses import replace
+from math import exp, log
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import r2n
+from r2n.errors import ConfigError
+from r2n.graph.sources import Ungrounded
+from r2n.knowledge.options import TrainingOptions
+from r2n.knowledge.reciprocal import with_reciprocals
+from r2n.model.r2n import R2N
+from r2n.training.fit import Trainer
+from r2n.training.query_batches import QueryBatches, batches_of
+from r2n.training.rows import RowBatches, RowStep, asks_rows
+from r2n.training.whole_rows import WholeRows
+from tests.unit.grounding.small_knowledge import knowledge
+
+THEORY = """
+domain d = {a, b, c, f, g}
+domain e = {k, l, m}
+predicate p(d, d)
+predicate t(d, e)
+predicate q(d, d)
+predicate u(e)
+predicate n(d, d) closed
+"""
+FACTS = "p(a,b) p(a,c) p(b,c) p(f,a) q(b,c) q(g,g) t(c,l) t(c,m) t(a,k) u(l) n(a,b)"
+KNOWN = knowledge("", FACTS, "p(b,b)", theory=THEORY)
+INPUTS = ("complex", "distmult", "transe", "rotate")
+
+
+def network(known: r2n.KnowledgeBase = KNOWN, **options: Any) -> R2N:
+    torch.manual_seed(0)
+    return R2N.build(known, **{"dim": 6, "reasoner": "none", **options})
+
+
+def wanted(**changes: Any) -> TrainingOptions:
+    return TrainingOptions(**{"loss": "full-softmax", "batch_size": 3, "hiding": 0.0, **changes})
+
+
+def steps_of(model: R2N, options: TrainingOptions, known: r2n.KnowledgeBase = KNOWN, seed: int = 0) -> list[RowStep]:
+    batches = RowBatches(model, known.evidence, options)
+    return list(batches.epoch(torch.Generator().manual_seed(seed)))
+
+
+def facts_of(step: RowStep) -> list[tuple[int, list[int], int]]:
+    """The facts of a step: predicate, constants (ids), row."""
+    found = []
+    for row, answer in zip(step.row.tolist(), step.answers.tolist(), strict=True):
+        constants = step.given[row].tolist()
+        constants[step.position] = answer if step.shift else int(step.candidates[answer])
+        found.append((int(step.predicates[row]), constants, row))
+    return found
+
+
+def score(model: R2N, predicate: int, constants: list[int]) -> Tensor:
+    """The score of one atom."""
+    layer = model.atom_embedding
+    laid = layer.lay_out(torch.tensor([predicate]), torch.tensor([constants]), model.constants)
+    return layer.score(layer(laid, model.constants), torch.tensor([predicate]))[0]
+
+
+def plain_loss(model: R2N, step: RowStep) -> float:
+    """Each fact of the step against each candidate, one by one."""
+    losses = []
+    for predicate, constants, _ in facts_of(step):
+        true = score(model, predicate, constants).item()
+        total = exp(true)
+        for candidate in step.candidates.tolist():
+            if candidate != constants[step.position]:
+                other = [candidate if i == step.position else c for i, c in enumerate(constants)]
+                total += exp(score(model, predicate, other).item() + step.shift)
+        losses.append(log(total) - true)
+    return sum(losses) / len(losses)
+
+
+def plain_n3(model: R2N, step: RowStep) -> float:
+    """The cubes of the moduli of complex vectors of predicate and constants, a mean over the facts."""
+    total, facts = 0.0, facts_of(step)
+    for predicate, constants, _ in facts:
+        vectors = [model.constants.vectors[c].tolist() for c in constants]
+        vectors.append(model.atom_embedding.get_parameter("vectors")[predicate].tolist())  # pyright: ignore
+        for vector in vectors:
+            half = len(vector) // 2
+            total += sum(abs(complex(vector[i], vector[half + i])) ** 3 for i in range(half))
+    return total / len(facts)
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+@pytest.mark.parametrize("changes", [{}, {"loss": "softmax", "negatives": 2}, {"loss": "softmax", "negatives": 9}])
+def test_losses_are_those_of_atoms_scored_one_by_one(kind: str, changes: dict[str, Any]) -> None:
+    model, options = network(input=kind), wanted(**changes)
+    steps = steps_of(model, options)
+    facts = sum(len(step.row) for step in steps)
+    for step in steps:
+        losses = step.losses(model, options)
+        weight = len(step.row) * len(steps) / facts
+        assert losses.total.item() == pytest.approx(weight * plain_loss(model, step), rel=1e-5)
+        assert losses.supervised.item() == losses.total.item()
+        size = len(KNOWN.language.members(KNOWN.language.predicates[int(step.predicates[0])].domains[step.position]))
+        is_drawn = changes.get("negatives", 9) < size
+        assert step.shift == (pytest.approx(log(size / 2)) if is_drawn else 0.0)
+        assert len(step.candidates) == (2 if is_drawn else size)
+
+
+def test_n3_of_what_stands_in_the_facts() -> None:
+    model = network()
+    for changes in ({}, {"loss": "softmax", "negatives": 2}):
+        bare, options = wanted(**changes), wanted(**changes, n3=0.5)
+        steps = steps_of(model, options)
+        facts = sum(len(step.row) for step in steps)
+        for step in steps:
+            losses, without = step.losses(model, options), step.losses(model, bare)
+            weight = len(step.row) * len(steps) / facts
+            more = losses.total.item() - without.total.item()
+            assert more == pytest.approx(0.5 * weight * plain_n3(model, step), rel=1e-4)
+            assert losses.supervised.item() == without.total.item(), "L_sup is told without N3"
+
+
+def gradients(model: R2N, step: RowStep, options: TrainingOptions) -> dict[str, Tensor]:
+    model.zero_grad()
+    step.losses(model, options).total.backward()
+    found = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    return {name: grad.to_dense() for name, grad in found.items()}
+
+
+def test_sparse_gradients_are_the_dense_ones() -> None:
+    model = network()
+    sparse = wanted(loss="softmax", negatives=2, optimiser="adagrad", n3=0.1)
+    dense = wanted(loss="softmax", negatives=2, n3=0.1)
+    pairs = list(zip(steps_of(model, sparse), steps_of(model, dense), strict=True))
+    assert any(one.sparse for one, _ in pairs)
+    assert not any(other.sparse for _, other in pairs)
+    for one, other in pairs:
+        found, expected = gradients(model, one, sparse), gradients(model, other, dense)
+        assert found.keys() == expected.keys()
+        for name in found:
+            torch.testing.assert_close(found[name], expected[name])
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+@pytest.mark.parametrize("positions", [None, (-1,), (0,)])
+def test_one_batch_of_all_candidates_is_the_exact_softmax_over_the_base(
+    kind: str, positions: tuple[int, ...] | None
+) -> None:
+    """Of one arity, position and domain there is one step; the steps' mean is the loss over the whole base."""
+    model = network(input=kind)
+    options = wanted(batch_size=100, corrupted_positions=positions, ask_closed=True)
+    steps = steps_of(model, options)
+    total = torch.stack([step.losses(model, options).total for step in steps]).mean()
+    model.zero_grad()
+    total.backward()
+    found = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    model.zero_grad()
+    graph = Ungrounded().around(np.arange(KNOWN.base.size))
+    out = model(model.lay_out(graph)).atoms
+    expected = WholeRows(KNOWN.base, KNOWN.evidence, positions=positions).loss(out)
+    expected.backward()
+    assert total.item() == pytest.approx(expected.item(), abs=1e-6)
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            torch.testing.assert_close(found[name], parameter.grad, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+@pytest.mark.parametrize(("positions", "by_arity"), [(None, {1: [0], 2: [0, 1]}), ((-1,), {1: [0], 2: [1]})])
+def test_every_fact_is_asked_once_an_epoch_and_rows_are_whole(
+    size: int, positions: tuple[int, ...] | None, by_arity: dict[int, list[int]]
+) -> None:
+    known = with_reciprocals(KNOWN)
+    steps = steps_of(network(known), wanted(batch_size=size, corrupted_positions=positions), known)
+    language, asked, rows = known.language, [], []
+    for step in steps:
+        sizes = np.bincount(step.row.numpy())
+        assert sizes.sum() - sizes[-1] < size, "no row more than are needed"
+        for predicate, constants, _ in facts_of(step):
+            code = known.base.encode(language.predicates[predicate], np.array([constants]))
+            asked.append((*known.base.names(code), step.position))
+        for predicate, given in zip(step.predicates.tolist(), step.given.tolist(), strict=True):
+            rows.append((predicate, step.position, tuple(c for i, c in enumerate(given) if i != step.position)))
+            domain = language.predicates[predicate].domains[step.position]
+            assert step.candidates.tolist() == language.members(domain).tolist()
+    names = known.base.names(known.evidence.atoms[known.evidence.truth])
+    open_facts = [name for name in names if name.strip('"')[0] != "n"]
+    assert sorted(asked) == sorted((name, i) for name in open_facts for i in by_arity[1 + name.count(",")])
+    assert len(set(rows)) == len(rows), "no row is torn"
+
+
+def test_an_epoch_depends_on_the_generator_alone() -> None:
+    model, options = network(), wanted(batch_size=1, loss="softmax", negatives=2)
+
+    def drawn(seed: int) -> list[tuple[Any, ...]]:
+        return [(facts_of(step), step.candidates.tolist()) for step in steps_of(model, options, seed=seed)]
+
+    assert drawn(1) == drawn(1)
+    assert drawn(1) != drawn(2)
+    batches, generator = RowBatches(model, KNOWN.evidence, options), torch.Generator()
+    one, other = ([facts_of(step) for step in batches.epoch(generator)] for _ in range(2))
+    assert one != other
+    assert sorted(map(str, one)) == sorted(map(str, other)) or len(one) != len(other)
+
+
+def test_drawn_constants_are_of_the_domain() -> None:
+    model, options = network(), wanted(loss="softmax", negatives=2)
+    for seed in range(10):
+        for step in steps_of(model, options, seed=seed):
+            domains = {KNOWN.language.predicates[i].domains[step.position] for i in step.predicates.tolist()}
+            (domain,) = domains
+            assert set(step.candidates.tolist()) <= set(KNOWN.language.members(domain).tolist())
+
+
+def test_closed_facts_are_asked_only_where_that_is_wanted() -> None:
+    batches = RowBatches(network(), KNOWN.evidence, wanted())
+    true, false = batches.asked(torch.Generator())
+    assert not any(name.startswith("n") for name in KNOWN.base.names(true))
+    assert len(false) == 0
+    assert len(RowBatches(network(), KNOWN.evidence, wanted(ask_closed=True)).facts) == len(true) + 1
+    with pytest.raises(ConfigError, match="no fact to learn from"):
+        RowBatches(network(), knowledge("", "n(a,b)", theory=THEORY).evidence, wanted())
+
+
+def test_who_is_asked_row_by_row() -> None:
+    drawn = wanted(loss="softmax", negatives=2)
+    assert asks_rows(network(), wanted())
+    assert asks_rows(network(), drawn)
+    assert not asks_rows(network(), wanted(batch_size=None))
+    assert not asks_rows(network(), wanted(loss="softmax"))
+    assert not asks_rows(network(), wanted(loss="bce", negatives=2))
+    assert not asks_rows(network(input="mlp"), drawn)
+    assert not asks_rows(network(), drawn.model_copy(update={"regularisation": "product"}))
+    source = Ungrounded()
+    assert isinstance(batches_of(network(), source, KNOWN.evidence, wanted()), RowBatches)
+    assert isinstance(batches_of(network(input="mlp"), source, KNOWN.evidence, drawn), QueryBatches)
+
+
+def test_layers_cannot_be_asked_for_all_candidates_in_batches() -> None:
+    known = knowledge("rule one: p(x, y) -> q(y, x)\n", FACTS, theory=THEORY)
+    layered = network(known, reasoner="r2n", layers=1)
+    assert not asks_rows(layered, wanted(loss="softmax", negatives=2))
+    with pytest.raises(ConfigError, match="only an input layer that answers alone"):
+        asks_rows(layered, wanted())
+    with pytest.raises(ConfigError, match="only an input layer that answers alone"):
+        asks_rows(network(input="mlp"), wanted())
+    for changes in ({"regularisation": "product"}, {"relation_weight": 0.5}):
+        with pytest.raises(ConfigError, match="neither a t-norm nor other predicates"):
+            asks_rows(network(), wanted(**changes))
+
+
+@pytest.mark.parametrize("clip", [None, 0.01])
+def test_adagrad_moves_the_vectors_that_a_step_touches_and_no_others(clip: float | None) -> None:
+    model = network()
+    options = wanted(loss="softmax", negatives=1, optimiser="adagrad", batch_size=1, n3=0.1, clip=clip)
+    trainer = Trainer.of(model, Ungrounded(), KNOWN.evidence, options)
+    for step in trainer.batches.epoch(torch.Generator().manual_seed(3)):
+        assert isinstance(step, RowStep)
+        touched = set(step.candidates.tolist()) if step.sparse else set(range(len(model.constants.vectors)))
+        touched |= {c for _, constants, _ in facts_of(step) for c in constants}
+        before = model.constants.vectors.detach().clone()
+        trainer._descend(step)
+        moved = (model.constants.vectors != before).any(dim=1).nonzero().flatten().tolist()
+        assert set(moved) <= touched
+        assert {c for _, constants, _ in facts_of(step) for c in constants} <= set(moved)
+
+
+@pytest.mark.parametrize("clip", [None, 0.01])
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_training_with_sparse_gradients_is_training_with_dense_ones(
+    clip: float | None, decay: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zero gradients move nothing under Adagrad, so that it makes no difference; with a decay none is sparse."""
+
+    def trained() -> R2N:
+        model = network()
+        options = wanted(
+            loss="softmax", negatives=2, optimiser="adagrad", clip=clip, epochs=3, input_weight_decay=decay
+        )
+        list(Trainer.of(model, Ungrounded(), KNOWN.evidence, options))
+        return model
+
+    sparse = trained()
+    made = RowStep.losses
+    monkeypatch.setattr(RowStep, "losses", lambda step, *given: made(_dense(step), *given))
+    torch.testing.assert_close(sparse.state_dict(), trained().state_dict())
+
+
+def _dense(step: RowStep) -> RowStep:
+    return replace(step, sparse=False)
