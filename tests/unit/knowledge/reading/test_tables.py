@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -131,15 +130,9 @@ def test_location_in_each_kind_of_source(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(DATA is None, reason="R2N_DATA names no folder with the benchmarks")
 @pytest.mark.parametrize("name", ["wn18rr/train.tsv.gz", "fb15k237/train.tsv.gz", "countries_s1/test_queries.tsv"])
-def test_benchmarks_equal_a_plain_reading_and_take_under_a_second(name: str) -> None:
+def test_benchmarks_equal_a_plain_reading(name: str) -> None:
     path = Path(DATA or "") / name
     assert listed(read_facts(Table(path))) == plain_triples(plain_tsv(path))
-    seconds = []
-    for _ in range(3):  # the fastest counts: other processes may be at work
-        start = time.perf_counter()
-        read_facts(Table(path))
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 1
 
 
 @pytest.mark.skipif(DATA is None, reason="R2N_DATA names no folder with the benchmarks")
