@@ -11,6 +11,7 @@ import torch
 
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.network import evaluate_scores
+from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import TRAIN, Problem, load_problem
 from r2n.model.combination import NETWORK_ALONE, WAYS
@@ -207,3 +208,14 @@ def test_rules_in_layers_and_rules_that_are_counted(folder: Path, tmp_path: Path
     assert run.evaluate("test").metrics["mrr"] > 0.4
     again = Trained.load(tmp_path / "run")
     np.testing.assert_array_equal(again.logits(problem.atoms), run.logits()(problem.atoms))
+
+
+def test_the_way_is_chosen_on_labelled_queries_too(problem: Problem) -> None:
+    valid = problem.valid
+    truth = np.arange(len(valid)) % 2 == 0
+    labelled = replace(problem, queries={**problem.queries, "valid": Evidence(valid.atoms.copy(), truth)})
+    run = prepare_run(labelled, Options().changed((*COUNTED, "training.epochs=1")), 0)
+    assert len(list(run.trainer)) == 1
+    assert run.model.combination is not None
+    chosen = evaluate_split(run.logits(), labelled, "valid").metrics["ap"]
+    assert chosen >= max(evaluate_split(run.logits().by(way), labelled, "valid").metrics["ap"] for way in WAYS) - 1e-9

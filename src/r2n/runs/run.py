@@ -117,22 +117,17 @@ def evaluate_split(
     base, filtered = problem.knowledge.base, Filter.of(problem)
     _ = logits.whole  # grounding and the pass are phases before this one
     progress("evaluate", 0, 0)
-    queries = problem.queries[split]
-
-    def report(scores: Score, progress: Progress = no_progress) -> Report:
-        return evaluate_scores(
-            scores,
-            queries,
-            base,
-            filtered,
-            split=split,
-            sample=sample,
-            seed=seed,
-            forbidden=forbidden,
-            progress=progress,
-        )
-
-    own = report(logits, progress)
+    report = partial(
+        evaluate_scores,
+        queries=problem.queries[split],
+        base=base,
+        filtered=filtered,
+        split=split,
+        sample=sample,
+        seed=seed,
+        forbidden=forbidden,
+    )
+    own = report(logits, progress=progress)
     return replace(own, beside={name: report(scores).metrics for name, scores in (beside or {}).items()})
 
 
@@ -203,11 +198,13 @@ def choose_way(problem: Problem, logits: AtomLogits, model: R2N) -> None:
     filtered = Filter.of(problem, (TRAIN, "valid"))  # not even the filter knows the test
     logits = logits.again()
 
+    sample = QUERIES_TO_CHOOSE_BY if problem.valid.truth.all() else None  # only a ranking is sampled
+
     def metric(way: Way) -> float:
         report = evaluate_scores(
-            logits.by(way), problem.valid, problem.knowledge.base, filtered, split="valid", sample=QUERIES_TO_CHOOSE_BY
+            logits.by(way), problem.valid, problem.knowledge.base, filtered, split="valid", sample=sample
         )
-        found = report.metrics["mrr" if "mrr" in report.metrics else "ap"]
+        found = report.main[1]
         return -1.0 if isnan(found) else found
 
     best = max(range(len(WAYS)), key=lambda i: metric(WAYS[i]))  # the first of equals
