@@ -20,7 +20,7 @@ from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.reciprocal import reciprocal_codes
 from r2n.knowledge.sides import Side
-from r2n.model.combination import RulesBeside, Way, log_odds
+from r2n.model.combination import RULES_ALONE, RulesBeside, Way, log_odds
 from r2n.model.layout import Layout
 from r2n.model.r2n import R2N
 from r2n.model.row_logits import IsolatedRows
@@ -101,9 +101,12 @@ class AtomLogits:
         the others are computed by the row, where `IsolatedRows` can. Without layers that is one matrix product. Where
         rules are counted, the numbers are the logs of the candidates' shares of the row.
         """
-        network = self._network_rows(predicate, position, given)
         if self._rules is None:
-            return network
+            return self._network_rows(predicate, position, given)
+        if self.way == RULES_ALONE:
+            network = np.zeros((len(given), Side.of(self.model.base, predicate, position).candidates), np.float32)
+        else:
+            network = self._network_rows(predicate, position, given)
         return self._rules(predicate, position, given, network, self.way)
 
     def _network_rows(self, predicate: int, position: int, given: np.ndarray) -> np.ndarray:

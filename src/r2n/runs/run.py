@@ -30,7 +30,7 @@ from r2n.training.fit import Settle, Trainer, Validate
 from r2n.training.query_batches import batches_of
 from r2n.training.rule_rows import RuleBatches, start_at_confidence
 
-QUERIES_TO_CHOOSE_BY = 1_000
+QUERIES_TO_CHOOSE_BY = 10_000
 SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it gives
 
 
