@@ -109,10 +109,10 @@ class OptimisationOptions(Section):
     """How it is minimised: over so many epochs, of which the first `rule_epochs` train the rules that are counted.
 
     `rule_learning_rate` and `weight_decay` are for the reasoning layers and the outputs, `input_weight_decay` for the
-    input layer, `counted_learning_rate` for counted rules, which do not decay. `batches` makes an epoch of at most so many steps, each over connected components of the graph; by
-    default it is one step over the whole graph. `batch_size` makes it steps of so many known atoms each, with negatives
-    drawn anew at every step and the graph around them. `threads` by default is one for small graphs, where more only
-    wait for each other, else all cores.
+    input layer, `counted_learning_rate` for counted rules, which do not decay. `batches` makes an epoch of at most so
+    many steps, each over connected components of the graph; by default it is one step over the whole graph.
+    `batch_size` makes it steps of so many known atoms each, with negatives drawn anew at every step and the graph
+    around them. `threads` by default is one for small graphs, where more only wait for each other, else all cores.
     """
 
     epochs: int = Field(default=300, ge=0)
