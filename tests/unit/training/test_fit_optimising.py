@@ -236,9 +236,8 @@ def test_counted_rules_are_trained_in_their_epochs_alone() -> None:
 
 
 def test_counted_rules_have_a_rate_of_their_own_and_no_decay() -> None:
-    own = {"learning_rate": 0.01, "rule_learning_rate": 0.001, "weight_decay": 0.5}
-    for given, expected in (({"counted_learning_rate": 0.2}, 0.2), ({}, 0.001)):
-        trainer = counted_training(**own, **given)
+    for own, expected in ((0.2, 0.2), (None, 0.001)):
+        trainer = counted_training(rule_learning_rate=0.001, counted_learning_rate=own, weight_decay=0.5)
         counted = trainer.model.counted
         assert counted is not None
         trainer.step()
