@@ -109,10 +109,10 @@ class OptimisationOptions(Section):
     """How it is minimised: over so many epochs, of which the first `rule_epochs` train the rules that are counted.
 
     `rule_learning_rate` and `weight_decay` are for the reasoning layers and the outputs, `input_weight_decay` for the
-    input layer. `batches` makes an epoch of at most so many steps, each over connected components of the graph; by
-    default it is one step over the whole graph. `batch_size` makes it steps of so many known atoms each, with negatives
-    drawn anew at every step and the graph around them. `threads` by default is one for small graphs, where more only
-    wait for each other, else all cores.
+    input layer, `counted_learning_rate` for counted rules, which do not decay. `batches` makes an epoch of at most so
+    many steps, each over connected components of the graph; by default it is one step over the whole graph.
+    `batch_size` makes it steps of so many known atoms each, with negatives drawn anew at every step and the graph
+    around them. `threads` by default is one for small graphs, where more only wait for each other, else all cores.
     """
 
     epochs: int = Field(default=300, ge=0)
@@ -120,6 +120,7 @@ class OptimisationOptions(Section):
     rule_epochs: int = Field(default=10, ge=0)
     learning_rate: float = Field(default=0.01, gt=0)
     rule_learning_rate: float | None = Field(default=None, gt=0)
+    counted_learning_rate: float | None = Field(default=None, gt=0)
     schedule: Literal["constant", "cosine"] = "constant"
     weight_decay: float = Field(default=0.0, ge=0)
     input_weight_decay: float = Field(default=0.0, ge=0)

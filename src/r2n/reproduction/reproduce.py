@@ -20,6 +20,7 @@ from r2n.model.combination import NETWORK_ALONE, RULES_ALONE
 from r2n.reproduction.baselines import EvidenceScores, ProofCounts, best_depth
 from r2n.reproduction.rule_accuracy import rule_accuracy
 from r2n.reproduction.table import TableRow, table_rows
+from r2n.runs.constrained import Constrained
 from r2n.runs.memory import forget_peak, peak_gigabytes
 from r2n.runs.run import Run, evaluate_split, prepare_run
 
@@ -37,12 +38,14 @@ METRICS = (
     "memory_gb",
 )
 
+ALONE = {"network alone": NETWORK_ALONE, "rules alone": RULES_ALONE}
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One cell of a table with one seed: metrics on the test queries, peak memory, and the CPU-seconds of training.
 
-    `parts` are the metrics of what counted rules and the network say alone.
+    `parts` are the metrics of what counted rules and the network say alone, and of the ranking with constraints.
     """
 
     row: TableRow
@@ -88,7 +91,7 @@ def measure(row: TableRow, dataset: str, seed: int) -> Measured:
     metrics = {**run.evaluate("test").metrics, **_by_cut(run.logits(), run.problem)}
     metrics |= rule_accuracy(run, "test") if row.rule_accuracy else {}
     metrics["memory_gb"] = peak_gigabytes()
-    return Measured(row, dataset, seed, metrics, seconds, _parts(run))
+    return Measured(row, dataset, seed, metrics, seconds, _parts(run) | _with_constraints(run, row))
 
 
 def _with_mined(problem: Problem, row: TableRow) -> Problem:
@@ -107,8 +110,17 @@ def _parts(run: Run) -> dict[str, dict[str, float]]:
     """What the network and the counted rules of a run say alone, on the test queries."""
     if run.model.counted is None:
         return {}
-    logits, ways = run.logits(), {"network alone": NETWORK_ALONE, "rules alone": RULES_ALONE}
-    return {name: dict(evaluate_split(logits.by(way), run.problem, "test").metrics) for name, way in ways.items()}
+    logits = run.logits()
+    return {name: dict(evaluate_split(logits.by(way), run.problem, "test").metrics) for name, way in ALONE.items()}
+
+
+def _with_constraints(run: Run, row: TableRow) -> dict[str, dict[str, float]]:
+    """The same run ranked once more, with constraints read off the training facts, where the row asks for it."""
+    if not row.constraints:
+        return {}
+    forbidden = Constrained.of(run.problem.knowledge)
+    report = evaluate_split(run.logits(), run.problem, "test", forbidden=forbidden)
+    return {f"{row.row}, with constraints": dict(report.metrics)}
 
 
 @lru_cache(maxsize=1)

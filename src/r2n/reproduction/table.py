@@ -21,6 +21,7 @@ class TableRow(BaseModel):
     theory's rules away from the network, a text puts others in their place; `rule_accuracy` measures out(g) too;
     `mined` puts rules mined from the training facts, up to this length, in their place, of at least `mined_confidence`
     and at most `mined_rules` of each head and length; what counted rules and the network say alone are then rows too.
+    `constraints` ranks once more, without the candidates that constraints of the training facts forbid: a row too.
     `minus` names the row from which its distance is told. `[grounding]`, `[model]` and `[training]` change the
     problem's own options.
     """
@@ -37,6 +38,7 @@ class TableRow(BaseModel):
     mined: int = 0
     mined_confidence: float = 0.01
     mined_rules: int = 100
+    constraints: bool = False
     reads: str | None = None
     average: str | None = None
     rule_accuracy: bool = False

@@ -1,13 +1,18 @@
 """The tables, measured."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from r2n.datasets.benchmarks import load
+from r2n.knowledge.problem import load_problem
 from r2n.reproduction import reproduce as module
 from r2n.reproduction.reproduce import Measured, cells, measure, summarise, with_rules
 from r2n.reproduction.table import TableRow, table_rows
+from r2n.runs.constrained import Constrained
+from r2n.runs.run import evaluate_split, prepare_run
+from tests.ordered_problem import write_ordered_problem
 
 
 def quick(table: str) -> list[TableRow]:
@@ -129,3 +134,44 @@ def test_a_distance_is_told_of_what_both_rows_have() -> None:
     distances = [r for r in summarise(measured) if r["model"] == "R2NS minus R2NC"]
     assert [r["metric"] for r in distances] == ["ap"]
     assert distances[0]["mean"] == pytest.approx(0.1)
+
+
+def constrained_row(**changes: object) -> TableRow:
+    training = {"epochs": 2, "hiding": 0.0}
+    row = {"table": "t", "row": "R2N", "place": 1, "about": "", "datasets": ("road",), "training": training}
+    return TableRow.model_validate(row | changes)
+
+
+def test_a_ranking_with_constraints_is_a_row_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    road = load_problem(write_ordered_problem(tmp_path))
+    monkeypatch.setattr(module, "_problem", lambda _: road)
+    row = constrained_row(constraints=True)
+    item = measure(row, "road", 0)
+    run = prepare_run(road, row.options(road.options), 0)
+    list(run.trainer)
+    plain = evaluate_split(run.logits(), road, "test").metrics
+    better = evaluate_split(run.logits(), road, "test", forbidden=Constrained.of(road.knowledge)).metrics
+    assert plain["mrr"] < better["mrr"], "else this test shows nothing"
+    shown = {r["model"]: r["mean"] for r in summarise([item]) if r["metric"] == "mrr"}
+    assert shown == pytest.approx({"R2N": plain["mrr"], "R2N, with constraints": better["mrr"]})
+    assert not measure(constrained_row(), "road", 0).parts, "only where it is asked for"
+
+
+def test_rows_with_mined_rules_stand_beside_r2nc_with_constraints_or_without() -> None:
+    rows = [row for row in table_rows("kgc") if row.mined]
+    assert sorted(dataset for row in rows for dataset in row.datasets) == ["kinship", "nations", "umls"]
+    for row in rows:
+        assert row.mined <= 2
+        assert row.constraints
+        assert row.options(load(row.datasets[0]).options).model.rules == "counted"
+
+
+@pytest.mark.parametrize("dataset", ["kinship", "nations"])
+def test_the_network_under_mined_rules_is_r2nc(dataset: str) -> None:
+    rows = {row.row: row for row in table_rows("kgc") if dataset in row.datasets}
+    options = load(dataset).options
+    alone, under = (rows[name].options(options).model_dump() for name in ("R2NC", "R2N, mined rules"))
+    for section, key in product(("model", "training"), ("rules", "rule_epochs", "counted_learning_rate")):
+        alone[section].pop(key, None)
+        under[section].pop(key, None)
+    assert under == alone

@@ -235,6 +235,19 @@ def test_counted_rules_are_trained_in_their_epochs_alone() -> None:
     assert moved == [True, True, False, False]
 
 
+def test_counted_rules_have_a_rate_of_their_own_and_no_decay() -> None:
+    for own, expected in ((0.2, 0.2), (None, 0.001)):
+        trainer = counted_training(rule_learning_rate=0.001, counted_learning_rate=own, weight_decay=0.5)
+        counted = trainer.model.counted
+        assert counted is not None
+        trainer.step()
+        groups = trainer.optimizer.param_groups
+        assert [(group["lr"], group["weight_decay"]) for group in groups] == [(0.01, 0), (0.001, 0.5), (expected, 0)]
+        grouped = [id(parameter) for group in groups for parameter in group["params"]]
+        assert sorted(grouped) == sorted(map(id, trainer.model.parameters()))
+        assert set(map(id, counted.parameters())) == set(map(id, groups[2]["params"]))
+
+
 def test_the_last_choices_are_made_once_on_the_weights_that_stay() -> None:
     seen: list[dict[str, Tensor]] = []
 
