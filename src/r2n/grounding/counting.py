@@ -20,14 +20,13 @@ from r2n.grounding.store import Store
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.knowledge.sides import RowIndex, Side
-from r2n.logic.formula import Atom, Implies
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
 
 
 def is_counted(rule: Rule) -> bool:
     """Whether a rule's ground rules can be counted: one that concludes one atom from a conjunction."""
-    return bool(rule.body) and isinstance(rule.formula, Implies) and isinstance(rule.formula.head, Atom)
+    return rule.concludes_one_atom
 
 
 def split_rules(knowledge: KnowledgeBase) -> tuple[KnowledgeBase, tuple[Rule, ...]]:

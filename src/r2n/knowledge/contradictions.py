@@ -14,6 +14,8 @@ from r2n.logic.theory import Rule
 
 INPUTS_OF_PAIRS = ("complex", "rotate", "transe")
 """Input layers whose formula has at most two constants."""
+FORMULAS = (*INPUTS_OF_PAIRS, "distmult")
+"""Input layers that are a formula of the vectors of predicate and constants."""
 
 
 def contradictions(problem: Problem, options: Options) -> list[ConfigError]:
@@ -85,6 +87,19 @@ def refuse_batches(options: TrainingOptions) -> None:
         )
 
 
+def refuse_batched_rows(answers_alone: bool, options: TrainingOptions) -> None:
+    """All candidates of a row are compared in batches only by what scores a row as a product."""
+    if options.batch_size is None or options.loss != "full-softmax":
+        return
+    if not answers_alone or options.regularisation != "off" or options.relation_weight:
+        raise ConfigError(
+            "loss = 'full-softmax' in batches asks all candidates of a row; only an input layer that answers alone, on"
+            " learned vectors, can be asked so, and neither a t-norm nor other predicates beside it",
+            hint="take loss = 'softmax' with training.negatives, or reasoner = 'none' with input = 'complex' or another"
+            " formula, no features, regularisation = 'off' and relation_weight = 0",
+        )
+
+
 def refuse_without_facts(evidence: Evidence) -> None:
     """A softmax over rows needs a fact in some row."""
     if not evidence.truth.any():
@@ -130,8 +145,18 @@ def _check_copying(_: Problem, options: Options) -> None:
 def _check_rows(problem: Problem, options: Options) -> None:
     refuse_torn_rows(options.training)
     refuse_batches(options.training)
+    refuse_batched_rows(_answers_alone(problem, options.model), options.training)
     if options.training.loss == "full-softmax":
         refuse_without_facts(problem.train)
+
+
+def _answers_alone(problem: Problem, options: ModelOptions) -> bool:
+    """Whether the input layer is a formula of learned vectors, and all of the network (beside rules that count)."""
+    rules = problem.knowledge.theory.rules
+    has_layers = options.has_layers and not (
+        options.rules == "counted" and all(rule.concludes_one_atom for rule in rules)
+    )
+    return options.input in FORMULAS and not has_layers and not problem.knowledge.features
 
 
 def _check_regularisation(problem: Problem, options: Options) -> None:

@@ -84,6 +84,11 @@ class Rule:
         return tuple(dict.fromkeys(literals))
 
     @property
+    def concludes_one_atom(self) -> bool:
+        """Whether it concludes one atom from a conjunction of literals."""
+        return bool(self.body) and isinstance(self.formula, Implies) and isinstance(self.formula.head, Atom)
+
+    @property
     def head_positions(self) -> tuple[int, ...]:
         """Positions of the consequent's atoms; all positions where there is no body."""
         if self.body and isinstance(self.formula, Implies):

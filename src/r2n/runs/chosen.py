@@ -5,12 +5,13 @@ A choice is made only where the problem asks for it: what is set stays, and smal
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from r2n.errors import counted
 from r2n.grounding.counting import is_counted
 from r2n.knowledge.closed_world import closed_atoms
+from r2n.knowledge.contradictions import FORMULAS
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
@@ -20,8 +21,9 @@ from r2n.training.negatives import count_negatives
 MANY_NEGATIVES = 200_000  # corruptions of all facts: above, one step over all of them takes seconds
 MANY_CONSTANTS = 15_000  # above, a step compares facts with some constants instead of all
 FEW_FACTS_A_ROW = 2.0  # times the fewest: positions whose rows hold more are not for corruption
-
-Choices = dict[str, Any]
+SETTLING = frozenset(
+    ["loss", "negatives", "batches", "hiding", "layers", "evidence_input", "rules", "regularisation", "relation_weight"]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,9 @@ def choose_options(problem: Problem, options: Options) -> tuple[Options, tuple[C
 
 
 def _wanted(problem: Problem, options: Options) -> Iterator[Choice]:
+    wide = [predicate for predicate in problem.knowledge.language.predicates if predicate.arity > 2]
+    if wide:
+        yield Choice("model.input", "distmult", f"{wide[0].name} has {wide[0].arity} positions")
     if _asks_for_rows(problem, options):
         yield from _for_rows(problem)
     else:
@@ -59,18 +64,18 @@ def _wanted(problem: Problem, options: Options) -> Iterator[Choice]:
 
 
 def _asks_for_rows(problem: Problem, options: Options) -> bool:
-    """Whether this is a large graph to be completed: true queries alone, pairs of constants without features.
+    """Whether this is a large graph to be completed: true queries alone, constants without features.
 
     Options that say how facts are asked, or which network answers, leave nothing to choose.
     """
     knowledge, settled = problem.knowledge, options.training.model_fields_set | options.model.model_fields_set
-    if settled & {"loss", "negatives", "batches", "hiding", "layers", "evidence_input", "rules", "regularisation"}:
+    if settled & SETTLING or (options.model.reasoner != "none" and "reasoner" in settled):
         return False
     if not problem.queries or not all(queries.truth.all() for queries in problem.queries.values()):
         return False
-    is_pairs = all(predicate.arity <= 2 for predicate in knowledge.language.predicates)
-    is_formula = options.model.input in ("complex", "distmult", "rotate", "transe")
-    if not is_pairs or not is_formula or knowledge.features or any(rule.is_implicit for rule in knowledge.theory.rules):
+    if options.model.input not in FORMULAS or knowledge.features:
+        return False
+    if any(rule.is_implicit for rule in knowledge.theory.rules):
         return False
     return count_negatives(knowledge.base, knowledge.evidence, options.training) > MANY_NEGATIVES
 
@@ -81,14 +86,19 @@ def _for_rows(problem: Problem) -> Iterator[Choice]:
     constants, facts = len(knowledge.language.constants), int(knowledge.evidence.truth.sum())
     size = f"{facts:,} facts of {constants:,} constants"
     rules = sum(map(is_counted, knowledge.theory.rules))
+    others = len(knowledge.theory.rules) - rules
     if rules:
-        yield Choice("model.rules", "counted", f"{rules:,} Horn rules on a graph of {size}")
-    elif not knowledge.theory.rules:
-        yield Choice("model.reasoner", "none", "there is no rule")
+        yield Choice("model.rules", "counted", f"{counted(rules, 'Horn rule')} on a graph of {size}")
+    if others:
+        told = f"{counted(others, 'rule')} left out: on a graph of {size} only rules that conclude one atom are read"
+        yield Choice("model.reasoner", "none", told)
+    elif not rules:
+        yield Choice("model.reasoner", "none", "there is no rule; r2n mine finds some")
     yield Choice("model.dim", 100, "queries are ranked")
     yield Choice("model.init_scale", 0.001, "for Adagrad")
-    yield Choice("grounding.reciprocal", True, "both positions of a pair are asked for")
-    yield Choice("training.corrupted_positions", (-1,), "the first one is asked of the reciprocal")
+    if all(predicate.arity <= 2 for predicate in knowledge.language.predicates):
+        yield Choice("grounding.reciprocal", True, "both positions of a pair are asked for")
+        yield Choice("training.corrupted_positions", (-1,), "the first one is asked of the reciprocal")
     yield Choice("training.hiding", 0.0, "the input layer answers alone")
     yield Choice("training.optimiser", "adagrad", "only the rows that a step touches are changed")
     yield Choice("training.learning_rate", 0.1, "for Adagrad")

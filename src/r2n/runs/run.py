@@ -23,6 +23,7 @@ from r2n.model.atom_logits import AtomLogits
 from r2n.model.combination import WAYS, Way
 from r2n.model.r2n import R2N
 from r2n.progress import Progress, no_progress
+from r2n.runs.chosen import choose_options
 from r2n.runs.config import as_trained, check_options, make_device, make_source, problem_to_train
 from r2n.runs.limits import MemoryLimit
 from r2n.runs.mirror import mirrors
@@ -133,8 +134,8 @@ def evaluate_split(
 
 def prepare_run(
     problem: Problem,
-    options: Options,
-    seed: int,
+    options: Options | None = None,
+    seed: int = 0,
     *,
     encoders: Mapping[str, nn.Module] | None = None,
     memory: int | None = None,
@@ -142,9 +143,12 @@ def prepare_run(
 ) -> Run:
     """Build network, graph and trainer; the only place where the global seed and the threads are set.
 
-    `encoders` are modules of the caller for the features of domains, with the weights they begin with. What would need
-    more bytes than `memory` (by default a share of what is free) is refused before it is made.
+    Without `options`, those of the problem, with what it leaves open chosen as `r2n train` does. `encoders` are modules
+    of the caller for the features of domains, with the weights they begin with. What would need more bytes than
+    `memory` (by default a share of what is free) is refused before it is made.
     """
+    if options is None:
+        options = choose_options(problem, problem.options)[0]
     problem = problem_to_train(problem, options)
     check_options(problem, options)
     knowledge = as_trained(problem.knowledge, options.grounding)

@@ -16,6 +16,7 @@ from torch.nn.functional import dropout, embedding
 
 from r2n.errors import ConfigError
 from r2n.knowledge.closed_world import closed_atoms
+from r2n.knowledge.contradictions import refuse_batched_rows
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.options import TrainingOptions
@@ -88,20 +89,8 @@ def asks_rows(model: R2N, options: TrainingOptions) -> bool:
         return False
     is_learned = len(model.constants.vectors) == len(model.constants.place)
     is_alone = model.atom_embedding.rows is not None and model.atom_output is None and is_learned
-    if (
-        is_alone
-        and options.regularisation == "off"
-        and not (options.loss == "full-softmax" and options.relation_weight)
-    ):
-        return True
-    if options.loss == "softmax":
-        return False
-    raise ConfigError(
-        "loss = 'full-softmax' in batches asks all candidates of a row; only an input layer that answers alone, on"
-        " learned vectors, can be asked so, and neither a t-norm nor other predicates beside it",
-        hint="take loss = 'softmax' with training.negatives, or reasoner = 'none' with input = 'complex' or another"
-        " formula, no features, regularisation = 'off' and relation_weight = 0",
-    )
+    refuse_batched_rows(is_alone, options)
+    return is_alone and options.regularisation == "off"
 
 
 def row_embedding(model: R2N) -> RowEmbedding:

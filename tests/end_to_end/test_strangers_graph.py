@@ -1,0 +1,150 @@
+"""A graph that somebody brings: `r2n train` with a problem file and no option trains, whatever its rules look like."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import r2n
+from r2n.cli import app
+from r2n.datasets.planted import PlantedOptions, plant
+from r2n.knowledge.contradictions import contradictions
+from r2n.runs.chosen import choose_options
+
+SMALL = PlantedOptions(facts=900, constants=150, relations=6, rules=8, communities=8)
+Spoil = Callable[[Path], None]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A graph large enough for options to be chosen, and small enough to train on in a second or two."""
+    plant(SMALL).write(tmp_path / "graph")
+    return tmp_path / "graph"
+
+
+def appended(name: str, text: str) -> Spoil:
+    """More lines at the end of a file."""
+
+    def spoil(folder: Path) -> None:
+        with (folder / name).open("a", encoding="utf-8") as file:
+            file.write(text)
+
+    return spoil
+
+
+def without_theory(folder: Path) -> None:
+    text = (folder / "problem.toml").read_text()
+    (folder / "problem.toml").write_text(text.replace('theory = "theory.r2n"\n', ""))
+
+
+def without_rules(folder: Path) -> None:
+    kept = [line for line in (folder / "theory.r2n").read_text().splitlines() if not line.startswith("rule")]
+    (folder / "theory.r2n").write_text("\n".join(kept) + "\n")
+
+
+def no_horn_rule(folder: Path) -> None:
+    without_rules(folder)
+    appended("theory.r2n", "rule either: r0(x, y) -> r1(x, y) | r2(x, y)\nrule never: !r3(x, x)\n")(folder)
+
+
+def horn_rules_as_lines(folder: Path) -> None:
+    """Rules in a file of another system's syntax."""
+    lines = [f"r{i % 6}(X,Y) <= r{(i + 1) % 6}(X,A), r{(i // 6) % 6}(A,Y)\n" for i in range(36)]
+    (folder / "rules.txt").write_text("".join(lines))
+    text = (folder / "problem.toml").read_text()
+    (folder / "problem.toml").write_text(text.replace("theory.r2n", "rules.txt"))
+
+
+def unary(folder: Path) -> None:
+    """A predicate of one position, in facts and rules."""
+    appended(
+        "theory.r2n",
+        "predicate old(constant)\nrule of_old: old(x) & r0(x, y) -> r1(x, y)\n"
+        "rule old_too: r2(x, y) & old(x) -> old(y)\n",
+    )(folder)
+    (folder / "old.tsv").write_text("".join(f"c{i}\n" for i in range(0, 150, 3)))
+    text = (folder / "problem.toml").read_text()
+    (folder / "problem.toml").write_text(
+        text.replace('train = "train.tsv"', 'train = ["train.tsv", { file = "old.tsv", predicate = "old" }]')
+    )
+
+
+def ternary(folder: Path) -> None:
+    """A predicate of three positions, in facts and rules."""
+    appended(
+        "theory.r2n",
+        "predicate gives(constant, constant, constant)\nrule given: gives(x, y, z) -> r1(x, z)\n"
+        "rule giving: r1(x, y) & r2(y, z) -> gives(x, y, z)\n",
+    )(folder)
+    dice = np.random.default_rng(0)
+    rows = dice.integers(150, size=(60, 3)).tolist()
+    (folder / "gives.tsv").write_text("".join(f"c{a}\tc{b}\tc{c}\n" for a, b, c in rows))
+    text = (folder / "problem.toml").read_text()
+    (folder / "problem.toml").write_text(
+        text.replace('train = "train.tsv"', 'train = ["train.tsv", { file = "gives.tsv", predicate = "gives" }]')
+    )
+
+
+def many_relations(folder: Path) -> None:
+    """Two hundred more relations of two facts each."""
+    appended("train.tsv", "".join(f"c{i % 150}\tmany{i % 200}\tc{(7 * i + 1) % 150}\n" for i in range(400)))(folder)
+
+
+def odd_names(folder: Path) -> None:
+    """Names with spaces, signs and quotes."""
+    for name in ("train", "valid", "test"):
+        text = (folder / f"{name}.tsv").read_text()
+        text = text.replace("r1\t", "is next to (more or less)\t").replace("c1\t", "New York, N.Y.\t")
+        (folder / f"{name}.tsv").write_text(text.replace("c2\t", "it's \N{GREEK SMALL LETTER PI}\t"), encoding="utf-8")
+
+
+RULES_OF_ALL_KINDS = """
+rule either: r0(x, y) -> r1(x, y) | r2(x, y)
+rule never: !r3(x, x)
+rule fact: r0("c1", "c2")
+rule star: r0(z, x) & r1(z, y) & r2(z, w) -> r3(x, y), x != y
+rule to: r0(x, "c1") & r1(x, y) -> r2(x, y)
+rule at: r0(x, y) -> r1(x, "c2")
+rule far: r0(x, y) & r1(z, w) -> r2(x, y)
+rule any: r0(x, y) -> r2(x, z)
+rule unless: r0(x, y) & !r1(x, y) -> r2(x, y)
+"""
+ODD_ROWS = "c1\tunheard\tc2\nc1\tr0\tnobody\n"
+
+
+def odd_rows(folder: Path) -> None:
+    """No theory; hundreds of rare relations, odd names, duplicates, and names that stand in the test only."""
+    without_theory(folder)
+    many_relations(folder)
+    odd_names(folder)
+    appended("train.tsv", "c1\tr0\tc2\nc1\tr0\tc2\n")(folder)
+    appended("test.tsv", ODD_ROWS)(folder)
+
+
+CASES: dict[str, tuple[Spoil, str]] = {
+    "odd rows": (odd_rows, "model.reasoner = none (there is no rule; r2n mine finds some)"),
+    "no rule": (without_rules, "model.reasoner = none (there is no rule; r2n mine finds some)"),
+    "no Horn rule": (no_horn_rule, "model.reasoner = none (2 rules left out: "),
+    "rules of all kinds": (appended("theory.r2n", RULES_OF_ALL_KINDS), "model.reasoner = none (3 rules left out: "),
+    "rules as lines": (horn_rules_as_lines, "model.rules = counted (36 Horn rules "),
+    "unary": (unary, "model.rules = counted (10 Horn rules "),
+    "ternary": (ternary, "model.input = distmult (gives has 3 positions)"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_trains_with_nothing_but_a_problem_file(case: str, folder: Path) -> None:
+    spoil, chosen = CASES[case]
+    spoil(folder)
+    changes = ["--set", "training.epochs=1", "--set", "model.dim=8"]  # for speed alone
+    result = CliRunner().invoke(app, ["train", str(folder), "--json", "--out", str(folder / "run"), *changes])
+    assert result.exit_code == 0, result.output
+    assert f"chosen: {chosen}" in result.stderr
+    assert "chosen: training.loss = full-softmax" in result.stderr
+    test = next(report for report in json.loads(result.stdout)["reports"] if report["split"] == "test")
+    assert 0 < test["metrics"]["mrr"] <= 1
+    problem = r2n.load(folder)
+    assert contradictions(problem, choose_options(problem, problem.options)[0]) == [], "nor does check warn of anything"
