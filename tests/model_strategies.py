@@ -1,5 +1,6 @@
 """Dice: small graphs with networks on them; rules of one to six atoms, boxes and scattered ground rules."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from random import Random
@@ -121,7 +122,9 @@ def make_choices(dice: Random, aggregation: str) -> Choices:
     )
 
 
-def layer_for(graph: FactorGraph, chosen: Choices, *, seed: int, dim: int = 3, rule_dim: int = 2) -> ReasoningLayer:
+def layer_for(
+    graph: FactorGraph, chosen: Choices, *, seed: int, dim: int = 3, rule_dim: int = 2, **more: object
+) -> ReasoningLayer:
     """A layer in float64 with weights and biases of any sign."""
     options = ModelOptions.model_validate(
         {
@@ -132,6 +135,7 @@ def layer_for(graph: FactorGraph, chosen: Choices, *, seed: int, dim: int = 3, r
             "reasoner": "r2n" if chosen.ordered else "fgnn",
             "aggregation": chosen.aggregation,
             "isolated": chosen.isolated,
+            **more,
         }
     )
     return shaken(make_layer(graph.rules, options), seed)
@@ -162,6 +166,18 @@ def plain_rule(update: MLP, to_atoms: PositionMLP) -> PlainRule:
 def plain_rules(layer: ReasoningLayer) -> list[PlainRule]:
     """All rules of a layer as the oracle takes them."""
     return [plain_rule(update, to_atoms) for update, to_atoms in layer.parts()]
+
+
+def plain_shared_rules(layer: ReasoningLayer, rules: Sequence[Rule]) -> list[PlainRule]:
+    """The same where networks are shared: the first map of each rule written out, (1 + s_j) W and b + t_j."""
+    assert layer.rule_embedding is not None
+    found = []
+    for j, rule in enumerate(rules):
+        (shared,) = [plain_rule(*part) for part in layer.parts() if part[1].positions == len(rule.atoms)]
+        (matrix, bias), *others = shared.update_rule
+        scale, shift = 1 + layer.rule_embedding.scales[j], layer.rule_embedding.shifts[j]
+        found.append(replace(shared, update_rule=[(scale.unsqueeze(1) * matrix, bias + shift), *others]))
+    return found
 
 
 def rows_of(graph: FactorGraph) -> list[list[tuple[int, ...]]]:

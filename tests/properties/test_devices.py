@@ -177,6 +177,8 @@ def test_every_aggregation(aggregation: str, kind: str) -> None:
         {"isolated": "zero"},
         {"residual": True},
         {"shared_layers": True, "layers": 2},
+        {"rule_network": "shared", "layers": 2},
+        {"rule_network": "shared", "rule_dropout": 0.0, "mlp": "shallow"},
     ],
 )
 def test_every_other_option(options: dict[str, Any]) -> None:

@@ -45,6 +45,7 @@ def draw_network(dice: Random, knowledge: KnowledgeBase) -> r2n.R2N:
         aggregation=dice.choice(("mean", "sum", "max", "mean-then-sum")),
         isolated=dice.choice(("keep", "zero")),
         input_score=one_in(2, dice),
+        rule_network=dice.choice(("own", "shared")),
     )
     return shaken(network, seed_of(dice))
 

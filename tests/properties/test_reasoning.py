@@ -32,6 +32,7 @@ from tests.model_strategies import (
     make_setting,
     plain_maps,
     plain_rules,
+    plain_shared_rules,
     rows_of,
     seed_of,
     shaken,
@@ -99,6 +100,29 @@ def test_factored_is_dense_is_plain_on_random_theories(aggregation: str, dice: R
 def test_factored_is_plain_on_scattered_ground_rules(aggregation: str, dice: Random) -> None:
     graph = make_scattered_graph(dice)
     assert_equal_to_plain(graph, make_choices(dice, aggregation), seed_of(dice))
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@HEAVY
+@given(dice=dice())
+def test_networks_that_rules_share_are_plain_networks_of_each_rule(aggregation: str, dice: Random) -> None:
+    """Values, and gradients by inputs and by every parameter; boxes and scattered ground rules, whole and in parts."""
+    graph = make_setting(dice).graph if one_in(2, dice) else make_scattered_graph(dice)
+    chosen, seed = make_choices(dice, aggregation), seed_of(dice)
+    layer = layer_for(graph, chosen, seed=seed, dim=DIM, rule_network="shared")
+    atoms = vectors(len(graph.atoms), DIM, seed + 1).requires_grad_()
+    inputs = [atoms, *layer.parameters()]
+    rules = plain_shared_rules(layer, graph.rules)
+    updated, per_rule = message_passing.layer(atoms, rows_of(graph), rules, chosen)
+    expected = [updated, *(torch.stack(part) if part else atoms.new_zeros(0, 2) for part in per_rule)]
+    expected_gradients = gradients(weighed(expected, seed), inputs)
+    for part in (slots.PART, 5):
+        with patch.object(slots, "PART", part):
+            new, embeddings = layer(atoms, Incidence.of(graph, grouped=True))
+            found_gradients = gradients(weighed([new, *embeddings], seed), inputs)
+        found = [new, *embeddings, *found_gradients]
+        for ours, theirs in zip(found, [*expected, *expected_gradients], strict=True):
+            torch.testing.assert_close(ours, theirs, **CLOSE)
 
 
 @at_most(20, "each runs a layer by loops over ground rules")

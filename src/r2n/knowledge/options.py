@@ -40,7 +40,8 @@ class ModelOptions(Section):
     """[model]: the network; each choice that the paper leaves open is an option.
 
     With `rules = "counted"`, rules that conclude one atom are no reasoning layers: their ground rules are counted, and
-    stand beside the network. `init_scale` is the standard deviation of learned vectors at the start.
+    stand beside the network. With `rule_network = "shared"`, rules with as many atoms share the networks of a reasoning
+    layer, and differ by a learned embedding. `init_scale` is the standard deviation of learned vectors at the start.
     """
 
     input: Literal["distmult", "complex", "transe", "rotate", "mlp", "pair"] = "complex"
@@ -53,6 +54,7 @@ class ModelOptions(Section):
     exclude_self: bool = False
     isolated: Literal["keep", "zero"] = "keep"
     shared_layers: bool = False
+    rule_network: Literal["own", "shared"] = "own"
     evidence_input: Literal["off", "add", "only"] = "off"
     rules: Literal["layers", "counted"] = "layers"
     mlp: Literal["deep", "shallow"] = "deep"

@@ -20,7 +20,9 @@ from r2n.model.whole_base import Grid, Reading, Received, RuleBox, WholeBase
 
 
 def takes(layer: ReasoningLayer) -> bool:
-    """Whether the layer's messages leave the atoms in their form."""
+    """Whether the layer's messages leave the atoms in their form, and every rule has networks of its own."""
+    if layer.rule_embedding is not None:
+        return False
     linear_messages = all(len(to_atoms.weights) == 1 for _, to_atoms in layer.parts())
     return linear_messages and layer.aggregation != "max" and not layer.exclude_self
 

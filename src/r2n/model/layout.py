@@ -43,13 +43,14 @@ class Layout:
     """A graph as a network reads it, on a device; the graph itself stays where it is.
 
     Kinds differ in how a pass is computed, not in what it computes. One over grids (`whole`) has the other parts too,
-    for the passes that hide atoms.
+    for the passes that hide atoms. `grouped`: rules with as many atoms are laid out as one, for they share a network.
     """
 
     graph: FactorGraph
     kind: Kind
     input: Input
     whole: WholeBase | None = None
+    grouped: bool = False
     device: torch.device = CPU
 
     def __repr__(self) -> str:
@@ -66,7 +67,8 @@ class Layout:
     @cached_property
     def incidence(self) -> Incidence:
         """The graph laid out for message passing."""
-        return Incidence.of(self.graph, dense=self.kind != "indexed").to(self.device)
+        made = Incidence.of(self.graph, dense=self.kind != "indexed", grouped=self.grouped)
+        return made.to(self.device)
 
     @cached_property
     def by_arity(self) -> tuple[tuple[Int64[Tensor, " _"], Movable], ...]:

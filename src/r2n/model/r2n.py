@@ -134,7 +134,8 @@ class R2N(nn.Module):
         if kind == "auto":
             kind = "dense" if whole is None else "grid"
         reads = Input(self.base, self.constants, self.atom_embedding, self.trained_ids)
-        return Layout(graph, kind, reads, whole).to(self.device)
+        grouped = any(layer.rule_embedding is not None for layer in self.layers)
+        return Layout(graph, kind, reads, whole, grouped).to(self.device)
 
     def on_base(self, base: HerbrandBase, trained_ids: Int64[Tensor, " constants"]) -> "R2N":
         """The same network, with the same weights, for a language that has grown; new constants have the id -1.

@@ -4,6 +4,9 @@ Computed factored. The first linear map of MLP^1_j acts on a concatenation, so i
 position and gathered; the last linear map of MLP^2_{j,i} commutes with the sum, so it is applied once per atom
 after the messages are summed. What is left between them is one pass over the ground rules (`message_pass`), or, where
 an option stands between, step by step. The numbers are those of the equations.
+
+With `rule_network = "shared"`, rules with as many atoms share MLP^1 and MLP^2, and differ by a rule embedding alone:
+all their ground rules go through one pass.
 """
 
 from collections.abc import Sequence
@@ -19,6 +22,7 @@ from r2n.knowledge.options import ModelOptions
 from r2n.logic.theory import Rule
 from r2n.model.message_pass import message_pass
 from r2n.model.mlp import MLP, ModulesOf, PositionMLP
+from r2n.model.rule_embedding import RuleEmbedding
 
 Aggregation = Literal["sum", "mean", "max", "mean-then-sum"]
 Isolated = Literal["keep", "zero"]
@@ -30,7 +34,8 @@ class ReasoningLayer(nn.Module):
     `update_rule[j]` is MLP^1_j on the concatenation of its atoms; where its input is as wide as one atom, it is
     order-blind and acts on their sum. `message_to_atoms[j]` is MLP^2_{j,i} for all positions i. An atom in no
     ground rule keeps its embedding, or (`isolated="zero"`) gets the empty sum. With `exclude_self`, the message
-    to position i comes from the other positions alone.
+    to position i comes from the other positions alone. With a `rule_embedding`, j numbers groups of rules with as many
+    atoms, in the order of that number, and the incidence is to be grouped.
     """
 
     def __init__(
@@ -43,16 +48,18 @@ class ReasoningLayer(nn.Module):
         residual: bool,
         exclude_self: bool,
         rule_dropout: float,
+        rule_embedding: RuleEmbedding | None = None,
     ) -> None:
-        """One MLP^1 and one MLP^2 per rule."""
+        """One MLP^1 and one MLP^2 per rule, or per group of rules."""
         super().__init__()
         self.update_rule, self.message_to_atoms = ModulesOf(update_rule), ModulesOf(message_to_atoms)
         self.aggregation: Aggregation = aggregation
         self.isolated: Isolated = isolated
         self.residual, self.exclude_self, self.rule_dropout = residual, exclude_self, rule_dropout
+        self.rule_embedding = rule_embedding
 
     def parts(self) -> list[tuple[MLP, PositionMLP]]:
-        """MLP^1_j and MLP^2_j, rule by rule."""
+        """MLP^1_j and MLP^2_j, rule by rule, or group by group."""
         return list(zip(self.update_rule, self.message_to_atoms, strict=True))
 
     def forward(
@@ -63,7 +70,7 @@ class ReasoningLayer(nn.Module):
             return (atoms if self.isolated == "keep" or self.residual else torch.zeros_like(atoms)), []
         at_slots = incidence.at_slots(atoms)
         mapped = [
-            _mapped(update, slots, rule)
+            self._scaled(_mapped(update, slots, rule), rule)
             for (update, _), slots, rule in zip(self.parts(), at_slots, incidence.rules, strict=True)
         ]
         arrive = self._maximum if self.aggregation == "max" else self._sum
@@ -75,15 +82,31 @@ class ReasoningLayer(nn.Module):
 
     def _rule_embeddings(self, mapped: list[Tensor], incidence: Incidence) -> list[Tensor]:
         """Eqs. 2, 3: Emb^l(g), rule by rule."""
-        parts = zip(self.parts(), mapped, incidence.rules, strict=True)
-        return [
-            update.after_first(rule.ways.sum_at_rules(slots) + update.linear()[0].bias)
-            for (update, _), slots, rule in parts
-        ]
+        found: dict[int, Tensor] = {}
+        for (update, _), slots, rule in zip(self.parts(), mapped, incidence.rules, strict=True):
+            embedding = update.after_first(rule.ways.sum_at_rules(slots) + self._bias(update, rule))
+            if rule.owners is None:
+                found[len(found)] = embedding
+            else:
+                found |= zip(rule.owners.rules, embedding.split(rule.owners.sizes), strict=True)
+        return [found[j] for j in range(len(found))]
+
+    def _scaled(self, slots: Tensor, rule: RuleIncidence) -> Tensor:
+        """The first linear map of MLP^1_j, made of the one that its group shares."""
+        if self.rule_embedding is None or rule.owners is None:
+            return slots
+        return slots * self.rule_embedding.scale(rule.owners.of_slots)
+
+    def _bias(self, update: MLP, rule: RuleIncidence) -> Tensor:
+        """The bias of that map: one for all ground rules, or one for each."""
+        bias = update.linear()[0].bias
+        if self.rule_embedding is None or rule.owners is None:
+            return bias
+        return bias + self.rule_embedding.shift(rule.owners.of_ground_rules)
 
     def _messages(self, update: MLP, to_atoms: PositionMLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
         """Eqs. 3, 4 up to the last map of MLP^2, for each ground rule and position."""
-        total = rule.ways.sum_at_rules(slots) + update.linear()[0].bias
+        total = rule.ways.sum_at_rules(slots) + self._bias(update, rule)
         if self.exclude_self:
             total = total.unsqueeze(1) - rule.ways.at_rules(slots)
         return to_atoms.before_last(dropout(update.after_first(total), self.rule_dropout, self.training))
@@ -97,19 +120,21 @@ class ReasoningLayer(nn.Module):
         weight = to_atoms.weights[0].transpose(0, 1).flatten(1)
         bias = (last.bias @ weight).view_as(to_atoms.biases[0]) + to_atoms.biases[0]
         at_first = rule.sizes[0]  # every ground rule has one atom at its first position: the bias goes there
-        slots = torch.cat([slots[:at_first] + first.bias, slots[at_first:]])
+        own = first.bias
+        if self.rule_embedding is not None and rule.owners is not None:
+            own = own + self.rule_embedding.shift(rule.owners.of_slots[:at_first])
+        slots = torch.cat([slots[:at_first] + own, slots[at_first:]])
         return message_pass(rule.ways, slots, last.weight.t() @ weight, bias)
 
     def _sum(self, mapped: list[Tensor], incidence: Incidence) -> Tensor:
         """Eq. 5 by sum, mean, or mean within a rule and sum over rules."""
         arrived: list[Tensor] = []
-        parts = zip(mapped, incidence.rules, self.parts(), incidence.messages_by_rule, strict=True)
-        for slots, rule, (update, to_atoms), received in parts:
+        for slots, rule, (update, to_atoms) in zip(mapped, incidence.rules, self.parts(), strict=True):
             sums = self._summed(update, to_atoms, slots, rule).split(rule.sizes)
-            for i, (table, count, total) in enumerate(zip(rule.tables, rule.counts, sums, strict=True)):
+            for i, (received, count, total) in enumerate(zip(rule.received, rule.counts, sums, strict=True)):
                 arriving = to_atoms.last(total, i) + count.unsqueeze(1) * to_atoms.last_bias(i)
                 if self.aggregation == "mean-then-sum":
-                    arriving = arriving / received[table].unsqueeze(1)
+                    arriving = arriving / received.unsqueeze(1)
                 arrived.append(arriving)
         updated = incidence.sum_at_atoms(arrived)
         return updated / incidence.messages.clamp(min=1).unsqueeze(1) if self.aggregation == "mean" else updated
@@ -139,13 +164,15 @@ def _mapped(update: MLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
 def make_layer(rules: Sequence[Rule], options: ModelOptions) -> ReasoningLayer:
     """A reasoning layer for rules; for the reasoner `fgnn`, its order-blind layer.
 
+    `rule_network="shared"`: one MLP^1 and MLP^2 for all rules of n atoms, for each n in order.
+
     `mlp="deep"`: Linear-ReLU-Linear for MLP^1 and MLP^2; `"shallow"`: Linear-ReLU for MLP^1 and Linear for MLP^2.
     """
     update, messages = [], []
     dim, rule_dim = options.dim, options.rule_dim or options.dim
     is_deep, is_ordered = options.mlp == "deep", options.reasoner != "fgnn"
-    for rule in rules:
-        positions = len(rule.atoms)
+    is_shared, sizes_of_rules = options.rule_network == "shared", [len(rule.atoms) for rule in rules]
+    for positions in sorted(set(sizes_of_rules)) if is_shared else sizes_of_rules:
         width = positions * dim if is_ordered else dim
         update.append(MLP((width, rule_dim, rule_dim) if is_deep else (width, rule_dim), last_relu=not is_deep))
         sizes = (rule_dim, rule_dim, dim) if is_deep else (rule_dim, dim)
@@ -158,4 +185,5 @@ def make_layer(rules: Sequence[Rule], options: ModelOptions) -> ReasoningLayer:
         residual=options.residual,
         exclude_self=options.exclude_self,
         rule_dropout=options.rule_dropout,
+        rule_embedding=RuleEmbedding(len(rules), rule_dim) if is_shared else None,
     )

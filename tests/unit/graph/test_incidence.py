@@ -43,8 +43,8 @@ def test_each_position_has_a_table_of_its_atoms_and_how_often_they_stand_there(d
 @BOTH
 def test_messages_are_counted_for_each_atom_and_rule(dense: bool) -> None:
     incidence = Incidence.of(graph_of(RULE + "\nimplicit s: [q(x), q(y)]"), dense=dense)
-    assert incidence.messages_by_rule[0].tolist() == [1] * 6 + [2] * 3
-    assert incidence.messages_by_rule[1].tolist() == [0] * 6 + [6] * 3  # q(k), q(k) counts twice
+    assert [part.tolist() for part in incidence.rules[0].received] == [[1] * 6, [2] * 3]
+    assert [part.tolist() for part in incidence.rules[1].received] == [[6] * 3, [6] * 3]  # q(k), q(k) counts twice
     assert incidence.messages.tolist() == [1] * 6 + [8] * 3
 
 
@@ -85,6 +85,30 @@ def test_a_guard_leaves_holes_and_so_no_box() -> None:
     assert rule.ground_rules == 6
 
 
+def test_rules_with_as_many_atoms_are_laid_out_as_one() -> None:
+    """r and t have two atoms each, s has one; both r and t have q(k), q(l), q(m)."""
+    rules = RULE + '\nimplicit s: [q(x)]\nimplicit t: [q(x), p("a", x)]'
+    single, pairs = Incidence.of(graph_of(rules), grouped=True).rules
+    assert single.owners is not None
+    assert pairs.owners is not None
+    assert single.owners.rules == (1,)
+    assert (pairs.owners.rules, pairs.owners.sizes, pairs.ground_rules) == ((0, 2), (6, 3), 9)
+    assert [table.tolist() for table in pairs.tables] == [[0, 1, 2, 3, 4, 5, 6, 7, 8], [6, 7, 8, 0, 1, 2]]
+    assert [count.tolist() for count in pairs.counts] == [[1] * 9, [2] * 3 + [1] * 3]
+    assert [part.tolist() for part in pairs.received] == [[1] * 9, [2] * 3 + [1] * 3]
+    assert pairs.owners.of_slots.tolist() == [0] * 6 + [2] * 3 + [0] * 3 + [2] * 3
+    assert pairs.owners.of_ground_rules.tolist() == [0] * 6 + [2] * 3
+    slots = torch.arange(15.0).unsqueeze(1)  # r: p at 0-5 and q at 9-11; t: q at 6-8 and p at 12-14
+    assert pairs.ways.sum_at_rules(slots).flatten().tolist() == [9, 11, 13, 12, 14, 16, 18, 20, 22]
+
+
+def test_rules_laid_out_as_one_move_with_their_owners() -> None:
+    (rule,) = Incidence.of(graph_of(RULE), grouped=True).to(torch.device("meta")).rules
+    assert rule.owners is not None
+    found = [rule.owners.of_slots, rule.owners.of_ground_rules, *rule.received]
+    assert {part.device.type for part in found} == {"meta"}
+
+
 @BOTH
 def test_no_ground_rules_and_no_rules_are_legal(dense: bool) -> None:
     graph = graph_of("rule r: p(x, y) -> q(y)")
@@ -94,6 +118,9 @@ def test_no_ground_rules_and_no_rules_are_legal(dense: bool) -> None:
     assert rule.ways.sum_at_rules(torch.zeros(0, 2)).shape == (0, 2)
     assert rule.ways.sum_at_atoms(torch.zeros(0, 2, 4)).shape == (0, 4)
     assert Incidence.of(FactorGraph(graph.atoms, (), (), ()), dense=dense).messages.tolist() == [0] * 9
+    (group,) = Incidence.of(empty, grouped=True).rules
+    assert group.ground_rules == 0
+    assert Incidence.of(FactorGraph(graph.atoms, (), (), ()), grouped=True).rules == ()
 
 
 @BOTH

@@ -52,7 +52,9 @@ def test_one_layer_is_that_of_the_index(aggregation: str, rest: dict[str, object
         torch.testing.assert_close(ours, theirs)
 
 
-@pytest.mark.parametrize("change", [{"mlp": "deep"}, {"aggregation": "max"}, {"exclude_self": True}])
+@pytest.mark.parametrize(
+    "change", [{"mlp": "deep"}, {"aggregation": "max"}, {"exclude_self": True}, {"rule_network": "shared"}]
+)
 def test_what_leaves_the_form_is_not_taken(change: dict[str, object]) -> None:
     assert takes(make_layer(GRAPH.rules, SHALLOW))
     assert not takes(make_layer(GRAPH.rules, SHALLOW.model_copy(update=change)))

@@ -93,16 +93,19 @@ def test_layers_have_their_own_weights_or_share_them() -> None:
     assert count[0] == 3 * count[1]
 
 
-def test_the_kinds_of_layout_agree() -> None:
-    model = network()
+@pytest.mark.parametrize("rule_network", ["own", "shared"])
+def test_the_kinds_of_layout_agree(rule_network: str) -> None:
+    model = network(rule_network=rule_network)
     assert model.lay_out(GRAPH).kind == "dense"
+    assert model.lay_out(GRAPH).grouped is (rule_network == "shared")
     dense, indexed = (model(model.lay_out(GRAPH, kind)) for kind in ("dense", "indexed"))
     torch.testing.assert_close(dense.atoms, indexed.atoms, rtol=1e-5, atol=1e-5)
 
 
 def test_a_kind_that_cannot_be_is_refused() -> None:
-    with pytest.raises(ConfigError, match="cannot be computed over grids\n  take kind='auto'"):
-        network().lay_out(GRAPH, "grid")
+    for model in (network(), network(mlp="shallow", rule_network="shared")):
+        with pytest.raises(ConfigError, match="cannot be computed over grids\n  take kind='auto'"):
+            model.lay_out(GRAPH, "grid")
 
 
 def test_rows_of_a_graph_may_repeat_codes_in_any_order() -> None:

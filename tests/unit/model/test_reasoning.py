@@ -119,6 +119,35 @@ def test_rule_dropout_acts_on_messages_in_training_alone() -> None:
     assert torch.equal(settled, layer.eval()(atoms, incidence)[0])
 
 
+SHARED = ModelOptions(dim=4, rule_dim=5, rule_network="shared")
+
+
+def test_networks_that_rules_share_do_not_grow_with_them() -> None:
+    """Three rules of two atoms and two of three: two networks; a rule more costs its embedding alone."""
+    few = graph_of_rows([], [[(0, 1)], [(0, 1, 2)]])
+    many = graph_of_rows([], [[(0, 1)], [(0, 1, 2)], [(1, 0)], [(2, 1, 0)], [(0, 0)]])
+    sizes = [sum(p.numel() for p in make_layer(graph.rules, SHARED).parameters()) for graph in (few, many)]
+    assert len(make_layer(many.rules, SHARED).parts()) == 2
+    assert sizes[1] - sizes[0] == 3 * 2 * 5
+
+
+def test_rules_that_share_a_network_begin_alike_and_learn_to_differ() -> None:
+    """Two rules on atoms that look alike: the same at first; a step for the one leaves the other's embedding."""
+    graph = graph_of_rows([], [[(0, 1)], [(2, 3)]])
+    layer = make_layer(graph.rules, SHARED)
+    atoms = vectors(2, 4, seed=0).float().repeat(2, 1)
+    incidence = Incidence.of(graph, grouped=True)
+    new, rules = layer(atoms, incidence)
+    assert torch.equal(new[:2], new[2:])
+    assert torch.equal(*rules)
+    new[:2].sum().backward()
+    assert layer.rule_embedding is not None
+    for parameter in layer.rule_embedding.parameters():
+        assert parameter.grad is not None
+        assert bool(parameter.grad[0].any())
+        assert not bool(parameter.grad[1].any())
+
+
 def test_no_rules_are_legal() -> None:
     nothing = graph_of_rows([0, 1, 2], [])
     for options, expected in (
@@ -138,3 +167,8 @@ def test_no_ground_rules_and_no_atoms_are_legal() -> None:
         found, rules = layer(torch.zeros(0, 3), Incidence.of(graph))
         assert found.shape == (0, 3)
         assert [rule.shape for rule in rules] == [(0, 2)]
+        shared = make_layer(
+            graph.rules, ModelOptions(dim=3, rule_dim=2, aggregation=aggregation, rule_network="shared")
+        )
+        found, rules = shared(torch.zeros(0, 3), Incidence.of(graph, grouped=True))
+        assert (found.shape, [rule.shape for rule in rules]) == ((0, 3), [(0, 2)])
