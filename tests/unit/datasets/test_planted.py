@@ -47,21 +47,24 @@ def test_a_seed_is_a_graph() -> None:
     assert all_facts(plant(SMALL)) == all_facts(plant(SMALL)) != all_facts(plant(SMALL, seed=1))
 
 
-def test_what_a_certain_rule_concludes_is_there_and_what_a_false_one_does_is_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Two rules of one relation each: from r0 everything follows for r1, by walks of two; from the other nothing."""
-    certain, false = PlantedRule(1, ((0, True), (0, False)), 1.0), PlantedRule(2, ((0, True),), 0.0)
-    drawn = iter([certain, false])
+def test_what_certain_rules_conclude_is_all_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An inverse, a chain that stands on its conclusions, and a false rule that adds nothing."""
+    rules = [
+        PlantedRule(1, ((0, False),), 1.0),
+        PlantedRule(2, ((0, True), (0, True), (1, False)), 1.0),
+        PlantedRule(3, ((0, True),), 0.0),
+    ]
+    drawn = iter(rules)
     monkeypatch.setattr("r2n.datasets.planted._Graph._rule", lambda _: next(drawn))
     monkeypatch.setattr("r2n.datasets.planted._Graph.add_noise", lambda _: None)
-    planted = plant(facts=500, constants=80, relations=3, rules=2, by_rules=0.9, communities=4)
+    planted = plant(facts=2000, constants=100, relations=4, rules=3, by_rules=0.95, communities=1)
     facts = all_facts(planted)
-    reached = concluded(certain, facts, 80)
-    share = len(reached & {(one, other) for r, one, other in facts if r == 1}) / len(reached)
-    assert share == pytest.approx(planted.rules[0].chance, abs=0.1)
-    assert share > 0.3
-    assert planted.rules[1].chance == 0.0
+    assert [rule.chance for rule in planted.rules] == [1.0, 1.0, 0.0]
+    for rule in rules[:2]:
+        reached = concluded(rule, facts, 100)
+        assert reached
+        assert reached <= {(one, other) for r, one, other in facts if r == rule.head}
+    assert not concluded(rules[2], facts, 100) <= {(one, other) for r, one, other in facts if r == 3}
 
 
 def test_planted_rules_hold_more_often_than_false_ones() -> None:
