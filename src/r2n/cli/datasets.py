@@ -1,5 +1,6 @@
-"""The command line: r2n datasets list, show, download."""
+"""The command line: r2n datasets list, show, download, generate."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -8,7 +9,10 @@ from r2n.cli.problems import check
 from r2n.cli.screen import JsonOption, ScreenTable, print_json, progress, screen
 from r2n.datasets.benchmarks import DATASETS
 from r2n.datasets.download import download
+from r2n.datasets.planted import PlantedOptions, plant
 from r2n.errors import ConfigError, nearest
+
+_PLANTED = PlantedOptions()
 
 datasets_app = typer.Typer(no_args_is_help=True, help="Known problems.")
 
@@ -50,3 +54,22 @@ def download_dataset(name: Annotated[str, typer.Argument()]) -> None:
     with progress(name) as shown:
         folder = download(dataset.folder, progress=shown)
     typer.echo(f"{name} is in {folder}")
+
+
+@datasets_app.command("generate")
+def generate_dataset(
+    folder: Annotated[Path, typer.Argument(help="The new folder of the problem.")],
+    facts: Annotated[int, typer.Option(help="Those kept back as queries included.")] = _PLANTED.facts,
+    constants: Annotated[int, typer.Option()] = _PLANTED.constants,
+    relations: Annotated[int, typer.Option()] = _PLANTED.relations,
+    rules: Annotated[int, typer.Option(help="Of which a fifth is false.")] = _PLANTED.rules,
+    noise: Annotated[float, typer.Option(help="Share of facts that are noise.")] = _PLANTED.noise,
+    communities: Annotated[int, typer.Option(help="Of constants.")] = _PLANTED.communities,
+    seed: Annotated[int, typer.Option(min=0)] = _PLANTED.seed,
+) -> None:
+    """Generate a graph with planted rules, exceptions and noise, to try r2n on."""
+    options = PlantedOptions(facts, constants, relations, rules, noise, communities=communities, seed=seed)
+    planted = plant(options)
+    planted.write(folder)
+    sizes = ", ".join(f"{name} {len(part):,}" for name, part in planted.splits.items())
+    typer.echo(f"{facts:,} facts ({sizes}), {len(planted.rules):,} rules, in {folder}")

@@ -9,6 +9,7 @@ pairs of constants drawn without regard to anything.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
@@ -92,7 +93,12 @@ class Planted:
 
     def write(self, folder: Path) -> None:
         """A problem folder: three tables, the rules as theory, and the problem file."""
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise ConfigError(
+                f"the folder {str(folder)!r} cannot be made: {error.strerror}", hint="name one that is not there"
+            ) from error
         for name, facts in self.splits.items():
             rows = (f"c{first}\tr{relation}\tc{second}\n" for relation, first, second in facts.tolist())
             _write(folder / f"{name}.tsv", "".join(rows))
@@ -121,12 +127,12 @@ def _write(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def plant(options: PlantedOptions | None = None, **changes: float) -> Planted:
+def plant(options: PlantedOptions | None = None, **changes: Any) -> Planted:
     """Generate a graph; the same options give the same graph. `changes` are options by name."""
     wanted = replace(options or PlantedOptions(), **changes)
     graph = _Graph(wanted, np.random.default_rng(wanted.seed))
     graph.add_of_communities()
-    rules = tuple(graph.add_by_rules()) if wanted.relations > 0 else ()
+    rules = tuple(graph.add_by_rules())
     graph.add_noise()
     return Planted(wanted, rules, graph.split())
 

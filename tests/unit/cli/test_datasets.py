@@ -41,3 +41,16 @@ def test_a_download_shows_its_progress(tmp_path: Path, monkeypatch: pytest.Monke
     assert result.exit_code == 0, result.output
     assert result.stdout == f"wn18rr is in {tmp_path / 'wn18rr'}\n"
     assert result.stderr == "download ...\n"
+
+
+def test_generate_makes_a_problem_folder_once(tmp_path: Path) -> None:
+    arguments = ["datasets", "generate", str(tmp_path / "made"), "--facts", "200", "--constants", "40", "--rules", "5"]
+    result = runner.invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("200 facts (train 180, valid 10, test 10), 5 rules, in ")
+    shown = json.loads(runner.invoke(app, ["check", str(tmp_path / "made"), "--json"]).stdout)
+    assert (shown["splits"], shown["rules"]) == ({"train": 180, "valid": 10, "test": 10}, 5)
+    again = runner.invoke(app, arguments)
+    assert again.exit_code == 2
+    assert "name one that is not there" in again.output
+    assert runner.invoke(app, [*arguments[:2], str(tmp_path / "other"), "--noise", "2"]).exit_code == 2

@@ -45,17 +45,19 @@ def write_files(folder: Path, files: dict[str, str]) -> Path:
 
 def test_check_tells_what_train_would_refuse(tmp_path: Path) -> None:
     problem = write_files(tmp_path / "gifts", WIDE)
-    result = runner.invoke(app, ["check", str(problem)])
+    change = ["--set", "model.input=complex"]
+    result = runner.invoke(app, ["check", str(problem), *change])
     assert result.exit_code == 0
     assert "warning: r2n train refuses this: input 'complex' takes predicates of one or two positions" in result.stderr
     assert "choose input = 'distmult' or 'mlp'" in result.stderr
-    assert runner.invoke(app, ["train", str(problem), "--out", str(tmp_path / "run")]).exit_code == 2
-    document = json.loads(runner.invoke(app, ["check", str(problem), "--json"]).stdout)
+    assert runner.invoke(app, ["train", str(problem), "--out", str(tmp_path / "run"), *change]).exit_code == 2
+    document = json.loads(runner.invoke(app, ["check", str(problem), "--json", *change]).stdout)
     assert [text.splitlines()[0] for text in document["refusals"]] == [
         "input 'complex' takes predicates of one or two positions, but gives has 3"
     ]
-    mended = runner.invoke(app, ["check", str(problem), "--set", "model.input=mlp"])
+    mended = runner.invoke(app, ["check", str(problem)])
     assert "refuses" not in mended.stderr
+    assert "chosen: model.input = distmult (gives has 3 positions)" in mended.stdout
 
 
 def test_check_warns_of_what_cannot_work(toy_folder: Path) -> None:

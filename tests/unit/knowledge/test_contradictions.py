@@ -10,7 +10,9 @@ from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.logic.theory import Theory
+from r2n.model.r2n import R2N
 from r2n.runs.run import prepare_run
+from r2n.training.rows import asks_rows
 
 WIDE = "domain person, thing\npredicate gives(person, thing, person)\n"
 
@@ -40,6 +42,7 @@ def wide() -> Problem:
         (["training.batches=2", "training.loss=softmax"], "cannot be trained in batches"),
         (["training.loss=full-softmax"], "there is no fact to learn from"),
         (["training.batch_size=2", "training.batches=2"], "one of the two"),
+        (["training.loss=full-softmax", "training.batch_size=2"], "in batches asks all candidates of a row"),
         (["training.leave_one_out=true"], "a step over the whole graph asks everything"),
     ],
 )
@@ -84,3 +87,31 @@ def test_all_are_told_at_once(toy: Problem) -> None:
 def test_a_sound_problem_has_none(toy: Problem) -> None:
     assert contradictions(toy, toy.options) == []
     assert contradictions(Problem.build("empty", Theory()), Options()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_refused"),
+    [
+        ([], True),
+        (["model.reasoner=none"], False),
+        (["model.layers=0"], False),
+        (["model.rules=counted"], False),
+        (["model.reasoner=none", "training.relation_weight=0.5"], True),
+        (["model.reasoner=none", "training.regularisation=product"], True),
+        (["model.reasoner=none", "model.input=mlp"], True),
+        (["model.reasoner=none", "model.input=distmult"], False),
+    ],
+)
+def test_batched_full_softmax_is_refused_alike_before_and_in_a_training(
+    changes: list[str], is_refused: bool, toy: Problem
+) -> None:
+    options = Options().changed(["training.loss=full-softmax", "training.batch_size=2", "training.hiding=0", *changes])
+    told = [error for error in contradictions(toy, options) if "all candidates of a row" in str(error)]
+    assert bool(told) == is_refused
+    model = R2N.build(toy.knowledge, options.model)
+    if is_refused:
+        with pytest.raises(ConfigError) as caught:
+            asks_rows(model, options.training)
+        assert str(caught.value) == str(told[0])
+    else:
+        assert asks_rows(model, options.training)

@@ -43,7 +43,7 @@ def test_a_large_graph_is_asked_row_by_row_with_counted_rules() -> None:
     assert options.training.patience == 10
     assert {choice.key for choice in choices} >= {"model.rules", "training.loss", "training.batch_size"}
     assert all(choice.reason for choice in choices)
-    assert str(choices[0]).startswith("model.rules = counted (1 Horn rules on a graph of ")
+    assert str(choices[0]).startswith("model.rules = counted (1 Horn rule on a graph of ")
     run = prepare_run(problem, options.changed(["training.epochs=1"]), 0)
     assert next(iter(run.trainer)).number == 1
 
@@ -86,3 +86,29 @@ def test_positions_to_corrupt_are_those_whose_rows_hold_few_facts() -> None:
     assert corrupted_positions(lives([(city, person) for person, city in one_city])) == (-2,)
     assert corrupted_positions(lives([(f"p{i}", f"p{(i + 1) % 12}") for i in range(12)])) is None
     assert corrupted_positions(lives([])) is None
+
+
+def test_rules_that_cannot_be_counted_are_left_out_of_a_large_graph_and_that_is_told() -> None:
+    either = "rule e: p(x, y) -> q(x, y) | q(y, x)\n"
+    options, choices = choose_options(graph(200, 1000, CHAIN + either), Options())
+    assert (options.model.rules, options.model.reasoner) == ("counted", "none")
+    told = next(choice for choice in choices if choice.key == "model.reasoner")
+    assert told.reason.startswith("1 rule left out: on a graph of ")
+    alone, _ = choose_options(graph(200, 1000, CHAIN.rsplit("rule", 1)[0] + either), Options())
+    assert (alone.model.rules, alone.model.reasoner) == ("layers", "none")
+    for settled in ("model.reasoner=r2n", "training.relation_weight=0.5"):
+        same = Options().changed([settled])
+        assert choose_options(graph(200, 1000, CHAIN + either), same) == (same, ())
+
+
+def test_wide_predicates_take_an_input_layer_that_has_room_for_them() -> None:
+    _, choices = choose_options(graph(20, 100, CHAIN + "predicate gives(d, d, d)\n"), Options())
+    assert [str(choice) for choice in choices] == ["model.input = distmult (gives has 3 positions)"]
+    large, _ = choose_options(graph(200, 1000, CHAIN + "predicate gives(d, d, d)\n"), Options())
+    assert (large.model.input, large.training.loss, large.grounding.reciprocal) == ("distmult", "full-softmax", False)
+    assert large.training.corrupted_positions is None, "all positions are asked for"
+
+
+def test_a_run_without_options_has_those_that_are_chosen() -> None:
+    problem = graph(200, 1000)
+    assert prepare_run(problem).options == choose_options(problem, problem.options)[0]
