@@ -1,6 +1,6 @@
 """How much faster a network is trained whose rules share their networks, as ratios measured in one run.
 
-- training steps over 100 rules on a generated graph of 300 constants and 12 relations, known-body grounding, dim 32,
+- training steps over 100 rules on a generated graph of 200 constants and 12 relations, known-body grounding, dim 32,
   three layers: `rule_network = "own"` against `"shared"`, with the loss that each has reached.
 """
 
@@ -23,7 +23,7 @@ from r2n.training.fit import Trainer
 sys.path.insert(0, str(Path(__file__).parent))
 from grounding import Seconds, compared, print_rows, ratio_row, seconds_of
 
-CONSTANTS, RELATIONS, FACTS, RULES, STEPS = 300, 12, 2000, 100, 10
+CONSTANTS, RELATIONS, FACTS, RULES, STEPS = 200, 12, 1000, 100, 3
 
 
 def many_rules(folder: Path) -> Problem:

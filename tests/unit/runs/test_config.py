@@ -31,12 +31,12 @@ def test_a_network_that_reads_no_rules_grounds_none(toy: Problem) -> None:
 def test_grounding_and_counting_keep_to_the_memory_that_is_allowed(toy: Problem) -> None:
     layered = make_source(toy.knowledge, Options(), memory=10**9)
     counted = make_source(
-        toy.knowledge, Options().changed(["model.rules=counted", "grounding.max_groundings=7"]), memory=5
+        toy.knowledge, Options().changed(["model.rules=counted", "grounding.max_groundings=7000"]), memory=10**8
     )
     assert isinstance(layered, GroundedOnDemand)
     assert isinstance(counted, Counted)
-    assert (layered.store.ceiling, counted.store.ceiling) == (Ceiling(10**9), Ceiling(5))
-    assert counted.max_groundings == 7
+    assert (layered.store.ceiling, counted.store.ceiling) == (Ceiling(10**9), Ceiling(10**8))
+    assert counted.max_groundings == 7000
     by_default = make_source(toy.knowledge, Options())
     assert isinstance(by_default, GroundedOnDemand)
     assert (by_default.store.ceiling.most or 0) > 10**6
