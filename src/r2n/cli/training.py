@@ -128,6 +128,7 @@ def evaluate(
     kinds: Annotated[
         list[str] | None, typer.Option("--kind", help="Constraints of this kind alone; may be repeated.")
     ] = None,
+    memory: MemoryOption = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
@@ -135,8 +136,9 @@ def evaluate(
     from r2n.prediction.trained import Trained
     from r2n.runs.constrained import RANKED_KINDS, Constrained
 
+    limit = None if memory is None else parse_size(memory)
     with progress(str(run)) as shown:
-        loaded = Trained.load(run, device=device, progress=shown)
+        loaded = Trained.load(run, device=device, memory=limit, progress=shown)
         constrained = None
         if constraints or kinds:
             constrained = Constrained.of(loaded.problem.knowledge, kinds or RANKED_KINDS)

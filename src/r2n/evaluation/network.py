@@ -3,7 +3,7 @@
 from r2n.errors import ConfigError
 from r2n.evaluation.evaluate import Report, Score, classify
 from r2n.evaluation.filters import Filter
-from r2n.evaluation.ranking import Forbidden, rank
+from r2n.evaluation.ranking import MEMORY, Forbidden, rank
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.sources import GraphSource, WholeGraph
 from r2n.knowledge.herbrand import HerbrandBase
@@ -41,11 +41,12 @@ def evaluate_scores(
     sample: int | None = None,
     seed: int = 0,
     forbidden: Forbidden | None = None,
+    memory: int = MEMORY,
     progress: Progress = no_progress,
 ) -> Report:
     """The report of scores on queries: ranking (filtered) where all are true, else classification.
 
-    `sample`, `seed` and `forbidden` are those of `rank`.
+    `sample`, `seed`, `forbidden` and `memory` are those of `rank`.
     """
     if queries.truth.all():
         return rank(
@@ -57,6 +58,7 @@ def evaluate_scores(
             sample=sample,
             seed=seed,
             forbidden=forbidden,
+            memory=memory,
             progress=progress,
         )
     if forbidden is not None:

@@ -22,6 +22,7 @@ from r2n.knowledge.sides import Side
 from r2n.progress import Progress, no_progress
 
 MEMORY = 2**28  # bytes
+SHARE_OF_ROWS = 8  # rows at once take at most the eighth part of what may be taken
 BYTES_BY_CODE = 2**8  # of a candidate whose code is written out: 2**20 at once by default
 BYTES_IN_A_ROW = 2**5  # of one that is only scored and compared
 
@@ -51,6 +52,11 @@ class ScoreByRow(Protocol):
         The array is the caller's, to write in.
         """
         ...
+
+
+def row_memory(allowed: int | None) -> int:
+    """The bytes for rows that are scored at once, where so many may be taken in all."""
+    return MEMORY if allowed is None else max(1, min(MEMORY, allowed // SHARE_OF_ROWS))
 
 
 def rank(

@@ -21,6 +21,7 @@ from r2n.grounding.counting import RuleCounts
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.neighbourhoods import NeighbourhoodGrounder
 from r2n.grounding.store import Store
+from r2n.grounding.substitutions import MAX_GROUNDINGS
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.theory import Rule
@@ -196,6 +197,7 @@ class Counted:
     store: Store
     rules: tuple[Rule, ...]
     progress: Progress = no_progress
+    max_groundings: int = MAX_GROUNDINGS
 
     @property
     def whole(self) -> FactorGraph | None:
@@ -209,7 +211,7 @@ class Counted:
 
     @cached_property
     def _counts(self) -> RuleCounts:
-        return RuleCounts.of(self.store, self.rules, self.progress)
+        return RuleCounts.of(self.store, self.rules, self.progress, max_groundings=self.max_groundings)
 
     @property
     def known_in_bodies(self) -> frozenset[str]:

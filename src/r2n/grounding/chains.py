@@ -4,12 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
-from r2n.grounding.path_counts import MOST_STEPS_DISTINCT, path_counts, row_of_entries, without_diagonal
+from r2n.grounding.path_counts import (
+    MOST_STEPS_DISTINCT,
+    path_counts_in_parts,
+    reached_from,
+    row_of_entries,
+    row_parts,
+    without_diagonal,
+)
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.formula import Atom, Variable
 from r2n.logic.theory import Rule
+
+MOST_ENTRIES = 2**23  # of products at a time: about half a gigabyte
 
 Pairs = tuple[np.ndarray, np.ndarray]
 """Two columns of constants (ids), one pair a fact."""
@@ -99,9 +108,9 @@ def _steps(start: str, end: str, body: list[Atom]) -> tuple[ChainStep, ...] | No
 class StepMatrices:
     """The facts of binary predicates as sparse matrices (constants, constants), in both directions, each made once."""
 
-    def __init__(self, knowledge: KnowledgeBase) -> None:
-        """Nothing is made yet."""
-        self.knowledge = knowledge
+    def __init__(self, knowledge: KnowledgeBase, most: int = MOST_ENTRIES) -> None:
+        """Nothing is made yet. Products are made in parts with about `most` entries at a time."""
+        self.knowledge, self.most = knowledge, most
         self._made: dict[tuple[ChainStep, bool], csr_array] = {}
 
     def pairs(self, predicate: str) -> Pairs:
@@ -121,7 +130,8 @@ class StepMatrices:
 
     def counts(self, chain: Chain) -> csr_array:
         """For each pair (x, y), how many ground rules of the chain conclude head(x, y)."""
-        return path_counts([self.matrix(step, distinct=chain.distinct) for step in chain.steps], chain.distinct)
+        matrices = [self.matrix(step, distinct=chain.distinct) for step in chain.steps]
+        return path_counts_in_parts(matrices, chain.distinct, self.most)
 
     def through(self, chain: Chain) -> csr_array:
         """For each fact f of the head and each constant c, the ground rules that have f in the body and conclude the
@@ -132,10 +142,13 @@ class StepMatrices:
         starts, ends = self.pairs(chain.head)[:: -1 if chain.mirrored else 1]
         matrices = [self.matrix(step, distinct=chain.distinct) for step in chain.steps]
         walk = _through_distinct if chain.distinct else _through
-        found = walk(chain, matrices, starts, ends)
-        found.sum_duplicates()
-        found.eliminate_zeros()
-        return found
+        parts = [csr_array((0, len(self.knowledge.language.constants)), dtype=np.int64)]
+        for first, last in row_parts(reached_from(matrices)[starts], self.most):
+            part = walk(chain, matrices, starts[first:last], ends[first:last])
+            part.sum_duplicates()
+            part.eliminate_zeros()
+            parts.append(part)
+        return csr_array(vstack(parts, format="csr"))
 
 
 def _through_distinct(chain: Chain, matrices: Sequence[csr_array], starts: np.ndarray, ends: np.ndarray) -> csr_array:

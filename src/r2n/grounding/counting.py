@@ -1,11 +1,11 @@
 """Rules -> numbers of ground rules: n_j(a), how many ground rules of rule j with a known body conclude atom a.
 
 Where a network reads of a ground rule only that its body is known, all ground rules of a rule that conclude an atom are
-alike: their number is all there is to know. Chains are counted by products of sparse matrices, other rules by grounding
-them one at a time. No ground rule is kept.
+alike: their number is all there is to know. Chains are counted by products of sparse matrices, in parts, other rules by
+grounding them one at a time, each once. No ground rule is kept.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -13,15 +13,22 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 from scipy.sparse import csr_array
 
-from r2n.grounding.chains import Chain, StepMatrices, as_chain
+from r2n.grounding.chains import MOST_ENTRIES, Chain, StepMatrices, as_chain
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.path_counts import row_of_entries
 from r2n.grounding.store import Store
+from r2n.grounding.substitutions import MAX_GROUNDINGS
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.knowledge.sides import RowIndex, Side
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
+
+BYTES_OF_ENTRY = 160  # of a count: code, rule, number, where it stands; and the same by row for both positions
+BYTES_OF_PRODUCT = 256  # of an entry of a product of matrices: four copies of it, and a quarter of what may be taken
+
+_Through = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Facts by number, atoms of their row, and the ground rules from the one to the other."""
 
 
 def is_counted(rule: Rule) -> bool:
@@ -67,17 +74,22 @@ class LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class _RuleCount:
-    """One rule: the codes (ascending) of what it concludes, with their numbers."""
+    """One rule: the codes (ascending) of what it concludes, with their numbers.
+
+    Of one that was grounded, `through` holds for each position asked what is left out while a fact is asked.
+    """
 
     codes: Codes
     counts: Int64[np.ndarray, " _"]
+    through: tuple[_Through, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class RuleCounts:
     """n_j(a) for all rules j and all atoms a that one of them concludes: entries ascend with the code, then the rule.
 
-    `inverse[starts[j] + i]` is the entry of the i-th atom that rule j concludes.
+    `inverse[starts[j] + i]` is the entry of the i-th atom that rule j concludes. `grounded[j][i]` is kept of a rule
+    that is no chain and has its head's predicate in its body: what is left out while a fact is asked at position i.
     """
 
     store: Store
@@ -87,12 +99,20 @@ class RuleCounts:
     counts: Int64[np.ndarray, " entries"]
     inverse: Int64[np.ndarray, " entries"]
     starts: Int64[np.ndarray, " _"]
+    grounded: Mapping[int, tuple[_Through, ...]] = field(default_factory=dict)
     _sides: dict[tuple[int, int], SideCounts] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, store: Store, rules: Sequence[Rule], progress: Progress = no_progress) -> "RuleCounts":
-        """Count the ground rules of some rules in what is known."""
-        found = list(_counted(store, rules, progress))
+    def of(
+        cls,
+        store: Store,
+        rules: Sequence[Rule],
+        progress: Progress = no_progress,
+        *,
+        max_groundings: int = MAX_GROUNDINGS,
+    ) -> "RuleCounts":
+        """Count the ground rules of some rules in what is known; `max_groundings` of one that is no chain."""
+        found = list(_counted(store, rules, KnownBodyGrounder(max_groundings), progress))
         codes = np.concatenate([np.zeros(0, np.int64), *(part.codes for part in found)])
         sizes = np.array([len(part.codes) for part in found], np.int64)
         order = np.argsort(codes, kind="stable")
@@ -101,7 +121,8 @@ class RuleCounts:
         rule = np.repeat(np.arange(len(found)), sizes)[order]
         counts = np.concatenate([np.zeros(0, np.int64), *(part.counts for part in found)])[order]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return cls(store, tuple(rules), codes[order], rule, counts, inverse, starts)
+        grounded = {j: part.through for j, part in enumerate(found) if part.through}
+        return cls(store, tuple(rules), codes[order], rule, counts, inverse, starts, grounded)
 
     @property
     def base(self) -> HerbrandBase:
@@ -173,14 +194,14 @@ class RuleCounts:
         """Facts by number, atoms of their row, the rule, and its ground rules from the one to the other."""
         chain = as_chain(self.store.knowledge, self.rules[j])
         if chain is None:
-            found = _through_grounded(self.store, self.rules[j], side)
+            found = self.grounded[j][side.position]
         else:
             found = _through_chain(self._matrices, chain if side.position == 1 else chain.turned(), side)
         return found[0], found[1], np.full(len(found[0]), j), found[2]
 
     @cached_property
     def _matrices(self) -> StepMatrices:
-        return StepMatrices(self.store.knowledge)
+        return _matrices(self.store)
 
 
 def holds(evidence: Evidence, codes: Codes) -> Bool[np.ndarray, " _"]:
@@ -196,16 +217,37 @@ def _in_body(rule: Rule, predicate: str) -> bool:
     return any(rule.atoms[literal.position].predicate == predicate for literal in rule.body)
 
 
-def _counted(store: Store, rules: Sequence[Rule], progress: Progress) -> Iterator[_RuleCount]:
-    matrices = StepMatrices(store.knowledge)
+def _matrices(store: Store) -> StepMatrices:
+    return StepMatrices(store.knowledge, store.ceiling.fitting(BYTES_OF_PRODUCT, MOST_ENTRIES))
+
+
+def _counted(
+    store: Store, rules: Sequence[Rule], grounder: KnownBodyGrounder, progress: Progress
+) -> Iterator[_RuleCount]:
+    """The counts of each rule; refused where those of all rules so far need more than the ceiling of the store."""
+    matrices, entries = _matrices(store), 0
     for done, rule in enumerate(rules):
         progress("count", done, len(rules))
         chain = as_chain(store.knowledge, rule)
         if chain is None:
-            atoms = KnownBodyGrounder().ground_rule(store, rule).atoms
-            yield _RuleCount(*np.unique(atoms[:, rule.head_positions[0]], return_counts=True))
+            found = _count_of_grounded(store, rule, grounder)
         else:
-            yield _coded(store.base, chain, matrices.counts(chain))
+            found = _coded(store.base, chain, matrices.counts(chain))
+        entries += len(found.codes)
+        what = f"{entries:,} atoms that {done + 1:,} of {len(rules):,} counted rules conclude"
+        ways_out = ["take fewer rules: r2n mine --max-rules, or a higher --min-support"]
+        store.ceiling.check(entries * BYTES_OF_ENTRY, what=what, ways_out=ways_out)
+        yield found
+
+
+def _count_of_grounded(store: Store, rule: Rule, grounder: KnownBodyGrounder) -> _RuleCount:
+    atoms, head = grounder.ground_rule(store, rule).atoms, rule.atoms[rule.head_positions[0]]
+    codes, counts = np.unique(atoms[:, rule.head_positions[0]], return_counts=True)
+    if not _in_body(rule, head.predicate):
+        return _RuleCount(codes, counts)
+    predicate = store.language.predicate_index(head.predicate)
+    sides = [Side.of(store.base, predicate, position) for position in range(len(head.terms))]
+    return _RuleCount(codes, counts, tuple(_through_grounded(store, rule, atoms, side) for side in sides))
 
 
 def _coded(base: HerbrandBase, chain: Chain, pairs: csr_array) -> _RuleCount:
@@ -215,7 +257,7 @@ def _coded(base: HerbrandBase, chain: Chain, pairs: csr_array) -> _RuleCount:
     return _RuleCount(codes[inside], pairs.data[inside])
 
 
-def _through_chain(matrices: StepMatrices, chain: Chain, side: Side) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _through_chain(matrices: StepMatrices, chain: Chain, side: Side) -> _Through:
     base = matrices.knowledge.base
     found = matrices.through(chain)
     fact, constants = row_of_entries(found).astype(np.int64), found.indices.astype(np.int64)
@@ -226,9 +268,8 @@ def _through_chain(matrices: StepMatrices, chain: Chain, side: Side) -> tuple[np
     return fact[inside], codes[inside], found.data[inside]
 
 
-def _through_grounded(store: Store, rule: Rule, side: Side) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _through_grounded(store: Store, rule: Rule, atoms: np.ndarray, side: Side) -> _Through:
     """By the ground rules one by one: body atoms of the head's predicate that lie in the head's row."""
-    atoms = KnownBodyGrounder().ground_rule(store, rule).atoms
     head = atoms[:, rule.head_positions[0]]
     name = rule.atoms[rule.head_positions[0]].predicate
     known = store.knowledge.known_codes(store.language.predicate(name), True)

@@ -10,6 +10,10 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from r2n.errors import MemoryLimitError
+
+LEAST_MEMORY = 64 * 10**6  # bytes: below, a database does not start its work
+
 
 @runtime_checkable
 class Engine(Protocol):
@@ -27,13 +31,20 @@ class Engine(Protocol):
 class DuckDBEngine:
     """The embedded engine."""
 
-    def __init__(self) -> None:
-        """Make an engine; its database is opened at the first use, since many groundings need none."""
+    def __init__(self, memory: int | None = None) -> None:
+        """Make an engine; its database is opened at the first use, since many groundings need none.
+
+        What needs more bytes than `memory` (by default DuckDB's own choice) goes to the temporary folder.
+        """
+        self.memory = memory
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
         """An in-memory database that spills to the system's temporary folder."""
-        return duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
+        config: dict[str, str | bool | int | float | list[str]] = {"temp_directory": tempfile.gettempdir()}
+        if self.memory is not None:
+            config["memory_limit"] = f"{max(LEAST_MEMORY, self.memory) // 10**6}MB"
+        return duckdb.connect(config=config)
 
     def load(self, name: str, columns: Mapping[str, np.ndarray]) -> None:
         """Hold a table under this name, in place of an earlier one."""
@@ -44,5 +55,12 @@ class DuckDBEngine:
 
     def run(self, query: exp.Query) -> dict[str, np.ndarray]:
         """The answer, column by column."""
-        answer = self._connection.execute(query.sql(dialect="duckdb")).fetchnumpy()
+        try:
+            answer = self._connection.execute(query.sql(dialect="duckdb")).fetchnumpy()
+        except duckdb.OutOfMemoryException as error:
+            raise MemoryLimitError(
+                f"a query needs more memory than the database may take: {str(error).splitlines()[0]}",
+                hint="ground less (narrower domains, closed predicates, another strategy); or allow more with --memory"
+                " SIZE",
+            ) from error
         return {name: np.ma.getdata(column) for name, column in answer.items()}

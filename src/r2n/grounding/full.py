@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from r2n.grounding.ground_rules import Grounding, GroundRules
+from r2n.grounding.ground_rules import Grounding, GroundRules, check_held
 from r2n.grounding.relations import Kind
 from r2n.grounding.rule_query import RuleQuery
 from r2n.grounding.store import Store
@@ -36,6 +36,7 @@ class FullGrounder:
         for done, rule in enumerate(rules):
             progress("ground", done, len(rules))
             ground_rules.append(self.ground_rule(store, rule))
+            check_held(store.ceiling, ground_rules)
         return Grounding(tuple(ground_rules))
 
     def ground_rule(self, store: Store, rule: Rule) -> GroundRules:

@@ -9,12 +9,14 @@ import numpy as np
 from jaxtyping import Int64
 
 from r2n.errors import counted
-from r2n.grounding.store import Store
+from r2n.grounding.ceiling import Ceiling
+from r2n.grounding.store import WAYS_OUT, Store
 from r2n.knowledge.herbrand import Codes
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
 
 MOST_NAMED = 5  # rules that a printed grounding names
+BYTES_TIMES_HELD = 2  # codes in the grounding, and rows in the graph that is made of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +78,13 @@ class Grounder(Protocol):
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding of the theory."""
         ...
+
+
+def check_held(ceiling: Ceiling, parts: Sequence[GroundRules]) -> None:
+    """Refuse to go on where the ground rules of all rules so far need more than the ceiling."""
+    needed = BYTES_TIMES_HELD * sum(part.atoms.nbytes for part in parts)
+    what = f"{counted(sum(map(len, parts)), 'ground rule')} of {counted(len(parts), 'rule')}"
+    ceiling.check(needed, what=what, ways_out=WAYS_OUT)
 
 
 def distinct_codes(parts: Sequence[np.ndarray]) -> Codes:

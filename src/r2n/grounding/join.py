@@ -19,9 +19,9 @@ class TooManyRowsError(Exception):
     """A join would not fit in memory."""
 
 
-def joined(query: RuleQuery, language: Language) -> Substitutions:
+def joined(query: RuleQuery, language: Language, most_rows: int = MOST_ROWS) -> Substitutions:
     """The substitutions that a query seeks, in no order, each once; TooManyRowsError where they do not fit."""
-    found = _Bindings(language)
+    found = _Bindings(language, most_rows)
     found.join_all(query.joined)
     for relation, atom in query.ranging:
         found.join(relation, atom)
@@ -41,8 +41,8 @@ def joined(query: RuleQuery, language: Language) -> Substitutions:
 class _Bindings:
     """Bindings of variables to constants, joined with one relation after the other."""
 
-    def __init__(self, language: Language) -> None:
-        self.language, self.size = language, 1
+    def __init__(self, language: Language, most_rows: int) -> None:
+        self.language, self.size, self.most_rows = language, 1, most_rows
         self.columns: dict[str, np.ndarray] = {}
 
     def value(self, term: Term) -> np.ndarray:
@@ -104,7 +104,7 @@ class _Bindings:
             order, starts = relation.index(position)
             key = self.value(atom.terms[position])
             first, counts = starts[key], starts[key + 1] - starts[key]
-            _check(int(counts.sum()))
+            self._check(int(counts.sum()))
             before = np.cumsum(counts) - counts
             found = order[np.arange(counts.sum()) + np.repeat(first - before, counts)]
             self.keep(np.repeat(np.arange(self.size), counts))
@@ -125,12 +125,11 @@ class _Bindings:
 
     def _times(self, count: int) -> np.ndarray:
         """Repeat each row `count` times; the number of each repetition."""
-        _check(self.size * count)
+        self._check(self.size * count)
         numbers = np.tile(np.arange(count), self.size)
         self.keep(np.repeat(np.arange(self.size), count))
         return numbers
 
-
-def _check(rows: int) -> None:
-    if rows > MOST_ROWS:
-        raise TooManyRowsError
+    def _check(self, rows: int) -> None:
+        if rows > self.most_rows:
+            raise TooManyRowsError

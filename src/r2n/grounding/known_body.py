@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import ClassVar
 
 from r2n.grounding.full import FullGrounder
-from r2n.grounding.ground_rules import Grounding, GroundRules
+from r2n.grounding.ground_rules import Grounding, GroundRules, check_held
 from r2n.grounding.rule_query import RuleQuery
 from r2n.grounding.store import Answer, Store
 from r2n.grounding.substitutions import MAX_GROUNDINGS, are_candidates, encode_substitutions, sorted_substitutions
@@ -31,6 +31,7 @@ class KnownBodyGrounder:
         for done, rule in enumerate(rules):
             progress("ground", done, len(rules))
             ground_rules.append(self.ground_rule(store, rule, answers))
+            check_held(store.ceiling, ground_rules)
         return Grounding(tuple(ground_rules))
 
     def ground_rule(self, store: Store, rule: Rule, answers: dict[Hashable, Answer] | None = None) -> GroundRules:

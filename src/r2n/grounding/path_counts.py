@@ -1,9 +1,10 @@
 """Rules -> numbers of ground rules: paths of directed steps from x to y, counted by products of sparse matrices."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 MOST_STEPS_DISTINCT = 3
 """Steps of a path whose constants are distinct: beyond it, the walks to take away again are too many kinds."""
@@ -27,6 +28,41 @@ def path_counts(steps: Sequence[csr_array], distinct: bool) -> csr_array:
             found = csr_array(found @ step)
         return _tidy(found.copy())
     return _tidy(_distinct_counts([without_diagonal(step) for step in counts]))
+
+
+def path_counts_in_parts(steps: Sequence[csr_array], distinct: bool, most: int) -> csr_array:
+    """The same, for so many rows at a time that about `most` entries are made between, in the rows of one at least."""
+    parts = []
+    for start, end in row_parts(reached_from(steps), most):
+        part = path_counts([_only_rows(csr_array(steps[0]), start, end), *steps[1:]], distinct)
+        parts.append(part[start:end])
+    return parts[0] if len(parts) == 1 else csr_array(vstack(parts, format="csr"))
+
+
+def reached_from(steps: Sequence[csr_array]) -> np.ndarray:
+    """For each constant, at most how many entries the products of the first 1, 2, ... steps have in its row."""
+    size = len(steps[0].indptr) - 1
+    total = np.zeros(size)
+    for last in range(len(steps)):
+        walks = np.diff(steps[last].indptr).astype(np.float64)
+        for step in reversed(steps[:last]):
+            walks = (step != 0) @ walks
+        total += np.minimum(walks, size)
+    return total
+
+
+def row_parts(entries: np.ndarray, most: int) -> list[tuple[int, int]]:
+    """Rows, from the first to before the last, in parts of about `most` entries; no part where there is no row."""
+    cuts = np.flatnonzero(np.diff(np.cumsum(entries) // max(1, most))) + 1
+    bounds = [0, *cuts.tolist(), len(entries)]
+    return list(pairwise(bounds))
+
+
+def _only_rows(matrix: csr_array, start: int, end: int) -> csr_array:
+    """The matrix with these rows alone filled."""
+    first, last = int(matrix.indptr[start]), int(matrix.indptr[end])
+    starts = np.clip(matrix.indptr, first, last) - first
+    return csr_array((matrix.data[first:last], matrix.indices[first:last], starts), shape=matrix.shape)
 
 
 def _distinct_counts(steps: Sequence[csr_array]) -> csr_array:

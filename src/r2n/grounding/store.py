@@ -9,8 +9,9 @@ from operator import itemgetter
 import numpy as np
 from sqlglot import exp
 
+from r2n.grounding import join
+from r2n.grounding.ceiling import UNLIMITED, Ceiling
 from r2n.grounding.engines import DuckDBEngine, Engine
-from r2n.grounding.join import TooManyRowsError, joined
 from r2n.grounding.relations import Kind, Relation
 from r2n.grounding.rule_query import Match, RuleQuery
 from r2n.grounding.substitutions import Substitutions, check_budget
@@ -21,6 +22,12 @@ from r2n.logic.language import Domain, Predicate
 from r2n.logic.theory import Literal, Rule
 
 SURELY_TOO_MANY = 100  # times the budget: then the estimate alone refuses, without counting
+BYTES_OF_BINDING = 16  # of a variable in a row of a join: its column, and what the join makes of it
+BYTES_OF_NUMBER = 16  # of a variable or an atom in a ground rule: as it is found, and once more in order
+WAYS_OUT = (
+    "ground less: narrow the domains of variables (x: DOMAIN), close a predicate of a body, or take another strategy"
+    " (known-body, backward)",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +41,14 @@ class Answer:
 class Store:
     """The tables of a knowledge base, as arrays and in an engine, each made when it is first needed.
 
-    Queries are answered in memory where their intermediate results fit, else by the engine.
+    Queries are answered in memory where their intermediate results fit, else by the engine. Answers that would not fit
+    under the `ceiling` are refused before they are made.
     """
 
-    def __init__(self, knowledge: KnowledgeBase, engine: Engine | None = None) -> None:
+    def __init__(self, knowledge: KnowledgeBase, engine: Engine | None = None, ceiling: Ceiling = UNLIMITED) -> None:
         """Tables of `knowledge`, for large queries in `engine`, by default an embedded DuckDB."""
         self.knowledge, self.language, self.base = knowledge, knowledge.language, knowledge.base
-        self.engine = engine or DuckDBEngine()
+        self.engine, self.ceiling = engine or DuckDBEngine(ceiling.most), ceiling
         self._known: dict[str, Relation] = {}
         self._made: dict[str, Relation] = {}
         self._loaded: dict[str, Relation] = {}
@@ -128,11 +136,18 @@ class Store:
         sought = zip(query.rule.variables, self.domains(query.rule), strict=True)
         box = prod(len(domain) for name, domain in sought if name not in query.variables)
         try:
-            found = joined(query, self.language)
-        except TooManyRowsError:
+            each = BYTES_OF_BINDING * (len(query.variables) + 2)
+            found = join.joined(query, self.language, self.ceiling.fitting(each, join.MOST_ROWS))
+        except join.TooManyRowsError:
             return self._from_engine(query, box, max_groundings)
-        check_budget(query.rule, len(found) * box, max_groundings, exact=True)
+        self._check(query.rule, len(found) * box, max_groundings, exact=True)
         return Answer(found, len(found))
+
+    def _check(self, rule: Rule, estimate: int, max_groundings: int, *, exact: bool) -> None:
+        """Refuse a rule with too many ground rules: by number, or by the memory that they need."""
+        check_budget(rule, estimate, max_groundings, exact=exact)
+        what = f"rule '{rule.name}' with {'' if exact else 'about '}{estimate:,} ground rules"
+        self.ceiling.check(estimate * _bytes_of_ground_rule(rule), what=what, ways_out=WAYS_OUT)
 
     def _from_engine(self, query: RuleQuery, box: int, max_groundings: int) -> Answer:
         """The answer by a database; an estimate that knows all conditions may refuse before the work."""
@@ -140,18 +155,18 @@ class Store:
             self._load(relation)
         select = query.compiled(self._constant)
         count = select.select([exp.alias_(exp.Count(this=exp.Star()), "n")], query.width)
-        estimate = query.estimate()
-        if not query.counted and estimate * box > SURELY_TOO_MANY * max_groundings:
-            check_budget(query.rule, estimate * box, max_groundings, exact=False)
-        elif not query.counted and estimate * box > max_groundings:
-            check_budget(query.rule, self._count(count) * box, max_groundings, exact=True)
+        estimate, fitting = query.estimate(), self.ceiling.fitting(_bytes_of_ground_rule(query.rule), max_groundings)
+        if not query.counted and estimate * box > SURELY_TOO_MANY * fitting:
+            self._check(query.rule, estimate * box, max_groundings, exact=False)
+        elif not query.counted and estimate * box > fitting:
+            self._check(query.rule, self._count(count) * box, max_groundings, exact=True)
         outputs = [exp.alias_(select.columns[name].copy(), f"v{i}") for i, name in enumerate(query.variables)]
         one = exp.alias_(exp.Literal.number(1), "one")
-        most = max_groundings // max(1, box) + 1
+        most = fitting // max(1, box) + 1
         answer = self.engine.run(select.select(outputs or [one], query.width).limit(most, copy=False))
         rows = np.stack(list(answer.values())).astype(np.int64, copy=False)
-        if rows.shape[1] * box > max_groundings:
-            check_budget(query.rule, self._count(count) * box, max_groundings, exact=True)
+        if rows.shape[1] * box > fitting:
+            self._check(query.rule, self._count(count) * box, max_groundings, exact=True)
         return Answer(rows[: len(outputs)].T if outputs else np.zeros((rows.shape[1], 0), np.int64), estimate)
 
     def _count(self, query: exp.Select) -> int:
@@ -166,3 +181,7 @@ class Store:
             columns = dict(zip(relation.table.columns, relation.rows.T, strict=True))
             self.engine.load(relation.name, {name: np.ascontiguousarray(column) for name, column in columns.items()})
             self._loaded[relation.name] = relation
+
+
+def _bytes_of_ground_rule(rule: Rule) -> int:
+    return BYTES_OF_NUMBER * (len(rule.variables) + len(rule.atoms))

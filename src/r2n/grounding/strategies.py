@@ -11,7 +11,7 @@ from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.knowledge.options import GroundingOptions
 
 GROUNDERS = {"full": FullGrounder, "known-body": KnownBodyGrounder, "backward": BackwardGrounder}
-ENGINES: dict[str, Callable[[], Engine]] = {"duckdb": DuckDBEngine}
+ENGINES: dict[str, Callable[[int | None], Engine]] = {"duckdb": DuckDBEngine}
 
 
 def make_grounder(options: GroundingOptions) -> Grounder:
@@ -21,8 +21,11 @@ def make_grounder(options: GroundingOptions) -> Grounder:
     return GROUNDERS[options.strategy](options.max_groundings)
 
 
-def make_engine(name: str = "duckdb") -> Engine:
-    """The engine of this name: where large queries run, which changes no answer and stays out of fingerprints."""
+def make_engine(name: str = "duckdb", memory: int | None = None) -> Engine:
+    """The engine of this name: where large queries run, which changes no answer and stays out of fingerprints.
+
+    `memory`: the bytes that it may take.
+    """
     if name not in ENGINES:
         raise ConfigError(f"there is no engine '{name}'", hint=f"there is: {', '.join(ENGINES)}")
-    return ENGINES[name]()
+    return ENGINES[name](memory)

@@ -34,11 +34,12 @@ class Trained:
     model: R2N
     knowledge: KnowledgeBase
     source: GraphSource
+    memory: int | None = None
 
     @classmethod
     def of(cls, run: Run) -> "Trained":
         """What a run has trained."""
-        return cls(run.problem, run.options, run.model, run.knowledge, run.source)
+        return cls(run.problem, run.options, run.model, run.knowledge, run.source, run.memory)
 
     @classmethod
     def load(
@@ -47,12 +48,13 @@ class Trained:
         *,
         encoders: Mapping[str, nn.Module] | None = None,
         device: str = "auto",
+        memory: int | None = None,
         progress: Progress = no_progress,
     ) -> "Trained":
         """What the run in a folder has trained; needs nothing but the folder, and changes nothing outside it.
 
         `encoders` are modules of the caller, where there were some in training: their weights are in the folder. The
-        device need not be that of the training.
+        device need not be that of the training. `memory`: the bytes that grounding and evaluation may take.
         """
         folder = Path(folder)
         progress("read", 0, 0)
@@ -68,8 +70,8 @@ class Trained:
         except RuntimeError as error:
             message = str(error).splitlines()[0]
             raise CheckpointError(f"the checkpoint in {folder} does not fit its network: {message}") from error
-        source = make_source(knowledge, config.options, progress)
-        return cls(problem, config.options, model.eval().to(make_device(device)), knowledge, source)
+        source = make_source(knowledge, config.options, progress, memory=memory)
+        return cls(problem, config.options, model.eval().to(make_device(device)), knowledge, source, memory)
 
     def __repr__(self) -> str:
         """Of which problem, and how the network is made."""
@@ -106,6 +108,7 @@ class Trained:
             seed=seed,
             forbidden=constrained,
             beside=beside,
+            memory=self.memory,
         )
         if constrained is None:
             return report

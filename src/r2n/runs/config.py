@@ -4,6 +4,7 @@ import torch
 
 from r2n.errors import ConfigError
 from r2n.graph.sources import Counted, GraphSource, GroundedOnDemand, Ungrounded
+from r2n.grounding.ceiling import Ceiling
 from r2n.grounding.counting import split_rules
 from r2n.grounding.store import Store
 from r2n.grounding.strategies import make_engine, make_grounder
@@ -13,6 +14,7 @@ from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.knowledge.reciprocal import as_trained as as_trained
 from r2n.progress import Progress, no_progress
+from r2n.runs.memory import allowed_bytes
 
 
 def problem_to_train(problem: Problem, options: Options) -> Problem:
@@ -24,20 +26,29 @@ def problem_to_train(problem: Problem, options: Options) -> Problem:
 
 
 def make_source(
-    knowledge: KnowledgeBase, options: Options, progress: Progress = no_progress, *, to_train: bool = False
+    knowledge: KnowledgeBase,
+    options: Options,
+    progress: Progress = no_progress,
+    *,
+    to_train: bool = False,
+    memory: int | None = None,
 ) -> GraphSource:
     """Where the graphs of atoms come from; `knowledge` is that of the training's language.
 
-    A network without reasoning layers reads no ground rule; only a t-norm in training (`to_train`) does.
+    A network without reasoning layers reads no ground rule; only a t-norm in training (`to_train`) does. Grounding and
+    counting take no more than `memory` bytes (by default a share of what is free), or are refused.
     """
+    ceiling, grounding = Ceiling(allowed_bytes(memory)), options.grounding
     if options.model.rules == "counted":
         layered, rules = split_rules(knowledge)
         changes = {} if layered.theory.rules else {"reasoner": "none"}
         others = options.model_copy(update={"model": options.model.model_copy(update={"rules": "layers", **changes})})
-        return Counted(make_source(layered, others, progress, to_train=to_train), Store(knowledge), rules, progress)
+        source = make_source(layered, others, progress, to_train=to_train, memory=memory)
+        return Counted(source, Store(knowledge, ceiling=ceiling), rules, progress, grounding.max_groundings)
     if not options.model.has_layers and not (to_train and options.training.regularisation != "off"):
         return Ungrounded()
-    return GroundedOnDemand(Store(knowledge, make_engine()), make_grounder(options.grounding), progress)
+    store = Store(knowledge, make_engine(memory=ceiling.most), ceiling)
+    return GroundedOnDemand(store, make_grounder(grounding), progress)
 
 
 def make_device(name: str = "auto") -> torch.device:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from r2n.errors import ConfigError, MemoryLimitError
+from r2n.grounding.ceiling import shown_size
 
 MEMORY_SHARE = 0.8  # of what is free: what may be taken where nobody says how much
 
@@ -123,6 +124,11 @@ def parse_size(text: str) -> int:
     return int(number * units[unit])
 
 
+def allowed_bytes(limit: int | None) -> int:
+    """The limit, by default `MEMORY_SHARE` of what is free."""
+    return int(MEMORY_SHARE * available_bytes()) if limit is None else limit
+
+
 def check_memory(needed: int, limit: int | None, *, what: str, ways_out: Sequence[str]) -> None:
     """Refuse what needs more bytes than the limit (by default `MEMORY_SHARE` of what is free), with the ways out.
 
@@ -138,12 +144,6 @@ def check_memory(needed: int, limit: int | None, *, what: str, ways_out: Sequenc
         raise MemoryLimitError(
             f"{what} needs about {shown_size(needed)}, more than the {shown_size(allowed)} {by}", hint=hint
         )
-
-
-def shown_size(size: int) -> str:
-    """`95 GB`, `18.4 GB`, `512 MB`."""
-    number, unit = (size / 1e9, "GB") if size >= 1e9 else (size / 1e6, "MB")
-    return f"{number:,.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"
 
 
 def training_bytes(

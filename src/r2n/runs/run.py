@@ -14,7 +14,7 @@ from r2n.errors import ConfigError
 from r2n.evaluation.evaluate import Report, Score
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.network import evaluate_scores
-from r2n.evaluation.ranking import Forbidden
+from r2n.evaluation.ranking import Forbidden, row_memory
 from r2n.graph.sources import GraphSource
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.options import Options
@@ -40,7 +40,7 @@ class Run:
     """A problem, its options and seed, where its graphs come from, and the network in training.
 
     `knowledge` is the problem's in the language of the training. `encoders` are the domains whose features go through
-    modules of the caller.
+    modules of the caller. `memory`: the bytes that work may take.
     """
 
     problem: Problem
@@ -50,6 +50,7 @@ class Run:
     source: GraphSource
     trainer: Trainer
     encoders: tuple[str, ...] = ()
+    memory: int | None = None
 
     def __repr__(self) -> str:
         """Of which problem, and how far it is."""
@@ -66,7 +67,7 @@ class Run:
 
     def evaluate(self, split: str, progress: Progress = no_progress) -> Report:
         """The report on a split: ranking where all its queries are true, else classification."""
-        return evaluate_split(self.logits(), self.problem, split, progress)
+        return evaluate_split(self.logits(), self.problem, split, progress, memory=self.memory)
 
     def notes(self) -> list[str]:
         """What a person should know before this training, found without looking at the truth of any query."""
@@ -93,7 +94,8 @@ class Run:
         """The reports on all splits, by one pass over the ground rules, with a mirror beside each."""
         logits = self.logits()
         beside = mirrors(logits, self.problem)
-        return [evaluate_split(logits, self.problem, split, progress, beside=beside) for split in self.problem.queries]
+        ask = partial(evaluate_split, logits, self.problem, progress=progress, beside=beside, memory=self.memory)
+        return [ask(split) for split in self.problem.queries]
 
 
 def evaluate_split(
@@ -106,11 +108,13 @@ def evaluate_split(
     seed: int = 0,
     forbidden: Forbidden | None = None,
     beside: Mapping[str, Score] | None = None,
+    memory: int | None = None,
 ) -> Report:
     """The report of a network on a split; ranking is filtered by the true atoms of all splits, as everybody does.
 
     `sample`: of a ranking, so many queries, drawn by `seed`. `forbidden`: its candidates that cannot be. `beside`:
-    scores (`mirrors`) that are asked the same, and stand in the report with their metrics.
+    scores (`mirrors`) that are asked the same, and stand in the report with their metrics. `memory`: the bytes that
+    work may take; rows of candidates are scored in parts that are a small share of it.
     """
     if split not in problem.queries:
         splits = ", ".join(problem.queries) or "none"
@@ -127,6 +131,7 @@ def evaluate_split(
         sample=sample,
         seed=seed,
         forbidden=forbidden,
+        memory=row_memory(memory),
     )
     own = report(logits, progress=progress)
     return replace(own, beside={name: report(scores).metrics for name, scores in (beside or {}).items()})
@@ -154,7 +159,7 @@ def prepare_run(
     knowledge = as_trained(problem.knowledge, options.grounding)
     limit, training = MemoryLimit(memory), options.training
     limit.check_atoms(knowledge, options)
-    source = make_source(knowledge, options, progress, to_train=True)
+    source = make_source(knowledge, options, progress, to_train=True, memory=memory)
     torch.manual_seed(seed)
     model = R2N.build(knowledge, options.model, encoders=encoders).to(make_device(training.device))
     batches = batches_of(
@@ -173,7 +178,7 @@ def prepare_run(
         settle=settle,
         seed=seed,
     )
-    return Run(problem, options, seed, knowledge, source, trainer, tuple(sorted(encoders or {})))
+    return Run(problem, options, seed, knowledge, source, trainer, tuple(sorted(encoders or {})), memory)
 
 
 def _counted_rules(

@@ -104,7 +104,8 @@ def test_memory_is_handed_on_in_bytes(tmp_path: Path, monkeypatch: pytest.Monkey
     for arguments in (["--memory", "2 GB"], ["--memory", "500MiB"], []):
         assert "error: enough" in invoke("train", str(folder), *arguments, code=2)
     assert given == [2 * 10**9, 500 * 2**20, None]
-    assert "'much' is no size of memory" in invoke("train", str(folder), "--memory", "much", code=2)
+    for arguments in (["train", str(folder)], ["evaluate", str(tmp_path)]):
+        assert "'much' is no size of memory" in invoke(*arguments, "--memory", "much", code=2)
 
 
 @pytest.mark.parametrize(

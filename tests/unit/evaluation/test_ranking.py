@@ -9,7 +9,7 @@ import pytest
 
 from r2n.errors import DataError
 from r2n.evaluation.filters import Filter
-from r2n.evaluation.ranking import BYTES_BY_CODE, BYTES_IN_A_ROW, Forbidden, rank
+from r2n.evaluation.ranking import BYTES_BY_CODE, BYTES_IN_A_ROW, MEMORY, Forbidden, rank, row_memory
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.logic.language import Domain, Language, Predicate
@@ -191,6 +191,10 @@ def test_rows_are_asked_by_their_constants_each_once_as_many_as_memory_holds() -
     one_at_a_time = rank(ByRow(rows), queries, BASE, filtered(), memory=3 * BYTES_IN_A_ROW)
     assert called == [(0, 0, [["asia"]]), (0, 0, [["europe"]]), (0, 1, [["chad"]]), (0, 1, [["italy"]])]
     assert one_at_a_time.to_dict() == report.to_dict()
+
+
+def test_rows_at_once_take_a_small_share_of_what_may_be_taken() -> None:
+    assert [row_memory(allowed) for allowed in (None, 80, 10**12, 0)] == [MEMORY, 10, MEMORY, 1]
 
 
 def test_rows_of_another_shape_are_refused() -> None:

@@ -3,11 +3,17 @@
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations
+from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from r2n.errors import GroundingError, MemoryLimitError
+from r2n.grounding import counting
+from r2n.grounding.ceiling import Ceiling
+from r2n.grounding.chains import MOST_ENTRIES
 from r2n.grounding.counting import RuleCounts, is_counted
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
@@ -84,9 +90,10 @@ def test_rules_that_conclude_one_atom_are_counted() -> None:
 
 
 @at_most(10, because="each example grounds 24 rules, once more for every fact that is left out")
-@given(random_knowledge())
-def test_counts_are_those_of_the_ground_rules(knowledge: KnowledgeBase) -> None:
-    counts = RuleCounts.of(Store(knowledge), THEORY.rules)
+@given(random_knowledge(), st.sampled_from([1, 3, MOST_ENTRIES]))
+def test_counts_are_those_of_the_ground_rules(knowledge: KnowledgeBase, most: int) -> None:
+    with patch.object(counting, "MOST_ENTRIES", most):
+        counts = RuleCounts.of(Store(knowledge), THEORY.rules)
     found = {
         (j, c): n for j, c, n in zip(counts.rule.tolist(), counts.codes.tolist(), counts.counts.tolist(), strict=True)
     }
@@ -95,9 +102,11 @@ def test_counts_are_those_of_the_ground_rules(knowledge: KnowledgeBase) -> None:
 
 
 @at_most(2, because="each example grounds 24 rules, once more for every fact that is left out")
-@given(random_knowledge())
-def test_what_is_left_out_is_what_grounding_without_the_fact_lacks(knowledge: KnowledgeBase) -> None:
-    counts, base = RuleCounts.of(Store(knowledge), THEORY.rules), knowledge.base
+@given(random_knowledge(), st.sampled_from([3, MOST_ENTRIES]))
+def test_what_is_left_out_is_what_grounding_without_the_fact_lacks(knowledge: KnowledgeBase, most: int) -> None:
+    with patch.object(counting, "MOST_ENTRIES", most):
+        counts, base = RuleCounts.of(Store(knowledge), THEORY.rules), knowledge.base
+        _ = counts._matrices
     for predicate, (declared, shape) in enumerate(zip(base.language.predicates, base.shapes, strict=True)):
         facts = knowledge.known_codes(declared, True)
         sides = [(counts.side(predicate, i), counts.left_out(predicate, i)) for i in range(len(shape))]
@@ -115,6 +124,36 @@ def test_what_is_left_out_is_what_grounding_without_the_fact_lacks(knowledge: Kn
                 found = {(int(j), int(c)): int(n) for j, c, n in zip(side.rules[entries], codes, left, strict=True)}
                 rivals = set((row[0] + np.arange(side.side.candidates) * side.side.stride).tolist())
                 assert {key: n for key, n in found.items() if n} == {k: n for k, n in truly.items() if k[1] in rivals}
+
+
+def all_known() -> KnowledgeBase:
+    """Every atom of seven constants is true."""
+    knowledge = KnowledgeBase.build(THEORY, domains={"d": list("abcdefg")})
+    return replace(knowledge, evidence=Evidence(np.arange(knowledge.base.size), np.ones(knowledge.base.size, bool)))
+
+
+def test_a_rule_is_grounded_once_whoever_asks_for_it() -> None:
+    knowledge = all_known()
+    with patch.object(
+        KnownBodyGrounder, "ground_rule", autospec=True, side_effect=KnownBodyGrounder.ground_rule
+    ) as ground:
+        counts = RuleCounts.of(Store(knowledge), THEORY.rules)
+        for predicate, shape in enumerate(knowledge.base.shapes):
+            for position in range(len(shape)):
+                counts.left_out(predicate, position)
+    assert ground.call_count == len(OTHERS)
+
+
+def test_a_rule_with_too_many_ground_rules_is_refused() -> None:
+    with pytest.raises(GroundingError, match="more than max_groundings = 100"):
+        RuleCounts.of(Store(all_known()), THEORY.rules, max_groundings=100)
+
+
+def test_counts_that_do_not_fit_are_refused() -> None:
+    store = Store(all_known(), ceiling=Ceiling(30_000))
+    message = r"atoms that \d+ of 24 counted rules conclude needs about .*\n  take fewer rules"
+    with pytest.raises(MemoryLimitError, match=message):
+        RuleCounts.of(store, THEORY.rules)
 
 
 def test_entries_of_rows_that_no_rule_concludes() -> None:

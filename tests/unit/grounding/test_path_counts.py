@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from r2n.grounding.path_counts import path_counts, row_of_entries, without_diagonal
+from r2n.grounding.path_counts import (
+    path_counts,
+    path_counts_in_parts,
+    reached_from,
+    row_of_entries,
+    row_parts,
+    without_diagonal,
+)
 from tests.examples import at_most
 from tests.oracles import paths as oracle
 
@@ -32,6 +39,31 @@ def test_counts_are_those_of_plain_loops(steps: list[np.ndarray], distinct: bool
     assert found.dtype == np.int64
     assert found.has_sorted_indices
     assert (found.data > 0).all(), "no stored zeros"
+
+
+@at_most(60, because="the oracle tries constants to the power of four")
+@given(step_matrices(), st.booleans(), st.integers(1, 12))
+def test_counts_in_parts_are_those_of_plain_loops(steps: list[np.ndarray], distinct: bool, most: int) -> None:
+    found = path_counts_in_parts([csr_array(step) for step in steps], distinct, most)
+    assert found.toarray().tolist() == oracle.path_counts(steps, distinct).tolist()
+    assert found.has_sorted_indices
+    assert (found.data > 0).all(), "no stored zeros"
+
+
+@at_most(30, because="the oracle multiplies matrices")
+@given(step_matrices())
+def test_no_product_has_more_entries_in_a_row_than_are_expected(steps: list[np.ndarray]) -> None:
+    made, product = np.zeros(len(steps[0]), int), np.eye(len(steps[0]), dtype=int)
+    for step in steps:
+        product = product @ step
+        made += (product > 0).sum(axis=1)
+    assert (reached_from([csr_array(step) for step in steps]) >= made).all()
+
+
+def test_parts_hold_about_as_many_entries_as_they_may() -> None:
+    assert row_parts(np.array([1, 1, 1, 1]), 2) == [(0, 1), (1, 3), (3, 4)]
+    assert row_parts(np.array([0, 9, 0, 9]), 4) == [(0, 1), (1, 3), (3, 4)]
+    assert row_parts(np.array([3, 3]), 100) == [(0, 2)]
 
 
 def test_the_matrices_given_are_left_alone() -> None:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sqlglot import exp
 
-from r2n.errors import GroundingError
+from r2n.errors import GroundingError, MemoryLimitError
 from r2n.grounding import join
+from r2n.grounding.ceiling import Ceiling
 from r2n.grounding.engines import DuckDBEngine
 from r2n.grounding.known_body import known_body_query
 from r2n.grounding.relations import Kind
@@ -54,6 +55,25 @@ def test_the_store_decides_who_answers(by_engine: bool) -> None:
     assert answer(store) == answer(store) == [("ann", "bob"), ("ann", "cy")]
     assert sorted(engine.loaded) == (["fact_0", "fact_1"] if by_engine else []), "each table once"
     assert len(engine.asked) == (2 if by_engine else 0)
+
+
+def test_what_does_not_fit_in_memory_is_left_to_the_engine() -> None:
+    """Three pairs are looked at, of which none is an answer."""
+    facts = "knows(ann,bob) knows(ann,cy) knows(bob,cy)"
+    known, engine = knowledge("rule r: knows(x, y) & knows(y, x) -> smokes(x)\n", facts), Watched()
+    assert answer(Store(known, engine, Ceiling(1000))) == []
+    assert not engine.asked
+    assert answer(Store(known, engine, Ceiling(100))) == []
+    assert engine.asked
+
+
+@pytest.mark.usefixtures("by_engine")
+def test_an_answer_that_would_not_fit_is_refused() -> None:
+    message = r"rule 'r' with 2 ground rules needs about .* than the .* that it may take\n  ground less"
+    with pytest.raises(MemoryLimitError, match=message):
+        answer(Store(KB, ceiling=Ceiling(100)))
+    with pytest.raises(GroundingError, match="more than max_groundings = 1"):
+        answer(Store(KB, ceiling=Ceiling(100)), limit=1)
 
 
 @pytest.mark.usefixtures("by_engine")

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from r2n.errors import ConfigError
-from r2n.graph.sources import GroundedOnDemand, Ungrounded
+from r2n.graph.sources import Counted, GroundedOnDemand, Ungrounded
+from r2n.grounding.ceiling import Ceiling
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.knowledge.options import GroundingOptions, Options
 from r2n.knowledge.problem import Problem
@@ -25,6 +26,20 @@ def test_a_network_that_reads_no_rules_grounds_none(toy: Problem) -> None:
     known_body = source("grounding.strategy=known-body")
     assert isinstance(known_body, GroundedOnDemand)
     assert isinstance(known_body.grounder, KnownBodyGrounder)
+
+
+def test_grounding_and_counting_keep_to_the_memory_that_is_allowed(toy: Problem) -> None:
+    layered = make_source(toy.knowledge, Options(), memory=10**9)
+    counted = make_source(
+        toy.knowledge, Options().changed(["model.rules=counted", "grounding.max_groundings=7000"]), memory=10**8
+    )
+    assert isinstance(layered, GroundedOnDemand)
+    assert isinstance(counted, Counted)
+    assert (layered.store.ceiling, counted.store.ceiling) == (Ceiling(10**9), Ceiling(10**8))
+    assert counted.max_groundings == 7000
+    by_default = make_source(toy.knowledge, Options())
+    assert isinstance(by_default, GroundedOnDemand)
+    assert (by_default.store.ceiling.most or 0) > 10**6
 
 
 def test_reciprocals_are_part_of_the_training_language_alone(toy: Problem) -> None:
