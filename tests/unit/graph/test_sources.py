@@ -185,7 +185,7 @@ def test_a_few_steps_of_a_graph_that_was_made_elsewhere() -> None:
 
 def test_rules_are_counted_once_beside_what_a_source_grounds(monkeypatch: pytest.MonkeyPatch) -> None:
     made, of = [], RuleCounts.of
-    monkeypatch.setattr(RuleCounts, "of", lambda *given: made.append(1) or of(*given))
+    monkeypatch.setattr(RuleCounts, "of", lambda *given, **more: made.append(1) or of(*given, **more))
     base = known()
     rules = tuple(rule for rule in base.theory.rules if is_counted(rule))
     for beside in (Ungrounded(), GroundedOnDemand.of(base, FullGrounder()), GroundedOnDemand.of(base, GROUNDERS[2])):
