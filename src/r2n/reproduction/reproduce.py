@@ -232,9 +232,14 @@ def _record(
 
 
 def _distances(items: Sequence[Measured], measured: Sequence[Measured]) -> list[dict[str, Any]]:
-    """How far a row is above its own input layer, metric by metric, with the same seeds."""
+    """How far a row is above another, or above a part of its own, metric by metric, with the same seeds."""
     row, dataset = items[0].row, items[0].dataset
-    others = {item.seed: item for item in measured if item.row.row == row.minus and item.dataset == dataset}
+    places = {row.place} if row.minus in ALONE else {item.row.place for item in measured}
+    others = {
+        item.seed: item
+        for item in measured
+        if item.row.row == row.minus and item.dataset == dataset and item.row.place in places
+    }
     pairs = [(item, others[item.seed]) for item in items if item.seed in others]
     name = f"{row.row} minus {row.minus}"
     return [

@@ -110,6 +110,17 @@ def test_the_distance_from_the_input_layer_is_taken_seed_by_seed() -> None:
     assert [record["model"] for record in alone] == ["network"]
 
 
+def test_the_distance_from_a_part_is_that_of_its_own_part() -> None:
+    rows = [
+        table_rows("countries")[2].model_copy(update={"row": name, "place": i, "minus": "network alone"})
+        for i, name in enumerate(("given rules", "mined rules"))
+    ]
+    parts = [{"network alone": {"mrr": 0.5}}, {"network alone": {"mrr": 0.25}}]
+    items = [Measured(row, "kinship", 0, {"mrr": 0.75}, 1.0, part) for row, part in zip(rows, parts, strict=True)]
+    told = {r["model"]: r["mean"] for r in summarise(items) if "minus" in r["model"]}
+    assert told == {"given rules minus network alone": 0.25, "mined rules minus network alone": 0.5}
+
+
 def test_the_distance_is_taken_in_what_both_rows_measure() -> None:
     base = table_rows("countries")[2].model_copy(update={"row": "input", "place": 1})
     above = base.model_copy(update={"row": "network", "place": 2, "minus": "input"})
@@ -164,6 +175,14 @@ def test_rows_with_mined_rules_stand_beside_r2nc_with_constraints_or_without() -
         assert row.mined <= 2
         assert row.constraints
         assert row.options(load(row.datasets[0]).options).model.rules == "counted"
+
+
+@pytest.mark.parametrize("table", ["wn18rr", "fb15k237"])
+def test_given_and_mined_rules_stand_beside_the_same_network(table: str) -> None:
+    given, mined = table_rows(table)
+    assert (given.row, mined.row) == ("R2N, given rules", "R2N, mined rules")
+    assert (given.grounding, given.model, given.training) == (mined.grounding, mined.model, mined.training)
+    assert mined.mined and not given.mined and given.model["rules"] == "counted"
 
 
 @pytest.mark.parametrize("dataset", ["kinship", "nations"])
