@@ -182,7 +182,7 @@ def test_given_and_mined_rules_stand_beside_the_same_network(table: str) -> None
     given, mined = table_rows(table)
     assert (given.row, mined.row) == ("R2N, given rules", "R2N, mined rules")
     assert (given.grounding, given.model, given.training) == (mined.grounding, mined.model, mined.training)
-    assert mined.mined and not given.mined and given.model["rules"] == "counted"
+    assert (mined.mined, given.mined, given.model["rules"]) == (3 if table == "wn18rr" else 2, 0, "counted")
 
 
 @pytest.mark.parametrize("dataset", ["kinship", "nations"])
