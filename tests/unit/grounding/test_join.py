@@ -3,8 +3,7 @@
 import pytest
 
 import r2n
-from r2n.grounding import join
-from r2n.grounding.join import TooManyRowsError, joined
+from r2n.grounding.join import MOST_ROWS, TooManyRowsError, joined
 from r2n.grounding.known_body import known_body_query
 from r2n.grounding.relations import Kind
 from r2n.grounding.rule_query import RuleQuery
@@ -14,8 +13,8 @@ from tests.unit.grounding.small_knowledge import knowledge
 GRAPH = "domain d = {a, b, c}\npredicate p(d, d)\npredicate q(d, d)\npredicate t(d, d, d)\n"
 
 
-def known_bodies(kb: r2n.KnowledgeBase) -> Substitutions:
-    return joined(known_body_query(r2n.Store(kb), kb.theory.rules[0]), kb.language)
+def known_bodies(kb: r2n.KnowledgeBase, most_rows: int = MOST_ROWS) -> Substitutions:
+    return joined(known_body_query(r2n.Store(kb), kb.theory.rules[0]), kb.language, most_rows)
 
 
 def texts(kb: r2n.KnowledgeBase, found: Substitutions) -> list[str]:
@@ -71,14 +70,12 @@ def test_a_rule_without_variables_has_one_substitution_or_none() -> None:
 
 
 @pytest.mark.parametrize("rule", ["p(x, y) & q(y, z) -> p(x, z)", "p(x, y) & q(z, w) -> p(x, w)", "p(x, y) -> p(x, z)"])
-def test_a_join_that_memory_may_not_hold_is_left_to_others(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_join_that_memory_may_not_hold_is_left_to_others(rule: str) -> None:
     kb = graph(rule, "p(a,b) p(c,b) q(b,a) q(b,c)")
     count = len(known_bodies(kb))
-    monkeypatch.setattr(join, "MOST_ROWS", count)
-    assert len(known_bodies(kb)) == count
-    monkeypatch.setattr(join, "MOST_ROWS", count - 1)
+    assert len(known_bodies(kb, most_rows=count)) == count
     with pytest.raises(TooManyRowsError):
-        known_bodies(kb)
+        known_bodies(kb, most_rows=count - 1)
 
 
 def test_at_most_so_many_of_the_counted_atoms_are_missing() -> None:
