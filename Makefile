@@ -1,7 +1,7 @@
 # From clone to result: each target makes and fills .venv as far as it needs, and again only when the pins change.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-all lint bench docs clean
+.PHONY: help run test test-all test-faults test-seeds lint bench docs clean
 SHELL := /bin/sh
 
 VENV := .venv
@@ -34,7 +34,16 @@ test: $(TEST)    ## the tests, without the slow ones
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow"
 
 test-all: $(JUDGES) ## all tests, and how much of the sources they cover (that takes several times as long)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 --cov
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 --hypothesis-profile free --cov
+
+test-faults: $(TEST) ## what can happen to a run: interrupts, full disks, damaged files, hostile data
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 tests/faults tests/end_to_end/test_resume.py
+
+SEEDS ?= 20
+test-seeds: $(TEST) ## the property tests, with other examples each of SEEDS times
+	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) \
+		--maxprocesses=8 -m "not slow" --hypothesis-profile free --hypothesis-seed $$seed tests/properties tests/contracts \
+		|| exit 1; done
 
 lint: $(LINT)    ## format, lint, types, directions of import
 	$(BIN)/ruff format --check .

@@ -1,7 +1,7 @@
-"""Test session: shapes and types checked at every call of r2n, and the two Hypothesis profiles.
+"""Test session: shapes and types checked at every call of r2n, and the Hypothesis profiles.
 
 `pytest` runs the profile `fast`, which looks at the same examples each time; `pytest --hypothesis-profile thorough`
-looks at ten times as many, others each time.
+looks at ten times as many, others each time, and `free` at as many, others for each `--hypothesis-seed`.
 """
 
 import os
@@ -20,6 +20,7 @@ settings.register_profile(
     "fast", max_examples=FAST, derandomize=True, deadline=None, suppress_health_check=SLOW_TO_DRAW, database=None
 )
 settings.register_profile("thorough", settings.get_profile("fast"), max_examples=THOROUGH, derandomize=False)
+settings.register_profile("free", settings.get_profile("fast"), derandomize=False)  # as many, others by their seed
 settings.load_profile("fast")
 
 

@@ -10,11 +10,14 @@ The parts, in the order that data flows (docs/architecture.md tells more):
     model/       tensors -> predictions
     training/    predictions -> a trained network
     evaluation/  how good it is
+    explanation/ why an answer is given, and what rules do
     mining/      rules and constraints from facts
     runs/        a training as a folder, whole in itself
     prediction/  a trained network, asked
+    reporting/   runs and answers as pages and drawings
+    reporting/   a run as a page, and runs side by side
     reproduction/ the paper's tables
-    cli/         r2n check | ground | mine | train | evaluate | predict | infer | reproduce | datasets
+    cli/         r2n check | ground | mine | train | evaluate | predict | infer | report | compare | ...
 """
 
 from importlib import import_module

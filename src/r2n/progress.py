@@ -5,8 +5,8 @@ from collections.abc import Callable
 Progress = Callable[[str, int, int], None]
 """Told as (phase, steps done, steps in all); in all 0 where that is not known.
 
-The phases of a command: "read", "mine", "ground", "lay out", "train", "evaluate". A phase is announced by its first
-call.
+The phases of a command: "read", "mine", "ground", "count", "lay out", "train", "evaluate", "report". A phase is
+announced by its first call.
 """
 
 

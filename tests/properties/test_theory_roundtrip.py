@@ -10,7 +10,7 @@ from r2n.errors import TheoryError
 from r2n.logic.formula import And, Atom, Constant, Implies, Variable
 from r2n.logic.language import Domain, Predicate
 from r2n.logic.parser import parse_theory
-from r2n.logic.theory import Rule, Theory
+from r2n.logic.theory import MOST_WEIGHT, Rule, Theory
 from tests.examples import at_most
 from tests.oracles import grounding as oracle
 from tests.oracles.formula import literals
@@ -39,7 +39,7 @@ def test_printing_is_stable_and_comments_and_blank_lines_change_nothing(theory: 
 
 
 @QUARTER
-@given(theories(), st.floats(allow_nan=False, allow_infinity=False))
+@given(theories(), st.floats(-MOST_WEIGHT, MOST_WEIGHT))
 def test_weights_survive_printing(theory: Theory, weight: float) -> None:
     weighted = replace(theory, rules=tuple(replace(rule, weight=weight) for rule in theory.rules))
     assert parse_theory(str(weighted)) == weighted

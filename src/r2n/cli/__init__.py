@@ -9,11 +9,15 @@ import typer
 
 from r2n import __version__
 from r2n.cli.datasets import datasets_app
+from r2n.cli.explanation import explain
+from r2n.cli.failures import watch_interrupts
 from r2n.cli.inference import infer
 from r2n.cli.mining import mine
 from r2n.cli.prediction import predict
 from r2n.cli.problems import check, ground
+from r2n.cli.reports import compare, report
 from r2n.cli.reproduce import reproduce
+from r2n.cli.rules import rules
 from r2n.cli.screen import ClearErrors
 from r2n.cli.training import evaluate, train
 
@@ -24,7 +28,11 @@ app.command()(mine)
 app.command()(train)
 app.command()(evaluate)
 app.command()(predict)
+app.command()(explain)
+app.command()(rules)
 app.command()(infer)
+app.command()(report)
+app.command()(compare)
 app.command()(reproduce)
 app.add_typer(datasets_app, name="datasets")
 
@@ -34,6 +42,7 @@ def main() -> None:
     if not sys.warnoptions:
         warnings.showwarning = _keep_quiet  # a filter would be undone by libraries that set their own
         os.environ["PYTHONWARNINGS"] = "ignore"  # for processes that a command starts
+    watch_interrupts()
     app()
 
 

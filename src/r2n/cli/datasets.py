@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from r2n.cli.problems import check
-from r2n.cli.screen import JsonOption, ScreenTable, print_json, progress, screen
+from r2n.cli.screen import JsonOption, ScreenTable, new_path, print_json, progress, screen
 from r2n.datasets.benchmarks import DATASETS
 from r2n.datasets.download import download
 from r2n.datasets.planted import PlantedOptions, plant
@@ -58,7 +58,7 @@ def download_dataset(name: Annotated[str, typer.Argument()]) -> None:
 
 @datasets_app.command("generate")
 def generate_dataset(
-    folder: Annotated[Path, typer.Argument(help="The new folder of the problem.")],
+    folder: Annotated[Path, typer.Argument(parser=new_path, help="The new folder of the problem.")],
     facts: Annotated[int, typer.Option(help="Those kept back as queries included.")] = _PLANTED.facts,
     constants: Annotated[int, typer.Option()] = _PLANTED.constants,
     relations: Annotated[int, typer.Option()] = _PLANTED.relations,

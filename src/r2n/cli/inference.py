@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from r2n.cli.report_table import print_report
-from r2n.cli.screen import JsonOption, ProblemArgument, ScreenTable, SetOption, print_json, progress, screen
+from r2n.cli.screen import JsonOption, ProblemArgument, ScreenTable, SetOption, print_json, progress, screen, shortened
 from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError
 from r2n.knowledge.herbrand import HerbrandBase
@@ -68,6 +68,7 @@ def infer(
             trained=None if beliefs is None else Trained.load(beliefs),
         )
     told: dict[str, Any] = {"problem": loaded.name, "method": method.value, "iterations": iterations}
+    told["no_world"] = None if found.clash is None else [str(rule) for rule in found.clash.rules]
     told["answers"] = _most_probable(base, found, top, loaded.test if question is None else None)
     report = found.report(loaded, "test") if question is None else None
     _tell(told, report, is_split=question is None, as_json=as_json)
@@ -93,7 +94,15 @@ def _most_probable(base: HerbrandBase, found: "Believed", top: int, queries: Evi
 
 
 def _tell(told: dict[str, Any], report: "Report | None", *, is_split: bool, as_json: bool) -> None:
-    """The answers, and the metrics of a split that they answer."""
+    """The answers, and the metrics of a split that they answer; first of all, that no world satisfies the rules."""
+    if told["no_world"] is not None:
+        rules = "".join(f"\n  {shortened(rule)}" for rule in told["no_world"])
+        typer.echo(
+            f"warning: no world satisfies these rules, which hold strictly, and what is known:{rules}\n"
+            "  the probabilities are those of worlds that break as few of them as they can: give one of them a weight,"
+            " as in rule r [2.0]: ..., or mend it",
+            err=True,
+        )
     if is_split and report is None:
         typer.echo("the queries 'test' are all true: only a ranking would measure them (r2n evaluate)", err=True)
     document = None if report is None else report.to_dict()

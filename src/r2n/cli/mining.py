@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from r2n.cli.screen import JsonOption, OnErrorOption, ProblemArgument, print_json, progress
+from r2n.cli.screen import JsonOption, OnErrorOption, ProblemArgument, new_path, print_json, progress
 from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError
 from r2n.mining.constraints import Constraint, mine_constraints
@@ -18,7 +18,7 @@ _DEFAULTS = MiningOptions()
 def mine(
     problem: ProblemArgument,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE.r2n", help="Write the theory here, not to the screen.")
+        Path | None, typer.Option(parser=new_path, metavar="FILE.r2n", help="Write the theory here, not to the screen.")
     ] = None,
     max_length: Annotated[int, typer.Option(help="Atoms of a body, 1 to 3.")] = _DEFAULTS.max_length,
     max_rules: Annotated[int, typer.Option(help="Of each predicate as head and each length.")] = _DEFAULTS.max_rules,

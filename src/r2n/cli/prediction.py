@@ -1,20 +1,22 @@
 """The command line: r2n predict."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
-from r2n.cli.screen import DeviceOption, JsonOption, RunArgument, ScreenTable, print_json, progress, screen
-from r2n.errors import ConfigError, DataError, counted, nearest
+from r2n.cli.changed_facts import ConstantOption, WithOption, WithoutOption, changed, tell_of_changes
+from r2n.cli.report_table import told_calibration
+from r2n.cli.screen import DeviceOption, JsonOption, RunArgument, ScreenTable, new_path, print_json, progress, screen
+from r2n.errors import ConfigError, counted
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
     import pyarrow as pa
 
+    from r2n.evaluation.calibrate import Calibrated
     from r2n.prediction.answers import Answer, Answers
     from r2n.prediction.predictor import Predictor
 
@@ -27,16 +29,8 @@ QueriesOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Ask many: a table like those of facts; ? may stand in it.")
 ]
 OutOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the answers: .csv, .tsv, .parquet, .json or .jsonl.")
-]
-WithOption = Annotated[
-    list[str] | None, typer.Option("--with", metavar="FACT|FILE", help='Known too: "near(a, b)", or a table.')
-]
-WithoutOption = Annotated[
-    list[str] | None, typer.Option("--without", metavar="FACT|FILE", help="No longer known; goes before --with.")
-]
-ConstantOption = Annotated[
-    list[str] | None, typer.Option("--constant", metavar="DOMAIN=NAME", help="A new constant and its domain.")
+    Path | None,
+    typer.Option(parser=new_path, metavar="FILE", help="Write the answers: .csv, .tsv, .parquet, .json or .jsonl."),
 ]
 
 
@@ -75,35 +69,10 @@ def predict(
     wanted: Wanted = {"everything": show_all, "top": top, "unknown": unknown}
     with progress(str(run)) as shown:
         predictor = Predictor.load(run, device=device, progress=shown)
-        predictor = _changed(predictor, more or [], fewer or [], _by_domain(constants or []))
+        predictor = changed(predictor, more or [], fewer or [], constants or [])
         told = _told(predictor, question, queries, wanted, as_table=out is not None)
-    _tell_of_changes(predictor, changed=bool(more or fewer))
+    tell_of_changes(predictor, facts_changed=bool(more or fewer))
     told(out, as_json)
-
-
-def _changed(predictor: "Predictor", more: list[str], fewer: list[str], constants: dict[str, list[str]]) -> "Predictor":
-    """Knowing less, and then more."""
-    if fewer:
-        with _naming("--without"):
-            predictor = predictor.without_facts(fewer)
-    if more or constants:
-        with _naming("--with" if more else "--constant"):
-            predictor = predictor.with_facts(more, domains=constants)
-    return predictor
-
-
-@contextmanager
-def _naming(option: str) -> Iterator[None]:
-    """Errors of what an option gave say which option it was."""
-    try:
-        yield
-    except DataError as error:
-        where, what = error.where, error.what
-        if where is not None and where.source is not None:
-            where = replace(where, source=f"{option} {where.source}")
-        else:
-            where, what = where and replace(where, line=None), f"{option}: {what}"
-        raise DataError(what, where=where, hint=error.hint) from None
 
 
 Tell = Callable[[Path | None, bool], None]
@@ -117,24 +86,32 @@ def _told(
 
     if question is None:
         assert queries is not None
-        return partial(_tell_table, answer_table(predictor, queries, **wanted))
+        return partial(_tell_table, answer_table(predictor, queries, **wanted), predictor.calibration)
     if as_table:
-        return partial(_tell_table, question_table(predictor, question, **wanted))
+        return partial(_tell_table, question_table(predictor, question, **wanted), predictor.calibration)
     return partial(_tell_answers, question, predictor.predict(question, **wanted))
 
 
 def _tell_answers(question: str, answers: "Answers", _: Path | None, as_json: bool) -> None:
+    _tell_calibration(answers.calibration)
     if not as_json:
         _print_answers(answers)
         return
     counts = {name: getattr(answers, name) for name in ("asked", "refused", "left_out", "hidden")}
-    print_json({"question": question, "answers": [asdict(item) for item in answers], **counts})
+    calibration = None if answers.calibration is None else asdict(answers.calibration)
+    told = [asdict(item) for item in answers]
+    print_json({"question": question, "answers": told, **counts, "calibration": calibration})
 
 
-def _tell_table(table: "pa.Table", out: Path | None, as_json: bool) -> None:
+def _tell_calibration(calibration: "Calibrated | None") -> None:
+    typer.echo(f"probabilities: {told_calibration(calibration)}", err=True)
+
+
+def _tell_table(table: "pa.Table", calibration: "Calibrated | None", out: Path | None, as_json: bool) -> None:
     """Write a table of answers, or show its first rows."""
     from r2n.prediction.answer_table import write_answers
 
+    _tell_calibration(calibration)
     if out is not None:
         write_answers(table, out)
         typer.echo(f"{counted(table.num_rows, 'answer')} in {out}", err=True)
@@ -156,9 +133,11 @@ def _cell(value: float | int | str | None) -> str:
 
 
 def _print_answers(answers: "Answers") -> None:
-    table = ScreenTable("atom", "probability", "known", "network alone")
+    is_ensemble = any(item.spread is not None for item in answers)
+    table = ScreenTable("atom", "probability", "known", "network alone", *["logit ± spread"] * is_ensemble)
     for item in answers:
-        table.add_texts([item.atom, f"{item.probability:.4f}", _known(item), f"{item.network:.4f}"])
+        spread = [f"{item.logit:.2f} ± {item.spread:.2f}"] if item.spread is not None else []
+        table.add_texts([item.atom, f"{item.probability:.4f}", _known(item), f"{item.network:.4f}", *spread])
     screen().print(table)
     if answers.left_out:
         why = "nothing is known of them, and no ground rule reaches them: --all asks the network alone"
@@ -180,26 +159,3 @@ def _known(item: "Answer") -> str:
     if item.known is not None:
         return "true" if item.known else "false"
     return "" if item.reached else "(no ground rule)"
-
-
-def _by_domain(constants: list[str]) -> dict[str, list[str]]:
-    """`country=atlantis` as {"country": ["atlantis"]}."""
-    found: dict[str, list[str]] = {}
-    for text in constants:
-        domain, equals, name = text.partition("=")
-        if not equals or not domain.strip() or not name.strip():
-            raise ConfigError(f"'{text}' names no domain and constant", hint="write --constant DOMAIN=NAME")
-        found.setdefault(domain.strip(), []).append(name.strip())
-    return found
-
-
-def _tell_of_changes(predictor: "Predictor", *, changed: bool) -> None:
-    """What a person who changes facts should know, on standard error."""
-    for name in predictor.changed.new_constants:
-        near = nearest(name, predictor.changed.trained.constants)
-        typer.echo(f"new constant: {name}" + (f" ({near})" if near else ""), err=True)
-    if changed and predictor.model.evidence_input == "off":
-        typer.echo(
-            "this network does not read facts (model.evidence_input = off): they act through the grounding alone",
-            err=True,
-        )

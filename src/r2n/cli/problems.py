@@ -1,5 +1,6 @@
 """The command line: r2n check, r2n ground."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -9,12 +10,14 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from r2n.cli.rejected import by_kind, print_rejected
 from r2n.cli.screen import (
     JsonOption,
     OnErrorOption,
     ProblemArgument,
     ScreenTable,
     SetOption,
+    new_path,
     print_json,
     progress,
     screen,
@@ -30,28 +33,25 @@ from r2n.grounding.store import Store
 from r2n.grounding.strategies import make_grounder
 from r2n.knowledge.contradictions import contradictions
 from r2n.knowledge.herbrand import Codes
-from r2n.knowledge.options import GroundingOptions, Options
+from r2n.knowledge.options import GroundingOptions, Options, chosen
 from r2n.knowledge.problem import TRAIN, Problem
 from r2n.knowledge.reciprocal import as_trained, reciprocal_codes
 from r2n.logic.theory import printed_predicate
 from r2n.runs.chosen import choose_options
-
-MOST_REJECTED_SHOWN = 20
 
 
 def check(
     problem: ProblemArgument,
     changes: SetOption = None,
     on_error: OnErrorOption = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every row that was skipped.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Read a problem and say what is in it, what is wrong with it, and what a training would not make good."""
     with progress(problem) as shown:
         shown("read", 0, 0)
         loaded = load(problem, on_error=on_error)
-        options, choices = choose_options(loaded, loaded.options.changed(changes or ()))
-        summary = _summary(loaded, options)
-        summary["chosen"] = [str(choice) for choice in choices]
+        summary = summary_of(loaded, changes or ())
     if as_json:
         print_json(summary)
         return
@@ -66,7 +66,7 @@ def check(
     for rule in loaded.knowledge.theory.rules:
         console.print(Text(shortened(str(rule))))
     _print_remarks(console, loaded)
-    _print_rejected(loaded)
+    print_rejected(loaded.report.rejected, everything=everything)
     for text in summary["chosen"]:
         console.print(Text(f"chosen: {text}"))
     for text in (*(f"r2n train refuses this: {refusal}" for refusal in summary["refusals"]), *summary["warnings"]):
@@ -85,6 +85,12 @@ def _print_remarks(console: Console, problem: Problem) -> None:
             console.print(Text(f"{split}: {counted(count, 'duplicate fact')} (counted once)"))
 
 
+def summary_of(problem: Problem, changes: Sequence[str] = ()) -> dict[str, Any]:
+    """What `r2n check` says of a problem, with options changed."""
+    options, choices = choose_options(problem, problem.options.changed(changes))
+    return {**_summary(problem, options), "chosen": [str(choice) for choice in choices]}
+
+
 def _summary(problem: Problem, options: Options) -> dict[str, Any]:
     language, knowledge = problem.knowledge.language, problem.knowledge
     known = {p.name: (len(knowledge.facts(p)), len(knowledge.false_facts(p))) for p in language.predicates}
@@ -100,6 +106,7 @@ def _summary(problem: Problem, options: Options) -> dict[str, Any]:
         "unused_features": dict(problem.report.unused_features),
         "duplicates": dict(problem.report.duplicates),
         "empty": dict(problem.report.empty),
+        "rejected_kinds": {kind: len(errors) for kind, errors in by_kind(problem.report.rejected).items()},
         "rejected": [str(error) for error in problem.report.rejected],
         "refusals": [str(error) for error in contradictions(problem, options)],
         "warnings": doubts(problem, options),
@@ -113,14 +120,6 @@ def _print_pairs(console: Console, left: str, right: str, pairs: dict[str, Any])
     console.print(table)
 
 
-def _print_rejected(problem: Problem) -> None:
-    rejected = problem.report.rejected
-    for error in rejected[:MOST_REJECTED_SHOWN]:
-        typer.echo(f"skipped: {error}", err=True)
-    if len(rejected) > MOST_REJECTED_SHOWN:
-        typer.echo(f"... and {counted(len(rejected) - MOST_REJECTED_SHOWN, 'more row')} skipped", err=True)
-
-
 def ground(
     problem: ProblemArgument,
     strategy: Annotated[Literal["full", "known-body", "backward"] | None, typer.Option()] = None,
@@ -128,7 +127,9 @@ def ground(
     depth: Annotated[int | None, typer.Option(min=1, help="backward: steps.")] = None,
     queries: Annotated[str | None, typer.Option(metavar="SPLIT", help="Ground for this split's queries only.")] = None,
     max_groundings: Annotated[int | None, typer.Option(min=0, help="The budget of a rule.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Keep the grounding here, and read it if it is here.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(parser=new_path, help="Keep the grounding here, and read it if it is here.")
+    ] = None,
     on_error: OnErrorOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -138,7 +139,7 @@ def ground(
         loaded = load(problem, on_error=on_error)
     given = {"strategy": strategy, "width": width, "depth": depth, "max_groundings": max_groundings}
     changes = {name: value for name, value in given.items() if value is not None}
-    options = GroundingOptions.model_validate({**loaded.options.grounding.model_dump(), **changes})
+    options = chosen(GroundingOptions, loaded.options.grounding, changes)
     loaded = replace(loaded, knowledge=as_trained(loaded.knowledge, options))
     asked = _queries(loaded, queries)
     mirrored = reciprocal_codes(loaded.knowledge.base, asked)
@@ -152,7 +153,7 @@ def ground(
     _print_grounding(loaded, options, grounding, reached, len(asked))
     if out is not None:
         typer.echo(f"{'read from' if was_kept else 'written to'} {out}", err=True)
-    _print_rejected(loaded)
+    print_rejected(loaded.report.rejected, more="r2n check P --all")
 
 
 def _queries(problem: Problem, split: str | None) -> Codes:

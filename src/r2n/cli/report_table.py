@@ -1,13 +1,19 @@
 """The command line: a report as a table, for r2n train, evaluate and infer."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
 
 from r2n.cli.screen import ScreenTable, screen
 from r2n.reproduction.paper import PAPER_COUNTRIES
 
+if TYPE_CHECKING:
+    from r2n.evaluation.calibrate import Calibrated
+
 SHOWN_METRICS = ("ap", "roc_auc_macro", "accuracy", "brier", "ece", "mrr", "hits@1", "hits@3", "hits@10")
 
 
+OF_ENSEMBLES = ("single network, mean", "deviation")  # what stands beside an ensemble is no part of it
 MUCH_BETTER = 0.02  # in the main metric: then a part of the network alone is worth a note
 
 
@@ -32,9 +38,18 @@ def print_report(report: dict[str, Any], name: str) -> None:
         paper = [f"{PAPER_COUNTRIES[name]:.3f}" if metric in ("ap", "roc_auc_macro") else ""] if is_paper else []
         shown = [_number(numbers[metric]) for numbers in ({metric: value}, *beside.values())]
         table.add_texts([metric, *shown, *paper, *_interval(intervals.get(metric))])
+    for metric in ("brier", "ece") if report.get("calibrated") else ():
+        table.add_texts([f"{metric}, calibrated", _number(report["calibrated"][metric])])
     screen().print(table)
     if constraints:
-        screen().print(f"constraints: {constraints}")
+        screen().print(Text(f"constraints: {constraints}"))
+    if "ensemble" in report["protocol"]:
+        screen().print(Text(report["protocol"]["ensemble"]))
+
+
+def told_calibration(calibration: "Calibrated | None") -> str:
+    """Whether probabilities are calibrated, and on what."""
+    return "not calibrated" if calibration is None else f"calibrated, {calibration}"
 
 
 def notes_beside(report: dict[str, Any]) -> list[str]:
@@ -42,7 +57,7 @@ def notes_beside(report: dict[str, Any]) -> list[str]:
     name = "mrr" if "mrr" in report["metrics"] else "ap"
     own, found = report["metrics"].get(name), []
     for part, metrics in report["beside"].items():
-        alone = metrics.get(name)
+        alone = None if part in OF_ENSEMBLES else metrics.get(name)
         if own is not None and alone is not None and alone > own + MUCH_BETTER:
             which = "the rules alone, counted, reach" if part == "rules alone" else f"the {part} reaches"
             costly = "network does not earn its cost" if part == "rules alone" else "rules do not earn their cost"

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
-from r2n.errors import R2NError
+from r2n.cli.failures import failure
 
 SECONDS_WITHOUT_BAR = 2.0
 SECONDS_BETWEEN_LINES = 5.0
@@ -36,16 +36,26 @@ OnErrorOption = Annotated[
 ]
 
 
+def new_path(text: str) -> Path:
+    """A place to write to (`typer.Option(parser=new_path)`); an empty one would be the folder that one is in."""
+    if not text.strip():
+        raise typer.BadParameter("it is empty: give the name of a file or folder")
+    return Path(text)
+
+
 class ClearErrors(TyperGroup):
-    """Shows what r2n refuses as a message with exit code 2, never as a traceback."""
+    """Shows what ends a command early as a message with an exit code, never as a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
-        except R2NError as error:
-            typer.echo(f"error: {error}", err=True)
-            raise typer.Exit(2) from None
+        except BaseException as error:
+            told = failure(error)
+            if told is None:
+                raise
+            _say(told[0])
+            raise typer.Exit(told[1]) from None
 
 
 def screen() -> Console:
@@ -271,6 +281,10 @@ def progress(title: str) -> Iterator[PhaseProgress]:
     try:
         yield shown
         shown.end()
+    except Exception as error:
+        if shown.phase is not None:
+            error.add_note(f"in the phase '{shown.phase.name}' of {title}")
+        raise
     finally:
         is_over.set()
         watcher.join()

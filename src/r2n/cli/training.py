@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from r2n.cli.rejected import print_rejected
 from r2n.cli.report_table import notes_beside, print_report
 from r2n.cli.screen import (
     DeviceOption,
@@ -14,6 +15,7 @@ from r2n.cli.screen import (
     RunArgument,
     ScreenTable,
     SetOption,
+    new_path,
     print_json,
     progress,
     screen,
@@ -25,11 +27,24 @@ from r2n.runs.chosen import choose_options
 from r2n.runs.memory import parse_size
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
+    from r2n.prediction.trained import Trained
+    from r2n.reporting.phases import PhaseMeter
+    from r2n.reporting.write import Written
+    from r2n.runs.ensemble import Ensemble
     from r2n.runs.run import Run
     from r2n.training.fit import Epoch
 
 EXAMPLES = 5
 
+RunFolderOption = Annotated[
+    Path | None, typer.Option(parser=new_path, help="The run's folder (default: runs/NAME-SEED).")
+]
+SeedOption = Annotated[int | None, typer.Option(min=0, help="By default 0, or that of the resumed run.")]
+EnsembleOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="K", help="Train K networks, with the seeds from --seed on; their mean answers."),
+]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint, with its options.")]
 MemoryOption = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="Refuse what needs more: 8GB, or 0.5 of what is free (default: 0.8 of it)."),
@@ -38,58 +53,94 @@ MemoryOption = Annotated[
 
 def train(
     problem: ProblemArgument,
-    out: Annotated[Path | None, typer.Option(help="The run's folder (default: runs/NAME-SEED).")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="By default 0, or that of the resumed run.")] = None,
+    out: RunFolderOption = None,
+    seed: SeedOption = None,
+    ensemble: EnsembleOption = None,
     changes: SetOption = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the folder's checkpoint, with its options.")
-    ] = False,
+    resume: ResumeOption = False,
     checkpoint_seconds: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 2.0,
     memory: MemoryOption = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a network on a problem, keep it as a run, and report on its queries."""
-    from r2n.runs.reports import write_reports
-    from r2n.runs.run import prepare_run
+    from r2n.reporting.phases import PhaseMeter
+    from r2n.runs.ensemble import prepare_ensemble
+    from r2n.runs.folder import usual_folder
     from r2n.runs.training import check_folder, settings_of, train_in
 
     limit = None if memory is None else parse_size(memory)
     wanted = [*(changes or ()), *([] if device is None else [f"training.device={device}"])]
     with progress(problem) as shown:
-        shown("read", 0, 0)
+        meter = PhaseMeter(shown)
+        meter("read", 0, 0)
         loaded = load(problem)
-        folder = out or Path("runs") / f"{loaded.name}-{seed or 0}"
+        folder = out or usual_folder(loaded.name, seed or 0)
+        print_rejected(loaded.report.rejected, more="r2n check P --all")
         check_folder(folder, resume=resume)
-        settings = settings_of(folder, loaded.options, wanted, seed, resume=resume)
-        options = _chosen(loaded, settings.options) if settings.begins else settings.options
-        run = prepare_run(loaded, options, settings.seed, memory=limit, progress=shown)
-        for note in (*settings.notes, *run.notes()):
-            typer.echo(f"note: {note}", err=True)
-        for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=checkpoint_seconds, progress=shown):
+        settings = settings_of(folder, loaded.options, wanted, seed, ensemble=ensemble, resume=resume)
+        options, reasons = _chosen(loaded, settings.options) if settings.begins else (settings.options, None)
+        run = prepare_ensemble(loaded, options, settings.seed, size=settings.ensemble, memory=limit, progress=meter)
+        _tell_notes(*settings.notes, *run.notes())
+        for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=checkpoint_seconds, progress=meter):
             _show_epoch(shown, epoch)
-        document = write_reports(folder, loaded.name, run.reports(shown), run.trainer.epoch)
+        trained, written = _reported(folder, run, meter, reasons)
+    _tell_training(folder, trained, written, as_json=as_json)
+
+
+def _reported(
+    folder: Path, run: "Run | Ensemble", meter: "PhaseMeter", reasons: dict[str, str] | None
+) -> "tuple[Trained, Written]":
+    """What was trained, and what the run leaves of it.
+
+    A resumed run keeps the reasons for its options, and what it took where it was over already.
+    """
+    from r2n.prediction.trained import Trained
+    from r2n.reporting.gather import Training
+    from r2n.reporting.write import training_of, write_reports
+    from r2n.runs.calibration import read_calibration
+    from r2n.runs.folder import RunFolder
+
+    calibration = read_calibration(RunFolder(folder), run.seeds)
+    reports = run.reports(meter, calibration)
+    meter.end()
+    trained, epochs, training = Trained.of(run, calibration), run.epochs, Training(run.epochs, meter.costs, reasons)
+    if reasons is None:
+        kept = training_of(folder)
+        costs = kept.phases if kept.phases and kept.epochs == epochs else meter.costs
+        training = Training(epochs, costs, kept.chosen)
+    return trained, write_reports(folder, trained, reports, training, meter.progress)
+
+
+def _tell_training(folder: Path, trained: "Trained", written: "Written", *, as_json: bool) -> None:
+    document, name = written.document, trained.problem.name
+    _tell_notes(*written.failures)
     _tell_beside(*document["reports"])
     if as_json:
         print_json(document)
         return
-    for report in document["reports"]:
-        print_report(report, loaded.name)
-    _print_examples(run)
+    _print_reports(document["reports"], name)
+    _print_examples(trained)
     typer.echo(f"the run is in {folder}", err=True)
+    if not written.failures:
+        typer.echo(f"its report is in {folder / 'report.html'}", err=True)
 
 
-def _chosen(problem: Problem, options: Options) -> Options:
-    """The options, with what nobody set chosen, and told."""
+def _chosen(problem: Problem, options: Options) -> tuple[Options, dict[str, str]]:
+    """The options, with what nobody set chosen, and told; and the reasons, by the options' keys."""
     options, choices = choose_options(problem, options)
     for choice in choices:
         typer.echo(f"chosen: {choice}", err=True)
-    return options
+    return options, {choice.key: choice.reason for choice in choices}
+
+
+def _tell_notes(*notes: str) -> None:
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
 
 
 def _tell_beside(*reports: dict[str, Any]) -> None:
-    for note in (note for report in reports for note in notes_beside(report)):
-        typer.echo(f"note: {note}", err=True)
+    _tell_notes(*(note for report in reports for note in notes_beside(report)))
 
 
 def _show_epoch(shown: PhaseProgress, epoch: "Epoch") -> None:
@@ -99,15 +150,21 @@ def _show_epoch(shown: PhaseProgress, epoch: "Epoch") -> None:
         shown.detail(valid=f"{epoch.valid:.4f}")
 
 
-def _print_examples(run: "Run") -> None:
+def _print_reports(reports: list[dict[str, Any]], name: str) -> None:
+    for report in reports:
+        print_report(report, name)
+
+
+def _print_examples(trained: "Trained") -> None:
     """A few test queries with their probabilities, evenly from the most to the least probable."""
     from r2n.prediction.predictor import Predictor
 
-    if "test" not in run.problem.queries:
+    problem = trained.problem
+    if "test" not in problem.queries:
         return
-    queries = run.problem.test
-    truth = dict(zip(run.problem.knowledge.base.names(queries.atoms), queries.truth, strict=True))
-    answers = Predictor.of(run).answers(queries.atoms)
+    queries = problem.test
+    truth = dict(zip(problem.knowledge.base.names(queries.atoms), queries.truth, strict=True))
+    answers = Predictor.of(trained).answers(queries.atoms)
     chosen = answers[:: max(1, len(answers) // EXAMPLES)][:EXAMPLES]
     table = ScreenTable("prediction", "probability", "truth", title="some test queries")
     for item in chosen:
@@ -150,6 +207,5 @@ def evaluate(
     if as_json:
         print_json(report)
         return
-    print_report(report, loaded.problem.name)
-    if constrained is not None:
-        print_report(report["with_constraints"], loaded.problem.name)
+    reports = [report] if constrained is None else [report, report["with_constraints"]]
+    _print_reports(reports, loaded.problem.name)

@@ -106,13 +106,21 @@ def load(name: str | Path, *, on_error: str | None = None) -> Problem:
     if dataset is not None:
         return replace(_load_known(dataset, on_error), source=dataset.name)
     path = Path(name)
-    if path.exists() or path.suffix == ".toml" or len(path.parts) > 1:
+    if _is_there(path) or path.suffix == ".toml" or len(path.parts) > 1:
         return load_problem(path, on_error=on_error)
     near = nearest(str(name), DATASETS)
     raise ConfigError(
         f"'{name}' is no known dataset, and there is no such problem file or folder",
         hint=f"{near} " * bool(near) + f"known: {', '.join(DATASETS)}",
     )
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is such a file or folder; a name that is too long for one is refused."""
+    try:
+        return path.exists()
+    except OSError as error:
+        raise ConfigError(f"'{str(path)[:60]}...' cannot be read: {error.strerror}") from error
 
 
 def folder_of(dataset: Dataset) -> Path:

@@ -25,6 +25,8 @@ RENOWN = 1.0  # the deviation of the log of a constant's renown
 
 Pairs = Int64[np.ndarray, "pairs 2"]
 
+MOST = 10_000_000  # of anything: more is made by no machine that this is tried on
+
 
 @dataclass(frozen=True, slots=True)
 class PlantedOptions:
@@ -50,6 +52,8 @@ class PlantedOptions:
         for name, smallest in least.items():
             if getattr(self, name) < smallest:
                 raise ConfigError(f"{name} is {getattr(self, name)}", hint=f"give {smallest} or more")
+            if name != "seed" and getattr(self, name) > MOST:
+                raise ConfigError(f"{name} is {getattr(self, name)}", hint=f"give at most {MOST:,}")
         for name in ("noise", "by_rules"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}", hint="give a share from 0 to 1")

@@ -5,7 +5,7 @@ asks for each position which constant belongs there, among all constants of its 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import isnan
 from typing import Any, NoReturn
 
@@ -14,13 +14,15 @@ from jaxtyping import Float64
 from scipy.special import expit
 
 from r2n.errors import DataError, counted
+from r2n.evaluation.by_query import ByQuery, ClassifiedQueries
+from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import (
     Calibration,
     average_precision,
-    calibration,
     roc_auc_by_group,
     roc_auc_macro,
 )
+from r2n.evaluation.metrics import calibration as reliability
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 
@@ -37,7 +39,9 @@ class Report:
     `ties` holds what the metrics would be with equal scores placed at best ("optimistic") and at worst
     ("pessimistic") for the model. `intervals` holds, where only a sample of the queries was asked, between which
     numbers each metric of all of them lies, in 95 of 100 samples. `beside` holds the metrics that parts of the model
-    reach alone on the same queries, where they were asked. A metric of nothing is NaN here, and null in JSON.
+    reach alone on the same queries, where they were asked. `calibration` and the metrics speak of the probabilities
+    that the logits give, `calibrated` of those after a calibration, where there is one. `by_query` holds what all this
+    was computed from, and stays out of JSON. A metric of nothing is NaN here, and null in JSON.
     """
 
     split: str
@@ -48,6 +52,8 @@ class Report:
     calibration: Calibration | None = None
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     beside: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    calibrated: Calibration | None = None
+    by_query: ByQuery | None = None
 
     @property
     def main(self) -> tuple[str, float]:
@@ -63,11 +69,23 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as one JSON document."""
-        return _without_nan(asdict(self))
+        document = asdict(replace(self, by_query=None))
+        del document["by_query"]
+        return _without_nan(document)
 
 
-def classify(score: Score, queries: Evidence, base: HerbrandBase, *, split: str = "queries") -> Report:
-    """Tell true queries from false ones: pooled average precision, macro ROC-AUC, accuracy, calibration."""
+def classify(
+    score: Score,
+    queries: Evidence,
+    base: HerbrandBase,
+    *,
+    split: str = "queries",
+    calibration: Calibrated | None = None,
+) -> Report:
+    """Tell true queries from false ones: pooled average precision, macro ROC-AUC, accuracy, calibration.
+
+    With a `calibration`, the probabilities are judged once more after it.
+    """
     bounds = predicate_bounds(base, queries.atoms)
     scores = scored(score, queries.atoms, base)
     groups = _groups(base, queries.atoms)
@@ -89,11 +107,14 @@ def classify(score: Score, queries: Evidence, base: HerbrandBase, *, split: str 
         "groups_of_one_class_left_out": int(np.isnan(aucs).sum()),
     }
     pooled = _classified(scores, queries.truth, groups)
-    return Report(split, pooled, per_predicate, protocol, calibration=calibration(expit(scores), queries.truth))
+    before = reliability(expit(scores), queries.truth)
+    after = None if calibration is None else reliability(calibration(scores), queries.truth)
+    asked = ClassifiedQueries(queries.atoms, queries.truth, scores)
+    return Report(split, pooled, per_predicate, protocol, calibration=before, calibrated=after, by_query=asked)
 
 
 def _classified(scores: np.ndarray, truth: np.ndarray, groups: np.ndarray) -> dict[str, float]:
-    believed = calibration(expit(scores), truth)
+    believed = reliability(expit(scores), truth)
     return {
         "ap": average_precision(scores, truth),
         "roc_auc_macro": roc_auc_macro(scores, truth, groups),

@@ -1,6 +1,7 @@
 """Predictions -> numbers: how good a network, or any other score of atoms, is on queries."""
 
 from r2n.errors import ConfigError
+from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.evaluate import Report, Score, classify
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.ranking import MEMORY, Forbidden, rank
@@ -41,12 +42,13 @@ def evaluate_scores(
     sample: int | None = None,
     seed: int = 0,
     forbidden: Forbidden | None = None,
+    calibration: Calibrated | None = None,
     memory: int = MEMORY,
     progress: Progress = no_progress,
 ) -> Report:
     """The report of scores on queries: ranking (filtered) where all are true, else classification.
 
-    `sample`, `seed`, `forbidden` and `memory` are those of `rank`.
+    `sample`, `seed`, `forbidden` and `memory` are those of `rank`, `calibration` is that of `classify`.
     """
     if queries.truth.all():
         return rank(
@@ -71,4 +73,4 @@ def evaluate_scores(
             f"only a ranking is sampled, and the queries '{split}' are classified: some are false",
             hint="ask for all of them, which takes one pass",
         )
-    return classify(scores, queries, base, split=split)
+    return classify(scores, queries, base, split=split, calibration=calibration)

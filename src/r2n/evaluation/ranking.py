@@ -12,11 +12,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64
 
 from r2n.errors import DataError
+from r2n.evaluation.by_query import RankedQueries
 from r2n.evaluation.evaluate import Numbers, Report, Score, predicate_bounds, refuse_nan, scored
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.metrics import Cells, Ranks, ranking_metrics, ranks
 from r2n.evaluation.sampling import drawn, intervals
-from r2n.knowledge.herbrand import HerbrandBase
+from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.sides import Side
 from r2n.progress import Progress, no_progress
@@ -104,7 +105,7 @@ def rank(
     }
     if forbidden is not None:
         protocol["forbidden"] = "candidates that a constraint forbids stand below all others, the true one too"
-    report = _report(base, split, found, protocol)
+    report = _report(base, split, found, protocol, _by_query(asked, found))
     return report if sample is None else _of_sample(report, found, len(asked), len(every), seed)
 
 
@@ -124,6 +125,26 @@ def _count(bounds: np.ndarray, side: Side) -> int:
     return int(bounds[side.predicate + 1] - bounds[side.predicate])
 
 
+def row_scores(score: Score, side: Side, rows: Codes) -> Float[np.ndarray, "rows candidates"]:
+    """The scores of all candidates of rows, the array is the caller's.
+
+    A row is scored in one call, the true candidate with the others: apart, equals might differ in a bit.
+    """
+    if not isinstance(score, ScoreByRow):
+        asked_at = score.asked_at(side.position) if isinstance(score, ScoreByPosition) else score
+        parts = [scored(asked_at, codes, side.base) for _, codes in side.written_out(rows, len(rows) * side.candidates)]
+        return np.concatenate(parts).reshape(len(rows), side.candidates)
+    found = score.rows(side.predicate, side.position, side.given(rows))
+    if found.shape != (len(rows), side.candidates):
+        raise DataError(
+            f"the model gave scores of shape {found.shape} for {len(rows):,} rows of {side.candidates:,} candidates"
+        )
+    if found.size and np.isnan(found.min()):  # the smallest of any that has a NaN is NaN
+        row, place = np.nonzero(np.isnan(found))
+        refuse_nan(side.base, rows[row] + side.stride * place, found.size)
+    return found
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asking:
     """How the rows of a side are asked."""
@@ -139,23 +160,7 @@ class _Asking:
         return max(1, self.memory // (each * self.side.candidates))
 
     def scores(self, rows: np.ndarray) -> Float[np.ndarray, "rows candidates"]:
-        """A row is scored in one call, the true candidate with the others: apart, equals might differ in a bit."""
-        side = self.side
-        if not isinstance(self.score, ScoreByRow):
-            asked_at = self.score.asked_at(side.position) if isinstance(self.score, ScoreByPosition) else self.score
-            parts = [
-                scored(asked_at, codes, side.base) for _, codes in side.written_out(rows, len(rows) * side.candidates)
-            ]
-            return np.concatenate(parts).reshape(len(rows), side.candidates)
-        found = self.score.rows(side.predicate, side.position, self.side.given(rows))
-        if found.shape != (len(rows), side.candidates):
-            raise DataError(
-                f"the model gave scores of shape {found.shape} for {len(rows):,} rows of {side.candidates:,} candidates"
-            )
-        if found.size and np.isnan(found.min()):  # the smallest of any that has a NaN is NaN
-            row, place = np.nonzero(np.isnan(found))
-            refuse_nan(side.base, rows[row] + side.stride * place, found.size)
-        return found
+        return row_scores(self.score, self.side, rows)
 
     def refused(self, rows: np.ndarray) -> Bool[np.ndarray, "rows candidates"] | None:
         """The candidates that are forbidden."""
@@ -169,6 +174,7 @@ class _Ranked:
     """The ranks of some queries, given by their numbers; of how many no other candidate was left."""
 
     predicate: int
+    position: int
     queries: Int64[np.ndarray, " _"]
     ranks: Ranks
     alone: int
@@ -193,7 +199,7 @@ def _ranks_of_side(asking: _Asking, asked: np.ndarray, known: np.ndarray) -> Ite
         excluded = _known_cells(some, known_rows, known_places)  # the true ones are known: they too
         left = side.candidates - np.bincount(excluded[0], minlength=len(some))
         found = ranks(asking.scores(some), row, places[queries], excluded=excluded, forbidden=asking.refused(some))
-        yield _Ranked(side.predicate, queries, found, int((left[row] == 0).sum()))
+        yield _Ranked(side.predicate, side.position, queries, found, int((left[row] == 0).sum()))
 
 
 def _known_cells(rows: np.ndarray, known_rows: np.ndarray, known_places: np.ndarray) -> Cells:
@@ -204,7 +210,9 @@ def _known_cells(rows: np.ndarray, known_rows: np.ndarray, known_places: np.ndar
     return row[is_asked], known_places[near][is_asked]
 
 
-def _report(base: HerbrandBase, split: str, found: list[_Ranked], asked: Mapping[str, str | int]) -> Report:
+def _report(
+    base: HerbrandBase, split: str, found: list[_Ranked], asked: Mapping[str, str | int], by_query: RankedQueries
+) -> Report:
     by_predicate: dict[int, list[Ranks]] = {}
     for part in found:
         by_predicate.setdefault(part.predicate, []).append(part.ranks)
@@ -220,7 +228,14 @@ def _report(base: HerbrandBase, split: str, found: list[_Ranked], asked: Mapping
         **asked,
     }
     ties = {kind: ranking_metrics(getattr(everything, kind)) for kind in ("optimistic", "pessimistic")}
-    return Report(split, ranking_metrics(everything.realistic), per_predicate, protocol, ties)
+    return Report(split, ranking_metrics(everything.realistic), per_predicate, protocol, ties, by_query=by_query)
+
+
+def _by_query(asked: np.ndarray, found: list[_Ranked]) -> RankedQueries:
+    nothing = np.zeros(0, np.int64)
+    numbers = np.concatenate([nothing, *(part.queries for part in found)])
+    positions = np.concatenate([nothing, *(np.full(len(part.queries), part.position) for part in found)])
+    return RankedQueries.of(asked[numbers], positions, Ranks.pooled([part.ranks for part in found]))
 
 
 def _of_sample(report: Report, found: list[_Ranked], sample: int, population: int, seed: int) -> Report:

@@ -35,9 +35,9 @@ class Surroundings:
         that the graph does not hold is in no ground rule.
         """
         numbers = self._numbers(self._rows(codes), steps, self._resting_on(without))
-        ends = np.searchsorted(numbers, self._first)
+        ends = np.searchsorted(numbers, self.first)
         neighbours = [
-            rows[torch.from_numpy(numbers[ends[j] : ends[j + 1]] - self._first[j])]
+            rows[torch.from_numpy(numbers[ends[j] : ends[j + 1]] - self.first[j])]
             for j, rows in enumerate(self.graph.neighbours)
         ]
         return self._renumbered(codes, neighbours)
@@ -76,10 +76,28 @@ class Surroundings:
         """The ground rules with one of these atoms in their body."""
         if codes is None:
             return np.zeros(0, np.int64)
-        entries = self._standing.follow(self._rows(codes))[1]
+        _, numbers, rules, positions = self.standing_at(self._rows(codes))
+        return distinct_codes([numbers[self._in_body[rules, positions]]])
+
+    def standing(self, rows: Int64[np.ndarray, " _"]) -> tuple[Int64[np.ndarray, " _"], Numbers]:
+        """For every ground rule (and position) that atoms stand in: the atom's place in `rows`, and its number."""
+        places, entries = self._standing.follow(rows)
+        return places, self._of(entries)
+
+    def standing_at(self, rows: Int64[np.ndarray, " _"]) -> tuple[Int64[np.ndarray, " _"], Numbers, Entries, Entries]:
+        """The same, with the rule (by number) and the position."""
+        places, entries = self._standing.follow(rows)
         rules = self._rules_of(entries)
-        positions = (entries - self._start[rules]) % self._positions[rules]
-        return distinct_codes([self._of(entries[self._in_body[rules, positions]])])
+        return places, self._of(entries), rules, (entries - self._start[rules]) % self._positions[rules]
+
+    def atoms_of(self, numbers: Numbers) -> tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]]:
+        """For every atom of ground rules: the place of the ground rule among `numbers`, and the atom's row."""
+        positions = self._positions[self.rules_of(numbers)]
+        return np.repeat(np.arange(len(numbers)), positions), self._atoms_of(numbers)
+
+    def rules_of(self, numbers: Numbers) -> Int64[np.ndarray, " _"]:
+        """The rule (by number) of each ground rule."""
+        return np.searchsorted(self.first, numbers, side="right") - 1
 
     def _rows(self, codes: Codes) -> Int64[np.ndarray, " _"]:
         """The rows of those atoms that the graph holds."""
@@ -89,23 +107,23 @@ class Surroundings:
     def _of(self, entries: Entries) -> Numbers:
         """The ground rule of each entry."""
         rules = self._rules_of(entries)
-        return self._first[rules] + (entries - self._start[rules]) // self._positions[rules]
+        return self.first[rules] + (entries - self._start[rules]) // self._positions[rules]
 
     def _rules_of(self, entries: Entries) -> Int64[np.ndarray, " _"]:
         return np.searchsorted(self._start, entries, side="right") - 1
 
     def _atoms_of(self, numbers: Numbers) -> Int64[np.ndarray, " _"]:
         """The rows of all atoms of ground rules."""
-        rules = np.searchsorted(self._first, numbers, side="right") - 1
+        rules = self.rules_of(numbers)
         positions = self._positions[rules]
-        return self._flat[ranges(self._start[rules] + (numbers - self._first[rules]) * positions, positions)]
+        return self._flat[ranges(self._start[rules] + (numbers - self.first[rules]) * positions, positions)]
 
     @cached_property
     def _positions(self) -> Int64[np.ndarray, " rules"]:
         return np.array([part.shape[1] for part in self.graph.neighbours], np.int64)
 
     @cached_property
-    def _first(self) -> Numbers:
+    def first(self) -> Numbers:
         """The number of each rule's first ground rule, and of all."""
         return np.cumsum([0, *map(len, self.graph.neighbours)])
 

@@ -71,11 +71,21 @@ class BackwardGrounder:
         rows = [np.searchsorted(codes, part.atoms) for part in found]
         return proved([part.rule for part in found], rows, [part.known for part in found], self.depth)
 
-    def neighbourhoods(self, store: Store, queries: Codes, progress: Progress = no_progress) -> Neighbourhoods:
-        """For each of the queries (sorted, distinct) the ground rules that `ground` finds around it alone."""
+    def _searched(self, store: Store, queries: Codes, progress: Progress) -> Search:
+        """All that the search of any of the queries (sorted, distinct) may find, proved or not."""
         search = Search(store, self.max_groundings, prune=self.prune)
         widest = [max(self.width, self.last_width)] * (self.depth - 1) + [self.last_width]
         search.run(queries, widest, self.width, progress)  # an atom early for one query may come last for another
+        return search
+
+    def rules_met(self, store: Store, queries: Codes) -> Bool[np.ndarray, " rules"]:
+        """Which rules the search meets at all, proved or not: without another, nothing would be found otherwise."""
+        found = self._searched(store, np.unique(np.asarray(queries, np.int64)), no_progress).found
+        return np.array([len(part.atoms) > 0 for part in found], bool)
+
+    def neighbourhoods(self, store: Store, queries: Codes, progress: Progress = no_progress) -> Neighbourhoods:
+        """For each of the queries (sorted, distinct) the ground rules that `ground` finds around it alone."""
+        search = self._searched(store, queries, progress)
         paths = Paths.through(search.found, queries, len(store.language.constants))
         found = paths.followed(self.widths, self.max_groundings)
         return paths.neighbourhoods(found, self.depth if self.prune else None)

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from r2n.errors import CheckpointError
+from r2n.errors import CheckpointError, ConfigError
 from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.theory import Rule, Theory
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "grounding.json"
 
 
@@ -39,13 +39,22 @@ def fingerprint(knowledge: KnowledgeBase, grounder: Grounder | None = None, quer
 
 def write_grounding(grounding: Grounding, folder: Path, digest: str) -> None:
     """Write the grounding into `folder`, in place of an earlier one; the folder appears only when all is written."""
+    try:
+        _write_grounding(grounding, folder, digest)
+    except OSError as error:
+        raise ConfigError(
+            f"the grounding cannot be written to {str(folder)!r}: {error.strerror or error}", hint="give another --out"
+        ) from error
+
+
+def _write_grounding(grounding: Grounding, folder: Path, digest: str) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
         raise CheckpointError(f"{folder} holds something that is no grounding", hint="give another --out folder")
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         rules = [_write_rule(part, work / f"rule_{i}.parquet") for i, part in enumerate(grounding.ground_rules)]
-        manifest = {"format": FORMAT, "fingerprint": digest, "rules": rules}
+        manifest = {"format": FORMAT, "fingerprint": digest, "rules": rules, "sha256": _whole(digest, rules)}
         (work / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
         if folder.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -56,6 +65,11 @@ def write_grounding(grounding: Grounding, folder: Path, digest: str) -> None:
             work.replace(folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _whole(digest: str, rules: list[Any]) -> str:
+    """One checksum over all that the manifest says."""
+    return hashlib.sha256(json.dumps([digest, rules], sort_keys=True).encode()).hexdigest()
 
 
 def _write_rule(part: GroundRules, path: Path) -> dict[str, object]:
@@ -74,14 +88,19 @@ def _write_rule(part: GroundRules, path: Path) -> dict[str, object]:
 
 def read_grounding(folder: Path, theory: Theory, digest: str) -> Grounding | None:
     """The grounding in `folder` if its fingerprint is `digest`, else None; a damaged one is refused."""
-    if not (folder / MANIFEST).exists():
-        return None
+    try:
+        if not (folder / MANIFEST).exists():
+            return None
+    except OSError as error:
+        raise ConfigError(f"{str(folder)!r} is no folder: {error.strerror}", hint="give another --out") from error
     hint = f"delete {folder} and ground again"
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
         if manifest["format"] != FORMAT or manifest["fingerprint"] != digest:
             return None
         entries = manifest["rules"]
+        if manifest["sha256"] != _whole(digest, entries):
+            raise ValueError("checksum of the manifest")
         parts = zip(theory.rules, entries, strict=True)
         return Grounding(tuple(_read_rule(folder, rule, entry) for rule, entry in parts))
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:

@@ -168,7 +168,8 @@ class RuleCounts:
         side = self.side(predicate, position)
         name = self.base.language.predicates[predicate].name
         concluding = [j for j, rule in enumerate(self.rules) if rule.atoms[rule.head_positions[0]].predicate == name]
-        found = [self._through(j, side.side) for j in concluding if _in_body(self.rules[j], name)]
+        concluding = [j for j in concluding if self.starts[j] < self.starts[j + 1] and _in_body(self.rules[j], name)]
+        found = [self._through(j, side.side) for j in concluding]
         fact, code, rule, count = (
             np.concatenate([np.zeros(0, np.int64), *(part[i] for part in found)]) for i in range(4)
         )

@@ -50,7 +50,8 @@ class DuckDBEngine:
         """Hold a table under this name, in place of an earlier one."""
         arrow = pa.table({column: pa.array(values) for column, values in columns.items()})
         self._connection.register("incoming", arrow)
-        self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM incoming')
+        table = exp.Identifier(this=name, quoted=True).sql("duckdb")
+        self._connection.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM incoming")
         self._connection.unregister("incoming")
 
     def run(self, query: exp.Query) -> dict[str, np.ndarray]:

@@ -45,6 +45,10 @@ class NeighbourhoodGrounder(Protocol):
         """For each of the queries (sorted, distinct) the ground rules that it has alone."""
         ...
 
+    def rules_met(self, store: Store, queries: Codes) -> Bool[np.ndarray, " rules"]:
+        """False where a rule makes no difference to what the queries have."""
+        ...
+
     def may_reach(self, store: Store, queries: Codes) -> Bool[np.ndarray, " queries"]:
         """False where a query has no ground rule, True where it may have one; cheaper than to find them."""
         ...
@@ -102,7 +106,9 @@ class Paths:
         atoms, ground_rules = self._sizes
         asking = asked = np.arange(len(self.queries)) * atoms + self.queries
         found, counts = np.zeros(0, np.int64), np.zeros(len(self.found))
-        for width in widths:
+        for step, width in enumerate(widths):
+            if step and not len(asking):
+                break
             queries, at = np.divmod(asking, atoms)
             admitted = self.heads[self.unknown[self.heads[:, 1]] <= width]
             counts = counts + self._pairs_to_come(admitted, at)

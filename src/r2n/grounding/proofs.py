@@ -43,6 +43,9 @@ def proved(
             part[rests(rule, part, known_part)][:, list(rule.head_positions)].ravel()
             for rule, part, known_part in zip(rules, rows, known, strict=True)
         ]
+        before = int(proved.sum())
         for part in proved_now:
             proved[part] = True
+        if int(proved.sum()) == before:
+            break  # later rounds prove nothing more
     return [rests(rule, part, known_part) for rule, part, known_part in zip(rules, rows, known, strict=True)]

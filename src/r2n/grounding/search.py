@@ -72,6 +72,8 @@ class Search:
         """
         asking = asked = queries
         for step, width in enumerate(widths):
+            if step and not len(asking):
+                break  # nothing new was met: whatever the depth, there is nothing more to find
             relations = self.store.asked(asking)
             for number, part in enumerate(self.found):
                 progress("ground", step * len(self.found) + number, len(widths) * len(self.found))

@@ -82,6 +82,12 @@ class Store:
         view._known, view._cut_from = {}, (self, codes)
         return view
 
+    def with_rules(self, rules: tuple[Rule, ...]) -> "Store":
+        """The store of the same knowledge base with these rules in place of its own; its tables are the same."""
+        view = copy(self)
+        view.knowledge = replace(self.knowledge, theory=replace(self.knowledge.theory, rules=rules))
+        return view
+
     def _name(self, kind: Kind, predicate: str) -> str:
         return f"{kind.value}_{self.language.predicate_index(predicate)}"
 

@@ -14,6 +14,7 @@ from r2n.logic.formula import Constant
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.theory import ANY_PREDICATE, Theory
 
+MOST_COMPARED = 20  # wrong constants that are compared with all right ones, for a hint
 DEFAULT_DOMAIN = Domain("constant")
 
 
@@ -96,8 +97,11 @@ def _gather_rule_constants(theory: Theory, given: Mapping[str, object], members:
 
 
 def _check_rule_constants(theory: Theory, language: Language) -> None:
+    names_of: dict[str, set[str]] = {}  # rules and constants may be many
     for name, domain, where in _rule_constants(theory):
-        names = {language.constants[i] for i in language.members(domain)}
+        if domain.name not in names_of:
+            names_of[domain.name] = {language.constants[i] for i in language.members(domain)}
+        names = names_of[domain.name]
         if name not in names:
             raise TheoryError(
                 f"constant '{name}' is outside domain '{domain.name}'",
@@ -142,7 +146,7 @@ def encode_facts(
         bad = np.flatnonzero(codes < 0)
         if len(bad) and not skip:
             raise _outside(base.language, group, int(bad[0]))
-        rejected += [_outside(base.language, group, int(i)) for i in bad]
+        rejected += _all_outside(base.language, group, bad, MOST_COMPARED - len(rejected))
         good = np.flatnonzero(codes >= 0)
         parts.append((codes[good], group.truth[good], np.full(len(good), number), good))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.zeros(0, int)] * 4
@@ -177,19 +181,28 @@ def declaration(predicate: Predicate) -> str:
 
 
 def _outside(language: Language, group: Facts, i: int) -> DataError:
+    return _all_outside(language, group, np.array([i]), 1)[0]
+
+
+def _all_outside(language: Language, group: Facts, bad: np.ndarray, compared: int) -> list[DataError]:
+    """An error for each of the facts that are outside; the first so many are compared with the constants there are."""
     predicate = language.predicate(group.predicate)
-    for position, domain in enumerate(predicate.domains):
-        name = group.arguments[position][i].as_py()
-        names = [language.constants[c] for c in language.members(domain)]
-        if name not in set(names):
-            where = group.location(i)
-            column = where.excerpt.find(name) + 1 if where.excerpt else 0
-            return DataError(
+    names = [{language.constants[c]: None for c in language.members(domain)} for domain in predicate.domains]
+    found = []
+    for i in bad.tolist():
+        constants = [column[i].as_py() for column in group.arguments]
+        position = next(p for p, name in enumerate(constants) if name not in names[p])
+        name, domain, where = constants[position], predicate.domains[position], group.location(i)
+        column = where.excerpt.find(name) + 1 if where.excerpt else 0
+        near = nearest(name, names[position]) if len(found) < compared else ""
+        found.append(
+            DataError(
                 f"constant '{name}' is outside domain '{domain.name}' (position {position + 1} of {predicate.name})",
                 where=Location(where.source, where.line, column or None, where.excerpt),
-                hint=nearest(name, names) or f"{_where_to_add(domain)}, or correct the line",
+                hint=near or f"{_where_to_add(domain)}, or correct the line",
             )
-    raise AssertionError("every argument is inside its domain")
+        )
+    return found
 
 
 def _where_to_add(domain: Domain) -> str:

@@ -7,18 +7,35 @@ and the section inherits them all.
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from r2n.errors import ConfigError, Location, nearest
 
+MOST_WHOLE = 2**63 - 1  # what an array of integers holds
+MOST_NUMBER = 1e30  # what a network computes with, and has room for what an optimiser makes of it
+MOST_LAYERS = 1_000
+MOST_STEPS = 1_000_000
+MOST_THREADS = 1_024
+
+Whole = Annotated[int, Field(le=MOST_WHOLE)]
+Number = Annotated[float, Field(le=MOST_NUMBER)]
+
+
+def as_tuple(value: Any) -> Any:
+    """A list as TOML has it, as a tuple."""
+    return tuple(value) if isinstance(value, list) else value
+
 
 class Section(BaseModel):
-    """A section of a problem file: frozen, and without unknown keys."""
+    """A section of a problem file: frozen, without unknown keys, and every value of the type that is asked for.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    Text is no number, true is not 1, and no number is infinite.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class GroundingOptions(Section):
@@ -28,11 +45,11 @@ class GroundingOptions(Section):
     """
 
     strategy: Literal["full", "known-body", "backward"] = "full"
-    width: int = Field(default=1, ge=0)
-    depth: int = Field(default=2, ge=1)
-    last_width: int = Field(default=0, ge=0)
+    width: Whole = Field(default=1, ge=0)
+    depth: int = Field(default=2, ge=1, le=MOST_STEPS)
+    last_width: Whole = Field(default=0, ge=0)
     prune: bool = True
-    max_groundings: int = Field(default=20_000_000, ge=0)
+    max_groundings: Whole = Field(default=20_000_000, ge=0)
     reciprocal: bool = False
 
 
@@ -45,9 +62,9 @@ class ModelOptions(Section):
     """
 
     input: Literal["distmult", "complex", "transe", "rotate", "mlp", "pair"] = "complex"
-    dim: int = Field(default=32, ge=1)
-    rule_dim: int | None = Field(default=None, ge=1)
-    layers: int = Field(default=3, ge=0)
+    dim: Whole = Field(default=32, ge=1)
+    rule_dim: Whole | None = Field(default=None, ge=1)
+    layers: int = Field(default=3, ge=0, le=MOST_LAYERS)
     reasoner: Literal["r2n", "fgnn", "none"] = "r2n"
     aggregation: Literal["sum", "mean", "max", "mean-then-sum"] = "mean"
     residual: bool = False
@@ -60,17 +77,17 @@ class ModelOptions(Section):
     mlp: Literal["deep", "shallow"] = "deep"
     output: Literal["mlp", "linear"] = "mlp"
     input_score: bool = False
-    init_scale: float = Field(default=0.3, gt=0)
-    constant_dropout: float = Field(default=0.0, ge=0, lt=1)
-    atom_dropout: float = Field(default=0.0, ge=0, lt=1)
-    rule_dropout: float = Field(default=0.0, ge=0, lt=1)
+    init_scale: Number = Field(default=0.3, gt=0)
+    constant_dropout: Number = Field(default=0.0, ge=0, lt=1)
+    atom_dropout: Number = Field(default=0.0, ge=0, lt=1)
+    rule_dropout: Number = Field(default=0.0, ge=0, lt=1)
     pair: Literal["concatenate", "difference", "product", "symmetric", "all"] = "symmetric"
     shared_encoder: Literal["none", "first", "all"] = "first"
-    encoder_dim: int | None = Field(default=None, ge=1)
-    encoder_dropout: float = Field(default=0.0, ge=0, lt=1)
+    encoder_dim: Whole | None = Field(default=None, ge=1)
+    encoder_dropout: Number = Field(default=0.0, ge=0, lt=1)
     word_weights: Literal["binary", "count", "tfidf"] = "binary"
-    word_min_texts: int = Field(default=1, ge=1)
-    word_dropout: float = Field(default=0.0, ge=0, lt=1)
+    word_min_texts: Whole = Field(default=1, ge=1)
+    word_dropout: Number = Field(default=0.0, ge=0, lt=1)
 
     @property
     def has_layers(self) -> bool:
@@ -86,9 +103,9 @@ class SamplingOptions(Section):
     input layer learns them.
     """
 
-    corrupted_positions: tuple[int, ...] | None = None
+    corrupted_positions: Annotated[tuple[Whole, ...], BeforeValidator(as_tuple)] | None = None
     ask_closed: bool = False
-    negatives: int | None = Field(default=None, ge=1)
+    negatives: Whole | None = Field(default=None, ge=1)
 
 
 class ObjectiveOptions(Section):
@@ -100,11 +117,11 @@ class ObjectiveOptions(Section):
     """
 
     loss: Literal["bce", "softmax", "full-softmax"] = "bce"
-    relation_weight: float = Field(default=0.0, ge=0)
-    semantic_weight: float = Field(default=0.1, ge=0)
+    relation_weight: Number = Field(default=0.0, ge=0)
+    semantic_weight: Number = Field(default=0.1, ge=0)
     regularisation: Literal["off", "product", "goedel", "lukasiewicz"] = "off"
-    regularisation_weight: float = Field(default=1.0, ge=0)
-    n3: float = Field(default=0.0, ge=0)
+    regularisation_weight: Number = Field(default=1.0, ge=0)
+    n3: Number = Field(default=0.0, ge=0)
 
 
 class OptimisationOptions(Section):
@@ -117,20 +134,20 @@ class OptimisationOptions(Section):
     around them. `threads` by default is one for small graphs, where more only wait for each other, else all cores.
     """
 
-    epochs: int = Field(default=300, ge=0)
+    epochs: Whole = Field(default=300, ge=0)
     optimiser: Literal["adam", "adagrad"] = "adam"
-    rule_epochs: int = Field(default=10, ge=0)
-    learning_rate: float = Field(default=0.01, gt=0)
-    rule_learning_rate: float | None = Field(default=None, gt=0)
-    counted_learning_rate: float | None = Field(default=None, gt=0)
+    rule_epochs: Whole = Field(default=10, ge=0)
+    learning_rate: Number = Field(default=0.01, gt=0)
+    rule_learning_rate: Number | None = Field(default=None, gt=0)
+    counted_learning_rate: Number | None = Field(default=None, gt=0)
     schedule: Literal["constant", "cosine"] = "constant"
-    weight_decay: float = Field(default=0.0, ge=0)
-    input_weight_decay: float = Field(default=0.0, ge=0)
-    clip: float | None = Field(default=None, gt=0)
-    batches: int | None = Field(default=None, ge=1)
-    batch_size: int | None = Field(default=None, ge=1)
+    weight_decay: Number = Field(default=0.0, ge=0)
+    input_weight_decay: Number = Field(default=0.0, ge=0)
+    clip: Number | None = Field(default=None, gt=0)
+    batches: Whole | None = Field(default=None, ge=1)
+    batch_size: Whole | None = Field(default=None, ge=1)
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    threads: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1, le=MOST_THREADS)
 
 
 class HidingOptions(Section):
@@ -141,7 +158,7 @@ class HidingOptions(Section):
     By default that is so where something would tell the answer.
     """
 
-    hiding: float = Field(default=0.3, ge=0, lt=1)
+    hiding: Number = Field(default=0.3, ge=0, lt=1)
     hide_by: Literal["atom", "constant"] = "atom"
     leave_one_out: bool | None = None
 
@@ -154,8 +171,8 @@ class SelectionOptions(Section):
     `with_valid` trains on the validation queries too, once the settings are chosen.
     """
 
-    validate_every: int = Field(default=10, ge=1)
-    patience: int | None = Field(default=None, ge=1)
+    validate_every: Whole = Field(default=10, ge=1)
+    patience: Whole | None = Field(default=None, ge=1)
     with_valid: bool = False
 
 

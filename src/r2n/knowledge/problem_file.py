@@ -8,8 +8,18 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationError
 
 from r2n.errors import ConfigError, Location
-from r2n.knowledge.options import GroundingOptions, ModelOptions, Options, Section, TrainingOptions, option_error
+from r2n.knowledge.options import (
+    GroundingOptions,
+    ModelOptions,
+    Options,
+    Section,
+    TrainingOptions,
+    Whole,
+    as_tuple,
+    option_error,
+)
 
+Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 FormatName = Literal["tsv", "csv", "parquet", "json", "jsonl", "sqlite", "ntriples", "turtle", "rdf-xml", "prolog"]
 
 
@@ -18,7 +28,7 @@ class TableOptions(Section):
 
     file: str
     predicate: str | None = None
-    columns: tuple[str, ...] = ()
+    columns: Names = ()
     label: str | None = None
     header: bool | None = None
     table: str | None = None
@@ -54,7 +64,7 @@ class QueriesOptions(Section):
 
 
 def _as_names(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
+    return (value,) if isinstance(value, str) else as_tuple(value)
 
 
 class FeatureOptions(Section):
@@ -73,7 +83,7 @@ class CandidateOptions(Section):
     """[candidates.PREDICATE]: which of its atoms ground rules may hold, besides those labelled true or false."""
 
     tables: Tables = ()
-    shared_words: int | None = Field(default=None, ge=1)
+    shared_words: Whole | None = Field(default=None, ge=1)
     rarer_than: float = Field(default=1.0, gt=0, le=1)
 
 
@@ -83,9 +93,9 @@ class ProblemFile(Section):
     name: str | None = None
     theory: str | None = None
     on_error: Literal["raise", "skip"] = "raise"
-    domains: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
+    domains: dict[str, str | Names] = Field(default_factory=dict)
     facts: FactsOptions = FactsOptions()
-    derived: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
+    derived: dict[str, str | Names] = Field(default_factory=dict)
     queries: QueriesOptions = QueriesOptions()
     features: dict[str, FeatureOptions] = Field(default_factory=dict)
     candidates: dict[str, CandidateOptions] = Field(default_factory=dict)
@@ -118,13 +128,26 @@ def read_problem_file(path: Path) -> ProblemFile:
             hint='it needs at least [facts] train = "FILE"',
         )
     try:
-        return ProblemFile.model_validate(tomllib.loads(text.replace("\r\n", "\n")))
+        document = tomllib.loads(text.replace("\r\n", "\n"))
+        _refuse_nul(document, path)
+        return ProblemFile.model_validate(document)
     except tomllib.TOMLDecodeError as error:
         raise _toml_error(error, text, path) from error
     except ValidationError as error:
         first = error.errors()[0]
         keys = [str(key) for key in first["loc"] if not isinstance(key, int)]
         raise option_error(first, ProblemFile, _find_key(keys, text, path)) from error
+
+
+def _refuse_nul(value: Any, path: Path) -> None:
+    """No path and no name has a NUL character, which TOML can write."""
+    parts = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    for part in parts:
+        _refuse_nul(part, path)
+    if isinstance(value, str) and "\0" in value:
+        raise ConfigError(
+            f"a text holds the character NUL: {value[:40]!r}", where=Location(str(path)), hint="take it out"
+        )
 
 
 def _toml_error(error: tomllib.TOMLDecodeError, text: str, path: Path) -> ConfigError:

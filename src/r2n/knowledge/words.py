@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Int64
 from scipy.sparse import csr_array
 
 WORD = r"[^\W_]+"  # letters and digits of any script; an underscore parts words as a blank does
@@ -16,13 +16,37 @@ WordWeights = Literal["binary", "count", "tfidf"]
 class Bags:
     """Texts as bags of words, row by row.
 
-    `known` is over the `vocabulary`, which has only words of training texts. `every` marks all words, also those that
-    training never saw: how many words two texts share can be told of them too.
+    `known` is over the `vocabulary`, which has only words of training texts. `every` marks all `words`, also those that
+    training never saw: how many words two texts share can be told of them too. `columns` holds the places of the
+    vocabulary among all words. `is_scaled`: each bag has length one.
     """
 
     vocabulary: tuple[str, ...]
     known: csr_array
     every: csr_array
+    words: tuple[str, ...]
+    columns: Int64[np.ndarray, " vocabulary"]
+    is_scaled: bool = False
+
+    def taken(self, rows: Int64[np.ndarray, " taken"], without: Int64[np.ndarray, " taken"]) -> "Bags":
+        """The bags of some rows, each without a word (by its place among all words; -1: with all that it has)."""
+        place = np.minimum(np.searchsorted(self.columns, without), max(0, len(self.columns) - 1))
+        is_known = (self.columns[place] == without) if len(self.columns) else np.zeros(len(without), bool)
+        known = _without(csr_array(self.known[rows]), np.where(is_known, place, -1))
+        if self.is_scaled:
+            length = np.sqrt(np.asarray(known.multiply(known).sum(axis=1)).reshape(-1))
+            scale = np.where(is_known & (length > 0), 1 / np.where(length > 0, length, 1.0), 1.0)
+            known.data *= np.repeat(scale, np.diff(known.indptr)).astype(known.dtype)
+        every = _without(csr_array(self.every[rows]), without)
+        return Bags(self.vocabulary, known, every, self.words, self.columns, self.is_scaled)
+
+
+def _without(matrix: csr_array, columns: Int64[np.ndarray, " rows"]) -> csr_array:
+    """The matrix without an entry of each row; -1: with all."""
+    sizes = np.diff(matrix.indptr)
+    kept = matrix.indices != np.repeat(columns, sizes)
+    ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
+    return csr_array((matrix.data[kept], matrix.indices[kept], ends), shape=matrix.shape)
 
 
 def bags_of_words(
@@ -46,7 +70,8 @@ def bags_of_words(
         from sklearn.feature_extraction.text import TfidfTransformer  # takes a second to import
 
         known = csr_array(TfidfTransformer().fit(known[in_training]).transform(known), dtype=np.float32)
-    return Bags(tuple(words[chosen].tolist()), known, every)
+    named = tuple(words.tolist())
+    return Bags(tuple(named[i] for i in chosen), known, every, named, chosen, is_scaled=weights == "tfidf")
 
 
 def _counted(texts: Sequence[str]) -> tuple[csr_array, np.ndarray]:

@@ -37,7 +37,10 @@ def parse_horn_rules(text: str, source: str | None = None) -> Theory:
         stripped = line.strip()
         if stripped and not stripped.startswith(COMMENTS):
             where = Location(source, number, 1, line.rstrip("\r"))
-            rule = _parse_line(stripped, f"r{len(rules)}", where)
+            try:
+                rule = _parse_line(stripped, f"r{len(rules)}", where)
+            except TheoryError as error:  # the rule itself does not know where it stands
+                raise TheoryError(error.what, where=error.where or where, hint=error.hint) from None
             if rule.name in rules:
                 raise TheoryError(f"rule '{rule.name}' is declared twice", where=where, hint="give it another id")
             rules[rule.name] = rule

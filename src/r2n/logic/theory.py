@@ -1,16 +1,17 @@
 """Symbols: rules, explicit or implicit, and the theory that holds them with their domains and predicates."""
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isfinite
 
 from r2n.errors import Location, TheoryError, nearest
 from r2n.logic.formula import And, Atom, Formula, Implies, Not, Unequal, Variable, printed_name
 from r2n.logic.language import Domain, Predicate
+from r2n.logic.printing import annotated, printed_domain, printed_predicate
 
 ANY_PREDICATE = "*"
-_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\w+(\()?')
+MOST_WEIGHT = 1e6  # a rule that outweighs even this holds strictly
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,12 @@ class Rule:
         """Refuse a rule without atoms, and variables that no atom binds."""
         if not self.atoms:
             raise TheoryError(f"rule '{self.name}' is empty: it has no atom")
+        if self.weight is not None and not (isfinite(self.weight) and abs(self.weight) <= MOST_WEIGHT):
+            raise TheoryError(
+                f"rule '{self.name}' has the weight {self.weight}",
+                hint=f"a weight is a number from {-MOST_WEIGHT:,.0f} to {MOST_WEIGHT:,.0f}; a rule without one holds"
+                " strictly",
+            )
         for guard in self.guards:
             if not isinstance(guard.left, Variable) and not isinstance(guard.right, Variable):
                 raise TheoryError(f"rule '{self.name}': the guard {guard} compares two constants", where=guard.where)
@@ -105,7 +112,7 @@ class Rule:
             text = f"[{', '.join(map(str, self.atoms))}]"
         kind = "implicit" if self.is_implicit else "rule"
         weight = "" if self.weight is None else f" [{self.weight!r}]"
-        parts = [_annotated(text, dict(self.types)), *map(str, self.guards)]
+        parts = [annotated(text, dict(self.types)), *map(str, self.guards)]
         return f"{kind} {printed_name(self.name)}{weight}: {', '.join(parts)}"
 
 
@@ -114,19 +121,6 @@ def _conjuncts(formula: Formula) -> tuple[Formula, ...]:
     if not isinstance(formula, And):
         return (formula,)
     return tuple(conjunct for part in formula.parts for conjunct in _conjuncts(part))
-
-
-def _annotated(text: str, types: dict[str, str]) -> str:
-    """The text of a formula with `: domain` behind the first occurrence of each annotated variable."""
-    waiting = dict(types)
-
-    def annotate(match: re.Match[str]) -> str:
-        word = match.group()
-        if word.startswith('"') or match.group(1) or word not in waiting:
-            return word
-        return f"{word}: {printed_name(waiting.pop(word))}"
-
-    return _WORD.sub(annotate, text)
 
 
 @dataclass(frozen=True)
@@ -278,22 +272,3 @@ class Theory:
         lines += [f"predicate {printed_predicate(predicate)}" for predicate in self.predicates]
         lines += map(str, self.rules)
         return "".join(f"{line}\n" for line in lines)
-
-
-def printed_domain(domain: Domain) -> str:
-    """A domain's declaration as a theory file writes it."""
-    name = printed_name(domain.name)
-    if domain.parts:
-        return f"domain {name} = {' | '.join(printed_name(part.name) for part in domain.parts)}"
-    if domain.listed is not None:
-        return f"domain {name} = {{{', '.join(map(printed_name, domain.listed))}}}"
-    return f"domain {name}"
-
-
-def printed_predicate(predicate: Predicate) -> str:
-    """A predicate's declaration as a theory file writes it, without the keyword."""
-    domains = ", ".join(printed_name(domain.name) for domain in predicate.domains)
-    closed = " closed" if predicate.closed else ""
-    for part in predicate.closed_parts:
-        closed += f" closed({', '.join(printed_name(domain.name) for domain in part)})"
-    return f"{printed_name(predicate.name)}({domains}){closed}"

@@ -3,18 +3,17 @@
 code -> source -> graph -> layout -> forward pass -> logit
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int64
-from torch import Tensor
+from jaxtyping import Float, Int64
 
 from r2n.errors import DataError
 from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.known_states import known_states
+from r2n.graph.left_out import without_rules
 from r2n.graph.sources import GraphSource, Ungrounded
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import Evidence
@@ -22,6 +21,7 @@ from r2n.knowledge.reciprocal import reciprocal_codes
 from r2n.knowledge.sides import Side
 from r2n.model.combination import RULES_ALONE, RulesBeside, Way, log_odds
 from r2n.model.layout import Layout
+from r2n.model.passes import Logits, LogitsOfEach, Pass
 from r2n.model.r2n import R2N
 from r2n.model.row_logits import IsolatedRows
 
@@ -29,33 +29,14 @@ ATOMS_IN_NO_RULE = 2**18  # at once
 ATOMS_WITH_THEIR_OWN_RULES = 2**12  # at once
 CANDIDATES_BY_CODE = 2**20  # at once
 
-Logits = Float64[np.ndarray, " atoms"]
-
-
-@dataclass(frozen=True, eq=False)
-class Pass:
-    """One forward pass over a graph: what was known of its atoms, and their logits (exact for those it answers)."""
-
-    layout: Layout
-    known: Int64[Tensor, " atoms"]
-    logits: Logits
-
-    @property
-    def graph(self) -> FactorGraph:
-        """The graph."""
-        return self.layout.graph
-
-    def rows(self, codes: Codes) -> Int64[np.ndarray, " atoms"]:
-        """The rows of atoms that the graph answers."""
-        return self.graph.rows(torch.from_numpy(codes)).numpy()
-
 
 @dataclass(frozen=True, eq=False)
 class AtomLogits:
     """A network, where its graphs come from, and what it is told: atoms -> logits.
 
-    The pass over the ground rules that do not depend on what is asked is made at the first question and kept: make
-    another object when weights or facts change (`again`).
+    `others` are networks made alike: then every logit is the mean over all of them, and what is grounded and laid out
+    is shared. The pass over the ground rules that do not depend on what is asked is made at the first question and
+    kept: make another object when weights or facts change (`again`).
     """
 
     model: R2N
@@ -63,31 +44,52 @@ class AtomLogits:
     evidence: Evidence
     laid_out: Layout | None = None
     way: Way | None = None
+    others: tuple[R2N, ...] = ()
 
     def __call__(self, codes: Codes) -> Logits:
         """The logits of atoms given by their codes; where there are reciprocals, the mean of both directions.
 
         Where rules are counted, the mean over the positions of the logit that the atom's share of its row has.
         """
+        return self.each(codes).mean(axis=0)
+
+    def each(self, codes: Codes) -> LogitsOfEach:
+        """The same by each network."""
         codes = np.array(codes, np.int64)
         self._check(codes)
-        if self._rules is not None:
-            return self._of_shares(codes)
+        if self.model.counted is not None:
+            return np.stack([member._of_shares(codes) for member in self.members])
         mirrored = reciprocal_codes(self.model.base, codes)
         has_one = mirrored >= 0
         logits = self._looked_up(codes)
         if has_one.any():
-            logits[has_one] = (logits[has_one] + self._looked_up(mirrored[has_one])) / 2
+            logits[:, has_one] = (logits[:, has_one] + self._looked_up(mirrored[has_one])) / 2
         return logits
+
+    @property
+    def models(self) -> tuple[R2N, ...]:
+        """All networks."""
+        return (self.model, *self.others)
+
+    @cached_property
+    def members(self) -> "tuple[AtomLogits, ...]":
+        """The logits of each network alone."""
+        if not self.others:
+            return (self,)
+        made = [replace(self, model=model, others=()) for model in self.models]
+        if self.whole is not None:
+            for i, member in enumerate(made):
+                member.__dict__["whole"] = replace(self.whole, each=self.whole.each[i : i + 1])
+        return tuple(made)
 
     def asked_at(self, position: int) -> Callable[[Codes], Logits]:
         """The logits of atoms as answers to what stands at a position: position 0 is asked of the reciprocals."""
 
         def score(codes: Codes) -> Logits:
-            if self._rules is not None:
-                return self._shares_at(codes, position)
+            if self.model.counted is not None:
+                return np.mean([member._shares_at(codes, position) for member in self.members], axis=0)
             mirrored = reciprocal_codes(self.model.base, codes) if position == 0 else np.full(len(codes), -1)
-            return self._looked_up(np.where(mirrored >= 0, mirrored, codes))
+            return self._looked_up(np.where(mirrored >= 0, mirrored, codes)).mean(axis=0)
 
         return score
 
@@ -101,8 +103,11 @@ class AtomLogits:
         the others are computed by the row, where `IsolatedRows` can. Without layers that is one matrix product. Where
         rules are counted, the numbers are the logs of the candidates' shares of the row.
         """
-        if self._rules is None:
+        if self.model.counted is None:
             return self._network_rows(predicate, position, given)
+        if self.others:
+            return np.mean([member.rows(predicate, position, given) for member in self.members], axis=0)
+        assert self._rules is not None
         if self.way == RULES_ALONE:
             network = np.zeros((len(given), Side.of(self.model.base, predicate, position).candidates), np.float32)
         else:
@@ -159,12 +164,16 @@ class AtomLogits:
             found = np.empty((len(first), side.candidates))
             found[row, place] = logits
             return found
-        if self._isolated is None or not self._isolated.answers(side.predicate):
+        if not self._isolated or not self._isolated[0].answers(side.predicate):
             return self._by_code(side, first)
         if cells is not None and len(first):
             self.source.around(_one_outside(side, first, cells))  # a graph that was made elsewhere refuses others
         given = torch.from_numpy(side.given(first)).to(self.model.device)
-        found = self._isolated(side.predicate, side.position, given).cpu().numpy()
+        found = self._isolated[0](side.predicate, side.position, given)
+        if self.others:
+            found = sum((rows(side.predicate, side.position, given) for rows in self._isolated[1:]), found)
+            found = found / len(self._isolated)
+        found = found.cpu().numpy()
         for row, place, logits in self._reached(side, first) if cells is None else [cells]:
             found[row, place] = logits
         return found
@@ -184,25 +193,31 @@ class AtomLogits:
         for start, codes in side.written_out(first, CANDIDATES_BY_CODE):
             reached = np.flatnonzero(self.source.may_reach(codes))
             row, place = np.divmod(reached, side.candidates)
-            yield start + row, place, self._looked_up(codes[reached])
+            yield start + row, place, self._looked_up(codes[reached]).mean(axis=0)
 
     def _by_code(self, side: Side, first: Codes) -> np.ndarray:
         """All candidates of rows, atom by atom."""
         found = np.empty((len(first), side.candidates))
         for start, codes in side.written_out(first, CANDIDATES_BY_CODE):
             rows = len(codes) // max(1, side.candidates)
-            found[start : start + rows] = self._looked_up(codes).reshape(rows, side.candidates)
+            found[start : start + rows] = self._looked_up(codes).mean(axis=0).reshape(rows, side.candidates)
         return found
 
     @cached_property
-    def _isolated(self) -> IsolatedRows | None:
-        return IsolatedRows.of(self.model)
+    def _isolated(self) -> tuple[IsolatedRows, ...]:
+        """One for each network; none where vectors do not tell."""
+        made = map(IsolatedRows.of, self.models)
+        return tuple(rows for rows in made if rows is not None)
 
     def again(self) -> "AtomLogits":
         """The same for the weights as they are now; what was laid out stays so."""
         kept = self.__dict__.get("whole")
         laid_out = self.laid_out if kept is None else kept.layout
-        return AtomLogits(self.model, self.source, self.evidence, laid_out, self.way)
+        return replace(self, laid_out=laid_out)
+
+    def without_rules(self, names: Collection[str]) -> "AtomLogits":
+        """The same networks, where nothing is grounded or counted by the rules of these names."""
+        return replace(self, source=without_rules(self.source, names), laid_out=None)
 
     def by(self, way: Way) -> "AtomLogits":
         """The same, network and counted rules combined in another way than the chosen one."""
@@ -240,21 +255,14 @@ class AtomLogits:
                 hint="take codes and network from one problem",
             )
 
-    def _looked_up(self, codes: Codes) -> Logits:
-        logits = np.zeros(len(codes))
+    def _looked_up(self, codes: Codes) -> LogitsOfEach:
+        logits = np.zeros((len(self.models), len(codes)))
         for which, made in self.passes(codes):
-            logits[which] = made.logits[made.rows(codes[which])]
+            logits[:, which] = made.each[:, made.rows(codes[which])]
         return logits
 
     def _pass(self, graph: FactorGraph, laid_out: Layout | None = None) -> Pass:
-        known = known_states(self.model.base, graph.atoms, self.evidence)
-        layout = self.model.lay_out(graph) if laid_out is None else laid_out
-        was_training = self.model.training
-        self.model.eval()
-        with torch.no_grad():
-            out = self.model(layout, known=known.to(self.model.device), rule_outputs=False).atoms
-        self.model.train(was_training)
-        return Pass(layout, known, out.double().cpu().numpy())
+        return Pass.over(graph, self.models, self.evidence, laid_out)
 
 
 def _one_outside(side: Side, first: Codes, cells: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Codes:

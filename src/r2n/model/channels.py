@@ -24,10 +24,12 @@ from r2n.model.sparse_rows import SparseRows
 class Channel(nn.Module):
     """Vectors of `size` for some constants; `place` holds the row of each constant (by id), -1 where it has none.
 
-    Places are read when atoms are laid out, not in a pass: they stay on the CPU, wherever the network is.
+    Places are read when atoms are laid out, not in a pass: they stay on the CPU, wherever the network is. `domain` is
+    the one whose features it reads.
     """
 
     place: Tensor
+    domain: str = ""
 
     def __init__(self, constants: Int64[np.ndarray, " rows"], of: int, size: int) -> None:
         """`constants` are the ids of those that have one, `of` is the number of all."""
@@ -98,11 +100,11 @@ class ModuleChannel(Channel):
 
     def __init__(self, features: Features, of: int, module: nn.Module) -> None:
         """The size is that of what the module gives for the first constants."""
-        self._texts = features.texts
+        self.texts = features.texts
         vectors = None if features.vectors is None else torch.from_numpy(np.ascontiguousarray(features.vectors))
         size = _output_size(features, module, self._given(features.texts, vectors, torch.arange(min(2, len(features)))))
         super().__init__(features.constants, of, size)
-        self.domain, self.module = features.domain.name, module
+        self.module = module
         self.register_buffer("vectors", vectors, persistent=False)
 
     @staticmethod
@@ -114,7 +116,7 @@ class ModuleChannel(Channel):
         """What the module makes of some rows."""
         vectors = self.vectors
         assert vectors is None or isinstance(vectors, Tensor)
-        return self.module(*self._given(self._texts, vectors, rows)).flatten(1)
+        return self.module(*self._given(self.texts, vectors, rows)).flatten(1)
 
 
 DenseChannel = VectorChannel | ModuleChannel
@@ -171,6 +173,8 @@ def make_channels(
             weights, at_least = options.word_weights, options.word_min_texts
             bags = bags_of_words(features.texts, in_training, weights=weights, min_texts=at_least)
             found.append(WordChannel(features.constants, of, bags, word_dropout=options.word_dropout))
+        for channel in found:
+            channel.domain = name
         channels[name] = found
     return channels
 

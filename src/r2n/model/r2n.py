@@ -189,12 +189,16 @@ class R2N(nn.Module):
         hidden: Bool[Tensor, " atoms"] | None = None,
         known: Int64[Tensor, " atoms"] | None = None,
         rule_outputs: bool = True,
+        embedded: Float[Tensor, "atoms dim"] | None = None,
     ) -> Predictions:
-        """Logits of all atoms and ground rules; `known` gives each atom's UNKNOWN, FALSE or TRUE."""
+        """Logits of all atoms and ground rules; `known` gives each atom's UNKNOWN, FALSE or TRUE.
+
+        `embedded` stands in for f_P of the constants, where that was made elsewhere.
+        """
         grids = self.atom_embedding.grids
-        if hidden is None and layout.whole is not None and grids is not None:
+        if hidden is None and embedded is None and layout.whole is not None and grids is not None:
             return self._over_grids(layout, layout.whole, grids, rule_outputs=rule_outputs)
-        embedded = self.embed(layout)
+        embedded = self.embed(layout) if embedded is None else embedded
         atoms = self._read(layout, embedded, hidden, known)
         if self.atom_output is None:
             return Predictions(self.atom_embedding.score(atoms, layout.predicates), ())
@@ -205,9 +209,9 @@ class R2N(nn.Module):
             atoms, rules = layer(atoms, layout.incidence, rule_embeddings=wanted)
         outputs = tuple(self.rule_output(rule) for rule in rules) if self.rule_output else ()
         logits = self.atom_output(atoms)
-        return Predictions(logits + self._own_score(layout, embedded) if self.input_score else logits, outputs)
+        return Predictions(logits + self.own_score(layout, embedded) if self.input_score else logits, outputs)
 
-    def _own_score(self, layout: Layout, embedding: Tensor) -> Tensor:
+    def own_score(self, layout: Layout, embedding: Tensor) -> Tensor:
         """The input layer's score, where it is added to the output; nothing for an atom without an embedding."""
         score, blank = self.atom_embedding.score(embedding, layout.predicates), layout.blank
         return score if blank is None else score.masked_fill(blank, 0.0)

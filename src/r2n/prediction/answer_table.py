@@ -34,8 +34,9 @@ def answer_table(
     A query whose constants are all named has one row. Where a constant is `?`, the query has the rows that
     `Predictor.predict` answers, at most `top` of them. `unknown` leaves out what is known or closed. The columns: `row`
     of the file (its line in a text file) from 1, `rank` within the query from 1, `predicate`, `argument_1`, ...,
-    `probability`, `known` (null: it is not), `closed`, `network`, `logit`, `reached` as an Answer has them, and `label`
-    where the file holds false queries. What cannot be answered has a probability of null.
+    `probability`, `known` (null: it is not), `closed`, `network`, `logit`, `reached` as an Answer has them, of an
+    ensemble `spread` too, and `label` where the file holds false queries. What cannot be answered has a probability of
+    null.
     """
     table = queries if isinstance(queries, Table) else Table(Path(queries))
     parts = [
@@ -45,7 +46,7 @@ def answer_table(
     whole = whole.sort_by([("row", "ascending"), ("rank", "ascending")])
     if pc.all(pc.fill_null(whole["label"], True)).as_py() is not False:
         whole = whole.drop_columns("label")
-    last = ["probability", "known", "closed", "network", "logit", "reached", "label"]
+    last = ["probability", "known", "closed", "network", "logit", "spread", "reached", "label"]
     return whole.select([*(name for name in whole.column_names if name not in last), *_present(whole, last)])
 
 
@@ -121,6 +122,7 @@ def _rows(
         "closed": columns.closed,
         "network": pa.array(columns.network, mask=columns.refused),
         "logit": pa.array(columns.logits, mask=columns.refused),
+        **({} if columns.spread is None else {"spread": pa.array(columns.spread, mask=columns.refused)}),
         "reached": columns.reached,
         "label": pa.array(label, pa.bool_()) if label is not None else pa.nulls(count, pa.bool_()),
     }

@@ -3,7 +3,10 @@
 from jaxtyping import Bool, Int64
 from torch import Tensor, ones_like
 
+from r2n.errors import DataError, counted
 from r2n.graph.factor_graph import FactorGraph
+from r2n.knowledge.herbrand import Codes, HerbrandBase
+from r2n.model.r2n import R2N
 
 
 def supported(
@@ -35,3 +38,23 @@ def _distinct(
     is_first = ones_like(which)
     is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     return (which.gather(1, order) & is_first).sum(dim=1, keepdim=True)
+
+
+def no_answer(model: R2N, base: HerbrandBase, codes: Codes, *, does_without_vectors: bool) -> DataError:
+    """Why the first of some atoms has no answer: a constant of it is new to the network."""
+    assert model.trained_ids is not None
+    arguments, ids = base.decode(codes[:1])[1][0], model.trained_ids.numpy()
+    constant = next(base.language.constants[c] for c in arguments if c >= 0 and ids[c] < 0)
+    more = f", nor can {counted(len(codes) - 1, 'other atom')}" if len(codes) > 1 else ""
+    if not model.layers:
+        why, hint = "the network has no reasoning layer", "train one with model.layers of 1 or more"
+    elif not does_without_vectors:
+        why = "the network was trained without hiding, so it never learned to do without a vector"
+        hint = "train one with training.hiding above 0, or with model.evidence_input = only"
+    else:
+        why = "no ground rule connects the atom with anything that is known"
+        hint = f"tell facts about '{constant}' that lead through the rules to what the training knew"
+    return DataError(
+        f"{base.names(codes[:1])[0]} cannot be answered{more}: '{constant}' is no constant of the training, and {why}",
+        hint=hint,
+    )

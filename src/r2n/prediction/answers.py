@@ -1,21 +1,22 @@
 """A trained network, asked: questions such as `locatedIn(italy, ?)` -> atoms, and what an answer is."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import prod
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
-from scipy.special import expit
 
 from r2n.errors import DataError, Location, counted, nearest
+from r2n.evaluation.calibrate import Calibrated
 from r2n.knowledge.atom_text import ANYTHING, parse_atom
 from r2n.knowledge.herbrand import Codes, HerbrandBase
-from r2n.logic.language import Language, Predicate
+from r2n.logic.language import Domain, Language, Predicate
 
 MOST_ASKED = 20_000_000
 MOST_PRINTED = 10
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,9 @@ class Answer:
     """An atom with its probability.
 
     A `known` atom has the probability of what is known; a `closed` one that is no fact is false, and has 0. `network`
-    is the probability that the network alone gives it, and `logit` the network's logit. `reached`: a ground rule holds
-    the atom (or the network reads no rules).
+    is the probability that the network alone gives it, calibrated where there is a calibration, and `logit` the
+    network's logit before that. `reached`: a ground rule holds the atom (or the network reads no rules). Of an
+    ensemble, the logit is the mean over its networks, and `spread` its standard deviation.
     """
 
     atom: str
@@ -34,6 +36,7 @@ class Answer:
     network: float
     logit: float
     reached: bool
+    spread: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,8 @@ class Answers(Sequence[Answer]):
     """The answers to a question, the most probable first.
 
     `asked` atoms were answered or refused, `refused` of them; `left_out` were not asked, for nothing is known of them
-    and no ground rule reaches them; `hidden` are known, and were not to be told.
+    and no ground rule reaches them; `hidden` are known, and were not to be told. `calibration` says on what the
+    probabilities were calibrated; None: they were not.
     """
 
     items: tuple[Answer, ...]
@@ -49,6 +53,7 @@ class Answers(Sequence[Answer]):
     refused: int
     left_out: int = 0
     hidden: int = 0
+    calibration: Calibrated | None = None
 
     @overload
     def __getitem__(self, index: int) -> Answer: ...
@@ -82,6 +87,7 @@ class AnswerColumns:
     """What is said of atoms, column by column, in their order.
 
     `truths` has 1 for what is known to be true, 0 for what is stated or closed and so false, -1 for what is unknown.
+    `network` is the probability that the network alone gives, `spread` the deviation of the logits of an ensemble.
     """
 
     atoms: Codes
@@ -90,11 +96,8 @@ class AnswerColumns:
     logits: Float64[np.ndarray, " atoms"]
     reached: Bool[np.ndarray, " atoms"]
     refused: Bool[np.ndarray, " atoms"]
-
-    @property
-    def network(self) -> Float64[np.ndarray, " atoms"]:
-        """The probability that the network alone gives."""
-        return expit(self.logits)
+    network: Float64[np.ndarray, " atoms"]
+    spread: Float64[np.ndarray, " atoms"] | None = None
 
     @property
     def probability(self) -> Float64[np.ndarray, " atoms"]:
@@ -108,7 +111,9 @@ class AnswerColumns:
 
     def kept(self, which: Bool[np.ndarray, " atoms"] | Int64[np.ndarray, " kept"]) -> "AnswerColumns":
         """Those of some atoms, by a mask or by their places."""
-        return AnswerColumns(**{part.name: getattr(self, part.name)[which] for part in fields(self)})
+        columns: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
+        kept = {name: None if column is None else column[which] for name, column in columns.items()}
+        return replace(self, **kept)
 
     def unknown(self) -> "AnswerColumns":
         """Those of the atoms that are neither stated nor closed."""
@@ -124,10 +129,11 @@ class AnswerColumns:
         """An answer for each atom."""
         known = [bool(truth) if stated else None for truth, stated in zip(self.truths, self.is_stated, strict=True)]
         columns = (self.probability, self.closed, self.network, self.logits, self.reached)
-        rows = zip(base.names(self.atoms), known, *(column.tolist() for column in columns), strict=True)
+        spread = [None] * len(known) if self.spread is None else self.spread.tolist()
+        rows = zip(base.names(self.atoms), known, spread, *(column.tolist() for column in columns), strict=True)
         return tuple(
-            Answer(name, probability, truth, closed, network, logit, reached)
-            for name, truth, probability, closed, network, logit, reached in rows
+            Answer(name, probability, truth, closed, network, logit, reached, deviation)
+            for name, truth, deviation, probability, closed, network, logit, reached in rows
         )
 
 
@@ -191,7 +197,7 @@ def _constant(language: Language, predicate: Predicate, position: int, term: str
         return language.constant_id(term)
     except DataError as error:
         if len(term) > 1 and not term[0].isupper() and term[0] not in "_?":
-            raise
+            raise DataError(error.what, hint=error.hint or _some(language, predicate.domains[position])) from None
         terms = [ANYTHING if i == position else "..." for i in range(predicate.arity)]
         hint = f"write ? for what is asked: {predicate.name}({', '.join(terms)})"
         raise DataError(error.what, hint=f"{hint}; or {error.hint}" if error.hint else hint) from None
@@ -207,6 +213,14 @@ def _constants(language: Language, predicate: Predicate, position: int, term: st
         domain = predicate.domains[position].name
         raise DataError(
             f"constant '{term}' is outside domain '{domain}' (position {position + 1} of {predicate.name})",
-            hint=nearest(term, names) or None,
+            hint=nearest(term, names) or _some(language, predicate.domains[position]),
         )
     return np.array([constant])
+
+
+def _some(language: Language, domain: Domain) -> str:
+    """A few of a domain's constants, for who knows none."""
+    members = language.members(domain)
+    names = [language.constants[member] for member in members[:MOST_NAMED]]
+    more = ["..."] * (len(members) > MOST_NAMED)
+    return f"domain '{domain.name}' has {', '.join([*names, *more])}" if names else f"domain '{domain.name}' is empty"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.special import expit
 
 from r2n.errors import ConfigError
 from r2n.evaluation.evaluate import Report, classify
@@ -15,6 +16,7 @@ from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.logic.language import Language
 from r2n.model.inference import Method, infer, log_beliefs
+from r2n.model.worlds import Clash, find_clash
 from r2n.prediction.trained import Trained
 
 SURE = 1e-12  # a probability so near to 0 or 1 has a finite logit
@@ -37,7 +39,8 @@ class Believed:
     """The probability of each atom asked for, in their order, and whether a ground rule reaches it.
 
     `truths` has 1 for what is known to be true, 0 for what is known to be false or closed, -1 for what is not known;
-    `is_stated` marks what is known by a fact, not by a closed world.
+    `is_stated` marks what is known by a fact, not by a closed world. `clash`: rules that hold strictly, and that no
+    world satisfies; the probabilities are then those of worlds that break as few of them as they can.
     """
 
     atoms: Codes
@@ -45,6 +48,7 @@ class Believed:
     reached: np.ndarray
     truths: np.ndarray
     is_stated: np.ndarray
+    clash: Clash | None = None
 
     def report(self, problem: Problem, split: str) -> Report | None:
         """How good the probabilities are on a split that was asked for; None where its labels are all true.
@@ -81,10 +85,12 @@ def believe(
     start = torch.full((len(graph.atoms),), prior, dtype=torch.float64)
     if trained is not None:
         _refuse_another_language(knowledge.language, trained.problem.knowledge.language)
-        start = torch.sigmoid(torch.from_numpy(trained.logits(graph.atoms.numpy())))
+        logits = trained.logits(graph.atoms.numpy())
+        start = torch.from_numpy((trained.calibration or expit)(logits))
     start = torch.where(states == UNKNOWN, start, (states == TRUE).double())
+    clash = find_clash(graph, states.numpy() - 1)
     beliefs = infer(graph, log_beliefs(start), method=method, iterations=iterations, damping=damping)
     rows = graph.rows(torch.from_numpy(np.array(asked, np.int64)))
     truths = known_truths(knowledge.base, np.array(asked, np.int64), problem.train)
     is_stated = np.isin(asked, problem.train.atoms)
-    return Believed(asked, beliefs[rows, 1].exp().numpy(), graph.in_rules[rows].numpy(), truths, is_stated)
+    return Believed(asked, beliefs[rows, 1].exp().numpy(), graph.in_rules[rows].numpy(), truths, is_stated, clash)

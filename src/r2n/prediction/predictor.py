@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from jaxtyping import Bool, Float64
+from scipy.special import expit
 from torch import nn
 
-from r2n.errors import DataError, counted
+from r2n.errors import counted
+from r2n.evaluation.calibrate import Calibrated
+from r2n.explanation.records import Explanation
 from r2n.graph.known_states import UNKNOWN, known_truths
 from r2n.graph.sources import GraphSource
 from r2n.knowledge.closed_world import closed_atoms
@@ -18,15 +21,18 @@ from r2n.knowledge.growth import GivenFeatures, constant_ids
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.reciprocal import reciprocal_codes
-from r2n.model.atom_logits import AtomLogits, Pass
+from r2n.model.atom_logits import AtomLogits
+from r2n.model.passes import LogitsOfEach, Pass
 from r2n.model.r2n import R2N
-from r2n.prediction.answerable import supported
+from r2n.prediction.answerable import no_answer, supported
 from r2n.prediction.answers import AnswerColumns, Answers, Question
 from r2n.prediction.changed_problem import ChangedProblem, Given
+from r2n.prediction.explained import explained
 from r2n.prediction.new_features import with_features
 from r2n.prediction.trained import Trained
 from r2n.progress import Progress, no_progress
 from r2n.runs.config import as_trained, make_source
+from r2n.runs.ensemble import Ensemble
 from r2n.runs.run import Run
 
 NOTHING: Mapping[str, Iterable[str]] = {}
@@ -51,9 +57,9 @@ class Predictor:
     progress: Progress = no_progress
 
     @classmethod
-    def of(cls, trained: Trained | Run, progress: Progress = no_progress) -> "Predictor":
+    def of(cls, trained: Trained | Run | Ensemble, progress: Progress = no_progress) -> "Predictor":
         """A network that knows what it was trained on: one that was loaded, or that of a run."""
-        trained = Trained.of(trained) if isinstance(trained, Run) else trained
+        trained = trained if isinstance(trained, Trained) else Trained.of(trained)
         return cls(trained, ChangedProblem.of(trained.problem), progress)
 
     @classmethod
@@ -104,27 +110,41 @@ class Predictor:
     @cached_property
     def model(self) -> R2N:
         """The network, for the language as it is now; the weights are always the trained ones."""
-        trained, language = self.trained.model, self.changed.problem.knowledge.language
+        return self._now(self.trained.model)
+
+    def _now(self, trained: R2N) -> R2N:
+        language = self.changed.problem.knowledge.language
         if language is self.changed.trained:
             return trained
-        if not self._knowledge.features or trained.evidence_input == "only":
+        if not self.knowledge.features or trained.evidence_input == "only":
             ids = torch.from_numpy(constant_ids(language, self.changed.trained))
-            return trained.on_base(self._knowledge.base, ids)
-        return with_features(trained, self.trained.knowledge, self._knowledge, self.trained.options.model)
+            return trained.on_base(self.knowledge.base, ids)
+        return with_features(trained, self.trained.knowledge, self.knowledge, self.trained.options.model)
 
     @cached_property
     def source(self) -> GraphSource:
         """Where graphs come from, for the facts as they are now."""
         if self.changed.problem is self.trained.problem:
             return self.trained.source
-        return make_source(self._knowledge, self.trained.options, self.progress)
+        return make_source(self.knowledge, self.trained.options, self.progress)
 
     @cached_property
     def atom_logits(self) -> AtomLogits:
-        """The network's logits of any atoms, whether they mean anything or not."""
+        """The network's logits of any atoms, whether they mean anything or not; of an ensemble, the means."""
         if self.changed.problem is self.trained.problem:
             return self.trained.logits
-        return AtomLogits(self.model, self.source, self._knowledge.evidence)
+        others = tuple(map(self._now, self.trained.others))
+        return AtomLogits(self.model, self.source, self.knowledge.evidence, others=others)
+
+    @property
+    def members(self) -> tuple[AtomLogits, ...]:
+        """The logits of each network alone; of one at least."""
+        return self.atom_logits.members
+
+    @property
+    def calibration(self) -> Calibrated | None:
+        """How logits become probabilities, fitted on what the training knew."""
+        return self.trained.calibration
 
     def predict(
         self, question: str, *, everything: bool = False, top: int | None = None, unknown: bool = False
@@ -138,7 +158,16 @@ class Predictor:
         columns, left_out = self._asked(Question.parse(self.base, question), everything=everything)
         told = columns.unknown() if unknown else columns
         hidden, refused = len(columns.atoms) - len(told.atoms), int(columns.refused.sum())
-        return Answers(told.ranked(top).items(self.base), len(columns.atoms), refused, left_out, hidden)
+        items = told.ranked(top).items(self.base)
+        return Answers(items, len(columns.atoms), refused, left_out, hidden, self.calibration)
+
+    def explain(self, atom: str, *, depth: int = 2, top: int | None = 5, against: str | None = None) -> Explanation:
+        """Why an atom is answered as it is: the `top` ground rules that moved it (None: all), and what would turn it.
+
+        `depth`: so many levels of ground rules, down to what is known; 0 tells the answer alone. With `against`,
+        another atom, the ground rules that make the difference stand beside.
+        """
+        return explained(self, atom, depth=depth, top=top, against=against)
 
     def told(
         self, asked: Question, *, everything: bool = False, top: int | None = None, unknown: bool = False
@@ -179,45 +208,49 @@ class Predictor:
         columns = self.columns(codes)
         if columns.refused.any():
             self._refuse(columns.atoms[columns.refused])
-        return Answers(columns.ranked(top).items(self.base), len(columns.atoms), 0)
+        return Answers(columns.ranked(top).items(self.base), len(columns.atoms), 0, calibration=self.calibration)
 
     def columns(self, codes: Codes) -> AnswerColumns:
         """What is said of atoms, in their order; those that cannot be answered are marked as refused."""
         codes = np.array(codes, np.int64)
-        logits, reached, refused = self._answered(codes)
+        each, reached, refused = self._answered(codes)
         truths = known_truths(self.base, codes, self.changed.problem.train)
         reached = reached if self.model.layers else np.ones(len(codes), bool)
-        return AnswerColumns(codes, truths, np.isin(codes, self._known), logits, reached, refused)
+        logits, spread = each.mean(axis=0), each.std(axis=0, ddof=1) if len(each) > 1 else None
+        network = (self.calibration or expit)(logits)
+        return AnswerColumns(codes, truths, np.isin(codes, self._known), logits, reached, refused, network, spread)
 
     def logits(self, codes: Codes) -> Float64[np.ndarray, " atoms"]:
         """The network's logits of atoms, in their order; one that cannot be answered is refused."""
         codes = np.array(codes, np.int64)
-        logits, _, refused = self._answered(codes)
+        each, _, refused = self._answered(codes)
         if refused.any():
             self._refuse(codes[refused])
-        return logits
+        return each.mean(axis=0)
 
     @cached_property
-    def _knowledge(self) -> KnowledgeBase:
+    def knowledge(self) -> KnowledgeBase:
         """What is known, in the language of the network."""
         if self.changed.problem is self.trained.problem:
             return self.trained.knowledge
         return as_trained(self.changed.problem.knowledge, self.trained.options.grounding)
 
-    def _answered(self, codes: Codes) -> tuple[Float64[np.ndarray, " atoms"], Marks, Marks]:
+    def _answered(self, codes: Codes) -> tuple[LogitsOfEach, Marks, Marks]:
         """Logits, whether a ground rule reaches each atom, and whether it has to be refused all the same."""
         mirrored = reciprocal_codes(self.model.base, codes)
         both = codes[None] if (mirrored < 0).all() else np.stack([codes, np.where(mirrored >= 0, mirrored, codes)])
-        logits, reached, refused = np.zeros(both.size), np.zeros(both.size, bool), np.zeros(both.size, bool)
+        networks = len(self.atom_logits.models)
+        logits, reached, refused = np.zeros((networks, both.size)), np.zeros(both.size, bool), np.zeros(both.size, bool)
         for which, made in self.atom_logits.passes(both.ravel()):
             rows = made.rows(both.ravel()[which])
-            logits[which] = made.logits[rows]
+            logits[:, which] = made.each[:, rows]
             reached[which] = made.graph.in_rules.numpy()[rows]
             refused[which] = (self._refused_of_whole if made is self.atom_logits.whole else self._refused(made))[rows]
         shape = both.shape
-        means = logits.reshape(shape).mean(0) if self.model.counted is None else self.atom_logits(codes)
+        is_plain = self.model.counted is None
+        each = logits.reshape(networks, *shape).mean(axis=1) if is_plain else self.atom_logits.each(codes)
         reached = reached.reshape(shape)[0] | np.isin(codes, self._concluded)
-        return means, reached, np.any(refused.reshape(shape), axis=0)
+        return each, reached, np.any(refused.reshape(shape), axis=0)
 
     @property
     def _concluded(self) -> Codes:
@@ -253,22 +286,4 @@ class Predictor:
 
     def _refuse(self, codes: Codes) -> None:
         """Say why the first of these atoms has no answer."""
-        atom, constant = self.base.names(codes[:1])[0], self._new_constant(int(codes[0]))
-        more = f", nor can {counted(len(codes) - 1, 'other atom')}" if len(codes) > 1 else ""
-        if not self.model.layers:
-            why, hint = "the network has no reasoning layer", "train one with model.layers of 1 or more"
-        elif not self._does_without_vectors:
-            why = "the network was trained without hiding, so it never learned to do without a vector"
-            hint = "train one with training.hiding above 0, or with model.evidence_input = only"
-        else:
-            why = "no ground rule connects the atom with anything that is known"
-            hint = f"tell facts about '{constant}' that lead through the rules to what the training knew"
-        raise DataError(
-            f"{atom} cannot be answered{more}: '{constant}' is no constant of the training, and {why}", hint=hint
-        )
-
-    def _new_constant(self, code: int) -> str:
-        assert self.model.trained_ids is not None
-        arguments = self.base.decode(np.array([code]))[1][0]
-        ids = self.model.trained_ids.numpy()
-        return next(self.base.language.constants[c] for c in arguments if c >= 0 and ids[c] < 0)
+        raise no_answer(self.model, self.base, codes, does_without_vectors=self._does_without_vectors)

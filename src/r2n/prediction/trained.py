@@ -1,14 +1,16 @@
 """A trained network, asked: a problem, its options, the network, and where its graphs come from."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from r2n.errors import CheckpointError, ConfigError, counted
+from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.evaluate import Report
 from r2n.graph.sources import GraphSource
 from r2n.knowledge.knowledge_base import KnowledgeBase
@@ -17,17 +19,24 @@ from r2n.knowledge.problem import Problem
 from r2n.model.atom_logits import AtomLogits
 from r2n.model.r2n import R2N
 from r2n.progress import Progress, no_progress
+from r2n.runs.calibration import read_calibration
 from r2n.runs.checkpoint import trained_weights
 from r2n.runs.config import as_trained, make_device, make_source
 from r2n.runs.constrained import Constrained
-from r2n.runs.folder import RunFolder, read_config, read_problem
+from r2n.runs.ensemble import Ensemble
+from r2n.runs.evaluate import evaluate_split
+from r2n.runs.folder import RunConfig, RunFolder, read_config, read_problem
 from r2n.runs.mirror import mirrors
-from r2n.runs.run import Run, evaluate_split
+from r2n.runs.run import Run
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A network and the problem it was trained on; `knowledge` is the problem's in the language of the training."""
+    """A network and the problem it was trained on; `knowledge` is the problem's in the language of the training.
+
+    `others` are the further networks of an ensemble, made like the first. `calibration` makes probabilities of logits;
+    without one, they are those that the networks were trained to give.
+    """
 
     problem: Problem
     options: Options
@@ -35,11 +44,15 @@ class Trained:
     knowledge: KnowledgeBase
     source: GraphSource
     memory: int | None = None
+    others: tuple[R2N, ...] = ()
+    calibration: Calibrated | None = None
 
     @classmethod
-    def of(cls, run: Run) -> "Trained":
+    def of(cls, run: Run | Ensemble, calibration: Calibrated | None = None) -> "Trained":
         """What a run has trained."""
-        return cls(run.problem, run.options, run.model, run.knowledge, run.source, run.memory)
+        first, *others = run.logits().models
+        shared = (run.knowledge, run.source, run.memory)
+        return cls(run.problem, run.options, first, *shared, tuple(others), calibration)
 
     @classmethod
     def load(
@@ -60,28 +73,36 @@ class Trained:
         progress("read", 0, 0)
         config = read_config(RunFolder(folder))
         _check_encoders(folder, config.encoders, encoders or {})
-        weights = trained_weights(folder)
+        places = [place.path for place in RunFolder(folder).networks(config.seeds)]
+        weights = [trained_weights(place, config.digest) for place in places]
+        calibration = read_calibration(RunFolder(folder), config.seeds)
         problem = read_problem(RunFolder(folder), config)
         knowledge = as_trained(problem.knowledge, config.options.grounding)
-        with torch.random.fork_rng(devices=[]):
-            model = R2N.build(knowledge, config.options.model, encoders=encoders)
-        try:
-            model.load_state_dict(weights)
-        except RuntimeError as error:
-            message = str(error).splitlines()[0]
-            raise CheckpointError(f"the checkpoint in {folder} does not fit its network: {message}") from error
+        given = encoders or {}
+        first, *others = (
+            _network(knowledge, config, given if i == 0 else deepcopy(dict(given)), part, places[i])
+            for i, part in enumerate(weights)
+        )
+        there = make_device(device)
         source = make_source(knowledge, config.options, progress, memory=memory)
-        return cls(problem, config.options, model.eval().to(make_device(device)), knowledge, source, memory)
+        more = tuple(model.to(there) for model in others)
+        return cls(problem, config.options, first.to(there), knowledge, source, memory, more, calibration)
 
     def __repr__(self) -> str:
         """Of which problem, and how the network is made."""
         made, layers = self.options.model, counted(len(self.model.layers), "reasoning layer")
-        return f"Trained('{self.problem.name}', {made.input} of dim {made.dim}, {layers})"
+        networks = f", ensemble of {len(self.others) + 1}" if self.others else ""
+        return f"Trained('{self.problem.name}', {made.input} of dim {made.dim}, {layers}{networks})"
 
     @cached_property
     def logits(self) -> AtomLogits:
-        """The network's logits for any atoms."""
-        return AtomLogits(self.model, self.source, self.knowledge.evidence)
+        """The network's logits for any atoms; of an ensemble, the means."""
+        return AtomLogits(self.model, self.source, self.knowledge.evidence, others=self.others)
+
+    @property
+    def members(self) -> tuple[AtomLogits, ...]:
+        """The logits of each network alone; of one at least."""
+        return self.logits.members
 
     def evaluate(
         self,
@@ -108,11 +129,30 @@ class Trained:
             seed=seed,
             forbidden=constrained,
             beside=beside,
+            calibration=self.calibration,
             memory=self.memory,
         )
         if constrained is None:
             return report
         return replace(report, protocol={**report.protocol, "constraints": str(constrained)})
+
+
+def _network(
+    knowledge: KnowledgeBase,
+    config: RunConfig,
+    encoders: Mapping[str, nn.Module],
+    weights: dict[str, Tensor],
+    folder: Path,
+) -> R2N:
+    """A network with the weights of a checkpoint."""
+    with torch.random.fork_rng(devices=[]):
+        model = R2N.build(knowledge, config.options.model, encoders=encoders)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        message = str(error).splitlines()[0]
+        raise CheckpointError(f"the checkpoint in {folder} does not fit its network: {message}") from error
+    return model.eval()
 
 
 def _check_encoders(folder: Path, wanted: tuple[str, ...], given: Mapping[str, nn.Module]) -> None:

@@ -1,10 +1,11 @@
 """The paper's tables, measured: several seeds, mean and deviation, ours beside the paper's."""
 
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from statistics import mean, stdev
 from time import process_time
 from typing import Any
@@ -172,9 +173,15 @@ def reproduce(chosen: Sequence[Cell], *, jobs: int = 1) -> Iterator[Measured]:
         for cell in chosen:
             yield measure(*cell)
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(measure, *cell) for cell in chosen]):
-            yield done.result()
+    with ProcessPoolExecutor(jobs, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+        try:
+            for done in as_completed([pool.submit(measure, *cell) for cell in chosen]):
+                yield done.result()
+        except BaseException:  # an interrupt, or one that failed: the others are not waited for
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in active_children():
+                process.terminate()
+            raise
 
 
 def summarise(measured: Sequence[Measured]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from torch import Tensor
 from r2n.errors import CheckpointError
 
 MANIFEST = "checkpoint.json"
-FORMAT = 2
+FORMAT = 3
 MOST_READS = 5
 HINT = "delete {} to train from the start"
 
@@ -35,38 +35,40 @@ def write_atomically(path: Path, content: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def write_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-    """Keep tensors and a state that JSON can hold, in place of an earlier checkpoint."""
+def write_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, Any], run: str = "") -> None:
+    """Keep tensors and a state that JSON can hold, in place of an earlier checkpoint; `run`: the digest of the run."""
     content = save({name: tensor.contiguous() for name, tensor in tensors.items()})
     digest = hashlib.sha256(content).hexdigest()
     path = folder / f"checkpoint-{digest[:16]}.safetensors"
     write_atomically(path, content)
-    manifest = {"format": FORMAT, "file": path.name, "sha256": digest, "state": state, "whole": _whole(digest, state)}
+    manifest = {"format": FORMAT, "file": path.name, "sha256": digest, "run": run, "state": state}
+    manifest["whole"] = _whole(manifest)
     write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
     for old in folder.glob("checkpoint-*.safetensors"):
         if old != path:
             old.unlink()
 
 
-def _whole(digest: str, state: dict[str, Any]) -> str:
-    """One checksum over the tensors, by their own, and the state."""
-    return hashlib.sha256(json.dumps([digest, state], sort_keys=True).encode()).hexdigest()
+def _whole(manifest: dict[str, Any]) -> str:
+    """One checksum over the tensors, by their own, the state, and the run that they are of."""
+    parts = [manifest["sha256"], manifest["run"], manifest["state"]]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def read_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """The checkpoint in a folder, or None where there is none; a damaged one is refused."""
+def read_checkpoint(folder: Path, run: str | None = None) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """The checkpoint in a folder, or None where there is none; a damaged one, or that of another run, is refused."""
     manifest_path = folder / MANIFEST
     if not manifest_path.exists():
         return None
     for _ in range(MOST_READS):
         try:
-            return _read(folder)
+            return _read(folder, run)
         except FileNotFoundError:  # a training wrote the next one between manifest and file: read again
             continue
     raise CheckpointError(f"the checkpoint in {folder} is damaged: a file is missing", hint=HINT.format(manifest_path))
 
 
-def _read(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def _read(folder: Path, run: str | None) -> tuple[dict[str, Tensor], dict[str, Any]]:
     manifest_path = folder / MANIFEST
     hint = HINT.format(manifest_path)
     try:
@@ -75,20 +77,22 @@ def _read(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         content = path.read_bytes()
         if manifest["format"] != FORMAT:
             raise CheckpointError(f"{manifest_path} has format {manifest['format']}, not {FORMAT}", hint=hint)
-        if manifest["whole"] != _whole(manifest["sha256"], manifest["state"]):
+        if manifest["whole"] != _whole(manifest):
             raise CheckpointError(f"{manifest_path} was changed: its checksum is wrong", hint=hint)
+        if run is not None and manifest["run"] != run:
+            raise CheckpointError(f"{manifest_path} is the checkpoint of another run", hint=hint)
         if hashlib.sha256(content).hexdigest() != manifest["sha256"]:
             raise CheckpointError(f"the checkpoint {path} is damaged: its checksum is wrong", hint=hint)
         return load(content), manifest["state"]
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
         raise CheckpointError(f"the checkpoint in {folder} is damaged: {error}", hint=hint) from error
 
 
-def trained_weights(folder: Path) -> dict[str, Tensor]:
+def trained_weights(folder: Path, run: str | None = None) -> dict[str, Tensor]:
     """The weights of a trained network: the best on validation, where there are such, else the last."""
-    checkpoint = read_checkpoint(folder)
+    checkpoint = read_checkpoint(folder, run)
     if checkpoint is None or not (checkpoint[1].get("epoch") or checkpoint[1].get("is_done")):
         raise CheckpointError(
             f"the run in {folder} has no checkpoint yet", hint="train it: r2n train P --out DIR --resume"
@@ -99,3 +103,11 @@ def trained_weights(folder: Path) -> dict[str, Tensor]:
 def below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """The tensors whose names begin with a prefix, without it."""
     return {name.removeprefix(f"{prefix}."): value for name, value in tensors.items() if name.startswith(f"{prefix}.")}
+
+
+def checkpoint_digest(folder: Path) -> str | None:
+    """The checksum of the tensors that the checkpoint in a folder holds, as it says; None where there is none."""
+    try:
+        return str(json.loads((folder / MANIFEST).read_text("utf-8"))["sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -7,6 +7,7 @@ of itself: a folder that was changed after the run began is refused, not read as
 import hashlib
 import json
 import platform
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -21,6 +22,8 @@ from r2n.runs.stored_problem import WHAT_TO_DO, problem_bytes, problem_fingerpri
 
 FORMAT = 2
 CONFIG, PROBLEM, TRACE, REPORT = "config.json", "problem.safetensors", "trace.jsonl", "report.json"
+CALIBRATION = "calibration.json"
+LONGEST_NAME = 60
 _NO_NUMBER_DEPENDS_ON = ("sha256", "versions")
 
 
@@ -42,7 +45,7 @@ class RunFolder:
 
     @property
     def trace(self) -> Path:
-        """One line an epoch."""
+        """One line an epoch; of an ensemble, each network has its own: `networks`."""
         return self.path / TRACE
 
     @property
@@ -50,19 +53,35 @@ class RunFolder:
         """How good it is."""
         return self.path / REPORT
 
+    @property
+    def calibration(self) -> Path:
+        """How its logits become probabilities."""
+        return self.path / CALIBRATION
+
+    @property
+    def traces(self) -> tuple[Path, ...]:
+        """The trace of each network that has begun."""
+        found = sorted(self.path.glob(f"seed-*/{TRACE}"), key=lambda path: (len(path.parent.name), path))
+        return (self.trace,) if self.trace.exists() else tuple(found)
+
+    def networks(self, seeds: range) -> "tuple[RunFolder, ...]":
+        """Where each network has its trace and its checkpoint: here, or in a folder for each of an ensemble."""
+        return (self,) if len(seeds) == 1 else tuple(RunFolder(self.path / f"seed-{seed}") for seed in seeds)
+
 
 @dataclass(frozen=True)
 class RunConfig:
     """All that tells a run from another.
 
     `name` and `source` are the problem's; `encoders` are the domains whose features go through modules of the caller.
-    `fingerprints` has a digest for each part of the problem, so that a difference can be named.
+    `fingerprints` has a digest for each part of the problem, so that a difference can be named. `seeds` has one for
+    each network.
     """
 
     name: str
     source: str | None
     options: Options
-    seed: int
+    seeds: range
     encoders: tuple[str, ...]
     device: str
     threads: int
@@ -70,16 +89,44 @@ class RunConfig:
     problem_sha256: str
     fingerprints: Mapping[str, str]
 
+    @property
+    def seed(self) -> int:
+        """The first seed."""
+        return self.seeds.start
+
+    @property
+    def ensemble(self) -> int:
+        """The number of networks."""
+        return len(self.seeds)
+
+    @property
+    def digest(self) -> str:
+        """The one checksum over all that the numbers of the run depend on."""
+        return digest(_document(self))
+
+
+def usual_folder(name: str, seed: int) -> Path:
+    """Where a run goes if nobody says: runs/NAME-SEED, the name without what a path or a file system may not have."""
+    plain = re.sub(r"[^\w.-]+", "_", name)[:LONGEST_NAME].strip(".") or "run"
+    return Path("runs") / f"{plain}-{seed}"
+
 
 def config_of(
-    problem: Problem, options: Options, *, seed: int, threads: int, encoders: tuple[str, ...] = (), device: str = "cpu"
+    problem: Problem,
+    options: Options,
+    *,
+    seed: int,
+    threads: int,
+    encoders: tuple[str, ...] = (),
+    device: str = "cpu",
+    ensemble: int = 1,
 ) -> RunConfig:
     """The configuration of a run of this process on a problem."""
     return RunConfig(
         problem.name,
         problem.source,
         options,
-        seed,
+        range(seed, seed + ensemble),
         encoders,
         device,
         threads,
@@ -97,9 +144,17 @@ def write_run(folder: RunFolder, problem: Problem, config: RunConfig) -> None:
 
 def write_config(folder: RunFolder, config: RunConfig) -> None:
     """Write `config.json`."""
-    document = {"format": FORMAT, **asdict(config), "options": config.options.model_dump(mode="json")}
-    document["sha256"] = _digest(document)
+    document = _document(config)
+    document["sha256"] = digest(document)
     _write(folder.config, json.dumps(document, indent=1).encode())
+
+
+def _document(config: RunConfig) -> dict[str, Any]:
+    """The configuration as JSON holds it; a run of one network says nothing of others."""
+    several = {"ensemble": config.ensemble} if config.ensemble > 1 else {}
+    document = {"format": FORMAT, **asdict(config), "options": config.options.model_dump(mode="json")}
+    document = {("seed" if key == "seeds" else key): value for key, value in document.items()}
+    return document | {"seed": config.seed, **several}
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -111,7 +166,7 @@ def _write(path: Path, content: bytes) -> None:
         raise ConfigError(f"{str(path)!r} cannot be written: {why}", hint="give another --out") from error
 
 
-def _digest(document: Mapping[str, Any]) -> str:
+def digest(document: Mapping[str, Any]) -> str:
     """Of the document as JSON in one form, without the keys that no number depends on."""
     kept = {key: value for key, value in document.items() if key not in _NO_NUMBER_DEPENDS_ON}
     return hashlib.sha256(json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
@@ -127,7 +182,7 @@ def read_config(folder: RunFolder) -> RunConfig:
     if not isinstance(document, dict):
         raise CheckpointError(f"{path} is damaged: it holds no configuration", hint=WHAT_TO_DO)
     _refuse_other_formats(folder, document.get("format"))
-    if document.get("sha256") != _digest(document):
+    if document.get("sha256") != digest(document):
         raise CheckpointError(
             f"{path} was changed after the run began: its checksum is wrong",
             hint="undo the change, or train again in another folder",
@@ -169,9 +224,10 @@ def _refuse_other_formats(folder: RunFolder, found: Any) -> None:
 def _config(document: dict[str, Any]) -> RunConfig:
     """The configuration with every type checked."""
     fields = {key: value for key, value in document.items() if key not in ("format", "sha256")}
+    fields.setdefault("ensemble", 1)
     kinds = {
         **dict.fromkeys(("name", "device", "problem_sha256"), str),
-        **dict.fromkeys(("seed", "threads"), int),
+        **dict.fromkeys(("seed", "threads", "ensemble"), int),
         **dict.fromkeys(("versions", "fingerprints", "options"), dict),
         "source": str | None,
         "encoders": list,
@@ -187,12 +243,22 @@ def _config(document: dict[str, Any]) -> RunConfig:
         raise TypeError("a text was expected")
     fields["options"] = Options.model_validate_json(json.dumps(fields["options"]))
     fields["encoders"] = tuple(fields["encoders"])
-    return RunConfig(**fields)
+    first, size = fields.pop("seed"), fields.pop("ensemble")
+    return RunConfig(**fields, seeds=range(first, first + size))
 
 
 def read_problem(folder: RunFolder, config: RunConfig | None = None) -> Problem:
     """The problem of the run in a folder, checked against its configuration (which is read where it is not given)."""
     config = config or read_config(folder)
+    return problem_from_bytes(_checked_problem(folder, config), folder.problem)
+
+
+def check_problem(folder: RunFolder, config: RunConfig) -> None:
+    """Refuse a folder whose problem is not the one that its configuration names."""
+    _checked_problem(folder, config)
+
+
+def _checked_problem(folder: RunFolder, config: RunConfig) -> bytes:
     try:
         content = folder.problem.read_bytes()
     except OSError as error:
@@ -203,7 +269,7 @@ def read_problem(folder: RunFolder, config: RunConfig | None = None) -> Problem:
         raise CheckpointError(
             f"{folder.problem} is damaged, or was changed after the run began: its checksum is wrong", hint=WHAT_TO_DO
         )
-    return problem_from_bytes(content, folder.problem)
+    return content
 
 
 def differences(kept: RunConfig, now: RunConfig) -> list[str]:
@@ -224,7 +290,7 @@ def differences(kept: RunConfig, now: RunConfig) -> list[str]:
 def _settings(config: RunConfig) -> Iterator[tuple[str, Any]]:
     for section, options in config.options.model_dump(mode="json").items():
         yield from ((f"options.{section}.{key}", value) for key, value in options.items())
-    for key in ("seed", "encoders", "device", "threads"):
+    for key in ("seed", "ensemble", "encoders", "device", "threads"):
         yield key, getattr(config, key)
 
 

@@ -4,13 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from r2n.graph.factor_graph import FactorGraph
+from r2n.grounding.counting import split_rules
 from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.options import Options
+from r2n.knowledge.options import ModelOptions, Options
 from r2n.runs.memory import FIXED_BYTES, check_memory, training_bytes
 from r2n.training.negatives import count_negatives
 
 BYTES_OF_ROW_SCORE = 20  # a score, its exponential, its gradients
 BYTES_OF_VECTOR = 40  # of each complex component: two numbers, their squares in the optimiser, gradients, a best copy
+BYTES_OF_WEIGHT = 24  # a number, its gradient, two moments of the optimiser, a best copy, a checkpoint
 BYTES_OF_GRID_ATOM = 400  # logits and their gradients: measured on UMLS: 0.5 GB for 1.7 million atoms
 
 
@@ -21,7 +23,12 @@ class MemoryLimit:
     most: int | None = None
 
     def check_atoms(self, knowledge: KnowledgeBase, options: Options) -> None:
-        """Refuse atoms that would not fit, before a negative is drawn."""
+        """Refuse atoms and weights that would not fit, before a negative is drawn or a network made."""
+        self._check_asked(knowledge, options)
+        self._check_weights(knowledge, options.model)
+
+    def _check_asked(self, knowledge: KnowledgeBase, options: Options) -> None:
+        """Refuse atoms that would not fit."""
         fewer, negatives = "draw fewer negatives: set training.negatives to 1 or more", 0
         ways_out = [fewer, "ask less at once: set training.batch_size", "set model.dim lower"]
         if options.training.batch_size is not None:
@@ -40,6 +47,15 @@ class MemoryLimit:
         else:
             needed = _bytes(options, atoms, negatives=negatives)
         check_memory(needed, self.most, what=what.format(atoms), ways_out=ways_out)
+
+    def _check_weights(self, knowledge: KnowledgeBase, options: ModelOptions) -> None:
+        """Refuse a network too large to be made."""
+        weights = count_weights(knowledge, options)
+        ways_out = ["set model.dim, model.rule_dim or model.encoder_dim lower"]
+        if options.has_layers:
+            ways_out += ["set model.layers lower", 'set model.rule_network = "shared"']
+        what = f"a network of about {weights:,} weights"
+        check_memory(FIXED_BYTES + weights * BYTES_OF_WEIGHT, self.most, what=what, ways_out=ways_out)
 
     def _check_rows(self, knowledge: KnowledgeBase, options: Options) -> None:
         """Refuse rows of a batch that would not fit: scores of all candidates, their gradients, and all vectors."""
@@ -67,6 +83,34 @@ class MemoryLimit:
             check_memory(needed, self.most, what=what, ways_out=ways_out)
 
         return check
+
+
+def count_weights(knowledge: KnowledgeBase, options: ModelOptions) -> int:
+    """About how many numbers a network learns: vectors of constants and predicates, and its linear maps.
+
+    Maps from words, whose number is not known before texts are read, are left out.
+    """
+    dim, language = options.dim, knowledge.language
+    found = 2 * dim * (len(language.constants) + len(language.predicates))
+    if options.input == "mlp":
+        found += sum((predicate.arity + 1) * dim * dim for predicate in language.predicates)
+    if knowledge.features:
+        found += (options.encoder_dim or dim) * dim
+    return found + (_layer_weights(knowledge, options) if options.has_layers else 0)
+
+
+def _layer_weights(knowledge: KnowledgeBase, options: ModelOptions) -> int:
+    """Of the reasoning layers, as `make_layer` makes them, and of the outputs."""
+    rules = split_rules(knowledge)[0].theory.rules if options.rules == "counted" else knowledge.theory.rules
+    dim, hidden = options.dim, options.rule_dim or options.dim
+    sizes = [len(rule.atoms) for rule in rules]
+    inner = hidden * hidden if options.mlp == "deep" else 0
+    found = 2 * len(rules) * hidden if options.rule_network == "shared" else 0
+    for positions in set(sizes) if options.rule_network == "shared" else sizes:
+        copies = 1 if options.reasoner == "fgnn" else positions
+        found += copies * dim * hidden + inner + copies * (inner + hidden * dim)
+    outputs = (dim * dim if options.output == "mlp" else dim) + hidden * hidden
+    return found * (1 if options.shared_layers else options.layers) + outputs
 
 
 def _over_grids(options: Options) -> bool:

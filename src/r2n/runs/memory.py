@@ -30,6 +30,7 @@ _CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 _MEMINFO, _CGROUP, _CGROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 _VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 _VERSION_2 = ("memory.max", "memory.current", "inactive_file")
+MOST_UNITS = 1e15
 _UNITS = {"b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
@@ -116,7 +117,7 @@ def parse_size(text: str) -> int:
     if not unit and 0 < number <= 1:
         return int(number * available_bytes())
     units = _BINARY_UNITS if found[3] else _UNITS
-    if unit not in units or number <= 0:
+    if unit not in units or not 0 < number < MOST_UNITS:
         raise ConfigError(
             f"'{text}' is no size of memory",
             hint=f"with a unit: {found[1]}GB" if number > 1 else "write 8GB, 500MB, or 0.5 for half of what is free",

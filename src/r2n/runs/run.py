@@ -1,8 +1,8 @@
 """Predictions -> a run: a problem with its options and seed, and the network that is trained on it."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from math import isnan
 
@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 from r2n.errors import ConfigError
-from r2n.evaluation.evaluate import Report, Score
+from r2n.evaluation.calibrate import Calibrated
+from r2n.evaluation.evaluate import Report
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.network import evaluate_scores
-from r2n.evaluation.ranking import Forbidden, row_memory
 from r2n.graph.sources import GraphSource
 from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.options import Options
+from r2n.knowledge.options import MOST_WHOLE, Options
 from r2n.knowledge.problem import TRAIN, Problem
 from r2n.model.atom_logits import AtomLogits
 from r2n.model.combination import WAYS, Way
@@ -25,8 +25,10 @@ from r2n.model.r2n import R2N
 from r2n.progress import Progress, no_progress
 from r2n.runs.chosen import choose_options
 from r2n.runs.config import as_trained, check_options, make_device, make_source, problem_to_train
+from r2n.runs.evaluate import evaluate_split as evaluate_split
+from r2n.runs.evaluate import evaluate_splits
 from r2n.runs.limits import MemoryLimit
-from r2n.runs.mirror import mirrors
+from r2n.training.batches import Batches, FixedBatches, draws
 from r2n.training.fit import Settle, Trainer, Validate
 from r2n.training.query_batches import batches_of
 from r2n.training.rule_rows import RuleBatches, start_at_confidence
@@ -65,9 +67,11 @@ class Run:
         """The network's logits for any atoms, with its weights as they are now."""
         return AtomLogits(self.model, self.source, self.knowledge.evidence)
 
-    def evaluate(self, split: str, progress: Progress = no_progress) -> Report:
+    def evaluate(
+        self, split: str, progress: Progress = no_progress, *, calibration: Calibrated | None = None
+    ) -> Report:
         """The report on a split: ranking where all its queries are true, else classification."""
-        return evaluate_split(self.logits(), self.problem, split, progress, memory=self.memory)
+        return evaluate_split(self.logits(), self.problem, split, progress, calibration=calibration, memory=self.memory)
 
     def notes(self) -> list[str]:
         """What a person should know before this training, found without looking at the truth of any query."""
@@ -90,51 +94,35 @@ class Run:
                 )
         return found
 
-    def reports(self, progress: Progress = no_progress) -> list[Report]:
+    def again(
+        self, seed: int, encoders: Mapping[str, nn.Module] | None = None, progress: Progress = no_progress
+    ) -> "Run":
+        """The same run with another seed, which begins here; nothing is grounded again that no seed tells.
+
+        `encoders` are the caller's modules, with the weights to begin with.
+        """
+        batches = self.trainer.batches
+        is_fixed = isinstance(batches, FixedBatches) and not draws(self.options.training)
+        made = _Made(self.problem, self.options, self.knowledge, self.source, self.memory)
+        return made.run(seed, encoders or {}, progress, batches if is_fixed else None)
+
+    def members(self, progress: Progress = no_progress) -> Iterator["Run"]:
+        """The runs to train, one after the other: itself alone."""
+        yield self
+
+    @property
+    def seeds(self) -> range:
+        """Its one seed: an ensemble has several."""
+        return range(self.seed, self.seed + 1)
+
+    @property
+    def epochs(self) -> int:
+        """Those that were trained."""
+        return self.trainer.epoch
+
+    def reports(self, progress: Progress = no_progress, calibration: Calibrated | None = None) -> list[Report]:
         """The reports on all splits, by one pass over the ground rules, with a mirror beside each."""
-        logits = self.logits()
-        beside = mirrors(logits, self.problem)
-        ask = partial(evaluate_split, logits, self.problem, progress=progress, beside=beside, memory=self.memory)
-        return [ask(split) for split in self.problem.queries]
-
-
-def evaluate_split(
-    logits: AtomLogits,
-    problem: Problem,
-    split: str,
-    progress: Progress = no_progress,
-    *,
-    sample: int | None = None,
-    seed: int = 0,
-    forbidden: Forbidden | None = None,
-    beside: Mapping[str, Score] | None = None,
-    memory: int | None = None,
-) -> Report:
-    """The report of a network on a split; ranking is filtered by the true atoms of all splits, as everybody does.
-
-    `sample`: of a ranking, so many queries, drawn by `seed`. `forbidden`: its candidates that cannot be. `beside`:
-    scores (`mirrors`) that are asked the same, and stand in the report with their metrics. `memory`: the bytes that
-    work may take; rows of candidates are scored in parts that are a small share of it.
-    """
-    if split not in problem.queries:
-        splits = ", ".join(problem.queries) or "none"
-        raise ConfigError(f"the problem has no queries '{split}'", hint=f"it has: {splits}")
-    base, filtered = problem.knowledge.base, Filter.of(problem)
-    _ = logits.whole  # grounding and the pass are phases before this one
-    progress("evaluate", 0, 0)
-    report = partial(
-        evaluate_scores,
-        queries=problem.queries[split],
-        base=base,
-        filtered=filtered,
-        split=split,
-        sample=sample,
-        seed=seed,
-        forbidden=forbidden,
-        memory=row_memory(memory),
-    )
-    own = report(logits, progress=progress)
-    return replace(own, beside={name: report(scores).metrics for name, scores in (beside or {}).items()})
+        return evaluate_splits(self.logits(), self.problem, progress, calibration=calibration, memory=self.memory)
 
 
 def prepare_run(
@@ -152,33 +140,53 @@ def prepare_run(
     of the caller for the features of domains, with the weights they begin with. What would need more bytes than
     `memory` (by default a share of what is free) is refused before it is made.
     """
+    if not 0 <= seed <= MOST_WHOLE:
+        raise ConfigError(f"the seed is {seed}", hint=f"give a whole number from 0 to {MOST_WHOLE:,}")
     if options is None:
         options = choose_options(problem, problem.options)[0]
     problem = problem_to_train(problem, options)
     check_options(problem, options)
     knowledge = as_trained(problem.knowledge, options.grounding)
-    limit, training = MemoryLimit(memory), options.training
-    limit.check_atoms(knowledge, options)
+    MemoryLimit(memory).check_atoms(knowledge, options)
     source = make_source(knowledge, options, progress, to_train=True, memory=memory)
-    torch.manual_seed(seed)
-    model = R2N.build(knowledge, options.model, encoders=encoders).to(make_device(training.device))
-    batches = batches_of(
-        model, source, knowledge.evidence, training, seed=seed, check=limit.for_graph(options), progress=progress
-    )
-    _set_threads(options, batches.ground_rules)
-    validate = validation(problem, model, source, knowledge) if options.training.patience is not None else None
-    rule_batches, settle = _counted_rules(problem, model, source, knowledge, options, progress)
-    trainer = Trainer(
-        model,
-        batches,
-        knowledge.evidence,
-        options.training,
-        rule_batches=rule_batches,
-        validate=validate,
-        settle=settle,
-        seed=seed,
-    )
-    return Run(problem, options, seed, knowledge, source, trainer, tuple(sorted(encoders or {})), memory)
+    return _Made(problem, options, knowledge, source, memory).run(seed, encoders or {}, progress)
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """All of a run that no seed tells."""
+
+    problem: Problem
+    options: Options
+    knowledge: KnowledgeBase
+    source: GraphSource
+    memory: int | None
+
+    def run(
+        self, seed: int, encoders: Mapping[str, nn.Module], progress: Progress, batches: Batches | None = None
+    ) -> Run:
+        """The run of a seed, which is set here; `batches` are those of another, where they are the same."""
+        knowledge, source, training = self.knowledge, self.source, self.options.training
+        torch.manual_seed(seed)
+        model = R2N.build(knowledge, self.options.model, encoders=encoders).to(make_device(training.device))
+        if batches is None:
+            check = MemoryLimit(self.memory).for_graph(self.options)
+            batches = batches_of(model, source, knowledge.evidence, training, seed=seed, check=check, progress=progress)
+        _set_threads(self.options, batches.ground_rules)
+        validate = validation(self.problem, model, source, knowledge) if training.patience is not None else None
+        rule_batches, settle = _counted_rules(self.problem, model, source, knowledge, self.options, progress)
+        trainer = Trainer(
+            model,
+            batches,
+            knowledge.evidence,
+            training,
+            rule_batches=rule_batches,
+            validate=validate,
+            settle=settle,
+            seed=seed,
+        )
+        names = tuple(sorted(encoders))
+        return Run(self.problem, self.options, seed, knowledge, source, trainer, names, self.memory)
 
 
 def _counted_rules(

@@ -1,8 +1,10 @@
 """Predictions -> a run: training in a folder, so that no moment is a bad one to be stopped."""
 
 import json
-from collections.abc import Generator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -12,9 +14,13 @@ import torch
 from r2n.errors import CheckpointError, ConfigError
 from r2n.knowledge.options import Options
 from r2n.progress import Progress, no_progress
-from r2n.runs.checkpoint import read_checkpoint, write_atomically, write_checkpoint
-from r2n.runs.folder import RunConfig, RunFolder, config_of, differences, read_config, write_run
+from r2n.runs.calibration import calibrate, keep_calibration
+from r2n.runs.checkpoint import read_checkpoint, write_checkpoint
+from r2n.runs.ensemble import Ensemble
+from r2n.runs.folder import RunConfig, RunFolder, check_problem, config_of, differences, read_config, write_run
+from r2n.runs.lock import locked
 from r2n.runs.run import Run
+from r2n.runs.trace import Trace
 from r2n.runs.trainer_state import restore_trainer, trainer_state
 from r2n.training.fit import Epoch
 
@@ -23,13 +29,17 @@ SECONDS_BETWEEN_CHECKPOINTS = 2.0
 
 def train_in(
     path: Path,
-    run: Run,
+    run: Run | Ensemble,
     *,
     resume: bool = False,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
     progress: Progress = no_progress,
 ) -> Generator[Epoch, None, None]:
-    """Train, keeping trace and checkpoint in the folder; `resume` goes on from what is there, or begins."""
+    """Train, keeping trace and checkpoint in the folder; `resume` goes on from what is there, or begins.
+
+    The networks of an ensemble are trained one after the other, each in a folder of its own inside. At the end the
+    calibration is fitted, and kept.
+    """
     folder = RunFolder(path)
     config = config_of(
         run.problem,
@@ -38,40 +48,64 @@ def train_in(
         threads=torch.get_num_threads(),
         encoders=run.encoders,
         device=str(run.model.device),
+        ensemble=len(run.seeds),
     )
-    if resume and folder.config.exists():
-        _go_on(folder, run, config)
-    else:
-        _begin(folder, run, config)
-    saved = monotonic()
-    progress("train", run.trainer.epoch, run.trainer.epochs)
-    with folder.trace.open("a", encoding="utf-8") as trace:
+    _make(folder.path)
+    with locked(path):
+        config = _ready(folder, run, config, resume=resume)
+        places = folder.networks(run.seeds)
+        for number, (place, member) in enumerate(zip(places, run.members(progress), strict=True), start=1):
+            phase = "train" if len(places) == 1 else f"train {number} of {len(places)}"
+            yield from _train(place, member, config, checkpoint_seconds, partial(progress, phase))
+        progress("calibrate", 0, 0)
+        keep_calibration(folder, calibrate(run), run.seeds)
+
+
+def _train(
+    folder: RunFolder, run: Run, config: RunConfig, checkpoint_seconds: float, progress: Callable[[int, int], None]
+) -> Generator[Epoch, None, None]:
+    """Train one network, from its checkpoint on, where there is one."""
+    with closing(_go_on(folder, run, config)) as trace:
+        saved = monotonic()
+        progress(run.trainer.epoch, run.trainer.epochs)
         while not run.trainer.is_done:
             epoch = run.trainer.step()
-            trace.write(json.dumps(asdict(epoch)) + "\n")
+            trace.add(epoch)
             if monotonic() - saved > checkpoint_seconds or run.trainer.is_done:
-                trace.flush()
-                write_checkpoint(path, *trainer_state(run.trainer))
+                _keep(folder, run, config, trace)
                 saved = monotonic()
-            progress("train", epoch.number, run.trainer.epochs)
+            progress(epoch.number, run.trainer.epochs)
             yield epoch
-    if not run.trainer.epoch:  # no epoch was asked for
-        write_checkpoint(path, *trainer_state(run.trainer))
+        if not run.trainer.epoch:  # no epoch was asked for
+            _keep(folder, run, config, trace)
     run.trainer.finish()
+
+
+def _keep(folder: RunFolder, run: Run, config: RunConfig, trace: Trace) -> None:
+    """Write a checkpoint: all that the trainer holds, and which lines of the trace came before."""
+    tensors, state = trainer_state(run.trainer)
+    write_checkpoint(folder.path, tensors, {**state, "trace": trace.keep()}, config.digest)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Options and seed of a training, and what a person should know of where they come from."""
+    """Options, seed and number of networks of a training, and what a person should know of where they come from."""
 
     options: Options
     seed: int
     notes: tuple[str, ...] = ()
     begins: bool = False
+    ensemble: int = 1
 
 
 def settings_of(
-    path: Path, given: Options, changes: Sequence[str], seed: int | None = None, *, resume: bool = False
+    path: Path,
+    given: Options,
+    changes: Sequence[str],
+    seed: int | None = None,
+    *,
+    ensemble: int | None = None,
+    resume: bool = False,
 ) -> Settings:
     """Those that are given, with `section.key=value` changes; or, to be resumed, those that the run was begun with.
 
@@ -79,10 +113,14 @@ def settings_of(
     """
     folder = RunFolder(path)
     if not resume or not folder.config.exists():
-        return Settings(given.changed(changes), seed or 0, begins=True)
+        return Settings(given.changed(changes), seed or 0, begins=True, ensemble=1 if ensemble is None else ensemble)
     kept = read_config(folder)
-    wanted = _flat(kept.options.changed(changes), kept.seed if seed is None else seed)
-    own = _flat(kept.options, kept.seed)
+    wanted = _flat(
+        kept.options.changed(changes),
+        kept.seed if seed is None else seed,
+        kept.ensemble if ensemble is None else ensemble,
+    )
+    own = _flat(kept.options, kept.seed, kept.ensemble)
     for key, value in own.items():
         if wanted[key] != value:
             raise CheckpointError(
@@ -90,20 +128,21 @@ def settings_of(
                 f" {json.dumps(wanted[key])}",
                 hint="leave it out, or give another --out",
             )
-    in_file = _flat(given, kept.seed)
+    in_file = _flat(given, kept.seed, kept.ensemble)
     others = [
         f"{key} = {json.dumps(own[key])} (the problem file: {json.dumps(in_file[key])})"
         for key in own
         if own[key] != in_file[key]
     ]
     notes = (f"resumed with the run's own options: {', '.join(others)}",) if others else ()
-    return Settings(kept.options, kept.seed, notes)
+    return Settings(kept.options, kept.seed, notes, ensemble=kept.ensemble)
 
 
-def _flat(options: Options, seed: int) -> dict[str, Any]:
-    """`{"model.dim": 32, ..., "seed": 0}`, as JSON has it."""
+def _flat(options: Options, seed: int, ensemble: int) -> dict[str, Any]:
+    """`{"model.dim": 32, ..., "seed": 0, "ensemble": 1}`, as JSON has it."""
     sections = options.model_dump(mode="json")
-    return {f"{name}.{key}": value for name, part in sections.items() for key, value in part.items()} | {"seed": seed}
+    flat = {f"{name}.{key}": value for name, part in sections.items() for key, value in part.items()}
+    return flat | {"seed": seed, "ensemble": ensemble}
 
 
 def check_folder(path: Path, *, resume: bool) -> None:
@@ -124,30 +163,61 @@ def _cannot_be_made(path: Path, error: OSError | ValueError) -> ConfigError:
     return ConfigError(f"the folder {str(path)!r} cannot be made: {why}", hint="give another --out")
 
 
-def _begin(folder: RunFolder, run: Run, config: RunConfig) -> None:
-    """Make the folder; weights that the seed does not give, those of the caller's modules, are kept from the start."""
-    check_folder(folder.path, resume=False)
+def _make(path: Path) -> None:
     try:
-        folder.path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _cannot_be_made(folder.path, error) from error
-    for left_over in (folder.trace, *folder.path.glob("checkpoint*")):  # of a run whose configuration is gone
-        left_over.unlink(missing_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise _cannot_be_made(path, error) from error
+
+
+def _ready(folder: RunFolder, run: Run | Ensemble, config: RunConfig, *, resume: bool) -> RunConfig:
+    """Begin, or go on; what a killed process left half written is taken away. Returns what the run was begun with."""
+    places = folder.networks(run.seeds)
+    for place in {folder.path, *(place.path for place in places)}:
+        _make(place)
+        for left_over in (*place.glob(".*.tmp"), *place.glob(".*.part")):
+            left_over.unlink(missing_ok=True)
+    if resume and folder.config.exists():
+        return _same(folder, config)
+    _begin(folder, run, config)
+    return config
+
+
+def _begin(folder: RunFolder, run: Run | Ensemble, config: RunConfig) -> None:
+    """A new run; weights that the seed does not give, those of the caller's modules, are kept from the start."""
+    check_folder(folder.path, resume=False)
+    places = folder.networks(run.seeds)
+    for place in places:
+        for left_over in (place.trace, *place.path.glob("checkpoint*")):  # of a run whose configuration is gone
+            left_over.unlink(missing_ok=True)
+    folder.calibration.unlink(missing_ok=True)
     if run.encoders:
-        write_checkpoint(folder.path, *trainer_state(run.trainer))
+        for place, member in zip(places, run.members(), strict=True):
+            write_checkpoint(place.path, *trainer_state(member.trainer), config.digest)
     write_run(folder, run.problem, config)
 
 
-def _go_on(folder: RunFolder, run: Run, config: RunConfig) -> None:
-    """Put the trainer where the checkpoint says, and cut the trace to it; without a checkpoint begin again."""
-    found = differences(read_config(folder), config)
+def _same(folder: RunFolder, config: RunConfig) -> RunConfig:
+    """What the run was begun with, if that is what it is to go on with.
+
+    The run keeps its number of threads, also on a machine with more or fewer cores.
+    """
+    kept = read_config(folder)
+    torch.set_num_threads(kept.threads)
+    found = differences(kept, replace(config, threads=kept.threads))
     if found:
         raise CheckpointError(
             f"the run in {folder.path} was begun with another problem or options: {'; '.join(found)}",
             hint="resume with the same, or give another --out",
         )
-    checkpoint = read_checkpoint(folder.path)
-    if checkpoint is not None:
-        restore_trainer(run.trainer, *checkpoint)
-    lines = folder.trace.read_text("utf-8").splitlines()[: run.trainer.epoch] if folder.trace.exists() else []
-    write_atomically(folder.trace, "".join(f"{line}\n" for line in lines).encode())
+    check_problem(folder, kept)
+    return kept
+
+
+def _go_on(folder: RunFolder, run: Run, config: RunConfig) -> Trace:
+    """Put the trainer where the checkpoint says, and cut the trace to it; without a checkpoint begin."""
+    checkpoint = read_checkpoint(folder.path, config.digest)
+    if checkpoint is None:
+        return Trace(folder.trace)
+    restore_trainer(run.trainer, *checkpoint)
+    return Trace.resumed(folder.trace, checkpoint[1].get("trace"))

@@ -123,6 +123,11 @@ def training_atoms(
     return atoms if whole is None or options.regularisation == "off" else np.union1d(atoms, whole.atoms.numpy())
 
 
+def draws(options: TrainingOptions) -> bool:
+    """Whether a seed tells which atoms are asked: negatives are drawn, not listed."""
+    return options.negatives is not None and options.loss != "full-softmax"
+
+
 Check = Callable[[FactorGraph], None]
 """Refuses a graph that is too large, before it is laid out."""
 

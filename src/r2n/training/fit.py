@@ -131,18 +131,21 @@ class Trainer:
             rules = sum(parts) / max(1, len(parts))
         self.epoch += 1
         valid = self._validated()
-        if self.is_done and self.settle is not None:
-            self._settle(self.settle)
+        if self.is_done:
+            self._refuse_infinite_weights()
+            self._settle()
         loss, supervised, semantic, fuzzy = losses.mean(0).tolist()
         return Epoch(self.epoch, loss, supervised, semantic, fuzzy, valid, perf_counter() - start, rules)
 
-    def _settle(self, settle: Settle) -> None:
-        """Make the last choices, on the weights that stay."""
+    def _settle(self) -> None:
+        """Make the last choices, where there are some, on the weights that stay."""
+        if self.settle is None:
+            return
         if self.best_weights:
             self.model.load_state_dict(self.best_weights)
         self.model.eval()
         with torch.no_grad():
-            settle(self.model)
+            self.settle(self.model)
         if self.best_weights:
             self.best_weights = {name: value.clone() for name, value in self.model.state_dict().items()}
 
@@ -186,14 +189,23 @@ class Trainer:
         """Stop at a loss or a gradient that is not finite, before it reaches the weights."""
         if bool(torch.isfinite(loss)) and bool(torch.isfinite(norm)):
             return
+        what = f"gradient is {float(norm)}" if bool(torch.isfinite(loss)) else f"loss is {float(loss.detach())}"
+        raise self._diverged(f"the {what} in epoch {self.epoch + 1}")
+
+    def _refuse_infinite_weights(self) -> None:
+        """After the last step no loss would tell; weights that validation chose before are those that stay."""
+        staying = self.best_weights or dict(self.model.named_parameters())
+        if not all(bool(torch.isfinite(weight.detach()).all()) for weight in staying.values()):
+            raise self._diverged(f"a weight is not finite after epoch {self.epoch}")
+
+    def _diverged(self, what: str) -> DivergedError:
         sizes = sorted(
             ((float(p.detach().abs().max()), name) for name, p in self.model.named_parameters() if p.numel()),
             reverse=True,
         )
         largest = ", ".join(f"{name} ({size:.3g})" for size, name in sizes[:3])
-        what = f"gradient is {float(norm)}" if bool(torch.isfinite(loss)) else f"loss is {float(loss.detach())}"
-        raise DivergedError(
-            f"the {what} in epoch {self.epoch + 1}; the largest parameters are {largest}",
+        return DivergedError(
+            f"{what}; the largest parameters are {largest}",
             hint="lower training.learning_rate, set training.clip, or choose another aggregation",
         )
 

@@ -63,3 +63,24 @@ def test_queries_that_are_all_true_have_no_metrics(toy_folder: Path, tmp_path: P
     result = runner.invoke(app, ["infer", str(folder), "--json"])
     assert json.loads(result.stdout)["metrics"] is None
     assert "the queries 'test' are all true" in result.stderr
+
+
+def test_rules_that_no_world_satisfies_are_named(tmp_path: Path) -> None:
+    rules = "rule yes: p(x) -> q(x)\nrule no: p(x) -> !q(x)\nrule all: p(x)\nrule other: s(x) -> q(x)\n"
+    declared = "domain d = {a}\npredicate p(d)\npredicate q(d)\npredicate s(d)\n"
+    (tmp_path / "theory.r2n").write_text(declared + rules)
+    (tmp_path / "problem.toml").write_text('theory = "theory.r2n"\n')
+    result = runner.invoke(app, ["infer", str(tmp_path), "p(?)"])
+    assert result.exit_code == 0
+    said = result.stderr
+    assert "warning: no world satisfies these rules, which hold strictly, and what is known:" in said
+    assert [line for line in rules.splitlines() if line in said] == rules.splitlines()[:3]
+    assert json.loads(runner.invoke(app, ["infer", str(tmp_path), "p(?)", "--json"]).stdout)["no_world"] == [
+        "rule yes: p(x) -> q(x)",
+        "rule no: p(x) -> !q(x)",
+        "rule all: p(x)",
+    ]
+    (tmp_path / "theory.r2n").write_text(declared + rules.replace("rule no", "rule no [2.0]"))
+    weighted = runner.invoke(app, ["infer", str(tmp_path), "p(?)", "--json"])
+    assert json.loads(weighted.stdout)["no_world"] is None
+    assert "no world" not in weighted.stderr

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from r2n.cli import app
 from r2n.errors import DataError
-from r2n.runs import run as run_module
+from r2n.runs import ensemble as ensemble_module
 from tests.ordered_problem import write_ordered_problem
 from tests.toy_problem import write_toy_problem
 
@@ -89,17 +89,18 @@ def test_train_tells_its_phases_on_standard_error(tmp_path: Path) -> None:
     result = runner.invoke(app, ["train", str(folder), "--out", str(tmp_path / "run"), "--json"])
     assert json.loads(result.stdout)["epochs"] == 2
     phases = [line.removesuffix(" ...") for line in result.stderr.splitlines() if line.endswith(" ...")]
-    assert [phase for phase in phases if phase != "lay out"] == ["read", "ground", "train", "evaluate"]
+    told = ["read", "ground", "train", "calibrate", "evaluate", "report"]
+    assert [phase for phase in phases if phase != "lay out"] == told
 
 
 def test_memory_is_handed_on_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[object] = []
 
-    def prepare_run(*_: object, **options: object) -> None:
+    def prepare(*_: object, **options: object) -> None:
         given.append(options.get("memory"))
         raise DataError("enough")
 
-    monkeypatch.setattr(run_module, "prepare_run", prepare_run)
+    monkeypatch.setattr(ensemble_module, "prepare_ensemble", prepare)
     folder = write_toy_problem(tmp_path / "towns")
     for arguments in (["--memory", "2 GB"], ["--memory", "500MiB"], []):
         assert "error: enough" in invoke("train", str(folder), *arguments, code=2)

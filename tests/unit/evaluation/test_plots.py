@@ -12,8 +12,17 @@ from matplotlib.image import imread
 from matplotlib.patches import Rectangle
 
 from r2n.errors import DataError
+from r2n.evaluation.by_query import PrecisionRecall, RankCounts
 from r2n.evaluation.metrics import Calibration, calibration
-from r2n.evaluation.plots import Curve, plot_reliability, plot_training
+from r2n.evaluation.plots import (
+    MOST_CURVES,
+    Curve,
+    plot_precision_recall,
+    plot_ranks,
+    plot_reliability,
+    plot_training,
+    rank_words,
+)
 
 PROBABILITIES = np.linspace(0.05, 0.95, 40)
 BELIEVED = calibration(PROBABILITIES, PROBABILITIES > 0.4)
@@ -108,3 +117,48 @@ def test_other_formats_are_refused(name: str, tmp_path: Path) -> None:
 def test_a_curve_has_a_value_for_each_epoch() -> None:
     with pytest.raises(DataError, match="curve 'loss' has 1 values for 2 epochs"):
         Curve("loss", (1, 2), (0.5,))
+
+
+NASTY = "$a_{b$ _x [/] \u202e \u6f22\u5b57 " + 10_000 * "y"
+
+
+def drawn_figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    drawn: list[Figure] = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *args, **kw: (drawn.append(self), save(self, *args, **kw))[1])
+    return drawn
+
+
+def test_precision_and_recall(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    drawn = drawn_figures(monkeypatch)
+    curves = [PrecisionRecall(f"p{i}", (0.0, 0.5, 1.0), (1.0, 1.0, 0.6), 0.8, 5, 3) for i in range(20)]
+    plot_precision_recall(curves, tmp_path / "precision-recall.png", title="$x$")
+    assert is_drawn(tmp_path / "precision-recall.png")
+    (axis,) = drawn[0].axes
+    assert len(axis.lines) == MOST_CURVES
+    assert axis.lines[0].get_label() == "AP 0.800, p0"
+    assert axis.lines[0].get_drawstyle() == "steps-pre"
+    assert axis.get_title() == "$x$"
+
+
+def test_ranks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    drawn = drawn_figures(monkeypatch)
+    plot_ranks([RankCounts("p", (1, 1, 2, 0, 0)), RankCounts("q", (0, 0, 0, 0, 3))], tmp_path / "ranks.png")
+    assert is_drawn(tmp_path / "ranks.png")
+    bars = [bar for bar in drawn[0].axes[0].patches if isinstance(bar, Rectangle)]
+    assert [bar.get_width() for bar in bars[::2]] == [0.25, 0.25, 0.5, 0, 0]
+    assert [bar.get_x() for bar in bars[::2]] == [0, 0.25, 0.5, 1, 1]
+    assert [bar.get_width() for bar in bars[1::2]] == [0, 0, 0, 0, 1]
+    assert rank_words() == ("1", "2-3", "4-10", "11-100", "above 100")
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_names_from_data_are_no_formulas(suffix: str, tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("reliability", "curves", "ranks", "nothing")]
+    plot_reliability(BELIEVED, folders[0] / f"x{suffix}", title=NASTY[:80])
+    plot_precision_recall([PrecisionRecall(NASTY, (0.0, 1.0), (1.0, 1.0), 1.0, 1, 1)], folders[1] / f"x{suffix}")
+    plot_ranks([RankCounts(NASTY, (1, 0, 0, 0, 0))], folders[2] / f"x{suffix}", title="$a_{b$")
+    plot_ranks([], folders[3] / f"x{suffix}")
+    assert all(is_drawn(folder / f"x{suffix}") for folder in folders)
+    plot_precision_recall([], folders[3] / f"x{suffix}")
+    assert is_drawn(folders[3] / f"x{suffix}")

@@ -161,3 +161,18 @@ def test_where_even_a_few_queries_have_too_many_ground_rules_all_may_be_reached(
     assert narrow.may_reach(Store(known), queries).tolist() == [False, True, True]
     monkeypatch.setattr(backward, "FEW_QUERIES", 3)
     assert narrow.may_reach(Store(known), queries).tolist() == [True, True, True]
+
+
+def test_which_rules_a_search_meets() -> None:
+    """Also one whose ground rules are not proved; not one that concludes nothing that is asked."""
+    theory = parse_theory(DECLARED + "rule one: p(x) -> q(x)\nrule two: q(x) -> r(x)\nrule three: e(x, y) -> p(x)\n")
+    known = knowledge_of(World(theory, members_of(theory.domains, {}), frozenset(atoms("p(a)"))))
+    store = Store(known)
+
+    def met(asked: str, grounder: BackwardGrounder) -> list[bool]:
+        return grounder.rules_met(store, codes_of(known.base, known.language, atoms(asked))).tolist()
+
+    assert met("q(a) q(a)", BackwardGrounder(0, 1)) == [True, False, False]
+    assert met("r(a)", BackwardGrounder(1, 2)) == [True, True, False]
+    assert met("r(b)", BackwardGrounder(1, 2)) == [False, True, False]
+    assert met("e(a,b)", BackwardGrounder(1, 2)) == [False, False, False]

@@ -61,3 +61,28 @@ predicate smokes(person)
 predicate knows(person, person) closed
 predicate takes(person, person)
 """
+
+
+def test_a_search_ends_when_nothing_new_is_met() -> None:
+    told: list[int] = []
+    for depth, steps in ((2, 2), (10, 3), (1_000_000, 3)):
+        search = Search(r2n.Store(KB), 100, prune=False)
+        told.clear()
+        search.run(codes(KB, "smokes(cy)"), [1] * depth, 1, lambda _, done, __: told.append(done))
+        assert len(told) == steps
+    knowledge_base = r2n.BackwardGrounder(1, 1_000_000).neighbourhoods(r2n.Store(KB), codes(KB, "smokes(cy)"))
+    assert len(knowledge_base.grounding) == 0, "nothing is proved"
+    deep = r2n.BackwardGrounder(1, 1_000_000, prune=False).neighbourhoods(r2n.Store(KB), codes(KB, "smokes(cy)"))
+    assert len(deep.grounding) == 3
+
+
+def test_the_query_may_stand_at_the_anchor_of_a_body_and_nowhere_else() -> None:
+    """docs/grounding.md, and the golden counts of BC: only body positions other than the anchor exclude the query."""
+    kb = knowledge(CHAIN, "knows(ann,ann) knows(bob,ann)")
+    wide = r2n.BackwardGrounder(2, 1, 2, prune=False)
+    found = wide.ground(r2n.Store(kb), codes(kb, "smokes(ann)"))
+    bodies = {kb.base.names(row)[0] for part in found.ground_rules for row in part.atoms}
+    assert "smokes(bob)" in bodies
+    assert "smokes(ann)" not in bodies, "the anchor there is knows(ann, ann)"
+    alone = knowledge("rule r: smokes(x) -> smokes(x)\n", "")
+    assert len(wide.ground(r2n.Store(alone), codes(alone, "smokes(ann)"))) == 1, "the query is the anchor itself"

@@ -134,3 +134,12 @@ def test_a_store_without_some_facts_answers_beside_the_one_with_them() -> None:
     assert answer(less.without(codes(KB, "smokes(ann)"))) == []
     assert less.relation(Kind.FACT, "smokes") is store.relation(Kind.FACT, "smokes"), "nothing of it is left out"
     assert len(less.knowledge.evidence) == len(KB.evidence) - 1
+
+
+def test_with_other_rules_the_tables_are_the_same() -> None:
+    store = Store(KB)
+    facts = store.relation(Kind.FACT, "smokes")
+    without = store.with_rules(())
+    assert without.knowledge.theory.rules == ()
+    assert without.relation(Kind.FACT, "smokes") is facts
+    assert store.knowledge.theory.rules == KB.theory.rules

@@ -61,3 +61,60 @@ def test_assignments_are_made_in_order() -> None:
 @pytest.mark.parametrize(("options", "has"), [({}, True), ({"layers": 0}, False), ({"reasoner": "none"}, False)])
 def test_a_network_without_layers_reads_no_rules(options: dict[str, object], has: bool) -> None:
     assert ModelOptions.model_validate(options).has_layers == has
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        'model.dim="4"',
+        "model.dim=true",
+        "model.dim=4.0",
+        "model.residual=1",
+        'model.residual="yes"',
+        'training.learning_rate="0.1"',
+        "training.learning_rate=true",
+        "training.corrupted_positions=[true]",
+        'training.corrupted_positions=["1"]',
+    ],
+)
+def test_a_value_of_another_type_is_refused_not_converted(change: str) -> None:
+    with pytest.raises(ConfigError, match=f"{change.split('=')[0]}.*: input should be a valid"):
+        Options().changed([change])
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "1e999", "1e308"])
+@pytest.mark.parametrize("key", ["training.weight_decay", "training.learning_rate", "training.clip", "training.n3"])
+def test_a_number_that_no_network_computes_with_is_refused(key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=key):
+        Options().changed([f"{key}={value}"])
+
+
+@pytest.mark.parametrize("value", [2**63, 10**30])
+def test_a_whole_number_beyond_64_bits_is_refused(value: int) -> None:
+    sections = {"grounding": GroundingOptions, "model": ModelOptions, "training": TrainingOptions}
+    keys = [
+        f"{name}.{key}"
+        for name, section in sections.items()
+        for key, field in section.model_fields.items()
+        if isinstance(field.default, int) and not isinstance(field.default, bool)
+    ]
+    assert {"model.dim", "grounding.max_groundings", "grounding.depth", "training.epochs"} <= set(keys)
+    for key in (*keys, "training.negatives", "training.threads", "training.batch_size", "model.rule_dim"):
+        with pytest.raises(ConfigError, match=f"{key}: input should be less than or equal to"):
+            Options().changed([f"{key}={value}"])
+
+
+@pytest.mark.parametrize(
+    ("key", "most"), [("model.layers", 1_000), ("grounding.depth", 1_000_000), ("training.threads", 1_024)]
+)
+def test_more_than_anybody_can_run_is_refused(key: str, most: int) -> None:
+    Options().changed([f"{key}={most}"])
+    with pytest.raises(ConfigError, match=f"{key}: input should be less than or equal to {most}"):
+        Options().changed([f"{key}={most + 1}"])
+
+
+def test_lists_and_whole_numbers_are_taken_as_toml_has_them() -> None:
+    changed = Options().changed(["training.corrupted_positions=[0, -1]", "training.learning_rate=1"])
+    assert changed.training.corrupted_positions == (0, -1)
+    assert changed.training.learning_rate == 1.0
+    assert Options.model_validate_json(changed.model_dump_json()) == changed

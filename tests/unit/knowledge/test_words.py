@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2n.knowledge.words import bags_of_words
+from r2n.knowledge.words import WordWeights, bags_of_words
 
 TEXTS = ("The cat sat, the cat ran", "a_dog ran", "", "zebra sat")
 IN_TRAINING = np.array([True, True, True, False])
@@ -73,3 +73,31 @@ def test_bags_are_those_of_plain_loops(rows: list[tuple[list[str], bool]]) -> No
     for row, (words, _) in enumerate(rows):
         for column, word in enumerate(bags.vocabulary):
             assert bags.known.toarray()[row, column] == words.count(word)
+
+
+@pytest.mark.parametrize("weights", ["binary", "count", "tfidf"])
+def test_bags_taken_without_a_word_are_those_of_a_text_without_it(weights: WordWeights) -> None:
+    """All occurrences go; the vocabulary, and how rare words are, stay."""
+    bags = bags_of_words(TEXTS, IN_TRAINING, weights=weights)
+    the, zebra = bags.words.index("the"), bags.words.index("zebra")
+    taken = bags.taken(np.array([0, 3, 0, 2, 3]), np.array([the, zebra, -1, the, -1]))
+    shorter = bags_of_words((*TEXTS, "cat sat cat ran", "sat"), np.append(IN_TRAINING, [False, False]), weights=weights)
+    assert taken.vocabulary == bags.vocabulary == shorter.vocabulary
+    expected = [as_dicts(shorter.known, shorter.vocabulary)[row] for row in (4, 5, 0, 2, 3)]
+    for found, wanted in zip(as_dicts(taken.known, taken.vocabulary), expected, strict=True):
+        assert found == pytest.approx(wanted)
+    assert as_dicts(taken.every, taken.words) == [
+        as_dicts(shorter.every, shorter.words)[row] for row in (4, 5, 0, 2, 3)
+    ]
+
+
+@pytest.mark.parametrize("weights", ["binary", "tfidf"])
+def test_a_bag_may_be_empty_and_so_may_the_vocabulary(weights: WordWeights) -> None:
+    bags = bags_of_words(("cat", ""), np.array([True, True]), weights=weights)
+    taken = bags.taken(np.array([0, 1]), np.array([0, 0]))
+    assert taken.known.toarray().tolist() == taken.every.toarray().tolist() == [[0], [0]]
+    nothing = bags_of_words(("cat", "dog"), np.zeros(2, bool), weights=weights).taken(np.array([1]), np.array([1]))
+    assert nothing.known.shape == (1, 0)
+    assert nothing.every.toarray().tolist() == [[0, 0]]
+    none = bags.taken(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    assert none.known.shape == (0, 1)

@@ -99,3 +99,18 @@ def test_theories_are_values() -> None:
     text = "domain d\npredicate p(d)\nrule r: p(x) & p(y) -> p(x)"
     assert parse_theory(text) == parse_theory(text.replace(" -> ", "   ->\n  "))
     assert parse_theory(text).rules[0].formula == Implies(And((Atom("p", (X,)), Atom("p", (Y,)))), Atom("p", (X,)))
+
+
+@pytest.mark.parametrize("weight", [float("nan"), float("inf"), -float("inf"), 1e5, -1e300])
+def test_a_weight_that_is_no_number_or_outweighs_everything_is_refused(weight: float) -> None:
+    atom = Atom("p", (Variable("x"),))
+    with pytest.raises(TheoryError, match=r"rule 'r' has the weight .*\n  a weight is a number .* holds strictly"):
+        Rule.explicit("r", atom, weight=weight)
+    for text in (
+        f"rule r [{weight}]: p(x)",
+        f"rule r [{weight}]: p(x) -> q(x)",
+        f"implicit r [{weight}]: [p(x), q(x)]",
+    ):
+        with pytest.raises(TheoryError):
+            parse_theory(text)
+    assert Rule.explicit("r", atom, weight=-1e4).weight == -1e4

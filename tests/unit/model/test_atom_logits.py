@@ -1,5 +1,7 @@
 """The way from an atom to its logit: one pass that is kept, and atoms in no ground rule."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -141,3 +143,62 @@ def test_no_rows_are_no_logits(toy: Problem) -> None:
     for grounder in GROUNDERS:
         logits = AtomLogits(network(toy, "off"), GroundedOnDemand.of(toy.knowledge, grounder), toy.train)
         assert logits.rows(0, 1, np.zeros((0, 2), np.int64)).shape == (0, toy.knowledge.base.shapes[0][1])
+
+
+def networks(problem: Problem, **changes: object) -> list[R2N]:
+    made = []
+    for seed in range(3):
+        torch.manual_seed(seed)
+        made.append(R2N.build(problem.knowledge, **{"dim": 6, "layers": 2, **changes}).eval())
+    return made
+
+
+@pytest.mark.parametrize("reads", ["off", "only"])
+@pytest.mark.parametrize("grounder", GROUNDERS, ids=str)
+def test_the_logits_of_an_ensemble_are_the_means_of_its_networks(
+    grounder: Grounder, reads: str, toy: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(atom_logits, "ATOMS_WITH_THEIR_OWN_RULES", 50)
+    models, source = networks(toy, evidence_input=reads), GroundedOnDemand.of(toy.knowledge, grounder)
+    logits = AtomLogits(models[0], source, toy.train, others=tuple(models[1:]))
+    alone = [AtomLogits(model, source, toy.train) for model in models]
+    assert [member.model for member in logits.members] == models
+    codes = np.random.default_rng(0).permutation(toy.knowledge.base.size)[:40]
+    each = np.stack([member(codes) for member in alone])
+    close: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-6}
+    np.testing.assert_allclose(logits.each(codes), each, **close)
+    np.testing.assert_allclose(np.stack([member(codes) for member in logits.members]), each, **close)
+    np.testing.assert_allclose(logits(codes), each.mean(0), **close)
+    np.testing.assert_allclose(logits.again()(codes), each.mean(0), **close)
+    for position in (0, 1):
+        expected = np.mean([member.asked_at(position)(codes) for member in alone], axis=0)
+        np.testing.assert_allclose(logits.asked_at(position)(codes), expected, **close)
+        side = Side.of(toy.knowledge.base, 0, position)
+        given = side.given(np.unique(side.located(np.arange(*side.bounds)[:30])[0]))
+        rows = np.mean([member.rows(0, position, given) for member in alone], axis=0)
+        np.testing.assert_allclose(logits.rows(0, position, given), rows, **close)
+
+
+@pytest.mark.parametrize("grounder", [FullGrounder(), BackwardGrounder(1, 2)], ids=str)
+def test_an_ensemble_grounds_as_often_as_one_network(
+    grounder: Grounder, toy: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    plain = GroundedOnDemand.around
+
+    def around(self: GroundedOnDemand, atoms: np.ndarray, **options: object) -> object:
+        made.append(len(atoms))
+        return plain(self, atoms, **options)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(GroundedOnDemand, "around", around)
+    models = networks(toy)
+    side = Side.of(toy.knowledge.base, 0, 1)
+    given = side.given(np.unique(side.located(np.arange(*side.bounds))[0]))
+    for others in ((), tuple(models[1:])):
+        logits = AtomLogits(models[0], GroundedOnDemand.of(toy.knowledge, grounder), toy.train, others=others)
+        logits(toy.test.atoms)
+        logits.rows(0, 1, given)
+        _ = logits.each(toy.valid.atoms)
+        made.append(-1)
+    ends = [i for i, count in enumerate(made) if count < 0]
+    assert made[: ends[0]] == made[ends[0] + 1 : ends[1]]

@@ -28,6 +28,11 @@ def test_a_place_for_each_constant_with_features_and_none_for_others() -> None:
     assert channel.place.tolist() == [-1, 1, -1, -1, 0, -1]
 
 
+def test_a_channel_says_whose_features_it_reads() -> None:
+    found = make_channels(KNOWN, {"image": FLAT}, PLAIN)
+    assert [channel.domain for of_domain in found.values() for channel in of_domain] == ["paper", "paper", "image"]
+
+
 def test_words_are_those_of_labelled_constants_not_of_closed_facts_or_queries() -> None:
     words = make_channels(KNOWN, {}, PLAIN)["paper"][1]
     assert isinstance(words, WordChannel)

@@ -229,3 +229,27 @@ def test_a_source_without_counts_is_refused_by_a_network_that_counts() -> None:
     bare = R2N.build(known, dim=4, reasoner="none")
     assert RulesBeside.of(bare, Ungrounded(), known.evidence) is None
     assert RulesBeside.of(bare, source_of(known), known.evidence) is None
+
+
+@pytest.mark.parametrize("way", [None, NETWORK_ALONE, RULES_ALONE], ids=str)
+def test_an_ensemble_that_counts_rules_has_the_means_of_its_networks(way: Way | None) -> None:
+    known = made()[1]
+    models = []
+    for seed in range(3):
+        model = made()[0]
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter) * 0.1)
+        models.append(model.eval())
+    source, codes = source_of(known), np.arange(known.base.size)[::3]
+    alone = [AtomLogits(model, source, known.evidence, way=way) for model in models]
+    logits = AtomLogits(models[0], source, known.evidence, way=way, others=tuple(models[1:]))
+    np.testing.assert_allclose(logits.each(codes), [member(codes) for member in alone], rtol=1e-6)
+    expected = np.mean([member.asked_at(0)(codes) for member in alone], axis=0)
+    np.testing.assert_allclose(logits.asked_at(0)(codes), expected, rtol=1e-6)
+    side, rows = all_rows(known, 0, 1)
+    means = np.mean([member.rows(0, 1, side.given(rows)) for member in alone], axis=0)
+    np.testing.assert_allclose(logits.rows(0, 1, side.given(rows)), means, rtol=1e-6)
+    other = logits.by(NETWORK_ALONE)
+    np.testing.assert_allclose(other(codes), np.mean([m.by(NETWORK_ALONE)(codes) for m in alone], axis=0), rtol=1e-6)

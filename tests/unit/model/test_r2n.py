@@ -62,6 +62,15 @@ def test_rule_outputs_are_left_out_where_nobody_asks() -> None:
     assert said(network(), rule_outputs=False).rules == ()
 
 
+@pytest.mark.parametrize("options", [{"evidence_input": "add"}, {"input": "distmult", "input_score": True}])
+def test_embeddings_that_were_made_elsewhere_stand_in_for_those_of_the_input_layer(options: dict[str, Any]) -> None:
+    model = network(**options).eval()
+    layout = model.lay_out(GRAPH)
+    embedded = model.embed(layout)
+    assert torch.allclose(model(layout, embedded=embedded).atoms, model(layout).atoms, atol=1e-6)
+    assert not torch.allclose(model(layout, embedded=2 * embedded).atoms, model(layout).atoms, atol=1e-6)
+
+
 @pytest.mark.parametrize("options", [{"reasoner": "none"}, {"layers": 0}])
 def test_without_reasoning_the_output_is_the_input_layers_score(options: dict[str, Any]) -> None:
     model = network(input="distmult", **options)

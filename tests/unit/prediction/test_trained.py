@@ -65,3 +65,8 @@ def test_the_best_weights_are_loaded_and_not_the_last(toy_folder: Path, tmp_path
     vectors = trained.model.state_dict()["constants.vectors"]
     assert not torch.equal(vectors, last[0]["model.constants.vectors"])
     np.testing.assert_array_equal(trained.logits(problem.atoms), run.logits()(problem.atoms))
+
+
+def test_one_network_is_one_member(run: Run) -> None:
+    trained = Trained.of(run)
+    assert trained.members == (trained.logits,)

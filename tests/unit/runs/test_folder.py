@@ -15,9 +15,9 @@ from r2n.knowledge.problem import Problem
 from r2n.runs.folder import (
     RunConfig,
     RunFolder,
-    _digest,
     config_of,
     differences,
+    digest,
     read_config,
     read_problem,
     write_config,
@@ -52,7 +52,7 @@ def folder(toy: Problem, config: RunConfig, tmp_path: Path) -> RunFolder:
 def rewritten(folder: RunFolder, **changes: Any) -> RunFolder:
     """Changed by somebody who knows the checksum."""
     document = json.loads(folder.config.read_bytes()) | changes
-    document["sha256"] = _digest(document)
+    document["sha256"] = digest(document)
     folder.config.write_text(json.dumps(document))
     return folder
 

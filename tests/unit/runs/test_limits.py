@@ -3,12 +3,13 @@
 import pytest
 
 import r2n
-from r2n.errors import MemoryLimitError
+from r2n.errors import ConfigError, MemoryLimitError
 from r2n.graph.sources import GroundedOnDemand
 from r2n.grounding.full import FullGrounder
 from r2n.knowledge.problem import Problem
+from r2n.model.r2n import R2N
 from r2n.runs.config import as_trained
-from r2n.runs.limits import MemoryLimit
+from r2n.runs.limits import MemoryLimit, count_weights
 from r2n.runs.run import prepare_run
 
 
@@ -57,3 +58,36 @@ def test_the_rows_of_a_batch_are_measured(toy: Problem) -> None:
         with pytest.raises(MemoryLimitError, match=f"a step that compares {compared:,} candidates needs") as caught:
             MemoryLimit(1000).check_atoms(toy.knowledge, options)
         assert "training.batch_size" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [],
+        ["model.input=mlp"],
+        ["model.mlp=shallow", "model.rule_dim=40"],
+        ["model.reasoner=fgnn"],
+        ["model.rule_network=shared", "model.layers=3"],
+        ["model.shared_layers=true", "model.layers=3"],
+        ["model.reasoner=none"],
+        ["model.output=linear", "model.layers=2"],
+    ],
+)
+def test_weights_are_counted_before_they_are_made(changes: list[str], toy: Problem) -> None:
+    options = toy.options.changed(["model.dim=64", *changes]).model
+    made = sum(weight.numel() for weight in R2N.build(toy.knowledge, options).parameters())
+    assert made == pytest.approx(count_weights(toy.knowledge, options), rel=0.05)
+
+
+@pytest.mark.parametrize("change", ["model.dim=100000", "model.rule_dim=1000000", "model.layers=1000"])
+def test_a_network_that_would_not_fit_is_refused(change: str, toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("r2n.runs.run.R2N.build", lambda *_, **__: pytest.fail("made"))
+    with pytest.raises(MemoryLimitError, match=r"a network of about [\d,]+ weights needs about") as caught:
+        prepare_run(toy, toy.options.changed(["model.dim=256", change]), 0, memory=10**9)
+    assert "model.dim" in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 10**30])
+def test_a_seed_beyond_64_bits_is_refused(seed: int, toy: Problem) -> None:
+    with pytest.raises(ConfigError, match=f"the seed is {seed}"):
+        prepare_run(toy, toy.options, seed)

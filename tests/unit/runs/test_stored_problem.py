@@ -138,7 +138,7 @@ def test_any_arity_and_nothing_at_all_come_back() -> None:
 
 
 def test_options_come_back() -> None:
-    options = Options().changed(["training.clip=inf", "training.corrupted_positions=[-1]", "training.patience=3"])
+    options = Options().changed(["training.clip=1e30", "training.corrupted_positions=[-1]", "training.patience=3"])
     assert_comes_back(Problem.build("options", Theory(), options=options))
 
 

@@ -16,7 +16,7 @@ from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem, load_problem
 from r2n.prediction.trained import Trained
-from r2n.runs.folder import CONFIG, TRACE
+from r2n.runs.folder import CONFIG, PROBLEM, TRACE
 from r2n.runs.run import Run, prepare_run
 from r2n.runs.training import check_folder, train_in
 from tests.unit.training.toy_training import steps_of
@@ -210,3 +210,60 @@ def test_a_run_from_another_device_is_asked_where_it_is(toy_folder: Path, tmp_pa
     assert Trained.load(tmp_path / "run").model.device.type in ("cpu", "cuda", "mps")
     with pytest.raises(ConfigError, match="there is no device 'tpu' here"):
         Trained.load(tmp_path / "run", device="tpu")
+
+
+def test_the_checkpoint_of_another_run_is_refused(toy_folder: Path, tmp_path: Path) -> None:
+    problem = load_problem(toy_folder)
+    for name, seed in (("run", 0), ("other", 1)):
+        trained(tmp_path / name, problem, seed=seed)
+    for path in (tmp_path / "other").glob("checkpoint*"):
+        (tmp_path / "run" / path.name).write_bytes(path.read_bytes())
+    with pytest.raises(CheckpointError, match="is the checkpoint of another run"):
+        Trained.load(tmp_path / "run")
+    with pytest.raises(CheckpointError, match="is the checkpoint of another run"):
+        trained(tmp_path / "run", problem, resume=True)
+
+
+def test_a_changed_trace_or_problem_is_not_resumed(toy_folder: Path, tmp_path: Path) -> None:
+    problem, folder = load_problem(toy_folder), tmp_path / "run"
+    trained(folder, problem)
+    trace, stored = (folder / TRACE).read_bytes(), (folder / PROBLEM).read_bytes()
+    (folder / TRACE).write_bytes(trace.replace(b'"loss": 0', b'"loss": 1', 1))
+    with pytest.raises(CheckpointError, match=r"trace\.jsonl was changed"):
+        trained(folder, problem, resume=True)
+    (folder / TRACE).write_bytes(trace)
+    (folder / PROBLEM).write_bytes(stored[:-1] + b"x")
+    with pytest.raises(CheckpointError, match=r"problem\.safetensors is damaged"):
+        trained(folder, problem, resume=True)
+    (folder / PROBLEM).write_bytes(stored)
+    trained(folder, problem, resume=True)
+    assert (folder / TRACE).read_bytes() == trace
+
+
+def test_one_training_at_a_time_and_nothing_temporary_is_left(toy_folder: Path, tmp_path: Path) -> None:
+    problem, folder = load_problem(toy_folder), tmp_path / "run"
+    steps = train_in(folder, prepare_run(problem, problem.options, 0), checkpoint_seconds=0.0)
+    next(steps)
+    for resume in (False, True):
+        with pytest.raises(ConfigError, match=r"another process .* is training in"):
+            trained(folder, problem, resume=resume)
+    steps.close()
+    for name in (".config.json.99.tmp", ".training.png.99.part", ".lock"):
+        (folder / name).write_text("half")
+    trained(folder, problem, resume=True)
+    assert len((folder / TRACE).read_text().splitlines()) == 12
+    assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_run_is_resumed_with_its_own_number_of_threads(toy_folder: Path, tmp_path: Path) -> None:
+    problem, before = load_problem(toy_folder), torch.get_num_threads()
+    try:
+        steps = train_in(tmp_path / "run", prepare_run(problem, problem.options, 0), checkpoint_seconds=0.0)
+        next(steps)
+        steps.close()
+        run = prepare_run(problem, problem.options, 0)
+        torch.set_num_threads(2)  # as on a machine with other cores
+        for _ in train_in(tmp_path / "run", run, resume=True):
+            assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)

@@ -273,3 +273,16 @@ def test_without_validation_the_last_choices_are_made_on_the_last_weights() -> N
     trainer = counted_training(lambda _: epochs.append(trainer.epoch))
     list(trainer)
     assert epochs == [4]
+
+
+def _make_infinite(model: R2N) -> None:
+    for parameter in model.parameters():
+        parameter.data.fill_(torch.inf)
+
+
+def test_weights_that_are_infinite_after_the_last_step_are_refused() -> None:
+    model = network()
+    trainer = Trainer.of(model, GRAPH, KNOWN.evidence, epochs=1, learning_rate=1e30)
+    trainer.optimizer.register_step_post_hook(lambda *_: _make_infinite(model))
+    with pytest.raises(DivergedError, match="a weight is not finite after epoch 1; the largest parameters are"):
+        trainer.step()

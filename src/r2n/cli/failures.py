@@ -1,0 +1,80 @@
+"""The command line: whatever ends a command early, as one message and an exit code, never as a traceback.
+
+2: what was given is refused. 1: the machine did not give what was needed (disk, memory). 130: interrupted by Ctrl-C.
+"""
+
+import errno
+import os
+import signal
+import sys
+from _thread import interrupt_main
+from types import FrameType
+from typing import Any
+
+from r2n.errors import R2NError
+
+REFUSED, FAILED, INTERRUPTED = 2, 1, 130
+NO_MEMORY = "the machine gives no more memory"
+_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc")  # torch, DuckDB, C++
+_PATIENCE = 2  # interrupts before the process ends at once
+
+_interrupts = 0
+
+
+def failure(error: BaseException) -> tuple[str, int] | None:
+    """What to say of an error, and the exit code; None where it is none of these."""
+    if _interrupts or isinstance(error, KeyboardInterrupt):  # libraries make other errors of it
+        return "interrupted", INTERRUPTED
+    if isinstance(error, R2NError):
+        return f"error: {error}", REFUSED
+    if is_out_of_memory(error):
+        notes = getattr(error, "__notes__", [])
+        hint = "ask for less, or see what needs how much: r2n train --memory SIZE refuses it before it is taken"
+        return f"error: {'; '.join([NO_MEMORY, *notes])}\n  {hint}", FAILED
+    if isinstance(error, OSError) and error.errno != errno.EPIPE:
+        return f"error: {_about(error)}", FAILED
+    return None
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that there is no memory left."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or (
+        isinstance(error, Exception)
+        and type(error).__module__.split(".")[0] in ("builtins", "torch", "duckdb", "_duckdb")
+        and any(text in said for text in _OUT_OF_MEMORY)
+    )
+
+
+def _about(error: OSError) -> str:
+    what = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"{what}\n  make room, and go on with --resume where a run was trained: its last checkpoint is whole"
+    return what
+
+
+def watch_interrupts() -> None:
+    """From now on Ctrl-C is remembered, whatever a library makes of it; the third ends the process at once."""
+    global _interrupts
+    _interrupts = 0
+    signal.signal(signal.SIGINT, _interrupt)
+    sys.unraisablehook = _unraisable
+
+
+def _interrupt(_: int, __: FrameType | None) -> None:
+    global _interrupts
+    _interrupts += 1
+    if _interrupts == 1:
+        raise KeyboardInterrupt
+    if _interrupts > _PATIENCE:
+        os._exit(INTERRUPTED)
+
+
+def _unraisable(unraisable: Any) -> None:
+    """An interrupt in a place that cannot raise, as the end of an object, comes again in the next."""
+    global _interrupts
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        _interrupts = 0
+        interrupt_main()
+    elif not _interrupts:
+        sys.__unraisablehook__(unraisable)

@@ -1,0 +1,190 @@
+"""A trained network, explained: what it would say if facts were not known, or false, or a rule were not there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from r2n.explanation.fact_changes import FactChanges
+from r2n.explanation.records import Counterfactual, Kind
+from r2n.explanation.scene import Changes, Scene
+from r2n.explanation.subject import Otherwise, Subject, mean_logits
+from r2n.knowledge.closed_world import closed_atoms
+from r2n.knowledge.herbrand import Codes
+
+MOST_AGAIN = 8  # facts, or rules, for which everything is grounded again
+MOST_FACTS = 200  # the nearest of a scene
+MOST_TRIED = 16  # facts among which a set that turns the answer is sought
+SAME = 1e-9  # logits that differ by less are equal
+
+Logits = Float64[np.ndarray, "changes asked"]
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """When an answer is another: below one half, or no longer the first; `by` is None for one that is neither.
+
+    `codes` are the atoms to ask: the explained one, and its rivals. `half` is the logit that means one half.
+    """
+
+    codes: Codes
+    by: Literal["half", "first"] | None
+    half: float = 0.0
+
+    def margins(self, logits: Logits) -> Float64[np.ndarray, " changes"]:
+        """How far each answer is from turning: below 0, it has turned."""
+        if self.by == "half":
+            return logits[:, 0] - self.half
+        if self.by == "first" and logits.shape[1] > 1:
+            return logits[:, 0] - logits[:, 1:].max(1)
+        return np.ones(len(logits))
+
+    def turns(self, logits: Logits) -> Bool[np.ndarray, " changes"]:
+        """Whether each answer is another."""
+        return self.margins(logits) < 0
+
+
+@dataclass(frozen=True, eq=False)
+class Counterfactuals:
+    """The scene of an atom (with those it is compared to), asked what would be otherwise.
+
+    `told` are the facts in the reasons, `rules` the rules (by name) that may be felt: where one of them cannot be taken
+    out of the graph as it is, everything is grounded again, for few of them. `logits` are those of the turn's atoms.
+    """
+
+    subject: Subject
+    scene: Scene
+    turn: Turn
+    told: Codes
+    rules: tuple[str, ...]
+    logits: Float64[np.ndarray, " asked"]
+
+    @cached_property
+    def _facts(self) -> FactChanges:
+        return FactChanges(self.subject, self.scene)
+
+    def of_facts(self) -> tuple[Counterfactual, ...]:
+        """For facts that can be felt: what would be said if each were not known, or known to be false."""
+        found = self._records("not known", *self._unknown)
+        if not self._facts.are_told_apart:
+            return tuple(found)
+        facts, logits = self._single(false=True)
+        before = self._unknown[1][np.searchsorted(self._unknown[0], facts)]
+        differs = np.abs(logits - before).max(1, initial=0.0) > SAME
+        return (*found, *self._records("known to be false", facts[differs], logits[differs]))
+
+    def _records(self, kind: Kind, facts: Codes, logits: Logits) -> list[Counterfactual]:
+        names = self.subject.names(facts)
+        return [self._record(kind, (name,), row) for name, row in zip(names, logits, strict=True)]
+
+    @cached_property
+    def _unknown(self) -> tuple[Codes, Logits]:
+        """Facts (ascending) that can be felt, and the logits where each is not known."""
+        return self._single(false=False)
+
+    def _single(self, *, false: bool) -> tuple[Codes, Logits]:
+        """Facts (ascending) that can be made otherwise, and the logits then."""
+        found, again = self._felt(false=false)
+        pairs = np.stack([np.arange(len(found)), np.arange(len(found))], axis=1)
+        logits = self.scene.changed(self._facts.changes(found, pairs, len(found), false=false))
+        others = [self._again(np.array([fact]), false=false) for fact in again.tolist()]
+        facts = np.concatenate([found, again])
+        order = np.argsort(facts)
+        return facts[order], np.concatenate([logits, *others])[order]
+
+    def _felt(self, *, false: bool) -> tuple[Codes, Codes]:
+        """The facts that may be taken out of the graph as it is, and those for which it is grounded again."""
+        stated, evidence = self._facts.stated(MOST_FACTS), self.subject.knowledge.evidence
+        facts = np.union1d(stated, self.told)
+        if false:
+            facts = self._unknown[0]
+            is_true = evidence.truth[np.searchsorted(evidence.atoms, facts)]
+            facts = facts[is_true & ~closed_atoms(self.subject.base, facts)]
+        easy = self._facts.only_take_away(facts, false=false)
+        return facts[easy & np.isin(facts, stated)], facts[~easy & np.isin(facts, self.told)][:MOST_AGAIN]
+
+    def _again(self, facts: Codes, *, false: bool = False) -> Logits:
+        """The logits where everything is grounded again without facts."""
+        gone = Otherwise(unknown=facts, false=facts if false else facts[:0])
+        return mean_logits(self.subject.otherwise(gone), self.turn.codes)[None]
+
+    def of_rules(self) -> tuple[Counterfactual, ...]:
+        """What would be said without each rule that may be felt."""
+        first, graph = self.subject.members[0], self.scene.graph
+        if first.source.whole is None or first.model.counted is not None:
+            names = self.rules[:MOST_AGAIN]
+            logits = [mean_logits(self.subject.otherwise(Otherwise(without_rule=n)), self.turn.codes) for n in names]
+            return tuple(self._record("without rule", (n,), row) for n, row in zip(names, logits, strict=True))
+        rules = [j for j, part in enumerate(graph.neighbours) if len(part)]
+        pairs = [np.stack([np.full(len(n), k), n], axis=1) for k, n in enumerate(map(self.scene.numbers, rules))]
+        left_out = np.concatenate([np.zeros((0, 2), np.int64), *pairs])
+        logits = self.scene.changed(Changes.leaving_out(left_out, len(rules)))
+        return tuple(
+            self._record("without rule", (graph.rules[j].name,), row) for j, row in zip(rules, logits, strict=True)
+        )
+
+    def _record(self, kind: Kind, what: tuple[str, ...], logits: np.ndarray) -> Counterfactual:
+        probability = float(self.subject.probability(logits[:1])[0])
+        return Counterfactual(kind, what, float(logits[0]), probability, bool(self.turn.turns(logits[None])[0]))
+
+    def turned_by(self) -> Counterfactual | None:
+        """The facts whose absence turns the answer, found one after the other; None where none were found."""
+        if self.turn.by is None:
+            return None
+        facts, logits = self._unknown
+        margins = self.turn.margins(logits)
+        order = np.argsort(margins, kind="stable")[:MOST_TRIED]
+        order = order[margins[order] < self.turn.margins(self.logits[None])[0] - SAME]
+        if not len(order):
+            return None
+        easy = self._facts.only_take_away(facts[order])
+        found = self._greedy(facts[order]) if easy.all() else self._in_order(facts[order[:MOST_AGAIN]])
+        if found is None:
+            return None
+        chosen, row = found
+        return self._record("not known", tuple(self.subject.names(np.array(chosen, np.int64))), row)
+
+    def _without(self, facts: Codes, sets: list[list[int]]) -> Logits:
+        """The logits without each set of facts, given by their places."""
+        pairs = np.array([[k, place] for k, part in enumerate(sets) for place in part], np.int64).reshape(-1, 2)
+        return self.scene.changed(self._facts.changes(facts, pairs, len(sets)))
+
+    def _greedy(self, facts: Codes) -> tuple[list[int], np.ndarray] | None:
+        """One fact more each time, those first that do most alone; then what is not needed is left out again."""
+        found = self._shortest(facts, list(range(len(facts))))
+        if found is None or len(found[0]) == 1:
+            return found
+        places = [int(np.flatnonzero(facts == fact)[0]) for fact in found[0]]
+        margins = self.turn.margins(self._without(facts, [_other(places, {place}) for place in places]))
+        spare = [places[i] for i in np.argsort(margins, kind="stable") if margins[i] < 0]
+        turning = self.turn.turns(
+            self._without(facts, [_other(places, set(spare[: n + 1])) for n in range(len(spare))])
+        )
+        kept = _other(places, set(spare[: int(turning.sum()) if turning.all() else int(np.argmin(turning))]))
+        return found if len(kept) == len(places) else self._shortest(facts, kept)
+
+    def _shortest(self, facts: Codes, places: list[int]) -> tuple[list[int], np.ndarray] | None:
+        """The first so many facts that are enough, and the logits without them."""
+        logits = self._without(facts, [places[: size + 1] for size in range(len(places))])
+        turning = np.flatnonzero(self.turn.turns(logits))
+        return (facts[places[: turning[0] + 1]].tolist(), logits[turning[0]]) if len(turning) else None
+
+    def _in_order(self, facts: Codes) -> tuple[list[int], np.ndarray] | None:
+        """One fact more each time, those first that do most alone."""
+        for size in range(1, len(facts) + 1):
+            logits = self._again(facts[:size])
+            if self.turn.turns(logits)[0]:
+                return facts[:size].tolist(), logits[0]
+        return None
+
+
+def _other(places: list[int], left_out: set[int]) -> list[int]:
+    return [place for place in places if place not in left_out]
+
+
+def largest(found: Sequence[Counterfactual], logit: float, top: int | None) -> tuple[Counterfactual, ...]:
+    """Those that change a logit most."""
+    return tuple(sorted(found, key=lambda part: -abs(part.logit - logit))[:top])

@@ -1,0 +1,161 @@
+"""An explanation, drawn: Explanation -> the graph of its atoms and ground rules, in which an atom is one node."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from r2n.errors import counted
+from r2n.explanation.records import Belief, Member, Reason
+from r2n.explanation.telling import all_reasons, shown_members
+from r2n.explanation.wording import effect_text, printable, status_text, strongest
+
+MOST_GROUND_RULES = 40
+MOST_OF_ONE_ATOM = 12
+MOST_NAMED = 50
+
+NodeKind = Literal["answer", "atom", "rule", "more"]
+
+
+@dataclass(slots=True)
+class Node:
+    """An atom, a ground rule, or what stands for those that are not drawn.
+
+    `name` is shown, `note` below it, and `title` says all. `column` counts from the answer. `children` are the nodes
+    that are placed beside this one: every node but the answer is the child of one other.
+    """
+
+    kind: NodeKind
+    name: str
+    note: str
+    title: str
+    column: int
+    belief: Belief | None = None
+    effect: float = 0.0
+    children: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From a ground rule (`rule`) to the atom it moves, with its effect, or to an atom it holds (no effect)."""
+
+    rule: int
+    atom: int
+    effect: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonGraph:
+    """Nodes, the answer first, and edges between ground rules and atoms."""
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+    @property
+    def strongest(self) -> float:
+        """The largest effect of a ground rule."""
+        return strongest(edge.effect for edge in self.edges if edge.effect is not None)
+
+
+def reason_graph(
+    atom: str,
+    belief: Belief,
+    reasons: Sequence[Reason],
+    *,
+    if_unknown: Mapping[str, str] | None = None,
+    other: str | None = None,
+) -> ReasonGraph:
+    """The graph of what moved an atom, nearest first.
+
+    `if_unknown` says of facts what would be without them. The answer stands for the `other` atom too, where the reasons
+    are those of the difference between both.
+    """
+    maker = _Maker(_reasons_of(atom, reasons), if_unknown or {})
+    maker.waiting.append(maker.add_atom("answer", atom, belief, 0))
+    if other is not None:
+        maker.atoms[other] = 0
+    while maker.waiting:
+        maker.expand(maker.waiting.popleft())
+    return ReasonGraph(tuple(maker.nodes), tuple(maker.edges))
+
+
+def _reasons_of(atom: str, reasons: Sequence[Reason]) -> dict[str, tuple[Reason, ...]]:
+    """The reasons for each atom, wherever they stand."""
+    found = {atom: tuple(reasons)}
+    for reason in all_reasons(reasons):
+        for member in reason.because:
+            if member.reasons:
+                found.setdefault(member.atom, member.reasons)
+    return found
+
+
+class _Maker:
+    """Makes the graph breadth first, within its limits."""
+
+    def __init__(self, reasons: dict[str, tuple[Reason, ...]], if_unknown: Mapping[str, str]) -> None:
+        """Of these reasons for atoms."""
+        self.reasons, self.if_unknown = reasons, if_unknown
+        self.nodes: list[Node] = []
+        self.edges: list[Edge] = []
+        self.atoms: dict[str, int] = {}
+        self.names: dict[int, str] = {}
+        self.waiting: deque[int] = deque()
+        self.ground_rules = 0
+
+    def add(self, node: Node, parent: int | None = None) -> int:
+        self.nodes.append(node)
+        if parent is not None:
+            self.nodes[parent].children.append(len(self.nodes) - 1)
+        return len(self.nodes) - 1
+
+    def add_atom(self, kind: NodeKind, atom: str, belief: Belief, column: int, parent: int | None = None) -> int:
+        note = status_text(belief)
+        title = f"{printable(atom)}: {note}"
+        if atom in self.if_unknown:
+            without = f"answer without it {self.if_unknown[atom]}"
+            note, title = f"{note} · {without}", f"{title}; {without}"
+        index = self.add(Node(kind, printable(atom), note, title, column, belief), parent)
+        self.atoms[atom], self.names[index] = index, atom
+        return index
+
+    def expand(self, index: int) -> None:
+        """Add the ground rules that moved an atom, as many as there is room for."""
+        atom, reasons = self.nodes[index], self.reasons.get(self.names[index], ())
+        room = max(min(MOST_OF_ONE_ATOM, MOST_GROUND_RULES - self.ground_rules), 0)
+        room = len(reasons) if len(reasons) == room + 1 and room else room
+        for reason in reasons[:room]:
+            self.add_rule(index, reason)
+        left = reasons[room:]
+        if left and room:
+            title = _listed(printable(reason.ground_rule) for reason in left)
+            name = f"and {counted(len(left), 'more ground rule')}"
+            self.add(Node("more", name, "", title, atom.column + 1), index)
+        elif left:
+            atom.note += f" · {counted(len(left), 'reason')} not drawn"
+
+    def add_rule(self, atom: int, reason: Reason) -> None:
+        column, effect = self.nodes[atom].column + 1, effect_text(reason.effect)
+        title = f"{printable(reason.rule)} {effect}: {printable(reason.ground_rule)}"
+        rule = self.add(Node("rule", printable(reason.rule), effect, title, column, effect=reason.effect), atom)
+        self.ground_rules += 1
+        self.edges.append(Edge(rule, atom, reason.effect))
+        shown, others = shown_members(reason)
+        atoms = dict.fromkeys(self.placed(rule, member) for member in shown)
+        self.edges += [Edge(rule, held) for held in atoms if held != atom]
+        if others:
+            title = _listed(f"{printable(member.atom)}: {status_text(member.belief)}" for member in others)
+            self.add(Node("more", f"and {counted(len(others), 'more atom')}", "", title, column + 1), rule)
+
+    def placed(self, rule: int, member: Member) -> int:
+        """The node of an atom of a ground rule, made where it is met first."""
+        if member.atom not in self.atoms:
+            column = self.nodes[rule].column + 1
+            self.waiting.append(self.add_atom("atom", member.atom, member.belief, column, rule))
+        return self.atoms[member.atom]
+
+
+def _listed(texts: Iterable[str]) -> str:
+    """The first of some texts, a line each, and how many others there are."""
+    lines = list(texts)
+    more = [f"and {len(lines) - MOST_NAMED:,} more"] if len(lines) > MOST_NAMED else []
+    return "\n".join([*lines[:MOST_NAMED], *more])

@@ -1,0 +1,110 @@
+"""Runs -> pages: a run and its reports -> all that its page tells. What other parts of r2n add comes in here.
+
+Each part that costs time, or may be missing, is one function of this module.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from r2n.errors import R2NError
+from r2n.evaluation.by_query import ClassifiedQueries, RankedQueries, precision_recall, rank_counts
+from r2n.evaluation.evaluate import Report
+from r2n.explanation.records import Explanation
+from r2n.knowledge.herbrand import HerbrandBase
+from r2n.prediction.predictor import Predictor
+from r2n.prediction.rule_report import rule_report
+from r2n.prediction.trained import Trained
+from r2n.reporting.curves import curves_of_networks
+from r2n.reporting.overview import figures, option_lines, trained_on
+from r2n.reporting.phases import PhaseCost
+from r2n.reporting.records import Result, RuleTable, RunReport, ToldAnswers
+from r2n.reporting.rule_lines import rule_table_of
+from r2n.reporting.told_answers import Explain, told_answers
+from r2n.runs.folder import RunFolder, read_config
+
+TOLD = "test"
+MOST_RULES = 20  # in the table: each costs passes over the ground rules
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What is known of a training beside its folder: its epochs, the cost of its phases, and the choices made for it.
+
+    `chosen` has the reason for each option that nobody set, by its key.
+    """
+
+    epochs: int | None = None
+    phases: tuple[PhaseCost, ...] = ()
+    chosen: Mapping[str, str] | None = None
+
+
+def gather(folder: Path, trained: Trained, reports: Sequence[Report], training: Training) -> RunReport:
+    """All that the page of the run in a folder tells; its queries were asked already."""
+    config, base = read_config(RunFolder(folder)), trained.problem.knowledge.base
+    notes: list[str] = []
+    rules = _or_note(notes, "the rules", lambda: rule_table(trained))
+    answers = _or_note(notes, "the answers", lambda: _answers(trained, reports, notes))
+    return RunReport(
+        trained_on(trained, config, training.epochs),
+        tuple(_result(report, base) for report in reports),
+        curves_of_networks(RunFolder(folder)),
+        rules,
+        answers or (),
+        training.phases,
+        option_lines(config.options, training.chosen or {}),
+        tuple(notes),
+        figures(reports, training.phases),
+    )
+
+
+Made = TypeVar("Made")
+
+
+def _or_note(notes: list[str], what: str, make: Callable[[], Made]) -> Made | None:
+    """A section; where it cannot be made, the page is written without it and says why."""
+    try:
+        return make()
+    except Exception as error:
+        why = error.what if isinstance(error, R2NError) else f"{type(error).__name__}: {error}"
+        notes.append(f"{what} are not told: {why}")
+        return None
+
+
+def _result(report: Report, base: HerbrandBase) -> Result:
+    asked = report.by_query
+    return Result(
+        report,
+        tuple(precision_recall(asked, base)) if isinstance(asked, ClassifiedQueries) else (),
+        tuple(rank_counts(asked, base)) if isinstance(asked, RankedQueries) else (),
+    )
+
+
+def _answers(trained: Trained, reports: Sequence[Report], notes: list[str]) -> tuple[ToldAnswers, ...]:
+    """Of the test queries, or of the last ones that there are."""
+    asked = [report.by_query for report in reports if report.split == TOLD] or [report.by_query for report in reports]
+    if not asked or asked[-1] is None:
+        return ()
+    predictor = Predictor.of(trained)
+    return told_answers(predictor, asked[-1], explainer(predictor, notes))
+
+
+def explainer(predictor: Predictor, notes: list[str]) -> Explain:
+    """What explains an atom; where it cannot be explained, a note says why."""
+
+    def explain(atom: str, against: str | None) -> Explanation | None:
+        try:
+            return predictor.explain(atom, against=against)
+        except R2NError as error:
+            notes.append(f"{atom} is not explained: {error.what}")
+            return None
+
+    return explain
+
+
+def rule_table(trained: Trained) -> RuleTable | None:
+    """What each rule does; None where there is nothing to say of rules."""
+    if not trained.problem.knowledge.theory.rules:
+        return None
+    return rule_table_of(rule_report(trained, most=MOST_RULES).to_dict())

@@ -1,0 +1,170 @@
+"""Predictions -> a run: what its probabilities are calibrated on, and the file that keeps the calibration.
+
+Test queries are never asked. Validation queries are, where they have both labels. Where they are all true, as those of
+a ranking, their corruptions are the false ones, weighed so that they stand for all candidates. Without validation
+queries it is training facts whose input is hidden, with the negatives that training asks beside them.
+"""
+
+import json
+from dataclasses import asdict
+from itertools import islice
+
+import numpy as np
+import torch
+
+from r2n.errors import CheckpointError, DataError, counted
+from r2n.evaluation.calibrate import Calibrated, fit_odds, fit_temperature
+from r2n.evaluation.sampling import drawn
+from r2n.knowledge.herbrand import Codes, HerbrandBase
+from r2n.knowledge.knowledge_base import Evidence
+from r2n.knowledge.options import Options
+from r2n.knowledge.problem import Problem
+from r2n.knowledge.sides import Side
+from r2n.model.atom_logits import AtomLogits
+from r2n.model.r2n import R2N
+from r2n.runs.checkpoint import checkpoint_digest, write_atomically
+from r2n.runs.ensemble import Ensemble
+from r2n.runs.folder import RunFolder, digest
+from r2n.runs.run import Run
+from r2n.training.batches import Step
+
+FORMAT = 1
+MOST_FACTS = 500  # of a ranking's validation
+CORRUPTIONS = 20  # of each, at each position
+MOST_SCORES = 2**28  # where each atom needs whole rows of them: rules that are counted
+PARTS = 10  # of what can be hidden: each is hidden once, while the others are not
+MOST_STEPS = 20  # of an epoch in batches of queries
+HINT = "delete it, and r2n train P --out DIR --resume fits it again; until then probabilities are not calibrated"
+
+
+def calibrate(run: Run | Ensemble) -> Calibrated | None:
+    """The calibration of a trained run; None where there is nothing to fit it on."""
+    logits = run.logits()
+    found = calibrate_on_validation(logits, run.problem, run.options)
+    return found or _on_hidden_facts(run, logits)
+
+
+def calibrate_on_validation(logits: AtomLogits, problem: Problem, options: Options) -> Calibrated | None:
+    """The same by the validation queries alone."""
+    valid = problem.queries.get("valid", Evidence.empty())
+    if not valid.truth.any():
+        return None
+    if valid.truth.all():
+        return _on_corruptions(logits, problem.knowledge.base, valid, problem.train)
+    words = counted(len(valid), "validation query", "validation queries")
+    return _fitted(
+        logits(valid.atoms), valid.truth, _first_constants(problem.knowledge.base, valid.atoms), options, words
+    )
+
+
+def _fitted(
+    logits: np.ndarray, truth: np.ndarray, groups: np.ndarray, options: Options, words: str
+) -> Calibrated | None:
+    """A logit of 0 means something where the loss is that of single atoms; a softmax only compares."""
+    if options.training.loss == "bce":
+        return fit_temperature(logits, truth, groups, fitted_on=words)
+    return fit_odds(logits, truth, fitted_on=words)
+
+
+def _first_constants(base: HerbrandBase, atoms: Codes) -> np.ndarray:
+    return base.decode(atoms)[1][:, 0].copy() if len(atoms) else np.zeros(0, np.int64)
+
+
+def _on_corruptions(logits: AtomLogits, base: HerbrandBase, valid: Evidence, train: Evidence) -> Calibrated | None:
+    """Fitted on validation facts and their corruptions, each of which stands for a share of all candidates."""
+    generator = np.random.default_rng(0)
+    widest = max((max(shape, default=1) for shape in base.shapes), default=1)
+    most = MOST_FACTS if logits.model.counted is None else MOST_SCORES // (4 * CORRUPTIONS * widest)
+    facts = valid.atoms[drawn(len(valid), max(1, min(MOST_FACTS, most)), 0)]
+    atoms, weights = [], []
+    index = base.decode(facts)[0]
+    for predicate in np.unique(index).tolist():
+        for position in range(len(base.shapes[predicate])):
+            side = Side.of(base, predicate, position)
+            rows, _ = side.located(facts[index == predicate])
+            places = generator.integers(side.candidates, size=(len(rows), CORRUPTIONS))
+            atoms.append((rows[:, None] + side.stride * places).ravel())
+            weights.append(np.full(places.size, side.candidates / CORRUPTIONS))
+    false, share = np.concatenate(atoms), np.concatenate(weights)
+    kept = ~np.isin(false, np.concatenate([valid.atoms, train.atoms[train.truth]]))
+    false, back = np.unique(false[kept], return_inverse=True)
+    sides = np.array([len(shape) for shape in base.shapes])[index]
+    asked = np.concatenate([facts, false])
+    words = f"{counted(len(facts), 'validation fact')} and {counted(len(false), 'corruption')} of them"
+    return fit_odds(
+        logits(asked),
+        np.arange(len(asked)) < len(facts),
+        weights=np.concatenate([sides.astype(np.float64), np.bincount(back, share[kept], len(false))]),
+        fitted_on=words,
+    )
+
+
+def _on_hidden_facts(run: Run | Ensemble, logits: AtomLogits) -> Calibrated | None:
+    """Fitted on training atoms whose input is hidden; None where the network never learned to do without it."""
+    first, hides = run.first if isinstance(run, Ensemble) else run, run.options.training.hiding > 0
+    if not logits.model.layers:
+        return None
+    steps = islice(first.trainer.batches.epoch(torch.Generator().manual_seed(0)), MOST_STEPS)
+    asked = [
+        _hidden(step, logits.models, by_atom=run.options.training.hide_by == "atom")
+        for step in steps
+        if isinstance(step, Step) and (hides or step.leaves_out)
+    ]
+    if not asked:
+        return None
+    found, truth, groups = (np.concatenate(part) for part in zip(*asked, strict=True))
+    words = f"{counted(int(truth.sum()), 'hidden training fact')} and {counted(int((~truth).sum()), 'negative')}"
+    return _fitted(found, truth, groups, run.options, words)
+
+
+def _hidden(step: Step, models: tuple[R2N, ...], *, by_atom: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The mean logits of what a step asks, each asked while its input, and that of a part of the others, is hidden.
+
+    With them come their labels and their first constants.
+    """
+    targets, first = step.targets, step.targets.first_constants.cpu().numpy()
+    by = np.arange(len(first)) if by_atom else first
+    part_of = np.random.default_rng(0).integers(PARTS, size=int(by.max(initial=0)) + 1)[by]
+    asked = targets.asked[targets.open_atoms[targets.asked]]
+    found, rows = np.zeros(len(asked)), asked.cpu().numpy()
+    for part in range(PARTS):
+        hidden = torch.from_numpy(part_of == part).to(asked.device) & targets.open_atoms
+        for model in models:
+            model.eval()
+            with torch.no_grad():
+                out = model(step.layout, hidden=hidden, known=step.known, rule_outputs=False).atoms
+            found += np.where(part_of[rows] == part, out[asked].double().cpu().numpy(), 0.0) / len(models)
+    return found, (targets.labels[asked] == 1).cpu().numpy(), first[rows]
+
+
+def keep_calibration(folder: RunFolder, calibrated: Calibrated | None, seeds: range) -> None:
+    """Write `calibration.json`, bound to the weights it was fitted on; none where there is no calibration."""
+    if calibrated is None:
+        folder.calibration.unlink(missing_ok=True)
+        return
+    document = {"format": FORMAT, **asdict(calibrated), "weights": _weights(folder, seeds)}
+    document["sha256"] = digest(document)
+    write_atomically(folder.calibration, json.dumps(document, indent=1).encode())
+
+
+def read_calibration(folder: RunFolder, seeds: range) -> Calibrated | None:
+    """The calibration of the run in a folder; None where it has none. One that was changed, or is stale, is refused."""
+    path = folder.calibration
+    if not path.exists():
+        return None
+    try:
+        document = json.loads(path.read_bytes())
+        if document["sha256"] != digest(document) or document["format"] != FORMAT:
+            raise CheckpointError(f"{path} was changed: its checksum is wrong", hint=HINT)
+        found = Calibrated(*(document[name] for name in ("temperature", "shift", "fitted_on")))
+        weights = document["weights"]
+    except (OSError, ValueError, KeyError, TypeError, DataError) as error:
+        raise CheckpointError(f"{path} is damaged", hint=HINT) from error
+    if weights != _weights(folder, seeds):
+        raise CheckpointError(f"{path} was fitted on other weights than those of the run", hint=HINT)
+    return found
+
+
+def _weights(folder: RunFolder, seeds: range) -> list[str | None]:
+    """The checksums of all checkpoints."""
+    return [checkpoint_digest(place.path) for place in folder.networks(seeds)]

@@ -1,0 +1,76 @@
+"""Predictions -> a run: how good a network, or an ensemble of them, is on the queries of a problem."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from r2n.errors import ConfigError
+from r2n.evaluation.calibrate import Calibrated
+from r2n.evaluation.evaluate import Report, Score
+from r2n.evaluation.filters import Filter
+from r2n.evaluation.network import evaluate_scores
+from r2n.evaluation.ranking import Forbidden, row_memory
+from r2n.knowledge.problem import Problem
+from r2n.model.atom_logits import AtomLogits
+from r2n.progress import Progress, no_progress
+from r2n.runs.mirror import mirrors, said_of, single_networks
+
+
+def evaluate_splits(
+    logits: AtomLogits,
+    problem: Problem,
+    progress: Progress = no_progress,
+    *,
+    calibration: Calibrated | None = None,
+    memory: int | None = None,
+) -> list[Report]:
+    """The reports on all splits, by one pass over the ground rules, with a mirror beside each."""
+    beside = mirrors(logits, problem)
+    return [
+        evaluate_split(logits, problem, split, progress, beside=beside, calibration=calibration, memory=memory)
+        for split in problem.queries
+    ]
+
+
+def evaluate_split(
+    logits: AtomLogits,
+    problem: Problem,
+    split: str,
+    progress: Progress = no_progress,
+    *,
+    sample: int | None = None,
+    seed: int = 0,
+    forbidden: Forbidden | None = None,
+    beside: Mapping[str, Score] | None = None,
+    calibration: Calibrated | None = None,
+    memory: int | None = None,
+) -> Report:
+    """The report of a network on a split; ranking is filtered by the true atoms of all splits, as everybody does.
+
+    `sample`: of a ranking, so many queries, drawn by `seed`. `forbidden`: its candidates that cannot be. `beside`:
+    scores (`mirrors`) that are asked the same, and stand in the report with their metrics; beside an ensemble, its
+    single networks too. `calibration`: probabilities are judged before and after it. `memory`: the bytes that work may
+    take; rows of candidates are scored in parts that are a small share of it.
+    """
+    if split not in problem.queries:
+        splits = ", ".join(problem.queries) or "none"
+        raise ConfigError(f"the problem has no queries '{split}'", hint=f"it has: {splits}")
+    base, filtered = problem.knowledge.base, Filter.of(problem)
+    _ = logits.whole  # grounding and the pass are phases before this one
+    progress("evaluate", 0, 0)
+    report = partial(
+        evaluate_scores,
+        queries=problem.queries[split],
+        base=base,
+        filtered=filtered,
+        split=split,
+        sample=sample,
+        seed=seed,
+        forbidden=forbidden,
+        memory=row_memory(memory),
+    )
+    own = report(logits, progress=progress, calibration=calibration)
+    others = {name: report(scores).metrics for name, scores in (beside or {}).items()}
+    if beside is not None:
+        others = single_networks(logits, problem, split, lambda scores: report(scores).metrics) | others
+    return replace(own, beside=others, protocol={**own.protocol, **said_of(logits, calibration)})

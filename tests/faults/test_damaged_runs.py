@@ -1,0 +1,78 @@
+"""Bytes of a run folder changed at random: refused with a message, or of no consequence; never a traceback."""
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from r2n.errors import R2NError
+from r2n.knowledge.problem import load_problem
+from r2n.prediction.trained import Trained
+from r2n.reporting.curves import training_curves
+from r2n.runs.run import prepare_run
+from r2n.runs.training import train_in
+from tests.toy_problem import write_toy_problem
+
+TRIES = 40
+FILES = ("config.json", "checkpoint.json", "trace.jsonl", "problem.safetensors", "checkpoint-*")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A toy, and a run on it."""
+    folder = tmp_path_factory.mktemp("damaged")
+    problem = load_problem(write_toy_problem(folder / "toy", epochs=3))
+    for _ in train_in(folder / "run", prepare_run(problem, problem.options, 0)):
+        pass
+    return folder
+
+
+def flip(content: bytearray, dice: random.Random) -> None:
+    content[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
+
+
+def cut(content: bytearray, dice: random.Random) -> None:
+    del content[dice.randrange(len(content)) :]
+
+
+def insert(content: bytearray, dice: random.Random) -> None:
+    place = dice.randrange(len(content))
+    content[place:place] = bytes([dice.choice(b'0123456789"{}[],\x00\xff-')])
+
+
+def repeat(content: bytearray, dice: random.Random) -> None:
+    place = dice.randrange(len(content))
+    content[place:place] = content[place : place + dice.randrange(1, 40)]
+
+
+DAMAGES: tuple[Callable[[bytearray, random.Random], None], ...] = (flip, cut, insert, repeat)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damage_is_refused_or_makes_no_difference(name: str, folder: Path, tmp_path: Path) -> None:
+    dice, problem = random.Random(name), load_problem(folder / "toy")
+    said = Trained.load(folder / "run").logits(problem.atoms)
+    trace = (folder / "run" / "trace.jsonl").read_bytes()
+    refused = 0
+    for attempt in range(TRIES):
+        run = tmp_path / str(attempt)
+        shutil.copytree(folder / "run", run)
+        path = next(run.glob(name))
+        content = bytearray(path.read_bytes())
+        dice.choice(DAMAGES)(content, dice)
+        path.write_bytes(bytes(content))
+        try:
+            np.testing.assert_array_equal(Trained.load(run).logits(problem.atoms), said)
+        except R2NError:
+            refused += 1
+        try:
+            for _ in train_in(run, prepare_run(problem, problem.options, 0), resume=True):
+                pass
+            training_curves(run / "trace.jsonl")
+            assert (run / "trace.jsonl").read_bytes() == trace
+        except R2NError:
+            refused += 1
+    assert refused >= TRIES // 2

@@ -1,0 +1,142 @@
+"""Nothing executes from data: names are data in every reader, engine and definition, and SQL reaches facts alone."""
+
+import ast
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import r2n
+from r2n.datasets.download import GITHUB
+from r2n.errors import R2NError
+from r2n.grounding import join
+from r2n.grounding.engines import DuckDBEngine
+from r2n.knowledge.problem import Problem
+from r2n.knowledge.reading.tables import Table, read_facts
+from tests.oracles.fact_writers import WRITERS
+
+SOURCE = Path(__file__).parents[2] / "src" / "r2n"
+NAMES = (
+    'x"; drop table facts; --',
+    "x'; drop table facts; --",
+    "'); attach 'x.db'; --",
+    "a`b",
+    "$(touch x)",
+    "{{7*7}}",
+    "%s",
+    "..",
+    "/etc/passwd",
+)
+WITHOUT_SPACES = (".nt", ".ttl", ".rdf", ".owl")  # names are addresses there
+
+
+def test_no_source_unpickles_or_evaluates() -> None:
+    forbidden = {"eval", "exec", "pickle", "cPickle", "dill", "joblib", "marshal", "shelve", "__import__"}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            called = node.func if isinstance(node, ast.Call) else None
+            if isinstance(called, ast.Name):
+                assert called.id not in forbidden, path
+            if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+                assert (called.value.id, called.attr) not in {("torch", "load"), ("os", "system")}, path
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            assert not forbidden.intersection([*names, getattr(node, "module", "") or ""]), path
+
+
+@pytest.mark.parametrize("ending", [ending for ending in WRITERS if ending not in WITHOUT_SPACES])
+def test_names_are_data_to_every_reader(ending: str, tmp_path: Path) -> None:
+    rows = [(name, NAMES[-1 - i], name) for i, name in enumerate(NAMES)]
+    path = tmp_path / f"facts{ending}"
+    WRITERS[ending](path, rows)
+    found = [
+        (head, facts.predicate, tail)
+        for facts in read_facts(Table(path)).facts
+        for head, tail in zip(*(column.to_pylist() for column in facts.arguments), strict=True)
+    ]
+    assert sorted(found) == sorted(rows)
+
+
+def tables(name: str) -> list[Table]:
+    """Facts of a predicate, and with a constant, of this name."""
+    return [
+        Table(pa.table({"a": ["a", name], "b": [name, "a"]}), name),
+        Table(pa.table({"a": ["a", name], "b": [name, name]}), "plain"),
+    ]
+
+
+def theory(name: str) -> r2n.Theory:
+    quoted = json.dumps(name)
+    return r2n.parse_theory(
+        f"domain d\npredicate {quoted}(d, d)\npredicate plain(d, d)\npredicate found(d, d)\n"
+        f"rule r: {quoted}(x, y) & plain(y, {quoted}) -> {quoted}(y, x)\n"
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_data_to_memory_and_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    knowledge = Problem.build("p", theory(name), tables(name)).knowledge
+    ground = r2n.KnownBodyGrounder().ground
+    in_memory = ground(r2n.Store(knowledge))
+    monkeypatch.setattr(join, "MOST_ROWS", 0)
+    by_engine = ground(r2n.Store(knowledge, DuckDBEngine()))
+    assert len(in_memory) > 0
+    for ours, theirs in zip(in_memory.ground_rules, by_engine.ground_rules, strict=True):
+        np.testing.assert_array_equal(ours.atoms, theirs.atoms)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_engine_holds_a_table_of_any_name(name: str) -> None:
+    engine = DuckDBEngine()
+    engine.load("facts", {"a": np.arange(3)})
+    engine.load(name, {"a": np.arange(2)})
+    (tables,) = engine._connection.execute(
+        "SELECT list(table_name ORDER BY table_name) FROM duckdb_tables()"
+    ).fetchone()  # pyright: ignore
+    assert sorted(tables) == sorted(["facts", name])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_data_to_definitions(name: str) -> None:
+    quoted, sql = json.dumps(name), name.replace('"', '""')
+    for definition in (f"{quoted}(x, y) & plain(y, {quoted}) -> found(x, y)", f'select c1, c2 from "{sql}"'):
+        knowledge = Problem.build("p", theory(name), tables(name), derived={"found": definition}).knowledge
+        assert len(knowledge.facts(knowledge.language.predicate("found"))) > 0
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from read_csv('/etc/passwd')",
+        "select * from read_text('/etc/passwd')",
+        "select * from read_blob('/etc/passwd')",
+        "select * from glob('/etc/*')",
+        "select * from '/etc/passwd'",
+        "select * from read_parquet('https://example.org/x.parquet')",
+        "select * from read_json_auto('s3://bucket/x')",
+        "select * from sqlite_scan('x.db', 't')",
+        "select getenv('HOME'), 'x'",
+        "copy plain to '/tmp/r2n-must-not-be-there.csv'",
+        "attach 'x.db'",
+        "install httpfs",
+        "load httpfs",
+        "set enable_external_access = true",
+        "select 1; set enable_external_access = true",
+        "pragma enable_external_access = true",
+        "create table t as select 1",
+        "drop table plain",
+        "with t as (select 1) insert into plain select 'a', 'b'",
+        "export database '/tmp/r2n-must-not-be-there'",
+        "select * from query('attach ''x.db''')",
+        "select * from sql",  # a variable of the program is no table
+    ],
+)
+def test_sql_of_a_definition_reaches_facts_alone(sql: str) -> None:
+    with pytest.raises(R2NError):
+        Problem.build("p", theory("p"), tables("p"), derived={"found": sql})
+    assert not list(Path("/tmp").glob("r2n-must-not-be-there*"))
+
+
+def test_downloads_are_encrypted() -> None:
+    assert GITHUB.startswith("https://")

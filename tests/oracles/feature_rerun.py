@@ -1,0 +1,117 @@
+"""A network on changed features: built again from a changed knowledge base, with the weights, words and scales it had.
+
+Texts become bags in plain loops; the vocabulary, and how rare a word is, are those of the texts as they were.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from torch import nn
+
+from r2n.graph.sources import GraphSource
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.knowledge.options import ModelOptions
+from r2n.knowledge.words import Bags
+from r2n.model.atom_logits import AtomLogits
+from r2n.model.channels import Channel, VectorChannel
+from r2n.model.r2n import R2N
+
+
+def words_of(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.lower())
+
+
+def without(text: str, word: str) -> str:
+    """The text as its other words, in order."""
+    return " ".join(other for other in words_of(text) if other != word)
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """A network, and all that it was built of."""
+
+    model: R2N
+    knowledge: KnowledgeBase
+    options: ModelOptions
+    source: GraphSource
+    encoders: Mapping[str, nn.Module]
+
+    def logit(self, code: int, model: R2N | None = None) -> float:
+        """The logit of an atom, by the network itself or another."""
+        return float(AtomLogits(model or self.model, self.source, self.knowledge.evidence)(np.array([code]))[0])
+
+    def without_word(self, code: int, constant: str, word: str) -> float:
+        """The logit if the text of a constant had not a word."""
+        wanted = self.knowledge.language.constant_id(constant)
+        changed, before = dict(self.knowledge.features), {}
+        for name, features in changed.items():
+            if features.texts is None:
+                continue
+            pairs = zip(features.constants.tolist(), features.texts, strict=True)
+            texts = tuple(without(text, word) if own == wanted else text for own, text in pairs)
+            changed[name] = replace(features, texts=texts)
+            before[texts] = features.texts
+        with words_as_before(before):
+            knowledge = replace(self.knowledge, features=changed)
+            model = R2N.build(knowledge, self.options, encoders=deepcopy(self.encoders))
+        model.to(self.model.constants.vectors.dtype).load_state_dict(self.model.state_dict())
+        return self.logit(code, model.eval())
+
+    def without_vector(self, code: int, constants: Sequence[str], domain: str) -> float:
+        """The logit if the vectors of constants were those of the mean."""
+        model = deepcopy(self.model)
+        for channel in model.modules():
+            if isinstance(channel, VectorChannel) and channel.domain == domain:
+                for name in constants:
+                    channel.vectors[channel.place[self.knowledge.language.constant_id(name)]] = 0
+        return self.logit(code, model)
+
+    def without_output(self, code: int, constant: str, domain: str) -> float:
+        """The logit if a module gave nothing for a constant."""
+        model = deepcopy(self.model)
+        for channel in model.modules():
+            if isinstance(channel, Channel) and channel.domain == domain:
+                row = channel.place[self.knowledge.language.constant_id(constant)]
+                made = channel.forward
+                channel.forward = lambda rows, made=made, row=row: torch.where((rows == row)[:, None], 0.0, made(rows))
+        return self.logit(code, model)
+
+
+@contextmanager
+def words_as_before(before: Mapping[tuple[str, ...], tuple[str, ...]]):
+    """Texts become bags over the vocabulary of the texts that stood in their place."""
+
+    def bags(texts, in_training: np.ndarray, *, weights: str, min_texts: int) -> Bags:
+        old = [words_of(text) for text in before[texts]]
+        every = sorted({word for words in old for word in words})
+        train = [set(words) for words, is_in in zip(old, in_training, strict=True) if is_in]
+        seen_in = {word: sum(word in words for words in train) for word in every}
+        vocabulary = [word for word in every if seen_in[word] >= max(1, min_texts)]
+        rows = []
+        for text in texts:
+            own = words_of(text)
+            row = [float(own.count(word)) for word in vocabulary]
+            if weights == "binary":
+                row = [float(value > 0) for value in row]
+            if weights == "tfidf":
+                rare = [math.log((1 + len(train)) / (1 + seen_in[word])) + 1 for word in vocabulary]
+                row = [value * weight for value, weight in zip(row, rare, strict=True)]
+                length = math.sqrt(sum(value * value for value in row)) or 1.0
+                row = [value / length for value in row]
+            rows.append(row)
+        marks = [[float(word in words_of(text)) for word in every] for text in texts]
+        known = csr_array(np.array(rows, np.float32).reshape(len(texts), len(vocabulary)))
+        marked = csr_array(np.array(marks, np.float32).reshape(len(texts), len(every)))
+        columns = np.array([every.index(word) for word in vocabulary], np.int64)
+        return Bags(tuple(vocabulary), known, marked, tuple(every), columns, is_scaled=weights == "tfidf")
+
+    with patch("r2n.model.channels.bags_of_words", bags):
+        yield

@@ -1,0 +1,116 @@
+"""A page's records made by hand: an explanation with every part, and a report with every section."""
+
+from math import nan
+
+import numpy as np
+
+from r2n.evaluation.by_query import PrecisionRecall, RankCounts
+from r2n.evaluation.evaluate import Report
+from r2n.evaluation.metrics import calibration
+from r2n.evaluation.plots import Curve
+from r2n.explanation.records import (
+    Belief,
+    Contrast,
+    Counterfactual,
+    Explanation,
+    FeatureEffect,
+    Fidelity,
+    InputReasons,
+    LayerBelief,
+    Member,
+    Reason,
+    Similar,
+)
+from r2n.reporting.phases import PhaseCost
+from r2n.reporting.records import (
+    OptionLine,
+    PredicateLine,
+    Result,
+    RuleLine,
+    RuleTable,
+    RunReport,
+    ToldAnswer,
+    ToldAnswers,
+    TrainedOn,
+)
+
+
+def explanation(name: str = "italy") -> Explanation:
+    """Why a constant of this name lies in europe, with every part that an explanation may have."""
+    atom, near = f"locatedIn({name}, europe)", f"neighborOf(france, {name})"
+    known = Member(near, Belief(1.0, 6.2, known=True), effect=1.25)
+    inner = Reason("hierarchy", "locatedIn(france, west) & locatedIn(west, europe)", 0.4, (known,))
+    unknown = Member("locatedIn(france, europe)", Belief(0.93, 2.6, spread=0.3), 0.8, (inner,))
+    again = Member("locatedIn(spain, europe)", Belief(0.0, -4.0, closed=True), is_told_above=True)
+    reasons = (
+        Reason("manifold", f"{near} & locatedIn(france, europe) -> {atom}", 2.125, (known, unknown)),
+        Reason("manifold", f"neighborOf(spain, {name}) & locatedIn(spain, europe) -> {atom}", -0.5, (again,)),
+    )
+    return Explanation(
+        atom,
+        Belief(0.97, 3.5, spread=0.2, calibrated="valid"),
+        tuple(LayerBelief(i, logit, 1 / (1 + 2.718**-logit)) for i, logit in enumerate((-0.4, 1.1, 3.5))),
+        reasons,
+        (
+            Counterfactual("not known", (near,), 0.4, 0.6, False),
+            Counterfactual("known to be false", (near,), -1.4, 0.2, True),
+            Counterfactual("without rule", ("manifold",), -0.9, 0.29, True),
+        ),
+        Counterfactual("not known", (near, "neighborOf(spain, andorra)"), -0.2, 0.45, True),
+        Fidelity(2, 7, 3.5, 3.1, 0.4, -0.6),
+        InputReasons((Similar("locatedIn(monaco, europe)", True, 0.91),), (FeatureEffect("word 'rome'", name, 0.3),)),
+        Contrast(f"locatedIn({name}, africa)", Belief(0.02, -3.9), 7.4, reasons[:1]),
+        ("a note about the explanation",),
+    )
+
+
+def report(name: str = "countries", *, networks: int = 1) -> RunReport:
+    """A report with every section, in which things from the data are called by this name."""
+    probabilities = np.linspace(0.05, 0.95, 40)
+    classified = Report(
+        "valid",
+        {"ap": 0.5, "roc_auc_macro": nan, "brier": 0.125},
+        {name: {"queries": 40, "true": 24, "ap": 0.5}, "other": {"queries": 0, "true": 0, "ap": nan}},
+        {"task": "classification", "queries": 40, "true": 24, "ap": "pooled over all queries", "groups": 0},
+        calibration=calibration(probabilities, probabilities > 0.4),
+        beside={"rules alone": {"ap": 0.25}},
+    )
+    ranking = {"mrr": 0.5, "hits@1": 0.25, "hits@3": 0.5, "hits@10": 1.0}
+    ranked = Report(
+        "test",
+        ranking,
+        {name: {"ranks": 4, **ranking}},
+        {"task": "ranking", "queries": 2, "sample": "2 of 9 queries"},
+        {"optimistic": ranking, "pessimistic": ranking},
+        intervals={"mrr": (0.4, 0.6)},
+    )
+    curve = PrecisionRecall(name, (0.0, 0.5, 1.0), (1.0, 1.0, 0.6), 0.8, 40, 24)
+    curves = (
+        Curve("loss", (1, 2, 3), (1000.0, 0.5, nan)),
+        Curve("semantic", (1, 2, 3), (0.1, 0.2, 0.2)),
+        Curve("valid", (2,), (0.75,), panel="validation"),
+    )
+    rule = RuleLine("manifold", f"near({name}, y) -> in(y, z)", 12, 0.75, 0.5, 1.25, 0.625, 0.375, (f"helps {name}",))
+    told = ToldAnswer(f"in({name}, europe)", 0.97, False, f"rank 7; first stands {name}", explanation(name))
+    return RunReport(
+        TrainedOn(
+            name,
+            (("known", "978 true atoms"), ("read from", name)),
+            ((name, 12),),
+            (PredicateLine(name, (name, "place"), True, 1234, 0, 24),),
+            (f"rule manifold: near({name}, y) -> in(y, z)",),
+            3,
+        ),
+        (Result(classified, (curve,)), Result(ranked, ranks=(RankCounts(name, (1, 1, 2, 0, 0)),))),
+        (curves,) * networks,
+        RuleTable((rule, RuleLine("empty", "p(x)")), "valid ap", 0.875),
+        (ToldAnswers("Surest wrong answers", "The surest first.", (told, ToldAnswer("plain", 0.25, None))),),
+        (PhaseCost("read", 0.5, 0.25, 0.125), PhaseCost("train", 30.0, 31.0, 0.5)),
+        (
+            OptionLine("model.dim", "32", "32", "default"),
+            OptionLine("model.layers", "2", "3", "set"),
+            OptionLine("training.n3", "0.1", "0.0", "chosen", f"many facts of {name}"),
+        ),
+        (f"a note about {name}",),
+        (("test mrr", "0.500"),),
+    )

@@ -1,0 +1,122 @@
+"""r2n explain: its options, its output, its files.
+
+The engine is stood in for: `explained` replaces `Predictor.explain`, so that all kinds of explanations are seen here.
+What the engine itself says is tested with it.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from r2n.cli import app
+from r2n.explanation.records import Explanation
+from r2n.prediction.predictor import Predictor
+from tests.explanations import NASTY, italy
+from tests.page_reader import read_page
+from tests.toy_problem import write_toy_problem
+
+runner = CliRunner()
+ATOM = "liesIn(n5, north)"
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("explain")
+    write_toy_problem(folder / "towns", epochs=1)
+    result = runner.invoke(app, ["train", str(folder / "towns"), "--out", str(folder / "run")])
+    assert result.exit_code == 0, result.output
+    return folder / "run"
+
+
+@pytest.fixture
+def explained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the engine was asked; it answers with an explanation made by hand."""
+    asked: list[dict[str, Any]] = []
+
+    def explain(predictor: Predictor, atom: str, **options: object) -> Explanation:
+        asked.append({"atom": atom, "known": len(predictor.changed.problem.train), **options})
+        return italy()
+
+    monkeypatch.setattr(Predictor, "explain", explain, raising=False)
+    return asked
+
+
+def invoke(*arguments: object, code: int = 0) -> Result:
+    result = runner.invoke(app, ["explain", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def test_the_tree_is_printed(run_folder: Path, explained: list[dict[str, Any]]) -> None:
+    shown = invoke(run_folder, ATOM).stdout
+    assert shown.startswith("locatedIn(italy, europe)  0.97")
+    assert "without rule manifold: 0.97 → 0.41, the answer turns" in shown
+    assert explained == [{"atom": ATOM, "known": 44, "depth": 2, "top": 5, "against": None}]
+
+
+def test_options_reach_the_engine(run_folder: Path, explained: list[dict[str, Any]]) -> None:
+    facts = ["--with", "near(n1, s1)", "--without", "near(n1, n0)", "--without", "near(n0, n1)"]
+    invoke(run_folder, ATOM, "--against", "liesIn(n5, south)", "--depth", 0, "--top", 3, "--device", "cpu", *facts)
+    assert explained == [{"atom": ATOM, "known": 43, "depth": 0, "top": 3, "against": "liesIn(n5, south)"}]
+
+
+def test_what_was_changed_is_told(run_folder: Path, explained: list[dict[str, Any]], tmp_path: Path) -> None:
+    page = tmp_path / "why.html"
+    result = invoke(run_folder, ATOM, "--with", "near(n1, atlantis)", "--html", page)
+    assert "new constant: atlantis" in result.stderr
+    assert "near(n1, atlantis)" in read_page(page.read_text()).text
+
+
+def test_json_is_one_document(run_folder: Path, explained: list[dict[str, Any]], tmp_path: Path) -> None:
+    result = invoke(run_folder, ATOM, "--json", "--html", tmp_path / "why.html")
+    assert json.loads(result.stdout) == json.loads(json.dumps(italy().to_dict()))
+    assert (tmp_path / "why.html").exists()
+
+
+def test_files_are_written(run_folder: Path, explained: list[dict[str, Any]], tmp_path: Path) -> None:
+    page, drawing = tmp_path / "why.html", tmp_path / "why.png"
+    result = invoke(run_folder, ATOM, "--html", page, "--png", drawing)
+    read = read_page(page.read_text(encoding="utf-8"))
+    assert read.tags["svg"] == 1
+    assert "towns" in read.text
+    assert drawing.read_bytes().startswith(b"\x89PNG")
+    assert f"written: {page}" in result.stderr
+    assert f"written: {drawing}" in result.stderr
+    assert result.stdout.startswith("locatedIn(italy, europe)")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["why.html", "why.png"]
+
+
+def test_names_are_shown_as_they_are(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = replace(italy(), notes=tuple(name for name in NASTY if len(name) < 100 and name.isprintable()))
+    monkeypatch.setattr(Predictor, "explain", lambda *_, **__: given, raising=False)
+    shown = invoke(run_folder, ATOM).stdout
+    for note in given.notes:
+        assert note in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--html", "{}/nowhere/x.html"], "cannot be written: there is no folder"),
+        (["--png", "{}"], "cannot be written: it is a folder"),
+        (["--depth", "-1"], "greater than or equal to 0"),
+        (["--top", "0"], "greater than or equal to 1"),
+        (["--with", "nera(n1, n2)"], "unknown predicate 'nera'"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_the_work(
+    arguments: list[str], message: str, run_folder: Path, explained: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    given = [argument.format(tmp_path) for argument in arguments]
+    output = invoke(run_folder, ATOM, *given, code=2).output
+    assert message in " ".join(output.replace("│", " ").split())
+    assert explained == []
+
+
+def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    assert "error: " in invoke(tmp_path, ATOM, code=2).stderr

@@ -1,0 +1,104 @@
+"""What ends a command early is one message and an exit code."""
+
+import errno
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import duckdb
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from r2n.cli import app, failures
+from r2n.cli.failures import failure, is_out_of_memory, watch_interrupts
+from r2n.errors import ConfigError
+from tests.toy_problem import write_toy_problem
+
+
+@pytest.fixture
+def watched() -> Iterator[None]:
+    """Interrupts are watched, and all is as before afterwards."""
+    before, hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
+    watch_interrupts()
+    yield
+    signal.signal(signal.SIGINT, before)
+    sys.unraisablehook, failures._interrupts = hook, 0
+
+
+def test_what_is_told_of_an_error() -> None:
+    assert failure(ConfigError("no", hint="do")) == ("error: no\n  do", 2)
+    assert failure(KeyboardInterrupt()) == ("interrupted", 130)
+    assert failure(ValueError("a bug")) is None
+    assert failure(BrokenPipeError(errno.EPIPE, "closed")) is None
+    assert failure(PermissionError(errno.EACCES, "Permission denied", "/x")) == ("error: /x: Permission denied", 1)
+    told = failure(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/x"))
+    assert told is not None
+    assert told[1] == 1
+    assert "No space left" in told[0]
+    assert "--resume" in told[0]
+
+
+def test_memory_that_is_refused_is_told_with_the_phase() -> None:
+    with pytest.raises(MemoryError) as numpys:
+        np.empty(2**55, np.int8)
+    with pytest.raises(RuntimeError) as torchs:
+        torch.empty(2**50)
+    for caught in (numpys.value, torchs.value, duckdb.OutOfMemoryException("Out of Memory Error: failed to pin")):
+        assert is_out_of_memory(caught)
+        caught.add_note("in the phase 'ground' of towns")
+        told = failure(caught)
+        assert told is not None
+        assert told[0].startswith("error: the machine gives no more memory; in the phase 'ground' of towns\n  ask for")
+        assert told[1] == 1
+    assert not is_out_of_memory(RuntimeError("shapes differ"))
+
+
+def test_whatever_a_library_makes_of_an_interrupt_it_is_one(watched: None) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    assert failure(ConfigError("the database refuses it: Interrupted")) == ("interrupted", 130)
+    signal.raise_signal(signal.SIGINT)  # the second is not heard: the first is being told
+
+
+def test_an_interrupt_where_none_can_be_raised_comes_again(watched: None) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        sys.unraisablehook(SimpleNamespace(exc_value=KeyboardInterrupt()))  # pyright: ignore[reportArgumentType]
+    assert failures._interrupts == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+        (OSError(errno.ENOSPC, "No space left on device", "/x/y"), 1, "error: /x/y: No space left on device\n"),
+        (MemoryError(), 1, "error: the machine gives no more memory; in the phase 'read' of "),
+    ],
+)
+def test_a_command_says_it_in_one_message(
+    error: BaseException, code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("r2n.cli.problems.load", fail)
+    result = CliRunner().invoke(app, ["check", str(tmp_path)])
+    assert result.exit_code == code
+    assert said in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("place", ["", " "])
+def test_an_empty_place_to_write_to_is_refused(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    toy = write_toy_problem(tmp_path / "toy", epochs=1)
+    commands = (("train", toy, "--out"), ("ground", toy, "--out"), ("mine", toy, "--out"), ("datasets", "generate"))
+    for command in (*commands, ("predict", toy, "p(?)", "--out")):
+        result = CliRunner().invoke(app, [*map(str, command), place])
+        assert result.exit_code == 2, command
+        assert "empty" in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["toy"]

@@ -1,0 +1,150 @@
+"""Channels left out: without their weights, a network answers as if they gave nothing."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array, hstack
+from torch import Tensor, nn
+
+from r2n.explanation.channel_weights import channel_weights
+from r2n.explanation.feature_effects import feature_effects
+from r2n.graph.sources import GroundedOnDemand, Ungrounded
+from r2n.grounding.full import FullGrounder
+from r2n.model import pair_layout
+from r2n.model.atom_logits import AtomLogits
+from r2n.model.channels import VectorChannel, WordChannel
+from r2n.model.r2n import R2N
+from tests.featured_problem import featured_problem
+from tests.model_strategies import shaken
+
+KNOWN = featured_problem().knowledge
+SOURCE = GroundedOnDemand.of(KNOWN, FullGrounder())
+
+
+def network(input: str, **changes: Any) -> R2N:
+    model = R2N.build(KNOWN, input=input, dim=4, layers=1, **changes)
+    return shaken(model, 1).eval()
+
+
+def code_of(predicate: str, *constants: str) -> int:
+    ids = np.array([[KNOWN.language.constant_id(name) for name in constants]])
+    return int(KNOWN.base.encode(KNOWN.language.predicate(predicate), ids)[0])
+
+
+def named(model: R2N, predicate: str, *constants: str) -> set[tuple[str, str]]:
+    """The channels of an atom in no ground rule."""
+    graph = Ungrounded().around(np.array([code_of(predicate, *constants)]))
+    ids = np.array([KNOWN.language.constant_id(name) for name in constants])
+    return set(channel_weights(model, model.lay_out(graph), ids))
+
+
+WORDS = {(f"channel '{kind} of paper words'", "pair") for kind in ("difference", "product", "overlap")}
+
+
+@pytest.mark.parametrize("sharing", ["none", "first", "all"])
+def test_texts_of_a_pair_are_compared_in_three_ways_and_vectors_are_one(sharing: str) -> None:
+    model = network("pair", pair="symmetric", shared_encoder=sharing)
+    assert named(model, "same", "p1", "p2") == {*WORDS, ("channel 'paper vectors'", "pair")}
+    assert named(model, "good", "p1") == {
+        ("channel 'paper words'", "position 1"),
+        ("channel 'paper vectors'", "position 1"),
+    }
+    assert named(model, "wrote", "ann", "p1") == {
+        ("channel 'learned vectors'", "position 1"),
+        ("channel 'paper words'", "position 2"),
+        ("channel 'paper vectors'", "position 2"),
+    }
+    assert named(model, "alike", "i0", "p1") == {
+        ("channel 'image vectors'", "position 1"),
+        ("channel 'paper words'", "position 2"),
+        ("channel 'paper vectors'", "position 2"),
+    }
+
+
+def test_each_constant_by_itself_is_there_where_it_is_read() -> None:
+    found = named(network("pair", pair="all"), "same", "p1", "p2")
+    assert found >= {*WORDS, ("channel 'paper words'", "position 1"), ("channel 'paper vectors'", "position 2")}
+    assert not WORDS & named(network("pair", pair="concatenate"), "same", "p1", "p2")
+
+
+def test_an_encoder_has_a_channel_of_words_and_one_of_vectors_and_a_module_none() -> None:
+    papers = {("channel 'paper words'", "each constant"), ("channel 'paper vectors'", "each constant")}
+    assert named(network("distmult"), "same", "p1", "p2") == papers
+    made = network("distmult", encoders={"image": nn.Sequential(nn.Flatten(), nn.Linear(16, 4))})
+    assert named(made, "alike", "p1", "i0") == papers
+    assert named(made, "alike", "i1", "i0") == set()
+    assert named(network("distmult"), "alike", "ann", "bob") == set()
+
+
+def no_counts(_: R2N, patched: pytest.MonkeyPatch) -> None:
+    counted = pair_layout.pair_counts
+    patched.setattr(pair_layout, "pair_counts", lambda *given: 0 * counted(*given))
+
+
+def no_kind(kind: str) -> Callable[[R2N, pytest.MonkeyPatch], None]:
+    def change(_: R2N, patched: pytest.MonkeyPatch) -> None:
+        read = pair_layout.pair_of_bags
+
+        def without(bags: csr_array, left: np.ndarray, right: np.ndarray, kinds: tuple[str, ...]) -> csr_array:
+            parts = [read(bags, left, right, (one,)) * float(one != kind) for one in kinds]
+            return csr_array(hstack(parts, format="csr"))
+
+        patched.setattr(pair_layout, "pair_of_bags", without)
+
+    return change
+
+
+def no_vectors(model: R2N, _: pytest.MonkeyPatch) -> None:
+    for channel in model.modules():
+        if isinstance(channel, VectorChannel) and channel.domain == "paper":
+            channel.vectors.zero_()
+
+
+def no_words(_: R2N, patched: pytest.MonkeyPatch) -> None:
+    times = WordChannel.times
+
+    def nothing(self: WordChannel, table: Tensor, kept: Tensor | None) -> Tensor:
+        return 0 * times(self, table, kept)
+
+    patched.setattr(WordChannel, "times", nothing)
+
+
+@pytest.mark.parametrize(
+    ("made", "part", "where", "without"),
+    [
+        ({"input": "pair"}, "overlap of paper words", "pair", no_counts),
+        ({"input": "pair"}, "difference of paper words", "pair", no_kind("difference")),
+        ({"input": "pair", "shared_encoder": "none"}, "product of paper words", "pair", no_kind("product")),
+        ({"input": "pair"}, "paper vectors", "pair", no_vectors),
+        ({"input": "mlp"}, "paper vectors", "each constant", no_vectors),
+        ({"input": "mlp"}, "paper words", "each constant", no_words),
+    ],
+)
+def test_a_channel_left_out_is_one_that_gives_nothing(
+    made: dict[str, Any],
+    part: str,
+    where: str,
+    without: Callable[[R2N, pytest.MonkeyPatch], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The graph around same(p1, p4) is only of pairs of papers."""
+    model, code = network(pair="symmetric", **made), code_of("same", "p1", "p4")
+    logits = AtomLogits(model, SOURCE, KNOWN.evidence)
+    told = {(one.part, one.of): one.effect for one in feature_effects([logits], code, most=0)}
+    as_is = logits(np.array([code]))
+    changed = deepcopy(model)
+    without(changed, monkeypatch)
+    expected = as_is - AtomLogits(changed, SOURCE, KNOWN.evidence)(np.array([code]))
+    assert abs(expected[0]) > 1e-3
+    assert told[f"channel '{part}'", where] == pytest.approx(float(expected[0]), abs=1e-6)
+
+
+def test_the_weights_stay_what_they_are() -> None:
+    model = network("pair")
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    feature_effects([AtomLogits(model, SOURCE, KNOWN.evidence)], code_of("same", "p1", "p4"), most=3)
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())

@@ -1,0 +1,187 @@
+"""What words and vectors do: which are told, in which order, and cases that a network on changed features decides."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import r2n
+from r2n.explanation.feature_effects import Around, feature_effects
+from r2n.explanation.records import FeatureEffect
+from r2n.graph.sources import GroundedOnDemand, Ungrounded
+from r2n.grounding.full import FullGrounder
+from r2n.knowledge.features import FeatureTable
+from r2n.knowledge.options import ModelOptions, Options
+from r2n.knowledge.problem import Problem
+from r2n.model.atom_logits import AtomLogits
+from r2n.model.r2n import R2N
+from r2n.prediction.predictor import Predictor
+from r2n.runs.run import prepare_run
+from tests.featured_problem import TITLES, featured_problem, table
+from tests.model_strategies import shaken
+from tests.oracles.feature_rerun import Rerun
+
+TEXTS_ONLY = featured_problem({"paper": TITLES})
+
+
+def rerun(problem: Problem, *, seed: int = 1, **changes: object) -> Rerun:
+    options = ModelOptions.model_validate({"input": "pair", "dim": 4, "layers": 2, "pair": "symmetric", **changes})
+    known = problem.knowledge
+    source = GroundedOnDemand.of(known, FullGrounder()) if options.has_layers else Ungrounded()
+    return Rerun(shaken(R2N.build(known, options), seed).eval(), known, options, source, {})
+
+
+def code_of(problem: Problem, predicate: str, *constants: str) -> int:
+    known = problem.knowledge
+    ids = np.array([[known.language.constant_id(name) for name in constants]])
+    return int(known.base.encode(known.language.predicate(predicate), ids)[0])
+
+
+def effects(*made: Rerun, code: int, most: int = 100) -> tuple[FeatureEffect, ...]:
+    return feature_effects([AtomLogits(one.model, one.source, one.knowledge.evidence) for one in made], code, most=most)
+
+
+def words(found: tuple[FeatureEffect, ...]) -> dict[tuple[str, str], float]:
+    return {(one.part, one.of): one.effect for one in found if one.part.startswith("word")}
+
+
+def test_a_word_of_a_text_is_told_with_its_constant_and_what_taking_it_out_does() -> None:
+    made, code = rerun(TEXTS_ONLY), code_of(TEXTS_ONLY, "same", "p1", "p3")
+    found = words(effects(made, code=code))
+    expected = {("p1", word) for word in ("cats", "and", "dogs")} | {("p3", word) for word in ("cats", "and", "mice")}
+    assert {(of, part.removeprefix("word '").removesuffix("'")) for part, of in found} == expected
+    for constant, word in expected:
+        wanted = made.logit(code) - made.without_word(code, constant, word)
+        assert found[f"word '{word}'", constant] == pytest.approx(wanted, abs=1e-6)
+
+
+def test_the_largest_come_first_and_of_words_only_some() -> None:
+    made, code = rerun(TEXTS_ONLY), code_of(TEXTS_ONLY, "same", "p1", "p3")
+    everything = effects(made, code=code)
+    sizes = [abs(one.effect) for one in everything]
+    assert sizes == sorted(sizes, reverse=True)
+    some = effects(made, code=code, most=2)
+    channels = [one for one in everything if one.part.startswith("channel")]
+    assert len(channels) == 3
+    assert [one.part for one in some if one.part.startswith("channel")] == [one.part for one in channels]
+    assert list(words(some)) == list(words(everything))[:2]
+    assert not words(effects(made, code=code, most=0))
+
+
+def test_a_word_that_training_never_saw_has_an_effect_through_the_overlap_alone() -> None:
+    """`unseen` of p4 is in no vocabulary: a constant by itself is read without it."""
+    made = rerun(TEXTS_ONLY, reasoner="none")
+    alone = words(effects(made, code=code_of(TEXTS_ONLY, "good", "p4")))
+    assert alone["word 'unseen'", "p4"] == pytest.approx(0, abs=1e-9)
+    assert abs(alone["word 'dogs'", "p4"]) > 1e-3
+    code = code_of(TEXTS_ONLY, "same", "p4", "p2")
+    pair = words(effects(made, code=code))
+    assert pair["word 'unseen'", "p4"] == pytest.approx(made.logit(code) - made.without_word(code, "p4", "unseen"))
+    assert abs(pair["word 'unseen'", "p4"]) > 1e-3
+    for weight in made.model.atom_embedding.counts.values():  # pyright: ignore
+        weight.data.zero_()
+    assert words(effects(made, code=code))["word 'unseen'", "p4"] == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("weights", ["binary", "count", "tfidf"])
+def test_a_word_that_stands_twice_goes_at_once(weights: str) -> None:
+    """p3 is `cats and mice and cats`."""
+    made, code = rerun(TEXTS_ONLY, word_weights=weights), code_of(TEXTS_ONLY, "good", "p3")
+    found = words(effects(made, code=code))
+    assert len(found) == 3
+    wanted = made.logit(code) - made.without_word(code, "p3", "cats")
+    assert found["word 'cats'", "p3"] == pytest.approx(wanted, rel=1e-6, abs=1e-6)
+
+
+def test_a_constant_twice_in_an_atom_loses_a_word_at_both_positions() -> None:
+    made, code = rerun(TEXTS_ONLY), code_of(TEXTS_ONLY, "same", "p3", "p3")
+    found = words(effects(made, code=code))
+    assert len(found) == 3
+    assert found["word 'mice'", "p3"] == pytest.approx(
+        made.logit(code) - made.without_word(code, "p3", "mice"), rel=1e-6, abs=1e-6
+    )
+
+
+def test_texts_without_words_and_without_a_vocabulary() -> None:
+    """`-` and `!` have no words; p2 has some that no training text has."""
+    problem = featured_problem({"paper": {"p1": "-", "p2": "dogs", "p3": "!", "p4": "dogs"}})
+    for weights in ("binary", "tfidf"):
+        made = rerun(problem, word_weights=weights, word_min_texts=3)
+        assert not words(effects(made, code=code_of(problem, "same", "p1", "p3")))
+        code = code_of(problem, "same", "p2", "p4")
+        found = words(effects(made, code=code))
+        assert found.keys() == {("word 'dogs'", "p2"), ("word 'dogs'", "p4")}
+        wanted = made.logit(code) - made.without_word(code, "p4", "dogs")
+        assert found["word 'dogs'", "p4"] == pytest.approx(wanted, rel=1e-6, abs=1e-6)
+
+
+def test_the_vector_of_a_constant_is_that_of_the_mean_without_it() -> None:
+    problem = featured_problem()
+    made, code = rerun(problem), code_of(problem, "alike", "p4", "i0")
+    found = {(one.part, one.of): one.effect for one in effects(made, code=code)}
+    assert found["vector", "p4"] == pytest.approx(made.logit(code) - made.without_vector(code, ["p4"], "paper"))
+    assert found["vector", "i0"] == pytest.approx(made.logit(code) - made.without_vector(code, ["i0"], "image"))
+
+
+def test_without_features_nothing_is_told() -> None:
+    problem = featured_problem({})
+    assert effects(rerun(problem, input="distmult"), code=code_of(problem, "same", "p1", "p2")) == ()
+    assert effects(rerun(problem), code=code_of(problem, "same", "p1", "p2")) == ()
+
+
+def test_an_atom_of_constants_without_features_feels_those_of_others_or_none() -> None:
+    made = rerun(TEXTS_ONLY)
+    (one,) = effects(made, code=code_of(TEXTS_ONLY, "alike", "ann", "bob"))
+    assert (one.part, one.of) == ("channel 'learned vectors'", "pair")
+
+
+def test_of_an_ensemble_the_mean() -> None:
+    code = code_of(TEXTS_ONLY, "same", "p1", "p3")
+    first, second = (rerun(TEXTS_ONLY, seed=seed) for seed in (1, 2))
+    one, other, both = (words(effects(*made, code=code)) for made in ((first,), (second,), (first, second)))
+    assert both == pytest.approx({key: (one[key] + other[key]) / 2 for key in one})
+
+
+def test_with_reciprocals_both_directions_lose_the_word() -> None:
+    run = prepare_run(
+        TEXTS_ONLY,
+        Options().changed(["grounding.reciprocal=true", "model.input=mlp", "model.dim=4", "training.epochs=1"]),
+        seed=0,
+    )
+    made = Rerun(shaken(run.model, 3).eval(), run.knowledge, run.options.model, run.source, {})
+    code = code_of(TEXTS_ONLY, "same", "p1", "p4")
+    assert len(Around.of(run.logits(), code).rows) == 2
+    found = words(effects(made, code=code))
+    assert found["word 'dogs'", "p1"] == pytest.approx(
+        made.logit(code) - made.without_word(code, "p1", "dogs"), rel=1e-6, abs=1e-6
+    )
+
+
+def test_new_constants_are_explained_by_their_features_or_not_at_all() -> None:
+    """p0 comes before all others, so that ids move; p9 has no features."""
+    run = prepare_run(TEXTS_ONLY, Options().changed(["model.input=pair", "model.dim=4", "training.epochs=1"]), seed=0)
+    told = Predictor.of(run).with_facts([], domains={"paper": ["p0", "p9"]}, features={"paper": {"p0": "dogs, unseen"}})
+    new, plain = told.model.base, Predictor.of(run)
+
+    def found(predictor: Predictor, *names: str) -> dict[tuple[str, str], float]:
+        base = predictor.model.base
+        ids = np.array([[base.language.constant_id(name) for name in names]])
+        code = int(base.encode(base.language.predicate("same"), ids)[0])
+        return words(feature_effects([predictor.atom_logits], code, most=9))
+
+    assert new.language.constant_id("p1") != plain.model.base.language.constant_id("p1")
+    assert found(told, "p1", "p3") == pytest.approx(found(plain, "p1", "p3"), abs=1e-5)
+    assert found(told, "p0", "p3").keys() >= {("word 'unseen'", "p0"), ("word 'mice'", "p3")}
+    same_text = {(part, "p4" if of == "p0" else of): effect for (part, of), effect in found(told, "p0", "p2").items()}
+    assert same_text == pytest.approx(found(plain, "p4", "p2"), abs=1e-5)
+    assert {of for _, of in found(told, "p9", "p2")} == {"p2"}
+
+
+def test_names_with_markup_and_quotes_are_text() -> None:
+    papers = pa.table({"id": ["[b]x", "y"], "title": ["it's <b>bold</b>", "bold"]})
+    theory = r2n.parse_theory("domain paper\npredicate same(paper, paper)")
+    problem = Problem.build(
+        "x", theory, [table("same", ("[b]x", "y"))], features={"paper": FeatureTable(papers, text="title")}
+    )
+    made = rerun(problem, reasoner="none")
+    found = words(effects(made, code=code_of(problem, "same", "[b]x", "y")))
+    assert ("word 'bold'", "[b]x") in found

@@ -1,0 +1,122 @@
+"""How far changes of a graph are felt, against plain loops over sets."""
+
+from random import Random
+
+import numpy as np
+import torch
+from hypothesis import given
+
+from r2n.graph.factor_graph import FactorGraph
+from r2n.graph.spread import Spread, Step
+from r2n.grounding.ground_rules import Grounding, GroundRules
+from tests.examples import at_most
+from tests.strategies import make_graph
+from tests.theory_strategies import dice
+from tests.unit.graph.test_surroundings import rule_of
+
+GroundRule = tuple[int, tuple[int, ...]]
+"""Its number, and the rows of its atoms."""
+
+
+def drawn_graph(dice: Random) -> FactorGraph:
+    extra, per_rule = make_graph(dice)
+    parts = []
+    for j, rows in enumerate(per_rule):
+        positions = len(rows[0]) if rows else 2
+        held = np.array(rows, np.int64).reshape(-1, positions)
+        parts.append(GroundRules(rule_of(j, positions), held, len(rows), 0.0, None))
+    return FactorGraph.from_grounding(Grounding(tuple(parts)), atoms=np.array([*extra, 0], np.int64))
+
+
+def ground_rules(graph: FactorGraph) -> list[GroundRule]:
+    rows = [tuple(row) for part in graph.neighbours for row in part.tolist()]
+    return list(enumerate(rows))
+
+
+def distances(rules: list[GroundRule], asked: set[int], atoms: int) -> list[float]:
+    """Steps from the nearest asked atom, by walking."""
+    found: list[float] = [0 if row in asked else float("inf") for row in range(atoms)]
+    for _ in range(atoms):
+        for _, rows in rules:
+            nearest = min(found[row] for row in rows)
+            for row in rows:
+                found[row] = min(found[row], nearest + 1)
+    return found
+
+
+def felt(rules: list[GroundRule], gone: set[int], altered: set[int], away: list[float], layers: int) -> list[set[int]]:
+    """For each layer, the atoms that may be otherwise in one change, and near enough to count."""
+    changed, found = set(altered), []
+    for layer in range(1, layers + 1):
+        touched = set(changed)
+        for number, rows in rules:
+            carries = number in gone or changed & set(rows)
+            if carries and min(away[row] for row in rows) <= layers - layer:
+                touched |= set(rows)
+        changed = {row for row in touched if away[row] <= layers - layer}
+        found.append(changed)
+    return found
+
+
+def messages_of(step: Step, rows: int) -> dict[tuple[int, int], int]:
+    keys = [divmod(key, rows) for key in step.outputs.tolist()]
+    return dict(zip(keys, step.messages.tolist(), strict=True))
+
+
+@at_most(60, because="each example walks over all pairs of atoms and ground rules")
+@given(dice())
+def test_what_is_computed_anew_is_what_can_be_felt(dice: Random) -> None:
+    graph, layers, changes = drawn_graph(dice), dice.choice((1, 2, 3)), dice.choice((1, 2, 3))
+    rules, atoms = ground_rules(graph), len(graph.atoms)
+    asked = {dice.randrange(atoms) for _ in range(dice.choice((1, 2)))}
+    gone = [{n for n, _ in rules if dice.random() < 0.3} for _ in range(changes)]
+    altered = [{row for row in range(atoms) if dice.random() < 0.1} for _ in range(changes)]
+    away = distances(rules, asked, atoms)
+    spread = Spread(graph, np.array(sorted(asked), np.int64), layers)
+    assert spread.steps_away.tolist() == [min(distance, layers + 1) for distance in away]
+    pairs = [
+        np.array([[k, i] for k, part in enumerate(p) for i in part], np.int64).reshape(-1, 2) for p in (gone, altered)
+    ]
+    expected = [felt(rules, gone[k], altered[k], away, layers) for k in range(changes)]
+    for by_difference in (False, True):
+        steps = list(spread.steps(*pairs, by_difference=by_difference))
+        for layer, step in enumerate(steps):
+            found = messages_of(step, atoms)
+            assert set(found) == {(k, row) for k in range(changes) for row in expected[k][layer]}
+            for (k, row), received in found.items():
+                assert received == sum(rows.count(row) for n, rows in rules if n not in gone[k])
+            assert step.graph.atoms.tolist() == graph.atoms[step.as_is].tolist()
+
+
+@at_most(60, because="each example counts by plain loops")
+@given(dice())
+def test_each_output_is_told_what_it_is_told_in_its_changed_graph(dice: Random) -> None:
+    """By the ground rules that are left; and by difference, only by those that carry news, and once as they were."""
+    graph, layers = drawn_graph(dice), dice.choice((1, 2))
+    rules, atoms = ground_rules(graph), len(graph.atoms)
+    gone = {n for n, _ in rules if dice.random() < 0.3}
+    pairs = np.array([[0, n] for n in gone], np.int64).reshape(-1, 2)
+    spread = Spread(graph, np.arange(atoms), layers)
+    for step in spread.steps(pairs, np.zeros((0, 2), np.int64), by_difference=False):
+        told = [
+            [row for part in step.graph.neighbours for row in part.flatten().tolist()].count(i)
+            for i in range(len(step.outputs))
+        ]
+        assert told == step.messages.tolist()
+    first = next(spread.steps(pairs, np.zeros((0, 2), np.int64), by_difference=True))
+    count = len(first.outputs)
+    held = [row for part in first.graph.neighbours for row in part.flatten().tolist()]
+    lost = [rows for n, rows in rules if n in gone]
+    assert [held.count(i) for i in range(count)] == [0] * count, "nothing new is said yet"
+    assert [held.count(count + i) for i in range(count)] == [
+        sum(rows.count(int(row) % atoms) for rows in lost) for row in first.outputs
+    ]
+    assert (first.altered == -1).all()
+
+
+def test_nothing_changes_nothing() -> None:
+    graph = FactorGraph(torch.tensor([4]), (), (), ())
+    nothing = np.zeros((0, 2), np.int64)
+    for by_difference in (False, True):
+        (step,) = Spread(graph, np.array([0]), 1).steps(nothing, nothing, by_difference=by_difference)
+        assert not len(step.outputs)

@@ -1,0 +1,231 @@
+"""What probabilities are calibrated on, that no test query is asked for it, and the file that keeps it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import r2n
+from r2n.errors import CheckpointError
+from r2n.evaluation.calibrate import Calibrated
+from r2n.knowledge.knowledge_base import Evidence
+from r2n.knowledge.options import Options
+from r2n.knowledge.problem import Problem
+from r2n.model.atom_logits import AtomLogits
+from r2n.prediction.predictor import Predictor
+from r2n.prediction.trained import Trained
+from r2n.runs import calibration
+from r2n.runs.calibration import calibrate, keep_calibration, read_calibration
+from r2n.runs.ensemble import prepare_ensemble
+from r2n.runs.folder import RunFolder, digest
+from r2n.runs.run import Run, prepare_run
+from r2n.runs.training import train_in
+
+THEORY = """
+domain person
+predicate friends(person, person) closed
+predicate smokes(person)
+rule peers: smokes(x) & friends(x, y) -> smokes(y)
+"""
+SECTIONS = {"model": {"dim": 4, "layers": 1}, "training": {"epochs": 3, "corrupted_positions": []}}
+
+
+def smokers(labels: bool = True) -> Problem:
+    """Thirty people known, thirty asked for validation and thirty for the test; two of three smoke."""
+    names = [f"p{i}" for i in range(90)]
+    pairs = pa.table({"x": names, "y": names[1:] + names[:1]})
+
+    def table(part: int) -> r2n.Table:
+        some = names[part::3]
+        return r2n.Table(pa.table({"x": some, "label": [int(i % 3 > 0) for i in range(len(some))]}), "smokes")
+
+    queries = {"valid": [table(1)], "test": [table(2)]} if labels else {"test": [table(2)]}
+    facts = [r2n.Table(pairs, "friends"), table(0)]
+    return Problem.build("smokers", r2n.parse_theory(THEORY), facts, queries, options=Options.model_validate(SECTIONS))
+
+
+def trained(problem: Problem, *changes: str) -> Run:
+    run = prepare_run(problem, problem.options.changed(changes), 0)
+    for _ in run.trainer:
+        pass
+    return run
+
+
+def fitted(run: Run) -> Calibrated:
+    found = calibrate(run)
+    assert found is not None
+    return found
+
+
+def with_queries(problem: Problem, **queries: Evidence) -> Problem:
+    return replace(problem, queries={**problem.queries, **queries})
+
+
+def test_labelled_validation_queries_come_first() -> None:
+    found = fitted(trained(smokers()))
+    assert found.fitted_on == "30 validation queries"
+    assert found.shift == 0.0
+    assert found.temperature >= 1.0
+
+
+def test_a_softmax_gives_no_zero_and_so_has_a_shift() -> None:
+    found = fitted(trained(smokers(), "training.loss=softmax"))
+    assert found.fitted_on == "30 validation queries"
+    assert found.shift != 0.0
+
+
+def test_without_validation_it_is_hidden_training_facts() -> None:
+    found = fitted(trained(smokers(labels=False)))
+    assert found.fitted_on == "20 hidden training facts and 10 negatives"
+    by_constant = fitted(trained(smokers(labels=False), "training.hide_by=constant"))
+    assert by_constant.fitted_on == found.fitted_on
+    batches = fitted(trained(smokers(labels=False), "training.batch_size=10", "training.leave_one_out=true"))
+    assert batches.fitted_on == found.fitted_on
+
+
+@pytest.mark.parametrize("changes", [("training.hiding=0",), ("model.reasoner=none",)])
+def test_a_network_that_never_did_without_its_input_is_not_asked_to(changes: tuple[str, ...]) -> None:
+    assert calibrate(trained(smokers(labels=False), *changes)) is None
+
+
+def test_hidden_facts_are_asked_with_their_input_blanked() -> None:
+    run = trained(smokers(labels=False), "training.epochs=60", "model.evidence_input=add", "training.hiding=0.4")
+    step = run.trainer.batches.epoch(run.trainer.generator).__next__()
+    found, truth, groups = calibration._hidden(step, (run.model,), by_atom=True)  # pyright: ignore[reportArgumentType]
+    codes = step.layout.graph.atoms[step.targets.asked].numpy()  # pyright: ignore[reportAttributeAccessIssue]
+    told = run.logits()(codes)
+    assert len(found) == len(truth) == len(groups) == len(codes)
+    assert not np.allclose(found, told), "what is known of them is not read"
+    run.model.eval()
+    blanked = np.zeros(len(codes))
+    for part in range(calibration.PARTS):  # and by plain loops
+        drawn = np.random.default_rng(0).integers(calibration.PARTS, size=len(step.targets.labels))  # pyright: ignore[reportAttributeAccessIssue]
+        hidden = calibration.torch.from_numpy(drawn == part) & step.targets.open_atoms  # pyright: ignore[reportAttributeAccessIssue]
+        out = run.model(step.layout, hidden=hidden, known=step.known).atoms.detach().double().numpy()  # pyright: ignore[reportAttributeAccessIssue]
+        for i, row in enumerate(step.targets.asked.tolist()):  # pyright: ignore[reportAttributeAccessIssue]
+            if drawn[row] == part:
+                blanked[i] = out[row]
+    np.testing.assert_allclose(found, blanked, rtol=1e-6)
+
+
+def test_facts_alone_are_set_beside_their_corruptions(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("r2n.evaluation.calibrate.FEWEST_LABELS", 1)
+    valid = Evidence(toy.valid.atoms[toy.valid.truth], np.ones(2, bool))
+    run = trained(with_queries(toy, valid=valid), "training.epochs=3")
+    asked: list[np.ndarray] = []
+    plain = AtomLogits.__call__
+    monkeypatch.setattr(AtomLogits, "__call__", lambda self, codes: asked.append(codes) or plain(self, codes))
+    found = fitted(run)
+    facts, false = asked[0][:2], asked[0][2:]
+    assert facts.tolist() == valid.atoms.tolist()
+    assert found.fitted_on == f"2 validation facts and {len(false)} corruptions of them"
+    assert not set(false.tolist()) & set(toy.train.atoms[toy.train.truth].tolist())
+    base = toy.knowledge.base
+    arguments = base.decode(valid.atoms)[1]
+    for other in base.decode(false)[1].tolist():
+        assert any(sum(a != b for a, b in zip(other, fact, strict=True)) == 1 for fact in arguments.tolist())
+
+
+def test_corruptions_stand_for_all_candidates(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[np.ndarray] = []
+
+    def fit_odds(logits: np.ndarray, truth: np.ndarray, *, fitted_on: str, weights: np.ndarray) -> None:
+        given.extend([truth, weights])
+
+    monkeypatch.setattr(calibration, "fit_odds", fit_odds)
+    monkeypatch.setattr(calibration, "CORRUPTIONS", 4000)
+    valid = Evidence(toy.valid.atoms[toy.valid.truth], np.ones(2, bool))
+    calibrate(trained(with_queries(toy, valid=valid), "training.epochs=1", "training.hiding=0"))
+    truth, weights = given
+    assert weights[truth].tolist() == [2.0, 2.0], "each is asked at both positions"
+    known = {*toy.train.atoms[toy.train.truth].tolist(), *valid.atoms.tolist()}
+    base, candidates = toy.knowledge.base, 0
+    for _, fact in zip(valid.atoms, base.decode(valid.atoms)[1].tolist(), strict=True):
+        rows = [[(town, fact[1]) for town in base.language.members(base.language.predicates[0].domains[0])]]
+        rows.append([(fact[0], valley) for valley in base.language.members(base.language.predicates[0].domains[1])])
+        for row in rows:
+            codes = base.encode(base.language.predicates[0], np.array(row))
+            candidates += sum(code not in known for code in codes.tolist())
+    assert weights[~truth].sum() == pytest.approx(candidates, rel=0.05)
+
+
+def test_no_test_query_is_asked_or_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = smokers()
+    turned = with_queries(problem, test=Evidence(problem.test.atoms, ~problem.test.truth))
+    asked: list[np.ndarray] = []
+    plain = AtomLogits.each
+    monkeypatch.setattr(AtomLogits, "each", lambda self, codes: asked.append(codes) or plain(self, codes))
+    found = [fitted(trained(each)) for each in (problem, turned, smokers(labels=False))]
+    assert found[0] == found[1]
+    assert not np.isin(np.concatenate(asked), problem.test.atoms).any()
+
+
+def kept_in(folder: Path) -> RunFolder:
+    problem = smokers()
+    run = prepare_ensemble(problem, problem.options, size=2)
+    for _ in train_in(folder, run):
+        pass
+    return RunFolder(folder)
+
+
+def test_a_run_keeps_its_calibration_and_answers_by_it(tmp_path: Path) -> None:
+    folder = kept_in(tmp_path / "run")
+    found = read_calibration(folder, range(2))
+    assert found is not None
+    trained_again = Trained.load(tmp_path / "run")
+    assert trained_again.calibration == found
+    predictor = Predictor.of(trained_again)
+    answers = predictor.predict("smokes(?)", everything=True)
+    assert answers.calibration == found
+    logits = np.array([item.logit for item in answers])
+    np.testing.assert_allclose([item.network for item in answers], found(logits))
+    assert sorted(logits[[item.known is None for item in answers]], reverse=True) == [
+        item.logit for item in answers if item.known is None
+    ]
+    report = trained_again.evaluate("test")
+    assert report.protocol["calibration"] == str(found)
+    assert report.calibrated is not None
+    folder.calibration.unlink()
+    without = Trained.load(tmp_path / "run")
+    assert without.calibration is None
+    assert without.evaluate("test").protocol["calibration"] == "none"
+    assert Predictor.of(without).predict("smokes(p1)").calibration is None
+
+
+def changed(**changes: object) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        document = json.loads(path.read_text()) | changes
+        document["sha256"] = digest(document)
+        path.write_text(json.dumps(document))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda path: path.write_text(path.read_text().replace('"temperature": ', '"temperature": 1')), "was changed"),
+        (lambda path: path.write_text("{"), "is damaged"),
+        (lambda path: path.write_bytes(b"\xff\xfe"), "is damaged"),
+        (lambda path: path.write_text("[]"), "is damaged"),
+        (changed(temperature=-1.0), "is damaged"),
+        (changed(temperature="high"), "is damaged"),
+        (changed(weights=["other", "ones"]), "other weights than those of the run"),
+    ],
+)
+def test_what_was_changed_or_is_stale_is_refused_until_it_is_fitted_again(
+    change: Callable[[Path], None], message: str, tmp_path: Path
+) -> None:
+    folder = RunFolder(tmp_path)
+    keep_calibration(folder, Calibrated(2.0, 0.5, "labels"), range(1))
+    assert read_calibration(folder, range(1)) == Calibrated(2.0, 0.5, "labels")
+    change(folder.calibration)
+    with pytest.raises(CheckpointError, match=message) as caught:
+        read_calibration(folder, range(1))
+    assert "--resume fits it again" in str(caught.value)
+    keep_calibration(folder, None, range(1))
+    assert read_calibration(folder, range(1)) is None

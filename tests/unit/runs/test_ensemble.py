@@ -1,0 +1,196 @@
+"""Several networks of one problem: each is that of its seed alone, and nothing is grounded twice."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from torch import nn
+
+import r2n
+from r2n.errors import CheckpointError, ConfigError, MemoryLimitError
+from r2n.graph.sources import GroundedOnDemand
+from r2n.knowledge.options import Options
+from r2n.knowledge.problem import Problem, load_problem
+from r2n.prediction.trained import Trained
+from r2n.runs.ensemble import MOST_NETWORKS, Ensemble, prepare_ensemble
+from r2n.runs.folder import RunFolder
+from r2n.runs.run import Run, prepare_run
+from r2n.runs.training import settings_of, train_in
+
+DRAWN = ("training.negatives=1", "model.rule_dropout=0.2")
+WAYS = {
+    "listed": ("model.rule_dropout=0.2",),
+    "drawn": DRAWN,
+    "backward": ("grounding.strategy=backward", *DRAWN),
+    "batches": ("training.batch_size=7", "model.constant_dropout=0.2"),
+}
+
+
+def ensemble_of(problem: Problem, *changes: str, size: int = 3, seed: int = 5) -> Ensemble:
+    made = prepare_ensemble(problem, problem.options.changed(["training.epochs=4", *changes]), seed, size=size)
+    assert isinstance(made, Ensemble)
+    return made
+
+
+def trained_in(folder: Path, run: Run | Ensemble, *, resume: bool = False) -> None:
+    for _ in train_in(folder, run, resume=resume, checkpoint_seconds=0.0):
+        pass
+
+
+def checksums(folder: Path, seeds: range) -> list[str]:
+    places = RunFolder(folder).networks(seeds)
+    return [json.loads((place.path / "checkpoint.json").read_text())["sha256"] for place in places]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_network_is_that_of_its_seed_alone(way: str, toy: Problem, tmp_path: Path) -> None:
+    ensemble = ensemble_of(toy, *WAYS[way])
+    assert ensemble.seeds == range(5, 8)
+    trained_in(tmp_path / "all", ensemble)
+    alone = []
+    for seed in ensemble.seeds:
+        run = prepare_run(toy, ensemble.options, seed)
+        trained_in(tmp_path / str(seed), run)
+        alone.append((run.logits()(toy.atoms), checksums(tmp_path / str(seed), run.seeds)[0]))
+    assert checksums(tmp_path / "all", ensemble.seeds) == [checksum for _, checksum in alone]
+    each = np.stack([logits for logits, _ in alone])
+    np.testing.assert_allclose(ensemble.logits().each(toy.atoms), each, rtol=1e-6, atol=1e-6)
+    loaded = Trained.load(tmp_path / "all")
+    np.testing.assert_array_equal(loaded.logits(toy.atoms), ensemble.logits()(toy.atoms))
+    np.testing.assert_array_equal([part(toy.test.atoms) for part in loaded.members], loaded.logits.each(toy.test.atoms))
+    assert len(loaded.members) == 3
+    assert ensemble.epochs == 12
+
+
+def test_rules_are_grounded_once(toy: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bytes] = []
+    plain = GroundedOnDemand.around
+
+    def around(self: GroundedOnDemand, atoms: np.ndarray, **options: object) -> object:
+        asked.append(atoms.tobytes())
+        return plain(self, atoms, **options)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(GroundedOnDemand, "around", around)
+    trained_in(tmp_path / "run", ensemble_of(toy, "grounding.strategy=backward"))
+    assert len(asked) == 2, "once for the training of all, once for the validation queries of all"
+
+
+@pytest.mark.parametrize(("stop", "way"), [(1, "drawn"), (4, "drawn"), (6, "batches"), (11, "drawn")])
+def test_cut_anywhere_and_resumed_it_ends_where_it_would_have(
+    stop: int, way: str, toy: Problem, tmp_path: Path
+) -> None:
+    whole = ensemble_of(toy, *WAYS[way])
+    trained_in(tmp_path / "whole", whole)
+    steps = train_in(tmp_path / "cut", ensemble_of(toy, *WAYS[way]), checkpoint_seconds=0.0)
+    for _ in range(stop):
+        next(steps)
+    steps.close()
+    if stop <= 8:  # the last network has not begun
+        with pytest.raises(CheckpointError, match="has no checkpoint yet"):
+            Trained.load(tmp_path / "cut")
+    again = ensemble_of(toy, *WAYS[way])
+    trained_in(tmp_path / "cut", again, resume=True)
+    assert checksums(tmp_path / "whole", whole.seeds) == checksums(tmp_path / "cut", whole.seeds)
+    paths = [tmp_path / name / "calibration.json" for name in ("whole", "cut")]
+    kept = [path.read_text() if path.exists() else None for path in paths]
+    assert kept[0] == kept[1]
+    np.testing.assert_array_equal(whole.logits()(toy.atoms), again.logits()(toy.atoms))
+    lines = [len(trace.read_text().splitlines()) for trace in RunFolder(tmp_path / "cut").traces]
+    assert lines == [4, 4, 4]
+
+
+def test_a_finished_one_is_resumed_without_an_epoch(toy: Problem, tmp_path: Path) -> None:
+    trained_in(tmp_path / "run", ensemble_of(toy))
+    assert list(train_in(tmp_path / "run", ensemble_of(toy), resume=True)) == []
+
+
+def test_another_number_of_networks_is_not_resumed(toy: Problem, tmp_path: Path) -> None:
+    trained_in(tmp_path / "run", ensemble_of(toy))
+    for size in (1, 2, 4):
+        with pytest.raises(CheckpointError, match=f"ensemble = 3, and goes on with that; now it is to be {size}"):
+            settings_of(tmp_path / "run", toy.options, [], ensemble=size, resume=True)
+        other = prepare_ensemble(toy, toy.options.changed(["training.epochs=4"]), 5, size=size)
+        with pytest.raises(CheckpointError, match=f"ensemble: 3, now {size}"):
+            trained_in(tmp_path / "run", other, resume=True)
+    assert settings_of(tmp_path / "run", toy.options, [], resume=True).ensemble == 3
+
+
+def test_a_damaged_or_missing_network_is_named(toy: Problem, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    trained_in(folder, ensemble_of(toy))
+    weights = next((folder / "seed-6").glob("*.safetensors"))
+    content = weights.read_bytes()
+    weights.write_bytes(content[:-1])
+    for load in (Trained.load, lambda path: trained_in(path, ensemble_of(toy), resume=True)):
+        with pytest.raises(CheckpointError, match=r"seed-6.* is damaged"):
+            load(folder)
+    for path in (folder / "seed-6").iterdir():
+        path.unlink()
+    (folder / "seed-6").rmdir()
+    with pytest.raises(CheckpointError, match="seed-6 has no checkpoint yet"):
+        Trained.load(folder)
+    whole = ensemble_of(toy)
+    trained_in(folder, whole, resume=True)
+    np.testing.assert_array_equal(Trained.load(folder).logits(toy.atoms), whole.logits()(toy.atoms))
+
+
+@pytest.mark.parametrize("size", [0, -1, MOST_NETWORKS + 1, 10**9])
+def test_a_number_that_nobody_can_want_is_refused(size: int, toy: Problem) -> None:
+    with pytest.raises(ConfigError, match=rf"an ensemble of {size:,} networks cannot be trained"):
+        prepare_ensemble(toy, size=size)
+
+
+def test_networks_that_would_not_fit_are_refused(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("r2n.runs.memory.available_bytes", lambda: 10**12)
+    with pytest.raises(MemoryLimitError, match=r"(?s)100 networks needs about .* train fewer"):
+        prepare_ensemble(toy, toy.options.changed(["model.dim=300"]), size=100, memory=300 * 2**20)
+
+
+def test_one_network_is_a_run_and_its_folder_says_nothing_of_ensembles(toy_folder: Path, tmp_path: Path) -> None:
+    problem = load_problem(toy_folder)
+    run = prepare_ensemble(problem, problem.options, 3, size=1)
+    assert isinstance(run, Run)
+    trained_in(tmp_path / "run", run)
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["seed"] == 3
+    assert not {"ensemble", "seeds"} & config.keys()
+    assert (tmp_path / "run" / "checkpoint.json").exists()
+    assert not list((tmp_path / "run").glob("seed-*"))
+
+
+def test_before_all_are_trained_it_has_no_logits(toy: Problem) -> None:
+    ensemble = ensemble_of(toy)
+    assert repr(ensemble) == "Ensemble('towns', 0 of 3 networks, seeds from 5)"
+    with pytest.raises(ConfigError, match="0 of 3 networks are trained"):
+        ensemble.logits()
+
+
+def with_module(seed: int) -> Ensemble:
+    """Features that go through a module of the caller, with the weights that a process happens to have."""
+    theory = r2n.parse_theory("domain thing\npredicate p(thing, thing)\nrule one: p(x, y) -> p(y, x)")
+    facts = [r2n.Table(pa.table({"x": ["a", "b"], "y": ["b", "c"], "label": [1, 0]}), predicate="p")]
+    vectors = {"a": [0.0, 1.0], "b": [1.0, 0.0], "c": [1.0, 1.0]}
+    problem = Problem.build("things", theory, facts, features={"thing": vectors})
+    sections = {"model": {"input": "pair", "dim": 4, "layers": 1}, "training": {"epochs": 4}}
+    torch.manual_seed(seed)
+    made = prepare_ensemble(problem, Options.model_validate(sections), size=2, encoders={"thing": nn.Linear(2, 4)})
+    assert isinstance(made, Ensemble)
+    return made
+
+
+def test_all_networks_begin_with_the_module_of_the_caller_and_each_learns_its_own(tmp_path: Path) -> None:
+    whole = with_module(1)
+    trained_in(tmp_path / "whole", whole)
+    steps = train_in(tmp_path / "cut", with_module(1), checkpoint_seconds=1e9)
+    next(steps)
+    steps.close()
+    again = with_module(2)
+    trained_in(tmp_path / "cut", again, resume=True)
+    each = whole.logits().each(whole.problem.atoms)
+    np.testing.assert_array_equal(again.logits().each(whole.problem.atoms), each)
+    assert not np.allclose(each[0], each[1])
+    loaded = Trained.load(tmp_path / "cut", encoders={"thing": nn.Linear(2, 4)})
+    np.testing.assert_array_equal(loaded.logits.each(whole.problem.atoms), each)

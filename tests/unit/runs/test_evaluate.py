@@ -1,0 +1,80 @@
+"""The report of a split: before and after calibration, and an ensemble with its single networks beside it."""
+
+from dataclasses import replace
+from math import isnan
+from statistics import mean, stdev
+
+import numpy as np
+import pytest
+
+from r2n.errors import ConfigError
+from r2n.evaluation.calibrate import Calibrated
+from r2n.knowledge.knowledge_base import Evidence
+from r2n.knowledge.problem import Problem
+from r2n.model.atom_logits import AtomLogits
+from r2n.runs.evaluate import evaluate_split, evaluate_splits
+from r2n.runs.mirror import DEVIATION, SINGLE
+from r2n.runs.run import Run, prepare_run
+
+
+@pytest.fixture(scope="module")
+def logits(toy: Problem) -> AtomLogits:
+    models, options = [], toy.options.changed(["training.epochs=3"])
+    run = prepare_run(toy, options, 0)
+    for seed in range(3):
+        run = run.again(seed)
+        for _ in run.trainer:
+            pass
+        models.append(run.model)
+    return AtomLogits(models[0], run.source, run.knowledge.evidence, others=tuple(models[1:]))
+
+
+def test_probabilities_are_judged_before_and_after(toy_run: Run) -> None:
+    calibrated = Calibrated(3.0, 0.5, "labels")
+    plain, report = (toy_run.evaluate("test", calibration=each) for each in (None, calibrated))
+    assert report.metrics == plain.metrics
+    assert report.calibration == plain.calibration
+    assert plain.calibrated is None
+    assert report.calibrated is not None
+    probabilities = calibrated(toy_run.logits()(toy_run.problem.test.atoms))
+    expected = np.mean((probabilities - toy_run.problem.test.truth) ** 2)
+    assert report.calibrated.brier == pytest.approx(expected)
+    assert [each.protocol["calibration"] for each in (plain, report)] == ["none", str(calibrated)]
+    assert "ensemble" not in report.protocol
+    assert report.to_dict()["calibrated"]["brier"] == report.calibrated.brier
+
+
+def test_an_ensemble_stands_beside_its_networks(logits: AtomLogits, toy: Problem) -> None:
+    report = evaluate_split(logits, toy, "test", beside={})
+    assert report.protocol["ensemble"] == "ensemble of 3: the mean of the logits of as many networks"
+    alone = [evaluate_split(member, toy, "test").metrics for member in logits.members]
+    for name in report.metrics:
+        values = [metrics[name] for metrics in alone]
+        assert report.beside[SINGLE][name] == pytest.approx(mean(values))
+        assert report.beside[DEVIATION][name] == pytest.approx(stdev(values))
+    assert not evaluate_split(logits, toy, "test").beside
+    assert {SINGLE, DEVIATION} < set(evaluate_splits(logits, toy)[0].beside)
+
+
+def test_a_ranking_too(logits: AtomLogits, toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = Evidence(toy.test.atoms[toy.test.truth], np.ones(2, bool))
+    ranked = replace(toy, queries={"test": facts})
+    report = evaluate_split(logits, ranked, "test", beside={}, calibration=Calibrated(2.0, 0.0, "labels"))
+    alone = [evaluate_split(member, ranked, "test").metrics["mrr"] for member in logits.members]
+    assert report.beside[SINGLE]["mrr"] == pytest.approx(mean(alone))
+    assert report.protocol["calibration"] == "temperature 2, fitted on labels"
+    assert report.calibrated is None
+    monkeypatch.setattr("r2n.runs.mirror.MOST_CANDIDATES_WITH_LAYERS", 10)
+    assert SINGLE not in evaluate_split(logits, ranked, "test", beside={}).beside, "it would cost much"
+
+
+def test_metrics_of_nothing_stay_so(logits: AtomLogits, toy: Problem) -> None:
+    false = Evidence(toy.test.atoms[~toy.test.truth], np.zeros(2, bool))
+    report = evaluate_split(logits, replace(toy, queries={"test": false}), "test", beside={})
+    assert isnan(report.beside[SINGLE]["ap"])
+    assert report.to_dict()["beside"][SINGLE]["ap"] is None
+
+
+def test_a_split_that_is_not_there_is_named(toy_run: Run) -> None:
+    with pytest.raises(ConfigError, match="the problem has no queries 'train'"):
+        toy_run.evaluate("train")
