@@ -6,7 +6,7 @@ from r2n.errors import TheoryError
 from r2n.logic.formula import And, Atom, Constant, Implies, Unequal, Variable
 from r2n.logic.language import Domain, Predicate
 from r2n.logic.parser import parse_theory
-from r2n.logic.theory import Literal, Rule, Theory
+from r2n.logic.theory import MOST_WEIGHT, Literal, Rule, Theory
 
 X, Y = Variable("x"), Variable("y")
 
@@ -101,7 +101,7 @@ def test_theories_are_values() -> None:
     assert parse_theory(text).rules[0].formula == Implies(And((Atom("p", (X,)), Atom("p", (Y,)))), Atom("p", (X,)))
 
 
-@pytest.mark.parametrize("weight", [float("nan"), float("inf"), -float("inf"), 1e5, -1e300])
+@pytest.mark.parametrize("weight", [float("nan"), float("inf"), -float("inf"), 1.1 * MOST_WEIGHT, -1e300])
 def test_a_weight_that_is_no_number_or_outweighs_everything_is_refused(weight: float) -> None:
     atom = Atom("p", (Variable("x"),))
     with pytest.raises(TheoryError, match=r"rule 'r' has the weight .*\n  a weight is a number .* holds strictly"):
@@ -113,4 +113,4 @@ def test_a_weight_that_is_no_number_or_outweighs_everything_is_refused(weight: f
     ):
         with pytest.raises(TheoryError):
             parse_theory(text)
-    assert Rule.explicit("r", atom, weight=-1e4).weight == -1e4
+    assert Rule.explicit("r", atom, weight=-MOST_WEIGHT).weight == -MOST_WEIGHT

@@ -138,8 +138,8 @@ def test_rules_that_share_a_network_begin_alike_and_learn_to_differ() -> None:
     atoms = vectors(2, 4, seed=0).float().repeat(2, 1)
     incidence = Incidence.of(graph, grouped=True)
     new, rules = layer(atoms, incidence)
-    assert torch.equal(new[:2], new[2:])
-    assert torch.equal(*rules)
+    torch.testing.assert_close(new[:2], new[2:])  # not to the bit: a row's place in a matrix may change its rounding
+    torch.testing.assert_close(*rules)
     new[:2].sum().backward()
     assert layer.rule_embedding is not None
     for parameter in layer.rule_embedding.parameters():
