@@ -1,7 +1,7 @@
 """Test session: shapes and types checked at every call of r2n, and the Hypothesis profiles.
 
-`pytest` runs the profile `fast`, which looks at the same examples each time; `pytest --hypothesis-profile thorough`
-looks at ten times as many, others each time, and `free` at as many, others for each `--hypothesis-seed`.
+`pytest` runs the profile `fast`, which looks at the same few examples each time; `--hypothesis-profile free` at as
+many as the tests state, others for each `--hypothesis-seed`, and `thorough` at ten times as many.
 """
 
 import os
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
-from tests.examples import FAST, THOROUGH
+from tests.examples import FAST, STATED, THOROUGH
 
 if os.environ.get("R2N_TYPE_CHECKS", "1") == "1":  # 0: to see whether the checks themselves are in the way
     install_import_hook("r2n", "beartype.beartype")
@@ -20,7 +20,7 @@ settings.register_profile(
     "fast", max_examples=FAST, derandomize=True, deadline=None, suppress_health_check=SLOW_TO_DRAW, database=None
 )
 settings.register_profile("thorough", settings.get_profile("fast"), max_examples=THOROUGH, derandomize=False)
-settings.register_profile("free", settings.get_profile("fast"), derandomize=False)  # as many, others by their seed
+settings.register_profile("free", settings.get_profile("fast"), max_examples=STATED, derandomize=False)
 settings.load_profile("fast")
 
 

@@ -1,14 +1,24 @@
 """How many examples a property looks at, where the profile's own number would take too long."""
 
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
 from hypothesis import settings
 
-FAST = 200  # examples of a property in the profile `fast`
-THOROUGH = 10 * FAST
+STATED = 200  # examples of a property where nothing else is stated
+FAST = 80  # of these in the profile `fast`, that of `make test`
+THOROUGH = 10 * STATED
 
 
 def at_most(examples: int, because: str) -> settings:
-    """So many examples in the profile `fast`, ten times as many in `thorough`; `because` says why no more."""
+    """So many examples in the profile `free`, fewer in `fast`, ten times as many in `thorough`; `because` says why."""
     assert because
     profile = settings.default
     assert profile is not None
-    return settings(max_examples=max(1, examples * profile.max_examples // FAST))
+    return settings(max_examples=max(1, examples * profile.max_examples // STATED))
+
+
+def first_of(cases: Iterable[Any], quick: int) -> list[Any]:
+    """Cases of a parametrised test, of which `make test` looks at the first; the others are slow in their number."""
+    return [case if i < quick else pytest.param(case, marks=pytest.mark.slow) for i, case in enumerate(cases)]

@@ -99,6 +99,7 @@ def umls_with_rules() -> Problem:
     )
 
 
+@pytest.mark.slow
 def test_evaluate_and_predict_agree_on_umls_with_rules(tmp_path: Path) -> None:
     """Rivals that the rules prove, each with its proofs."""
     problem, grounder = umls_with_rules(), STRATEGIES["backward(0,1)"].grounder

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import r2n
 from r2n.datasets.planted import PlantedOptions, plant
@@ -23,6 +24,7 @@ def trained(options: PlantedOptions, folder: Path) -> Report:
     return next(report for report in run.reports() if report.split == "test")
 
 
+@pytest.mark.slow
 def test_rules_and_input_layer_together_are_above_the_better_of_the_two(tmp_path: Path) -> None:
     report = trained(PLANTED, tmp_path / "planted")
     alone = {name: metrics["mrr"] for name, metrics in report.beside.items()}

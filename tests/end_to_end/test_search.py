@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
 
@@ -14,6 +16,7 @@ def run(script: str, *arguments: str) -> list[dict]:
     return [json.loads(line) for line in finished.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_the_best_draws_go_on_to_further_seeds(tmp_path: Path) -> None:
     grid, lines = tmp_path / "grid.toml", tmp_path / "lines.jsonl"
     grid.write_text('"model.dim" = [2, 8, 16]\n"training.epochs" = [0, 3]\n')

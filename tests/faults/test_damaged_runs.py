@@ -14,6 +14,7 @@ from r2n.prediction.trained import Trained
 from r2n.reporting.curves import training_curves
 from r2n.runs.run import prepare_run
 from r2n.runs.training import train_in
+from tests.examples import first_of
 from tests.toy_problem import write_toy_problem
 
 TRIES = 40
@@ -51,7 +52,7 @@ def repeat(content: bytearray, dice: random.Random) -> None:
 DAMAGES: tuple[Callable[[bytearray, random.Random], None], ...] = (flip, cut, insert, repeat)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", first_of(FILES, 1))
 def test_damage_is_refused_or_makes_no_difference(name: str, folder: Path, tmp_path: Path) -> None:
     dice, problem = random.Random(name), load_problem(folder / "toy")
     said = Trained.load(folder / "run").logits(problem.atoms)

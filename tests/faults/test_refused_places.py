@@ -49,6 +49,7 @@ def test_a_nul_in_a_problem_file(key: str, part: str, toy: Path) -> None:
         assert "NUL" in refused("check", toy)
 
 
+@pytest.mark.slow
 def test_a_name_that_is_too_long_or_a_path_still_has_a_folder_in_runs(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

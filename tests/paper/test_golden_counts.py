@@ -92,6 +92,7 @@ def test_backward_grounding_has_the_golden_size(variant: int, asked: str, step: 
     assert int(proved.sum()) == PROVED[variant][step]
 
 
+@pytest.mark.slow
 def test_the_neighbourhoods_of_all_test_queries_are_their_groundings_alone() -> None:
     knowledge = countries(3)
     store, grounder, asked = Store(knowledge), BackwardGrounder(width=1, depth=3), queries(knowledge, "all")

@@ -106,6 +106,7 @@ def test_textbook_inference_is_exact_on_trees(dice: Random) -> None:
     assert (best[:, 1] - best[:, 0]).tolist() == pytest.approx(oracle.max_marginals(table), abs=1e-9)
 
 
+@pytest.mark.slow
 @at_most(20, "each sums over all worlds of a graph")
 @given(dice=dice())
 def test_damping_changes_the_way_and_not_the_end(dice: Random) -> None:
