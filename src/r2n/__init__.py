@@ -15,7 +15,6 @@ The parts, in the order that data flows (docs/architecture.md tells more):
     runs/        a training as a folder, whole in itself
     prediction/  a trained network, asked
     reporting/   runs and answers as pages and drawings
-    reporting/   a run as a page, and runs side by side
     reproduction/ the paper's tables
     cli/         r2n check | ground | mine | train | evaluate | predict | infer | report | compare | ...
 """

@@ -40,9 +40,9 @@ def explain(
     from r2n.prediction.predictor import Predictor
     from r2n.reporting.files import check_writable
 
-    for path in (html, png):
+    for option, path in (("--html", html), ("--png", png)):
         if path is not None:
-            check_writable(path)
+            check_writable(path, option)
     with progress(str(run)) as shown:
         predictor = Predictor.load(run, device=device, progress=shown)
         predictor = changed(predictor, more or [], fewer or [], constants or [])
@@ -66,7 +66,7 @@ def _write(found: "Explanation", html: Path | None, png: Path | None, about: lis
         from r2n.reporting.explanations.page import explanation_page
         from r2n.reporting.files import write_file
 
-        write_file(html, explanation_page(found, about=about).encode())
+        write_file(html, explanation_page(found, about=about), "--html")
     if png is not None:
         from r2n.reporting.explanations.png import write_explanation_png
 

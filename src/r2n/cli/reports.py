@@ -34,12 +34,12 @@ def report(
 ) -> None:
     """Write the report of a run again, as a page."""
     from r2n.prediction.trained import Trained
+    from r2n.reporting.files import check_writable
     from r2n.reporting.gather import gather
-    from r2n.reporting.pages import check_page_path
     from r2n.reporting.write import training_of, write_run_page
 
     if out is not None:
-        check_page_path(out, "--out")
+        check_writable(out, "--out")
     with progress(str(run)) as shown:
         trained = Trained.load(run, device=device, progress=shown)
         reports = [trained.evaluate(split, shown, mirror=True) for split in trained.problem.queries]
@@ -68,15 +68,15 @@ def compare(
     from r2n.reporting.compare import check_runs
     from r2n.reporting.compare import compare as compare_runs
     from r2n.reporting.compare_page import compare_page
-    from r2n.reporting.pages import check_page_path, write_page
+    from r2n.reporting.files import check_writable, write_file
 
     check_runs(runs)
     if html is not None:
-        check_page_path(html, "--html")
+        check_writable(html, "--html")
     with progress("compare") as shown:
         found = compare_runs(runs, splits=splits, sample=sample, seed=seed, device=device, progress=shown)
     if html is not None:
-        write_page(html, compare_page(found), "--html")
+        write_file(html, compare_page(found), "--html")
         typer.echo(f"the comparison is in {html}", err=True)
     if as_json:
         print_json(found.to_dict())

@@ -3,26 +3,30 @@
 from pathlib import Path
 
 from r2n.errors import ConfigError
+from r2n.runs.checkpoint import write_atomically
 
 
-def check_writable(path: Path) -> None:
-    """Refuse a file that cannot be written, before any work is done."""
+def check_writable(path: Path, option: str = "file") -> None:
+    """Refuse a file that cannot be written, before any work is done; `option` is where the person named it."""
     try:
         is_folder, has_folder = path.is_dir(), path.absolute().parent.is_dir()
-    except OSError as error:
-        raise ConfigError(f"'{path}' cannot be written: {error.strerror}", hint="give another file") from error
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, option, error) from error
     if is_folder:
         raise ConfigError(f"'{path}' cannot be written: it is a folder", hint="name a file in it")
     if not has_folder:
         raise ConfigError(f"'{path}' cannot be written: there is no folder {path.parent}", hint="make it first")
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all."""
-    from r2n.runs.checkpoint import write_atomically
-
-    check_writable(path)
+def write_file(path: Path, content: bytes | str, option: str = "file") -> None:
+    """Write a file, whole or not at all; a text as UTF-8, with `?` for what that cannot hold."""
+    check_writable(path, option)
     try:
-        write_atomically(path, content)
-    except OSError as error:
-        raise ConfigError(f"'{path}' cannot be written: {error.strerror}", hint="give another file") from error
+        write_atomically(path, content.encode("utf-8", "replace") if isinstance(content, str) else content)
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, option, error) from error
+
+
+def _unwritable(path: Path, option: str, error: Exception) -> ConfigError:
+    why = getattr(error, "strerror", None) or error
+    return ConfigError(f"{str(path)!r} cannot be written: {why}", hint=f"give another {option}")

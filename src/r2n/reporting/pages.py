@@ -5,13 +5,9 @@ A page has no script, and tells the browser to run none and to load nothing.
 
 from functools import cache
 from math import isnan
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from r2n.errors import ConfigError
-from r2n.runs.checkpoint import write_atomically
 
 LONGEST_NAME = 160
 _CONTROLS = {*range(32), *range(127, 160), 0xFFFE, 0xFFFF} - {ord("\t"), ord("\n")}
@@ -67,28 +63,3 @@ def count(value: int | float | None) -> str:
 def percent(value: int | float | None) -> str:
     """`98.3 %`."""
     return "" if value is None or isnan(value) else f"{100 * value:.1f}\N{NO-BREAK SPACE}%"
-
-
-def check_page_path(path: Path, option: str) -> None:
-    """Refuse a file that cannot be written, before any work is done."""
-    try:
-        if path.is_dir():
-            raise ConfigError(f"'{path}' is a folder", hint=f"name a file in it: {option} {path / 'report.html'}")
-        if not path.absolute().parent.is_dir():
-            raise ConfigError(f"'{path}' cannot be written: there is no folder {path.parent}", hint="make it first")
-    except (OSError, ValueError) as error:
-        raise _unwritable(path, option, error) from error
-
-
-def write_page(path: Path, text: str, option: str) -> None:
-    """Write a page, whole or not at all."""
-    check_page_path(path, option)
-    try:
-        write_atomically(path, text.encode("utf-8", "replace"))
-    except (OSError, ValueError) as error:
-        raise _unwritable(path, option, error) from error
-
-
-def _unwritable(path: Path, option: str, error: Exception) -> ConfigError:
-    why = getattr(error, "strerror", None) or error
-    return ConfigError(f"{str(path)!r} cannot be written: {why}", hint=f"give another {option}")

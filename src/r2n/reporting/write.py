@@ -15,8 +15,8 @@ from r2n.evaluation.plots import plot_precision_recall, plot_ranks, plot_reliabi
 from r2n.prediction.trained import Trained
 from r2n.progress import Progress, no_progress
 from r2n.reporting.curves import told_apart
+from r2n.reporting.files import write_file
 from r2n.reporting.gather import Training, gather
-from r2n.reporting.pages import write_page
 from r2n.reporting.phases import from_records, to_records
 from r2n.reporting.records import RunReport
 from r2n.reporting.run_page import run_page
@@ -50,7 +50,7 @@ def write_reports(
     _try(written, "report.json", lambda: write_atomically(RunFolder(folder).report, _json(document)))
     report = _try(written, PAGE, lambda: gather(folder, trained, reports, training))
     if report is not None:
-        _try(written, PAGE, lambda: write_page(folder / PAGE, run_page(report), "--out"))
+        _try(written, PAGE, lambda: write_file(folder / PAGE, run_page(report), "--out"))
         _try(written, "a picture", lambda: write_pictures(folder, report))
     return written
 
@@ -58,7 +58,7 @@ def write_reports(
 def write_run_page(folder: Path, report: RunReport, out: Path | None = None) -> Path:
     """Write the page of a run, and where it stands in the run's folder (not at `out`), the pictures beside it."""
     path = folder / PAGE if out is None else out
-    write_page(path, run_page(report), "--out")
+    write_file(path, run_page(report), "--out")
     if out is None:
         write_pictures(folder, report)
     return path

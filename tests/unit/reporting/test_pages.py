@@ -1,6 +1,5 @@
 """Pages are whole files of text; names from data are nothing but text in them, and stay readable."""
 
-import os
 import re
 from pathlib import Path
 
@@ -8,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2n.errors import ConfigError
 from r2n.reporting import pages
-from r2n.reporting.pages import check_page_path, count, number, page, percent, probability, short, signed, write_page
+from r2n.reporting.pages import count, number, page, percent, probability, short, signed
 
 STYLE = (Path(pages.__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
 
@@ -43,36 +41,6 @@ def test_what_no_page_may_hold_is_replaced(name: str) -> None:
     assert title is not None
     assert not set(title.group(1)) & set("<>\"'")
     text.encode("utf-8", "replace").decode()
-
-
-@pytest.mark.parametrize("path", ["missing/report.html", "."])
-def test_a_file_that_cannot_be_written_is_refused_before_any_work(path: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"folder|cannot be written"):
-        check_page_path(tmp_path / path, "--html")
-    with pytest.raises(ConfigError):
-        write_page(tmp_path / path, "text", "--html")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_name_that_no_system_takes_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be written"):
-        write_page(tmp_path / "\x00", "text", "--html")
-
-
-def test_a_page_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "report.html"
-    write_page(path, "old \ud800", "--out")
-    assert path.read_text("utf-8") == "old ?"
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ConfigError, match="No space left on device") as caught:
-        write_page(path, "new", "--out")
-    assert "give another --out" in str(caught.value)
-    assert path.read_text("utf-8") == "old ?"
-    assert [other.name for other in tmp_path.iterdir()] == ["report.html"]
 
 
 def colours(block: str) -> dict[str, tuple[float, float, float]]:
