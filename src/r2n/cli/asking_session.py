@@ -74,7 +74,7 @@ class Session:
 
     def __init__(self, start: Known, wanted: Wanted) -> None:
         """`start` is what is known after `:reset`."""
-        self.start, self.known, self.wanted = start, start, wanted
+        self.start, self.known, self.wanted = start, start, wanted.copy()
         self.last: Answers | None = None
         self.commands: dict[str, Callable[[str], Told]] = {
             "": self._ask,
@@ -134,7 +134,7 @@ class Session:
         if words:
             if not words.isdecimal() or int(words) < 1:
                 raise ConfigError(f":top takes a number from 1 on, not '{words}'")
-            self.wanted = {**self.wanted, "top": int(words)}
+            self.wanted["top"] = int(words)
         top = self.wanted["top"]
         return Told({"top": top}, lambda: typer.echo(f"at most {counted(top, 'answer')}", err=True))
 
