@@ -117,9 +117,10 @@ class Session:
         return self.last[int(number) - 1].question
 
     def _change(self, known: Known) -> Told:
-        before, self.known = self.known, known
+        before = self.known
         is_first = not before.commands and bool(known.commands)
         notes = changes_told(known.predictor, facts_changed=is_first, but_not=before.predictor.changed.new_constants)
+        self.known = known  # last of all: what is interrupted has changed nothing
         shown = [*notes, counted(len(known.predictor.changed.problem.train), "known atom")]
         return Told({**self._changes(), "notes": notes}, lambda: typer.echo("\n".join(shown), err=True))
 
