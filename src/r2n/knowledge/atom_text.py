@@ -30,12 +30,25 @@ def written_atom(predicate: str, constants: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AtomText:
-    """An atom as it was written: names without their quotes; a term that is None stands for anything (`?`)."""
+    """An atom as it was written: names without their quotes; a term that is None stands for anything (`?`).
+
+    `columns` is where the predicate begins, and then each term, from 1.
+    """
 
     predicate: str
     terms: tuple[str | None, ...]
     truth: bool
-    where: Location
+    text: str
+    columns: tuple[int, ...]
+
+    @property
+    def where(self) -> Location:
+        """Where the terms begin."""
+        return self.place(0)
+
+    def place(self, term: int | None) -> Location:
+        """Where a term stands, or (None) the predicate."""
+        return Location(None, 1, self.columns[0 if term is None else term + 1], self.text)
 
 
 def looks_like_atom(text: str) -> bool:
@@ -48,15 +61,15 @@ def parse_atom(text: str) -> AtomText | None:
     match = _ATOM.match(text)
     if match is None:
         return None
-    inside, terms, place, goes_on = match.group(3), [], 0, True
+    inside, terms, columns, place, goes_on = match.group(3), [], [match.start(2) + 1], 0, True
     while goes_on:
         term = _TERM.match(inside, place)
         if term is None:
             raise DataError("a constant or ? was expected", where=Location(None, 1, match.start(3) + place + 1, text))
         terms.append(None if term.group(1) == ANYTHING else _bare(term.group(1)))
+        columns.append(match.start(3) + term.start(1) + 1)
         place, goes_on = term.end(), term.group(2) == ","
-    where = Location(None, 1, match.start(3) + 1, text)
-    return AtomText(_bare(match.group(2)), tuple(terms), not match.group(1), where)
+    return AtomText(_bare(match.group(2)), tuple(terms), not match.group(1), text, tuple(columns))
 
 
 def _bare(text: str) -> str:

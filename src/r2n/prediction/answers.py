@@ -1,6 +1,7 @@
 """A trained network, asked: questions such as `locatedIn(italy, ?)` -> atoms, and what an answer is."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, overload
@@ -9,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Float64, Int64
 
-from r2n.errors import DataError, Location, counted, nearest
+from r2n.errors import DataError, counted, nearest
 from r2n.evaluation.calibrate import Calibrated
-from r2n.knowledge.atom_text import ANYTHING, parse_atom, written_atom
+from r2n.knowledge.atom_text import ANYTHING, AtomText, parse_atom, written_atom
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.prediction.shown_answers import answers_arrow, answers_html, answers_pandas, answers_polars
@@ -189,20 +190,26 @@ class Question:
                 f"'{text}' is no question",
                 hint='write PREDICATE(CONSTANT, ...) with ? for what is asked: "locatedIn(italy, ?)"',
             )
-        return cls.of(base, atom.predicate, atom.terms, atom.where)
+        return cls.of(base, atom.predicate, atom.terms, atom)
 
     @classmethod
     def of(
-        cls, base: HerbrandBase, name: str, terms: Sequence[str | None], where: Location | None = None
+        cls, base: HerbrandBase, name: str, terms: Sequence[str | None], written: AtomText | None = None
     ) -> "Question":
-        """The question for a predicate's atoms with these constants; None stands for every one."""
-        predicate = base.language.predicate(name)
+        """The question for a predicate's atoms with these constants; None stands for every one.
+
+        Errors show where in the text it is, if it was `written`.
+        """
+        with _shown(written, None):
+            predicate = base.language.predicate(name)
         if len(terms) != predicate.arity:
             what = f"{predicate.name} takes {predicate.arity} constants, the question has {len(terms)}"
-            raise DataError(what, where=where)
-        return cls(
-            base, predicate, tuple(_constants(base.language, predicate, i, term) for i, term in enumerate(terms))
-        )
+            raise DataError(what, where=written and written.where)
+        columns = []
+        for i, term in enumerate(terms):
+            with _shown(written, i):
+                columns.append(_constants(base.language, predicate, i, term))
+        return cls(base, predicate, tuple(columns))
 
     def __len__(self) -> int:
         """The number of atoms that are asked for."""
@@ -224,6 +231,17 @@ class Question:
         inside = [np.isin(arguments[:, i], column) for i, column in enumerate(self.columns)]
         found[found] = np.logical_and.reduce(inside)
         return found
+
+
+@contextmanager
+def _shown(written: AtomText | None, term: int | None) -> Iterator[None]:
+    """Errors show the term of the question that they are about, or (None) its predicate."""
+    try:
+        yield
+    except DataError as error:
+        if written is None:
+            raise
+        raise DataError(error.what, where=written.place(term), hint=error.hint) from None
 
 
 def _constant(language: Language, predicate: Predicate, position: int, term: str) -> int:

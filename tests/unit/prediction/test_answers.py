@@ -32,7 +32,7 @@ def test_one_and_several_question_marks(toy: Problem) -> None:
     ("question", "message"),
     [
         ("liesIn", "is no question"),
-        ("lieIn(n1, ?)", "unknown predicate 'lieIn'\n  did you mean 'liesIn'"),
+        ("lieIn(n1, ?)", "unknown predicate 'lieIn'(?s:.*)\n  did you mean 'liesIn'"),
         ("liesIn(n1)", "takes 2 constants, the question has 1"),
         ("liesIn(n1, ?, ?)", "takes 2 constants, the question has 3"),
         ("liesIn(n99, ?)", "unknown constant 'n99'"),
@@ -99,3 +99,21 @@ def test_an_answer_can_be_asked_again(toy_run: Run) -> None:
     found = next(item for item in predictor.predict("near(n5, ?)") if item.constants[1] == "a, b")
     assert (found.atom, found.predicate, found.question) == ("near(n5, a, b)", "near", 'near(n5, "a, b")')
     assert predictor.predict(found.question)[0] == found
+
+
+@pytest.mark.parametrize(
+    ("question", "below"),
+    [
+        ("lieIn(n1, ?)", "lieIn"),
+        (' "lies\\tIn" ( n1 , ?)', '"lies'),
+        ("liesIn( n99, ?)", "n99"),
+        ('liesIn(?, "up (far)")', '"up'),
+        ("liesIn(n1, n2)", "n2"),
+        ("liesIn( n1)", "n1"),
+    ],
+)
+def test_what_is_wrong_with_a_question_is_pointed_at(question: str, below: str, toy: Problem) -> None:
+    with pytest.raises(DataError) as caught:
+        Question.parse(toy.knowledge.base, question)
+    assert caught.value.where is not None
+    assert caught.value.where.drawn() == [f"  | {question}", "  | " + " " * question.index(below) + "^"]
