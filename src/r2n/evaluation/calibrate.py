@@ -62,20 +62,22 @@ class Calibrated:
         return f"temperature {self.temperature:.3g}{shift}, fitted on {self.fitted_on}"
 
 
-def fit_temperature(logits: Logits, truth: Truths, groups: Groups, *, fitted_on: str) -> Calibrated | None:
+def fit_temperature(
+    logits: Logits, truth: Truths, groups: Groups, *, fitted_on: str, may_shift: bool = True
+) -> Calibrated | None:
     """As trained, or a temperature of 1 or more, or that and a shift; None where labels are too few.
 
-    A change must pay: fitted to some groups of labels, it must lower the Brier score of the others, a temperature by
-    more than one and a half standard errors, a shift by more than two. Atoms of a group may be wrong together, so that
-    the errors are those of sums over groups. Where a temperature is needed, a shift beside it must gain something.
+    A change must pay: fitted to some groups of labels, it must lower the Brier score of the others by more than one and
+    a half standard errors, a shift without a temperature by more than two. Atoms of a group may be wrong together, so
+    that the errors are those of sums over groups. Labels whose share of true ones means nothing tell no shift.
     """
     if _are_few(truth):
         return None
     own = np.unique(groups, return_inverse=True)[1]
     trained = _brier(logits, truth, 1.0, 0.0)
-    warmer, shifted = (_cross_fitted(logits, truth, own, has_shift) for has_shift in (False, True))
+    warmer, shifted = (_cross_fitted(logits, truth, own, has_shift) for has_shift in (False, may_shift))
     if _gain(trained - warmer, own) > ERRORS:
-        has_shift = _gain(warmer - shifted, own) > 0
+        has_shift = _gain(warmer - shifted, own) > ERRORS
     elif _gain(trained - shifted, own) > ERRORS_OF_SHIFT:
         has_shift = True
     else:

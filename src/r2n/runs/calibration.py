@@ -57,11 +57,11 @@ def calibrate(run: Run | Ensemble, logits: AtomLogits | None = None) -> Calibrat
 
 
 def _fitted(
-    logits: np.ndarray, truth: np.ndarray, groups: np.ndarray, options: Options, words: str
+    logits: np.ndarray, truth: np.ndarray, groups: np.ndarray, options: Options, words: str, *, may_shift: bool = True
 ) -> Calibrated | None:
     """A logit of 0 means something where the loss is that of single atoms; a softmax only compares."""
     if options.training.loss == "bce":
-        return fit_temperature(logits, truth, groups, fitted_on=words)
+        return fit_temperature(logits, truth, groups, fitted_on=words, may_shift=may_shift)
     return fit_odds(logits, truth, fitted_on=words)
 
 
@@ -130,7 +130,7 @@ def _on_hidden_facts(run: Run | Ensemble, logits: AtomLogits) -> Calibrated | No
     found, truth, atoms = (np.concatenate(part) for part in zip(*asked, strict=True))
     groups = query_groups(logits.model.base, atoms, truth)
     words = f"{counted(int(truth.sum()), 'hidden training fact')} and {counted(int((~truth).sum()), 'negative')}"
-    return _fitted(found, truth, groups, run.options, words)
+    return _fitted(found, truth, groups, run.options, words, may_shift=False)  # negatives are as many as one likes
 
 
 def _hidden(step: Step, models: tuple[R2N, ...], *, by_atom: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

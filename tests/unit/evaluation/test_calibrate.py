@@ -90,10 +90,10 @@ def test_what_is_fitted_pays_by_plain_loops(labels: list[tuple[int, bool, int]])
     asked, as_trained = (logits.tolist(), truth.tolist(), groups.tolist()), [AS_TRAINED] * len(logits)
     warm, both = gain(*asked, as_trained, crossed[False]), gain(*asked, as_trained, crossed[True])
     beside = gain(*asked, crossed[False], crossed[True])
-    assume(min(abs(warm - ERRORS), abs(both - ERRORS_OF_SHIFT), abs(beside)) > 1e-6)
+    assume(min(abs(warm - ERRORS), abs(both - ERRORS_OF_SHIFT), abs(beside - ERRORS)) > 1e-6)
     found = temperature_of(logits, truth, groups)
     if warm > ERRORS or both > ERRORS_OF_SHIFT:
-        has_shift = beside > 0 if warm > ERRORS else True
+        has_shift = beside > ERRORS if warm > ERRORS else True
         expected = careful(logits, truth, own, has_shift)
         assert (found.temperature, found.shift) == pytest.approx(expected)
     else:
@@ -138,6 +138,14 @@ def test_one_that_holds_everything_true_is_shifted() -> None:
     before, after, changed = World(100, 3, off=4.0).summary()
     assert changed == 1.0
     assert after < 0.5 * before
+
+
+def test_labels_that_tell_no_shift_have_none() -> None:
+    for off in (0.0, 4.0, -30.0):
+        logits, truth, groups = World(100, 3, too_sure=5.0, off=off).draw(0)
+        found = fit_temperature(logits, truth, groups, fitted_on="", may_shift=False)
+        assert found is not None
+        assert found.shift == 0.0
 
 
 def test_groups_that_are_off_as_a_whole_do_no_harm() -> None:
