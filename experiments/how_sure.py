@@ -23,10 +23,9 @@ from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.model.atom_logits import AtomLogits
 from r2n.reproduction.table import table_rows
-from r2n.runs.calibration import calibrate_on_validation, read_calibration
+from r2n.runs.calibration import calibrate
 from r2n.runs.ensemble import Ensemble, prepare_ensemble
 from r2n.runs.evaluate import evaluate_split
-from r2n.runs.folder import RunFolder
 from r2n.runs.training import train_in
 
 NETWORKS, SEEDS = 5, 5
@@ -136,8 +135,8 @@ def measure(folder: Path, asked: Asked) -> tuple[list[Figures], Figures]:
     for _ in train_in(folder, run, resume=True):
         pass
     logits, problem = run.logits(), run.problem
-    singles = [figures(part, problem, calibrate_on_validation(part, problem, run.options)) for part in logits.members]
-    return singles, figures(logits, problem, read_calibration(RunFolder(folder), run.seeds))
+    singles = [figures(part, problem, calibrate(run, part)) for part in logits.members]
+    return singles, figures(logits, problem, calibrate(run))
 
 
 def show(group: str, singles: list[Figures], together: list[Figures]) -> None:

@@ -1,7 +1,7 @@
-"""Calibration by plain loops: each temperature of a list is tried, atom by atom."""
+"""Calibration by plain loops, atom by atom."""
 
 from collections.abc import Sequence
-from math import exp, log1p, prod
+from math import exp, log1p
 
 
 def sigmoid(logit: float) -> float:
@@ -14,41 +14,20 @@ def log_loss(logit: float, truth: bool) -> float:
     return log1p(exp(-margin)) if margin > 0 else -margin + log1p(exp(margin))
 
 
-def scores_by_group(
-    logits: Sequence[float], truth: Sequence[bool], groups: Sequence[int], temperature: float
-) -> dict[int, float]:
-    """The sum of the Brier scores of each group."""
-    found: dict[int, float] = {}
-    for logit, is_true, group in zip(logits, truth, groups, strict=True):
-        found[group] = found.get(group, 0.0) + (sigmoid(logit / temperature) - is_true) ** 2
-    return found
-
-
-def least_change(
+def gain(
     logits: Sequence[float],
     truth: Sequence[bool],
     groups: Sequence[int],
-    temperatures: Sequence[float],
-    standard_errors: float,
+    before: Sequence[tuple[float, float]],
+    after: Sequence[tuple[float, float]],
 ) -> float:
-    """The first temperature whose score is not above the best by so many standard errors of the difference."""
-    scores = [scores_by_group(logits, truth, groups, temperature) for temperature in temperatures]
-    best = min(scores, key=lambda found: sum(found.values()))
-    for temperature, found in zip(temperatures, scores, strict=True):
-        worse = [found[group] - best[group] for group in best]
-        if sum(worse) <= standard_errors * sum(difference**2 for difference in worse) ** 0.5:
-            return temperature
-    raise AssertionError("the best is not worse than itself")
-
-
-def most_careful(logits: Sequence[float], truth: Sequence[bool], temperatures: Sequence[float], chance: float) -> float:
-    """The last temperature at which the answers that are right are all right with such a chance, or 1."""
-    right = [logit if is_true else -logit for logit, is_true in zip(logits, truth, strict=True)]
-    found = 1.0
-    for temperature in temperatures:
-        if prod(sigmoid(margin / temperature) for margin in right if margin > 0) >= chance:
-            found = temperature
-    return found
+    """How much lower the Brier score is by the latter temperatures and shifts of atoms, in standard errors."""
+    of_group: dict[int, float] = {}
+    for logit, is_true, group, *both in zip(logits, truth, groups, before, after, strict=True):
+        one, other = ((sigmoid((logit - shift) / temperature) - is_true) ** 2 for temperature, shift in both)
+        of_group[group] = of_group.get(group, 0.0) + one - other
+    squares = sum(each**2 for each in of_group.values())
+    return sum(of_group.values()) / squares**0.5 if squares else 0.0
 
 
 def total_loss(

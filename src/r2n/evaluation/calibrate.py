@@ -2,9 +2,9 @@
 
     probability = sigmoid((logit - shift) / temperature)
 
-The order of atoms stays as it is. Where a logit of 0 already means that an atom is as likely as not, there is no shift
-and the temperature is 1 or more: nothing turns round, and nothing is surer than before (`fit_temperature`). Where
-logits are only compared with each other, as a softmax does, both are fitted (`fit_odds`).
+The order of atoms stays as it is. Where a logit of 0 already means that an atom is as likely as not, logits stay as
+they were trained unless labels contradict them (`fit_temperature`). Where logits are only compared with each other, as
+a softmax does, temperature and shift are fitted in any case (`fit_odds`).
 """
 
 from dataclasses import dataclass
@@ -19,15 +19,17 @@ from scipy.special import expit
 from r2n.errors import DataError
 
 FEWEST_LABELS = 10  # of true and of false atoms each: fewer tell nothing
-TEMPERATURES = np.exp(np.linspace(0.0, 7.0, 281))  # 1 to 1,097, each 2.5 % above the one before
-STANDARD_ERRORS = 2.0
-ALL_RIGHT = 0.9
+PARTS = 10  # of the labels: each is judged by a fit to the others
+ERRORS = 1.5  # that a gain must exceed, standard ones: one group alone gains 1
+ERRORS_OF_SHIFT = 2.0  # of a shift alone, which turns answers round
+TINY = 1e-300
 PRIOR = 0.01  # the precision of the belief, in labels, that neither temperature nor shift is needed
 MOST_CHANGE = 7.0  # of the log of the temperature
 MOST_SHIFT = 50.0  # in units of the temperature
 
 Logits = Float64[np.ndarray, " atoms"]
 Truths = Bool[np.ndarray, " atoms"]
+Groups = Int64[np.ndarray, " atoms"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,51 +45,81 @@ class Calibrated:
         if not (isfinite(self.temperature) and isfinite(self.shift) and self.temperature > 0):
             raise DataError(f"a temperature of {self.temperature} and a shift of {self.shift} give no probability")
 
+    @property
+    def is_as_trained(self) -> bool:
+        """Whether it changes nothing."""
+        return self.temperature == 1.0 and self.shift == 0.0
+
     def __call__(self, logits: Logits) -> Logits:
         """The probabilities of atoms by their logits."""
         return expit((logits - self.shift) / self.temperature)
 
     def __str__(self) -> str:
         """`temperature 2.13, fitted on 120 validation queries`, with the shift where there is one."""
+        if self.is_as_trained:
+            return f"as trained, which {self.fitted_on} do not contradict"
         shift = f", shift {self.shift:.3g}" if self.shift else ""
         return f"temperature {self.temperature:.3g}{shift}, fitted on {self.fitted_on}"
 
 
 def fit_temperature(
-    logits: Logits, truth: Truths, groups: Int64[np.ndarray, " atoms"], *, fitted_on: str
+    logits: Logits, truth: Truths, groups: Groups, *, fitted_on: str, may_shift: bool = True
 ) -> Calibrated | None:
-    """The temperature of labelled atoms, the higher of two; None where labels are too few.
+    """As trained, or a temperature of 1 or more, or that and a shift; None where labels are too few.
 
-    One is the least change that the labels ask for: the lowest temperature whose Brier score is within two standard
-    errors of the best. Atoms of a group may be wrong together, so that the errors are those of sums over groups. The
-    other is for labels that ask for nothing, since the network was right: the highest at which it would have had a
-    chance of nine in ten to be right wherever it was.
+    A change must pay: fitted to some groups of labels, it must lower the Brier score of the others by more than one and
+    a half standard errors, a shift without a temperature by more than two. Atoms of a group may be wrong together, so
+    that the errors are those of sums over groups. Labels whose share of true ones means nothing tell no shift.
     """
     if _are_few(truth):
         return None
-    margins = np.where(truth, logits, -logits)
-    temperature = max(_least_change(margins, groups), _most_careful(margins[margins > 0]))
-    return Calibrated(temperature, 0.0, fitted_on)
+    own = np.unique(groups, return_inverse=True)[1]
+    trained = _brier(logits, truth, 1.0, 0.0)
+    warmer, shifted = (_cross_fitted(logits, truth, own, has_shift) for has_shift in (False, may_shift))
+    if _gain(trained - warmer, own) > ERRORS:
+        has_shift = _gain(warmer - shifted, own) > ERRORS
+    elif _gain(trained - shifted, own) > ERRORS_OF_SHIFT:
+        has_shift = True
+    else:
+        return Calibrated(1.0, 0.0, fitted_on)
+    return Calibrated(*_careful(logits, truth, own, has_shift), fitted_on)
 
 
-def _least_change(margins: Logits, groups: Int64[np.ndarray, " atoms"]) -> float:
-    """The lowest temperature that is not worse than the best by two standard errors; margins are logits for the truth.
-
-    (1 - sigmoid(margin))^2 is the Brier score of an atom.
-    """
-    group = np.unique(groups, return_inverse=True)[1]
-    scores = np.stack([np.bincount(group, expit(-margins / temperature) ** 2) for temperature in TEMPERATURES])
-    best = int(scores.sum(axis=1).argmin())
-    worse = scores[: best + 1] - scores[best]
-    is_within = worse.sum(axis=1) <= STANDARD_ERRORS * np.sqrt((worse**2).sum(axis=1))
-    return float(TEMPERATURES[int(is_within.argmax())])
+def _cross_fitted(logits: Logits, truth: Truths, groups: Groups, has_shift: bool) -> Logits:
+    """The Brier score of each atom by what is fitted to the other parts."""
+    scores, parts = np.zeros(len(logits)), _parts(groups)
+    for part in np.unique(parts):
+        own, others = parts == part, parts != part
+        scores[own] = _brier(
+            logits[own], truth[own], *_careful(logits[others], truth[others], groups[others], has_shift)
+        )
+    return scores
 
 
-def _most_careful(margins: Logits) -> float:
-    """The highest temperature at which all of these answers are right with a chance of nine in ten."""
-    losses = np.array([np.logaddexp(0.0, -margins / temperature).sum() for temperature in TEMPERATURES])
-    allowed = np.flatnonzero(losses <= -log(ALL_RIGHT))
-    return float(TEMPERATURES[allowed[-1]]) if len(allowed) else 1.0
+def _careful(logits: Logits, truth: Truths, groups: Groups, has_shift: bool) -> tuple[float, float]:
+    """Nothing is surer than before, and the belief that no change is needed weighs as much as a group of labels."""
+    prior = len(logits) / max(1, len(np.unique(groups)))
+    return _least_loss(logits, truth, prior=prior, surest=1.0, has_shift=has_shift)
+
+
+def _gain(gains: Logits, groups: Groups) -> float:
+    """How many standard errors of the sum over groups it is away from nothing."""
+    of_each = np.bincount(groups, gains)
+    return float(of_each.sum() / max(np.sqrt((of_each**2).sum()), TINY))
+
+
+def _parts(groups: Groups) -> Groups:
+    """A part for each atom: whole groups, the largest first, each to the part that is the smallest until then."""
+    sizes = np.bincount(groups)
+    part_of, filled = np.zeros(len(sizes), np.int64), np.zeros(PARTS)
+    for group in np.argsort(-sizes, kind="stable"):
+        part_of[group] = filled.argmin()
+        filled[part_of[group]] += sizes[group]
+    return part_of[groups]
+
+
+def _brier(logits: Logits, truth: Truths, temperature: float, shift: float) -> Logits:
+    return (expit((logits - shift) / temperature) - truth) ** 2
 
 
 def fit_odds(logits: Logits, truth: Truths, *, fitted_on: str, weights: Logits | None = None) -> Calibrated | None:
@@ -98,19 +130,27 @@ def fit_odds(logits: Logits, truth: Truths, *, fitted_on: str, weights: Logits |
     """
     if _are_few(truth):
         return None
+    return Calibrated(*_least_loss(logits, truth, weights, prior=PRIOR, surest=exp(-MOST_CHANGE)), fitted_on)
+
+
+def _least_loss(
+    logits: Logits, truth: Truths, weights: Logits | None = None, *, prior: float, surest: float, has_shift: bool = True
+) -> tuple[float, float]:
+    """The temperature, of `surest` or more, and the shift of least log-loss; `prior` believes in no change."""
     signs, counts = np.where(truth, -1.0, 1.0), np.ones(len(logits)) if weights is None else weights
 
     def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
         slope = exp(-at[0])
         wrong = signs * (slope * logits - at[1])
         pull = counts * signs * expit(wrong)
-        slopes = np.array([-slope * (pull @ logits), -pull.sum()]) + PRIOR * at
-        return float(np.logaddexp(0.0, wrong) @ counts) + PRIOR * float(at @ at) / 2, slopes
+        slopes = np.array([-slope * (pull @ logits), -pull.sum()]) + prior * at
+        return float(np.logaddexp(0.0, wrong) @ counts) + prior * float(at @ at) / 2, slopes
 
-    bounds = [(-MOST_CHANGE, MOST_CHANGE), (-MOST_SHIFT, MOST_SHIFT)]
+    most = MOST_SHIFT if has_shift else 0.0
+    bounds = [(log(surest), MOST_CHANGE), (-most, most)]
     found: Any = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=bounds)
     temperature = exp(float(found.x[0]))
-    return Calibrated(temperature, float(found.x[1]) * temperature, fitted_on)
+    return temperature, float(found.x[1]) * temperature
 
 
 def _are_few(truth: Truths) -> bool:

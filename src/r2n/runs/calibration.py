@@ -2,7 +2,8 @@
 
 Test queries are never asked. Validation queries are, where they have both labels. Where they are all true, as those of
 a ranking, their corruptions are the false ones, weighed so that they stand for all candidates. Without validation
-queries it is training facts whose input is hidden, with the negatives that training asks beside them.
+queries, or where these are all answered right, it is training facts whose input is hidden, with the negatives that
+training asks beside them.
 """
 
 import json
@@ -11,6 +12,8 @@ from itertools import islice
 
 import numpy as np
 import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from r2n.errors import CheckpointError, DataError, counted
 from r2n.evaluation.calibrate import Calibrated, fit_odds, fit_temperature
@@ -18,7 +21,6 @@ from r2n.evaluation.sampling import drawn
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
 from r2n.knowledge.sides import Side
 from r2n.model.atom_logits import AtomLogits
 from r2n.model.r2n import R2N
@@ -37,37 +39,50 @@ MOST_STEPS = 20  # of an epoch in batches of queries
 HINT = "delete it, and r2n train P --out DIR --resume fits it again; until then probabilities are not calibrated"
 
 
-def calibrate(run: Run | Ensemble) -> Calibrated | None:
-    """The calibration of a trained run; None where there is nothing to fit it on."""
-    logits = run.logits()
-    found = calibrate_on_validation(logits, run.problem, run.options)
-    return found or _on_hidden_facts(run, logits)
-
-
-def calibrate_on_validation(logits: AtomLogits, problem: Problem, options: Options) -> Calibrated | None:
-    """The same by the validation queries alone."""
-    valid = problem.queries.get("valid", Evidence.empty())
-    if not valid.truth.any():
-        return None
+def calibrate(run: Run | Ensemble, logits: AtomLogits | None = None) -> Calibrated | None:
+    """The calibration of a trained run, or of the `logits` of one of its networks; None without labels to fit it on."""
+    logits = logits or run.logits()
+    valid = run.problem.queries.get("valid", Evidence.empty())
+    if not len(valid):
+        return _on_hidden_facts(run, logits)
     if valid.truth.all():
-        return _on_corruptions(logits, problem.knowledge.base, valid, problem.train)
+        return _on_corruptions(logits, run.problem.knowledge.base, valid, run.problem.train)
+    found = logits(valid.atoms)
+    groups = query_groups(run.problem.knowledge.base, valid.atoms, valid.truth)
     words = counted(len(valid), "validation query", "validation queries")
-    return _fitted(
-        logits(valid.atoms), valid.truth, _first_constants(problem.knowledge.base, valid.atoms), options, words
-    )
+    fitted = _fitted(found, valid.truth, groups, run.options, words)
+    if fitted is not None and not _are_apart(found, valid.truth):
+        return fitted
+    return _on_hidden_facts(run, logits) or fitted
 
 
 def _fitted(
-    logits: np.ndarray, truth: np.ndarray, groups: np.ndarray, options: Options, words: str
+    logits: np.ndarray, truth: np.ndarray, groups: np.ndarray, options: Options, words: str, *, may_shift: bool = True
 ) -> Calibrated | None:
     """A logit of 0 means something where the loss is that of single atoms; a softmax only compares."""
     if options.training.loss == "bce":
-        return fit_temperature(logits, truth, groups, fitted_on=words)
+        return fit_temperature(logits, truth, groups, fitted_on=words, may_shift=may_shift)
     return fit_odds(logits, truth, fitted_on=words)
 
 
-def _first_constants(base: HerbrandBase, atoms: Codes) -> np.ndarray:
-    return base.decode(atoms)[1][:, 0].copy() if len(atoms) else np.zeros(0, np.int64)
+def _are_apart(logits: np.ndarray, truth: np.ndarray) -> bool:
+    """Whether a threshold separates true from false."""
+    return bool(logits[truth].min(initial=np.inf) > logits[~truth].max(initial=-np.inf))
+
+
+def query_groups(base: HerbrandBase, atoms: Codes, truth: np.ndarray) -> np.ndarray:
+    """A group for each query, such that only queries of one group are likely to be right or wrong together.
+
+    Constants that true queries join are one group, as the spellings of one name are; a false query is with its first
+    constant. A group of more than half of all queries is no such thing: there each first constant is one.
+    """
+    first, constants = base.decode(atoms)[1], len(base.language.constants)
+    links = first[truth]
+    start, end = (np.repeat(links[:, :1], links.shape[1], axis=1)[links >= 0], links[links >= 0])
+    graph = coo_array((np.ones(len(start)), (start, end)), shape=(constants, constants))
+    group = connected_components(graph, directed=False)[1][first[:, 0]]
+    is_large = (np.bincount(group) > len(atoms) / 2)[group]
+    return np.where(is_large, constants + first[:, 0], group)
 
 
 def _on_corruptions(logits: AtomLogits, base: HerbrandBase, valid: Evidence, train: Evidence) -> Calibrated | None:
@@ -112,15 +127,16 @@ def _on_hidden_facts(run: Run | Ensemble, logits: AtomLogits) -> Calibrated | No
     ]
     if not asked:
         return None
-    found, truth, groups = (np.concatenate(part) for part in zip(*asked, strict=True))
+    found, truth, atoms = (np.concatenate(part) for part in zip(*asked, strict=True))
+    groups = query_groups(logits.model.base, atoms, truth)
     words = f"{counted(int(truth.sum()), 'hidden training fact')} and {counted(int((~truth).sum()), 'negative')}"
-    return _fitted(found, truth, groups, run.options, words)
+    return _fitted(found, truth, groups, run.options, words, may_shift=False)  # negatives are as many as one likes
 
 
 def _hidden(step: Step, models: tuple[R2N, ...], *, by_atom: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The mean logits of what a step asks, each asked while its input, and that of a part of the others, is hidden.
 
-    With them come their labels and their first constants.
+    With them come their labels and their codes.
     """
     targets, first = step.targets, step.targets.first_constants.cpu().numpy()
     by = np.arange(len(first)) if by_atom else first
@@ -134,7 +150,7 @@ def _hidden(step: Step, models: tuple[R2N, ...], *, by_atom: bool) -> tuple[np.n
             with torch.no_grad():
                 out = model(step.layout, hidden=hidden, known=step.known, rule_outputs=False).atoms
             found += np.where(part_of[rows] == part, out[asked].double().cpu().numpy(), 0.0) / len(models)
-    return found, (targets.labels[asked] == 1).cpu().numpy(), first[rows]
+    return found, (targets.labels[asked] == 1).cpu().numpy(), step.layout.graph.atoms[asked].cpu().numpy()
 
 
 def keep_calibration(folder: RunFolder, calibrated: Calibrated | None, seeds: range) -> None:

@@ -1,5 +1,6 @@
-"""A temperature and a shift: against plain loops, on labels of a known temperature, and what is refused."""
+"""A temperature and a shift: against plain loops, and on generated networks that are sure, too sure, or off."""
 
+from dataclasses import dataclass
 from math import exp
 
 import numpy as np
@@ -8,20 +9,53 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from r2n.errors import DataError
-from r2n.evaluation import calibrate
 from r2n.evaluation.calibrate import (
-    ALL_RIGHT,
+    ERRORS,
+    ERRORS_OF_SHIFT,
     FEWEST_LABELS,
-    STANDARD_ERRORS,
-    TEMPERATURES,
+    PARTS,
     Calibrated,
     fit_odds,
     fit_temperature,
 )
+from r2n.evaluation.calibrate import _careful as careful
+from r2n.evaluation.calibrate import _parts as parts_of
 from r2n.evaluation.metrics import average_precision, calibration
-from tests.oracles.calibration import least_change, most_careful, total_loss
+from tests.oracles.calibration import gain, total_loss
 
-SOME = TEMPERATURES[::20]
+AS_TRAINED = (1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class World:
+    """Groups of atoms: the logits of their odds, which a network tells too surely, and off by so much."""
+
+    groups: int
+    size: int
+    too_sure: float = 1.0
+    off: float = 0.0
+    apart: float = 3.0
+    together: float = 0.0  # by how much all atoms of a group are off
+
+    def draw(self, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Logits, labels and groups."""
+        dice = np.random.default_rng(seed)
+        group = np.repeat(np.arange(self.groups), dice.geometric(1 / self.size, self.groups))
+        odds = dice.normal(0, self.apart, len(group))
+        of_group = dice.normal(0, 1, self.groups)[group] * self.together
+        truth = dice.random(len(group)) < Calibrated(1.0, 0.0, "")(odds + of_group)
+        return odds * self.too_sure + self.off, truth, group
+
+    def scores(self, seed: int) -> tuple[float, float, bool]:
+        """The Brier scores of other labels before and after a calibration, and whether it changed anything."""
+        found, (logits, truth, _) = temperature_of(*self.draw(seed)), self.draw(seed + 1000)
+        scores = [float(((each(logits) - truth) ** 2).mean()) for each in (Calibrated(1.0, 0.0, ""), found)]
+        return scores[0], scores[1], not found.is_as_trained
+
+    def summary(self, seeds: int = 8) -> tuple[float, float, float]:
+        """The means over seeds."""
+        before, after, changed = np.array([self.scores(seed) for seed in range(seeds)]).mean(axis=0)
+        return float(before), float(after), float(changed)
 
 
 def temperature_of(logits: np.ndarray, truth: np.ndarray, groups: np.ndarray | None = None) -> Calibrated:
@@ -38,59 +72,100 @@ def odds_of(logits: np.ndarray, truth: np.ndarray, weights: np.ndarray | None = 
     return found
 
 
-@pytest.fixture
-def few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibrate, "FEWEST_LABELS", 1)
-
-
-@settings(max_examples=60)
-@given(st.lists(st.tuples(st.integers(-80, 80), st.booleans(), st.integers(0, 4)), min_size=2, max_size=25))
-def test_the_temperature_is_that_of_plain_loops(labels: list[tuple[int, bool, int]]) -> None:
+@settings(max_examples=15)
+@given(
+    st.lists(st.tuples(st.integers(-60, 60), st.booleans(), st.integers(0, 14)), min_size=24, max_size=50),
+)
+def test_what_is_fitted_pays_by_plain_loops(labels: list[tuple[int, bool, int]]) -> None:
     logits, truth, groups = (np.array(column) for column in zip(*labels, strict=True))
-    logits = logits / 4
-    assume(truth.any() and not truth.all())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calibrate, "FEWEST_LABELS", 1)
-        patch.setattr(calibrate, "TEMPERATURES", SOME)
-        found = temperature_of(logits, truth, groups)
-    asked = logits.tolist(), truth.tolist()
-    least = least_change(*asked, groups.tolist(), SOME.tolist(), STANDARD_ERRORS)
-    careful = most_careful(*asked, SOME.tolist(), ALL_RIGHT)
-    assert found.temperature == pytest.approx(max(least, careful))
-    assert found.shift == 0.0
+    assume(FEWEST_LABELS <= truth.sum() <= len(truth) - FEWEST_LABELS)
+    logits, own = logits / 4, np.unique(groups, return_inverse=True)[1]
+    parts, crossed = parts_of(own), {}
+    for has_shift in (False, True):
+        of_part = {
+            int(part): careful(logits[parts != part], truth[parts != part], own[parts != part], has_shift)
+            for part in np.unique(parts)
+        }
+        crossed[has_shift] = [of_part[int(part)] for part in parts]
+    asked, as_trained = (logits.tolist(), truth.tolist(), groups.tolist()), [AS_TRAINED] * len(logits)
+    warm, both = gain(*asked, as_trained, crossed[False]), gain(*asked, as_trained, crossed[True])
+    beside = gain(*asked, crossed[False], crossed[True])
+    assume(min(abs(warm - ERRORS), abs(both - ERRORS_OF_SHIFT), abs(beside - ERRORS)) > 1e-6)
+    found = temperature_of(logits, truth, groups)
+    if warm > ERRORS or both > ERRORS_OF_SHIFT:
+        has_shift = beside > ERRORS if warm > ERRORS else True
+        expected = careful(logits, truth, own, has_shift)
+        assert (found.temperature, found.shift) == pytest.approx(expected)
+    else:
+        assert (found.temperature, found.shift) == AS_TRAINED
 
 
-def test_labels_of_a_known_temperature_give_it_back_or_a_little_less() -> None:
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=80))
+def test_groups_stay_whole_and_parts_are_even(groups: list[int]) -> None:
+    own = np.unique(groups, return_inverse=True)[1]
+    parts = parts_of(own)
+    assert len(set(zip(own.tolist(), parts.tolist(), strict=True))) == len(set(groups))
+    sizes = np.bincount(parts, minlength=PARTS)
+    assert sizes.max() - sizes.min() <= np.bincount(own).max()
+
+
+def test_labels_of_a_known_temperature_give_it_back() -> None:
     dice = np.random.default_rng(0)
     logits = dice.normal(0, 20, 20_000)
     truth = dice.random(20_000) < Calibrated(4.0, 0.0, "")(logits)
-    assert temperature_of(logits, truth).temperature == pytest.approx(4.0, rel=0.2)
-    assert calibration(temperature_of(logits, truth)(logits), truth).ece < 0.02
+    found = temperature_of(logits, truth)
+    assert found.temperature == pytest.approx(4.0, rel=0.1)
+    assert abs(found.shift) < 0.3
+    assert calibration(found(logits), truth).ece < 0.02
 
 
-def test_one_group_of_wrong_answers_is_no_reason_to_change_and_many_are() -> None:
-    logits = np.tile([6.0, 0.3, -0.3, -6.0], 50)
-    truth = np.tile([False, True, False, False], 50)
-    assert temperature_of(logits, truth, np.zeros(200, np.int64)).temperature == 1.0
-    assert temperature_of(logits, truth, np.arange(200)).temperature > 1.5
+@pytest.mark.parametrize("world", [World(60, 2), World(24, 5, apart=200.0), World(24, 5, apart=20.0)])
+def test_a_network_that_knows_how_sure_it_is_stays_as_trained(world: World) -> None:
+    before, after, changed = world.summary()
+    assert changed <= 0.1
+    assert after <= before + 0.001
 
 
-@pytest.mark.usefixtures("few_are_enough")
-def test_labels_that_are_all_right_leave_a_doubt_that_more_of_them_lessen() -> None:
-    logits = np.array([-20.0, -12, 9, 15])
-    few, many = (temperature_of(np.tile(logits, n), np.tile(logits > 0, n)) for n in (1, 50))
-    assert 1 < many.temperature < few.temperature < 100
-    assert few(np.array([9.0]))[0] < many(np.array([9.0]))[0] < 0.9999
-    chances = few(np.abs(logits))
-    assert ALL_RIGHT <= chances.prod() < ALL_RIGHT + 0.02
+def test_one_that_is_too_sure_is_mended() -> None:
+    before, after, changed = World(60, 2, too_sure=5.0).summary()
+    assert changed >= 0.7
+    assert after < 0.9 * before
+    before, after, _ = World(60, 2, too_sure=20.0, apart=1.0).summary()
+    assert after < 0.8 * before, "where logits tell little"
 
 
-def test_a_wrong_answer_does_not_make_it_surer() -> None:
-    logits = np.concatenate([np.linspace(9, 40, 30), -np.linspace(9, 40, 30)])
-    truth = logits > 0
-    right = temperature_of(logits, truth)
-    wrong = temperature_of(np.append(logits, 8.5), np.append(truth, False))
-    assert wrong.temperature >= right.temperature
+def test_one_that_holds_everything_true_is_shifted() -> None:
+    before, after, changed = World(100, 3, off=4.0).summary()
+    assert changed == 1.0
+    assert after < 0.5 * before
+
+
+def test_labels_that_tell_no_shift_have_none() -> None:
+    for off in (0.0, 4.0, -30.0):
+        logits, truth, groups = World(100, 3, too_sure=5.0, off=off).draw(0)
+        found = fit_temperature(logits, truth, groups, fitted_on="", may_shift=False)
+        assert found is not None
+        assert found.shift == 0.0
+
+
+def test_groups_that_are_off_as_a_whole_do_no_harm() -> None:
+    before, after, _ = World(8, 30, together=3.0).summary()
+    assert after <= before + 0.005, "few groups are not a reason to change much"
+    before, after, _ = World(57, 28, together=3.0).summary(4)
+    assert after < 0.97 * before
+
+
+def test_one_group_tells_nothing_and_many_tell() -> None:
+    logits, truth, _ = World(100, 2, too_sure=5.0).draw(0)
+    assert temperature_of(logits, truth, np.zeros(len(logits), np.int64)).is_as_trained
+    largest = np.where(np.arange(len(logits)) < 0.97 * len(logits), 0, np.arange(len(logits)))
+    assert temperature_of(logits, truth, largest).is_as_trained, "nor do a few beside it"
+    assert not temperature_of(logits, truth, np.arange(len(logits))).is_as_trained
+
+
+def test_labels_that_are_all_right_make_nothing_surer() -> None:
+    logits = np.concatenate([np.linspace(0.1, 40, 30), -np.linspace(0.1, 40, 30)])
+    assert temperature_of(logits, logits > 0).is_as_trained
 
 
 def test_labels_of_a_known_temperature_and_shift_give_them_back() -> None:
@@ -109,7 +184,7 @@ def test_no_other_odds_have_a_smaller_loss(labels: list[tuple[int, bool, int]]) 
     logits, weights = logits / 4, weights.astype(np.float64)
     assume(truth.any() and not truth.all())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calibrate, "FEWEST_LABELS", 1)
+        patch.setattr("r2n.evaluation.calibrate.FEWEST_LABELS", 1)
         found = odds_of(logits, truth, weights)
     asked = logits.tolist(), truth.tolist(), weights.tolist()
     own = total_loss(*asked, found.temperature, found.shift)
@@ -128,7 +203,7 @@ def test_a_weight_stands_for_so_many_atoms() -> None:
     assert weighed.shift == pytest.approx(repeated.shift, rel=1e-3, abs=1e-3)
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(st.lists(st.tuples(st.integers(-4000, 4000), st.booleans()), min_size=30, max_size=40))
 def test_the_order_stays(labels: list[tuple[int, bool]]) -> None:
     logits, truth = (np.array(column) for column in zip(*labels, strict=True))
@@ -140,7 +215,6 @@ def test_the_order_stays(labels: list[tuple[int, bool]]) -> None:
         probabilities = found(logits)
         assert ((probabilities >= 0) & (probabilities <= 1)).all()
         assert (np.diff(probabilities[np.argsort(logits)]) >= 0).all()
-    assert ((temperature_of(logits, truth)(logits) > 0.5) == (logits > 0)).all()
 
 
 def test_labels_that_are_few_or_all_alike_fit_nothing() -> None:
@@ -158,4 +232,5 @@ def test_what_would_turn_the_order_round_is_refused(temperature: float, shift: f
 
 def test_it_says_what_it_is() -> None:
     assert str(Calibrated(2.125, -0.5, "3 labels")) == "temperature 2.12, shift -0.5, fitted on 3 labels"
-    assert str(Calibrated(1.0, 0.0, "3 labels")) == "temperature 1, fitted on 3 labels"
+    assert str(Calibrated(2.0, 0.0, "3 labels")) == "temperature 2, fitted on 3 labels"
+    assert str(Calibrated(1.0, 0.0, "3 labels")) == "as trained, which 3 labels do not contradict"

@@ -72,6 +72,56 @@ def test_labelled_validation_queries_come_first() -> None:
     assert found.temperature >= 1.0
 
 
+@pytest.mark.parametrize("changes", [(), ("training.hiding=0",)])
+def test_validation_that_is_all_right_leaves_it_to_hidden_facts_where_there_are_some(changes: tuple[str, ...]) -> None:
+    run = trained(smokers(), *changes)
+    valid = run.problem.valid
+    told = Evidence(valid.atoms, run.logits()(valid.atoms) > np.median(run.logits()(valid.atoms)))
+    found = fitted(replace(run, problem=with_queries(run.problem, valid=told)))
+    assert found.fitted_on == ("30 validation queries" if changes else "20 hidden training facts and 10 negatives")
+
+
+def test_each_network_of_an_ensemble_can_be_calibrated(tmp_path: Path) -> None:
+    problem = smokers(labels=False)
+    ensemble = prepare_ensemble(problem, problem.options, size=2)
+    for _ in train_in(tmp_path / "run", ensemble):
+        pass
+    assert calibrate(ensemble, ensemble.logits().members[0]) == calibrate(trained(problem))
+
+
+PAIRS = """
+domain thing
+predicate same(thing, thing)
+predicate old(thing)
+"""
+
+
+def groups_of(*facts: tuple[str, str], old: tuple[str, ...] = ()) -> list[int]:
+    """The groups of queries, by first appearance; `a-b` are the same, `a/b` are not."""
+    sames = pa.table(
+        {"x": [a for a, _ in facts], "y": [b[1:] for _, b in facts], "label": [b[0] == "-" for _, b in facts]}
+    )
+    tables = [r2n.Table(sames.set_column(2, "label", sames["label"].cast(pa.int64())), "same")]
+    tables += [r2n.Table(pa.table({"x": list(old), "label": [1] * len(old)}), "old")] if old else []
+    problem = Problem.build("pairs", r2n.parse_theory(PAIRS), [], {"valid": tables})
+    base, valid = problem.knowledge.base, problem.valid
+    names = [name.partition("(")[2] for name in base.names(valid.atoms)]
+    wanted = [f"{a}, {b[1:]})" for a, b in facts] + [f"{a})" for a in old]
+    found = calibration.query_groups(base, valid.atoms, valid.truth)
+    order = [int(found[names.index(name)]) for name in wanted]
+    return [order.index(group) for group in order]
+
+
+def test_queries_about_what_true_ones_join_are_one_group() -> None:
+    facts = [("a", "-b"), ("b", "-c"), ("d", "-e"), ("e", "/a"), ("f", "-g"), ("f", "/a")]
+    assert groups_of(*facts, old=("c", "h", "g")) == [0, 0, 2, 2, 4, 4, 0, 7, 4]
+
+
+def test_a_group_of_most_queries_falls_into_its_constants() -> None:
+    facts = [("a", "-b"), ("b", "-c"), ("c", "-d"), ("a", "/d"), ("e", "-f")]
+    assert groups_of(*facts) == [0, 1, 2, 0, 4]
+
+
 def test_a_softmax_gives_no_zero_and_so_has_a_shift() -> None:
     found = fitted(trained(smokers(), "training.loss=softmax"))
     assert found.fitted_on == "30 validation queries"
