@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 import typer
 
 from r2n.cli.changed_facts import ConstantOption, WithOption, WithoutOption, changed, tell_of_changes
-from r2n.cli.report_table import told_calibration
 from r2n.cli.screen import DeviceOption, JsonOption, RunArgument, ScreenTable, new_path, print_json, progress, screen
 from r2n.errors import ConfigError, counted
 
@@ -110,6 +109,8 @@ def answers_document(question: str, answers: "Answers") -> dict[str, Any]:
 
 def tell_calibration(calibration: "Calibrated | None") -> None:
     """On what probabilities rest, on standard error."""
+    from r2n.evaluation.calibrate import told_calibration
+
     typer.echo(f"probabilities: {told_calibration(calibration)}", err=True)
 
 

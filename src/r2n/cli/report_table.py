@@ -1,14 +1,11 @@
 """The command line: a report as a table, for r2n train, evaluate and infer."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.text import Text
 
 from r2n.cli.screen import ScreenTable, screen
 from r2n.reproduction.paper import PAPER_COUNTRIES
-
-if TYPE_CHECKING:
-    from r2n.evaluation.calibrate import Calibrated
 
 SHOWN_METRICS = ("ap", "roc_auc_macro", "accuracy", "brier", "ece", "mrr", "hits@1", "hits@3", "hits@10")
 
@@ -45,11 +42,6 @@ def print_report(report: dict[str, Any], name: str) -> None:
         screen().print(Text(f"constraints: {constraints}"))
     if "ensemble" in report["protocol"]:
         screen().print(Text(report["protocol"]["ensemble"]))
-
-
-def told_calibration(calibration: "Calibrated | None") -> str:
-    """Whether probabilities are calibrated, and on what."""
-    return "not calibrated" if calibration is None else f"calibrated, {calibration}"
 
 
 def notes_beside(report: dict[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import expit
 
 from r2n.errors import DataError
@@ -62,6 +62,13 @@ class Calibrated:
         return f"temperature {self.temperature:.3g}{shift}, fitted on {self.fitted_on}"
 
 
+def told_calibration(calibration: Calibrated | None) -> str:
+    """Whether probabilities are calibrated, and on what."""
+    if calibration is None:
+        return "not calibrated"
+    return str(calibration) if calibration.is_as_trained else f"calibrated: {calibration}"
+
+
 def fit_temperature(
     logits: Logits, truth: Truths, groups: Groups, *, fitted_on: str, may_shift: bool = True
 ) -> Calibrated | None:
@@ -83,6 +90,23 @@ def fit_temperature(
     else:
         return Calibrated(1.0, 0.0, fitted_on)
     return Calibrated(*_careful(logits, truth, own, has_shift), fitted_on)
+
+
+def warmed(found: Calibrated, logits: Logits, truth: Truths, groups: Groups, *, fitted_on: str) -> Calibrated:
+    """A calibration that is no surer than labels without a mistake allow; as it is where it is not.
+
+    Where none of n groups was wrong, the share of groups that will be is not 0: by the reference (Jeffreys) prior its
+    mean is 0.5 / (n + 1). The temperature is the least at which as many atoms are expected to be wrong.
+    """
+    wrong, allowed = np.where(truth, -1.0, 1.0) * (logits - found.shift), len(np.unique(groups))
+
+    def missing(log_of_temperature: float) -> float:
+        return float(expit(wrong / exp(log_of_temperature)).sum()) - 0.5 * allowed / (allowed + 1)
+
+    least = log(found.temperature)
+    if missing(least) >= 0 or missing(MOST_CHANGE) <= 0:
+        return found
+    return Calibrated(exp(float(brentq(missing, least, MOST_CHANGE))), found.shift, f"{fitted_on}, none of them wrong")
 
 
 def _cross_fitted(logits: Logits, truth: Truths, groups: Groups, has_shift: bool) -> Logits:

@@ -7,6 +7,7 @@ from math import isnan
 import numpy as np
 
 from r2n.errors import counted
+from r2n.evaluation.calibrate import told_calibration
 from r2n.evaluation.evaluate import Report
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.options import Options
@@ -64,7 +65,7 @@ def probability_words(trained: Trained) -> str:
     """Of how many networks the probabilities are the answer, and whether they are calibrated, and on what."""
     networks, calibration = len(trained.members), trained.calibration
     who = f"by the mean of the logits of {networks} networks" if networks > 1 else "by one network"
-    return f"{who}, {'not calibrated' if calibration is None else f'calibrated: {calibration}'}"
+    return f"{who}, {told_calibration(calibration)}"
 
 
 def _grounding(trained: Trained) -> str:

@@ -2,8 +2,8 @@
 
 Test queries are never asked. Validation queries are, where they have both labels. Where they are all true, as those of
 a ranking, their corruptions are the false ones, weighed so that they stand for all candidates. Without validation
-queries, or where these are all answered right, it is training facts whose input is hidden, with the negatives that
-training asks beside them.
+queries, or where a threshold tells these apart, it is training facts whose input is hidden, with the negatives that
+training asks beside them; and nothing is surer than that many validation queries without a mistake allow.
 """
 
 import json
@@ -16,7 +16,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from r2n.errors import CheckpointError, DataError, counted
-from r2n.evaluation.calibrate import Calibrated, fit_odds, fit_temperature
+from r2n.evaluation.calibrate import Calibrated, fit_odds, fit_temperature, warmed
 from r2n.evaluation.sampling import drawn
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
@@ -53,7 +53,10 @@ def calibrate(run: Run | Ensemble, logits: AtomLogits | None = None) -> Calibrat
     fitted = _fitted(found, valid.truth, groups, run.options, words)
     if fitted is not None and not _are_apart(found, valid.truth):
         return fitted
-    return _on_hidden_facts(run, logits) or fitted
+    fitted = _on_hidden_facts(run, logits) or fitted
+    if fitted is None or run.options.training.loss != "bce":
+        return fitted
+    return warmed(fitted, found, valid.truth, groups, fitted_on=words)
 
 
 def _fitted(

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 import r2n
 from r2n.errors import CheckpointError
@@ -19,7 +20,7 @@ from r2n.model.atom_logits import AtomLogits
 from r2n.prediction.predictor import Predictor
 from r2n.prediction.trained import Trained
 from r2n.runs import calibration
-from r2n.runs.calibration import calibrate, keep_calibration, read_calibration
+from r2n.runs.calibration import calibrate, keep_calibration, query_groups, read_calibration
 from r2n.runs.ensemble import prepare_ensemble
 from r2n.runs.folder import RunFolder, digest
 from r2n.runs.run import Run, prepare_run
@@ -79,6 +80,24 @@ def test_validation_that_is_all_right_leaves_it_to_hidden_facts_where_there_are_
     told = Evidence(valid.atoms, run.logits()(valid.atoms) > np.median(run.logits()(valid.atoms)))
     found = fitted(replace(run, problem=with_queries(run.problem, valid=told)))
     assert found.fitted_on == ("30 validation queries" if changes else "20 hidden training facts and 10 negatives")
+
+
+def test_a_few_validation_queries_without_a_mistake_make_no_network_sure() -> None:
+    """A network that is a hundred times too sure, and right: as much is expected to be wrong as a plain sum says."""
+    run = trained(smokers(), "training.hiding=0")
+    assert run.model.atom_output is not None
+    middle = float(np.median(run.logits()(run.problem.valid.atoms)))
+    weight, bias = list(run.model.atom_output.parameters())[-2:]  # the last linear map
+    with torch.no_grad():
+        bias -= middle
+        weight *= 100
+        bias *= 100
+    logits = run.logits()(run.problem.valid.atoms)
+    told = Evidence(run.problem.valid.atoms, logits > 0)
+    found = fitted(replace(run, problem=with_queries(run.problem, valid=told)))
+    n = len(set(query_groups(run.problem.knowledge.base, told.atoms, told.truth).tolist()))
+    assert sum(min(p, 1 - p) for p in found(logits).tolist()) >= 0.99 * n * 0.5 / (n + 1)
+    assert found.fitted_on == "30 validation queries, none of them wrong"
 
 
 def test_each_network_of_an_ensemble_can_be_calibrated(tmp_path: Path) -> None:
