@@ -2,7 +2,7 @@
  * The view that asks: a question in the theory's language, and its answers.
  */
 
-import { aboutAddress, address, changesBody, changesOf } from "./address.js";
+import { aboutAddress, address, changesBody, changesCount, changesOf } from "./address.js";
 import { answersTable } from "./answers.js";
 import { get, post, Refused } from "./api.js";
 import { atomField } from "./completion.js";
@@ -71,6 +71,7 @@ async function answered(setting, question) {
     ...changesBody(changesOf(query)),
   };
   try {
+    await checked(setting, question);
     const told = await post("/api/query", body, setting.signal);
     const result = told.results[0];
     const said = `${counted(result.answers.length, "answer")} to ${question}`;
@@ -80,6 +81,13 @@ async function answered(setting, question) {
     if (!(error instanceof Refused) || ![400, 404, 422].includes(error.status)) throw error;
     return { said: "", answers: refusal(error) };
   }
+}
+
+/** What cannot be asked is refused before it is; with new constants only the answer tells. @param {Setting} setting @param {string} question */
+async function checked(setting, question) {
+  if (changesCount(changesOf(setting.place.query))) return;
+  const told = await post("/api/check", { query: question }, setting.signal);
+  if (!told.ok) throw new Refused(422, told);
 }
 
 /** @param {Setting} setting @param {any} result */
@@ -112,10 +120,15 @@ async function beginnings(setting) {
   return h(
     "div",
     { class: "columns" },
-    section(
-      "Predicates",
-      h("ul", { class: "lines" }, ...predicates.slice(0, 4 * MOST_EXAMPLES)),
-      more(predicates.length, 4 * MOST_EXAMPLES),
+    h(
+      "div",
+      {},
+      section(
+        "Predicates",
+        h("ul", { class: "lines" }, ...predicates.slice(0, 4 * MOST_EXAMPLES)),
+        more(predicates.length, 4 * MOST_EXAMPLES),
+      ),
+      run.rules.length ? section("Rules", ruleLines(run.rules)) : null,
     ),
     h(
       "div",
@@ -124,6 +137,13 @@ async function beginnings(setting) {
       section("Served", figures(served(run))),
     ),
   );
+}
+
+/** @param {{name: string, text: string}[]} rules */
+function ruleLines(rules) {
+  const lines = rules.slice(0, MOST_EXAMPLES).map((rule) => h("li", {}, name(rule.text)));
+  const all = link("/rules", {}, `What ${rules.length === 1 ? "it does" : "they do"}`);
+  return [h("ul", { class: "lines theory" }, ...lines), h("p", {}, all)];
 }
 
 /** @param {number} all @param {number} most */

@@ -4,7 +4,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** @typedef {Node | string | number | null | undefined | false | Child[]} Child */
+/** @typedef {Node | string | number | null | undefined | false | any[]} Child */
 /** @typedef {Record<string, any>} Attributes `on` holds listeners by event; null, undefined and false are left out */
 
 /**

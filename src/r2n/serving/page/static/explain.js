@@ -11,7 +11,7 @@ import { bar, changesNote, empty } from "./parts.js";
 import { reasonList } from "./reason_list.js";
 import { explanationGraph, graphLegend } from "./reason_graph.js";
 import { switches } from "./switches.js";
-import { counted, parsedAtom, probability, signed } from "./words.js";
+import { apart, counted, parsedAtom, probability, signed } from "./words.js";
 
 /** @typedef {import("./main.js").Setting} Setting */
 /** @typedef {import("./address.js").Changes} Changes */
@@ -28,7 +28,10 @@ export async function showExplanation(setting) {
   const [now, before] = await explained(setting, atom, changes);
   const turn = (/** @type {{fact?: string, rule?: string}} */ item) => setting.go(turned(setting, atom, changes, item));
   const graph = now.drawing?.boxes?.length
-    ? scrolled("The explanation as a drawing", explanationGraph(now.drawing, { atom, changes, turn }))
+    ? scrolled(
+        "The explanation as a drawing",
+        explanationGraph(now.drawing, { atom, changes, turn, layers: now.layers }),
+      )
     : empty("No ground rule speaks of it.");
   return {
     title: `Why ${atom}?`,
@@ -95,31 +98,29 @@ function verdict(now, before) {
   if (now.spread !== null && now.spread !== undefined)
     said.push(`networks differ by ±${now.spread.toFixed(2)} (logit)`);
   const words = h("p", { class: "quiet" }, said.join(" · "));
-  if (!before)
+  if (!before) {
     return h(
       "div",
       { class: "verdict" },
       h("p", { class: "big" }, probability(now.probability), bar(now.probability)),
       words,
     );
+  }
   const change = now.probability - before.probability;
   const turns = before.probability >= 0.5 !== now.probability >= 0.5;
+  const logits = h("span", { class: "quiet" }, `logit ${before.logit.toFixed(2)} → ${now.logit.toFixed(2)}`);
+  const [was, is] = apart(before.probability, now.probability);
   return h(
     "div",
     { class: "verdict moved", id: "verdict" },
-    h(
-      "p",
-      { class: "big then" },
-      h("span", { class: "when" }, "before"),
-      probability(before.probability),
-      bar(before.probability),
-    ),
-    h("p", { class: "big" }, h("span", { class: "when" }, "now"), probability(now.probability), bar(now.probability)),
+    h("p", { class: "big then" }, h("span", { class: "when" }, "before"), was, bar(before.probability)),
+    h("p", { class: "big" }, h("span", { class: "when" }, "now"), is, bar(now.probability)),
     h(
       "p",
       { class: change < 0 ? "moved-by minus" : "moved-by plus" },
       signed(change),
       turns ? " · the answer turns" : "",
+      logits,
     ),
     words,
   );

@@ -80,14 +80,20 @@ function put(shown, problem, isMoved) {
   const held = document.activeElement;
   const key = held instanceof HTMLElement || held instanceof SVGElement ? held.id || held.dataset.key : "";
   const wasInside = main.contains(held) || held === document.body;
+  const before = main.querySelector("h1")?.textContent;
   document.title = `${shown.title} · ${problem} · r2n`;
   main.replaceChildren(h("div", { class: "view" }, ...shown.content));
-  if (isMoved) focusAfter(wasInside ? key : "");
+  if (isMoved) focusAfter(wasInside ? key : "", before);
   if (shown.said) announce(shown.said);
 }
 
-/** The focus stays where it was, where that is still there; else it goes to the heading. @param {string | undefined} key */
-function focusAfter(key) {
+/**
+ * The focus stays where it was, where that is still there; else it goes to the heading.
+ * @param {string | undefined} key
+ * @param {string | null | undefined} before the heading that was
+ */
+function focusAfter(key, before) {
+  /** @type {Element | null} */
   const same = key ? (document.getElementById(key) ?? main.querySelector(`[data-key="${CSS.escape(key)}"]`)) : null;
   const heading = main.querySelector("h1");
   if (same instanceof HTMLElement || same instanceof SVGElement) {
@@ -95,7 +101,7 @@ function focusAfter(key) {
   } else if (heading) {
     heading.tabIndex = -1;
     heading.focus({ preventScroll: true });
-    window.scrollTo(0, 0);
+    if (heading.textContent !== before) window.scrollTo(0, 0);
   }
 }
 
@@ -110,7 +116,7 @@ function fail(error, isMoved) {
   const content = error.status === 401 ? tokenForm() : [h("h1", {}, "That has no answer"), refusal(error), again()];
   document.title = "r2n";
   main.replaceChildren(h("div", { class: "view" }, ...content));
-  if (isMoved && error.status !== 401) focusAfter("");
+  if (isMoved && error.status !== 401) focusAfter("", null);
 }
 
 function again() {

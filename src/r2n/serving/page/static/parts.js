@@ -35,7 +35,8 @@ export function bar(share, span = null) {
 /** An answer's probability as a bar and a number, with its spread. @param {Answer} answer @param {Calibration} calibration */
 export function probabilityBar(answer, calibration) {
   const span = spreadOf(answer, calibration);
-  const words = span ? h("span", { class: "spread" }, ` ${probability(span[0])} to ${probability(span[1])}`) : null;
+  const [from, to] = (span ?? []).map(probability);
+  const words = span && from !== to ? h("span", { class: "spread" }, `${from} to ${to}`) : null;
   const title = span ? `the networks differ by ±${answer.spread?.toFixed(2)} (logit)` : null;
   const shown = h("span", { class: "number" }, probability(answer.probability));
   return h("span", { class: "measured", title }, bar(answer.probability, span), shown, words);
@@ -53,8 +54,13 @@ function spreadOf(answer, calibration) {
 /** What is known of an answer, as a mark. @param {{known: boolean | null, closed: boolean, reached?: boolean}} answer */
 export function knownMark(answer) {
   const text = standing(answer);
-  const kind = { true: "is-true", false: "is-false", closed: "is-false" }[text] ?? "is-open";
-  const words = { true: "known", false: "known false", closed: "closed, false", "": "" }[text] ?? text;
+  /** @type {Record<string, [string, string]>} */
+  const marks = {
+    true: ["is-true", "known"],
+    false: ["is-false", "known false"],
+    closed: ["is-false", "closed, false"],
+  };
+  const [kind, words] = marks[text] ?? ["is-open", text];
   return words ? h("span", { class: `mark ${kind}` }, words) : null;
 }
 

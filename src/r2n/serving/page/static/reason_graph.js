@@ -3,7 +3,9 @@
  */
 
 import { address } from "./address.js";
+import { answerMarks } from "./answer_box.js";
 import { h, printable, s } from "./dom.js";
+import { narrowed } from "./narrow_graph.js";
 import { probability, signed } from "./words.js";
 
 /**
@@ -14,6 +16,7 @@ import { probability, signed } from "./words.js";
  * @property {string[]} lines
  * @property {number} x
  * @property {number} y
+ * @property {number} column
  * @property {number} width
  * @property {number} height
  * @property {boolean | null} truth
@@ -22,17 +25,35 @@ import { probability, signed } from "./words.js";
  * @property {{fact?: string, rule?: string} | null} switch
  */
 /** @typedef {{from: string, to: string, effect: number | null, points: [number, number][]}} Tie */
+/** @typedef {{width: number, height: number, boxes: Box[], links: Tie[]}} Drawing */
 /** @typedef {{fact?: string, rule?: string}} Item */
-/** @typedef {{atom: string, changes: import("./address.js").Changes, turn: (item: Item) => void}} Context */
+/** @typedef {{atom: string, changes: import("./address.js").Changes, turn: (item: Item) => void, layers: import("./layers.js").LayerBelief[]}} Context */
 
 const [THINNEST, THICKEST] = [1.5, 9];
 const MARGIN = 6;
+const NARROW = 620; // below it, boxes stand below each other
 
-/** @param {{width: number, height: number, boxes: Box[], links: Tie[]}} drawing @param {Context} context */
+/** The drawing, as wide as there is room. @param {Drawing} drawing @param {Context} context */
 export function explanationGraph(drawing, context) {
+  const place = h("div", { class: "reasons-place" });
+  /** @type {boolean | null} */
+  let isNarrow = null;
+  const draw = () => {
+    const wasNarrow = isNarrow;
+    isNarrow = (place.parentElement?.clientWidth ?? NARROW) < NARROW;
+    if (isNarrow !== wasNarrow)
+      place.replaceChildren(isNarrow ? picture(narrowed(drawing), context, false) : picture(drawing, context, true));
+  };
+  requestAnimationFrame(() => place.parentElement && new ResizeObserver(draw).observe(place.parentElement));
+  place.append(picture(drawing, context, true));
+  return place;
+}
+
+/** @param {Drawing} drawing @param {Context} context @param {boolean} hasHeadings */
+function picture(drawing, context, hasHeadings) {
   const strongest = Math.max(0, ...drawing.links.map((tie) => Math.abs(tie.effect ?? 0)));
   const [width, height] = [drawing.width + 2 * MARGIN, drawing.height + 2 * MARGIN];
-  return s(
+  const drawn = s(
     "svg",
     {
       class: "reasons-drawing",
@@ -42,9 +63,22 @@ export function explanationGraph(drawing, context) {
       role: "group",
       "aria-label": "Atoms and ground rules",
     },
+    ...(hasHeadings ? headings(drawing.boxes) : []),
     ...drawing.links.map((tie) => flow(tie, strongest)),
     ...drawing.boxes.map((box, i) => boxMark(box, context, i === 0)),
   );
+  drawn.style.setProperty("--natural", `${width}px`);
+  return drawn;
+}
+
+/** What each column holds: the answer, then ground rules and their atoms in turn. @param {Box[]} boxes */
+function headings(boxes) {
+  const columns = new Map();
+  for (const box of boxes) columns.set(box.column, Math.min(columns.get(box.column) ?? Infinity, box.x));
+  return [...columns].map(([column, x]) => {
+    const text = column === 0 ? "the answer" : column % 2 ? "because of" : "given";
+    return s("text", { class: "heading-text", x, y: 26 }, text);
+  });
 }
 
 /** @param {Tie} tie @param {number} strongest */
@@ -71,11 +105,17 @@ function curve(points) {
 function boxMark(box, context, isAnswer) {
   const item = box.switch ?? turnedOff(box, context.changes);
   const isOff = item !== null && isSwitchedOff(item, context.changes);
-  const classes = ["node", box.kind, side(box), isAnswer ? "answer" : "", isOff ? "off" : "", item ? "can-switch" : ""];
+  const classes = [
+    "node",
+    `is-${box.kind}`,
+    side(box),
+    isAnswer ? "answer" : "",
+    isOff ? "off" : "",
+    item ? "can-switch" : "",
+  ];
   const marks = [
     frame(box),
-    ...(box.kind === "atom" ? gauge(box) : []),
-    ...texts(box, isAnswer),
+    ...(isAnswer ? answerMarks(box, context.layers) : [...(box.kind === "atom" ? gauge(box) : []), ...texts(box)]),
     item ? knob(box, isOff) : null,
     s("title", {}, words(box, isOff)),
   ];
@@ -95,7 +135,7 @@ function switchMark(box, item, isOff, attributes, marks, context) {
     event.preventDefault();
     context.turn(item);
   };
-  const key = `box ${item.fact ?? item.rule} ${box.id}`;
+  const key = `box ${item.fact ?? item.rule}`;
   const state = {
     role: "switch",
     tabindex: "0",
@@ -154,20 +194,25 @@ function gauge(box) {
   ];
 }
 
-/** @param {Box} box @param {boolean} isAnswer */
-function texts(box, isAnswer) {
-  const lines = box.lines.length ? box.lines : [box.text];
-  const x = box.kind === "atom" ? 32 : 14;
-  const step = isAnswer ? 18 : 16;
-  const first = box.height / 2 - ((lines.length - 1) * step) / 2 + 4;
-  return lines.map((line, i) =>
-    s("text", { class: i ? "note-text" : "first-text", x, y: first + i * step }, printable(line)),
-  );
+/** @param {Box} box */
+function texts(box) {
+  const lines = (box.lines.length ? box.lines : [box.text]).map(printable);
+  if (box.kind === "rule") return [s("text", { x: 14, y: box.height / 2 + 4.5 }, ...ruleWords(lines))];
+  if (box.kind !== "atom") return [s("text", { class: "note-text", x: 8, y: box.height / 2 + 4 }, lines.join(" "))];
+  return lines.map((line, i) => s("text", { class: i ? "note-text" : "first-text", x: 32, y: 19 + 16 * i }, line));
+}
+
+/** The effect of a ground rule, and its rule. @param {string[]} lines */
+function ruleWords([effect, ...others]) {
+  return [
+    s("tspan", { class: "effect-text" }, effect),
+    s("tspan", { class: "rule-name-text", dx: 9 }, others.join(" ")),
+  ];
 }
 
 /** The little switch at the right edge. @param {Box} box @param {boolean} isOff */
 function knob(box, isOff) {
-  const [x, y] = [box.width - 14, -5];
+  const [x, y] = [box.width - 14, -7];
   return s(
     "g",
     { class: "knob" },

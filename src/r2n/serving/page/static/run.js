@@ -24,7 +24,10 @@ export async function showRun(setting) {
     content: [
       h("div", { class: "hero" }, h("h1", {}, name(run.problem, "plain")), figures(facts(run, report))),
       section("Training", curves(report.networks ?? [])),
-      section("Results", results.length ? results.map(metrics) : empty("Its queries were not asked.")),
+      section(
+        "Results",
+        results.length ? h("div", { class: "splits" }, ...results.map(metrics)) : empty("Its queries were not asked."),
+      ),
       section("Reliability", reliability(results, run.calibration)),
       ranks(results),
       section("The model", h("dl", { class: "facts" }, ...model(run))),
@@ -35,7 +38,7 @@ export async function showRun(setting) {
 
 /** @param {any} run @param {any} report @returns {[string, string][]} */
 function facts(run, report) {
-  const first = report.figures?.length ? report.figures : [];
+  const first = (report.figures ?? []).map((/** @type {any} */ figure) => [figure.name, figure.value]);
   return [
     ...first,
     ["facts", count(run.facts)],

@@ -19,13 +19,13 @@ import { announce, button, h, scrolled } from "./dom.js";
 
 /** A table, and `show`, which gives it other rows. @param {Options} options */
 export function table(options) {
-  const head = h("thead");
-  const body = h("tbody");
+  const head = h("thead", { role: "rowgroup" });
+  const body = h("tbody", { role: "rowgroup" });
   let { rows } = options;
   let sorting = options.sorting ?? null;
 
   const draw = () => {
-    head.replaceChildren(h("tr", {}, ...options.columns.map((column) => heading(column, sorting, sort))));
+    head.replaceChildren(h("tr", { role: "row" }, ...options.columns.map((column) => heading(column, sorting, sort))));
     body.replaceChildren(...sorted(rows, options.columns, sorting).map((row) => line(options.columns, row)));
   };
   const sort = (/** @type {Column} */ column) => {
@@ -33,12 +33,13 @@ export function table(options) {
     const isText = rows.length > 0 && typeof column.order?.(rows[0]) === "string";
     sorting = { key: column.key, isUp: isSame && sorting ? !sorting.isUp : isText };
     draw();
-    head.querySelector(`[data-sort="${CSS.escape(column.key)}"]`)?.focus?.();
+    const pressed = head.querySelector(`[data-sort="${CSS.escape(column.key)}"]`);
+    if (pressed instanceof HTMLElement) pressed.focus();
     announce(`sorted by ${column.title}, ${sorting.isUp ? "ascending" : "descending"}`);
     options.onSort?.(sorting);
   };
   draw();
-  const element = scrolled(options.label, h("table", {}, head, body));
+  const element = scrolled(options.label, h("table", { class: "stacking", role: "table" }, head, body));
   return {
     element,
     /** @param {any[]} others */
@@ -52,7 +53,7 @@ export function table(options) {
 
 /** @param {Column} column @param {Sorting} sorting @param {(column: Column) => void} sort */
 function heading(column, sorting, sort) {
-  if (!column.order) return h("th", { scope: "col", class: column.kind }, column.title);
+  if (!column.order) return h("th", { scope: "col", role: "columnheader", class: column.kind }, column.title);
   const isSorted = sorting?.key === column.key;
   const direction = isSorted ? (sorting?.isUp ? "ascending" : "descending") : "none";
   const arrow = h("span", { class: "arrow", "aria-hidden": "true" }, isSorted ? (sorting?.isUp ? "↑" : "↓") : "↕");
@@ -61,15 +62,19 @@ function heading(column, sorting, sort) {
     column.title,
     arrow,
   );
-  return h("th", { scope: "col", class: column.kind, "aria-sort": direction }, text);
+  return h("th", { scope: "col", role: "columnheader", class: column.kind, "aria-sort": direction }, text);
 }
 
 /** @param {Column[]} columns @param {any} row */
 function line(columns, row) {
-  const cells = columns.map((column) =>
-    h(column.isHeader ? "th" : "td", { scope: column.isHeader ? "row" : null, class: column.kind }, column.cell(row)),
-  );
-  return h("tr", {}, ...cells);
+  const cells = columns.map((column) => {
+    const kind = column.isHeader ? { scope: "row", role: "rowheader" } : { role: "cell", "data-title": column.title };
+    const content = column.cell(row);
+    const isEmpty = content === null || content === undefined;
+    const classes = [column.kind, isEmpty ? "is-empty" : ""].filter(Boolean).join(" ");
+    return h(column.isHeader ? "th" : "td", { ...kind, class: classes || null }, content);
+  });
+  return h("tr", { role: "row" }, ...cells);
 }
 
 /** @param {any[]} rows @param {Column[]} columns @param {Sorting} sorting */

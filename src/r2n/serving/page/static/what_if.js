@@ -9,7 +9,7 @@ import { csv, downloadButton, json } from "./download.js";
 import { h, name, section } from "./dom.js";
 import { atomLink, bar, effect, empty, knownMark, refusal } from "./parts.js";
 import { sortingOf, table } from "./table.js";
-import { count, counted, factLine, probability } from "./words.js";
+import { apart, count, counted, factLine, probability } from "./words.js";
 
 /** @typedef {import("./main.js").Setting} Setting */
 /** @typedef {import("./address.js").Changes} Changes */
@@ -54,10 +54,9 @@ async function compared(setting, changes, asked) {
   };
   try {
     const told = await post("/api/what-if", body, setting.signal);
-    const moved = told.changes.filter(
-      (/** @type {Change} */ item) => item.before?.probability !== item.after?.probability,
-    );
-    const said = `${counted(moved.length, "answer")} of ${count(told.compared)} compared ${moved.length === 1 ? "changes" : "change"}`;
+    const number = told.changes.filter((/** @type {Change} */ item) => moved(item) !== 0).length;
+    const largest = number >= body.top ? `The ${count(number)} largest changes of` : `${count(number)} changes of`;
+    const said = `${number ? largest : "No change of"} ${counted(told.compared, "answer")} compared`;
     return { said, shown: changesTable(setting, told, said, changes) };
   } catch (error) {
     if (!(error instanceof Refused) || ![400, 404, 422].includes(error.status)) throw error;
@@ -127,36 +126,34 @@ function columns(changes) {
       key: "before",
       title: "Before",
       kind: "half",
-      cell: (item) => side(item.before),
+      cell: (item) => side(item, "before"),
       order: (item) => item.before?.probability,
     },
     {
       key: "after",
       title: "After",
       kind: "half",
-      cell: (item) => side(item.after),
+      cell: (item) => side(item, "after"),
       order: (item) => item.after?.probability,
     },
     {
       key: "change",
       title: "Change",
       kind: "n",
-      cell: (item) => (moved(item) === null ? "new" : effect(moved(item) ?? 0)),
+      cell: (item) => (moved(item) === null ? (item.before ? "gone" : "new") : effect(moved(item) ?? 0)),
       order: (item) => moved(item),
     },
   ];
 }
 
-/** @param {import("./parts.js").Answer | null} answer */
-function side(answer) {
+/** @param {Change} item @param {"before" | "after"} when */
+function side(item, when) {
+  const answer = item[when];
   if (!answer) return h("span", { class: "quiet" }, "no answer");
-  return h(
-    "span",
-    { class: "measured" },
-    bar(answer.probability),
-    h("span", { class: "number" }, probability(answer.probability)),
-    knownMark({ ...answer, reached: true }),
-  );
+  const texts = item.before && item.after ? apart(item.before.probability, item.after.probability) : [];
+  const text = texts[when === "before" ? 0 : 1] ?? probability(answer.probability);
+  const shown = h("span", { class: "number" }, text);
+  return h("span", { class: "measured" }, bar(answer.probability), shown, knownMark({ ...answer, reached: true }));
 }
 
 /** The changes as files, and the command that reads them. @param {Changes} changes @param {string} asked */

@@ -2,6 +2,8 @@
  * Numbers and atoms as text, the same as the command line says them.
  */
 
+const SMALLEST = 5e-5; // changes below this are none to the eye
+
 /** `0.97`; near 0 and 1 with the digits that tell it from them. @param {number | null | undefined} value */
 export function probability(value) {
   if (value === null || value === undefined) return "–";
@@ -16,8 +18,20 @@ export function probability(value) {
 /** `+2.31`, `-0.0004`. @param {number} value */
 export function signed(value) {
   const text = value.toFixed(2);
-  const told = Number(text) || !value ? text : value.toPrecision(1);
+  const told = Number(text) || Math.abs(value) < SMALLEST ? text.replace("-0.00", "0.00") : value.toPrecision(1);
+  if (Math.abs(value) < SMALLEST) return told;
   return value > 0 ? `+${told}` : told.replace("-", "\u2212");
+}
+
+/** Two probabilities with as many digits as tell them apart, at most four. @param {number} before @param {number} after */
+export function apart(before, after) {
+  const texts = [probability(before), probability(after)];
+  if (before === after || texts[0] !== texts[1]) return texts;
+  for (const digits of [3, 4]) {
+    const longer = [before.toFixed(digits), after.toFixed(digits)];
+    if (longer[0] !== longer[1]) return longer;
+  }
+  return texts;
 }
 
 /** `12,345`. @param {number | null | undefined} value */
