@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from r2n.explanation.drawing.boxes import Box, answer_box, node_box
+from r2n.explanation.drawing.layout import Place, lay_out
+from r2n.explanation.drawing.marks import Words
+from r2n.explanation.drawing.picture import drawn_edges, explanation_graph
+from r2n.explanation.drawing.reason_graph import Node
 from r2n.explanation.records import Belief, Explanation
-from r2n.reporting.explanations.boxes import Box, answer_box, node_box
-from r2n.reporting.explanations.layout import Place, lay_out
-from r2n.reporting.explanations.marks import Words
-from r2n.reporting.explanations.picture import drawn_edges, explanation_graph
-from r2n.reporting.explanations.reason_graph import Node
 
 
 def explanation_drawing(explanation: Explanation) -> dict[str, Any]:
