@@ -19,6 +19,7 @@ from r2n.cli.reports import compare, report
 from r2n.cli.reproduce import reproduce
 from r2n.cli.rules import rules
 from r2n.cli.screen import ClearErrors
+from r2n.cli.serving import serve
 from r2n.cli.training import evaluate, train
 
 app = typer.Typer(cls=ClearErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -30,6 +31,7 @@ app.command()(evaluate)
 app.command()(predict)
 app.command()(explain)
 app.command()(rules)
+app.command()(serve)
 app.command()(infer)
 app.command()(report)
 app.command()(compare)

@@ -1,9 +1,10 @@
 """A run, served: what a request may take; all of it is stated in /openapi.json and in /api/run."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 MEGABYTE = 2**20
+QUERIES, FACTS, TEXT, ANSWERS = 1_000, 1_000, 100_000, 10_000  # these stand in the schemas of requests too
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +19,22 @@ class Limits:
     """
 
     body: int = MEGABYTE
-    queries: int = 1_000
-    facts: int = 1_000
-    text: int = 100_000
+    queries: int = field(default=QUERIES, init=False)
+    facts: int = field(default=FACTS, init=False)
+    text: int = field(default=TEXT, init=False)
+    answers: int = field(default=ANSWERS, init=False)
     candidates: int = 1_000_000
-    answers: int = 10_000
     seconds: float = 10.0
     report_seconds: float = 300.0
     client_seconds: float = 20.0
     memory: int = 2_048 * MEGABYTE
     waiting: int = 1_000
     connections: int = 512
+
+    @classmethod
+    def settable(cls) -> tuple[str, ...]:
+        """The names of those that may be chosen; the others stand in the schemas of requests."""
+        return tuple(part.name for part in fields(cls) if part.init)
 
     def to_dict(self) -> dict[str, Any]:
         """By name."""

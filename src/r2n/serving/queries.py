@@ -37,12 +37,12 @@ def answer_queries(session: Session, requests: Sequence[Request]) -> list[Reply]
 def _parsed(predictor: Predictor, request: Request, limits: Limits) -> list[Asked] | Reply:
     try:
         return parse_all(predictor, request, limits)
-    except AtQuery as error:
+    except QueryError as error:
         return refusal(error.error, at=f"queries[{error.index}]")
 
 
 @dataclass(frozen=True)
-class AtQuery(Exception):
+class QueryError(Exception):
     """An error of the query with this index."""
 
     index: int
@@ -60,7 +60,7 @@ def parse_all(predictor: Predictor, request: Request, limits: Limits) -> list[As
                 hint = f"at most {limits.candidates:,} are answered in one request: replace a ? by a constant"
                 raise DataError(f"the queries ask for {candidates:,} atoms up to here", hint=hint)
         except R2NError as error:
-            raise AtQuery(i, error) from None
+            raise QueryError(i, error) from None
         asked.append(Asked(question, request.get("everything", False), request["top"], request.get("unknown", False)))
     return asked
 

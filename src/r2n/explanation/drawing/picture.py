@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from r2n.explanation.drawing.boxes import Box, answer_box, contrast_box, layers_text, node_box
 from r2n.explanation.drawing.layout import HEADING, MARGIN, Layout, Place, lay_out
 from r2n.explanation.drawing.marks import Group, Mark, Number, Picture, Point, Rectangle, Stroke, Words
-from r2n.explanation.drawing.reason_graph import ReasonGraph, reason_graph
+from r2n.explanation.drawing.reason_graph import Edge, ReasonGraph, reason_graph
 from r2n.explanation.drawing.styles import text_width
 from r2n.explanation.records import Explanation
 from r2n.explanation.wording import (
@@ -18,14 +18,6 @@ from r2n.explanation.wording import (
     share_of,
     shortened,
 )
-<<<<<<< HEAD:src/r2n/reporting/explanations/picture.py
-from r2n.reporting.explanations.boxes import Box, answer_box, contrast_box, layers_text, node_box
-from r2n.reporting.explanations.layout import HEADING, MARGIN, Layout, Place, lay_out
-from r2n.reporting.explanations.marks import Group, Mark, Number, Picture, Point, Rectangle, Stroke, Words
-from r2n.reporting.explanations.reason_graph import Edge, ReasonGraph, reason_graph
-from r2n.reporting.explanations.styles import text_width
-=======
->>>>>>> a08b733:src/r2n/explanation/drawing/picture.py
 
 THINNEST, THICKEST = 1.5, 9.0
 LEGEND = 30.0
