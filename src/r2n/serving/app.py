@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from r2n import __version__
 from r2n.serving.guards import Access, Guard
 from r2n.serving.keeper import Keeper
+from r2n.serving.limits import Limits
 from r2n.serving.metrics import Metrics
 from r2n.serving.pool import BusyError, Pool
 from r2n.serving.replies import BUSY, JSON, REFUSED, error_document, to_json
@@ -24,13 +25,13 @@ PAGE = Path(__file__).parent / "page"
 VIEWS = ("/", "/about/{name:path}", "/explain", "/what-if", "/rules", "/run")
 
 
-def create_app(keeper: Keeper, access: Access, workers: int = 2) -> FastAPI:
-    """The app of a run that a keeper holds."""
-    metrics = Metrics()
+def create_app(keeper: Keeper, access: Access, workers: int = 2, limits: Limits | None = None) -> FastAPI:
+    """The app of a run that a keeper holds; `limits` may be narrower than its own."""
+    metrics, limits = Metrics(), limits or keeper.limits
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        pool = app.state.pool = Pool(keeper, workers, metrics)
+        pool = app.state.pool = Pool(keeper, workers, metrics, limits)
         await pool.start()
         yield
         await pool.stop()
@@ -39,8 +40,8 @@ def create_app(keeper: Keeper, access: Access, workers: int = 2) -> FastAPI:
     app.include_router(router)
     _add_page(app)
     _add_errors(app)
-    app.openapi = lambda: _openapi(app, keeper, access)
-    app.add_middleware(Guard, access=access, limits=keeper.limits, metrics=metrics)
+    app.openapi = lambda: _openapi(app, limits, access)
+    app.add_middleware(Guard, access=access, limits=limits, metrics=metrics)
     return app
 
 
@@ -89,12 +90,12 @@ def where_of(place: Sequence[str | int]) -> str:
     return text.removeprefix(".") or "body"
 
 
-def _openapi(app: FastAPI, keeper: Keeper, access: Access) -> dict[str, Any]:
+def _openapi(app: FastAPI, limits: Limits, access: Access) -> dict[str, Any]:
     """The document of the API, with all limits."""
     if app.openapi_schema is None:
-        words = "A trained run of r2n. What a request may take:\n\n" + keeper.limits.words()
+        words = "A trained run of r2n. What a request may take:\n\n" + limits.words()
         document = get_openapi(title="r2n", version=__version__, description=words, routes=app.routes)
-        document["x-limits"] = keeper.limits.to_dict()
+        document["x-limits"] = limits.to_dict()
         if access.token is not None:
             document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             document["security"] = [{"token": []}]

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -27,6 +28,7 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+LINGERING = 2.0  # seconds
 BEHIND_TOKEN = ("/api/", "/metrics", "/openapi.json")
 
 
@@ -97,7 +99,7 @@ class Guard:
             return await send.refuse(408, error_document("the request was not sent in time", "body"))
         if body is None:
             what, hint = f"the body has more than {self.limits.body:,} bytes", "ask for less at once"
-            return await send.refuse(413, error_document(what, "body", hint))
+            return await send.refuse(413, error_document(what, "body", hint), receive)
         if scope["method"] == "POST" and not _is_json(scope):
             hint = "send the header Content-Type: application/json"
             return await send.refuse(415, error_document("the body is no JSON", "Content-Type", hint))
@@ -153,11 +155,20 @@ class _Answered:
         async with asyncio.timeout(self.seconds):
             await self.send(message)
 
-    async def refuse(self, status: int, document: dict[str, Any]) -> None:
-        """An error, after which the connection is closed: the body may still be on its way."""
+    async def refuse(self, status: int, document: dict[str, Any], receive: Receive | None = None) -> None:
+        """An error, after which the connection is closed; what a client still sends is read for a while, unheard.
+
+        To close at once would reset the connection, and the client would not read why.
+        """
         body = to_json(document)
         headers = [(b"content-type", JSON.encode()), (b"content-length", str(len(body)).encode())]
         headers += [(b"connection", b"close")]
         headers += [(b"www-authenticate", b"Bearer")] if status == 401 else []
         await self({"type": "http.response.start", "status": status, "headers": headers})
-        await self({"type": "http.response.body", "body": body})
+        await self({"type": "http.response.body", "body": body, "more_body": True})
+        if receive is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LINGERING):
+                    while (await receive()).get("more_body", False):
+                        pass
+        await self({"type": "http.response.body", "body": b""})

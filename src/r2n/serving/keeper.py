@@ -1,7 +1,7 @@
 """A run, served: the process that loads the run once, and forks the workers, which so share all that was loaded.
 
-It has one thread and does nothing else, so that a fork of it is whole at any time; the server itself, with its event
-loop, is never forked. Orders come over a socket: fork a worker at the other end of the socket that is sent along, or
+It works only while it loads, so that a fork of it is whole at any time; the server itself, with its event loop, is
+never forked. Orders come over a socket: fork a worker at the other end of the socket that is sent along, or
 end one. When the server goes, all go.
 """
 
@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -87,6 +88,8 @@ def _received(control: socket.socket) -> dict[str, Any]:
 
 # the other end
 
+Work = Callable[[socket.socket], None]
+
 
 def main() -> None:
     """Load, say so, and take orders."""
@@ -97,6 +100,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)  # a pool of threads would not outlive a fork
     from r2n.serving.session import Session
+    from r2n.serving.worker import work
 
     try:
         session = Session.load(Path(asked["folder"]), Limits(**asked["limits"]))
@@ -107,11 +111,11 @@ def main() -> None:
     gc.collect()
     gc.freeze()  # what is never collected is never copied
     control.sendall(b"{}")
-    keep(control, session)
+    keep(control, lambda connection: work(connection, session))
 
 
-def keep(control: socket.socket, session: Any) -> None:
-    """Take orders until the server goes."""
+def keep(control: socket.socket, work: Work) -> None:
+    """Take orders until the server goes; a worker does its `work` at the socket that came with the order."""
     workers: set[int] = set()
     while True:
         message, sent, _, _ = socket.recv_fds(control, MESSAGE, 1)
@@ -119,7 +123,7 @@ def keep(control: socket.socket, session: Any) -> None:
             break
         order = json.loads(message)
         if order["do"] == "fork":
-            worker = _forked(control, sent[0], session)
+            worker = _forked(control, sent[0], work)
             workers.add(worker)
             control.sendall(json.dumps({"pid": worker}).encode())
         else:
@@ -129,7 +133,7 @@ def keep(control: socket.socket, session: Any) -> None:
         _end(worker, workers)
 
 
-def _forked(control: socket.socket, connection: int, session: Any) -> int:
+def _forked(control: socket.socket, connection: int, work: Work) -> int:
     """The process id of a new worker."""
     worker = os.fork()
     if worker:
@@ -137,11 +141,9 @@ def _forked(control: socket.socket, connection: int, session: Any) -> int:
         return worker
     code = 1
     try:
-        from r2n.serving.worker import work
-
         control.close()
         with socket.socket(fileno=connection) as own:
-            work(own, session)
+            work(own)
         code = 0
     finally:
         os._exit(code)  # nothing that the keeper holds may be closed here

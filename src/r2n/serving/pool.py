@@ -14,7 +14,7 @@ from r2n.serving.keeper import Keeper
 from r2n.serving.limits import Limits
 from r2n.serving.metrics import Metrics
 from r2n.serving.replies import Reply
-from r2n.serving.session import CHANGES
+from r2n.serving.requests import CHANGES
 from r2n.serving.wire import job_frame, read_replies
 
 MOST_TOGETHER = 64  # requests in one pass
@@ -66,10 +66,11 @@ class _Worker:
 class Pool:
     """As many workers as there are `size`; each takes the job that has waited longest."""
 
-    def __init__(self, keeper: Keeper, size: int, metrics: Metrics) -> None:
-        """Of the workers that a keeper forks."""
+    def __init__(self, keeper: Keeper, size: int, metrics: Metrics, limits: Limits | None = None) -> None:
+        """Of the workers that a keeper forks; `limits` may be narrower than those that it was started with."""
         self.keeper, self.size, self.metrics = keeper, size, metrics
-        self.limits: Limits = keeper.limits
+        self.limits: Limits = limits or keeper.limits
+        self.broken: str | None = None
         self._waiting: deque[_Waiting] = deque()
         self._there = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -89,6 +90,8 @@ class Pool:
 
     async def ask(self, job: str, asked: Mapping[str, Any]) -> Reply:
         """The reply to a job, as soon as a worker has it."""
+        if self.broken is not None:
+            raise BusyError(self.broken)
         if len(self._waiting) >= self.limits.waiting:
             raise BusyError(f"{self.limits.waiting:,} requests wait already")
         item = _Waiting(job, asked, together=job == "query" and _is_small(asked))
@@ -99,21 +102,20 @@ class Pool:
 
     async def ask_once(self, job: str) -> Reply:
         """The reply to a job that takes its time, computed at first use by a worker of its own, and kept."""
-        if job not in self._kept:
-            self._kept[job] = asyncio.create_task(self._computed(job))
-        task = self._kept[job]
-        try:
-            reply = await asyncio.shield(task)
-        except BusyError:
+        task = self._kept.get(job)
+        if task is None:
+            task = self._kept[job] = asyncio.create_task(self._computed(job))
+            task.add_done_callback(lambda done: self._keep(job, done))
+        return await asyncio.shield(task)
+
+    def _keep(self, job: str, done: "asyncio.Task[Reply]") -> None:
+        """What failed is computed again when it is asked for again."""
+        if done.cancelled() or done.exception() is not None or done.result().status != 200:
             self._kept.pop(job, None)
-            raise
-        if reply.status != 200:
-            self._kept.pop(job, None)
-        return reply
 
     async def _computed(self, job: str) -> Reply:
         async with self._one_by_one:
-            worker = await _Worker.forked(self.keeper)
+            worker = await self._forked()
             try:
                 async with asyncio.timeout(self.limits.report_seconds):
                     return (await _asked(worker, job, {}))[0][0]
@@ -122,16 +124,28 @@ class Pool:
             finally:
                 await worker.ended(self.keeper)
 
+    async def _forked(self) -> _Worker:
+        """A new worker; where there is none to be had any more, nothing is answered from now on."""
+        try:
+            worker = await _Worker.forked(self.keeper)
+        except (R2NError, OSError) as error:
+            self.broken = f"no worker can be started: {error}"
+            while self._waiting:
+                self._give_up([self._waiting.popleft()], self.broken)
+            raise BusyError(self.broken) from None
+        self.metrics.workers_started += 1
+        return worker
+
     async def _serve(self) -> None:
         """One worker after the other, each with one job after the other."""
-        while True:
-            worker = await _Worker.forked(self.keeper)
-            self.metrics.workers_started += 1
-            try:
-                while await self._serve_one(worker):
-                    pass
-            finally:
-                await asyncio.shield(worker.ended(self.keeper))
+        while self.broken is None:
+            with suppress(BusyError):
+                worker = await self._forked()
+                try:
+                    while await self._serve_one(worker):
+                        pass
+                finally:
+                    await asyncio.shield(worker.ended(self.keeper))
 
     async def _serve_one(self, worker: _Worker) -> bool:
         """Answer the next job; False where the worker takes no other."""

@@ -6,6 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from r2n.serving.limits import ANSWERS, FACTS, QUERIES, TEXT
 
+CHANGES = ("with", "without", "constants", "without_rules")  # the fields that change what is known
+
 Text = Annotated[str, Field(max_length=TEXT)]
 Facts = Annotated[list[Text], Field(max_length=FACTS)]
 Queries = Annotated[list[Text], Field(max_length=QUERIES)]

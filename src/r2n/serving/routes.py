@@ -7,7 +7,7 @@ from fastapi.responses import PlainTextResponse, Response
 
 from r2n.serving import answers
 from r2n.serving.limits import TEXT
-from r2n.serving.pool import Pool
+from r2n.serving.pool import BusyError, Pool
 from r2n.serving.replies import ARROW, JSON, JSON_LINES, Reply
 from r2n.serving.requests import CheckRequest, ExplainRequest, QueryRequest, WhatIfRequest
 
@@ -124,10 +124,13 @@ async def report(request: Request) -> Response:
     return _sent(await _pool(request).ask_once("report"))
 
 
-@router.get("/health", summary="Whether it is there", response_model=answers.Health)
-async def health() -> answers.Health:
-    """Say that the server is there."""
-    return answers.Health(status="ok")
+@router.get("/health", summary="Whether it is there", responses={200: {"model": answers.Health}})
+async def health(request: Request) -> Response:
+    """Say that the server is there; 503 where it can answer nothing any more."""
+    broken = _pool(request).broken
+    if broken is not None:
+        raise BusyError(broken)
+    return _sent(Reply.of({"status": "ok"}))
 
 
 @router.get("/metrics", summary="Counters", response_class=PlainTextResponse)

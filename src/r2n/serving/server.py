@@ -88,8 +88,13 @@ class ImpatientProtocol(H11Protocol):
 
     def _close(self) -> None:
         self._timer = None
-        if not self.transport.is_closing() and self.conn.their_state is h11.IDLE:
-            self.transport.close()
+        if self.conn.their_state is h11.IDLE:
+            self.transport.abort()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection that asks nothing more, even if its client does not read what was sent."""
+        super().timeout_keep_alive_handler()
+        self.loop.call_later(self.seconds, self.transport.abort)
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -11,8 +11,7 @@ from r2n.knowledge.atom_text import looks_like_atom
 from r2n.prediction.changes import Named, told_otherwise
 from r2n.prediction.predictor import Predictor
 from r2n.serving.limits import Limits
-
-CHANGES = ("with", "without", "constants", "without_rules")
+from r2n.serving.requests import CHANGES
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +30,13 @@ class Session:
         return session
 
     def warm(self) -> None:
-        """Make what is made once, so that workers share it."""
-        base = self.predictor.base
-        _ = self.predictor.atom_logits.whole, self.folded, base.language.predicates
-        if base.size:
-            self.predictor.columns(self.predictor.known_atoms[:1])
+        """Make what is made once, so that workers share it; a fact is taken back to load what that needs."""
+        known = self.predictor.known_atoms[:1]
+        _ = self.predictor.atom_logits.whole, self.folded
+        if len(known):
+            self.predictor.columns(known)
+            truth = self.predictor.changed.problem.train.truth[:1]
+            self.predictor.without_facts(("" if truth[0] else "!") + self.predictor.base.names(known)[0])
 
     @cached_property
     def folded(self) -> list[str]:
