@@ -1,5 +1,6 @@
 """The command line: facts and constants that a command is told, which its run did not have."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,11 +42,19 @@ def _by_domain(constants: list[str]) -> dict[str, list[str]]:
 
 def tell_of_changes(predictor: "Predictor", *, facts_changed: bool) -> None:
     """What a person who changes facts should know, on standard error."""
+    for line in changes_told(predictor, facts_changed=facts_changed):
+        typer.echo(line, err=True)
+
+
+def changes_told(predictor: "Predictor", *, facts_changed: bool, but_not: Collection[str] = ()) -> list[str]:
+    """The same as lines; new constants in `but_not` were told before."""
+    lines = []
     for name in predictor.changed.new_constants:
-        near = nearest(name, predictor.changed.trained.constants)
-        typer.echo(f"new constant: {name}" + (f" ({near})" if near else ""), err=True)
+        if name not in but_not:
+            near = nearest(name, predictor.changed.trained.constants)
+            lines.append(f"new constant: {name}" + (f" ({near})" if near else ""))
     if facts_changed and predictor.model.evidence_input == "off":
-        typer.echo(
-            "this network does not read facts (model.evidence_input = off): they act through the grounding alone",
-            err=True,
+        lines.append(
+            "this network does not read facts (model.evidence_input = off): they act through the grounding alone"
         )
+    return lines

@@ -50,6 +50,12 @@ def watch_interrupts() -> None:
     sys.unraisablehook = _unraisable
 
 
+def forget_interrupts() -> None:
+    """What was interrupted is over, and the command goes on: the next Ctrl-C is the first again."""
+    global _interrupts
+    _interrupts = 0
+
+
 def _interrupt(_: int, __: FrameType | None) -> None:
     global _interrupts
     _interrupts += 1
