@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from r2n import __version__
+from r2n.cli.asking import ask
 from r2n.cli.datasets import datasets_app
 from r2n.cli.explanation import explain
 from r2n.cli.failures import watch_interrupts
@@ -30,6 +31,7 @@ app.command()(train)
 app.command()(evaluate)
 app.command()(predict)
 app.command()(explain)
+app.command()(ask)
 app.command()(rules)
 app.command()(serve)
 app.command()(infer)

@@ -38,12 +38,14 @@ class Line:
             return cls("", text)
         command, _, words = text.partition(" ")
         if command not in COMMANDS:
-            raise ConfigError(f"there is no '{command}'", hint=nearest(command, COMMANDS) or ":help lists what there is")
+            raise ConfigError(
+                f"there is no '{command}'", hint=nearest(command, COMMANDS) or ":help lists what there is"
+            )
         words = words.strip()
         if words and command not in WITH_WORDS:
             raise ConfigError(f"{command} stands alone, without '{words}'")
         if not words and command in OF_FACTS:
-            raise ConfigError(f"{command} which fact?", hint=f'write {command} PREDICATE(CONSTANT, ...)')
+            raise ConfigError(f"{command} which fact?", hint=f"write {command} PREDICATE(CONSTANT, ...)")
         return cls(command, words)
 
 

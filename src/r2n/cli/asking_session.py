@@ -1,7 +1,7 @@
 """The command line: one loaded network and many lines of r2n ask, each with what it tells."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -37,14 +37,14 @@ class Known:
 
     def with_fact(self, text: str) -> "Known":
         """Knowing a fact too; one that was taken back before is as it was."""
-        predictor, fact = self.predictor.with_facts([text]), _as_written(text)
+        predictor, fact = self.predictor.with_facts([text]), as_written(text)
         if fact in self.fewer:
             return Known(predictor, self.more, _without(self.fewer, fact))
         return Known(predictor, (*self.more, fact), self.fewer)
 
     def without_fact(self, text: str) -> "Known":
         """Knowing a fact no longer; one that was told before is as it was."""
-        predictor, fact = self.predictor.without_facts([text]), _as_written(text)
+        predictor, fact = self.predictor.without_facts([text]), as_written(text)
         if fact in self.more:
             return Known(predictor, _without(self.more, fact), self.fewer)
         return Known(predictor, self.more, (*self.fewer, fact))
@@ -55,7 +55,7 @@ class Known:
         return (*(f":without {fact}" for fact in self.fewer), *(f":with {fact}" for fact in self.more))
 
 
-def _as_written(text: str) -> str:
+def as_written(text: str) -> str:
     """A fact in one way of writing it; the name of a file as it is."""
     atom = parse_atom(text)
     if atom is None:
@@ -119,9 +119,7 @@ class Session:
     def _change(self, known: Known) -> Told:
         before, self.known = self.known, known
         is_first = not before.commands and bool(known.commands)
-        notes = changes_told(
-            known.predictor, facts_changed=is_first, but_not=before.predictor.changed.new_constants
-        )
+        notes = changes_told(known.predictor, facts_changed=is_first, but_not=before.predictor.changed.new_constants)
         shown = [*notes, counted(len(known.predictor.changed.problem.train), "known atom")]
         return Told({**self._changes(), "notes": notes}, lambda: typer.echo("\n".join(shown), err=True))
 

@@ -43,9 +43,9 @@ def complete(
 ) -> Completions:
     """How the question in `text` may go on at `cursor` (its end): predicates, then constants of the right domain.
 
-    Names that begin as what is typed come first, and then those that have it inside, whatever its case. A name is quoted
-    where it has to be, and followed by what comes next. `is_fact`: it is to be a fact, which has no `?` and may have a
-    `!` before it.
+    Names that begin as what is typed come first, and then those that have it inside, whatever its case. A name is
+    quoted where it has to be, and followed by what comes next. `is_fact`: it is to be a fact, which has no `?` and may
+    have a `!` before it.
     """
     cursor = len(text) if cursor is None else cursor
     begun = _begun(text[:cursor], is_fact=is_fact)
