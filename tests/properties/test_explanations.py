@@ -7,15 +7,15 @@ from xml.etree import ElementTree
 from hypothesis import given
 from rich.cells import cell_len
 
+from r2n.explanation.drawing.boxes import answer_box, node_box
+from r2n.explanation.drawing.layout import Place, lay_out
+from r2n.explanation.drawing.reason_graph import reason_graph
+from r2n.explanation.drawing.svg import explanation_svg
 from r2n.explanation.records import Explanation, Reason
 from r2n.explanation.telling import Line, tell
 from r2n.explanation.text import LONGEST_NAME, explanation_text
 from r2n.explanation.wording import printable, shortened
-from r2n.reporting.explanations.boxes import answer_box, node_box
-from r2n.reporting.explanations.layout import Place, lay_out
 from r2n.reporting.explanations.page import explanation_page
-from r2n.reporting.explanations.reason_graph import reason_graph
-from r2n.reporting.explanations.svg import explanation_svg
 from tests.examples import at_most
 from tests.explanations import explanations
 from tests.page_reader import read_page

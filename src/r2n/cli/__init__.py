@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from r2n import __version__
+from r2n.cli.asking import ask
 from r2n.cli.datasets import datasets_app
 from r2n.cli.explanation import explain
 from r2n.cli.failures import watch_interrupts
@@ -19,6 +20,7 @@ from r2n.cli.reports import compare, report
 from r2n.cli.reproduce import reproduce
 from r2n.cli.rules import rules
 from r2n.cli.screen import ClearErrors
+from r2n.cli.serving import serve
 from r2n.cli.training import evaluate, train
 
 app = typer.Typer(cls=ClearErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -29,7 +31,9 @@ app.command()(train)
 app.command()(evaluate)
 app.command()(predict)
 app.command()(explain)
+app.command()(ask)
 app.command()(rules)
+app.command()(serve)
 app.command()(infer)
 app.command()(report)
 app.command()(compare)

@@ -1,13 +1,11 @@
 """The command line: facts and constants that a command is told, which its run did not have."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from r2n.errors import ConfigError, DataError, nearest
+from r2n.errors import ConfigError, nearest
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from r2n.prediction.predictor import Predictor
@@ -25,28 +23,10 @@ ConstantOption = Annotated[
 
 def changed(predictor: "Predictor", more: list[str], fewer: list[str], constants: list[str]) -> "Predictor":
     """Knowing less, and then more; `constants` are written DOMAIN=NAME."""
-    domains = _by_domain(constants)
-    if fewer:
-        with _naming("--without"):
-            predictor = predictor.without_facts(fewer)
-    if more or domains:
-        with _naming("--with" if more else "--constant"):
-            predictor = predictor.with_facts(more, domains=domains)
-    return predictor
+    from r2n.prediction.changes import Named, told_otherwise
 
-
-@contextmanager
-def _naming(option: str) -> Iterator[None]:
-    """Errors of what an option gave say which option it was."""
-    try:
-        yield
-    except DataError as error:
-        where, what = error.where, error.what
-        if where is not None and where.source is not None:
-            where = replace(where, source=f"{option} {where.source}")
-        else:
-            where, what = where and replace(where, line=None), f"{option}: {what}"
-        raise DataError(what, where=where, hint=error.hint) from None
+    named = Named("--with", "--without", "--constant")
+    return told_otherwise(predictor, more, fewer, _by_domain(constants), named)
 
 
 def _by_domain(constants: list[str]) -> dict[str, list[str]]:
@@ -62,11 +42,19 @@ def _by_domain(constants: list[str]) -> dict[str, list[str]]:
 
 def tell_of_changes(predictor: "Predictor", *, facts_changed: bool) -> None:
     """What a person who changes facts should know, on standard error."""
+    for line in changes_told(predictor, facts_changed=facts_changed):
+        typer.echo(line, err=True)
+
+
+def changes_told(predictor: "Predictor", *, facts_changed: bool, but_not: Collection[str] = ()) -> list[str]:
+    """The same as lines; new constants in `but_not` were told before."""
+    lines = []
     for name in predictor.changed.new_constants:
-        near = nearest(name, predictor.changed.trained.constants)
-        typer.echo(f"new constant: {name}" + (f" ({near})" if near else ""), err=True)
+        if name not in but_not:
+            near = nearest(name, predictor.changed.trained.constants)
+            lines.append(f"new constant: {name}" + (f" ({near})" if near else ""))
     if facts_changed and predictor.model.evidence_input == "off":
-        typer.echo(
-            "this network does not read facts (model.evidence_input = off): they act through the grounding alone",
-            err=True,
+        lines.append(
+            "this network does not read facts (model.evidence_input = off): they act through the grounding alone"
         )
+    return lines

@@ -53,7 +53,7 @@ def explain(
     if as_json:
         print_json(found.to_dict())
     else:
-        _print_tree(found)
+        print_tree(found)
 
 
 def _about(run: Path, predictor: "Predictor") -> list[tuple[str, str]]:
@@ -76,7 +76,8 @@ def _write(found: "Explanation", html: Path | None, png: Path | None, about: lis
             typer.echo(f"written: {path}", err=True)
 
 
-def _print_tree(found: "Explanation") -> None:
+def print_tree(found: "Explanation") -> None:
+    """An explanation as a tree on standard output."""
     from r2n.explanation.text import explanation_tree
 
     console = screen()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are
     import pyarrow as pa
 
     from r2n.evaluation.calibrate import Calibrated
-    from r2n.prediction.answers import Answer, Answers
+    from r2n.prediction.answers import Answers
     from r2n.prediction.predictor import Predictor
 
 MOST_ROWS_SHOWN = 50
@@ -93,17 +93,23 @@ def _told(
 
 
 def _tell_answers(question: str, answers: "Answers", _: Path | None, as_json: bool) -> None:
-    _tell_calibration(answers.calibration)
-    if not as_json:
-        _print_answers(answers)
-        return
+    tell_calibration(answers.calibration)
+    if as_json:
+        print_json(answers_document(question, answers))
+    else:
+        print_answers(answers)
+
+
+def answers_document(question: str, answers: "Answers") -> dict[str, Any]:
+    """The answers as they are printed with --json."""
     counts = {name: getattr(answers, name) for name in ("asked", "refused", "left_out", "hidden")}
     calibration = None if answers.calibration is None else asdict(answers.calibration)
     told = [asdict(item) for item in answers]
-    print_json({"question": question, "answers": told, **counts, "calibration": calibration})
+    return {"question": question, "answers": told, **counts, "calibration": calibration}
 
 
-def _tell_calibration(calibration: "Calibrated | None") -> None:
+def tell_calibration(calibration: "Calibrated | None") -> None:
+    """On what probabilities rest, on standard error."""
     typer.echo(f"probabilities: {told_calibration(calibration)}", err=True)
 
 
@@ -111,7 +117,7 @@ def _tell_table(table: "pa.Table", calibration: "Calibrated | None", out: Path |
     """Write a table of answers, or show its first rows."""
     from r2n.prediction.answer_table import write_answers
 
-    _tell_calibration(calibration)
+    tell_calibration(calibration)
     if out is not None:
         write_answers(table, out)
         typer.echo(f"{counted(table.num_rows, 'answer')} in {out}", err=True)
@@ -132,12 +138,16 @@ def _cell(value: float | int | str | None) -> str:
     return "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
-def _print_answers(answers: "Answers") -> None:
-    is_ensemble = any(item.spread is not None for item in answers)
-    table = ScreenTable("atom", "probability", "known", "network alone", *["logit ± spread"] * is_ensemble)
-    for item in answers:
+def print_answers(answers: "Answers", *, is_numbered: bool = False) -> None:
+    """The answers as a table on standard output, and what else there is to say of them on standard error."""
+    from r2n.prediction.shown_answers import known_text
+
+    is_ensemble, number = any(item.spread is not None for item in answers), [""] * is_numbered
+    table = ScreenTable(*number, "atom", "probability", "known", "network alone", *["logit ± spread"] * is_ensemble)
+    for i, item in enumerate(answers, start=1):
         spread = [f"{item.logit:.2f} ± {item.spread:.2f}"] if item.spread is not None else []
-        table.add_texts([item.atom, f"{item.probability:.4f}", _known(item), f"{item.network:.4f}", *spread])
+        first = [*[str(i)] * is_numbered, item.atom, f"{item.probability:.4f}"]
+        table.add_texts([*first, known_text(item), f"{item.network:.4f}", *spread])
     screen().print(table)
     if answers.left_out:
         why = "nothing is known of them, and no ground rule reaches them: --all asks the network alone"
@@ -147,15 +157,3 @@ def _print_answers(answers: "Answers") -> None:
     if answers.refused:
         atoms = counted(answers.refused, "atom")
         typer.echo(f"{atoms} of new constants cannot be answered: ask for one, and see why", err=True)
-
-
-def _known(item: "Answer") -> str:
-    """What is known of an atom, and whether rules speak of it: an atom of a closed predicate that is no fact is false.
-
-    What is known needs no rule, so that only an unknown atom says that it has none.
-    """
-    if item.closed and not item.known:
-        return "closed"
-    if item.known is not None:
-        return "true" if item.known else "false"
-    return "" if item.reached else "(no ground rule)"

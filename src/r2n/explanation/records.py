@@ -5,7 +5,10 @@ thing: what is positive speaks for the atom.
 """
 
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any, Literal
+
+MOST_LINES = 40
 
 Kind = Literal["not known", "known to be false", "without rule"]
 """What would be otherwise in a counterfactual."""
@@ -168,6 +171,30 @@ class Explanation:
         if self.fidelity is not None:
             fidelity |= {"sufficiency": self.fidelity.sufficiency, "necessity": self.fidelity.necessity}
         return {"atom": document.pop("atom"), **belief, **document, "fidelity": fidelity}
+
+    # The tree and the drawing are made of these records, so they come in where they are used.
+
+    def __str__(self) -> str:
+        """The whole tree, as `r2n explain` prints it."""
+        from r2n.explanation.text import explanation_text
+
+        return explanation_text(self)
+
+    def __repr__(self) -> str:
+        """The tree, as far as it fits on one screen."""
+        lines = str(self).split("\n")
+        more = len(lines) - MOST_LINES
+        return "\n".join([*lines[:MOST_LINES], *[f"... and {more:,} more lines: print it"] * (more > 0)])
+
+    def _repr_svg_(self) -> str:
+        from r2n.explanation.drawing.svg import explanation_svg
+
+        return explanation_svg(self)
+
+    def _repr_html_(self) -> str:
+        """The drawing, in a frame of its own that scrolls, and the tree below it for who opens it."""
+        frame = f'<div style="overflow-x:auto">{self._repr_svg_()}</div>'
+        return f"{frame}<details><summary>in words</summary><pre>{escape(str(self))}</pre></details>"
 
 
 @dataclass(frozen=True, slots=True)

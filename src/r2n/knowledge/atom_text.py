@@ -9,10 +9,23 @@ import pyarrow as pa
 
 from r2n.errors import DataError, Location
 from r2n.knowledge.reading.tables import Facts, Table
+from r2n.logic.formula import quoted
 
 _ATOM = re.compile(r"""\s*(!?)\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s("']+)\s*\((.*)\)\s*\.?\s*\Z""", re.S)
 _TERM = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^,"'\s][^,"']*?)\s*(,|\Z)""")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}  # as in theory files
+_UNQUOTED = re.compile(r"[\w/@#][\w/@#.:+^-]*\Z")
 ANYTHING = "?"
+
+
+def written_name(name: str) -> str:
+    """A name as an atom has it: quoted only where it could be read as something else."""
+    return name if _UNQUOTED.match(name) else quoted(name)
+
+
+def written_atom(predicate: str, constants: Sequence[str]) -> str:
+    """An atom that `parse_atom` reads as it is, whatever its names."""
+    return f"{written_name(predicate)}({', '.join(map(written_name, constants))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +61,13 @@ def parse_atom(text: str) -> AtomText | None:
 
 def _bare(text: str) -> str:
     if text[0] in "\"'" and text[-1] == text[0] and len(text) > 1:
-        return re.sub(r"\\(.)", r"\1", text[1:-1])
+        return unescaped(text[1:-1])
     return text
+
+
+def unescaped(text: str) -> str:
+    """What is between two quotes, without its backslashes; of one that is not closed, as far as it goes."""
+    return re.sub(r"\\(.)", lambda match: _ESCAPED.get(match.group(1), match.group(1)), text, flags=re.S)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

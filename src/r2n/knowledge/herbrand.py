@@ -87,14 +87,18 @@ class HerbrandBase:
                 arguments[index == i, position] = self.language.members(predicate.domains[position])[place]
         return index, arguments
 
-    def names(self, codes: Codes) -> list[str]:
-        """The atoms as text, `locatedIn(italy, europe)`."""
+    def parts(self, codes: Codes) -> list[tuple[str, tuple[str, ...]]]:
+        """The predicate of each atom and its constants, by their names."""
         index, arguments = self.decode(codes)
         predicates, constants = self.language.predicates, self.language.constants
         return [
-            f"{printed_name(predicates[i].name)}({', '.join(constants[c] for c in row[: predicates[i].arity])})"
-            for i, row in zip(index, arguments, strict=True)
+            (predicates[i].name, tuple(constants[c] for c in row[: predicates[i].arity]))
+            for i, row in zip(index.tolist(), arguments.tolist(), strict=True)
         ]
+
+    def names(self, codes: Codes) -> list[str]:
+        """The atoms as text, `locatedIn(italy, europe)`."""
+        return [f"{printed_name(name)}({', '.join(constants)})" for name, constants in self.parts(codes)]
 
     def __repr__(self) -> str:
         """How large it is."""

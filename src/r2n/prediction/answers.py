@@ -3,16 +3,22 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from math import prod
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+import pyarrow as pa
 from jaxtyping import Bool, Float64, Int64
 
 from r2n.errors import DataError, Location, counted, nearest
 from r2n.evaluation.calibrate import Calibrated
-from r2n.knowledge.atom_text import ANYTHING, parse_atom
+from r2n.knowledge.atom_text import ANYTHING, parse_atom, written_atom
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.logic.language import Domain, Language, Predicate
+from r2n.prediction.shown_answers import answers_arrow, answers_html, answers_pandas, answers_polars
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
 
 MOST_ASKED = 20_000_000
 MOST_PRINTED = 10
@@ -26,7 +32,8 @@ class Answer:
     A `known` atom has the probability of what is known; a `closed` one that is no fact is false, and has 0. `network`
     is the probability that the network alone gives it, calibrated where there is a calibration, and `logit` the
     network's logit before that. `reached`: a ground rule holds the atom (or the network reads no rules). Of an
-    ensemble, the logit is the mean over its networks, and `spread` its standard deviation.
+    ensemble, the logit is the mean over its networks, and `spread` its standard deviation. `predicate` and `constants`
+    are the atom's parts, by their names.
     """
 
     atom: str
@@ -37,6 +44,13 @@ class Answer:
     logit: float
     reached: bool
     spread: float | None = None
+    predicate: str = ""
+    constants: tuple[str, ...] = ()
+
+    @property
+    def question(self) -> str:
+        """The atom with its names quoted where they have to be, so that it can be asked."""
+        return written_atom(self.predicate, self.constants)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +94,25 @@ class Answers(Sequence[Answer]):
         if len(self) > MOST_PRINTED:
             lines.append(f"  ... and {len(self) - MOST_PRINTED:,} more")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return answers_html(self)
+
+    def to_arrow(self) -> pa.Table:
+        """As a table of Arrow: a row for each answer, with the columns of `answer_table`, from `rank` on."""
+        return answers_arrow(self)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """As a data frame of pandas."""
+        return answers_pandas(self)
+
+    def to_polars(self) -> "polars.DataFrame":
+        """As a data frame of polars."""
+        return answers_polars(self)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """For whatever library reads Arrow tables: DuckDB, polars, pandas, pyarrow."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,10 +163,12 @@ class AnswerColumns:
         known = [bool(truth) if stated else None for truth, stated in zip(self.truths, self.is_stated, strict=True)]
         columns = (self.probability, self.closed, self.network, self.logits, self.reached)
         spread = [None] * len(known) if self.spread is None else self.spread.tolist()
-        rows = zip(base.names(self.atoms), known, spread, *(column.tolist() for column in columns), strict=True)
+        said = zip(base.names(self.atoms), known, spread, *(column.tolist() for column in columns), strict=True)
         return tuple(
-            Answer(name, probability, truth, closed, network, logit, reached, deviation)
-            for name, truth, deviation, probability, closed, network, logit, reached in rows
+            Answer(name, probability, truth, closed, network, logit, reached, deviation, *parts)
+            for (name, truth, deviation, probability, closed, network, logit, reached), parts in zip(
+                said, base.parts(self.atoms), strict=True
+            )
         )
 
 

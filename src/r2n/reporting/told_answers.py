@@ -12,9 +12,9 @@ from r2n.evaluation.by_query import ByQuery, ClassifiedQueries, RankedQueries
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.ranking import row_scores
 from r2n.explanation.records import Explanation
+from r2n.knowledge.atom_text import written_atom
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.sides import Side
-from r2n.logic.formula import printed_name
 from r2n.prediction.predictor import Predictor
 from r2n.reporting.records import ToldAnswer, ToldAnswers
 
@@ -123,7 +123,4 @@ def _truths(queries: ByQuery, atoms: Codes) -> Sequence[bool]:
 
 def atom_text(base: HerbrandBase, code: int) -> str:
     """The atom with its names quoted where they have to be, so that it can be read again."""
-    index, arguments = base.decode(np.array([code], np.int64))
-    predicate, constants = base.language.predicates[int(index[0])], base.language.constants
-    terms = ", ".join(printed_name(constants[c]) for c in arguments[0][: predicate.arity])
-    return f"{printed_name(predicate.name)}({terms})"
+    return written_atom(*base.parts(np.array([code], np.int64))[0])

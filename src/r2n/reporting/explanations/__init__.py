@@ -1,1 +1,1 @@
-"""An explanation as something that a person looks at: a drawing, as SVG or PNG, and a page."""
+"""An explanation, shown: as a page and as PNG, from the drawing of explanation/drawing."""

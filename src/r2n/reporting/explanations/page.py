@@ -6,12 +6,12 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from r2n.explanation.drawing.picture import explanation_picture
+from r2n.explanation.drawing.styles import DARK, LIGHT
+from r2n.explanation.drawing.svg import picture_svg
 from r2n.explanation.records import Explanation
 from r2n.explanation.telling import tell
 from r2n.explanation.wording import answer_texts, printable, probability_text
-from r2n.reporting.explanations.picture import explanation_picture
-from r2n.reporting.explanations.styles import DARK, LIGHT
-from r2n.reporting.explanations.svg import picture_svg
 
 
 def explanation_page(explanation: Explanation, *, about: Sequence[tuple[str, str]] = ()) -> str:

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path as Outline
 
+from r2n.explanation.drawing.marks import Mark, Number, Picture, Rectangle, Stroke, Words
+from r2n.explanation.drawing.picture import explanation_picture
+from r2n.explanation.drawing.styles import PALETTES, STYLES, Palette, Style
 from r2n.explanation.records import Explanation
-from r2n.reporting.explanations.marks import Mark, Number, Picture, Rectangle, Stroke, Words
-from r2n.reporting.explanations.picture import explanation_picture
-from r2n.reporting.explanations.styles import PALETTES, STYLES, Palette, Style
 from r2n.reporting.files import write_file
 
 DOTS = 100.0  # pixels of a picture to an inch

@@ -9,9 +9,9 @@ import pytest
 from matplotlib.image import imread
 
 from r2n.errors import ConfigError
+from r2n.explanation.drawing.marks import Group, Picture, Rectangle, Words
+from r2n.explanation.drawing.picture import explanation_picture
 from r2n.explanation.records import Belief, Explanation, LayerBelief, Member, Reason
-from r2n.reporting.explanations.marks import Group, Picture, Rectangle, Words
-from r2n.reporting.explanations.picture import explanation_picture
 from r2n.reporting.explanations.png import MOST_PIXELS, picture_png, write_explanation_png
 from tests.explanations import CLOSED, NASTY, TRUE
 

@@ -7,9 +7,9 @@ and last child. What hangs on a node moves as one, and comes as near to what is 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from r2n.reporting.explanations.boxes import Box
-from r2n.reporting.explanations.marks import Number
-from r2n.reporting.explanations.reason_graph import ReasonGraph
+from r2n.explanation.drawing.boxes import Box
+from r2n.explanation.drawing.marks import Number
+from r2n.explanation.drawing.reason_graph import ReasonGraph
 
 MARGIN = 24.0
 HEADING = 34.0  # above the columns

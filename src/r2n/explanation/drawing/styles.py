@@ -9,7 +9,7 @@ from typing import Literal
 
 from rich.cells import cell_len
 
-from r2n.reporting.explanations.marks import Number
+from r2n.explanation.drawing.marks import Number
 
 Colour = Literal["page", "card", "ink", "quiet", "line", "for", "against", "none"]
 Palette = dict[Colour, str]

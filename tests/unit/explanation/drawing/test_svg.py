@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-from r2n.reporting.explanations.svg import Theme, explanation_svg
+from r2n.explanation.drawing.svg import Theme, explanation_svg
 from tests.explanations import italy
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from r2n.reporting.explanations.styles import DARK, LIGHT, STYLES, Palette, text_width
+from r2n.explanation.drawing.styles import DARK, LIGHT, STYLES, Palette, text_width
 
 
 def luminance(colour: str) -> float:

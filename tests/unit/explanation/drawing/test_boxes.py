@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from r2n.explanation.drawing.boxes import Box, answer_box, contrast_box, layers_text, node_box, wrapped
+from r2n.explanation.drawing.marks import Rectangle, Stroke, Words
+from r2n.explanation.drawing.reason_graph import Node
+from r2n.explanation.drawing.styles import text_width
 from r2n.explanation.records import Belief, Counterfactual
-from r2n.reporting.explanations.boxes import Box, answer_box, contrast_box, layers_text, node_box, wrapped
-from r2n.reporting.explanations.marks import Rectangle, Stroke, Words
-from r2n.reporting.explanations.reason_graph import Node
-from r2n.reporting.explanations.styles import text_width
 from tests.explanations import CLOSED, FALSE, NASTY, TRUE, italy
 
 

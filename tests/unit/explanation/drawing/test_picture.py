@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from r2n.explanation.drawing.marks import Picture, Stroke, Words
+from r2n.explanation.drawing.picture import THICKEST, THINNEST, explanation_picture
 from r2n.explanation.records import Belief, Explanation
-from r2n.reporting.explanations.marks import Picture, Stroke, Words
-from r2n.reporting.explanations.picture import THICKEST, THINNEST, explanation_picture
 from tests.explanations import italy
 
 ALONE = Explanation("p(a)", Belief(0.5, 0.0), (), ())

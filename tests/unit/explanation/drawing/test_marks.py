@@ -1,6 +1,6 @@
 """Marks of a picture keep their size when they move."""
 
-from r2n.reporting.explanations.marks import Group, Rectangle, Stroke, Words
+from r2n.explanation.drawing.marks import Group, Rectangle, Stroke, Words
 
 
 def test_a_group_moves_as_one() -> None:

@@ -1,7 +1,6 @@
 """The graph of an explanation's atoms and ground rules."""
 
-from r2n.explanation.records import Belief, Member, Reason
-from r2n.reporting.explanations.reason_graph import (
+from r2n.explanation.drawing.reason_graph import (
     MOST_GROUND_RULES,
     MOST_NAMED,
     MOST_OF_ONE_ATOM,
@@ -9,6 +8,7 @@ from r2n.reporting.explanations.reason_graph import (
     ReasonGraph,
     reason_graph,
 )
+from r2n.explanation.records import Belief, Member, Reason
 from tests.explanations import CLOSED, TRUE, chain, italy
 
 

@@ -1,8 +1,8 @@
 """Where nodes stand."""
 
-from r2n.reporting.explanations.boxes import Box
-from r2n.reporting.explanations.layout import BELOW_ATOM, GAPS, LOWEST_ANSWER, MARGIN, Layout, lay_out
-from r2n.reporting.explanations.reason_graph import reason_graph
+from r2n.explanation.drawing.boxes import Box
+from r2n.explanation.drawing.layout import BELOW_ATOM, GAPS, LOWEST_ANSWER, MARGIN, Layout, lay_out
+from r2n.explanation.drawing.reason_graph import reason_graph
 from tests.explanations import TRUE, chain, italy
 
 

@@ -3,10 +3,10 @@
 from typing import Literal
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from r2n.explanation.drawing.marks import Mark, Number, Picture, Rectangle, Stroke, Words
+from r2n.explanation.drawing.picture import explanation_picture
+from r2n.explanation.drawing.styles import DARK, LIGHT, MONOSPACE, PALETTES, SANS, STYLES, Palette, Style
 from r2n.explanation.records import Explanation
-from r2n.reporting.explanations.marks import Mark, Number, Picture, Rectangle, Stroke, Words
-from r2n.reporting.explanations.picture import explanation_picture
-from r2n.reporting.explanations.styles import DARK, LIGHT, MONOSPACE, PALETTES, SANS, STYLES, Palette, Style
 
 Theme = Literal["auto", "light", "dark"]
 
