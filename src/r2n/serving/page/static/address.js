@@ -16,7 +16,6 @@ export function placeOf(url) {
   const query = new URLSearchParams(url.search);
   const path = url.pathname.replace(/^\//, "");
   if (path === "") return { view: "ask", name: "", query };
-  if (path === "about") return { view: "about", name: query.get("name") ?? "", query };
   if (path.startsWith("about/")) return { view: "about", name: decoded(path.slice("about/".length)), query };
   const view = VIEWS.includes(path) ? /** @type {ViewName} */ (path) : "nowhere";
   return { view, name: "", query };
@@ -31,10 +30,9 @@ function decoded(text) {
   }
 }
 
-/** The page of a constant; `.` and `..` would be folders in a path. @param {string} constant */
+/** The page of a constant. @param {string} constant */
 export function aboutAddress(constant) {
-  const isFolder = constant === "." || constant === ".." || constant === "";
-  return isFolder ? `/about?name=${encodeURIComponent(constant)}` : `/about/${encodeURIComponent(constant)}`;
+  return `/about/${encodeURIComponent(constant)}`;
 }
 
 /**
