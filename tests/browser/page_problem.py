@@ -30,7 +30,7 @@ dim = 8
 layers = 2
 evidence_input = "add"
 [training]
-epochs = 40
+epochs = 120
 hiding = 0.2
 corrupted_positions = [-1]
 """

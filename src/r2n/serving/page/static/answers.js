@@ -63,11 +63,11 @@ export function answersTable(setting, result, calibration) {
 function columns(result, calibration, changes) {
   const answers = /** @type {Answer[]} */ (result.answers);
   const asks = answers.some((answer) => foundConstants(result.question, answer.atom).length > 0);
-  const about = (/** @type {Answer} */ answer) =>
-    foundConstants(result.question, answer.atom).map((constant, i) => [
-      i ? ", " : null,
-      link(aboutAddress(constant), {}, name(constant, "plain")),
-    ]);
+  const about = (/** @type {Answer} */ answer) => {
+    const found = foundConstants(result.question, answer.atom);
+    const links = found.map((constant) => link(aboutAddress(constant), {}, name(constant, "plain")));
+    return found.length ? links.flatMap((item, i) => (i ? [", ", item] : [item])) : null;
+  };
   return [
     {
       key: "atom",
@@ -87,6 +87,7 @@ function columns(result, calibration, changes) {
     {
       key: "known",
       title: "Known",
+      kind: "marks",
       cell: (/** @type {Answer} */ a) => knownMark(a),
       order: (/** @type {Answer} */ a) => standing(a),
     },

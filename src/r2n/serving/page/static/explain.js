@@ -24,7 +24,11 @@ export async function showExplanation(setting) {
   const { query } = setting.place;
   const atom = query.get("atom") ?? "";
   const changes = changesOf(query);
-  if (!atom) return { title: "Why?", content: [h("h1", {}, "Why?"), otherForm(setting, "Explain")] };
+  if (!atom)
+    return {
+      title: "Why?",
+      content: [h("div", { class: "hero" }, h("h1", {}, "Why?"), otherForm(setting, "Explain"))],
+    };
   const [now, before] = await explained(setting, atom, changes);
   const turn = (/** @type {{fact?: string, rule?: string}} */ item) => setting.go(turned(setting, atom, changes, item));
   const graph = now.drawing?.boxes?.length

@@ -34,7 +34,10 @@ const VIEWS = {
   "what-if": showWhatIf,
   rules: showRules,
   run: showRun,
-  nowhere: async () => ({ title: "Not here", content: [h("h1", {}, "There is no such view")] }),
+  nowhere: async () => ({
+    title: "Not here",
+    content: [h("div", { class: "hero" }, h("h1", {}, "There is no such view"))],
+  }),
 };
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
@@ -109,11 +112,18 @@ function focusAfter(key, before) {
 function fail(error, isMoved) {
   if (!(error instanceof Refused)) {
     main.replaceChildren(
-      h("div", { class: "view" }, h("h1", {}, "The page cannot show this"), h("p", {}, String(error))),
+      h(
+        "div",
+        { class: "view" },
+        h("div", { class: "hero" }, h("h1", {}, "The page cannot show this"), h("p", {}, String(error))),
+      ),
     );
     throw error;
   }
-  const content = error.status === 401 ? tokenForm() : [h("h1", {}, "That has no answer"), refusal(error), again()];
+  const content =
+    error.status === 401
+      ? tokenForm()
+      : [h("div", { class: "hero" }, h("h1", {}, "That has no answer")), refusal(error), again()];
   document.title = "r2n";
   main.replaceChildren(h("div", { class: "view" }, ...content));
   if (isMoved && error.status !== 401) focusAfter("", null);
@@ -140,7 +150,7 @@ function tokenForm() {
     h("button", { class: "main" }, "Open"),
   );
   const why = "This server answers who has its token. It is kept as long as this page is open, and nowhere else.";
-  return [h("h1", {}, "Who asks?"), h("p", {}, why), form];
+  return [h("div", { class: "hero" }, h("h1", {}, "Who asks?"), h("p", {}, why), form)];
 }
 
 /** @param {string} view */

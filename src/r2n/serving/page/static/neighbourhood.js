@@ -96,7 +96,7 @@ function between(centre, other, links) {
 function ring(centre, others, links, width) {
   const height = Math.min(600, 230 + 26 * others.length);
   const [x, y] = [width / 2, height / 2];
-  const [radiusX, radiusY] = [Math.min(width / 2 - 130, 340), height / 2 - 34];
+  const [radiusX, radiusY] = [Math.min(width / 2 - 150, 340), height / 2 - 34];
   const spots = others.map((other, i) => {
     const angle = (2 * Math.PI * (i + 0.5)) / others.length - Math.PI / 2;
     const [dx, dy] = [Math.cos(angle), Math.sin(angle)];
@@ -162,7 +162,7 @@ function dot(spot) {
     "a",
     { href: aboutAddress(spot.name), class: "spot", "aria-label": printable(shortened(spot.name, 200)) },
     s("circle", { cx: spot.x, cy: spot.y, r: 6 }),
-    s("text", { x: spot.x + shift, y: spot.y + lift, "text-anchor": spot.anchor }, printable(shortened(spot.name, 22))),
+    s("text", { x: spot.x + shift, y: spot.y + lift, "text-anchor": spot.anchor }, printable(shortened(spot.name, 18))),
     s("title", {}, printable(spot.name)),
   );
 }

@@ -118,8 +118,8 @@ function ruleCell(rule) {
 
 /** The rule without its name, which stands above it. @param {any} rule */
 function body(rule) {
-  const start = `rule ${rule.name}: `;
-  return rule.text.startsWith(start) ? rule.text.slice(start.length) : rule.text;
+  const start = ["rule", "implicit"].map((kind) => `${kind} ${rule.name}: `).find((text) => rule.text.startsWith(text));
+  return rule.text.slice(start?.length ?? 0);
 }
 
 /** @param {any[]} items */
