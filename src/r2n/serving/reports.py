@@ -65,7 +65,7 @@ def report_run(session: Session, _: Mapping[str, Any]) -> Reply:
         {
             "report": result.report.to_dict(),
             "precision_recall": [asdict(curve) for curve in result.precision_recall],
-            "ranks": [asdict(part) for part in result.ranks],
+            "ranks": [{**asdict(part), "ranks": part.ranks} for part in result.ranks],
         }
         for result in told.results
     ]
@@ -76,6 +76,7 @@ def report_run(session: Session, _: Mapping[str, Any]) -> Reply:
             "networks": [[asdict(curve) for curve in curves] for curves in told.networks],
             "phases": [asdict(phase) for phase in told.phases],
             "options": [asdict(line) for line in told.options],
-            "figures": [{"name": name, "value": value} for name, value in told.figures],
+            "figures": told.figures,
+            "notes": told.notes,
         }
     )

@@ -9,6 +9,8 @@ from r2n.explanation.drawing.picture import drawn_edges, explanation_graph
 from r2n.explanation.drawing.reason_graph import Node
 from r2n.explanation.records import Belief, Explanation
 
+LABEL = "small"  # the style of what stands at the bars of a chart
+
 
 def explanation_drawing(explanation: Explanation) -> dict[str, Any]:
     """The drawing as one JSON document: boxes with their places, and links with the points of their curves.
@@ -41,7 +43,7 @@ def _box(number: int, node: Node, box: Box, place: Place) -> dict[str, Any]:
         "kind": "atom" if node.kind == "answer" else node.kind,
         "text": node.of or node.name,
         "title": node.title,
-        "lines": [mark.text for mark in box.marks if isinstance(mark, Words)],
+        "lines": [mark.text for mark in box.marks if isinstance(mark, Words) and mark.style != LABEL],
         "x": place.x,
         "y": place.y,
         "width": place.width,
