@@ -16,10 +16,10 @@ import pytest
 
 pytest.importorskip("playwright", reason="make test-browser installs what these tests need")
 
-from playwright.sync_api import Browser, sync_playwright  # noqa: E402
+from playwright.sync_api import Browser, sync_playwright
 
-from tests.browser.page_problem import train_page_run  # noqa: E402
-from tests.browser.watched_page import Look, WatchedPage  # noqa: E402
+from tests.browser.page_problem import train_page_run
+from tests.browser.watched_page import Look, WatchedPage
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
@@ -85,9 +85,10 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def axe() -> str:
-    path = Path(os.environ.get("R2N_AXE", ROOT / ".venv" / "axe" / "package" / "axe.min.js"))
-    assert path.exists(), "axe-core is missing: make test-browser brings it, or set R2N_AXE"
-    return path.read_text("utf-8")
+    named = os.environ.get("R2N_AXE")
+    found = [Path(named)] if named else sorted(ROOT.glob(".venv/axe-*/package/axe.min.js"))
+    assert found, "axe-core is missing: make test-browser brings it, or set R2N_AXE"
+    return found[-1].read_text("utf-8")
 
 
 Open = Callable[..., WatchedPage]

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Locator, expect
 
+from r2n.explanation.wording import probability_text
 from tests.browser.watched_page import Look, WatchedPage
 
 Open = Callable[..., WatchedPage]
@@ -39,7 +40,7 @@ def test_an_answer_leads_to_its_explanation(opened: Open, narrow_or_wide: Look) 
     expect(drawing.locator(".node")).to_have_count(len(told["drawing"]["boxes"]))
     rows = page.page.locator(".layers tbody tr")
     expect(rows).to_have_count(len(told["layers"]))
-    expect(rows.last.locator(".number")).to_have_text(f"{told['layers'][-1]['probability']:.2f}")
+    expect(rows.last.locator(".number")).to_have_text(probability_text(told["layers"][-1]["probability"]))
 
 
 def test_lines_are_as_wide_as_the_effect_and_coloured_by_truth(opened: Open) -> None:

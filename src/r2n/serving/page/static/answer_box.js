@@ -12,12 +12,13 @@ const PADDING = 18;
 const [BAR, GAP, TALL] = [18, 9, 34];
 const MOST_LAYERS = 6;
 const NOTE = 15.5;
+const LAYER = /^(input|\d+)$/; // what stands below the bars, which are drawn here anew
 
 /** @param {Box} box @param {LayerBelief[]} layers */
 export function answerMarks(box, layers) {
   const shown = (layers ?? []).slice(-MOST_LAYERS);
   const [name, , ...others] = box.lines.map(printable);
-  const notes = others.slice(shown.length);
+  const notes = others.filter((line) => !LAYER.test(line));
   const start = box.width - PADDING - shown.length * (BAR + GAP) + GAP;
   return [
     s("text", { class: "first-text", x: PADDING, y: 29 }, name),

@@ -5,7 +5,6 @@
 import { aboutAddress } from "./address.js";
 import { get, post } from "./api.js";
 import { combobox } from "./combobox.js";
-import { counted } from "./words.js";
 
 const MOST = 12;
 
@@ -68,9 +67,4 @@ async function completions(text, signal) {
     text: completion,
     value: { text: start + completion, goesOn: !/\)\s*$/.test(completion) },
   }));
-}
-
-/** `3 domains`, for a note. @param {string[]} domains */
-export function domainsNote(domains) {
-  return domains.length > 3 ? counted(domains.length, "domain") : domains.join(", ");
 }

@@ -2,7 +2,7 @@
  * Small parts that several views show: bars, marks of what is known, errors, what is otherwise.
  */
 
-import { address, changesCount, nothing } from "./address.js";
+import { address, nothing } from "./address.js";
 import { h, link, name, printable } from "./dom.js";
 import { counted, probability, signed, standing } from "./words.js";
 
@@ -19,6 +19,8 @@ import { counted, probability, signed, standing } from "./words.js";
  * @property {number | null} spread
  */
 /** @typedef {{temperature: number, shift: number, fitted_on: string} | null} Calibration */
+
+const MOST_TOLD = 4;
 
 /** A bar from 0 to 1, with a line for the spread where there is one. @param {number} share @param {[number, number] | null} [span] */
 export function bar(share, span = null) {
@@ -95,16 +97,23 @@ function caretLines(caret) {
 
 /** What is otherwise than in training, with ways to change it and to leave it. @param {Changes} changes @param {string} without */
 export function changesNote(changes, without) {
-  const number = changesCount(changes);
-  if (!number) return null;
-  return h(
-    "p",
-    { class: "note" },
-    `What if: ${counted(number, "change")} of what is known. `,
-    link(address("/what-if", {}, changes), {}, "See them"),
-    " · ",
-    link(without, {}, "Without them"),
-  );
+  const all = told(changes);
+  if (!all.length) return null;
+  const shown = all.slice(0, MOST_TOLD).flatMap(([text, words], i) => [i ? ", " : "", name(text), ` ${words}`]);
+  const left = all.length - MOST_TOLD;
+  const more = left > 0 ? `, and ${counted(left, "more change")}` : "";
+  const ways = [link(address("/what-if", {}, changes), {}, "All that changes"), " · ", link(without, {}, "As it was")];
+  return h("p", { class: "note" }, "What if: ", ...shown, more, h("span", { class: "ways" }, ...ways));
+}
+
+/** @param {Changes} changes @returns {[string, string][]} */
+function told(changes) {
+  return [
+    ...changes.without.map((fact) => /** @type {[string, string]} */ ([fact, "not known"])),
+    ...changes.with.map((fact) => /** @type {[string, string]} */ ([fact, "known"])),
+    ...changes.constants.map(([, constant]) => /** @type {[string, string]} */ ([constant, "a new constant"])),
+    ...changes.without_rules.map((rule) => /** @type {[string, string]} */ ([rule, "switched off"])),
+  ];
 }
 
 /** Nothing is there to show, and why. @param {string} text */
