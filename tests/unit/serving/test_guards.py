@@ -27,7 +27,7 @@ class Asked:
         self,
         path: str = "/api/query",
         *headers: tuple[bytes, bytes],
-        body: Any = (b"{}",),
+        body: tuple[bytes, ...] = (b"{}",),
         access: Access | None = None,
     ) -> None:
         limits = Limits(body=10, client_seconds=0.2)
