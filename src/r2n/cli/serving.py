@@ -18,6 +18,7 @@ NameOption = Annotated[
 ]
 WorkersOption = Annotated[int | None, typer.Option(min=1, max=64, help="Processes that answer.", show_default="cores")]
 SecondsOption = Annotated[float, typer.Option(min=0.1, help="A request that takes longer is stopped.")]
+ClientOption = Annotated[float, typer.Option(min=0.1, help="The time of a client to send a request.")]
 
 
 def serve(
@@ -28,6 +29,7 @@ def serve(
     public_name: NameOption = None,
     workers: WorkersOption = None,
     seconds: SecondsOption = 10.0,
+    client_seconds: ClientOption = 20.0,
 ) -> None:
     """Serve a run: a page for people, and an API for programs."""
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
@@ -38,7 +40,7 @@ def serve(
     from r2n.serving.server import access_to, address, listening, make_server
 
     access = access_to(host, token_file, public_name or [])
-    limits = Limits(seconds=seconds)
+    limits = Limits(seconds=seconds, client_seconds=client_seconds)
     with listening(host, port) as own:
         with progress(str(run)) as shown:
             shown("read", 0, 0)

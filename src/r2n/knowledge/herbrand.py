@@ -12,6 +12,7 @@ from r2n.logic.formula import printed_name, quoted
 from r2n.logic.language import Domain, Language, Predicate
 
 LARGEST_CODE = 2**63 - 1
+_AS_IT_IS = re.compile(r"[^'\\\n\r\t]*\Z")  # between single quotes
 _MISREAD = re.compile(r"""[,"']|\A\s|\s\Z|\A\??\Z""")
 
 Codes = Int64[np.ndarray, " _"]
@@ -113,4 +114,6 @@ class HerbrandBase:
 
 def _readable(constant: str) -> str:
     """The name, in quotes where it has a comma or a quote inside, space at its ends, or is `?` or nothing."""
-    return quoted(constant) if _MISREAD.search(constant) else constant
+    if not _MISREAD.search(constant):
+        return constant
+    return f"'{constant}'" if '"' in constant and _AS_IT_IS.match(constant) else quoted(constant)

@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from r2n.errors import DataError
-from r2n.prediction.predictor import Predictor
+
+if TYPE_CHECKING:
+    from r2n.prediction.predictor import Predictor
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +21,12 @@ class Named:
 
 
 def told_otherwise(
-    predictor: Predictor,
+    predictor: "Predictor",
     more: Sequence[str],
     fewer: Sequence[str],
     constants: Mapping[str, Sequence[str]],
     named: Named,
-) -> Predictor:
+) -> "Predictor":
     """Knowing less, and then more; `constants` are new ones, by domain."""
     if fewer:
         with _naming(named.fewer):

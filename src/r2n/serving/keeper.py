@@ -59,9 +59,13 @@ class Keeper:
     def fork(self) -> tuple[int, socket.socket]:
         """A new worker: its process id, and the socket that it takes jobs from."""
         own, other = socket.socketpair()
-        with self.lock, other:
-            socket.send_fds(self.control, [b'{"do": "fork"}'], [other.fileno()])
-            return _received(self.control)["pid"], own
+        try:
+            with self.lock, other:
+                socket.send_fds(self.control, [b'{"do": "fork"}'], [other.fileno()])
+                return _received(self.control)["pid"], own
+        except BaseException:
+            own.close()
+            raise
 
     def end(self, worker: int) -> None:
         """End a worker, whatever it does; one that has ended is no error."""

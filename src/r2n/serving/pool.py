@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -34,7 +35,7 @@ class _Waiting:
     job: str
     asked: Mapping[str, Any]
     together: bool
-    since: float = field(default_factory=monotonic)
+    since: float = field(default_factory=lambda: monotonic())
     reply: "asyncio.Future[Reply]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -200,7 +201,7 @@ class Pool:
                 items[0].reply.set_exception(BusyError(why))
             return
         for item in reversed(items):
-            item.together, item.since = False, monotonic()
+            item.together, item.since = False, inf  # it has waited for its turn already
             self._waiting.appendleft(item)
         self._there.set()
 

@@ -127,8 +127,8 @@ def make_server(app: FastAPI, limits: Limits) -> uvicorn.Server:
         server_header=False,
         limit_concurrency=limits.connections,
         h11_max_incomplete_event_size=LONGEST_HEAD,
-        timeout_keep_alive=int(limits.client_seconds),
-        timeout_graceful_shutdown=int(limits.seconds),
+        timeout_keep_alive=max(1, int(limits.client_seconds)),
+        timeout_graceful_shutdown=max(1, int(limits.seconds)),
         proxy_headers=False,
     )
     return uvicorn.Server(config)

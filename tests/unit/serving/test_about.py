@@ -79,7 +79,8 @@ def test_what_would_ask_for_too_many_atoms_is_left_out(session: Session) -> None
 
 def test_features_are_told_and_predicates_of_any_arity_are_asked() -> None:
     problem = featured_problem()
-    predictor = Predictor.of(prepare_run(problem, problem.options, seed=0))
+    made = problem.options.model.model_copy(update={"input": "distmult", "dim": 4})
+    predictor = Predictor.of(prepare_run(problem, problem.options.model_copy(update={"model": made}), seed=0))
     document = about(Session(Path(), predictor, Limits()), "p1")
     assert document["features"] == [
         {"domain": "paper", "name": "text", "text": "cats and dogs", "size": None},

@@ -20,12 +20,17 @@ from r2n.serving.answers import (
 from r2n.serving.constants import check_query, search_constants
 from r2n.serving.explaining import explain_atom
 from r2n.serving.queries import answer_queries
+from r2n.serving.replies import Reply
 from r2n.serving.reports import describe_run
 from r2n.serving.session import Session
 from r2n.serving.what_if import what_if
 
 ATOM = {"atom": "liesIn(n2, north)", "against": "liesIn(n2, south)", "depth": 2, "top": 5}
 CHANGE = {"with": [], "without": ["liesIn(n1, north)"], "constants": {}, "without_rules": [], "queries": [], "top": 5}
+
+
+def answered(session: Session, asked: dict[str, Any]) -> Reply:
+    return answer_queries(session, [asked])[0]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_names_that_begin_so_come_before_those_that_have_it_inside(session: Sess
 
 
 def test_a_name_that_is_spelt_nearly_so_is_found_where_none_fits(session: Session) -> None:
-    assert names(found(session, "noth")) == ["north"]
+    assert names(found(session, "norht")) == ["north"]
     assert names(found(session, "zzzzzzzz")) == []
 
 
