@@ -1,5 +1,17 @@
 /**
  * The page: the address -> the view of it. Links and forms change the address, and the page follows.
+ *
+ * address.js, api.js         the state in the address; requests, and what they refuse
+ * dom.js, words.js           elements from names as text; numbers and atoms in words
+ * combobox.js, completion.js fields with suggestions: constants, atoms
+ * table.js, download.js      tables that sort; files
+ * parts.js                   bars, marks, errors with a caret
+ * ask.js, answers.js         the view that asks, and its answers
+ * about.js, neighbourhood.js the view of a constant, and the drawing around it
+ * explain.js                 the view of an explanation: reason_graph.js (answer_box.js, narrow_graph.js) draws it,
+ *                            switches.js, layers.js and reason_list.js stand below
+ * what_if.js, changes.js     the view that asks what if, and the list of its changes
+ * rules.js, run.js           what the rules do; how good the run is, with charts.js
  */
 
 import { showAbout } from "./about.js";
