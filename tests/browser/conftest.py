@@ -16,10 +16,10 @@ import pytest
 
 pytest.importorskip("playwright", reason="make test-browser installs what these tests need")
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser.page_problem import train_page_run
-from tests.browser.watched_page import Look, WatchedPage
+from tests.browser.watched_page import PATIENCE, Look, WatchedPage
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
@@ -79,6 +79,7 @@ def guarded_server(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
 def browser() -> Iterator[Browser]:
     program = os.environ.get("R2N_BROWSER") or next(filter(None, map(shutil.which, CHROMIUM)), None)
     assert program is not None, "no Chromium is installed: apt-get install chromium, or set R2N_BROWSER"
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
 

@@ -88,7 +88,7 @@ def test_a_hostile_name_appears_as_itself(opened: Open, name: str) -> None:
     expect(option.first).to_be_visible()
     assert option.first.text_content() == name
     option.first.click()
-    expect(page.heading()).to_be_visible()
+    page.ready()
     assert page.heading().text_content() == name
 
 
@@ -96,5 +96,6 @@ def test_a_hostile_name_appears_as_itself(opened: Open, name: str) -> None:
 def test_an_atom_of_a_hostile_name_is_explained(opened: Open, narrow_or_wide: Look, name: str) -> None:
     page = opened("/about/" + quote(name, safe=""), narrow_or_wide)
     page.page.locator(".answers .atom-link").first.click()
+    page.ready()
     expect(page.page.locator(".reasons-drawing")).to_be_visible()
     assert name in (page.heading().text_content() or "")

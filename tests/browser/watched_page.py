@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Download, Locator, Page, Request, expect
 
+PATIENCE = 60_000  # milliseconds: a machine may be busy, and no test depends on how long it takes
 READY = "main:not([aria-busy]) .view"
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 AXE = """async () => {
@@ -37,6 +38,7 @@ class WatchedPage:
             accept_downloads=True,
             reduced_motion="reduce",
         )
+        self.context.set_default_timeout(PATIENCE)
         self.page: Page = self.context.new_page()
         self.faults: list[str] = []
         self.refused: set[int] = set()
@@ -65,7 +67,7 @@ class WatchedPage:
 
     def ready(self) -> None:
         """Wait until the view is there."""
-        self.page.wait_for_selector(READY, timeout=60_000)
+        self.page.wait_for_selector(READY)
 
     def find(self, role: Any, name: Any = None, **options: Any) -> Locator:
         return self.page.get_by_role(role, name=name, **options)
