@@ -74,8 +74,8 @@ CHANGES = st.fixed_dictionaries(
 )
 
 
-@at_most(20, because="each is a dozen of requests, computed twice")
-@given(changes=st.lists(CHANGES, min_size=2, max_size=6))
+@at_most(8, because="each is several requests, computed twice")
+@given(changes=st.lists(CHANGES, min_size=2, max_size=4))
 def test_requests_at_once_are_each_what_they_would_be_alone(served: Served, changes: list[dict[str, Any]]) -> None:
     plain: dict[str, Any] = {}
     mixed = [part for change in changes for part in (change, plain)]
