@@ -118,9 +118,8 @@ def main() -> None:
     print(f"{asked.requests:,} requests by {asked.clients} clients: {len(errors)} errors, {rate:,.0f} a second")
     print(f"of a request: median {sorted(load.seconds)[len(load.seconds) // 2]:.3f} s, 99 % within {slow:.3f} s")
     print(f"one caller without a server: {bare:,.0f} a second; ratio {rate / bare:.2f}")
-    print(
-        f"memory of all processes: {before / 2**20:,.0f} MB before, {after / 2**20:,.0f} after, {after / before:.3f} times"
-    )
+    sizes = f"{before / 2**20:,.0f} MB before, {after / 2**20:,.0f} after"
+    print(f"memory of all processes: {sizes}, {after / before:.3f} times")
     print(*errors[:5], sep="\n")
     sys.exit(bool(errors) or after > MOST_GROWTH * before)
 

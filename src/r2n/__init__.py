@@ -17,6 +17,7 @@ The parts, in the order that data flows (docs/architecture.md tells more):
     reporting/   runs and answers as pages and drawings
     reporting/   a run as a page, and runs side by side
     reproduction/ the paper's tables
+    serving/     a run over HTTP: an API and a page
     cli/         r2n check | ground | mine | train | evaluate | predict | infer | report | compare | ...
 """
 

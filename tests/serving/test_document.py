@@ -22,10 +22,19 @@ CHECKS = (
 
 @pytest.mark.slow
 def test_whatever_is_asked_the_answer_is_one_of_the_document(tmp_path: Path) -> None:
-    with listening(write_served_run(tmp_path)) as server:
+    with listening(write_served_run(tmp_path), "--seconds", "120") as server:
         command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.address}openapi.json", "--mode", "all"]
         command += ["--max-examples", "150", "--phases", "examples,coverage,fuzzing", "--checks", ",".join(CHECKS)]
-        command += ["--seed", "1", "--continue-on-failure", "--suppress-health-check", "all", "--no-color"]
+        command += [
+            "--seed",
+            "1",
+            "--continue-on-failure",
+            "--suppress-health-check",
+            "all",
+            "--no-color",
+            "--request-timeout",
+            "120",
+        ]
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stdout[-5_000:]
     cases = re.search(r"([\d,]+) generated", done.stdout)

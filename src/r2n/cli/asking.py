@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -106,7 +107,7 @@ def _talk(session: Session, work: Work, as_json: bool) -> None:
 
 def _read(session: Session, work: Work, as_json: bool) -> None:
     """Lines from standard input, to its end; the exit code is that of the first that was refused."""
-    if hasattr(sys.stdin, "reconfigure"):
+    if isinstance(sys.stdin, TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # what is no text is no name either
     worst = 0
     for line in sys.stdin:

@@ -74,7 +74,7 @@ class Session:
 
     def __init__(self, start: Known, wanted: Wanted) -> None:
         """`start` is what is known after `:reset`."""
-        self.start, self.known, self.wanted = start, start, wanted
+        self.start, self.known, self.wanted = start, start, wanted.copy()
         self.last: Answers | None = None
         self.commands: dict[str, Callable[[str], Told]] = {
             "": self._ask,
@@ -117,9 +117,10 @@ class Session:
         return self.last[int(number) - 1].question
 
     def _change(self, known: Known) -> Told:
-        before, self.known = self.known, known
+        before = self.known
         is_first = not before.commands and bool(known.commands)
         notes = changes_told(known.predictor, facts_changed=is_first, but_not=before.predictor.changed.new_constants)
+        self.known = known  # last of all: what is interrupted has changed nothing
         shown = [*notes, counted(len(known.predictor.changed.problem.train), "known atom")]
         return Told({**self._changes(), "notes": notes}, lambda: typer.echo("\n".join(shown), err=True))
 
@@ -134,7 +135,7 @@ class Session:
         if words:
             if not words.isdecimal() or int(words) < 1:
                 raise ConfigError(f":top takes a number from 1 on, not '{words}'")
-            self.wanted = {**self.wanted, "top": int(words)}
+            self.wanted["top"] = int(words)
         top = self.wanted["top"]
         return Told({"top": top}, lambda: typer.echo(f"at most {counted(top, 'answer')}", err=True))
 

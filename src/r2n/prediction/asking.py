@@ -73,12 +73,10 @@ def _atoms(predictor: "Predictor", question: Question, *, everything: bool) -> _
     """The atoms that a question is answered by: with `?`, those that are known or that ground rules reach."""
     if everything or len(question) == 1 or not predictor.model.layers:
         return _Wanted(question.codes())
-    whole = predictor.atom_logits.whole
-    if whole is None:
+    told_of = predictor.told_of
+    if told_of is None:
         return _Wanted(question.codes(), is_sifted=True)
-    reached = np.union1d(whole.graph.atoms[whole.graph.in_rules].numpy(), predictor.concluded)
-    known = predictor.known_atoms
-    wanted = np.union1d(reached[question.asks_for(reached)], known[question.asks_for(known)])
+    wanted = told_of[question.asks_for(told_of)]
     if not len(wanted) and predictor.model.trained_ids is not None:
         predictor.logits(question.codes())  # where it is a new constant that stands in the way, that is said
     return _Wanted(wanted)

@@ -191,6 +191,15 @@ class Predictor:
         """The atoms that are stated."""
         return self.changed.problem.train.atoms
 
+    @cached_property
+    def told_of(self) -> Codes | None:
+        """The atoms that are known or that ground rules reach, ascending; None where rules depend on what is asked."""
+        whole = self.atom_logits.whole
+        if whole is None:
+            return None
+        reached = whole.graph.atoms[whole.graph.in_rules].cpu().numpy()
+        return np.unique(np.concatenate([reached, self.concluded, self.known_atoms]))
+
     def answers(self, codes: Codes, *, top: int | None = None) -> Answers:
         """The answers for atoms, the most probable first; one that cannot be answered is refused."""
         columns = self.columns(codes)

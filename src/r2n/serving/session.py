@@ -32,7 +32,7 @@ class Session:
     def warm(self) -> None:
         """Make what is made once, so that workers share it; a fact is taken back to load what that needs."""
         known = self.predictor.known_atoms[:1]
-        _ = self.predictor.atom_logits.whole, self.folded
+        _ = self.predictor.told_of, self.folded
         if len(known):
             self.predictor.columns(known)
             truth = self.predictor.changed.problem.train.truth[:1]

@@ -81,11 +81,7 @@ def _reached_by_rules(session: Session, before: Predictor, after: Predictor, ask
 
 
 def _reached(predictor: Predictor) -> Codes:
-    known, whole = predictor.known_atoms, predictor.atom_logits.whole
-    if whole is None:
-        return known
-    atoms = whole.graph.atoms[whole.graph.in_rules].cpu().numpy()
-    found = np.unique(np.concatenate([known, atoms, predictor.concluded]))
+    found = predictor.known_atoms if predictor.told_of is None else predictor.told_of
     return found[found < predictor.base.size]  # atoms of reciprocal predicates come behind
 
 

@@ -1,13 +1,13 @@
 """Facts that a command is told: what became of them is said, and errors name the option."""
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from r2n.cli.changed_facts import changed, tell_of_changes
+from r2n.cli.changed_facts import changed, changes_told, tell_of_changes
 from r2n.errors import ConfigError, DataError, Location
 from r2n.prediction.predictor import Predictor
+from r2n.runs.run import Run
 
 
 class Recorded:
@@ -63,16 +63,11 @@ def test_errors_name_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
         told([], ["p(a"], [])
 
 
-def test_what_a_person_should_know_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    language = SimpleNamespace(constants=("atlanta",))
-    known = SimpleNamespace(new_constants=("atlantis",), trained=language)
-    predictor = cast("Predictor", SimpleNamespace(changed=known, model=SimpleNamespace(evidence_input="off")))
-    untyped: Any = tell_of_changes
-    while hasattr(untyped, "__wrapped__"):
-        untyped = untyped.__wrapped__
-    untyped(predictor, facts_changed=True)
-    printed = capsys.readouterr().err
-    assert "new constant: atlantis (did you mean 'atlanta'?)" in printed
-    assert "this network does not read facts" in printed
-    untyped(predictor, facts_changed=False)
-    assert "does not read facts" not in capsys.readouterr().err
+def test_what_a_person_should_know_is_told(toy_run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    predictor = Predictor.of(toy_run).with_facts(["near(n5, nort)"])
+    told = ["new constant: nort (did you mean 'north'?)"]
+    assert changes_told(predictor, facts_changed=False) == told
+    assert changes_told(predictor, facts_changed=False, but_not=["nort"]) == []
+    told += ["this network does not read facts (model.evidence_input = off): they act through the grounding alone"]
+    tell_of_changes(predictor, facts_changed=True)
+    assert capsys.readouterr().err.splitlines() == told

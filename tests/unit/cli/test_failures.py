@@ -15,7 +15,7 @@ import torch
 from typer.testing import CliRunner
 
 from r2n.cli import app, failures
-from r2n.cli.failures import failure, is_out_of_memory, watch_interrupts
+from r2n.cli.failures import failure, forget_interrupts, is_out_of_memory, watch_interrupts
 from r2n.errors import ConfigError
 from tests.toy_problem import write_toy_problem
 
@@ -90,6 +90,15 @@ def test_a_command_says_it_in_one_message(
     assert result.exit_code == code
     assert said in result.stderr
     assert "Traceback" not in result.output
+
+
+def test_a_command_that_goes_on_forgets_what_was_interrupted(watched: None) -> None:
+    for _ in range(5):  # more than end the process
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert failure(ValueError("made of it")) == ("interrupted", 130)
+        forget_interrupts()
+        assert failure(ValueError("a bug")) is None
 
 
 @pytest.mark.parametrize("place", ["", " "])

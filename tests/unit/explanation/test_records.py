@@ -1,8 +1,15 @@
 """What an explanation says, as one document."""
 
 import json
+from dataclasses import replace
 
-from r2n.explanation.records import Belief, Explanation, Fidelity, LayerBelief, Member, Reason
+import pytest
+
+from r2n.explanation.drawing.svg import explanation_svg
+from r2n.explanation.records import MOST_LINES, Belief, Explanation, Fidelity, LayerBelief, Member, Reason
+from r2n.explanation.text import explanation_text
+from tests.explanations import NASTY, italy
+from tests.page_reader import read_page
 
 
 def test_the_document_has_the_keys_that_others_rely_on() -> None:
@@ -32,3 +39,31 @@ def test_shares_of_nothing_are_none() -> None:
     nothing = Fidelity(0, 0, full=1.0, alone=1.0, without=1.0, none=1.0)
     assert nothing.sufficiency is None
     assert nothing.necessity is None
+
+
+def test_printed_it_is_the_tree_and_shown_one_screen_of_it() -> None:
+    assert str(italy()) == explanation_text(italy())
+    short = replace(italy(), reasons=(), counterfactuals=(), contrast=None)
+    assert repr(short) == str(short)
+    many = replace(italy(), reasons=italy().reasons * 100)
+    lines, whole = repr(many).splitlines(), str(many).splitlines()
+    assert lines[:-1] == whole[:MOST_LINES]
+    assert lines[-1] == f"... and {len(whole) - MOST_LINES:,} more lines: print it"
+
+
+def test_a_notebook_shows_the_drawing_and_the_words() -> None:
+    html = italy()._repr_html_()
+    assert italy()._repr_svg_() == explanation_svg(italy())
+    assert italy()._repr_svg_() in html
+    page = read_page(html)
+    assert page.tags["svg"] == page.tags["details"] == 1
+    assert "locatedIn(italy, europe)" in page.text
+    assert "layer by layer" in page.text
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_names_in_a_notebook_are_text(name: str) -> None:
+    made = Explanation(name, Belief(0.5, 0.0), (), (Reason(name, name, 1.0, (Member(name, Belief(0.5, 0.0)),)),))
+    page = read_page(made._repr_html_())
+    assert page.tags["img"] == page.tags["script"] == 0
+    assert not [name for name, _ in page.attributes if name.startswith("on")]

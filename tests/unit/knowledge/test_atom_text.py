@@ -1,9 +1,11 @@
 """Atoms as a person writes them."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from r2n.errors import DataError
-from r2n.knowledge.atom_text import facts_from_texts, looks_like_atom, parse_atom
+from r2n.knowledge.atom_text import facts_from_texts, looks_like_atom, parse_atom, written_atom, written_name
 
 
 @pytest.mark.parametrize(
@@ -51,3 +53,22 @@ def test_facts_of_one_predicate_and_arity_stand_together() -> None:
 def test_what_is_no_fact(text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         facts_from_texts(["p(a, b)", text])
+
+
+@given(st.text(max_size=6), st.lists(st.text(max_size=6), min_size=1, max_size=3))
+def test_any_names_can_be_written_and_read_again(predicate: str, constants: list[str]) -> None:
+    atom = parse_atom(written_atom(predicate, constants))
+    assert atom is not None
+    assert (atom.predicate, atom.terms, atom.truth) == (predicate, tuple(constants), True)
+
+
+@pytest.mark.parametrize("name", ["italy", "00260881", "/m/027rn", "Zoë", "a-b", "rule"])
+def test_plain_names_have_no_quotes(name: str) -> None:
+    assert written_name(name) == name
+
+
+@pytest.mark.parametrize(("text", "name"), [('"a\\nb"', "a\nb"), ('"a\\\\nb"', "a\\nb"), ('"\\t\\r\\x"', "\t\rx")])
+def test_escapes_are_those_of_theory_files(text: str, name: str) -> None:
+    atom = parse_atom(f"p({text})")
+    assert atom is not None
+    assert atom.terms == (name,)

@@ -39,6 +39,7 @@ def test_decode_pads_with_minus_one() -> None:
 
 def test_names_are_text() -> None:
     assert HerbrandBase(LANGUAGE).names(np.array([0, 4])) == ["smokes(a)", "livesIn(a, rome)"]
+    assert HerbrandBase(LANGUAGE).parts(np.array([0, 4])) == [("smokes", ("a",)), ("livesIn", ("a", "rome"))]
 
 
 def test_no_atoms_is_legal() -> None:

@@ -1,0 +1,108 @@
+"""Answers as the tables of notebooks and of other libraries."""
+
+import sys
+from dataclasses import replace
+
+import duckdb
+import pandas
+import polars
+import pyarrow as pa
+import pytest
+
+from r2n.errors import ConfigError
+from r2n.evaluation.calibrate import Calibrated
+from r2n.prediction.answer_table import question_table
+from r2n.prediction.answers import Answer, Answers
+from r2n.prediction.predictor import Predictor
+from r2n.prediction.shown_answers import BAR, MOST_ROWS
+from r2n.runs.run import Run
+from tests.explanations import NASTY
+from tests.page_reader import read_page
+
+ONE = Answer("p(a, b)", 0.25, None, False, 0.25, -1.1, True, None, "p", ("a", "b"))
+KNOWN = replace(ONE, probability=1.0, known=True)
+
+
+@pytest.fixture(scope="module")
+def answers(toy_run: Run) -> Answers:
+    return Predictor.of(toy_run).predict("liesIn(?, ?)")
+
+
+def test_arrow_has_the_columns_of_a_table_of_answers(answers: Answers, toy_run: Run) -> None:
+    table = answers.to_arrow()
+    expected = question_table(Predictor.of(toy_run), "liesIn(?, ?)").drop_columns("row")
+    assert table.to_pydict() == expected.to_pydict()
+    assert table.schema == expected.schema
+
+
+def test_pandas_and_polars_have_the_same_rows(answers: Answers) -> None:
+    rows = answers.to_arrow().to_pylist()
+    assert answers.to_polars().to_dicts() == rows
+    frame = answers.to_pandas()
+    assert frame["known"].dtype == pandas.BooleanDtype()
+    assert [None if known is pandas.NA else known for known in frame["known"]] == [row["known"] for row in rows]
+    assert frame["argument_2"].tolist() == [row["argument_2"] for row in rows]
+    assert frame["logit"].tolist() == [row["logit"] for row in rows]
+
+
+def test_whatever_reads_arrow_takes_them(answers: Answers) -> None:
+    assert pa.table(answers).equals(answers.to_arrow())
+    assert polars.DataFrame(answers).height == len(answers)
+    assert duckdb.sql("select count(*) from answers").fetchall() == [(len(answers),)]
+
+
+def test_no_answers_are_a_table_too() -> None:
+    empty = Answers((), 0, 0)
+    assert empty.to_arrow().num_rows == empty.to_polars().height == len(empty.to_pandas()) == 0
+    assert "0 answers to 0 atoms asked" in read_page(empty._repr_html_()).text
+
+
+def test_an_ensemble_has_its_spread() -> None:
+    of_ensemble = Answers((replace(ONE, spread=0.5), replace(ONE, spread=0.25)), 2, 0)
+    assert of_ensemble.to_arrow()["spread"].to_pylist() == [0.5, 0.25]
+    assert "spread" not in Answers((ONE,), 1, 0).to_arrow().column_names
+    assert "-1.10 ± 0.50" in of_ensemble._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_what_is_not_installed_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ConfigError, match=f"need {name}, which is not installed\n  pip install {name}"):
+        getattr(Answers((ONE,), 1, 0), f"to_{name}")()
+
+
+def test_the_table_of_a_notebook() -> None:
+    calibrated = Calibrated(1.0, 0.0, "12 facts")
+    html = Answers((KNOWN, ONE), 9, 1, 3, 2, calibrated)._repr_html_()
+    page = read_page(html)
+    for text in (
+        "p(a, b)",
+        "true",
+        "1.00",
+        "0.25",
+        "2 answers to 9 atoms asked",
+        "3 atoms left out",
+        "2 atoms not shown",
+    ):
+        assert text in page.text
+    assert "1 atom of new constants cannot be answered" in page.text
+    assert "calibrated on 12 facts" in page.text
+    assert f'<rect width="{BAR * 0.25:.1f}"' in html
+    assert "currentColor" in html
+    assert "#" not in html  # no colour of its own
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_names_are_text(name: str) -> None:
+    html = Answers((replace(ONE, atom=f"p({name}, b)"),), 1, 0)._repr_html_()
+    html.encode()  # no halves of surrogate pairs
+    read_page(html)
+    assert "<img" not in html
+    assert len(html) < 3_000
+
+
+def test_no_more_rows_than_one_can_look_at() -> None:
+    many = Answers((ONE,) * (MOST_ROWS + 5), MOST_ROWS + 5, 0)
+    html = many._repr_html_()
+    assert html.count("<tr>") == MOST_ROWS + 1
+    assert f"the first {MOST_ROWS} are shown" in html
