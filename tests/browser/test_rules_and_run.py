@@ -58,6 +58,8 @@ def test_a_rule_leads_to_what_if(opened: Open) -> None:
 def test_the_run_shows_curves_metrics_and_reliability(opened: Open, narrow_or_wide: Look) -> None:
     page = opened("/run", narrow_or_wide)
     told = page.page.request.get(page.server + "/api/report").json()
+    shown = page.page.locator(".figures > div").all_inner_texts()
+    assert ["\n".join(figure) for figure in told["figures"]] == shown[: len(told["figures"])]
     expect(page.page.get_by_role("img", name="loss over the epochs")).to_be_visible()
     for result in told["results"]:
         report = result["report"]

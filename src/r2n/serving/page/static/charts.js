@@ -8,6 +8,8 @@ const WIDTH = 320;
 const [LEFT, RIGHT, TOP, BOTTOM] = [46, 12, 10, 34];
 const MUCH = 100; // between the largest and the smallest: then by logarithms
 const MOST_POINTS = 300;
+/** @type {Record<string, string>} */
+const RAISED = Object.fromEntries(Array.from("-0123456789", (digit, i) => [digit, "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"[i]]));
 
 /** @typedef {{name: string, x: number[], y: (number | null)[], dots?: boolean}} Series */
 /** @typedef {{low: number, high: number, start: number, end: number, isLog: boolean}} Axis */
@@ -78,7 +80,8 @@ function place(axis, value) {
 function ticks(axis, most) {
   if (axis.isLog) {
     const [from, to] = [Math.ceil(Math.log10(axis.low)), Math.floor(Math.log10(axis.high))];
-    return Array.from({ length: Math.max(to - from + 1, 0) }, (_, i) => 10 ** (from + i));
+    const step = Math.max(1, Math.ceil((to - from) / most));
+    return Array.from({ length: Math.max(Math.floor((to - from) / step) + 1, 0) }, (_, i) => 10 ** (from + i * step));
   }
   const rough = (axis.high - axis.low) / most;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -88,9 +91,17 @@ function ticks(axis, most) {
   return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
 }
 
+/** `0.01`, `1`, `100`, and the power of ten where that is shorter. @param {number} value */
+function powerText(value) {
+  const exponent = Math.round(Math.log10(value));
+  if ((exponent >= -2 && exponent <= 3) || Math.abs(Math.log10(value) - exponent) > 1e-9)
+    return String(Number(value.toPrecision(6)));
+  return `10${String(exponent).replace(/./g, (digit) => RAISED[digit])}`;
+}
+
 /** @param {string} words @param {number} height @param {Axis} x @param {Axis} y @param {string} xLabel @param {string} yLabel @param {(SVGElement | null)[]} marks @param {number} [most] */
 function frame(words, height, x, y, xLabel, yLabel, marks, most = 4) {
-  const text = (/** @type {number} */ value) => String(Number(value.toPrecision(6)));
+  const text = (/** @type {number} */ value) => (y.isLog ? powerText(value) : String(Number(value.toPrecision(6))));
   const across = ticks(y, most).map((value) => [
     s("path", { class: "grid", d: `M${x.start} ${place(y, value)}H${x.end}` }),
     s("text", { x: x.start - 6, y: place(y, value) + 4, "text-anchor": "end" }, text(value)),
