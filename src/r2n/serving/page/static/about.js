@@ -13,6 +13,7 @@ import { count, counted } from "./words.js";
 /** @typedef {import("./main.js").Setting} Setting */
 
 const TOP = 5;
+const [MOST_FACTS, MOST_QUESTIONS] = [20, 8]; // shown at once; the others can be unfolded
 
 /** @param {Setting} setting */
 export async function showAbout(setting) {
@@ -52,7 +53,8 @@ function facts(about) {
   });
   const left = about.facts_total - about.facts.length;
   return [
-    h("ul", { class: "lines facts-list" }, ...items),
+    h("ul", { class: "lines facts-list" }, ...items.slice(0, MOST_FACTS)),
+    folded(items.slice(MOST_FACTS), "known fact", (rest) => h("ul", { class: "lines facts-list" }, ...rest)),
     left > 0 ? h("p", { class: "quiet" }, `and ${count(left)} more`) : null,
   ];
 }
@@ -61,7 +63,7 @@ function facts(about) {
 function predictions(about, calibration) {
   const parts = about.predictions.filter((/** @type {any} */ part) => part.answers.length);
   if (!parts.length) return [empty("Nothing is predicted: no ground rule reaches an atom of it.")];
-  return parts.map((/** @type {any} */ part) =>
+  const shown = parts.map((/** @type {any} */ part) =>
     h(
       "div",
       { class: "prediction" },
@@ -69,6 +71,13 @@ function predictions(about, calibration) {
       h("ul", { class: "answers" }, ...part.answers.map((/** @type {any} */ answer) => line(answer, calibration))),
     ),
   );
+  return [...shown.slice(0, MOST_QUESTIONS), folded(shown.slice(MOST_QUESTIONS), "question", (rest) => rest)];
+}
+
+/** What is left, to be unfolded. @param {Node[]} rest @param {string} one @param {(rest: Node[]) => import("./dom.js").Child} put */
+function folded(rest, one, put) {
+  if (!rest.length) return null;
+  return h("details", { class: "more" }, h("summary", {}, counted(rest.length, `more ${one}`)), put(rest));
 }
 
 /** @param {any} answer @param {import("./parts.js").Calibration} calibration */
