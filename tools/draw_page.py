@@ -41,7 +41,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--run", type=Path, help=f"a run folder; without it, {PROBLEM} is trained")
     parser.add_argument("--out", type=Path, default=IMAGES)
     parser.add_argument("--width", type=int, default=1280)
-    parser.add_argument("--height", type=int, default=960)
+    parser.add_argument("--height", type=int, default=990)
     return parser.parse_args()
 
 
