@@ -1,7 +1,7 @@
 # From clone to result: each target makes and fills .venv as far as it needs, and again only when the pins change.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-all test-faults test-seeds lint bench docs clean
+.PHONY: help run test test-all test-faults test-seeds test-browser chromium lint bench docs clean
 SHELL := /bin/sh
 
 VENV := .venv
@@ -23,6 +23,10 @@ TEST := $(VENV)/.test-$(PINS)
 JUDGES := $(VENV)/.judges-$(PINS)
 LINT := $(VENV)/.lint-$(PINS)
 DOCS := $(VENV)/.docs-$(PINS)
+BROWSER := $(VENV)/.browser-$(PINS)
+AXE_VERSION := 4.10.3
+AXE_SUM := 0f2b4d7dcdf7d1219df8d1959ad68e565f51d14c3f0d88bb71cd59abeb956292
+AXE := $(VENV)/axe-$(AXE_VERSION)/package/axe.min.js
 
 help:            ## this list
 	@sed -n 's/^\([a-z%-]*\): .*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -31,13 +35,16 @@ run: $(CORE)     ## the main job: train on countries-s3, show its metrics beside
 	$(BIN)/r2n train countries-s3 --out runs/countries-s3-$$(date +%Y%m%d-%H%M%S)
 
 test: $(TEST)    ## the tests, without the slow ones
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and not browser"
 
 test-all: $(JUDGES) ## all tests, and how much of the sources they cover (that takes several times as long)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 --hypothesis-profile free --cov
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 --hypothesis-profile free -m "not browser" --cov
 
 test-faults: $(TEST) ## what can happen to a run: interrupts, full disks, damaged files, hostile data
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 tests/faults tests/end_to_end/test_resume.py
+
+test-browser: $(BROWSER) $(AXE) chromium ## the page of r2n serve in a real browser; screenshots in build/screenshots
+	OMP_NUM_THREADS=1 R2N_AXE=$(AXE) $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=2 -m browser tests/browser
 
 SEEDS ?= 20
 test-seeds: $(TEST) ## the property tests, with other examples each of SEEDS times
@@ -72,7 +79,7 @@ $(MADE):
 	@touch $@
 
 $(CORE): | $(MADE)
-	@rm -f $(VENV)/.core-* $(VENV)/.test-* $(VENV)/.judges-* $(VENV)/.lint-* $(VENV)/.docs-*
+	@rm -f $(VENV)/.core-* $(VENV)/.test-* $(VENV)/.judges-* $(VENV)/.lint-* $(VENV)/.docs-* $(VENV)/.browser-*
 	$(PIP) install -c constraints.txt hatchling
 	$(PIP) install -c constraints.txt --no-build-isolation -e .
 	@touch $@
@@ -92,3 +99,20 @@ $(LINT): | $(TEST)
 $(DOCS): | $(CORE)
 	$(PIP) install -c constraints.txt --no-build-isolation -e ".[docs]"
 	@touch $@
+
+$(BROWSER): | $(TEST)
+	$(PIP) install -c constraints.txt --no-build-isolation -e ".[browser]"
+	@touch $@
+
+$(AXE): | $(MADE)
+	@command -v npm >/dev/null || { echo "npm is needed to fetch axe-core" >&2; exit 1; }
+	rm -rf $(VENV)/axe-$(AXE_VERSION) && mkdir $(VENV)/axe-$(AXE_VERSION)
+	cd $(VENV)/axe-$(AXE_VERSION) && npm pack --silent axe-core@$(AXE_VERSION) >/dev/null \
+		&& echo "$(AXE_SUM)  axe-core-$(AXE_VERSION).tgz" | sha256sum --check --quiet && tar -xzf axe-core-$(AXE_VERSION).tgz
+
+# R2N_BROWSER names another browser of its family.
+chromium:
+	@[ -n "$$R2N_BROWSER" ] || command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
+		|| command -v google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+		&& apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
+		|| { echo "Chromium is needed: apt-get install chromium, or set R2N_BROWSER" >&2; exit 1; }

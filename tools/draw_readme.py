@@ -5,6 +5,7 @@
 
 The explanation is drawn as SVG. The report is a picture of its page, made by Chromium where that is installed
 (`apt-get install chromium`, or any browser of its family), and left as it is where it is not. All files are small.
+The picture of the page of `r2n serve` is made by `tools/draw_page.py`.
 """
 
 import argparse
@@ -36,7 +37,7 @@ def main() -> None:
     """Draw all pictures."""
     options = _options()
     with tempfile.TemporaryDirectory() as scratch:
-        run = options.run or _trained(Path(scratch) / "run")
+        run = options.run or trained(Path(scratch) / "run")
         options.out.mkdir(parents=True, exist_ok=True)
         _draw_explanation(run, options)
         _draw_report(run, options)
@@ -53,7 +54,8 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _trained(folder: Path) -> Path:
+def trained(folder: Path) -> Path:
+    """A run of the problem, in that folder."""
     app(["train", PROBLEM, "--out", str(folder)], standalone_mode=False)
     return folder
 
@@ -62,7 +64,7 @@ def _draw_explanation(run: Path, options: argparse.Namespace) -> None:
     explanation = Predictor.load(run).explain(options.atom, depth=options.depth, top=options.top)
     print(explanation_text(explanation))
     for theme in THEMES:
-        _write(options.out / f"explanation-{theme}.svg", explanation_svg(explanation, theme=theme).encode())
+        write(options.out / f"explanation-{theme}.svg", explanation_svg(explanation, theme=theme).encode())
 
 
 def _draw_report(run: Path, options: argparse.Namespace) -> None:
@@ -77,7 +79,7 @@ def _draw_report(run: Path, options: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             shot = Path(scratch) / "shot.png"
             _photograph(browser, report, shot, options.size.replace("x", ","), theme)
-            _write(options.out / f"report-{theme}.png", _smaller(shot))
+            write(options.out / f"report-{theme}.png", smaller(shot))
 
 
 def _photograph(browser: str, page: Path, shot: Path, size: str, theme: str) -> None:
@@ -88,20 +90,21 @@ def _photograph(browser: str, page: Path, shot: Path, size: str, theme: str) -> 
     subprocess.run(command, check=True, capture_output=True, timeout=300)
 
 
-def _smaller(shot: Path) -> bytes:
+def smaller(shot: Path, largest: int = LARGEST) -> bytes:
     """The picture with as many colours as keep it small."""
     for colours in COLOURS:
         reduced = shot.with_name(f"{colours}.png")
         with Image.open(shot) as image:
             image.convert("RGB").quantize(colours, dither=Image.Dither.NONE).save(reduced, optimize=True)
-        if reduced.stat().st_size <= LARGEST:
+        if reduced.stat().st_size <= largest:
             return reduced.read_bytes()
-    raise SystemExit(f"the picture of the report has more than {LARGEST:,} bytes: take a smaller --size")
+    raise SystemExit(f"the picture has more than {largest:,} bytes: take a smaller size")
 
 
-def _write(path: Path, content: bytes) -> None:
-    if len(content) > LARGEST:
-        raise SystemExit(f"{path} would have {len(content):,} bytes, more than {LARGEST:,}: take fewer with --top")
+def write(path: Path, content: bytes, largest: int = LARGEST) -> None:
+    """Write a picture that is small enough."""
+    if len(content) > largest:
+        raise SystemExit(f"{path} would have {len(content):,} bytes, more than {largest:,}: take fewer with --top")
     write_file(path, content)
     print(f"{path}: {len(content):,} bytes", file=sys.stderr)
 

@@ -16,6 +16,7 @@ The parts, in the order that data flows (docs/architecture.md tells more):
     prediction/  a trained network, asked
     reporting/   runs and answers as pages and drawings
     reproduction/ the paper's tables
+    serving/     a run over HTTP: an API and a page
     cli/         r2n check | ground | mine | train | evaluate | predict | infer | report | compare | ...
 """
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 EXCERPT_WIDTH = 100
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc")  # torch, DuckDB, C++
 MANY = 10  # names that differ in their digits alone
 
 
@@ -106,3 +107,13 @@ def _letters(name: str) -> str:
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """`1 ground rule`, `2,048 ground rules`; `plural` where an s behind the noun is not enough."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that there is no memory left."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or (
+        isinstance(error, Exception)
+        and type(error).__module__.split(".")[0] in ("builtins", "torch", "duckdb", "_duckdb")
+        and any(text in said for text in OUT_OF_MEMORY)
+    )

@@ -20,6 +20,7 @@ from r2n.cli.reports import compare, report
 from r2n.cli.reproduce import reproduce
 from r2n.cli.rules import rules
 from r2n.cli.screen import ClearErrors
+from r2n.cli.serving import serve
 from r2n.cli.training import evaluate, train
 
 app = typer.Typer(cls=ClearErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -32,6 +33,7 @@ app.command()(predict)
 app.command()(explain)
 app.command()(ask)
 app.command()(rules)
+app.command()(serve)
 app.command()(infer)
 app.command()(report)
 app.command()(compare)

@@ -1,13 +1,11 @@
 """The command line: facts and constants that a command is told, which its run did not have."""
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from r2n.errors import ConfigError, DataError, nearest
+from r2n.errors import ConfigError, nearest
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from r2n.prediction.predictor import Predictor
@@ -25,28 +23,10 @@ ConstantOption = Annotated[
 
 def changed(predictor: "Predictor", more: list[str], fewer: list[str], constants: list[str]) -> "Predictor":
     """Knowing less, and then more; `constants` are written DOMAIN=NAME."""
-    domains = _by_domain(constants)
-    if fewer:
-        with _naming("--without"):
-            predictor = predictor.without_facts(fewer)
-    if more or domains:
-        with _naming("--with" if more else "--constant"):
-            predictor = predictor.with_facts(more, domains=domains)
-    return predictor
+    from r2n.prediction.changes import Named, told_otherwise
 
-
-@contextmanager
-def _naming(option: str) -> Iterator[None]:
-    """Errors of what an option gave say which option it was."""
-    try:
-        yield
-    except DataError as error:
-        where, what = error.where, error.what
-        if where is not None and where.source is not None:
-            where = replace(where, source=f"{option} {where.source}")
-        else:
-            where, what = where and replace(where, line=None), f"{option}: {what}"
-        raise DataError(what, where=where, hint=error.hint) from None
+    named = Named("--with", "--without", "--constant")
+    return told_otherwise(predictor, more, fewer, _by_domain(constants), named)
 
 
 def _by_domain(constants: list[str]) -> dict[str, list[str]]:

@@ -11,11 +11,10 @@ from _thread import interrupt_main
 from types import FrameType
 from typing import Any
 
-from r2n.errors import R2NError
+from r2n.errors import R2NError, is_out_of_memory
 
 REFUSED, FAILED, INTERRUPTED = 2, 1, 130
 NO_MEMORY = "the machine gives no more memory"
-_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc")  # torch, DuckDB, C++
 _PATIENCE = 2  # interrupts before the process ends at once
 
 _interrupts = 0
@@ -34,16 +33,6 @@ def failure(error: BaseException) -> tuple[str, int] | None:
     if isinstance(error, OSError) and error.errno != errno.EPIPE:
         return f"error: {_about(error)}", FAILED
     return None
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that there is no memory left."""
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or (
-        isinstance(error, Exception)
-        and type(error).__module__.split(".")[0] in ("builtins", "torch", "duckdb", "_duckdb")
-        and any(text in said for text in _OUT_OF_MEMORY)
-    )
 
 
 def _about(error: OSError) -> str:

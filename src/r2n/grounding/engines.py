@@ -1,8 +1,8 @@
 """Rules -> ground rules: where a query runs. DuckDB, in this process, on all cores, out of core when it must."""
 
+import os
 import tempfile
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import duckdb
@@ -37,10 +37,18 @@ class DuckDBEngine:
         What needs more bytes than `memory` (by default DuckDB's own choice) goes to the temporary folder.
         """
         self.memory = memory
+        self._connections: dict[int, duckdb.DuckDBPyConnection] = {}
 
-    @cached_property
+    @property
     def _connection(self) -> duckdb.DuckDBPyConnection:
-        """An in-memory database that spills to the system's temporary folder."""
+        """An in-memory database of this process: one that was opened before a fork has lost its threads."""
+        process = os.getpid()
+        if process not in self._connections:
+            self._connections[process] = self._opened()
+        return self._connections[process]
+
+    def _opened(self) -> duckdb.DuckDBPyConnection:
+        """A database that spills to the system's temporary folder."""
         config: dict[str, str | bool | int | float | list[str]] = {"temp_directory": tempfile.gettempdir()}
         if self.memory is not None:
             config["memory_limit"] = f"{max(LEAST_MEMORY, self.memory) // 10**6}MB"

@@ -1,5 +1,6 @@
 """Rules -> ground rules: the tables of a knowledge base, made once, and who answers queries over them."""
 
+import os
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -51,7 +52,7 @@ class Store:
         self.engine, self.ceiling = engine or DuckDBEngine(ceiling.most), ceiling
         self._known: dict[str, Relation] = {}
         self._made: dict[str, Relation] = {}
-        self._loaded: dict[str, Relation] = {}
+        self._loaded: dict[tuple[int, str], Relation] = {}  # by process: a fork opens a database of its own
         self._cut_from: tuple[Store, Codes] | None = None
 
     def relation(self, kind: Kind, predicate: str) -> Relation:
@@ -183,10 +184,11 @@ class Store:
 
     def _load(self, relation: Relation) -> None:
         """Hold the relation in the engine; what is asked takes the place of what was asked before."""
-        if self._loaded.get(relation.name) is not relation:
+        place = os.getpid(), relation.name
+        if self._loaded.get(place) is not relation:
             columns = dict(zip(relation.table.columns, relation.rows.T, strict=True))
             self.engine.load(relation.name, {name: np.ascontiguousarray(column) for name, column in columns.items()})
-            self._loaded[relation.name] = relation
+            self._loaded[place] = relation
 
 
 def _bytes_of_ground_rule(rule: Rule) -> int:

@@ -1,5 +1,6 @@
 """What is known: the Herbrand base, which gives every ground atom an integer code and stores none of them."""
 
+import re
 from functools import cached_property
 from math import prod
 
@@ -7,10 +8,12 @@ import numpy as np
 from jaxtyping import Int64
 
 from r2n.errors import DataError, counted
-from r2n.logic.formula import printed_name
+from r2n.logic.formula import printed_name, quoted
 from r2n.logic.language import Domain, Language, Predicate
 
 LARGEST_CODE = 2**63 - 1
+_AS_IT_IS = re.compile(r"[^'\\\n\r\t]*\Z")  # between single quotes
+_MISREAD = re.compile(r"""[,"']|\A\s|\s\Z|\A\??\Z""")
 
 Codes = Int64[np.ndarray, " _"]
 """Codes of any number of atoms: two of them in one signature need not be equally many."""
@@ -97,8 +100,8 @@ class HerbrandBase:
         ]
 
     def names(self, codes: Codes) -> list[str]:
-        """The atoms as text, `locatedIn(italy, europe)`."""
-        return [f"{printed_name(name)}({', '.join(constants)})" for name, constants in self.parts(codes)]
+        """The atoms as text, `locatedIn(italy, europe)`; quoted where a name would be read as something else."""
+        return [f"{printed_name(name)}({', '.join(map(_readable, each))})" for name, each in self.parts(codes)]
 
     def __repr__(self) -> str:
         """How large it is."""
@@ -107,3 +110,10 @@ class HerbrandBase:
     def __len__(self) -> int:
         """The number of ground atoms."""
         return self.size
+
+
+def _readable(constant: str) -> str:
+    """The name, in quotes where it has a comma or a quote inside, space at its ends, or is `?` or nothing."""
+    if not _MISREAD.search(constant):
+        return constant
+    return f"'{constant}'" if '"' in constant and _AS_IT_IS.match(constant) else quoted(constant)

@@ -61,7 +61,12 @@ def question_table(
     """The answers to one question, in the columns of `answer_table`."""
     asked = Question.parse(predictor.base, question)
     columns = predictor.told(asked, everything=everything, top=top, unknown=unknown)
-    return _rows(predictor, columns, row=np.zeros(len(columns.atoms), np.int64)).drop_columns("label")
+    return told_table(predictor, columns, np.zeros(len(columns.atoms), np.int64))
+
+
+def told_table(predictor: Predictor, columns: AnswerColumns, row: np.ndarray) -> pa.Table:
+    """Answers to a question that was the one in this `row`, from 0, in the columns of `answer_table`."""
+    return _rows(predictor, columns, row=row).drop_columns("label")
 
 
 def _present(table: pa.Table, names: list[str]) -> list[str]:

@@ -1,8 +1,8 @@
 """A trained network, asked: together with what is known to it, which may change without any training."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +11,11 @@ from jaxtyping import Bool, Float64
 from scipy.special import expit
 from torch import nn
 
-from r2n.errors import counted
+from r2n.errors import DataError, counted
 from r2n.evaluation.calibrate import Calibrated
 from r2n.explanation.records import Explanation
 from r2n.graph.known_states import UNKNOWN, known_truths
+from r2n.graph.left_out import without_rules
 from r2n.graph.sources import GraphSource
 from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.growth import GivenFeatures, constant_ids
@@ -26,6 +27,7 @@ from r2n.model.passes import LogitsOfEach, Pass
 from r2n.model.r2n import R2N
 from r2n.prediction.answerable import no_answer, supported
 from r2n.prediction.answers import AnswerColumns, Answers, Question
+from r2n.prediction.asking import Asked, Told, ask_together
 from r2n.prediction.changed_problem import ChangedProblem, Given
 from r2n.prediction.explained import explained
 from r2n.prediction.new_features import with_features
@@ -55,6 +57,7 @@ class Predictor:
     trained: Trained
     changed: ChangedProblem
     progress: Progress = no_progress
+    rules_off: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, trained: Trained | Run | Ensemble, progress: Progress = no_progress) -> "Predictor":
@@ -97,6 +100,11 @@ class Predictor:
         """
         return replace(self, changed=self.changed.without_facts(facts, domains))
 
+    def without_rules(self, names: Collection[str]) -> "Predictor":
+        """Where nothing is grounded or counted by the rules of these names; those left out before stay so."""
+        without_rules(self.source, names)  # refuses a name that is none
+        return replace(self, rules_off=self.rules_off | frozenset(names))
+
     def __repr__(self) -> str:
         """Of which problem, and how much is known."""
         problem = self.changed.problem
@@ -124,14 +132,14 @@ class Predictor:
     @cached_property
     def source(self) -> GraphSource:
         """Where graphs come from, for the facts as they are now."""
-        if self.changed.problem is self.trained.problem:
-            return self.trained.source
-        return make_source(self.knowledge, self.trained.options, self.progress)
+        is_trained = self.changed.problem is self.trained.problem
+        make = partial(make_source, self.knowledge, self.trained.options, self.progress)
+        return without_rules(self.trained.source if is_trained else make(), self.rules_off)
 
     @cached_property
     def atom_logits(self) -> AtomLogits:
         """The network's logits of any atoms, whether they mean anything or not; of an ensemble, the means."""
-        if self.changed.problem is self.trained.problem:
+        if self.changed.problem is self.trained.problem and not self.rules_off:
             return self.trained.logits
         others = tuple(map(self._now, self.trained.others))
         return AtomLogits(self.model, self.source, self.knowledge.evidence, others=others)
@@ -155,11 +163,8 @@ class Predictor:
         all; with `unknown`, those that are known or closed are not told. What cannot be answered is left out; where
         nothing can, that is an error that says why.
         """
-        columns, left_out = self._asked(Question.parse(self.base, question), everything=everything)
-        told = columns.unknown() if unknown else columns
-        hidden, refused = len(columns.atoms) - len(told.atoms), int(columns.refused.sum())
-        items = told.ranked(top).items(self.base)
-        return Answers(items, len(columns.atoms), refused, left_out, hidden, self.calibration)
+        asked = Asked(Question.parse(self.base, question), everything, top, unknown)
+        return self._told(asked).answers(self)
 
     def explain(self, atom: str, *, depth: int = 2, top: int | None = 5, against: str | None = None) -> Explanation:
         """Why an atom is answered as it is: the `top` ground rules that moved it (None: all), and what would turn it.
@@ -173,41 +178,33 @@ class Predictor:
         self, asked: Question, *, everything: bool = False, top: int | None = None, unknown: bool = False
     ) -> AnswerColumns:
         """The same as columns, for a question that is an object already."""
-        columns, _ = self._asked(asked, everything=everything)
-        return (columns.unknown() if unknown else columns).ranked(top)
+        return self._told(Asked(asked, everything, top, unknown)).columns
 
-    def _asked(self, asked: Question, *, everything: bool) -> tuple[AnswerColumns, int]:
-        """What is said of the atoms that a question is answered by, and how many others it asks for."""
-        if everything or len(asked) == 1 or not self.model.layers:
-            return self._some_answered(asked.codes()), 0
-        whole = self.atom_logits.whole
-        if whole is None:
-            found = self._some_answered(asked.codes())
-            found = found.kept(found.reached | found.is_stated)
-            return found, len(asked) - len(found.atoms)
-        reached = np.union1d(whole.graph.atoms[whole.graph.in_rules].numpy(), self._concluded)
-        wanted = np.union1d(reached[asked.asks_for(reached)], self._known[asked.asks_for(self._known)])
-        if not len(wanted) and self.model.trained_ids is not None:
-            self.logits(asked.codes())  # where it is a new constant that stands in the way, that is said
-        return self._some_answered(wanted), len(asked) - len(wanted)
-
-    def _some_answered(self, codes: Codes) -> AnswerColumns:
-        """What is said of atoms, where any of them can be answered."""
-        columns = self.columns(codes)
-        if columns.refused.any() and columns.refused.all():
-            self._refuse(codes)
-        return columns
+    def _told(self, asked: Asked) -> Told:
+        told = ask_together(self, [asked])[0]
+        if isinstance(told, DataError):
+            raise told
+        return told
 
     @property
-    def _known(self) -> Codes:
+    def known_atoms(self) -> Codes:
         """The atoms that are stated."""
         return self.changed.problem.train.atoms
+
+    @cached_property
+    def told_of(self) -> Codes | None:
+        """The atoms that are known or that ground rules reach, ascending; None where rules depend on what is asked."""
+        whole = self.atom_logits.whole
+        if whole is None:
+            return None
+        reached = whole.graph.atoms[whole.graph.in_rules].cpu().numpy()
+        return np.unique(np.concatenate([reached, self.concluded, self.known_atoms]))
 
     def answers(self, codes: Codes, *, top: int | None = None) -> Answers:
         """The answers for atoms, the most probable first; one that cannot be answered is refused."""
         columns = self.columns(codes)
         if columns.refused.any():
-            self._refuse(columns.atoms[columns.refused])
+            raise self.no_answer(columns.atoms[columns.refused])
         return Answers(columns.ranked(top).items(self.base), len(columns.atoms), 0, calibration=self.calibration)
 
     def columns(self, codes: Codes) -> AnswerColumns:
@@ -218,14 +215,14 @@ class Predictor:
         reached = reached if self.model.layers else np.ones(len(codes), bool)
         logits, spread = each.mean(axis=0), each.std(axis=0, ddof=1) if len(each) > 1 else None
         network = (self.calibration or expit)(logits)
-        return AnswerColumns(codes, truths, np.isin(codes, self._known), logits, reached, refused, network, spread)
+        return AnswerColumns(codes, truths, np.isin(codes, self.known_atoms), logits, reached, refused, network, spread)
 
     def logits(self, codes: Codes) -> Float64[np.ndarray, " atoms"]:
         """The network's logits of atoms, in their order; one that cannot be answered is refused."""
         codes = np.array(codes, np.int64)
         each, _, refused = self._answered(codes)
         if refused.any():
-            self._refuse(codes[refused])
+            raise self.no_answer(codes[refused])
         return each.mean(axis=0)
 
     @cached_property
@@ -249,11 +246,11 @@ class Predictor:
         shape = both.shape
         is_plain = self.model.counted is None
         each = logits.reshape(networks, *shape).mean(axis=1) if is_plain else self.atom_logits.each(codes)
-        reached = reached.reshape(shape)[0] | np.isin(codes, self._concluded)
+        reached = reached.reshape(shape)[0] | np.isin(codes, self.concluded)
         return each, reached, np.any(refused.reshape(shape), axis=0)
 
     @property
-    def _concluded(self) -> Codes:
+    def concluded(self) -> Codes:
         """The atoms that counted rules conclude from what is known."""
         counts = self.source.counts
         return np.zeros(0, np.int64) if counts is None else counts.codes
@@ -284,6 +281,6 @@ class Predictor:
             return False
         return self.model.evidence_input == "only" or self.trained.options.training.hiding > 0
 
-    def _refuse(self, codes: Codes) -> None:
-        """Say why the first of these atoms has no answer."""
-        raise no_answer(self.model, self.base, codes, does_without_vectors=self._does_without_vectors)
+    def no_answer(self, codes: Codes) -> DataError:
+        """Why the first of these atoms has no answer."""
+        return no_answer(self.model, self.base, codes, does_without_vectors=self._does_without_vectors)

@@ -4,7 +4,7 @@ Each part that costs time, or may be missing, is one function of this module.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,20 +42,23 @@ class Training:
 
 def gather(folder: Path, trained: Trained, reports: Sequence[Report], training: Training) -> RunReport:
     """All that the page of the run in a folder tells; its queries were asked already."""
-    config, base = read_config(RunFolder(folder)), trained.problem.knowledge.base
     notes: list[str] = []
     rules = _or_note(notes, "the rules", lambda: rule_table(trained))
     answers = _or_note(notes, "the answers", lambda: _answers(trained, reports, notes))
+    told = gather_results(folder, trained, reports, training)
+    return replace(told, rules=rules, answers=answers or (), notes=tuple(notes))
+
+
+def gather_results(folder: Path, trained: Trained, reports: Sequence[Report], training: Training) -> RunReport:
+    """The same without its rules and answers, which take the most time."""
+    config, base = read_config(RunFolder(folder)), trained.problem.knowledge.base
     return RunReport(
         trained_on(trained, config, training.epochs),
         tuple(_result(report, base) for report in reports),
         curves_of_networks(RunFolder(folder)),
-        rules,
-        answers or (),
-        training.phases,
-        option_lines(config.options, training.chosen or {}),
-        tuple(notes),
-        figures(reports, training.phases),
+        phases=training.phases,
+        options=option_lines(config.options, training.chosen or {}),
+        figures=figures(reports, training.phases),
     )
 
 

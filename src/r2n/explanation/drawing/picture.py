@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from r2n.explanation.drawing.boxes import Box, answer_box, contrast_box, layers_text, node_box
 from r2n.explanation.drawing.layout import HEADING, MARGIN, Layout, Place, lay_out
 from r2n.explanation.drawing.marks import Group, Mark, Number, Picture, Point, Rectangle, Stroke, Words
-from r2n.explanation.drawing.reason_graph import ReasonGraph, reason_graph
+from r2n.explanation.drawing.reason_graph import Edge, ReasonGraph, reason_graph
 from r2n.explanation.drawing.styles import text_width
 from r2n.explanation.records import Explanation
 from r2n.explanation.wording import (
@@ -29,7 +29,7 @@ def explanation_picture(explanation: Explanation) -> Picture:
 
     Where the explanation holds another atom against the answer, what makes the difference is drawn below.
     """
-    parts = [_drawn("the answer", _graph(explanation), answer_box(explanation), _answer_title(explanation))]
+    parts = [_drawn("the answer", explanation_graph(explanation), answer_box(explanation), _answer_title(explanation))]
     if explanation.contrast is not None:
         contrast = explanation.contrast
         graph = reason_graph(explanation.atom, explanation.belief, contrast.reasons, other=contrast.other)
@@ -48,7 +48,8 @@ def explanation_picture(explanation: Explanation) -> Picture:
     return Picture(_title(explanation), _description(explanation), width, height, tuple(groups))
 
 
-def _graph(explanation: Explanation) -> ReasonGraph:
+def explanation_graph(explanation: Explanation) -> ReasonGraph:
+    """Atoms and ground rules; a fact says what the answer would be without it, where that is another."""
     answer = probability_text(network_probability(explanation))
     alone = [item for item in explanation.counterfactuals if item.kind == "not known" and len(item.what) == 1]
     changes = {item.what[0]: probability_text(item.probability) for item in alone}
@@ -65,7 +66,7 @@ def _drawn(heading: str, graph: ReasonGraph, answer: Box, title: str) -> tuple[L
         Group(text, box.marks).moved(place.x, place.y)
         for text, box, place in zip(titles, boxes, layout.places, strict=True)
     ]
-    edges = [*_links(graph, layout.places), *_flows(graph, layout.places)]
+    edges = [stroke for _, stroke in drawn_edges(graph, layout.places)]
     return layout, [Group("", (*_headings(heading, layout), *edges)), *nodes]
 
 
@@ -75,7 +76,13 @@ def _headings(first: str, layout: Layout) -> Iterator[Mark]:
         yield Words(x, MARGIN + HEADING / 2 - 4, text, "heading")
 
 
-def _flows(graph: ReasonGraph, places: Sequence[Place]) -> Iterator[Mark]:
+def drawn_edges(graph: ReasonGraph, places: Sequence[Place]) -> Iterator[tuple[Edge, Stroke]]:
+    """Each edge with its line, those that lie below others first."""
+    yield from _links(graph, places)
+    yield from _flows(graph, places)
+
+
+def _flows(graph: ReasonGraph, places: Sequence[Place]) -> Iterator[tuple[Edge, Stroke]]:
     """From each ground rule to the atom that it moves: as wide as its effect."""
     by_atom, whole = defaultdict(list), graph.strongest
     for edge in graph.edges:
@@ -89,21 +96,21 @@ def _flows(graph: ReasonGraph, places: Sequence[Place]) -> Iterator[Mark]:
             share = share_of(edge.effect, whole)
             style = "flow-against" if edge.effect < 0 else "flow-for"
             start = places[edge.rule].x, places[edge.rule].middle
-            yield _curve(start, (places[atom].right, end), style, THINNEST + (THICKEST - THINNEST) * share)
+            yield edge, _curve(start, (places[atom].right, end), style, THINNEST + (THICKEST - THINNEST) * share)
 
 
-def _links(graph: ReasonGraph, places: Sequence[Place]) -> Iterator[Mark]:
+def _links(graph: ReasonGraph, places: Sequence[Place]) -> Iterator[tuple[Edge, Stroke]]:
     """From each ground rule to the atoms that it holds; dotted to those that stand further left."""
     for edge in graph.edges:
         if edge.effect is not None:
             continue
         rule, atom = places[edge.rule], places[edge.atom]
         if atom.x > rule.x:
-            yield _curve((rule.right, rule.middle), (atom.x, atom.middle), "link", 1.5)
+            yield edge, _curve((rule.right, rule.middle), (atom.x, atom.middle), "link", 1.5)
         else:
             below, beside = (rule.x + rule.width / 2, rule.y + rule.height), (atom.right, atom.middle)
             turns = (below[0], below[1] + 40), (beside[0] + 50, beside[1])
-            yield Stroke((below, *turns, beside), "link-back", 1.5, is_curve=True)
+            yield edge, Stroke((below, *turns, beside), "link-back", 1.5, is_curve=True)
 
 
 def _curve(start: Point, end: Point, style: str, width: Number) -> Stroke:

@@ -22,7 +22,8 @@ class Node:
     """An atom, a ground rule, or what stands for those that are not drawn.
 
     `name` is shown, `note` below it, and `title` says all. `column` counts from the answer. `children` are the nodes
-    that are placed beside this one: every node but the answer is the child of one other.
+    that are placed beside this one: every node but the answer is the child of one other. `of` is the atom, or the name
+    of the rule, as it is in the data.
     """
 
     kind: NodeKind
@@ -33,6 +34,7 @@ class Node:
     belief: Belief | None = None
     effect: float = 0.0
     children: list[int] = field(default_factory=list)
+    of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ class _Maker:
         if atom in self.if_unknown:
             without = f"answer without it {self.if_unknown[atom]}"
             note, title = f"{note} · {without}", f"{title}; {without}"
-        index = self.add(Node(kind, printable(atom), note, title, column, belief), parent)
+        index = self.add(Node(kind, printable(atom), note, title, column, belief, of=atom), parent)
         self.atoms[atom], self.names[index] = index, atom
         return index
 
@@ -136,7 +138,8 @@ class _Maker:
     def add_rule(self, atom: int, reason: Reason) -> None:
         column, effect = self.nodes[atom].column + 1, effect_text(reason.effect)
         title = f"{printable(reason.rule)} {effect}: {printable(reason.ground_rule)}"
-        rule = self.add(Node("rule", printable(reason.rule), effect, title, column, effect=reason.effect), atom)
+        node = Node("rule", printable(reason.rule), effect, title, column, effect=reason.effect, of=reason.rule)
+        rule = self.add(node, atom)
         self.ground_rules += 1
         self.edges.append(Edge(rule, atom, reason.effect))
         shown, others = shown_members(reason)

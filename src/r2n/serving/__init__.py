@@ -1,0 +1,1 @@
+"""A trained run, served: questions over HTTP, and a page for people."""

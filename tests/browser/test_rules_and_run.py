@@ -1,0 +1,111 @@
+"""The rules with their contexts, and the run: curves, metrics with their protocol, reliability; tokens."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from itertools import pairwise
+
+from playwright.sync_api import Route, expect
+
+from r2n.explanation.rule_records import Context
+from tests.browser.page_fixtures import LOOKS, TOKEN
+from tests.browser.watched_page import Look, WatchedPage
+
+Open = Callable[..., WatchedPage]
+
+
+def test_the_rules_are_a_table_that_sorts(opened: Open, narrow_or_wide: Look) -> None:
+    page = opened("/", narrow_or_wide)
+    page.page.get_by_role("navigation").get_by_role("link", name="Rules").click()
+    told = page.page.request.get(page.server + "/api/rules").json()
+    rows = page.page.locator("tbody tr")
+    expect(rows).to_have_count(len(told["rules"]))
+    for row, rule in zip(rows.all(), told["rules"], strict=True):
+        expect(row).to_contain_text(rule["name"])
+        expect(row).to_contain_text(f"{rule['ground_rules']:,}")
+    page.tab_to(page.find("button", "Ground rules"))
+    page.press("Enter")
+    numbers = sorted((rule["ground_rules"] for rule in told["rules"]), reverse=True)
+    shown = page.page.locator("tbody td[data-title='Ground rules']").all_inner_texts()
+    assert [int(text.replace("Ground rules", "").replace(",", "")) for text in shown] == numbers
+    page.page.get_by_text("learned clause").first.click()
+    clauses = next(rule["clauses"] for rule in told["rules"] if rule["clauses"])
+    expect(page.page.get_by_text(clauses[0]["clause"])).to_be_visible()
+
+
+def test_contexts_stand_with_their_rule(opened: Open) -> None:
+    page = opened("/")
+    contexts = [Context("constant", "n1", True, 9, 1, 2, 3, 0.01), Context("domain", "<b>", False, 1, 9, 3, 2, 0.02)]
+
+    def with_contexts(route: Route) -> None:
+        document = route.fetch().json()
+        document["rules"][0]["contexts"] = [asdict(context) for context in contexts]
+        route.fulfill(body=json.dumps(document), content_type="application/json")
+
+    page.page.route("**/api/rules", with_contexts)
+    page.visit("/rules")
+    lines = page.page.get_by_role("list", name="Contexts").get_by_role("listitem")
+    expect(lines.nth(0)).to_contain_text("helps with constant n1 helped 9, hurt 1")
+    expect(lines.nth(1)).to_contain_text("hurts with domain <b>")
+
+
+def test_a_rule_leads_to_what_if(opened: Open) -> None:
+    page = opened("/rules")
+    page.page.get_by_role("link", name="what if neighbours were switched off?").click()
+    expect(page.page.locator(".change.without_rules")).to_contain_text("neighbours")
+
+
+def test_the_run_shows_curves_metrics_and_reliability(opened: Open, narrow_or_wide: Look) -> None:
+    page = opened("/run", narrow_or_wide)
+    told = page.page.request.get(page.server + "/api/report").json()
+    shown = page.page.locator(".figures > div").all_inner_texts()
+    assert ["\n".join(figure) for figure in told["figures"]] == shown[: len(told["figures"])]
+    expect(page.page.get_by_role("img", name="loss over the epochs")).to_be_visible()
+    for result in told["results"]:
+        report = result["report"]
+        table = page.find("region", f"Metrics of {report['split']}")
+        expect(table).to_contain_text(f"{report['metrics']['ap']:.4f}")
+        expect(table).to_contain_text(f"Classification of {report['protocol']['queries']} queries")
+    page.page.get_by_text("How it was measured").first.click()
+    expect(page.page.locator(".protocol").first).to_be_visible()
+    expect(page.page.get_by_role("img", name="Share of true atoms").first).to_be_visible()
+
+
+def test_the_keyboard_reaches_all_views(opened: Open) -> None:
+    page = opened("/")
+    page.press("Tab")
+    expect(page.find("link", "To the content")).to_be_focused()
+    for name, title in (("What if", "What if?"), ("Rules", "Rules"), ("Run", "towns")):
+        page.page.get_by_role("navigation").get_by_role("link", name=name, exact=True).focus()
+        page.press("Enter")
+        expect(page.heading()).to_have_text(title)
+        expect(page.heading()).to_be_focused()
+
+
+def test_headings_leave_no_level_out(opened: Open) -> None:
+    page = opened("/about/n2")
+    levels = page.page.locator("h1, h2, h3").evaluate_all("(all) => all.map((one) => Number(one.tagName[1]))")
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_a_token_is_asked_for(opened: Open, guarded_server: str, look: Look) -> None:
+    page = opened("/", look, at=guarded_server)
+    page.faults.clear()  # the first answer is 401, before one can say so
+    page.may_be_refused(401)
+    page.looked_at("token")
+    field = page.page.get_by_label("Token")
+    field.fill("a wrong one, and long")
+    page.press("Enter")
+    expect(field).to_have_value("")
+    field.fill(TOKEN)
+    page.press("Enter")
+    expect(page.heading()).to_have_text("Ask towns")
+    page.visit("/rules")
+    expect(field).to_be_visible()  # nothing keeps it
+
+
+def test_an_unknown_view_is_told_apart(opened: Open) -> None:
+    page = opened("/", LOOKS[0])
+    page.page.evaluate("history.pushState(null, '', '/elsewhere'); dispatchEvent(new PopStateEvent('popstate'))")
+    expect(page.heading()).to_have_text("There is no such view")

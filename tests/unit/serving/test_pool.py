@@ -1,0 +1,174 @@
+"""The workers, and the jobs that wait for one of them."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from r2n.serving.keeper import Keeper
+from r2n.serving.limits import Limits
+from r2n.serving.metrics import Metrics
+from r2n.serving.pool import BusyError, Pool
+from r2n.serving.replies import Reply
+
+QUERY = {"queries": ["liesIn(n2, ?)"], "top": 2}
+ENDLESS = {"query": "p()" + " " * 99_000 + "x"}  # the pattern of atoms tries every way to read the space
+OTHER = {"query": "liesIn(n0, ?)"}
+
+
+def with_pool(keeper: Keeper, limits: Limits, do: Callable[[Pool], Awaitable[Any]], size: int = 1) -> Any:
+    async def run() -> Any:
+        pool = Pool(keeper, size, Metrics(), limits)
+        await pool.start()
+        try:
+            return await do(pool)
+        finally:
+            await pool.stop()
+
+    return asyncio.run(run())
+
+
+def test_a_request_over_its_time_is_stopped_and_the_next_is_answered(keeper: Keeper) -> None:
+    async def do(pool: Pool) -> tuple[Reply, Metrics]:
+        with pytest.raises(BusyError, match=r"stopped: it took more than 1\.5 seconds"):
+            await pool.ask("check", ENDLESS)
+        return await pool.ask("check", OTHER), pool.metrics
+
+    reply, metrics = with_pool(keeper, Limits(seconds=1.5), do)
+    assert json.loads(reply.body)["ok"]
+    assert (metrics.workers_killed, metrics.workers_started) == (1, 2)
+
+
+def test_requests_that_wait_are_answered_in_one_pass(keeper: Keeper) -> None:
+    async def do(pool: Pool) -> tuple[list[Reply], int, int]:
+        first = asyncio.create_task(pool.ask("run", {}))  # while it is computed, the others wait
+        await asyncio.sleep(0)
+        waiting = [asyncio.create_task(pool.ask("query", {**QUERY, "top": 1 + i % 2})) for i in range(10)]
+        apart = asyncio.create_task(pool.ask("query", {**QUERY, "without": ["liesIn(n1, north)"]}))
+        replies = await asyncio.gather(*waiting, apart)
+        await first
+        return list(replies), pool.metrics.passes, pool.metrics.answered_in_passes
+
+    replies, passes, answered = with_pool(keeper, Limits(seconds=60.0), do)
+    assert [reply.status for reply in replies] == [200] * 11
+    assert [len(json.loads(reply.body)["results"][0]["answers"]) for reply in replies] == [1, 2] * 5 + [2]
+    assert (passes, answered) == (3, 12)
+    assert replies[10].body != replies[1].body
+
+
+def test_one_that_is_stopped_takes_no_other_with_it(keeper: Keeper) -> None:
+    async def do(pool: Pool) -> list[Reply | BaseException]:
+        first = asyncio.create_task(pool.ask("run", {}))
+        await asyncio.sleep(0)
+        asked = [QUERY, {**QUERY, "queries": [ENDLESS["query"]]}, QUERY]
+        found = await asyncio.gather(*(pool.ask("query", one) for one in asked), return_exceptions=True)
+        await first
+        return found
+
+    first, second, third = with_pool(keeper, Limits(seconds=1.5), do)
+    assert isinstance(second, BusyError)
+    assert isinstance(first, Reply)
+    assert first == third
+
+
+def test_a_worker_that_ends_is_replaced(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    pids: list[int] = []
+    fork = Keeper.fork
+
+    def noted(self: Keeper) -> tuple[int, socket.socket]:
+        pid, connection = fork(self)
+        pids.append(pid)
+        return pid, connection
+
+    monkeypatch.setattr(Keeper, "fork", noted)
+
+    async def do(pool: Pool) -> Reply:
+        task = asyncio.create_task(pool.ask("check", ENDLESS))
+        while not pids:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        os.kill(pids[0], signal.SIGKILL)
+        with pytest.raises(BusyError, match="its worker ended"):
+            await task
+        return await pool.ask("check", OTHER)
+
+    assert with_pool(keeper, Limits(seconds=60.0), do).status == 200
+    assert len(pids) == 2
+
+
+def test_too_many_that_wait_are_refused_and_none_waits_too_long(keeper: Keeper) -> None:
+    async def do(pool: Pool) -> list[Reply | BaseException]:
+        busy = asyncio.create_task(pool.ask("check", ENDLESS))
+        await asyncio.sleep(0.3)
+        waiting = [asyncio.create_task(pool.ask("check", OTHER)) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(BusyError, match="2 requests wait already"):
+            await pool.ask("check", OTHER)
+        return await asyncio.gather(busy, *waiting, return_exceptions=True)
+
+    found = with_pool(keeper, Limits(seconds=1.0, waiting=2), do)
+    assert isinstance(found[0], BusyError)
+    assert all(isinstance(part, Reply) for part in found[1:])
+
+
+def test_one_whose_turn_comes_too_late_is_given_up(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("r2n.serving.pool.monotonic", lambda: clock[0])
+
+    async def do(pool: Pool) -> None:
+        first = asyncio.create_task(pool.ask("run", {}))
+        await asyncio.sleep(0)
+        late = asyncio.create_task(pool.ask("check", OTHER))
+        await asyncio.sleep(0)
+        clock[0] = 61.0
+        with pytest.raises(BusyError, match="no worker was free for 60 seconds"):
+            await late
+        await asyncio.gather(first, return_exceptions=True)
+
+    with_pool(keeper, Limits(seconds=60.0), do)
+
+
+def test_what_takes_its_time_is_computed_once(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    forks: list[int] = []
+    fork = Keeper.fork
+    monkeypatch.setattr(Keeper, "fork", lambda self: forks.append(1) or fork(self))
+
+    async def do(pool: Pool) -> list[Reply]:
+        replies = await asyncio.gather(*(pool.ask_once("run") for _ in range(3)))
+        return [*replies, await pool.ask_once("run")]
+
+    replies = with_pool(keeper, Limits(), do)
+    assert all(reply == replies[0] for reply in replies)
+    assert len(forks) == 2  # that of the pool, and the one that computed
+
+
+def test_what_failed_is_tried_again(keeper: Keeper) -> None:
+    async def do(pool: Pool) -> Reply:
+        with pytest.raises(BusyError, match="more than 0 seconds"):
+            await pool.ask_once("run")
+        pool.limits = Limits()
+        return await pool.ask_once("run")
+
+    assert with_pool(keeper, Limits(report_seconds=0.0), do).status == 200
+
+
+def test_where_no_worker_can_be_had_nothing_waits() -> None:
+    own, other = socket.socketpair()
+    keeper = Keeper(subprocess.Popen(["true"]), own, Limits())
+    other.close()
+
+    async def do(pool: Pool) -> str | None:
+        with pytest.raises(BusyError, match="no worker can be started"):
+            await pool.ask("check", OTHER)
+        with pytest.raises(BusyError, match="no worker can be started"):
+            await pool.ask("check", OTHER)
+        return pool.broken
+
+    assert with_pool(keeper, Limits(), do) is not None
+    keeper.close()
