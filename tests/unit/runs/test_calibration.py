@@ -86,13 +86,14 @@ def test_a_few_validation_queries_without_a_mistake_make_no_network_sure() -> No
     """A network that is far too sure, and right: as much is expected to be wrong as a plain sum says."""
     run = trained(smokers(), "training.hiding=0")
     assert run.model.atom_output is not None
-    ascending = np.sort(run.logits()(run.problem.valid.atoms))[10:20]
-    middle = float(ascending[np.diff(ascending).argmax() :][:2].mean())  # in the widest gap, some ten on each side
+    ascending = np.sort(run.logits()(run.problem.valid.atoms))[10:20]  # ten or more on each side of the widest gap
+    below, above = ascending[np.diff(ascending).argmax() :][:2].tolist()
+    scale = 40 / (above - below)
     weight, bias = list(run.model.atom_output.parameters())[-2:]  # the last linear map
     with torch.no_grad():
-        bias -= middle
-        weight *= 1e6
-        bias *= 1e6
+        bias -= (above + below) / 2
+        weight *= scale
+        bias *= scale
     logits = run.logits()(run.problem.valid.atoms)
     told = Evidence(run.problem.valid.atoms, logits > 0)
     found = fitted(replace(run, problem=with_queries(run.problem, valid=told)))
