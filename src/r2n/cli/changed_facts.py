@@ -25,7 +25,7 @@ ConstantOption = Annotated[
 
 def changed(predictor: "Predictor", more: list[str], fewer: list[str], constants: list[str]) -> "Predictor":
     """Knowing less, and then more; `constants` are written DOMAIN=NAME."""
-    domains = _by_domain(constants)
+    domains = by_domain(constants)
     if fewer:
         with _naming("--without"):
             predictor = predictor.without_facts(fewer)
@@ -49,7 +49,7 @@ def _naming(option: str) -> Iterator[None]:
         raise DataError(what, where=where, hint=error.hint) from None
 
 
-def _by_domain(constants: list[str]) -> dict[str, list[str]]:
+def by_domain(constants: list[str]) -> dict[str, list[str]]:
     """`country=atlantis` as {"country": ["atlantis"]}."""
     found: dict[str, list[str]] = {}
     for text in constants:

@@ -9,6 +9,7 @@ from r2n.cli.rejected import print_rejected
 from r2n.cli.report_table import notes_beside, print_report
 from r2n.cli.screen import (
     DeviceOption,
+    JobsOption,
     JsonOption,
     PhaseProgress,
     ProblemArgument,
@@ -185,27 +186,24 @@ def evaluate(
     kinds: Annotated[
         list[str] | None, typer.Option("--kind", help="Constraints of this kind alone; may be repeated.")
     ] = None,
+    jobs: JobsOption = None,
     memory: MemoryOption = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Report on a run's queries."""
-    from r2n.prediction.trained import Trained
-    from r2n.runs.constrained import RANKED_KINDS, Constrained
+    from r2n.prediction.evaluation_jobs import EvaluationOfRun, evaluate_run
+    from r2n.runs.constrained import RANKED_KINDS
 
     limit = None if memory is None else parse_size(memory)
+    ranked = tuple(kinds or (RANKED_KINDS if constraints else ()))
+    asked = EvaluationOfRun(run, split, sample, seed, ranked, device, limit)
     with progress(str(run)) as shown:
-        loaded = Trained.load(run, device=device, memory=limit, progress=shown)
-        constrained = None
-        if constraints or kinds:
-            constrained = Constrained.of(loaded.problem.knowledge, kinds or RANKED_KINDS)
-        report = loaded.evaluate(split, shown, sample=sample, seed=seed, mirror=True).to_dict()
-        if constrained is not None:
-            again = loaded.evaluate(split, shown, sample=sample, seed=seed, mirror=True, constrained=constrained)
-            report["with_constraints"] = again.to_dict()
+        loaded, found = evaluate_run(asked, jobs=jobs, progress=shown)
+    reports = [report.to_dict() for report in found]
+    report = reports[0] if len(reports) == 1 else {**reports[0], "with_constraints": reports[1]}
     _tell_beside(report)
     if as_json:
         print_json(report)
         return
-    reports = [report] if constrained is None else [report, report["with_constraints"]]
     _print_reports(reports, loaded.problem.name)

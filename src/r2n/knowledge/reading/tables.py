@@ -155,15 +155,24 @@ def read_facts(table: Table, *, on_error: OnError = "raise") -> FactRows:
     if on_error not in ("raise", "skip"):
         raise ConfigError(f"on_error is 'raise' or 'skip', not '{on_error}'")
     if isinstance(table.source, Path):
-        check_file(table.source)
-        found = format_of(table.source, table.format)
-        if table.format is None and found in MISTAKEN_FOR:
-            _refuse_atoms(table, table.source, MISTAKEN_FOR[found])
-        if table.table is not None and found is not SQLITE:
-            raise ConfigError("only SQLite files have a `table` to pick", where=Location(table.name))
-        parts, faults = found.read(table, table.source)
-    else:
-        parts, faults = _from_records(table, read_arrow(table.source))
+        return gathered(table, checked_format(table, table.source).read(table, table.source), on_error)
+    return gathered(table, from_records(table, read_arrow(table.source)), on_error)
+
+
+def checked_format(table: Table, path: Path) -> Format:
+    """The format of a table's file; refused is a file that is none, that looks like another format, or has no parts."""
+    check_file(path)
+    found = format_of(path, table.format)
+    if table.format is None and found in MISTAKEN_FOR:
+        _refuse_atoms(table, path, MISTAKEN_FOR[found])
+    if table.table is not None and found is not SQLITE:
+        raise ConfigError("only SQLite files have a `table` to pick", where=Location(table.name))
+    return found
+
+
+def gathered(table: Table, read: Read, on_error: OnError = "raise") -> FactRows:
+    """What was read of a table, by predicate; rows that were refused raise, or are told."""
+    parts, faults = read
     rejected = settle(faults, on_error)
     empty = sum(len(fault.rows) for fault in faults if fault.is_allowed)
     return FactRows(tuple(facts for part in parts for facts in _by_predicate(part, table)), rejected, empty)
@@ -183,17 +192,21 @@ def _by_predicate(part: Statements, table: Table) -> list[Facts]:
     ]
 
 
-def _from_records(table: Table, records: Records) -> Read:
+def from_records(table: Table, records: Records) -> Read:
+    """What records state, as the table says to read them."""
     part, faults = statements(records, table.predicate, table.columns, table.label, may_be_empty=table.empty == "skip")
     return (part,), faults
 
 
 def _read_text_table(separator: int, table: Table, path: Path) -> Read:
-    widths = TRIPLE_WIDTHS if table.predicate is None else ()
+    return from_records(table, read_text_table(path, separator, *text_layout(table)))
+
+
+def text_layout(table: Table) -> tuple[Callable[[tuple[str, ...]], bool], tuple[int, ...]]:
+    """Whether cells are a header, and how many columns a table of text may have (none said: any number)."""
     picked = (*table.columns, table.label) if table.label else table.columns
     has_header = partial(is_header, header=table.header, picked=picked, is_triple=table.predicate is None)
-    records = read_text_table(path, separator, has_header, widths)
-    return _from_records(table, records)
+    return has_header, TRIPLE_WIDTHS if table.predicate is None else ()
 
 
 def _read_prolog_facts(table: Table, path: Path) -> Read:
@@ -203,7 +216,7 @@ def _read_prolog_facts(table: Table, path: Path) -> Read:
 
 def _read_rdf(language: str, table: Table, path: Path) -> Read:
     _refuse_picking(table)
-    return _from_records(table, read_rdf(path, language))
+    return from_records(table, read_rdf(path, language))
 
 
 def _refuse_atoms(table: Table, path: Path, kind: str) -> None:
@@ -228,10 +241,10 @@ def _refuse_picking(table: Table) -> None:
 
 TSV = Format(partial(_read_text_table, TAB), line_location)
 CSV = Format(partial(_read_text_table, COMMA), line_location)
-PARQUET = Format(lambda table, path: _from_records(table, read_parquet(path)), row_location, False)
-JSON = Format(lambda table, path: _from_records(table, read_json(path)), json_location)
-JSON_LINES = Format(lambda table, path: _from_records(table, read_json_lines(path)), line_location)
-SQLITE = Format(lambda table, path: _from_records(table, read_sqlite(path, table.table)), row_location, False)
+PARQUET = Format(lambda table, path: from_records(table, read_parquet(path)), row_location, False)
+JSON = Format(lambda table, path: from_records(table, read_json(path)), json_location)
+JSON_LINES = Format(lambda table, path: from_records(table, read_json_lines(path)), line_location)
+SQLITE = Format(lambda table, path: from_records(table, read_sqlite(path, table.table)), row_location, False)
 NTRIPLES, TURTLE, RDF_XML = (Format(partial(_read_rdf, name), file_location) for name in ("nt", "turtle", "xml"))
 PROLOG = Format(_read_prolog_facts, line_location)
 
