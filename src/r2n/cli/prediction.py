@@ -70,8 +70,7 @@ def predict(
     as_json: JsonOption = False,
 ) -> None:
     """Ask a trained network: one question, or a file of queries."""
-    from r2n.prediction.answer_table import Wanted as AnswersWanted
-    from r2n.prediction.answer_table import check_output
+    from r2n.prediction.answer_table import AnswersWanted, check_output
     from r2n.prediction.predicted_file import AskedOfRun
     from r2n.prediction.predictor import Predictor
 
@@ -87,13 +86,12 @@ def predict(
     with progress(str(run)) as shown:
         predictor = Predictor.load(run, device=device, progress=shown)
         predictor = changed(predictor, more or [], fewer or [], constants or [])
-        if queries is not None and out is not None and not as_json:
-            facts = (tuple(more or ()), tuple(fewer or ()), by_domain(constants or []))
-            told = _told_in_file(
-                predictor, AskedOfRun(run, queries, AnswersWanted(**wanted), *facts, device), out, jobs, shown
-            )
-        else:
+        if queries is None or out is None or as_json:
             told = _told(predictor, question, queries, wanted, as_table=out is not None)
+        else:
+            facts = (tuple(more or ()), tuple(fewer or ()), by_domain(constants or []))
+            asked = AskedOfRun(run, queries, AnswersWanted(**wanted), *facts, device)
+            told = _told_in_file(predictor, asked, out, jobs, shown)
     tell_of_changes(predictor, facts_changed=bool(more or fewer))
     told(out, as_json)
 

@@ -92,18 +92,9 @@ def rank(
     bounds = predicate_bounds(base, asked)
     all_sides = [side for i in np.flatnonzero(np.diff(bounds)).tolist() for side in _sides(base, i, sides)]
     open_sides = [side for side in all_sides if side.candidates > 1]
-    known, total, done = np.union1d(filtered.facts, every), sum(_count(bounds, side) for side in open_sides), 0
-    numbers, own = count(), []
-    for side in open_sides:
-        asking, first = _Asking(score, side, forbidden, memory), int(bounds[side.predicate])
-        for rows in _parts_of_side(asking, asked[first : bounds[side.predicate + 1]], known):
-            number = next(numbers)
-            if share.takes(number):
-                part = rows()
-                own.append((number, replace(part, queries=first + part.queries)))
-                done = min(total, done + share.count * len(part.ranks))
-                progress("evaluate", done, total)
-    found: list[_Ranked] = share.together(own)
+    known, total = np.union1d(filtered.facts, every), sum(_count(bounds, side) for side in open_sides)
+    askings = [_Asking(score, side, forbidden, memory) for side in open_sides]
+    found: list[_Ranked] = share.together(list(_own_parts(askings, asked, bounds, known, share, progress)))
     protocol: dict[str, str | int] = {
         "filter": filtered.words(split),
         "sides": "all positions" if sides is None else f"positions {', '.join(map(str, sides))}",
@@ -187,6 +178,27 @@ class _Ranked:
     queries: Int64[np.ndarray, " _"]
     ranks: Ranks
     alone: int
+
+
+def _own_parts(
+    askings: list[_Asking],
+    asked: np.ndarray,
+    bounds: np.ndarray,
+    known: np.ndarray,
+    share: Share,
+    progress: Progress,
+) -> Iterator[tuple[int, _Ranked]]:
+    """The parts that are this share's, each with its number among all."""
+    numbers, done, total = count(), 0, sum(_count(bounds, asking.side) for asking in askings)
+    for asking in askings:
+        first, last = bounds[asking.side.predicate : asking.side.predicate + 2].tolist()
+        for ranked in _parts_of_side(asking, asked[first:last], known):
+            number = next(numbers)
+            if share.takes(number):
+                part = ranked()
+                done = min(total, done + share.count * len(part.ranks))
+                progress("evaluate", done, total)
+                yield number, replace(part, queries=first + part.queries)
 
 
 def _parts_of_side(asking: _Asking, asked: np.ndarray, known: np.ndarray) -> Iterator[Callable[[], _Ranked]]:

@@ -41,12 +41,12 @@ def answer_table(
     null.
     """
     table = queries if isinstance(queries, Table) else Table(Path(queries))
-    wanted = Wanted(everything, top, unknown)
+    wanted = AnswersWanted(everything, top, unknown)
     return finished(answers_to(predictor, read_facts(table).facts, wanted))
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AnswersWanted:
     """Which atoms a query with `?` is answered by, and whether what is known is told."""
 
     everything: bool = False
@@ -54,7 +54,7 @@ class Wanted:
     unknown: bool = False
 
 
-def answers_to(predictor: Predictor, queries: Sequence[Facts], wanted: Wanted) -> pa.Table:
+def answers_to(predictor: Predictor, queries: Sequence[Facts], wanted: AnswersWanted) -> pa.Table:
     """The answers to queries by row and rank, with all columns that such a table may have but for longer arguments."""
     parts = [part for facts in queries for part in _answered(predictor, facts, wanted)]
     whole = pa.concat_tables(parts, promote_options="default") if parts else _rows(predictor, _nothing(predictor))
@@ -108,7 +108,7 @@ def _nothing(predictor: Predictor) -> AnswerColumns:
     return predictor.columns(np.zeros(0, np.int64))
 
 
-def _answered(predictor: Predictor, facts: Facts, wanted: Wanted) -> list[pa.Table]:
+def _answered(predictor: Predictor, facts: Facts, wanted: AnswersWanted) -> list[pa.Table]:
     """The answers to the queries of one predicate: those that name all constants together, the others one by one."""
     is_open = np.zeros(len(facts), bool)
     for column in facts.arguments:

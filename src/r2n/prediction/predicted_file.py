@@ -18,7 +18,7 @@ from r2n.evaluation.shares import Share
 from r2n.knowledge.reading.chunks import read_fact_chunks
 from r2n.knowledge.reading.tables import Table
 from r2n.prediction.answer_parts import AnswerParts, file_digest
-from r2n.prediction.answer_table import Wanted, answers_to, check_output
+from r2n.prediction.answer_table import AnswersWanted, answers_to, check_output
 from r2n.prediction.predictor import Predictor
 from r2n.progress import Progress, no_progress
 from r2n.runs.checkpoint import MANIFEST
@@ -37,7 +37,7 @@ class AskedOfRun:
 
     folder: Path
     queries: Path
-    wanted: Wanted = field(default_factory=Wanted)
+    wanted: AnswersWanted = field(default_factory=AnswersWanted)
     more: tuple[str, ...] = ()
     fewer: tuple[str, ...] = ()
     domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

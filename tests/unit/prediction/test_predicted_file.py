@@ -9,7 +9,7 @@ import pytest
 from r2n.errors import ConfigError, DataError
 from r2n.knowledge.problem import load_problem
 from r2n.prediction import predicted_file
-from r2n.prediction.answer_table import Wanted, answer_table
+from r2n.prediction.answer_table import AnswersWanted, answer_table
 from r2n.prediction.predicted_file import AskedOfRun, Predicted, predict_file
 from r2n.runs.run import prepare_run
 from r2n.runs.training import train_in
@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def asked(folder: Path) -> AskedOfRun:
-    return AskedOfRun(folder / "run", folder / "queries.tsv", Wanted(top=1), size=5)
+    return AskedOfRun(folder / "run", folder / "queries.tsv", AnswersWanted(top=1), size=5)
 
 
 def test_the_parts_are_answered_as_the_whole_is(asked: AskedOfRun, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_stopped_half_way_it_goes_on_to_the_same_file(
 def test_what_was_left_of_another_question_is_not_taken_over(asked: AskedOfRun, tmp_path: Path) -> None:
     given = [
         asked,
-        replace(asked, wanted=Wanted(top=2)),
+        replace(asked, wanted=AnswersWanted(top=2)),
         replace(asked, size=6),
         replace(asked, more=("near(n1, s1)",)),
     ]
