@@ -14,6 +14,7 @@ from jaxtyping import Bool, Int64
 from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.knowledge.reading.json_tables import json_location, read_json, read_json_lines
 from r2n.knowledge.reading.layout import is_header, statements
+from r2n.knowledge.reading.postgres import PostgresTable, is_postgres
 from r2n.knowledge.reading.prolog_facts import looks_like_atoms, read_prolog_facts
 from r2n.knowledge.reading.rdf import file_location, read_rdf
 from r2n.knowledge.reading.records import Fault, OnError, Records, Statements, settle, shortened
@@ -28,15 +29,15 @@ TRIPLE_WIDTHS = (3, 4)  # head relation tail, and a label
 class Table:
     """Where facts stand, and how to read them.
 
-    `source` is a file, or an object with `__arrow_c_stream__` (pandas, polars, pyarrow). Without `predicate`
-    its rows are triples `head relation tail`, perhaps with a label 1/0 as fourth column, or facts that name
-    their predicate (`p(a, b).`, RDF); with it, all columns are arguments. `columns` picks the arguments (or
-    head, relation, tail) by name, `label` the labels; a column called label or truth is one anyway.
+    `source` is a file, a PostgresTable or the address of a database, or an object with `__arrow_c_stream__` (pandas,
+    polars, pyarrow). Without `predicate` its rows are triples `head relation tail`, perhaps with a label 1/0 as fourth
+    column, or facts that name their predicate (`p(a, b).`, RDF); with it, all columns are arguments. `columns` picks
+    the arguments (or head, relation, tail) by name, `label` the labels; a column called label or truth is one anyway.
     `header`: None takes the first row of a TSV or CSV file for a header where its cells are usual names (head
     relation tail, subject predicate object, h r t or s p o, and label or truth), or where columns are picked by name.
-    `table` is the table to read of an SQLite file that has several. `called` is how errors call the source. `format`
-    says what a file is where its ending does not: a name in NAMED_FORMATS. `empty`: "skip" where a row with an empty
-    cell states nothing, as in a table of many columns; by default that is an error.
+    `table` is the one to read of an SQLite file or a database with several. `called` is how errors call the source.
+    `format` says what a file is where its ending does not: a name in NAMED_FORMATS. `empty`: "skip" where a row with an
+    empty cell states nothing, as in a table of many columns; by default that is an error.
     """
 
     source: Path | object
@@ -52,11 +53,11 @@ class Table:
     def __post_init__(self) -> None:
         """Check what can be told without reading."""
         if isinstance(self.source, str):
-            object.__setattr__(self, "source", Path(self.source))
+            object.__setattr__(self, "source", self._named(self.source))
         if isinstance(self.columns, str):
             raise ConfigError(f"columns is a list of names, not one text: '{self.columns}'")
         object.__setattr__(self, "columns", tuple(self.columns))
-        if not isinstance(self.source, Path) and not hasattr(self.source, "__arrow_c_stream__"):
+        if not isinstance(self.source, Path | PostgresTable) and not hasattr(self.source, "__arrow_c_stream__"):
             kind = type(self.source).__name__
             what = f"facts come from a file or from a pandas, polars or pyarrow table, not from a {kind}"
             raise ConfigError(what, hint="convert it, for instance with pyarrow.table({...})")
@@ -72,12 +73,16 @@ class Table:
         if self.header is False and (self.columns or self.label):
             raise ConfigError("columns are picked by name, but header is false", where=Location(self.name))
 
+    def _named(self, source: str) -> "Path | PostgresTable":
+        """What a text names: a file, or a database, of which `table` says which one to read."""
+        return PostgresTable(source, name=self.table) if is_postgres(source) else Path(source)
+
     @property
     def name(self) -> str:
         """How errors call the source."""
         if self.called is not None:
             return self.called
-        return str(self.source) if isinstance(self.source, Path) else source_name(self.source)
+        return str(self.source) if isinstance(self.source, Path | PostgresTable) else source_name(self.source)
 
 
 @runtime_checkable
@@ -156,7 +161,8 @@ def read_facts(table: Table, *, on_error: OnError = "raise") -> FactRows:
         raise ConfigError(f"on_error is 'raise' or 'skip', not '{on_error}'")
     if isinstance(table.source, Path):
         return gathered(table, checked_format(table, table.source).read(table, table.source), on_error)
-    return gathered(table, from_records(table, read_arrow(table.source)), on_error)
+    records = table.source.records() if isinstance(table.source, PostgresTable) else read_arrow(table.source)
+    return gathered(table, from_records(table, records), on_error)
 
 
 def checked_format(table: Table, path: Path) -> Format:
