@@ -46,6 +46,10 @@ EnsembleOption = Annotated[
     typer.Option(min=1, metavar="K", help="Train K networks, with the seeds from --seed on; their mean answers."),
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint, with its options.")]
+DevicesOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Train by N processes, each with a device, that share every batch."),
+]
 MemoryOption = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="Refuse what needs more: 8GB, or 0.5 of what is free (default: 0.8 of it)."),
@@ -62,16 +66,21 @@ def train(
     checkpoint_seconds: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 2.0,
     memory: MemoryOption = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    devices: DevicesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a network on a problem, keep it as a run, and report on its queries."""
     from r2n.reporting.phases import PhaseMeter
-    from r2n.runs.ensemble import prepare_ensemble
+    from r2n.runs.devices import follows_elsewhere, together
     from r2n.runs.folder import usual_folder
+    from r2n.runs.following import FollowedRun, follow_elsewhere, follow_run
     from r2n.runs.training import check_folder, settings_of, train_in
 
     limit = None if memory is None else parse_size(memory)
     wanted = [*(changes or ()), *([] if device is None else [f"training.device={device}"])]
+    if follows_elsewhere(devices):
+        follow_elsewhere(problem, out, wanted, seed, ensemble, resume=resume, devices=devices, memory=limit)
+        return
     with progress(problem) as shown:
         meter = PhaseMeter(shown)
         meter("read", 0, 0)
@@ -81,10 +90,14 @@ def train(
         check_folder(folder, resume=resume)
         settings = settings_of(folder, loaded.options, wanted, seed, ensemble=ensemble, resume=resume)
         options, reasons = _chosen(loaded, settings.options) if settings.begins else (settings.options, None)
-        run = prepare_ensemble(loaded, options, settings.seed, size=settings.ensemble, memory=limit, progress=meter)
-        _tell_notes(*settings.notes, *run.notes())
-        for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=checkpoint_seconds, progress=meter):
-            _show_epoch(shown, epoch)
+        followed = FollowedRun(problem, folder, options, settings.seed, settings.ensemble, limit)
+        with together(devices, options.training, follow_run, followed) as team:
+            run = followed.prepared(loaded, meter)
+            _tell_notes(*settings.notes, *run.notes())
+            for epoch in train_in(
+                folder, run, resume=resume, checkpoint_seconds=checkpoint_seconds, progress=meter, team=team
+            ):
+                _show_epoch(shown, epoch)
         trained, written = _reported(folder, run, meter, reasons)
     _tell_training(folder, trained, written, as_json=as_json)
 
