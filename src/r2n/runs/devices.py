@@ -5,6 +5,7 @@ at their next exchange.
 """
 
 import os
+import re
 import signal
 import socket
 import sys
@@ -21,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 
-from r2n.errors import ConfigError, R2NError
+from r2n.errors import ConfigError, ProcessError, R2NError
 from r2n.knowledge.options import TrainingOptions
 from r2n.runs.config import make_device
 from r2n.training.team import ONE, Team, refuse_lonely_options
@@ -33,10 +34,6 @@ SECONDS_BETWEEN_LOOKS = 0.5
 GO_ON = "its last checkpoint is whole: go on with --resume, with as many processes as you like"
 Work = Callable[..., None]
 """Called with the team of a process that does not write, and what else it needs; found by its name elsewhere."""
-
-
-class LostRankError(R2NError):
-    """A process of the training is gone, or cannot be met."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +56,13 @@ class Place:
 class FabricTeam:
     """The processes of a training, met at the first exchange.
 
-    `join` brings this process to the others, and gives its Fabric; `gone` says what is known of one that is gone.
+    `join` brings this process to the others, and gives its Fabric; `gone` says which one is gone, where that is known.
     """
 
     rank: int
     count: int
     join: Callable[[], Any]
-    gone: Callable[[], str] = lambda: "another process of the training is gone"
+    gone: Callable[[], str] = lambda: ""
     fabric: Any = field(default=None, init=False)
 
     def summed(self, values: Tensor) -> Tensor:
@@ -75,8 +72,9 @@ class FabricTeam:
                 self.fabric = self.join()
             return self.fabric.all_reduce(values, reduce_op="sum")
         except (RuntimeError, OSError) as error:
-            said = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise LostRankError(f"{self.gone()} ({said[:160]})", hint=GO_ON) from None
+            raise ProcessError(
+                self.gone() or f"the processes do not reach each other: {_said(error)}", hint=GO_ON
+            ) from None
 
 
 @contextmanager
@@ -228,7 +226,7 @@ def _wait_for(rank: int, count: int, process: BaseProcess, connection: Connectio
     try:
         message = connection.recv()
     except EOFError:
-        raise LostRankError(f"{_end_of(rank, process)}, before the first step", hint="was there memory?") from None
+        raise ProcessError(f"{_end_of(rank, process)}, before the first step", hint="was there memory?") from None
     if isinstance(message, R2NError):
         raise message
 
@@ -240,7 +238,13 @@ def _who_is_gone(others: Sequence[tuple[BaseProcess, Connection]]) -> str:
         if process.exitcode is not None:
             said = str(connection.recv()) if process.exitcode >= 0 and connection.poll() else ""
             return f"{_end_of(rank, process)}{f': {said}' if said else ''}"
-    return "another process of the training does not answer"
+    return ""
+
+
+def _said(error: BaseException) -> str:
+    """What torch says, without the place in its sources."""
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return re.sub(r"^\[[^]]*\] *", "", line)[:160]
 
 
 def _end_of(rank: int, process: BaseProcess) -> str:
@@ -265,7 +269,7 @@ def _follow(place: Place, device: str, connection: Connection, work: Work, argum
     except R2NError as error:
         connection.send(error)
     except (OSError, MemoryError, RuntimeError) as error:
-        connection.send(LostRankError(f"rank {place.rank}: {str(error) or type(error).__name__}"))
+        connection.send(ProcessError(f"rank {place.rank}: {str(error) or type(error).__name__}"))
 
 
 def _end_with_first(place: Place) -> None:

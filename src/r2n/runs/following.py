@@ -9,7 +9,7 @@ from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.progress import Progress, no_progress
 from r2n.runs.chosen import choose_options
-from r2n.runs.devices import together
+from r2n.runs.devices import follows_elsewhere, together
 from r2n.runs.ensemble import Ensemble, prepare_ensemble
 from r2n.runs.folder import usual_folder
 from r2n.runs.run import Run
@@ -50,8 +50,13 @@ def follow_elsewhere(
     resume: bool,
     devices: int | None,
     memory: int | None,
-) -> None:
-    """Follow in a process that torchrun or SLURM began, with the options that the one that writes finds too."""
+) -> bool:
+    """Follow in a process that torchrun or SLURM began, with the options that the one that writes finds too.
+
+    False, and nothing is done, where this is the one that writes, or no such process.
+    """
+    if not follows_elsewhere(devices):
+        return False
     loaded = load(problem)
     folder = out or usual_folder(loaded.name, seed or 0)
     settings = settings_of(folder, loaded.options, changes, seed, ensemble=ensemble, resume=resume)
@@ -59,3 +64,4 @@ def follow_elsewhere(
     followed = FollowedRun(problem, folder, options, settings.seed, settings.ensemble, memory)
     with together(devices, options.training, follow_run, followed) as team:
         follow_run(team, followed)
+    return True

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from r2n.errors import R2NError
+from r2n.errors import ProcessError, R2NError
 from r2n.evaluation.shares import ALONE, Share, in_order
 
 Part = TypeVar("Part")
@@ -25,10 +25,6 @@ Work = Callable[..., None]
 """Called with the share of a process, and what else the work needs; found again by its name in another process."""
 
 SECONDS_TO_END = 5.0
-
-
-class ProcessError(R2NError):
-    """A process that did a share of the work is gone."""
 
 
 @dataclass(frozen=True, slots=True)

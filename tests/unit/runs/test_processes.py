@@ -10,10 +10,10 @@ from typing import NoReturn
 import pytest
 import torch
 
-from r2n.errors import DataError, Location
+from r2n.errors import DataError, Location, ProcessError
 from r2n.evaluation.shares import ALONE, Share
 from r2n.runs import processes
-from r2n.runs.processes import HelperShare, LeadingShare, ProcessError, shared
+from r2n.runs.processes import HelperShare, LeadingShare, shared
 
 
 @pytest.fixture
