@@ -56,6 +56,8 @@ def train_in(
     with locked(path):
         config = _ready(folder, run, config, resume=resume)
         places = folder.networks(run.seeds)
+        if team.count > 1:
+            progress("wait for the others", 0, 0)
         _meet(team)
         for number, (place, member) in enumerate(zip(places, run.members(progress), strict=True), start=1):
             member.trainer.join(team)
@@ -104,6 +106,7 @@ def _train(
         if not run.trainer.epoch:  # no epoch was asked for
             _keep(folder, run, config, trace)
     run.trainer.finish()
+    run.trainer.join(ONE)
 
 
 def _keep(folder: RunFolder, run: Run, config: RunConfig, trace: Trace) -> None:

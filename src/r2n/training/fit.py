@@ -84,11 +84,12 @@ class Trainer:
         self.best_weights: dict[str, Tensor] = {}
 
     def join(self, team: Team) -> None:
-        """Train as one of a team from now on; all of it must hold the same trainer."""
+        """Train as one of a team from now on, or alone again; all of it must hold the same trainer."""
         if team.count > 1:
             refuse_lonely_options(self.options)
-            assert isinstance(self.batches, QueryBatches | RowBatches)
-            self.team = self.batches.team = team
+        self.team = team
+        if isinstance(self.batches, QueryBatches | RowBatches):
+            self.batches.team = team
 
     @classmethod
     def of(

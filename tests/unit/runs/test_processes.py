@@ -1,6 +1,5 @@
 """Shares of processes: who takes which part, what is handed over, and what is said of a process that is gone."""
 
-import os
 import signal
 from collections.abc import Iterator
 from multiprocessing import get_context
@@ -14,6 +13,7 @@ from r2n.errors import DataError, Location, ProcessError
 from r2n.evaluation.shares import ALONE, Share
 from r2n.runs import processes
 from r2n.runs.processes import HelperShare, LeadingShare, shared
+from tests.ended_process import EndedProcess
 
 
 @pytest.fixture
@@ -23,21 +23,13 @@ def threads() -> Iterator[None]:
     torch.set_num_threads(kept)
 
 
-def ends(code: int) -> None:
-    if code < 0:
-        os.kill(os.getpid(), -code)
-    os._exit(code)
-
-
 def leading(code: int, *messages: object) -> LeadingShare:
     """Process 0 of two; the other has sent its messages and is gone."""
-    process = get_context("fork").Process(target=ends, args=(code,))
-    process.start()
     here, there = Pipe(duplex=False)
     for message in messages:
         there.send(message)
     there.close()
-    return LeadingShare([(process, here)])
+    return LeadingShare([(EndedProcess(code), here)])
 
 
 def test_every_part_is_taken_once() -> None:
