@@ -1,7 +1,7 @@
 # From clone to result: each target makes and fills .venv as far as it needs, and again only when the pins change.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-all test-faults test-postgres test-seeds lint bench docs clean
+.PHONY: help run test test-all test-faults test-postgres test-processes test-seeds lint bench docs clean
 SHELL := /bin/sh
 
 VENV := .venv
@@ -44,6 +44,9 @@ test-postgres: $(TEST) ## facts from a PostgreSQL server of the tests' own; Debi
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || $(INSTALL_POSTGRES) || \
 		{ echo "there is no PostgreSQL, and it cannot be installed: as root, apt-get install postgresql" >&2; exit 1; }
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m postgres tests/postgres
+
+test-processes: $(TEST) ## processes that share the work: equal numbers, killed and resumed
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/end_to_end/test_processes.py
 
 INSTALL_POSTGRES := { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -q update && \
 	DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends postgresql; }

@@ -5,7 +5,7 @@ same again, and goes on. The parts are the same for any number of processes, and
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -40,7 +40,7 @@ class AskedOfRun:
     wanted: AnswersWanted = field(default_factory=AnswersWanted)
     more: tuple[str, ...] = ()
     fewer: tuple[str, ...] = ()
-    domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    domains: Mapping[str, Sequence[str]] = field(default_factory=dict)
     device: str = "auto"
     size: int = QUERIES_AT_ONCE
 

@@ -137,7 +137,7 @@ def _driver() -> Any:
 
 def _fabric(count: int, device: str) -> Any:
     """Fabric in this process, which meets the others where it has not yet."""
-    from lightning_fabric.strategies import DDPStrategy
+    from lightning_fabric.strategies.ddp import DDPStrategy
 
     kind = make_device(device).type
     nodes = int(os.environ.get("GROUP_WORLD_SIZE", os.environ.get("SLURM_NNODES", "1")))
@@ -155,7 +155,7 @@ def _fabric(count: int, device: str) -> Any:
 def _met(place: Place, device: str, listening: socket.socket | None = None) -> Any:
     """Meet the other processes of this machine; the first one listens, on loopback alone."""
     os.environ.update(place.environment)
-    store = distributed.TCPStore(
+    store = distributed.TCPStore(  # pyright: ignore[reportPrivateImportUsage]
         HERE,
         place.port,
         place.count,

@@ -1,8 +1,9 @@
 """Ranking on problems small enough to be worked out by hand; how it is asked; how much memory it takes."""
 
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import nan, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -290,7 +291,9 @@ def test_queries_of_two_predicates_are_drawn_apart() -> None:
 class Third:
     """One of three who share a ranking; the first, made last, has what the others found."""
 
-    count = 3
+    @property
+    def count(self) -> int:
+        return 3
 
     def __init__(self, number: int, others: "list[Third]") -> None:
         self.number, self.others, self.own = number, others, []
@@ -298,7 +301,7 @@ class Third:
     def takes(self, number: int) -> bool:
         return number % self.count == self.number
 
-    def together(self, own: list) -> list:
+    def together(self, own: Sequence[tuple[int, Any]]) -> list[Any]:
         self.own = list(own)
         return in_order([*self.own, *(part for other in self.others for part in other.own)])
 
