@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     true = [line[:-2] for line in (toy / "test.tsv").read_text().splitlines() if line.endswith("1")]
     (toy / "test.tsv").write_text("\n".join(true) + "\n")
     lines = [f"{town}\tliesIn\t{valley}" for town in TOWNS for valley in ("north", "south")]
-    (place / "queries.tsv").write_text("\n".join(lines * 3000) + "\n")
+    (place / "queries.tsv").write_text("\n".join(lines * 1100) + "\n")
     for devices in (1, 2):
         done("train", toy, "--out", place / f"by-{devices}", "--devices", devices, *BATCHES)
     return place
@@ -144,7 +144,7 @@ def test_a_prediction_is_killed_and_resumed_by_any_number_of_jobs(folder: Path, 
     done(*command, whole, "--jobs", 1)
     process = begun(*command, killed, "--jobs", 1)
     parts = tmp_path / ".killed.parquet.parts"
-    until(lambda: len(list(parts.glob("part-*"))) >= 2)
+    until(lambda: any(parts.glob("part-*")))
     process.kill()
     process.communicate()
     assert not killed.exists()
