@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     true = [line[:-2] for line in (toy / "test.tsv").read_text().splitlines() if line.endswith("1")]
     (toy / "test.tsv").write_text("\n".join(true) + "\n")
     lines = [f"{town}\tliesIn\t{valley}" for town in TOWNS for valley in ("north", "south")]
-    (place / "queries.tsv").write_text("\n".join(lines * 1100) + "\n")
+    (place / "queries.tsv").write_text("\n".join(lines * 2500) + "\n")
     for devices in (1, 2):
         done("train", toy, "--out", place / f"by-{devices}", "--devices", devices, *BATCHES)
     return place
