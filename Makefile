@@ -1,7 +1,7 @@
 # From clone to result: each target makes and fills .venv as far as it needs, and again only when the pins change.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-all test-faults test-seeds test-browser chromium lint bench docs clean
+.PHONY: help run test test-all test-faults test-browser test-postgres test-processes chromium test-seeds lint bench docs clean
 SHELL := /bin/sh
 
 VENV := .venv
@@ -35,16 +35,28 @@ run: $(CORE)     ## the main job: train on countries-s3, show its metrics beside
 	$(BIN)/r2n train countries-s3 --out runs/countries-s3-$$(date +%Y%m%d-%H%M%S)
 
 test: $(TEST)    ## the tests, without the slow ones
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and not browser"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and not browser and not postgres"
 
 test-all: $(JUDGES) ## all tests, and how much of the sources they cover (that takes several times as long)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 --hypothesis-profile free -m "not browser" --cov
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not browser and not postgres" \
+		--hypothesis-profile free --cov
 
 test-faults: $(TEST) ## what can happen to a run: interrupts, full disks, damaged files, hostile data
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 tests/faults tests/end_to_end/test_resume.py
 
 test-browser: $(BROWSER) $(AXE) chromium ## the page of r2n serve in a real browser; screenshots in build/screenshots
 	OMP_NUM_THREADS=1 R2N_AXE=$(AXE) $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=2 -m browser tests/browser
+
+test-postgres: $(TEST) ## facts from a PostgreSQL server of the tests' own; Debian's is installed where there is none
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || $(INSTALL_POSTGRES) || \
+		{ echo "there is no PostgreSQL, and it cannot be installed: as root, apt-get install postgresql" >&2; exit 1; }
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m postgres tests/postgres
+
+test-processes: $(TEST) ## processes that share the work: equal numbers, killed and resumed
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/end_to_end/test_processes.py
+
+INSTALL_POSTGRES := { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -q update && \
+	DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends postgresql; }
 
 SEEDS ?= 20
 test-seeds: $(TEST) ## the property tests, with other examples each of SEEDS times

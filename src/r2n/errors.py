@@ -6,7 +6,8 @@ R2NError
 ├── GroundingError    a rule cannot be grounded within the budget
 ├── ConfigError       a problem file or an option is wrong
 ├── CheckpointError   something that r2n wrote is damaged or does not fit
-└── MemoryLimitError  what is asked needs more memory than it may take
+├── MemoryLimitError  what is asked needs more memory than it may take
+└── ProcessError      a process that did a part of the work is gone
 """
 
 from collections.abc import Iterable
@@ -83,6 +84,10 @@ class CheckpointError(R2NError):
 
 class MemoryLimitError(R2NError):
     """What is asked needs more memory than it may take."""
+
+
+class ProcessError(R2NError):
+    """A process that did a part of the work is gone."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

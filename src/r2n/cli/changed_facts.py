@@ -26,10 +26,10 @@ def changed(predictor: "Predictor", more: list[str], fewer: list[str], constants
     from r2n.prediction.changes import Named, told_otherwise
 
     named = Named("--with", "--without", "--constant")
-    return told_otherwise(predictor, more, fewer, _by_domain(constants), named)
+    return told_otherwise(predictor, more, fewer, by_domain(constants), named)
 
 
-def _by_domain(constants: list[str]) -> dict[str, list[str]]:
+def by_domain(constants: list[str]) -> dict[str, list[str]]:
     """`country=atlantis` as {"country": ["atlantis"]}."""
     found: dict[str, list[str]] = {}
     for text in constants:

@@ -1,6 +1,7 @@
 """The command line: whatever ends a command early, as one message and an exit code, never as a traceback.
 
-2: what was given is refused. 1: the machine did not give what was needed (disk, memory). 130: interrupted by Ctrl-C.
+2: what was given is refused. 1: the machine did not give what was needed (disk, memory, a process). 130: interrupted by
+Ctrl-C.
 """
 
 import errno
@@ -11,7 +12,7 @@ from _thread import interrupt_main
 from types import FrameType
 from typing import Any
 
-from r2n.errors import R2NError, is_out_of_memory
+from r2n.errors import ProcessError, R2NError, is_out_of_memory
 
 REFUSED, FAILED, INTERRUPTED = 2, 1, 130
 NO_MEMORY = "the machine gives no more memory"
@@ -25,7 +26,7 @@ def failure(error: BaseException) -> tuple[str, int] | None:
     if _interrupts or isinstance(error, KeyboardInterrupt):  # libraries make other errors of it
         return "interrupted", INTERRUPTED
     if isinstance(error, R2NError):
-        return f"error: {error}", REFUSED
+        return f"error: {error}", FAILED if isinstance(error, ProcessError) else REFUSED
     if is_out_of_memory(error):
         notes = getattr(error, "__notes__", [])
         hint = "ask for less, or see what needs how much: r2n train --memory SIZE refuses it before it is taken"

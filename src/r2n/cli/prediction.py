@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
-from r2n.cli.changed_facts import ConstantOption, WithOption, WithoutOption, changed, tell_of_changes
-from r2n.cli.screen import DeviceOption, JsonOption, RunArgument, ScreenTable, new_path, print_json, progress, screen
+from r2n.cli.changed_facts import ConstantOption, WithOption, WithoutOption, by_domain, changed, tell_of_changes
+from r2n.cli.screen import (
+    DeviceOption,
+    JobsOption,
+    JsonOption,
+    PhaseProgress,
+    RunArgument,
+    ScreenTable,
+    new_path,
+    print_json,
+    progress,
+    screen,
+)
 from r2n.errors import ConfigError, counted
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
@@ -17,6 +28,7 @@ if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are
 
     from r2n.evaluation.calibrate import Calibrated
     from r2n.prediction.answers import Answers
+    from r2n.prediction.predicted_file import AskedOfRun
     from r2n.prediction.predictor import Predictor
 
 MOST_ROWS_SHOWN = 50
@@ -52,11 +64,13 @@ def predict(
     top: Annotated[int, typer.Option(min=1, help="How many answers to a question with ?.")] = 10,
     unknown: Annotated[bool, typer.Option("--unknown", help="Only what is not known already.")] = False,
     show_all: Annotated[bool, typer.Option("--all", help="Also atoms that no ground rule reaches.")] = False,
+    jobs: JobsOption = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Ask a trained network: one question, or a file of queries."""
-    from r2n.prediction.answer_table import check_output
+    from r2n.prediction.answer_table import AnswersWanted, check_output
+    from r2n.prediction.predicted_file import AskedOfRun
     from r2n.prediction.predictor import Predictor
 
     if (question is None) == (queries is None):
@@ -65,17 +79,39 @@ def predict(
         )
     if out is not None:
         check_output(out)
+    if jobs is not None and (queries is None or out is None or as_json):
+        raise ConfigError("--jobs shares out a file of queries", hint="r2n predict RUN --queries FILE --out FILE")
     wanted: Wanted = {"everything": show_all, "top": top, "unknown": unknown}
     with progress(str(run)) as shown:
         predictor = Predictor.load(run, device=device, progress=shown)
         predictor = changed(predictor, more or [], fewer or [], constants or [])
-        told = _told(predictor, question, queries, wanted, as_table=out is not None)
+        if queries is None or out is None or as_json:
+            told = _told(predictor, question, queries, wanted, as_table=out is not None)
+        else:
+            facts = (tuple(more or ()), tuple(fewer or ()), by_domain(constants or []))
+            asked = AskedOfRun(run, queries, AnswersWanted(**wanted), *facts, device)
+            told = _told_in_file(predictor, asked, out, jobs, shown)
     tell_of_changes(predictor, facts_changed=bool(more or fewer))
     told(out, as_json)
 
 
 Tell = Callable[[Path | None, bool], None]
 """Tells what was found: in a file, as JSON, or on the screen."""
+
+
+def _told_in_file(
+    predictor: "Predictor", asked: "AskedOfRun", out: Path, jobs: int | None, shown: PhaseProgress
+) -> Tell:
+    """Answer a file of queries part by part: what was found is in the file already."""
+    from r2n.prediction.predicted_file import predict_file
+
+    found = predict_file(asked, out, jobs=jobs, predictor=predictor, progress=shown)
+
+    def tell(_: Path | None, __: bool) -> None:
+        tell_calibration(predictor.calibration)
+        typer.echo(f"{found} in {out}", err=True)
+
+    return tell
 
 
 def _told(

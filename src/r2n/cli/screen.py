@@ -30,6 +30,9 @@ ProblemArgument = Annotated[str, typer.Argument(metavar="P", help="A problem fil
 SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change an option.")]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+JobsOption = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Share the work among N processes, one thread each.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 OnErrorOption = Annotated[
     Literal["raise", "skip"] | None, typer.Option(help="Stop at a wrong row, or skip and report it.")

@@ -9,6 +9,7 @@ from r2n.cli.rejected import print_rejected
 from r2n.cli.report_table import notes_beside, print_report
 from r2n.cli.screen import (
     DeviceOption,
+    JobsOption,
     JsonOption,
     PhaseProgress,
     ProblemArgument,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are
     from r2n.reporting.write import Written
     from r2n.runs.ensemble import Ensemble
     from r2n.runs.run import Run
+    from r2n.runs.training import Settings
     from r2n.training.fit import Epoch
 
 EXAMPLES = 5
@@ -45,6 +47,11 @@ EnsembleOption = Annotated[
     typer.Option(min=1, metavar="K", help="Train K networks, with the seeds from --seed on; their mean answers."),
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint, with its options.")]
+SecondsOption = Annotated[float, typer.Option("--checkpoint-seconds", min=0, help="Seconds between checkpoints.")]
+DevicesOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Train by N processes, each with a device, that share every batch."),
+]
 MemoryOption = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="Refuse what needs more: 8GB, or 0.5 of what is free (default: 0.8 of it)."),
@@ -58,19 +65,23 @@ def train(
     ensemble: EnsembleOption = None,
     changes: SetOption = None,
     resume: ResumeOption = False,
-    checkpoint_seconds: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 2.0,
+    seconds: SecondsOption = 2.0,
     memory: MemoryOption = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    devices: DevicesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a network on a problem, keep it as a run, and report on its queries."""
     from r2n.reporting.phases import PhaseMeter
-    from r2n.runs.ensemble import prepare_ensemble
+    from r2n.runs.devices import together
     from r2n.runs.folder import usual_folder
+    from r2n.runs.following import FollowedRun, follow_elsewhere, follow_run
     from r2n.runs.training import check_folder, settings_of, train_in
 
-    limit = None if memory is None else parse_size(memory)
-    wanted = [*(changes or ()), *([] if device is None else [f"training.device={device}"])]
+    limit, wanted = None if memory is None else parse_size(memory), list(changes or ())
+    wanted += [] if device is None else [f"training.device={device}"]
+    if follow_elsewhere(problem, out, wanted, seed, ensemble, resume=resume, devices=devices, memory=limit):
+        return
     with progress(problem) as shown:
         meter = PhaseMeter(shown)
         meter("read", 0, 0)
@@ -79,11 +90,13 @@ def train(
         print_rejected(loaded.report.rejected, more="r2n check P --all")
         check_folder(folder, resume=resume)
         settings = settings_of(folder, loaded.options, wanted, seed, ensemble=ensemble, resume=resume)
-        options, reasons = _chosen(loaded, settings.options) if settings.begins else (settings.options, None)
-        run = prepare_ensemble(loaded, options, settings.seed, size=settings.ensemble, memory=limit, progress=meter)
-        _tell_notes(*settings.notes, *run.notes())
-        for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=checkpoint_seconds, progress=meter):
-            _show_epoch(shown, epoch)
+        options, reasons = _chosen(loaded, settings)
+        followed = FollowedRun(problem, folder, options, settings.seed, settings.ensemble, limit)
+        with together(devices, options.training, follow_run, followed) as team:
+            run = followed.prepared(loaded, meter)
+            _tell_notes(*settings.notes, *run.notes())
+            for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=seconds, progress=meter, team=team):
+                _show_epoch(shown, epoch)
         trained, written = _reported(folder, run, meter, reasons)
     _tell_training(folder, trained, written, as_json=as_json)
 
@@ -126,9 +139,14 @@ def _tell_training(folder: Path, trained: "Trained", written: "Written", *, as_j
         typer.echo(f"its report is in {folder / 'report.html'}", err=True)
 
 
-def _chosen(problem: Problem, options: Options) -> tuple[Options, dict[str, str]]:
-    """The options, with what nobody set chosen, and told; and the reasons, by the options' keys."""
-    options, choices = choose_options(problem, options)
+def _chosen(problem: Problem, settings: "Settings") -> tuple[Options, dict[str, str] | None]:
+    """The options, with what nobody set chosen, and told; and the reasons, by the options' keys.
+
+    A run that goes on has its options, and no new reasons.
+    """
+    if not settings.begins:
+        return settings.options, None
+    options, choices = choose_options(problem, settings.options)
     for choice in choices:
         typer.echo(f"chosen: {choice}", err=True)
     return options, {choice.key: choice.reason for choice in choices}
@@ -185,27 +203,24 @@ def evaluate(
     kinds: Annotated[
         list[str] | None, typer.Option("--kind", help="Constraints of this kind alone; may be repeated.")
     ] = None,
+    jobs: JobsOption = None,
     memory: MemoryOption = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Report on a run's queries."""
-    from r2n.prediction.trained import Trained
-    from r2n.runs.constrained import RANKED_KINDS, Constrained
+    from r2n.prediction.evaluation_jobs import EvaluationOfRun, evaluate_run
+    from r2n.runs.constrained import RANKED_KINDS
 
     limit = None if memory is None else parse_size(memory)
+    ranked = tuple(kinds or (RANKED_KINDS if constraints else ()))
+    asked = EvaluationOfRun(run, split, sample, seed, ranked, device, limit)
     with progress(str(run)) as shown:
-        loaded = Trained.load(run, device=device, memory=limit, progress=shown)
-        constrained = None
-        if constraints or kinds:
-            constrained = Constrained.of(loaded.problem.knowledge, kinds or RANKED_KINDS)
-        report = loaded.evaluate(split, shown, sample=sample, seed=seed, mirror=True).to_dict()
-        if constrained is not None:
-            again = loaded.evaluate(split, shown, sample=sample, seed=seed, mirror=True, constrained=constrained)
-            report["with_constraints"] = again.to_dict()
+        loaded, found = evaluate_run(asked, jobs=jobs, progress=shown)
+    reports = [report.to_dict() for report in found]
+    report = reports[0] if len(reports) == 1 else {**reports[0], "with_constraints": reports[1]}
     _tell_beside(report)
     if as_json:
         print_json(report)
         return
-    reports = [report] if constrained is None else [report, report["with_constraints"]]
     _print_reports(reports, loaded.problem.name)

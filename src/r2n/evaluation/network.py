@@ -5,6 +5,7 @@ from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.evaluate import Report, Score, classify
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.ranking import MEMORY, Forbidden, rank
+from r2n.evaluation.shares import ALONE, Share
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.sources import GraphSource, WholeGraph
 from r2n.knowledge.herbrand import HerbrandBase
@@ -44,11 +45,12 @@ def evaluate_scores(
     forbidden: Forbidden | None = None,
     calibration: Calibrated | None = None,
     memory: int = MEMORY,
+    share: Share = ALONE,
     progress: Progress = no_progress,
 ) -> Report:
     """The report of scores on queries: ranking (filtered) where all are true, else classification.
 
-    `sample`, `seed`, `forbidden` and `memory` are those of `rank`, `calibration` is that of `classify`.
+    `sample`, `seed`, `forbidden`, `memory` and `share` are those of `rank`, `calibration` is that of `classify`.
     """
     if queries.truth.all():
         return rank(
@@ -61,6 +63,7 @@ def evaluate_scores(
             seed=seed,
             forbidden=forbidden,
             memory=memory,
+            share=share,
             progress=progress,
         )
     if forbidden is not None:

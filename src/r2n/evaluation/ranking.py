@@ -6,6 +6,8 @@ scored once. A score that offers rows is never asked for atoms one by one.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -17,6 +19,7 @@ from r2n.evaluation.evaluate import Numbers, Report, Score, predicate_bounds, re
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.metrics import Cells, Ranks, ranking_metrics, ranks
 from r2n.evaluation.sampling import drawn, intervals
+from r2n.evaluation.shares import ALONE, Share
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.sides import Side
@@ -72,6 +75,7 @@ def rank(
     seed: int = 0,
     forbidden: Forbidden | None = None,
     memory: int = MEMORY,
+    share: Share = ALONE,
     progress: Progress = no_progress,
 ) -> Report:
     """Rank each true query among the atoms with another constant in one position: MRR and Hits@k, all sides pooled.
@@ -79,7 +83,8 @@ def rank(
     Candidates are all constants of the position's domain, except those that make another atom that is `filtered`, or
     another true query. `sides`: the positions, from 0, to ask (all). `sample`: so many of the queries are asked, drawn
     by `seed`. `forbidden` candidates stand below all others, equal among themselves, a true one too. Rows are scored as
-    many at once as `memory` (bytes) holds, one at least.
+    many at once as `memory` (bytes) holds, one at least; `share` says which of these parts are scored here, and joins
+    what others found.
     """
     every = queries.atoms[queries.truth]
     predicate_bounds(base, every)
@@ -87,14 +92,9 @@ def rank(
     bounds = predicate_bounds(base, asked)
     all_sides = [side for i in np.flatnonzero(np.diff(bounds)).tolist() for side in _sides(base, i, sides)]
     open_sides = [side for side in all_sides if side.candidates > 1]
-    known, total, done = np.union1d(filtered.facts, every), sum(_count(bounds, side) for side in open_sides), 0
-    found: list[_Ranked] = []
-    for side in open_sides:
-        asking, first = _Asking(score, side, forbidden, memory), int(bounds[side.predicate])
-        for part in _ranks_of_side(asking, asked[first : bounds[side.predicate + 1]], known):
-            found.append(replace(part, queries=first + part.queries))
-            done += len(part.ranks)
-            progress("evaluate", done, total)
+    known, total = np.union1d(filtered.facts, every), sum(_count(bounds, side) for side in open_sides)
+    askings = [_Asking(score, side, forbidden, memory) for side in open_sides]
+    found: list[_Ranked] = share.together(list(_own_parts(askings, asked, bounds, known, share, progress)))
     protocol: dict[str, str | int] = {
         "filter": filtered.words(split),
         "sides": "all positions" if sides is None else f"positions {', '.join(map(str, sides))}",
@@ -180,8 +180,29 @@ class _Ranked:
     alone: int
 
 
-def _ranks_of_side(asking: _Asking, asked: np.ndarray, known: np.ndarray) -> Iterator[_Ranked]:
-    """The ranks of a predicate's queries at one position, as many rows at once as memory holds."""
+def _own_parts(
+    askings: list[_Asking],
+    asked: np.ndarray,
+    bounds: np.ndarray,
+    known: np.ndarray,
+    share: Share,
+    progress: Progress,
+) -> Iterator[tuple[int, _Ranked]]:
+    """The parts that are this share's, each with its number among all."""
+    numbers, done, total = count(), 0, sum(_count(bounds, asking.side) for asking in askings)
+    for asking in askings:
+        first, last = bounds[asking.side.predicate : asking.side.predicate + 2].tolist()
+        for ranked in _parts_of_side(asking, asked[first:last], known):
+            number = next(numbers)
+            if share.takes(number):
+                part = ranked()
+                done = min(total, done + share.count * len(part.ranks))
+                progress("evaluate", done, total)
+                yield number, replace(part, queries=first + part.queries)
+
+
+def _parts_of_side(asking: _Asking, asked: np.ndarray, known: np.ndarray) -> Iterator[Callable[[], _Ranked]]:
+    """The ranks of a predicate's queries at one position, to be computed as many rows at once as memory holds."""
     side = asking.side
     rows, places = side.located(asked)
     order = np.argsort(rows, kind="stable")  # queries that share a row stand together, and it is scored once
@@ -192,14 +213,17 @@ def _ranks_of_side(asking: _Asking, asked: np.ndarray, known: np.ndarray) -> Ite
     by_row = np.argsort(known_rows, kind="stable")
     known_rows, known_places = known_rows[by_row], known_places[by_row]
     size = asking.rows_at_once
-    for start in range(0, len(distinct), size):
+
+    def ranked(start: int) -> _Ranked:
         some = distinct[start : start + size]
         queries = order[starts[start] : starts[min(start + size, len(distinct))]]
         row = np.searchsorted(some, rows[queries])
         excluded = _known_cells(some, known_rows, known_places)  # the true ones are known: they too
         left = side.candidates - np.bincount(excluded[0], minlength=len(some))
         found = ranks(asking.scores(some), row, places[queries], excluded=excluded, forbidden=asking.refused(some))
-        yield _Ranked(side.predicate, side.position, queries, found, int((left[row] == 0).sum()))
+        return _Ranked(side.predicate, side.position, queries, found, int((left[row] == 0).sum()))
+
+    return (partial(ranked, start) for start in range(0, len(distinct), size))
 
 
 def _known_cells(rows: np.ndarray, known_rows: np.ndarray, known_places: np.ndarray) -> Cells:

@@ -250,7 +250,8 @@ def _known_keys(root: type[Section], path: list[str]) -> list[str]:
 
 
 def _fields(section: Any) -> dict[str, Any]:
-    return dict(getattr(section, "model_fields", {}))
+    """The keys of a section, as they are written."""
+    return {field.alias or name: field for name, field in getattr(section, "model_fields", {}).items()}
 
 
 def _sections_in(annotation: Any) -> list[type[Section]]:

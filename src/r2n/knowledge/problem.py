@@ -17,7 +17,8 @@ from r2n.knowledge.features import Features, FeatureTable, read_features
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.knowledge.options import Options
-from r2n.knowledge.problem_file import CandidateOptions, FeatureOptions, ProblemFile, TableOptions, read_problem_file
+from r2n.knowledge.problem_file import CandidateOptions, FeatureOptions, ProblemFile, read_problem_file
+from r2n.knowledge.problem_tables import described_table
 from r2n.knowledge.reading.records import OnError
 from r2n.knowledge.reading.tables import Facts, Table, read_facts
 from r2n.knowledge.reading.text_files import check_file, read_text
@@ -242,24 +243,11 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
 
 def _tables(file: ProblemFile, split: str, folder: Path) -> list[Table]:
     specs = {**file.queries.splits(), TRAIN: file.facts.train, _BACKGROUND: file.facts.background}[split]
-    return [_table(spec, folder) for spec in specs]
-
-
-def _table(spec: TableOptions, folder: Path) -> Table:
-    return Table(
-        folder / spec.file,
-        spec.predicate,
-        spec.columns,
-        spec.label,
-        spec.header,
-        spec.table,
-        format=spec.format,
-        empty=spec.empty,
-    )
+    return [described_table(spec, folder) for spec in specs]
 
 
 def _candidates(given: CandidateOptions, folder: Path) -> Candidates:
-    tables = tuple(_table(spec, folder) for spec in given.tables)
+    tables = tuple(described_table(spec, folder) for spec in given.tables)
     return Candidates(tables, given.shared_words, given.rarer_than)
 
 

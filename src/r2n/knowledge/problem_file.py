@@ -18,28 +18,35 @@ from r2n.knowledge.options import (
     as_tuple,
     option_error,
 )
+from r2n.knowledge.reading.postgres import is_postgres
 
 Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 FormatName = Literal["tsv", "csv", "parquet", "json", "jsonl", "sqlite", "ntriples", "turtle", "rdf-xml", "prolog"]
 
 
 class TableOptions(Section):
-    """Where facts stand: a file, and how to read it."""
+    """Where facts stand: a file, or a table or query of a database, and how to read it.
 
-    file: str
+    `table` is the address of a database, `postgresql://HOST/DATABASE`, or, of an SQLite file, one of its tables.
+    """
+
+    file: str | None = None
     predicate: str | None = None
     columns: Names = ()
     label: str | None = None
     header: bool | None = None
     table: str | None = None
+    db_schema: str | None = Field(default=None, alias="schema")  # pydantic has another use of the name
+    name: str | None = None
+    query: str | None = None
     format: FormatName | None = None
     empty: Literal["error", "skip"] = "error"
 
 
 def _as_tables(value: Any) -> Any:
-    """A file name, a table of options, or a list of either, as a list of options."""
+    """A file name, the address of a database, a table of options, or a list of either, as a list of options."""
     values = value if isinstance(value, list | tuple) else [value]
-    return tuple({"file": item} if isinstance(item, str) else item for item in values)
+    return tuple({"table" if is_postgres(item) else "file": item} if isinstance(item, str) else item for item in values)
 
 
 Tables = Annotated[tuple[TableOptions, ...], BeforeValidator(_as_tables)]

@@ -3,7 +3,8 @@
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 from r2n.errors import ConfigError, DataError
 from r2n.knowledge.atom_text import ANYTHING
 from r2n.knowledge.encoding import encode_facts
+from r2n.knowledge.reading.chunks import chosen_facts
 from r2n.knowledge.reading.tables import Facts, Table, read_facts
 from r2n.prediction.answers import AnswerColumns, Question
 from r2n.prediction.predictor import Predictor
@@ -39,15 +41,49 @@ def answer_table(
     null.
     """
     table = queries if isinstance(queries, Table) else Table(Path(queries))
-    parts = [
-        part for facts in read_facts(table).facts for part in _answered(predictor, facts, everything, top, unknown)
-    ]
+    wanted = AnswersWanted(everything, top, unknown)
+    return finished(answers_to(predictor, read_facts(table).facts, wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersWanted:
+    """Which atoms a query with `?` is answered by, and whether what is known is told."""
+
+    everything: bool = False
+    top: int | None = None
+    unknown: bool = False
+
+
+def answers_to(predictor: Predictor, queries: Sequence[Facts], wanted: AnswersWanted) -> pa.Table:
+    """The answers to queries by row and rank, with all columns that such a table may have but for longer arguments."""
+    parts = [part for facts in queries for part in _answered(predictor, facts, wanted)]
     whole = pa.concat_tables(parts, promote_options="default") if parts else _rows(predictor, _nothing(predictor))
-    whole = whole.sort_by([("row", "ascending"), ("rank", "ascending")])
-    if pc.all(pc.fill_null(whole["label"], True)).as_py() is not False:
-        whole = whole.drop_columns("label")
+    return whole.sort_by([("row", "ascending"), ("rank", "ascending")])
+
+
+def finished(table: pa.Table, *, labelled: bool | None = None, arity: int | None = None) -> pa.Table:
+    """A table of answers as it is told: columns in their order; labels only where some are false.
+
+    Of a part of a table, `labelled` says whether the whole has labels, and `arity` how many arguments it has.
+    """
+    if not (has_false_labels(table) if labelled is None else labelled):
+        table = table.drop_columns("label")
+    arguments = [f"argument_{i + 1}" for i in range(arity_of(table.schema) if arity is None else arity)]
+    for name in arguments:
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(table.num_rows, pa.string()))
     last = ["probability", "known", "closed", "network", "logit", "spread", "reached", "label"]
-    return whole.select([*(name for name in whole.column_names if name not in last), *_present(whole, last)])
+    return table.select(["row", "rank", "predicate", *arguments, *_present(table, last)])
+
+
+def arity_of(schema: pa.Schema) -> int:
+    """How many arguments a table of answers has."""
+    return sum(name.startswith("argument_") for name in schema.names)
+
+
+def has_false_labels(table: pa.Table) -> bool:
+    """Whether a label says that a query is false."""
+    return pc.all(pc.fill_null(table["label"], True)).as_py() is False
 
 
 def question_table(
@@ -77,26 +113,21 @@ def _nothing(predictor: Predictor) -> AnswerColumns:
     return predictor.columns(np.zeros(0, np.int64))
 
 
-def _answered(predictor: Predictor, facts: Facts, everything: bool, top: int | None, unknown: bool) -> list[pa.Table]:
+def _answered(predictor: Predictor, facts: Facts, wanted: AnswersWanted) -> list[pa.Table]:
     """The answers to the queries of one predicate: those that name all constants together, the others one by one."""
     is_open = np.zeros(len(facts), bool)
     for column in facts.arguments:
         is_open |= pc.equal(column, ANYTHING).to_numpy(zero_copy_only=False)
-    named, found = _chosen(facts, np.flatnonzero(~is_open)), []
+    named, found = chosen_facts(facts, np.flatnonzero(~is_open)), []
     if len(named):
         encoded, _ = encode_facts(predictor.base, [named])
         columns = predictor.columns(encoded.codes)
-        kept = columns.truths < 0 if unknown else np.ones(len(named), bool)
+        kept = columns.truths < 0 if wanted.unknown else np.ones(len(named), bool)
         found.append(_rows(predictor, columns.kept(kept), row=named.rows[kept], label=named.truth[kept]))
     for i in np.flatnonzero(is_open).tolist():
-        columns = predictor.told(_question(predictor, facts, i), everything=everything, top=top, unknown=unknown)
+        columns = predictor.told(_question(predictor, facts, i), **asdict(wanted))
         found.append(_rows(predictor, columns, row=np.full(len(columns.atoms), facts.rows[i])))
     return found
-
-
-def _chosen(facts: Facts, which: np.ndarray) -> Facts:
-    arguments = tuple(column.take(pa.array(which)) for column in facts.arguments)
-    return Facts(facts.predicate, arguments, facts.truth[which], facts.rows[which], facts.table)
 
 
 def _question(predictor: Predictor, facts: Facts, i: int) -> Question:
@@ -134,10 +165,12 @@ def _rows(
     return pa.table(made)
 
 
-def _as_separated(separator: str, table: pa.Table) -> bytes:
+def as_separated(separator: str, table: pa.Table, *, header: bool = True) -> bytes:
+    """A table as CSV or TSV."""
     text = io.StringIO()
     writer = csv.writer(text, delimiter=separator, lineterminator="\n")
-    writer.writerow(table.column_names)
+    if header:
+        writer.writerow(table.column_names)
     writer.writerows(zip(*(_cells(column) for column in table.columns), strict=True))
     return text.getvalue().encode()
 
@@ -147,6 +180,11 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
     return (column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column).to_pylist()
 
 
+def as_lines(table: pa.Table) -> bytes:
+    """A table as one JSON object a row."""
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in table.to_pylist()).encode()
+
+
 def _as_parquet(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
@@ -154,11 +192,11 @@ def _as_parquet(table: pa.Table) -> bytes:
 
 
 WRITERS: dict[str, Callable[[pa.Table], bytes]] = {
-    ".csv": lambda table: _as_separated(",", table),
-    ".tsv": lambda table: _as_separated("\t", table),
+    ".csv": lambda table: as_separated(",", table),
+    ".tsv": lambda table: as_separated("\t", table),
     ".parquet": _as_parquet,
     ".json": lambda table: json.dumps(table.to_pylist(), ensure_ascii=False, indent=1).encode(),
-    ".jsonl": lambda table: "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in table.to_pylist()).encode(),
+    ".jsonl": as_lines,
 }
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from r2n.errors import CheckpointError, ConfigError, counted
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.evaluate import Report
+from r2n.evaluation.shares import ALONE, Share
 from r2n.graph.sources import GraphSource
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.options import Options
@@ -113,11 +114,13 @@ class Trained:
         seed: int = 0,
         mirror: bool = False,
         constrained: Constrained | None = None,
+        share: Share = ALONE,
     ) -> Report:
         """The report on a split: ranking where all its queries are true, else classification.
 
         `sample`: of a ranking, so many queries, drawn by `seed`. With `mirror`, what the rules and the input layer
-        reach alone stands beside it, where that is cheap. `constrained`: candidates that a ranking puts last.
+        reach alone stands beside it, where that is cheap. `constrained`: candidates that a ranking puts last. `share`:
+        what this process does of a ranking.
         """
         beside = mirrors(self.logits, self.problem) if mirror else None
         report = evaluate_split(
@@ -131,6 +134,7 @@ class Trained:
             beside=beside,
             calibration=self.calibration,
             memory=self.memory,
+            share=share,
         )
         if constrained is None:
             return report

@@ -10,6 +10,7 @@ from r2n.evaluation.evaluate import Report, Score
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.network import evaluate_scores
 from r2n.evaluation.ranking import Forbidden, row_memory
+from r2n.evaluation.shares import ALONE, Share
 from r2n.knowledge.problem import Problem
 from r2n.model.atom_logits import AtomLogits
 from r2n.progress import Progress, no_progress
@@ -44,13 +45,15 @@ def evaluate_split(
     beside: Mapping[str, Score] | None = None,
     calibration: Calibrated | None = None,
     memory: int | None = None,
+    share: Share = ALONE,
 ) -> Report:
     """The report of a network on a split; ranking is filtered by the true atoms of all splits, as everybody does.
 
     `sample`: of a ranking, so many queries, drawn by `seed`. `forbidden`: its candidates that cannot be. `beside`:
     scores (`mirrors`) that are asked the same, and stand in the report with their metrics; beside an ensemble, its
     single networks too. `calibration`: probabilities are judged before and after it. `memory`: the bytes that work may
-    take; rows of candidates are scored in parts that are a small share of it.
+    take; rows of candidates are scored in parts that are a small part of it. `share`: which of these parts of a
+    ranking are done in this process.
     """
     if split not in problem.queries:
         splits = ", ".join(problem.queries) or "none"
@@ -68,6 +71,7 @@ def evaluate_split(
         seed=seed,
         forbidden=forbidden,
         memory=row_memory(memory),
+        share=share,
     )
     own = report(logits, progress=progress, calibration=calibration)
     others = {name: report(scores).metrics for name, scores in (beside or {}).items()}

@@ -1,4 +1,4 @@
-"""Predictions -> a run: one process at a time trains in a folder.
+"""Predictions -> a run: one process at a time works in a folder.
 
 The system holds the lock for the process, and lets go of it when the process ends, however it ends: a lock is never
 stale, and the file that is left of a killed process blocks nobody. Where the file system knows no locks, there is none.
@@ -23,7 +23,7 @@ _HELD = (errno.EAGAIN, errno.EACCES)
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder that is there; refuse where another process, or another training here, does."""
+    """Hold the lock of a folder that is there; refuse where another process, or another piece of work here, does."""
     path = folder / LOCK
     descriptor = _take(path)
     try:
@@ -63,8 +63,8 @@ def _is_locked(descriptor: int, path: Path) -> bool:
         holder = os.read(descriptor, 20).decode(errors="replace").strip()
         os.close(descriptor)
         raise ConfigError(
-            f"another process{f' ({holder})' if holder else ''} is training in {path.parent}",
-            hint="wait until it ends and go on with --resume, or give another --out",
+            f"another process{f' ({holder})' if holder else ''} is at work in {path.parent}",
+            hint="wait until it ends (a training then goes on with --resume), or give another --out",
         ) from error
     return True
 

@@ -23,6 +23,7 @@ from r2n.runs.run import Run
 from r2n.runs.trace import Trace
 from r2n.runs.trainer_state import restore_trainer, trainer_state
 from r2n.training.fit import Epoch
+from r2n.training.team import ONE, Team
 
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
 
@@ -34,11 +35,12 @@ def train_in(
     resume: bool = False,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
     progress: Progress = no_progress,
+    team: Team = ONE,
 ) -> Generator[Epoch, None, None]:
     """Train, keeping trace and checkpoint in the folder; `resume` goes on from what is there, or begins.
 
     The networks of an ensemble are trained one after the other, each in a folder of its own inside. At the end the
-    calibration is fitted, and kept.
+    calibration is fitted, and kept. Of a `team`, this is the process that writes; the others `follow`.
     """
     folder = RunFolder(path)
     config = config_of(
@@ -54,11 +56,35 @@ def train_in(
     with locked(path):
         config = _ready(folder, run, config, resume=resume)
         places = folder.networks(run.seeds)
+        if team.count > 1:
+            progress("wait for the others", 0, 0)
+        _meet(team)
         for number, (place, member) in enumerate(zip(places, run.members(progress), strict=True), start=1):
+            member.trainer.join(team)
             phase = "train" if len(places) == 1 else f"train {number} of {len(places)}"
             yield from _train(place, member, config, checkpoint_seconds, partial(progress, phase))
         progress("calibrate", 0, 0)
         keep_calibration(folder, calibrate(run), run.seeds)
+
+
+def follow(path: Path, run: Run | Ensemble, team: Team) -> None:
+    """Train as one of a team, all but the first of which write nothing; each goes on from the same checkpoint."""
+    _meet(team)
+    for place, member in zip(RunFolder(path).networks(run.seeds), run.members(), strict=True):
+        member.trainer.join(team)
+        checkpoint = read_checkpoint(place.path)
+        if checkpoint is not None:
+            restore_trainer(member.trainer, *checkpoint)
+        _meet(team)
+        while not member.trainer.is_done:
+            member.trainer.step()
+        member.trainer.finish()
+
+
+def _meet(team: Team) -> None:
+    """Wait for all of a team."""
+    if team.count > 1:
+        team.summed(torch.zeros(1))
 
 
 def _train(
@@ -66,6 +92,7 @@ def _train(
 ) -> Generator[Epoch, None, None]:
     """Train one network, from its checkpoint on, where there is one."""
     with closing(_go_on(folder, run, config)) as trace:
+        _meet(run.trainer.team)
         saved = monotonic()
         progress(run.trainer.epoch, run.trainer.epochs)
         while not run.trainer.is_done:
@@ -79,6 +106,7 @@ def _train(
         if not run.trainer.epoch:  # no epoch was asked for
             _keep(folder, run, config, trace)
     run.trainer.finish()
+    run.trainer.join(ONE)
 
 
 def _keep(folder: RunFolder, run: Run, config: RunConfig, trace: Trace) -> None:

@@ -31,7 +31,8 @@ class Step:
 
     `supervised`, `semantic` and `fuzzy` weigh the losses, which are means over the targets of the step, so that their
     mean over all steps of an epoch is the mean over the targets of the whole graph. `own` are the ground rules of each
-    rule that a t-norm counts (None: all). `leaves_out` says that nothing is known of what the step asks.
+    rule that a t-norm counts (None: all). `leaves_out` says that nothing is known of what the step asks. `penalty`
+    weighs what does not depend on the step.
     """
 
     layout: Layout
@@ -43,6 +44,7 @@ class Step:
     fuzzy: float = 1.0
     own: tuple[Int64[Tensor, " _"], ...] | None = None
     leaves_out: bool = False
+    penalty: float = 1.0
 
     @classmethod
     def of(cls, layout: Layout, targets: Targets, known: Int64[Tensor, " atoms"]) -> "Step":

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import cos, isnan, pi
+from math import isnan
 from time import perf_counter
 
 import torch
@@ -14,12 +14,15 @@ from r2n.errors import R2NError
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.sources import GraphSource, WholeGraph
 from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.options import HidingOptions, OptimisationOptions, TrainingOptions, chosen
+from r2n.knowledge.options import TrainingOptions, chosen
 from r2n.model.r2n import R2N
 from r2n.training.batches import AnyStep, Batches, Step
+from r2n.training.hiding import hidden_atoms, hidden_by_code
 from r2n.training.objective import Losses, Objective
-from r2n.training.query_batches import batches_of
-from r2n.training.targets import Targets
+from r2n.training.optimiser import make_optimizer, set_learning_rates
+from r2n.training.query_batches import QueryBatches, batches_of
+from r2n.training.rows import RowBatches
+from r2n.training.team import ONE, Team, added_up, refuse_lonely_options, weighed
 
 Validate = Callable[[R2N], float]
 Settle = Callable[[R2N], None]
@@ -71,6 +74,7 @@ class Trainer:
         """
         self.model, self.batches, self.options, self.validate = model, batches, options, validate
         self.rule_batches, self.settle = rule_batches, settle
+        self.team: Team = ONE
         self.objective = Objective(model, evidence, options)
         self.optimizer = make_optimizer(model, options)
         self.generator = torch.Generator().manual_seed(seed)
@@ -78,6 +82,14 @@ class Trainer:
         self.best: float | None = None
         self.best_epoch = 0
         self.best_weights: dict[str, Tensor] = {}
+
+    def join(self, team: Team) -> None:
+        """Train as one of a team from now on, or alone again; all of it must hold the same trainer."""
+        if team.count > 1:
+            refuse_lonely_options(self.options)
+        self.team = team
+        if isinstance(self.batches, QueryBatches | RowBatches):
+            self.batches.team = team
 
     @classmethod
     def of(
@@ -127,7 +139,7 @@ class Trainer:
         losses = torch.stack([self._descend(step) for step in self.batches.epoch(self.generator)])
         rules = 0.0
         if self.rule_batches is not None and self.epoch < self.options.rule_epochs:
-            parts = [float(self._descend(step)[0]) for step in self.rule_batches.epoch(self.generator)]
+            parts = [float(self._descend(step, is_shared=False)[0]) for step in self.rule_batches.epoch(self.generator)]
             rules = sum(parts) / max(1, len(parts))
         self.epoch += 1
         valid = self._validated()
@@ -149,28 +161,35 @@ class Trainer:
         if self.best_weights:
             self.best_weights = {name: value.clone() for name, value in self.model.state_dict().items()}
 
-    def _descend(self, step: AnyStep) -> Float[Tensor, " losses"]:
-        """One step of the optimiser; the loss and its parts before it."""
+    def _descend(self, step: AnyStep, *, is_shared: bool = True) -> Float[Tensor, " losses"]:
+        """One step of the optimiser; the loss and its parts before it, of the whole team.
+
+        A step that is not shared is done by all alike, and each counts for its part.
+        """
         losses = self._losses(step)
         self.optimizer.zero_grad()
-        losses.total.backward()
+        count = 1 if is_shared else self.team.count
+        if losses.total.requires_grad:
+            (losses.total if count == 1 else losses.total / count).backward()
+        parts = torch.stack([losses.total, losses.supervised, losses.semantic, losses.fuzzy]).detach() / count
+        parts = added_up(self.model.parameters(), parts, self.team)
         parameters = [p for p in self.model.parameters() if p.grad is not None]
         gradients = list(map(_touched, parameters))
         norm = get_total_norm(gradients)
-        self._refuse_divergence(losses.total, norm)
+        self._refuse_divergence(parts[0], norm)
         if self.options.clip is not None:
             share = (self.options.clip / (norm + 1e-6)).clamp(max=1.0)
             for gradient in gradients:
                 gradient.mul_(share)
         with torch.sparse.check_sparse_tensor_invariants(enable=False):  # torch warns of it where nobody has said so
             self.optimizer.step()
-        parts = (losses.total, losses.supervised, losses.semantic, losses.fuzzy)
-        return torch.stack([part.detach() for part in parts])
+        return parts
 
     def _losses(self, step: AnyStep) -> Losses:
         if not isinstance(step, Step):
             return step.losses(self.model, self.options)
-        hidden = self._hidden(step.targets)
+        hidden = self._hidden(step)
+        step = weighed(step, self.objective.counted(step, hidden), self.team)
         wanted = self.options.semantic_weight > 0
         predictions = self.model(step.layout, hidden=hidden, known=step.known, rule_outputs=wanted)
         return self.objective.losses(step, predictions, hidden)
@@ -181,9 +200,12 @@ class Trainer:
             self.model.load_state_dict(self.best_weights)
         self.model.eval()
 
-    def _hidden(self, targets: Targets) -> Bool[Tensor, " atoms"] | None:
+    def _hidden(self, step: Step) -> Bool[Tensor, " atoms"] | None:
+        """The atoms of a step that are hidden; of batches by their codes, the same for whoever asks a part of one."""
         constants = len(self.model.base.language.constants)
-        return hidden_atoms(targets, self.options, constants, generator=self.generator)
+        if isinstance(self.batches, QueryBatches) and self.options.hide_by == "atom":
+            return hidden_by_code(step.layout.graph.atoms, step.targets, self.options, generator=self.generator)
+        return hidden_atoms(step.targets, self.options, constants, generator=self.generator)
 
     def _refuse_divergence(self, loss: Tensor, norm: Tensor) -> None:
         """Stop at a loss or a gradient that is not finite, before it reaches the weights."""
@@ -223,19 +245,6 @@ class Trainer:
         return valid
 
 
-def hidden_atoms(
-    targets: Targets, options: HidingOptions, constants: int, *, generator: torch.Generator
-) -> Bool[Tensor, " atoms"] | None:
-    """The open atoms whose input is blanked in a step, or none at all; drawn on the CPU, for any device alike."""
-    if not options.hiding:
-        return None
-    if options.hide_by == "atom":
-        drawn = torch.rand(len(targets.labels), generator=generator) < options.hiding
-        return drawn.to(targets.open_atoms.device) & targets.open_atoms
-    by_constant = (torch.rand(constants, generator=generator) < options.hiding).to(targets.open_atoms.device)
-    return by_constant[targets.first_constants] & targets.open_atoms
-
-
 def _touched(parameter: nn.Parameter) -> Tensor:
     """The gradient of a parameter, of a sparse one the rows that were touched, to be changed in place."""
     gradient = parameter.grad
@@ -244,33 +253,6 @@ def _touched(parameter: nn.Parameter) -> Tensor:
         return gradient
     parameter.grad = gradient.coalesce()
     return parameter.grad.values()
-
-
-def make_optimizer(model: R2N, options: OptimisationOptions) -> torch.optim.Optimizer:
-    """Adam, or Adagrad, for the input layer, all other parameters, and counted rules where there are any.
-
-    Each has a decay of its own; counted rules have none, for a log weight of 0 is no smaller belief.
-    """
-    of_input = {id(p) for part in (model.constants, model.atom_embedding) for p in part.parameters()}
-    counted = [] if model.counted is None else list(model.counted.parameters())
-    apart = of_input | set(map(id, counted))
-    inputs = [p for p in model.parameters() if id(p) in of_input]
-    others = [p for p in model.parameters() if id(p) not in apart]
-    decays = [(inputs, options.input_weight_decay), (others, options.weight_decay)]
-    if counted:
-        decays.append((counted, 0.0))
-    made = torch.optim.Adam if options.optimiser == "adam" else torch.optim.Adagrad
-    return made([{"params": parameters, "weight_decay": decay} for parameters, decay in decays])
-
-
-def set_learning_rates(optimizer: torch.optim.Optimizer, options: OptimisationOptions, epoch: int) -> None:
-    """The rates of an epoch (from 0), for the input layer, for the others, and for counted rules."""
-    share = 0.5 * (1 + cos(pi * epoch / max(1, options.epochs))) if options.schedule == "cosine" else 1.0
-    rule_rate = options.learning_rate if options.rule_learning_rate is None else options.rule_learning_rate
-    counted_rate = rule_rate if options.counted_learning_rate is None else options.counted_learning_rate
-    rates = (options.learning_rate, rule_rate, counted_rate)
-    for group, rate in zip(optimizer.param_groups, rates, strict=False):  # the last, where rules are counted
-        group["lr"] = rate * share
 
 
 def fit(

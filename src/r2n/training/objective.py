@@ -48,8 +48,19 @@ class Objective:
         fuzzy = zero if self.t_norm is None else step.fuzzy * fuzzy_loss(step, predictions.atoms, self.t_norm)
         total = supervised + options.semantic_weight * semantic + options.regularisation_weight * fuzzy
         if options.n3:
-            total = total + options.n3 * n3_penalty(self.model.constants.vectors)
+            total = total + step.penalty * options.n3 * n3_penalty(self.model.constants.vectors)
         return Losses(total, supervised, semantic, fuzzy)
+
+    def counted(self, step: Step, hidden: Bool[Tensor, " atoms"] | None) -> tuple[int, int, int]:
+        """Over how many atoms or facts, known ground rules, and ground rules of a t-norm the means of a step go."""
+        targets = step.targets
+        asked = targets.asked if self.options.loss == "bce" else targets.facts
+        reads = self.reads_evidence and not step.leaves_out and hidden is not None
+        own = [None] * len(step.graph.rules) if step.own is None else step.own
+        parts = zip(step.graph.rules, step.graph.neighbours, own, strict=True)
+        explicit = sum(len(rows if some is None else some) for rule, rows, some in parts if rule.formula is not None)
+        supervised = int(hidden[asked].sum()) if reads and hidden is not None else len(asked)
+        return supervised, sum(len(known) for known, _ in targets.rules), explicit
 
     def _supervised(self, step: Step, predictions: Predictions, hidden: Tensor | None) -> Float[Tensor, ""]:
         """L_sup; where evidence is an input, only hidden atoms are asked: the others could read their label.

@@ -28,7 +28,9 @@ from r2n.progress import Progress, no_progress
 from r2n.training.batches import Batches, Check, Step, make_batches
 from r2n.training.negatives import Negatives, draw_negatives
 from r2n.training.rows import RowBatches, asks_rows
+from r2n.training.sharding import Part, owned, part_of
 from r2n.training.targets import Targets, targets_of
+from r2n.training.team import ONE, Team
 
 FEWEST_BATCHES_LEFT_OUT = 5  # what is left out together is missed by its own neighbours: at most a fifth of the facts
 
@@ -50,6 +52,11 @@ class Drawn:
         """All that is asked, sorted and distinct."""
         return np.union1d(self.known, self.negatives.codes)
 
+    @cached_property
+    def whole(self) -> Part:
+        """The step, before it is dealt out."""
+        return Part(self.asked, self.negatives, self.beside)
+
 
 class QueryBatches:
     """Steps of `options.batch_size` known atoms each, shuffled, their negatives drawn anew, with the graph around them.
@@ -64,6 +71,7 @@ class QueryBatches:
         self.open = evidence.atoms[~closed_atoms(model.base, evidence.atoms)]
         self.known = evidence.atoms if options.ask_closed else self.open
         self.beside = np.setdiff1d(self._beside(), self.known, assume_unique=True)
+        self.team: Team = ONE
         self.steps_felt = len(model.layers) + (options.regularisation != "off")  # a t-norm reads the atoms one step on
 
     def __len__(self) -> int:
@@ -111,22 +119,29 @@ class QueryBatches:
         return np.union1d(codes, np.setdiff1d(counterparts(self.model.base, codes), [-1]))
 
     def graph(self, drawn: Drawn) -> FactorGraph:
-        """The graph of a step: it answers what is asked, and what is beside it."""
-        without = self.left_out(drawn) if self.leaves_out else None
-        return self.source.around(np.union1d(drawn.asked, drawn.beside), steps=self.steps_felt, without=without)
+        """The graph of a step: it answers what is asked here, and what is beside it."""
+        part, without = self._part(drawn), self.left_out(drawn) if self.leaves_out else None
+        return self.source.around(np.union1d(part.asked, part.beside), steps=self.steps_felt, without=without)
+
+    def _part(self, drawn: Drawn) -> Part:
+        """What this process asks of a step."""
+        return part_of(drawn.whole, self.team, by_fact=self.options.loss != "bce")
 
     def _step(self, drawn: Drawn) -> Step:
-        base, graph = self.model.base, self.graph(drawn)
-        targets = targets_of(base, graph, self.evidence, drawn.negatives, ask_closed=self.options.ask_closed)
-        is_asked = np.isin(graph.atoms[targets.asked].numpy(), drawn.asked)
+        base, graph, part = self.model.base, self.graph(drawn), self._part(drawn)
+        false = drawn.negatives.codes
+        targets = targets_of(base, graph, self.evidence, part.negatives, false, ask_closed=self.options.ask_closed)
+        is_asked = np.isin(graph.atoms[targets.asked].numpy(), part.asked)
         targets = replace(targets, asked=targets.asked[torch.from_numpy(is_asked)])
         known = known_states(base, graph.atoms, self.evidence)
         if self.leaves_out:
             known[torch.from_numpy(np.isin(graph.atoms.numpy(), self.left_out(drawn)))] = UNKNOWN
-        own = None if self.source.whole is None else own_ground_rules(graph)
-        targets = targets if own is None else _of_own_ground_rules(targets, own)
+        own = None
+        if self.source.whole is not None:
+            own = owned(graph, own_ground_rules(graph), drawn.whole, self.team)
+            targets = _of_own_ground_rules(targets, own)
         step = Step.of(self.model.lay_out(graph, "dense"), targets, known)
-        own = None if own is None else tuple(part.to(step.layout.device) for part in own)
+        own = None if own is None else tuple(rows.to(step.layout.device) for rows in own)
         weight = drawn.weight
         return replace(step, supervised=weight, semantic=weight, fuzzy=weight, own=own, leaves_out=self.leaves_out)
 

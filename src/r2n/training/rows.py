@@ -24,6 +24,7 @@ from r2n.knowledge.sides import Side, ranges
 from r2n.model.atom_embedding import RowEmbedding
 from r2n.model.r2n import R2N
 from r2n.training.objective import Losses
+from r2n.training.team import ONE, NothingAsked, Team
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +119,7 @@ class RowBatches:
     def __init__(self, model: R2N, evidence: Evidence, options: TrainingOptions) -> None:
         """Group the true facts by what they ask for."""
         self.options, self.device = options, model.device
+        self.team: Team = ONE
         facts = evidence.atoms[evidence.truth]
         self.facts = facts if options.ask_closed else facts[~closed_atoms(model.base, facts)]
         self.groups = _grouped(model.base, self.facts, options.corrupted_positions)
@@ -133,15 +135,18 @@ class RowBatches:
         """The facts; what they are compared with is a choice among candidates, and no atom is asked as false."""
         return self.facts, np.zeros(0, np.int64)
 
-    def epoch(self, generator: torch.Generator) -> Iterator[RowStep]:
-        """The steps of one epoch."""
+    def epoch(self, generator: torch.Generator) -> Iterator[RowStep | NothingAsked]:
+        """The steps of one epoch, or of several processes the part of this one of each: every so many rows."""
         size = self.options.batch_size or 1
         cuts = [(group, part) for group in self.groups for part in _parts(group, size, generator)]
         order = torch.randperm(len(cuts), generator=generator).tolist()
         total = sum(len(group.answers) for group in self.groups)
         return (self._step(cuts[i][0], cuts[i][1], generator, len(cuts) / total) for i in order)
 
-    def _step(self, group: _Facts, rows: np.ndarray, generator: torch.Generator, weight: float) -> RowStep:
+    def _step(
+        self, group: _Facts, rows: np.ndarray, generator: torch.Generator, weight: float
+    ) -> RowStep | NothingAsked:
+        rows = rows[self.team.rank :: self.team.count]
         first, sizes = group.starts[rows], group.starts[rows + 1] - group.starts[rows]
         owner, which = ranges(first, sizes)
         places, drawn = group.answers[which], self.options.negatives
@@ -165,7 +170,7 @@ class RowBatches:
             sparse,
             weight * len(owner),
         )
-        return step.to(self.device)
+        return step.to(self.device) if len(rows) else NothingAsked()
 
 
 def _parts(group: _Facts, size: int, generator: torch.Generator) -> list[np.ndarray]:

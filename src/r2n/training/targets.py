@@ -11,7 +11,7 @@ from r2n.errors import DataError
 from r2n.graph.factor_graph import FactorGraph
 from r2n.graph.known_states import known_truths
 from r2n.knowledge.closed_world import closed_atoms
-from r2n.knowledge.herbrand import HerbrandBase
+from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.training.losses import known_ground_rules
 from r2n.training.negatives import Negatives
@@ -46,16 +46,24 @@ class Targets:
 
 
 def targets_of(
-    base: HerbrandBase, graph: FactorGraph, evidence: Evidence, negatives: Negatives, *, ask_closed: bool = False
+    base: HerbrandBase,
+    graph: FactorGraph,
+    evidence: Evidence,
+    negatives: Negatives,
+    false: Codes | None = None,
+    *,
+    ask_closed: bool = False,
 ) -> Targets:
     """Targets for the evidence and its negatives, all of which the graph must hold.
 
-    Atoms that the graph holds only as parts of others' neighbourhoods are labelled, but not asked.
+    `false` are further negatives, as far as it holds them. Atoms that the graph holds only as parts of others'
+    neighbourhoods are labelled, but not asked.
     """
     codes = graph.atoms.numpy()
     _refuse_missing(base, graph, negatives)
     labels = known_truths(base, codes, evidence)
-    labels[np.isin(codes, negatives.codes) & (labels < 0)] = 0
+    is_negative = np.isin(codes, negatives.codes if false is None else np.union1d(negatives.codes, false))
+    labels[is_negative & (labels < 0)] = 0
     closed = closed_atoms(base, codes)
     is_asked = (labels >= 0) & (~closed | ask_closed)
     is_asked[graph.answered :] = False

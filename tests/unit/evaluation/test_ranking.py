@@ -1,8 +1,9 @@
 """Ranking on problems small enough to be worked out by hand; how it is asked; how much memory it takes."""
 
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import nan, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from r2n.errors import DataError
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.ranking import BYTES_BY_CODE, BYTES_IN_A_ROW, MEMORY, Forbidden, rank, row_memory
+from r2n.evaluation.shares import in_order
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.logic.language import Domain, Language, Predicate
@@ -284,3 +286,34 @@ def test_queries_of_two_predicates_are_drawn_apart() -> None:
     half = 1.959964 * sqrt(sum(each**2 for each in residuals) / 2 * (1 - 2 / 3)) / 1.5
     assert mixed.metrics["mrr"] == pytest.approx(mrr)
     assert mixed.intervals["mrr"] == (pytest.approx(mrr - half, abs=1e-6), min(1.0, mrr + half))
+
+
+class Third:
+    """One of three who share a ranking; the first, made last, has what the others found."""
+
+    @property
+    def count(self) -> int:
+        return 3
+
+    def __init__(self, number: int, others: "list[Third]") -> None:
+        self.number, self.others, self.own = number, others, []
+
+    def takes(self, number: int) -> bool:
+        return number % self.count == self.number
+
+    def together(self, own: Sequence[tuple[int, Any]]) -> list[Any]:
+        self.own = list(own)
+        return in_order([*self.own, *(part for other in self.others for part in other.own)])
+
+
+def test_three_who_share_a_ranking_find_what_one_finds() -> None:
+    score = scorer({"locatedIn(italy, asia)": 3, "locatedIn(italy, europe)": 2, "locatedIn(japan, europe)": 2})
+    asked = evidence({"locatedIn(italy, europe)": True, "locatedIn(japan, asia)": True, "large(italy)": True})
+    alone = rank(score, asked, BASE, filtered(), memory=1)
+    second, third = Third(1, []), Third(2, [])
+    for share in (second, third):
+        rank(score, asked, BASE, filtered(), memory=1, share=share)
+    together = rank(score, asked, BASE, filtered(), memory=1, share=Third(0, [second, third]))
+    assert together.to_dict() == alone.to_dict()
+    assert second.own
+    assert third.own

@@ -26,9 +26,7 @@ with locked(Path(sys.argv[1])):
 
 def test_a_second_one_is_refused_while_the_first_trains(tmp_path: Path) -> None:
     with locked(tmp_path):
-        with pytest.raises(
-            ConfigError, match=rf"another process \({os.getpid()}\) is training in .*\n  wait"
-        ) as caught:
+        with pytest.raises(ConfigError, match=rf"another process \({os.getpid()}\) is at work in .*\n  wait") as caught:
             locked(tmp_path).__enter__()
         assert str(tmp_path) in str(caught.value)
     with locked(tmp_path):

@@ -245,7 +245,7 @@ def test_one_training_at_a_time_and_nothing_temporary_is_left(toy_folder: Path, 
     steps = train_in(folder, prepare_run(problem, problem.options, 0), checkpoint_seconds=0.0)
     next(steps)
     for resume in (False, True):
-        with pytest.raises(ConfigError, match=r"another process .* is training in"):
+        with pytest.raises(ConfigError, match=r"another process .* is at work in"):
             trained(folder, problem, resume=resume)
     steps.close()
     for name in (".config.json.99.tmp", ".training.png.99.part", ".lock"):

@@ -24,7 +24,7 @@ def read_arrow(source: object) -> Records:
     """The rows of an object that speaks Arrow's PyCapsule interface."""
     name = source_name(source)
     try:
-        return _as_text(pa.table(source), name)
+        return as_text(pa.table(source), name)
     except (pa.ArrowException, duckdb.Error, TypeError, ValueError) as error:
         what = f"this cannot be read as a table ({shortened(str(error).splitlines()[0], 160)})"
         raise DataError(what, where=Location(name), hint="give a table whose columns are text or numbers") from None
@@ -34,7 +34,7 @@ def read_parquet(path: Path) -> Records:
     """The rows of a Parquet file."""
     try:
         with pq.ParquetFile(path) as file:
-            return _as_text(file.read(), str(path))
+            return as_text(file.read(), str(path))
     except (pa.ArrowException, duckdb.Error, OSError) as error:
         raise unreadable(path, "Parquet", error) from None
 
@@ -49,7 +49,7 @@ def row_location(source: Path | str, row: int, column: int | None = None) -> Loc
     return Location(f"{source}, row {row + 1}")
 
 
-def _as_text(table: pa.Table, source: str) -> Records:
+def as_text(table: pa.Table, source: str) -> Records:
     """Every column as text; null stays null."""
     kept = [j for j, name in enumerate(table.column_names) if not name.startswith(INDEX_OF_PANDAS)]
     names = tuple(table.column_names[j] for j in kept)

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Int64
 from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.knowledge.reading.json_tables import json_location, read_json, read_json_lines
 from r2n.knowledge.reading.layout import is_header, statements
+from r2n.knowledge.reading.postgres import PostgresTable, is_postgres
 from r2n.knowledge.reading.prolog_facts import looks_like_atoms, read_prolog_facts
 from r2n.knowledge.reading.rdf import file_location, read_rdf
 from r2n.knowledge.reading.records import Fault, OnError, Records, Statements, settle, shortened
@@ -28,15 +29,15 @@ TRIPLE_WIDTHS = (3, 4)  # head relation tail, and a label
 class Table:
     """Where facts stand, and how to read them.
 
-    `source` is a file, or an object with `__arrow_c_stream__` (pandas, polars, pyarrow). Without `predicate`
-    its rows are triples `head relation tail`, perhaps with a label 1/0 as fourth column, or facts that name
-    their predicate (`p(a, b).`, RDF); with it, all columns are arguments. `columns` picks the arguments (or
-    head, relation, tail) by name, `label` the labels; a column called label or truth is one anyway.
+    `source` is a file, a PostgresTable or the address of a database, or an object with `__arrow_c_stream__` (pandas,
+    polars, pyarrow). Without `predicate` its rows are triples `head relation tail`, perhaps with a label 1/0 as fourth
+    column, or facts that name their predicate (`p(a, b).`, RDF); with it, all columns are arguments. `columns` picks
+    the arguments (or head, relation, tail) by name, `label` the labels; a column called label or truth is one anyway.
     `header`: None takes the first row of a TSV or CSV file for a header where its cells are usual names (head
     relation tail, subject predicate object, h r t or s p o, and label or truth), or where columns are picked by name.
-    `table` is the table to read of an SQLite file that has several. `called` is how errors call the source. `format`
-    says what a file is where its ending does not: a name in NAMED_FORMATS. `empty`: "skip" where a row with an empty
-    cell states nothing, as in a table of many columns; by default that is an error.
+    `table` is the one to read of an SQLite file or a database with several. `called` is how errors call the source.
+    `format` says what a file is where its ending does not: a name in NAMED_FORMATS. `empty`: "skip" where a row with an
+    empty cell states nothing, as in a table of many columns; by default that is an error.
     """
 
     source: Path | object
@@ -52,11 +53,11 @@ class Table:
     def __post_init__(self) -> None:
         """Check what can be told without reading."""
         if isinstance(self.source, str):
-            object.__setattr__(self, "source", Path(self.source))
+            object.__setattr__(self, "source", self._named(self.source))
         if isinstance(self.columns, str):
             raise ConfigError(f"columns is a list of names, not one text: '{self.columns}'")
         object.__setattr__(self, "columns", tuple(self.columns))
-        if not isinstance(self.source, Path) and not hasattr(self.source, "__arrow_c_stream__"):
+        if not isinstance(self.source, Path | PostgresTable) and not hasattr(self.source, "__arrow_c_stream__"):
             kind = type(self.source).__name__
             what = f"facts come from a file or from a pandas, polars or pyarrow table, not from a {kind}"
             raise ConfigError(what, hint="convert it, for instance with pyarrow.table({...})")
@@ -72,12 +73,16 @@ class Table:
         if self.header is False and (self.columns or self.label):
             raise ConfigError("columns are picked by name, but header is false", where=Location(self.name))
 
+    def _named(self, source: str) -> "Path | PostgresTable":
+        """What a text names: a file, or a database, of which `table` says which one to read."""
+        return PostgresTable(source, name=self.table) if is_postgres(source) else Path(source)
+
     @property
     def name(self) -> str:
         """How errors call the source."""
         if self.called is not None:
             return self.called
-        return str(self.source) if isinstance(self.source, Path) else source_name(self.source)
+        return str(self.source) if isinstance(self.source, Path | PostgresTable) else source_name(self.source)
 
 
 @runtime_checkable
@@ -155,15 +160,25 @@ def read_facts(table: Table, *, on_error: OnError = "raise") -> FactRows:
     if on_error not in ("raise", "skip"):
         raise ConfigError(f"on_error is 'raise' or 'skip', not '{on_error}'")
     if isinstance(table.source, Path):
-        check_file(table.source)
-        found = format_of(table.source, table.format)
-        if table.format is None and found in MISTAKEN_FOR:
-            _refuse_atoms(table, table.source, MISTAKEN_FOR[found])
-        if table.table is not None and found is not SQLITE:
-            raise ConfigError("only SQLite files have a `table` to pick", where=Location(table.name))
-        parts, faults = found.read(table, table.source)
-    else:
-        parts, faults = _from_records(table, read_arrow(table.source))
+        return gathered(table, checked_format(table, table.source).read(table, table.source), on_error)
+    records = table.source.records() if isinstance(table.source, PostgresTable) else read_arrow(table.source)
+    return gathered(table, from_records(table, records), on_error)
+
+
+def checked_format(table: Table, path: Path) -> Format:
+    """The format of a table's file; refused is a file that is none, that looks like another format, or has no parts."""
+    check_file(path)
+    found = format_of(path, table.format)
+    if table.format is None and found in MISTAKEN_FOR:
+        _refuse_atoms(table, path, MISTAKEN_FOR[found])
+    if table.table is not None and found is not SQLITE:
+        raise ConfigError("only SQLite files have a `table` to pick", where=Location(table.name))
+    return found
+
+
+def gathered(table: Table, read: Read, on_error: OnError = "raise") -> FactRows:
+    """What was read of a table, by predicate; rows that were refused raise, or are told."""
+    parts, faults = read
     rejected = settle(faults, on_error)
     empty = sum(len(fault.rows) for fault in faults if fault.is_allowed)
     return FactRows(tuple(facts for part in parts for facts in _by_predicate(part, table)), rejected, empty)
@@ -183,17 +198,21 @@ def _by_predicate(part: Statements, table: Table) -> list[Facts]:
     ]
 
 
-def _from_records(table: Table, records: Records) -> Read:
+def from_records(table: Table, records: Records) -> Read:
+    """What records state, as the table says to read them."""
     part, faults = statements(records, table.predicate, table.columns, table.label, may_be_empty=table.empty == "skip")
     return (part,), faults
 
 
 def _read_text_table(separator: int, table: Table, path: Path) -> Read:
-    widths = TRIPLE_WIDTHS if table.predicate is None else ()
+    return from_records(table, read_text_table(path, separator, *text_layout(table)))
+
+
+def text_layout(table: Table) -> tuple[Callable[[tuple[str, ...]], bool], tuple[int, ...]]:
+    """Whether cells are a header, and how many columns a table of text may have (none said: any number)."""
     picked = (*table.columns, table.label) if table.label else table.columns
     has_header = partial(is_header, header=table.header, picked=picked, is_triple=table.predicate is None)
-    records = read_text_table(path, separator, has_header, widths)
-    return _from_records(table, records)
+    return has_header, TRIPLE_WIDTHS if table.predicate is None else ()
 
 
 def _read_prolog_facts(table: Table, path: Path) -> Read:
@@ -203,7 +222,7 @@ def _read_prolog_facts(table: Table, path: Path) -> Read:
 
 def _read_rdf(language: str, table: Table, path: Path) -> Read:
     _refuse_picking(table)
-    return _from_records(table, read_rdf(path, language))
+    return from_records(table, read_rdf(path, language))
 
 
 def _refuse_atoms(table: Table, path: Path, kind: str) -> None:
@@ -228,10 +247,10 @@ def _refuse_picking(table: Table) -> None:
 
 TSV = Format(partial(_read_text_table, TAB), line_location)
 CSV = Format(partial(_read_text_table, COMMA), line_location)
-PARQUET = Format(lambda table, path: _from_records(table, read_parquet(path)), row_location, False)
-JSON = Format(lambda table, path: _from_records(table, read_json(path)), json_location)
-JSON_LINES = Format(lambda table, path: _from_records(table, read_json_lines(path)), line_location)
-SQLITE = Format(lambda table, path: _from_records(table, read_sqlite(path, table.table)), row_location, False)
+PARQUET = Format(lambda table, path: from_records(table, read_parquet(path)), row_location, False)
+JSON = Format(lambda table, path: from_records(table, read_json(path)), json_location)
+JSON_LINES = Format(lambda table, path: from_records(table, read_json_lines(path)), line_location)
+SQLITE = Format(lambda table, path: from_records(table, read_sqlite(path, table.table)), row_location, False)
 NTRIPLES, TURTLE, RDF_XML = (Format(partial(_read_rdf, name), file_location) for name in ("nt", "turtle", "xml"))
 PROLOG = Format(_read_prolog_facts, line_location)
 

@@ -58,7 +58,17 @@ def read_text_table(
     The header decides how many columns there are; without one the first row does, or, where `widths` says
     how many there may be, the first row with so many.
     """
-    data = read_text(path)
+    return cut_table(path, read_text(path), separator, is_header, widths)
+
+
+def cut_table(
+    path: Path,
+    data: bytes,
+    separator: int,
+    is_header: Callable[[tuple[str, ...]], bool],
+    widths: tuple[int, ...] = (),
+) -> Records:
+    """The rows of such a file's text; of a part of it, rows count from the part's first line."""
     quoted = separator == COMMA and b'"' in data
     if quoted:
         _check_quotes(path, data)

@@ -1,0 +1,141 @@
+"""A trained network, asked: answers in parts beside the file that is to hold them, until it is whole.
+
+The folder `.NAME.parts` holds the parts, by number, and a manifest that says what they are the answers to. Whoever asks
+the same again finds the parts that are done, and nobody finds a file that is half of one.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from r2n.errors import CheckpointError, ConfigError
+from r2n.prediction.answer_table import WRITERS, arity_of, as_lines, as_separated, finished, has_false_labels
+from r2n.runs.checkpoint import write_atomically
+from r2n.runs.lock import locked
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+ROWS_AT_ONCE = 2**16
+Append = Callable[[pa.Table], None]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerParts:
+    """The parts of the answers that are to stand in a file."""
+
+    file: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where they are."""
+        return self.file.with_name(f".{self.file.name}.parts")
+
+    @contextmanager
+    def opened(self, asked: Mapping[str, Any]) -> Iterator[int]:
+        """The number of parts that are done already; parts of other questions than these are taken away."""
+        manifest = {"format": FORMAT, **asked}
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"'{self.file}' cannot be written: {error.strerror}", hint="give another --out") from None
+        with locked(self.folder):
+            if _read_json(self.folder / MANIFEST) != manifest:
+                for path in self.folder.glob("*part-*"):
+                    path.unlink()
+                write_atomically(self.folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+            try:
+                yield len(self.paths())
+            finally:
+                if not self.paths():
+                    shutil.rmtree(self.folder, ignore_errors=True)
+
+    def paths(self) -> list[Path]:
+        """The parts that are done, in order."""
+        return sorted(self.folder.glob("part-*.parquet"))
+
+    def path(self, number: int) -> Path:
+        """The place of a part."""
+        return self.folder / f"part-{number:09d}.parquet"
+
+    def keep(self, number: int, answers: pa.Table) -> None:
+        """Write a part, whole or not at all."""
+        write_atomically(self.path(number), WRITERS[".parquet"](answers))
+
+    def join(self) -> int:
+        """Make one file of all parts, under its name only when it is whole; the number of answers in it."""
+        paths = self.paths()
+        temporary = self.file.with_name(f".{self.file.name}.{os.getpid()}.tmp")
+        try:
+            count = _join(paths, temporary, self.file.suffix.lower())
+            temporary.replace(self.file)
+        except pa.ArrowException as error:
+            raise CheckpointError(
+                f"a part in {self.folder} is damaged: {error}", hint="delete that folder, and ask again"
+            ) from error
+        finally:
+            temporary.unlink(missing_ok=True)
+        for path in paths:
+            path.unlink()
+        return count
+
+
+def file_digest(path: Path) -> str:
+    """The checksum of a file of any size."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _join(paths: list[Path], target: Path, ending: str) -> int:
+    arity = max((arity_of(pq.read_schema(path)) for path in paths), default=0)
+    labelled = any(has_false_labels(pq.read_table(path, columns=["label"])) for path in paths)
+    count = 0
+    with target.open("wb") as file:
+        with _appending(file, ending) as append:
+            for path in paths:
+                part = finished(pq.read_table(path), labelled=labelled, arity=arity)
+                append(part)
+                count += part.num_rows
+        file.flush()
+        os.fsync(file.fileno())
+    return count
+
+
+@contextmanager
+def _appending(file: BinaryIO, ending: str) -> Iterator[Append]:
+    """Appends tables to a file of that kind; what JSON holds is one list, and written at the end."""
+    parts: list[pa.Table] = []
+    writers: list[pq.ParquetWriter] = []
+
+    def append(part: pa.Table) -> None:
+        if ending == ".json":
+            parts.append(part)
+        elif ending == ".jsonl":
+            file.write(as_lines(part))
+        elif ending != ".parquet":
+            file.write(as_separated({".csv": ",", ".tsv": "\t"}[ending], part, header=file.tell() == 0))
+        else:
+            if not writers:
+                writers.append(pq.ParquetWriter(file, part.schema))
+            writers[0].write_table(part, row_group_size=ROWS_AT_ONCE)
+
+    yield append
+    for writer in writers:
+        writer.close()
+    if parts:
+        file.write(WRITERS[".json"](pa.concat_tables(parts)))

@@ -1,0 +1,106 @@
+"""Several who train one network together: gradients, losses and weights are those of one."""
+
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+import torch
+
+from r2n.errors import ConfigError
+from r2n.knowledge.options import TrainingOptions
+from r2n.knowledge.problem import Problem, load_problem
+from r2n.runs.run import prepare_run
+from r2n.training.fit import Trainer
+from r2n.training.team import ONE, NothingAsked, Team, added_up, refuse_lonely_options
+from tests.thread_team import ThreadTeam, together
+from tests.toy_problem import write_toy_problem
+
+EQUAL = 1e-6
+KINDS = {
+    "bce": ["training.batch_size=5"],
+    "reads": ["training.batch_size=5", "model.evidence_input=add", "training.leave_one_out=false"],
+    "reads, softmax": [
+        "training.batch_size=5", "model.evidence_input=add", "training.leave_one_out=false", "training.loss=softmax",
+    ],
+    "hidden by constant": ["training.batch_size=5", "training.hide_by=constant"],
+    "leave one out": ["training.batch_size=4", "model.evidence_input=add", "training.leave_one_out=true"],
+    "softmax": ["training.batch_size=5", "training.loss=softmax", "training.semantic_weight=0.5"],
+    "rules": [
+        "training.batch_size=5", "training.semantic_weight=0.5", "training.n3=0.1", "training.regularisation=product",
+    ],
+    "known bodies": ["training.batch_size=5", "grounding.strategy=known-body", "training.semantic_weight=0.5"],
+    "backward": ["training.batch_size=5", "grounding.strategy=backward", "training.semantic_weight=0.5"],
+    "rows": ["training.batch_size=2", "training.loss=full-softmax", "model.reasoner=none", "model.input=distmult"],
+    "sparse rows": [
+        "training.batch_size=2", "training.loss=softmax", "training.negatives=3", "training.optimiser=adagrad",
+        "model.reasoner=none", "model.input=complex", "training.n3=0.1",
+    ],
+    "counted": ["training.batch_size=5", "model.rules=counted", "training.rule_epochs=2", "training.loss=full-softmax",
+                "model.input=distmult"],
+}  # fmt: skip
+
+
+@cache
+def toy() -> Problem:
+    return load_problem(write_toy_problem(Path(mkdtemp()) / "towns", epochs=3))
+
+
+def trainers(kind: str, count: int) -> list[Trainer]:
+    """As many equal trainers, made one after the other: the seed is the process's."""
+    problem = toy()
+    options = problem.options.changed(KINDS[kind])
+    return [prepare_run(problem, options, seed=3).trainer for _ in range(count)]
+
+
+def one_step(trainer: Trainer, team: Team) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """The gradients of the first step, and its losses."""
+    trainer.join(team)
+    losses = trainer._descend(next(iter(trainer.batches.epoch(trainer.generator))))
+    named = dict(trainer.model.named_parameters())
+    return {name: p.grad.to_dense().clone() for name, p in named.items() if p.grad is not None}, losses
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_those_of_one(kind: str, count: int) -> None:
+    alone, *others = trainers(kind, count + 1)
+    expected, loss = one_step(alone, ONE)
+    found = together(count, lambda team: one_step(others[team.rank], team))
+    for gradients, losses in found:
+        assert torch.allclose(losses, loss, atol=EQUAL, rtol=EQUAL)
+        assert gradients.keys() == expected.keys()
+        for name, gradient in expected.items():
+            assert torch.allclose(gradients[name], gradient, atol=EQUAL, rtol=EQUAL), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_training_of_two_ends_where_that_of_one_does(kind: str) -> None:
+    alone, *others = trainers(kind, 3)
+    expected = list(alone)
+
+    def train(team: ThreadTeam) -> list[float]:
+        others[team.rank].join(team)
+        return [epoch.loss for epoch in others[team.rank]]
+
+    for losses in together(2, train):
+        assert losses == pytest.approx([epoch.loss for epoch in expected], rel=1e-4)
+    first, second = (trainer.model.state_dict() for trainer in others)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert torch.equal(others[0].generator.get_state(), alone.generator.get_state())
+
+
+def test_who_is_alone_adds_nothing() -> None:
+    values = torch.ones(2)
+    assert ONE.summed(values) is values
+    assert isinstance(ONE, Team)
+    parameter = torch.nn.Parameter(torch.ones(2))
+    assert added_up([parameter], values, ONE) is values
+    (trainer,) = trainers("bce", 1)
+    assert float(NothingAsked().losses(trainer.model, trainer.options).total) == 0
+
+
+def test_what_cannot_be_shared_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"set training\.batch_size"):
+        refuse_lonely_options(TrainingOptions())
+    refuse_lonely_options(TrainingOptions(batch_size=5))
