@@ -106,7 +106,8 @@ def warmed(found: Calibrated, logits: Logits, truth: Truths, groups: Groups, *, 
     least = log(found.temperature)
     if missing(least) >= 0 or missing(MOST_CHANGE) <= 0:
         return found
-    return Calibrated(exp(float(brentq(missing, least, MOST_CHANGE))), found.shift, f"{fitted_on}, none of them wrong")
+    warmest: Any = brentq(missing, least, MOST_CHANGE)
+    return Calibrated(exp(warmest), found.shift, f"{fitted_on}, none of them wrong")
 
 
 def _cross_fitted(logits: Logits, truth: Truths, groups: Groups, has_shift: bool) -> Logits:
