@@ -213,6 +213,13 @@ def test_an_explanation_is_what_a_rerun_says(strategy: str, seed: int) -> None:
     check(strategy, Random(seed))
 
 
+def test_what_stands_in_both_neighbourhoods_is_left_out_of_both() -> None:
+    """Two atoms, each with a neighbourhood of its own, and a ground rule in both that one of them stands in."""
+    dice = Random(48)
+    drawn = draw(dice, "backward(1,2)")
+    check_contrast(drawn, *drawn.asked(dice))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ALL_STRATEGIES)
 def test_an_explanation_is_what_a_rerun_says_on_a_hundred_problems(strategy: str) -> None:

@@ -24,7 +24,7 @@ MOST_BELOW = 3  # reasons of an atom that is itself a reason
 class Moved:
     """A ground rule of a scene, and its effect on an atom: its rule, and the rows and codes of its atoms.
 
-    `numbers` has it once; or once for each copy, where both directions of an atom have neighbourhoods of their own.
+    `numbers` has it once; or once for each copy, where atoms and their reciprocals have neighbourhoods of their own.
     """
 
     numbers: tuple[int, ...]
@@ -60,9 +60,8 @@ def located(scene: Scene, numbers: Int64[np.ndarray, " _"]) -> list[Moved]:
     found: dict[Identity, Moved] = {}
     for number in numbers.tolist():
         rule, rows = scene.located(number)
-        part = Moved((number,), scene.graph.rules[rule], rows, scene.graph.atoms.numpy()[rows])
-        before = found.get(part.identity)
-        found[part.identity] = part if before is None else replace(before, numbers=(*before.numbers, number))
+        part = Moved(scene.copies(number), scene.graph.rules[rule], rows, scene.graph.atoms.numpy()[rows])
+        found.setdefault(part.identity, part)
     return list(found.values())
 
 
@@ -121,7 +120,8 @@ class Tree:
 
     def _read(self, code: int, scene: Scene) -> None:
         """What each atom of the listed ground rules does, by what is read of it, to the explained atom."""
-        rows = np.unique(np.concatenate([np.zeros(0, np.int64), *(part.rows for part in self.below[code])]))
+        listed = np.concatenate([np.zeros(0, np.int64), *(part.codes for part in self.below[code])])
+        rows = np.flatnonzero(np.isin(scene.graph.atoms.numpy(), listed))  # all copies of an atom
         atoms, change = np.unique(self.subject.plain(scene.graph.atoms.numpy()[rows]), return_inverse=True)
         states = np.full(len(rows), HIDDEN, np.int64)
         changes = Changes(len(atoms), np.zeros((0, 2), np.int64), np.stack([change, rows], axis=1), states)

@@ -219,6 +219,23 @@ class Scene:
         rule = int(self._spread.around.rules_of(np.array([number]))[0])
         return rule, self.graph.neighbours[rule][number - int(self._spread.around.first[rule])].numpy()
 
+    def copies(self, number: int) -> tuple[int, ...]:
+        """The ground rules (by number) that say what this one says, it among them, in whosever neighbourhood."""
+        if self._is_of_distinct_atoms:
+            return (number,)
+        rule, rows = self.located(number)
+        codes = self._codes_of(rule)
+        same = (codes == self.graph.atoms.numpy()[rows]).all(axis=1)
+        return tuple((int(self._spread.around.first[rule]) + np.flatnonzero(same)).tolist())
+
+    @cached_property
+    def _is_of_distinct_atoms(self) -> bool:
+        """Whether no atom has a copy: the neighbourhoods of all are one graph."""
+        return len(np.unique(self.graph.atoms.numpy())) == len(self.graph.atoms)
+
+    def _codes_of(self, rule: int) -> Int64[np.ndarray, "ground_rules positions"]:
+        return self.graph.atoms.numpy()[self.graph.neighbours[rule].numpy()]
+
     def numbers(self, rule: int) -> Int64[np.ndarray, " _"]:
         """The ground rules of a rule, by number."""
         return np.arange(*self._spread.around.first[rule : rule + 2])
