@@ -1,7 +1,7 @@
 # From clone to result: each target makes and fills .venv as far as it needs, and again only when the pins change.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-all test-faults test-seeds test-browser chromium lint bench docs clean
+.PHONY: help run test test-all test-faults test-seeds test-browser test-serving chromium lint bench docs clean
 SHELL := /bin/sh
 
 VENV := .venv
@@ -45,6 +45,9 @@ test-faults: $(TEST) ## what can happen to a run: interrupts, full disks, damage
 
 test-browser: $(BROWSER) $(AXE) chromium ## the page of r2n serve in a real browser; screenshots in build/screenshots
 	OMP_NUM_THREADS=1 R2N_AXE=$(AXE) $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=2 -m browser tests/browser
+
+test-serving: $(TEST) ## r2n serve as clients meet it: thousands of requests from its document, rough clients
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/serving tests/properties/test_served_what_if.py
 
 SEEDS ?= 20
 test-seeds: $(TEST) ## the property tests, with other examples each of SEEDS times
