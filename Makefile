@@ -46,7 +46,7 @@ test-faults: $(TEST) ## what can happen to a run: interrupts, full disks, damage
 test-browser: $(BROWSER) $(AXE) chromium ## the page of r2n serve in a real browser; screenshots in build/screenshots
 	OMP_NUM_THREADS=1 R2N_AXE=$(AXE) $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=2 -m browser tests/browser
 
-test-serving: $(TEST) ## r2n serve as clients meet it: thousands of requests from its document, rough clients
+test-serving: $(JUDGES) ## r2n serve as clients meet it: thousands of requests from its document, rough clients
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/serving tests/properties/test_served_what_if.py
 
 SEEDS ?= 20
