@@ -169,7 +169,7 @@ def test_any_text_is_taken(text: str, cursor: int, is_fact: bool) -> None:
     assert 0 <= complete(LANGUAGE, text, cursor, is_fact=is_fact).start <= cursor
 
 
-@pytest.mark.parametrize("text", ["{}loc", "{}!{}'", "locatedIn(italy{}\"", "locatedIn(italy{}x"])
+@pytest.mark.parametrize("text", ["{}loc", "{}!{}'", 'locatedIn(italy{}"', "locatedIn(italy{}x"])
 def test_a_long_run_of_space_is_read_once(text: str) -> None:
     """Read in every way that there is, 100,000 spaces would take minutes."""
     typed = text.replace("{}", " " * 100_000)
