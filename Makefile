@@ -1,7 +1,8 @@
 # From clone to result: each target makes and fills .venv as far as it needs, and again only when the pins change.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-all test-faults test-browser test-postgres test-processes chromium test-seeds lint bench docs clean
+.PHONY: help run test test-all test-faults test-browser test-serving test-postgres test-processes test-seeds
+.PHONY: chromium lint bench docs clean
 SHELL := /bin/sh
 
 VENV := .venv
@@ -57,6 +58,9 @@ test-processes: $(TEST) ## processes that share the work: equal numbers, killed 
 
 INSTALL_POSTGRES := { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -q update && \
 	DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends postgresql; }
+
+test-serving: $(JUDGES) ## r2n serve as clients meet it: thousands of requests from its document, rough clients
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/serving tests/properties/test_served_what_if.py
 
 SEEDS ?= 20
 test-seeds: $(TEST) ## the property tests, with other examples each of SEEDS times

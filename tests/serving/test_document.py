@@ -29,7 +29,7 @@ def test_whatever_is_asked_the_answer_is_one_of_the_document(tmp_path: Path) -> 
     with listening(write_served_run(tmp_path), "--seconds", "120") as server:
         (tmp_path / "schemathesis.toml").write_text(SETTINGS)  # it is read from where the command runs
         command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.address}openapi.json", "--mode", "all"]
-        command += ["--max-examples", "150", "--phases", "examples,coverage,fuzzing", "--checks", ",".join(CHECKS)]
+        command += ["--max-examples", "250", "--phases", "examples,coverage,fuzzing", "--checks", ",".join(CHECKS)]
         command += [
             "--seed",
             "1",

@@ -11,8 +11,9 @@ from r2n.errors import DataError, Location
 from r2n.knowledge.reading.tables import Facts, Table
 from r2n.logic.formula import quoted
 
-_ATOM = re.compile(r"""\s*(!?)\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s("']+)\s*\((.*)\)\s*\.?\s*\Z""", re.S)
-_TERM = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^,"'\s][^,"']*?)\s*(,|\Z)""")
+# Runs of space are taken whole (++, *+), so that a long one is read once, whatever comes behind it.
+_ATOM = re.compile(r"""\s*+(!?)\s*+("(?:[^"\\]|\\.)*"|'[^']*'|[^\s("']++)\s*+\((.*)\)\s*+\.?\s*+\Z""", re.S)
+_TERM = re.compile(r"""\s*+("(?:[^"\\]|\\.)*"|'[^']*'|[^,"'\s]++(?:\s++[^,"'\s]++)*+)\s*+(,|\Z)""")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}  # as in theory files
 _UNQUOTED = re.compile(r"[\w/@#][\w/@#.:+^-]*\Z")
 ANYTHING = "?"

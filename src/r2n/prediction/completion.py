@@ -11,8 +11,9 @@ from r2n.logic.language import Language, Predicate
 
 MOST = 100
 _QUOTED = r'"(?:[^"\\]|\\.)*"' + r"|'[^']*'"
-_PREDICATE = re.compile(rf"""\s*(!?)\s*(?:({_QUOTED}|[^\s("']+)\s*\()""", re.S)
-_TERM = re.compile(rf"""\s*(?:{_QUOTED}|[^,"'\s][^,"']*?)\s*,""", re.S)
+# Runs of space are taken whole (++, *+), so that a long one is read once, whatever comes behind it.
+_PREDICATE = re.compile(rf"""\s*+(!?)\s*+(?:({_QUOTED}|[^\s("']++)\s*+\()""", re.S)
+_TERM = re.compile(rf"""\s*+(?:{_QUOTED}|[^,"'\s]++(?:\s++[^,"'\s]++)*+)\s*+,""", re.S)
 _BEGUN = re.compile(r"""(?:"((?:[^"\\]|\\.)*)|'([^']*)|([^"']*))\Z""", re.S)  # a name that is not closed yet
 _SPACE = re.compile(r"\s*")
 

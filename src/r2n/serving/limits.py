@@ -5,6 +5,7 @@ from typing import Any
 
 MEGABYTE = 2**20
 QUERIES, FACTS, TEXT, ANSWERS = 1_000, 1_000, 100_000, 10_000  # these stand in the schemas of requests too
+NAME_IN_ADDRESS = 10_000  # characters; of any script, two such names still fit into the head of a request
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Limits:
             "body": f"{self.body:,} bytes of body",
             "queries": f"{self.queries:,} queries in a request",
             "facts": f"{self.facts:,} facts or constants in a list of a request",
-            "text": f"{self.text:,} characters of a query, fact or name",
+            "text": f"{self.text:,} characters of a query, fact or name; {NAME_IN_ADDRESS:,} of one in an address",
             "candidates": f"{self.candidates:,} atoms that the queries of a request ask for together",
             "answers": f"{self.answers:,} answers to a query (`top`)",
             "seconds": f"{self.seconds:g} seconds to compute an answer, and as long again to wait for a worker",

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import PlainTextResponse, Response
 
 from r2n.serving import answers
-from r2n.serving.limits import TEXT
+from r2n.serving.limits import NAME_IN_ADDRESS
 from r2n.serving.pool import BusyError, Pool
 from r2n.serving.replies import ARROW, JSON, JSON_LINES, Reply
 from r2n.serving.requests import CheckRequest, ExplainRequest, QueryRequest, WhatIfRequest
@@ -81,8 +81,8 @@ async def check(request: Request, asked: CheckRequest) -> Response:
 @router.get("/api/constants", summary="Search constants", responses={200: {"model": answers.ConstantsAnswer}})
 async def constants(
     request: Request,
-    search: Annotated[str, Query(max_length=TEXT)] = "",
-    domain: Annotated[str | None, Query(max_length=TEXT)] = None,
+    search: Annotated[str, Query(max_length=NAME_IN_ADDRESS)] = "",
+    domain: Annotated[str | None, Query(max_length=NAME_IN_ADDRESS)] = None,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 20,
 ) -> Response:
     """Find constants by a part of their names."""
@@ -99,7 +99,7 @@ async def constants(
 )
 async def about(
     request: Request,
-    name: Annotated[str, Path(max_length=TEXT, examples=["italy"])],
+    name: Annotated[str, Path(max_length=NAME_IN_ADDRESS, examples=["italy"])],
     top: Annotated[int, Query(ge=1, le=100)] = 10,
 ) -> Response:
     """Tell what is known and predicted of a constant, its features, and what is around it."""

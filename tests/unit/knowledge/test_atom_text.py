@@ -72,3 +72,12 @@ def test_escapes_are_those_of_theory_files(text: str, name: str) -> None:
     atom = parse_atom(f"p({text})")
     assert atom is not None
     assert atom.terms == (name,)
+
+
+@pytest.mark.parametrize("text", ["p(){}x", "{}x", "p(a{}b", 'p(a{}"b)', "p{}", "!{}", "p(a){}.{}x"])
+def test_a_long_run_of_space_is_read_once(text: str) -> None:
+    """Read in every way that there is, 100,000 spaces would take minutes."""
+    try:
+        assert parse_atom(text.replace("{}", " " * 100_000)) is None
+    except DataError as error:
+        assert error.what == "a constant or ? was expected"

@@ -167,3 +167,10 @@ def test_a_completed_fact_is_a_fact(typed: tuple[Language, str, int]) -> None:
 def test_any_text_is_taken(text: str, cursor: int, is_fact: bool) -> None:
     cursor = min(cursor, len(text))
     assert 0 <= complete(LANGUAGE, text, cursor, is_fact=is_fact).start <= cursor
+
+
+@pytest.mark.parametrize("text", ["{}loc", "{}!{}'", 'locatedIn(italy{}"', "locatedIn(italy{}x"])
+def test_a_long_run_of_space_is_read_once(text: str) -> None:
+    """Read in every way that there is, 100,000 spaces would take minutes."""
+    typed = text.replace("{}", " " * 100_000)
+    assert complete(LANGUAGE, typed).start >= len("locatedIn(")
