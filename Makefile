@@ -1,7 +1,7 @@
 # From clone to result: each target makes and fills .venv as far as it needs, and again only when the pins change.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-all test-faults test-seeds lint bench docs clean
+.PHONY: help run test test-all test-faults test-seeds test-spark java lint bench docs clean
 SHELL := /bin/sh
 
 VENV := .venv
@@ -23,6 +23,7 @@ TEST := $(VENV)/.test-$(PINS)
 JUDGES := $(VENV)/.judges-$(PINS)
 LINT := $(VENV)/.lint-$(PINS)
 DOCS := $(VENV)/.docs-$(PINS)
+SPARK := $(VENV)/.spark-$(PINS)
 
 help:            ## this list
 	@sed -n 's/^\([a-z%-]*\): .*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -31,9 +32,9 @@ run: $(CORE)     ## the main job: train on countries-s3, show its metrics beside
 	$(BIN)/r2n train countries-s3 --out runs/countries-s3-$$(date +%Y%m%d-%H%M%S)
 
 test: $(TEST)    ## the tests, without the slow ones
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and not spark"
 
-test-all: $(JUDGES) ## all tests, and how much of the sources they cover (that takes several times as long)
+test-all: $(JUDGES) $(SPARK) java ## all tests, and how much of the sources they cover (that takes several times as long)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 --hypothesis-profile free --cov
 
 test-faults: $(TEST) ## what can happen to a run: interrupts, full disks, damaged files, hostile data
@@ -42,8 +43,18 @@ test-faults: $(TEST) ## what can happen to a run: interrupts, full disks, damage
 SEEDS ?= 20
 test-seeds: $(TEST) ## the property tests, with other examples each of SEEDS times
 	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) \
-		--maxprocesses=8 -m "not slow" --hypothesis-profile free --hypothesis-seed $$seed tests/properties tests/contracts \
+		--maxprocesses=8 -m "not slow and not spark" --hypothesis-profile free --hypothesis-seed $$seed tests/properties tests/contracts \
 		|| exit 1; done
+
+test-spark: $(SPARK) java ## what runs on Spark; fetches Java from Debian's packages where there is none
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m spark
+
+java:
+	@command -v java >/dev/null || [ -x "$$JAVA_HOME/bin/java" ] || { \
+		if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+			echo "Spark needs Java 17 or later: install it, or let JAVA_HOME name its folder" >&2; exit 1; fi; \
+		apt-get update -qq && { apt-get install -y -qq openjdk-17-jre-headless \
+			|| apt-get install -y -qq default-jre-headless; }; }
 
 lint: $(LINT)    ## format, lint, types, directions of import
 	$(BIN)/ruff format --check .
@@ -72,7 +83,7 @@ $(MADE):
 	@touch $@
 
 $(CORE): | $(MADE)
-	@rm -f $(VENV)/.core-* $(VENV)/.test-* $(VENV)/.judges-* $(VENV)/.lint-* $(VENV)/.docs-*
+	@rm -f $(VENV)/.core-* $(VENV)/.test-* $(VENV)/.judges-* $(VENV)/.lint-* $(VENV)/.docs-* $(VENV)/.spark-*
 	$(PIP) install -c constraints.txt hatchling
 	$(PIP) install -c constraints.txt --no-build-isolation -e .
 	@touch $@
@@ -91,4 +102,9 @@ $(LINT): | $(TEST)
 
 $(DOCS): | $(CORE)
 	$(PIP) install -c constraints.txt --no-build-isolation -e ".[docs]"
+	@touch $@
+
+$(SPARK): | $(TEST)
+	$(PIP) install -c constraints.txt pyspark
+	$(PIP) install -c constraints.txt --no-build-isolation -e ".[spark]"
 	@touch $@

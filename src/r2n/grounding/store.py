@@ -15,6 +15,7 @@ from r2n.grounding.engines import DuckDBEngine, Engine
 from r2n.grounding.relations import Kind, Relation
 from r2n.grounding.rule_query import Match, RuleQuery
 from r2n.grounding.substitutions import Substitutions, check_budget
+from r2n.knowledge.conjunctive import ConjunctiveSelect
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.logic.formula import Atom
@@ -41,8 +42,8 @@ class Answer:
 class Store:
     """The tables of a knowledge base, as arrays and in an engine, each made when it is first needed.
 
-    Queries are answered in memory where their intermediate results fit, else by the engine. Answers that would not fit
-    under the `ceiling` are refused before they are made.
+    Queries are answered in memory where their intermediate results fit, else by the engine; by an engine that takes
+    all, always. Answers that would not fit under the `ceiling` are refused before they are made.
     """
 
     def __init__(self, knowledge: KnowledgeBase, engine: Engine | None = None, ceiling: Ceiling = UNLIMITED) -> None:
@@ -141,6 +142,8 @@ class Store:
         """
         sought = zip(query.rule.variables, self.domains(query.rule), strict=True)
         box = prod(len(domain) for name, domain in sought if name not in query.variables)
+        if self.engine.takes_all:
+            return self._from_engine(query, box, max_groundings)
         try:
             each = BYTES_OF_BINDING * (len(query.variables) + 2)
             found = join.joined(query, self.language, self.ceiling.fitting(each, join.MOST_ROWS))
@@ -157,16 +160,14 @@ class Store:
 
     def _from_engine(self, query: RuleQuery, box: int, max_groundings: int) -> Answer:
         """The answer by a database; an estimate that knows all conditions may refuse before the work."""
-        for relation, _ in (*query.joined, *query.ranging, *query.absent, *query.counted):
-            self._load(relation)
-        select = query.compiled(self._constant)
+        select = self._compiled(query)
         count = select.select([exp.alias_(exp.Count(this=exp.Star()), "n")], query.width)
         estimate, fitting = query.estimate(), self.ceiling.fitting(_bytes_of_ground_rule(query.rule), max_groundings)
         if not query.counted and estimate * box > SURELY_TOO_MANY * fitting:
             self._check(query.rule, estimate * box, max_groundings, exact=False)
         elif not query.counted and estimate * box > fitting:
             self._check(query.rule, self._count(count) * box, max_groundings, exact=True)
-        outputs = [exp.alias_(select.columns[name].copy(), f"v{i}") for i, name in enumerate(query.variables)]
+        outputs = _outputs(select, query)
         one = exp.alias_(exp.Literal.number(1), "one")
         most = fitting // max(1, box) + 1
         answer = self.engine.run(select.select(outputs or [one], query.width).limit(most, copy=False))
@@ -174,6 +175,18 @@ class Store:
         if rows.shape[1] * box > fitting:
             self._check(query.rule, self._count(count) * box, max_groundings, exact=True)
         return Answer(rows[: len(outputs)].T if outputs else np.zeros((rows.shape[1], 0), np.int64), estimate)
+
+    def explain(self, query: RuleQuery) -> str:
+        """How the engine would answer a query, in its own words."""
+        select = self._compiled(query)
+        one = exp.alias_(exp.Literal.number(1), "one")
+        return self.engine.explain(select.select(_outputs(select, query) or [one], query.width))
+
+    def _compiled(self, query: RuleQuery) -> ConjunctiveSelect:
+        """A query in SQL, with its tables in the engine."""
+        for relation, _ in (*query.joined, *query.ranging, *query.absent, *query.counted):
+            self._load(relation)
+        return query.compiled(self._constant)
 
     def _count(self, query: exp.Select) -> int:
         return int(self.engine.run(query)["n"][0])
@@ -187,6 +200,10 @@ class Store:
             columns = dict(zip(relation.table.columns, relation.rows.T, strict=True))
             self.engine.load(relation.name, {name: np.ascontiguousarray(column) for name, column in columns.items()})
             self._loaded[relation.name] = relation
+
+
+def _outputs(select: ConjunctiveSelect, query: RuleQuery) -> list[exp.Expr]:
+    return [exp.alias_(select.columns[name].copy(), f"v{i}") for i, name in enumerate(query.variables)]
 
 
 def _bytes_of_ground_rule(rule: Rule) -> int:
