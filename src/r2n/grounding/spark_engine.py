@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from r2n.errors import ConfigError, DataError, MemoryLimitError, R2NError
 from r2n.knowledge.spark_session import SparkPlace, without_warnings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 FEW_ROWS = 1_000  # a table of so few is written into the query: no job has to bring it
 MOST_LIMIT = 2**31 - 1  # Spark counts rows of a LIMIT by 32 bits
@@ -44,14 +45,28 @@ class SparkEngine:
 
     def run(self, query: exp.Query) -> dict[str, np.ndarray]:
         """The answer, column by column."""
+        return self.ask(spark_sql(query))
+
+    def ask(self, sql: str) -> dict[str, np.ndarray]:
+        """The answer to a question in Spark's own SQL, column by column."""
         with without_warnings(), told():
-            table = self.frame(query).toArrow()
+            table = self.session.sql(sql).toArrow()
         return {name: table.column(name).to_numpy() for name in table.column_names}
 
-    def frame(self, query: exp.Query) -> "DataFrame":
-        """The answer where it is: with Spark."""
+    def view(self, name: str, sql: str) -> None:
+        """Call the answer to a question by a name; nothing is computed yet."""
         with told():
-            return self.session.sql(spark_sql(query))
+            self.session.sql(sql).createOrReplaceTempView(name)
+
+    def columns(self, relation: str) -> list[str]:
+        """The names of a table's columns."""
+        with told():
+            return self.session.sql(f"SELECT * FROM {relation}").columns
+
+    def write(self, sql: str, folder: Path) -> None:
+        """The answer to a question as Parquet files, in its order."""
+        with told():
+            self.session.sql(sql).write.option("compression", "zstd").parquet(str(folder))
 
     def explain(self, query: exp.Query) -> str:
         """Spark's plan of a query."""

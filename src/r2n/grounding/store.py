@@ -1,5 +1,6 @@
 """Rules -> ground rules: the tables of a knowledge base, made once, and who answers queries over them."""
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,14 +14,14 @@ from r2n.grounding import join
 from r2n.grounding.ceiling import UNLIMITED, Ceiling
 from r2n.grounding.engines import DuckDBEngine, Engine
 from r2n.grounding.relations import Kind, Relation
-from r2n.grounding.rule_query import Match, RuleQuery
+from r2n.grounding.rule_query import RuleQuery
 from r2n.grounding.substitutions import Substitutions, check_budget
+from r2n.grounding.tables import Tables
 from r2n.knowledge.conjunctive import ConjunctiveSelect
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.logic.formula import Atom
 from r2n.logic.language import Domain, Predicate
-from r2n.logic.theory import Literal, Rule
+from r2n.logic.theory import Rule, Theory
 
 SURELY_TOO_MANY = 100  # times the budget: then the estimate alone refuses, without counting
 BYTES_OF_BINDING = 16  # of a variable in a row of a join: its column, and what the join makes of it
@@ -39,7 +40,7 @@ class Answer:
     estimate: int
 
 
-class Store:
+class Store(Tables):
     """The tables of a knowledge base, as arrays and in an engine, each made when it is first needed.
 
     Queries are answered in memory where their intermediate results fit, else by the engine; by an engine that takes
@@ -115,25 +116,15 @@ class Store:
             self._made[name] = Relation(name, (domain,), members, members[:, None], constants, itemgetter(0))
         return self._made[name]
 
-    def domains(self, rule: Rule) -> tuple[Relation, ...]:
-        """The constants that each of the rule's variables runs over."""
-        return tuple(map(self.domain, self.knowledge.theory.variable_domains(rule)))
+    @property
+    def theory(self) -> Theory:
+        """The theory of the knowledge base."""
+        return self.knowledge.theory
 
-    def match(self, kind: Kind, atom: Atom) -> Match:
-        """The atom, to be looked up among its predicate's atoms of this kind."""
-        return self.relation(kind, atom.predicate), atom
-
-    def known_by(self, rule: Rule, literal: Literal) -> tuple[Match, bool]:
-        """What makes a body literal known: its atom is (True), or is not (False), in a relation.
-
-        A positive literal is known by a fact, a negative one by a denied atom, or in a closed world by no fact.
-        """
-        atom = rule.atoms[literal.position]
-        if literal.positive:
-            return self.match(Kind.FACT, atom), True
-        if self.knowledge.theory.is_closed(rule, literal.position):
-            return self.match(Kind.FACT, atom), False
-        return self.match(Kind.DENIED, atom), True
+    @property
+    def candidates(self) -> Mapping[str, Codes]:
+        """The candidates of the knowledge base."""
+        return self.knowledge.candidates
 
     def substitutions(self, query: RuleQuery, max_groundings: int) -> Answer:
         """The answer to a query; refused where its rule would have more than `max_groundings` ground rules.
