@@ -31,6 +31,13 @@ SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="SECTION.K
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Refuse what needs more: 8GB, or 0.5 of what is free (default: 0.8 of it)."),
+]
+EngineOption = Annotated[
+    str | None, typer.Option(help="Where large joins run: duckdb, spark, local[N], spark://HOST:PORT, sc://HOST:PORT.")
+]
 OnErrorOption = Annotated[
     Literal["raise", "skip"] | None, typer.Option(help="Stop at a wrong row, or skip and report it.")
 ]
