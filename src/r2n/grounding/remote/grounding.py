@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+import pyarrow.parquet as pq
 from sqlglot import exp
 
 from r2n.errors import CheckpointError, ConfigError
@@ -111,9 +112,10 @@ def _write_rule(tables: RemoteTables, rule: Rule, query: RuleQuery, grounder: Gr
         counted = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(select.copy().subquery("found"))
         check_budget(rule, int(tables.engine.run(counted)["n"][0]), limit, exact=True)
     tables.engine.write(spark_sql(select), folder)
-    (found,) = tables.engine.ask(f"SELECT count(*) AS n FROM parquet.`{folder.resolve()}`")["n"].tolist()
+    files = parts_of(folder)
+    found = sum(pq.read_metadata(folder / name).num_rows for name, _ in files)
     check_budget(rule, found, limit, exact=True)
-    return RuleParts(rule.name, folder.name, parts_of(folder), found, estimate, perf_counter() - start)
+    return RuleParts(rule.name, folder.name, files, found, estimate, perf_counter() - start)
 
 
 def _limit(grounder: Grounder) -> int:

@@ -5,8 +5,7 @@ numbers each, those of the second are there once for each number, and the number
 pair still meets once.
 """
 
-from r2n.grounding.relations import Kind
-from r2n.grounding.remote.tables import RemoteTables
+from r2n.grounding.remote.tables import RemoteRelation, RemoteTables
 from r2n.grounding.rule_query import Match, RuleQuery
 from r2n.knowledge.conjunctive import AtomTable
 from r2n.logic.formula import Term, Variable
@@ -25,9 +24,11 @@ def salted(tables: RemoteTables, query: RuleQuery) -> Salted:
     """The atoms of a query to be salted, with views of theirs; none where no constant is hot."""
     for number, (first, second) in enumerate(zip(query.joined, query.joined[1:], strict=False)):
         shared = [term for term in first[1].terms if isinstance(term, Variable) and term in second[1].terms]
-        if len(shared) != 1 or not _is_fact(first) or not _is_fact(second):
+        if len(shared) != 1:
             continue
         positions = first[1].terms.index(shared[0]), second[1].terms.index(shared[0])
+        if _most_pairs(first, positions[0]) * _most_pairs(second, positions[1]) < LEAST_PAIRS:
+            continue
         hot = _hot_constants(tables, first[0].name, positions[0], second[0].name, positions[1])
         if hot:
             return {
@@ -37,8 +38,9 @@ def salted(tables: RemoteTables, query: RuleQuery) -> Salted:
     return {}
 
 
-def _is_fact(match: Match) -> bool:
-    return match[0].name.startswith((f"{Kind.FACT.value}_", f"{Kind.DENIED.value}_"))
+def _most_pairs(match: Match, position: int) -> int:
+    """In how many atoms a constant stands at most."""
+    return match[0].most[position] if isinstance(match[0], RemoteRelation) else 0
 
 
 def _hot_constants(tables: RemoteTables, one: str, i: int, other: str, j: int) -> list[int]:

@@ -23,10 +23,13 @@ from r2n.logic.theory import Theory
 
 @dataclass(frozen=True, eq=False)
 class RemoteRelation(Relation):
-    """Atoms that stand elsewhere: of them only the number is known here, and about how many differ by position."""
+    """Atoms that stand elsewhere: known here is their number, and by position about how many constants there are and in
+    how many atoms one constant stands at most.
+    """
 
     size: int = 0
     values: tuple[int, ...] = ()
+    most: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         """The number of atoms."""
@@ -45,7 +48,7 @@ class RemoteTables(Tables):
     completed: Theory
     constants: RemoteConstants
     known: Mapping[tuple[int, bool], tuple[int, ...]]
-    """For each predicate and truth: the number of atoms, and about how many differ at each position."""
+    """For each predicate and truth: the number of atoms; by position the number of constants, and of the most atoms."""
     offsets: np.ndarray
     _ids: dict[str, int] = field(default_factory=dict)
 
@@ -67,17 +70,18 @@ class RemoteTables(Tables):
         """The predicate's facts or denied atoms."""
         i = self.predicate_index(predicate)
         domains = self.theory.predicates[i].domains
-        size, *values = self.known.get((i, kind is Kind.FACT), (0,) * (1 + len(domains)))
-        return self._relation(f"{kind.value}_{i}", domains, size, tuple(values))
+        size, *numbers = self.known.get((i, kind is Kind.FACT), (0,) * (1 + 2 * len(domains)))
+        return self._relation(f"{kind.value}_{i}", domains, size, tuple(numbers))
 
     def domain(self, domain: Domain) -> RemoteRelation:
         """The constants of a domain."""
         size = self.constants.size(domain)
-        return self._relation(f"domain_{self.constants.index(domain)}", (domain,), size, (size,))
+        return self._relation(f"domain_{self.constants.index(domain)}", (domain,), size, (size, 1))
 
-    def _relation(self, name: str, domains: tuple[Domain, ...], size: int, values: tuple[int, ...]) -> RemoteRelation:
-        nothing, rows = np.zeros(0, np.int64), np.zeros((0, len(domains)), np.int64)
-        return RemoteRelation(name, domains, nothing, rows, self.constants.count, lambda _: nothing, None, {}, size, values)
+    def _relation(self, name: str, domains: tuple[Domain, ...], size: int, numbers: tuple[int, ...]) -> RemoteRelation:
+        nothing, rows, arity = np.zeros(0, np.int64), np.zeros((0, len(domains)), np.int64), len(domains)
+        known = {"size": size, "values": numbers[:arity], "most": numbers[arity:]}
+        return RemoteRelation(name, domains, nothing, rows, self.constants.count, lambda _: nothing, **known)
 
     def constant_id(self, name: str) -> int:
         """The id of a constant that a rule names; asked once."""
@@ -156,12 +160,28 @@ def _encode(
         for name, truth in (("fact", "truth"), ("denied", "NOT truth")):
             where = f"p = {i} AND {truth} AND split = {quoted(TRAIN)}"
             engine.view(f"{name}_{i}", f"SELECT {', '.join(columns)} FROM facts_{arity} WHERE {where}")
-    counts = ", ".join(f"approx_count_distinct({column}) AS d{column}" for column in columns)
-    found = engine.ask(
-        f"SELECT p, truth, count(*) AS n, {counts} FROM facts_{arity} WHERE split = {quoted(TRAIN)} GROUP BY p, truth"
-    )
-    rows = zip(*(found[name].tolist() for name in ("p", "truth", "n", *(f"d{column}" for column in columns))), strict=True)
-    return {(p, bool(truth)): tuple(numbers) for p, truth, *numbers in rows}
+    return _statistics(engine, f"facts_{arity}", columns)
+
+
+def _statistics(engine: SparkEngine, view: str, columns: list[str]) -> dict[tuple[int, bool], tuple[int, ...]]:
+    """For each predicate and truth of the training facts: how many there are, and what is in each position."""
+    of_train = f"SELECT * FROM {view} WHERE split = {quoted(TRAIN)}"
+    parts = [
+        f"SELECT p, truth, {i} AS at, sum(n) AS n, count(*) AS d, max(n) AS most FROM"
+        f" (SELECT p, truth, {column}, count(*) AS n FROM ({of_train}) GROUP BY p, truth, {column}) GROUP BY p, truth"
+        for i, column in enumerate(columns)
+    ]
+    found = engine.ask(" UNION ALL ".join(parts))
+    numbers = {
+        (int(p), bool(truth), int(at)): (int(n), int(d), int(most))
+        for p, truth, at, n, d, most in zip(*(found[c] for c in ("p", "truth", "at", "n", "d", "most")), strict=True)
+    }
+    known: dict[tuple[int, bool], tuple[int, ...]] = {}
+    for p, truth, at in numbers:
+        if at == 0:
+            own = [numbers[p, truth, i] for i in range(len(columns))]
+            known[p, truth] = (own[0][0], *(d for _, d, _ in own), *(most for _, _, most in own))
+    return known
 
 
 def _empty_views(engine: SparkEngine, predicate: int, columns: list[str]) -> None:
