@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from r2n.errors import CheckpointError, ConfigError
+from r2n.errors import CheckpointError
 from r2n.grounding.cache import MANIFEST
 from r2n.grounding.content import content_of
 from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules
@@ -41,6 +41,12 @@ class RuleParts:
     ground_rules: int
     estimate: int
     seconds: float
+
+    @classmethod
+    def from_entry(cls, entry: list[Any]) -> "RuleParts":
+        """As it stands in a manifest."""
+        name, folder, files, *numbers = entry
+        return cls(name, folder, tuple((file, checksum) for file, checksum in files), *numbers)
 
 
 def write_manifest(folder: Path, digest: str, rules: Sequence[RuleParts]) -> None:
@@ -83,7 +89,7 @@ def read_partitioned(folder: Path, knowledge: KnowledgeBase, grounder: Grounder)
         if manifest["sha256"] != _whole(manifest["fingerprint"], entries):
             raise ValueError("checksum of the manifest")
         parts = zip(knowledge.theory.rules, entries, strict=True)
-        return Grounding(tuple(_read(folder, rule, RuleParts(*entry)) for rule, entry in parts))
+        return Grounding(tuple(_read(folder, rule, RuleParts.from_entry(entry)) for rule, entry in parts))
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise CheckpointError(f"the grounding in {folder} is damaged", hint=hint) from error
 
@@ -143,16 +149,7 @@ class KeptGrounder:
         return repr(self.grounder)
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
-        """The grounding that is kept; refused where it is of something else."""
-        if not is_partitioned(self.folder):
-            raise ConfigError(
-                f"{self.folder} holds no grounding in parts", hint="make one: r2n ground P --engine spark --out DIR"
-            )
+        """The grounding that is kept; where none is, or that of something else, it is made anew."""
         progress("ground", 0, 0)
-        found = read_partitioned(self.folder, store.knowledge, self.grounder)
-        if found is None:
-            raise CheckpointError(
-                f"the grounding in {self.folder} is of other facts, rules or options",
-                hint="ground again: r2n ground P --engine spark --out DIR",
-            )
-        return found
+        kept = read_partitioned(self.folder, store.knowledge, self.grounder) if is_partitioned(self.folder) else None
+        return self.grounder.ground(store, queries, progress) if kept is None else kept

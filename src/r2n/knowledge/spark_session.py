@@ -76,7 +76,7 @@ class SparkPlace:
                     "Spark's Python package is not installed", hint="install it: pip install 'r2n[spark]'"
                 ) from error
             active = SparkSession.getActiveSession()
-            if active is not None and self.engine == "spark":
+            if active is not None and self.is_here:
                 return active
             _check_answers(self.master)
             if not self.master.startswith("sc://"):

@@ -16,7 +16,7 @@ from r2n.grounding.content import Content, Tally
 from r2n.grounding.full import FullGrounder, uncontradicted_query
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder, known_body_query
-from r2n.grounding.partitioned import RuleParts, parts_of, write_manifest
+from r2n.grounding.partitioned import KeptGrounder, RuleParts, parts_of, write_manifest
 from r2n.grounding.remote.salt import salted
 from r2n.grounding.remote.tables import RemoteTables
 from r2n.grounding.rule_query import RuleQuery
@@ -44,6 +44,7 @@ class RemoteGrounding:
 
 def rule_query(tables: RemoteTables, grounder: Grounder, rule: Rule) -> RuleQuery:
     """The substitutions of all of a rule's variables that a strategy seeks."""
+    grounder = grounder.grounder if isinstance(grounder, KeptGrounder) else grounder
     if isinstance(grounder, KnownBodyGrounder) and rule.body:
         return known_body_query(tables, rule)
     if isinstance(grounder, KnownBodyGrounder | FullGrounder):
@@ -119,6 +120,7 @@ def _write_rule(tables: RemoteTables, rule: Rule, query: RuleQuery, grounder: Gr
 
 
 def _limit(grounder: Grounder) -> int:
+    grounder = grounder.grounder if isinstance(grounder, KeptGrounder) else grounder
     return grounder.max_groundings if isinstance(grounder, KnownBodyGrounder | FullGrounder) else 0
 
 
