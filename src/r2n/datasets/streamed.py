@@ -184,7 +184,7 @@ class StreamedGraph:
 
     def _random(self, *parts: int | np.ndarray) -> np.ndarray:
         """A number from 0 to 1 that follows from seed and parts."""
-        found = _mixed(np.asarray(self.options.seed, _U))
+        found = _mixed(np.array([self.options.seed], _U))
         for part in parts:
             found = _mixed(found ^ np.asarray(part).astype(_U))
         return (found >> _U(11)).astype(np.float64) * 2.0**-53

@@ -25,7 +25,7 @@ KB = knowledge(
         (FullGrounder(), ["fact_1", "no query"]),
         (KnownBodyGrounder(), ["HASH_JOIN", "no query"]),
         (KeptGrounder(KnownBodyGrounder(), Path("kept")), ["HASH_JOIN", "no query"]),
-        (BackwardGrounder(), ["JOIN", "JOIN", "asked_0", "asked_0"]),
+        (BackwardGrounder(), ["JOIN", "JOIN", "asked_0"]),
     ],
 )
 def test_each_query_has_its_plan(grounder: Grounder, words: list[str]) -> None:
