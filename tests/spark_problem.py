@@ -1,6 +1,5 @@
-"""A problem whose tables Spark reads: typed domains, a closed predicate, labels, constants in rules; and a skewed graph."""
+"""A problem whose tables Spark reads: typed domains, a closed predicate, labels, constants in rules."""
 
-from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ from r2n.grounding.ground_rules import Grounder, Grounding
 from r2n.grounding.partitioned import read_partitioned
 from r2n.grounding.remote.grounding import RemoteGrounding, in_scratch, write_remote
 from r2n.grounding.remote.problem import open_problem
+from r2n.grounding.store import Store
 from r2n.knowledge.problem import load_problem
 from r2n.knowledge.problem_file import read_problem_file
 from tests.spark_place import spark_engine
@@ -87,11 +87,4 @@ def both(folder: Path, grounder: Grounder, out: Path) -> tuple[list[list[list[in
     """What Spark finds in its tables, read back, and what arrays find in this process."""
     ground_remotely(folder, grounder, out)
     knowledge = load_problem(folder).knowledge
-    return rows(read_partitioned(out, knowledge, grounder)), rows(grounder.ground(_store(folder)))
-
-
-@cache
-def _store(folder: Path):  # noqa: ANN202
-    from r2n.grounding.store import Store
-
-    return Store(load_problem(folder).knowledge)
+    return rows(read_partitioned(out, knowledge, grounder)), rows(grounder.ground(Store(knowledge)))

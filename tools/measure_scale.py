@@ -3,7 +3,7 @@
     python tools/measure_scale.py generate 4 5 6 7          graphs of 10^4 to 10^7 facts, under --data
     python tools/measure_scale.py duckdb 4 5 6 7            known bodies, joined by arrays and DuckDB
     python tools/measure_scale.py spark 4 5 6 7             the same by Spark, local[2]
-    python tools/measure_scale.py train 4 5 6               a pass over batches of facts by an input layer, and a ranking
+    python tools/measure_scale.py train 4 5 6               an epoch of an input layer, and a ranking
 
 Each run is a command of its own. Its memory and processor time are those of all its processes, Java's among them, read
 from /proc ten times a second; the peak is the largest sum of resident sets. Rows are added to the file as they come:
@@ -66,6 +66,7 @@ def measured(command: list[str]) -> dict[str, Any]:
 
 
 def command(*arguments: str) -> list[str]:
+    """A command of r2n."""
     return [sys.executable, "-m", "r2n", *arguments]
 
 

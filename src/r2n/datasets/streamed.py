@@ -127,7 +127,7 @@ class StreamedGraph:
         return place, self._permuted(_rank_of(drawn, self.options.count), 2 * relation + 1)
 
     def facts_of(self, first: int, end: int) -> np.ndarray:
-        """The facts without noise whose first constant has a number from `first` to `end`: (relation, first, second)."""
+        """The facts without noise whose first constant is from `first` to `end`: (relation, first, second)."""
         constants = np.arange(first, end)
         parts = []
         for relation in range(self.stated):

@@ -1,7 +1,7 @@
 """Rules -> ground rules: a grounding on disk in parts, a folder a rule, and back as arrays that stay there.
 
-`rule=0/`, `rule=1/`, ... hold Parquet files (a0, a1, ...: the codes of a rule's atoms), in order of their names. What is
-read once is laid beside them as plain arrays, which are mapped into memory and never read as a whole.
+`rule=0/`, `rule=1/`, ... hold Parquet files (a0, a1, ...: the codes of a rule's atoms), in order of their names. What
+is read once is laid beside them as plain arrays, which are mapped into memory and never read as a whole.
 """
 
 import hashlib
@@ -51,7 +51,9 @@ class RuleParts:
 
 def write_manifest(folder: Path, digest: str, rules: Sequence[RuleParts]) -> None:
     """Say what is in a folder, when all of it is there."""
-    entries = [[r.name, r.folder, [list(file) for file in r.files], r.ground_rules, r.estimate, r.seconds] for r in rules]
+    entries = [
+        [r.name, r.folder, [list(file) for file in r.files], r.ground_rules, r.estimate, r.seconds] for r in rules
+    ]
     manifest = {"format": FORMAT, "fingerprint": digest, "rules": entries, "sha256": _whole(digest, entries)}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
 

@@ -46,7 +46,11 @@ def test_a_grounding_in_parts_is_read_where_it_is_that_of_the_problem(tmp_path: 
     kept = json.loads(runner.invoke(app, [*command, "--out", str(tmp_path / "kept")]).stdout)
     made = json.loads(runner.invoke(app, command).stdout)
     assert kept["from_cache"]
-    assert kept["ground_rules"] == made["ground_rules"] == len(np.concatenate([p.atoms[:, 0] for p in grounding.ground_rules]))
+    assert (
+        kept["ground_rules"]
+        == made["ground_rules"]
+        == len(np.concatenate([p.atoms[:, 0] for p in grounding.ground_rules]))
+    )
 
 
 def test_a_grounding_beyond_the_memory_that_is_allowed_is_refused() -> None:

@@ -50,11 +50,11 @@ def test_a_plan_is_shown() -> None:
 
 @pytest.mark.spark
 def test_a_table_that_is_missing_is_named() -> None:
-    with pytest.raises(DataError, match="Spark finds no such table: .*`nowhere`"):
+    with pytest.raises(DataError, match=r"Spark finds no such table: .*`nowhere`"):
         spark_engine().run(query("SELECT a FROM nowhere"))
 
 
 @pytest.mark.spark
 def test_numbers_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ConfigError, match="Spark refuses it: .*OVERFLOW"):
+    with pytest.raises(ConfigError, match=r"Spark refuses it: .*OVERFLOW"):
         spark_engine().ask(f"SELECT {2**62}L * id AS n FROM range(4)")

@@ -10,7 +10,9 @@ from tests.unit.grounding.small_knowledge import knowledge
 KB = knowledge("rule r: smokes(x) & !knows(x, y) & !takes(y, d) -> smokes(y)\n", "smokes(ann)")
 
 
-@pytest.mark.parametrize(("position", "kind", "is_in"), [(0, Kind.FACT, True), (1, Kind.FACT, False), (2, Kind.DENIED, True)])
+@pytest.mark.parametrize(
+    ("position", "kind", "is_in"), [(0, Kind.FACT, True), (1, Kind.FACT, False), (2, Kind.DENIED, True)]
+)
 def test_a_literal_is_known_by_a_fact_a_denied_atom_or_in_a_closed_world_by_no_fact(
     position: int, kind: Kind, is_in: bool
 ) -> None:

@@ -10,7 +10,9 @@ from r2n.knowledge.spark_session import SparkPlace, check_java, is_spark
 from tests.spark_place import spark_place
 
 
-@pytest.mark.parametrize("name", ["spark", "local", "local[2]", "local[*]", "spark://a:7077", "sc://b", "yarn", "k8s://c"])
+@pytest.mark.parametrize(
+    "name", ["spark", "local", "local[2]", "local[*]", "spark://a:7077", "sc://b", "yarn", "k8s://c"]
+)
 def test_places_of_spark(name: str) -> None:
     assert is_spark(name)
 
@@ -18,7 +20,7 @@ def test_places_of_spark(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "duckdb", "spark:/", "sc:", "http://a", "local[", "sparks"])
 def test_what_is_none(name: str) -> None:
     assert not is_spark(name)
-    with pytest.raises(ConfigError, match="is no place where Spark runs|Python package is not installed"):
+    with pytest.raises(ConfigError, match=r"is no place where Spark runs|Python package is not installed"):
         _ = SparkPlace(name).session
 
 
@@ -33,8 +35,8 @@ def test_without_java_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch, tmp_p
 @pytest.mark.parametrize(
     ("says", "what"),
     [
-        ('echo \'openjdk version "1.8.0_392"\' >&2', "Java 17 or later, and .* is 8"),
-        ('echo \'openjdk version "11.0.2"\' >&2', "Java 17 or later, and .* is 11"),
+        ("echo 'openjdk version \"1.8.0_392\"' >&2", "Java 17 or later, and .* is 8"),
+        ("echo 'openjdk version \"11.0.2\"' >&2", "Java 17 or later, and .* is 11"),
         ("echo hello >&2", "of an unknown version"),
         ("exit 3", "does not run"),
     ],

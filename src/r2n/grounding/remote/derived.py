@@ -115,7 +115,12 @@ class SparkDatabase:
             if table.name in local and not table.db:
                 continue
             name = by_case.get(table.name.casefold())
-            if name is None or table.catalog or table.db not in ("", _DENIED) or not isinstance(table.this, exp.Identifier):
+            if (
+                name is None
+                or table.catalog
+                or table.db not in ("", _DENIED)
+                or not isinstance(table.this, exp.Identifier)
+            ):
                 known = ", ".join(sorted(self.arities))
                 raise select.error(f"there is no table {table.sql('duckdb')!r}", hint=f"there are: {known}")
             view = f"derived_from_{number}"
@@ -142,7 +147,7 @@ def derive_stated(
     scratch: Path,
     source: str,
 ) -> tuple[Stated, ...]:
-    """What definitions add to training facts and background, predicate by predicate; a later one may use those before."""
+    """What definitions add to facts and background, predicate by predicate; a later one may use those before."""
     database = SparkDatabase(engine, stated, scratch)
     found: list[Stated] = []
     for name, given in definitions.items():

@@ -1,4 +1,4 @@
-"""Tables with Spark -> ground rules as Parquet, a folder a rule, each in order; nothing under its name before all is."""
+"""Tables with Spark -> ground rules as Parquet, a folder a rule, each in order; whole, or not under its name."""
 
 import shutil
 import tempfile
@@ -27,7 +27,9 @@ from r2n.logic.formula import Atom, Constant, Variable
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
 
-COUNT_FIRST = 10  # where the estimate is above one so-manieth of the budget, ground rules are counted before they are made
+COUNT_FIRST = (
+    10  # where the estimate is above one so-manieth of the budget, ground rules are counted before they are made
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +92,9 @@ def write_remote(
     parts = []
     for number, rule in enumerate(rules):
         progress("ground", number, len(rules))
-        parts.append(_write_rule(tables, rule, rule_query(tables, grounder, rule), grounder, scratch / f"rule={number}"))
+        parts.append(
+            _write_rule(tables, rule, rule_query(tables, grounder, rule), grounder, scratch / f"rule={number}")
+        )
     digest = _content(tables).digest(tables.theory, grounder)
     write_manifest(scratch, digest, parts)
     for other in scratch.iterdir():

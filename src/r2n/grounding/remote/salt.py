@@ -50,7 +50,9 @@ def _hot_constants(tables: RemoteTables, one: str, i: int, other: str, j: int) -
         f" JOIN (SELECT a{j}, count(*) AS n FROM {other} GROUP BY a{j}) AS y ON x.a{i} = y.a{j}"
     )
     large = f"pairs >= {LEAST_PAIRS} AND pairs >= {HOT_SHARE} * (SELECT sum(pairs) FROM pairs_of)"
-    return tables.engine.ask(f"WITH pairs_of AS ({counts}) SELECT c FROM pairs_of WHERE {large} ORDER BY c")["c"].tolist()
+    return tables.engine.ask(f"WITH pairs_of AS ({counts}) SELECT c FROM pairs_of WHERE {large} ORDER BY c")[
+        "c"
+    ].tolist()
 
 
 def _in(hot: list[int], position: int) -> str:
@@ -65,7 +67,9 @@ def _spread(tables: RemoteTables, match: Match, at: int, hot: list[int]) -> tupl
 
 def _repeated(tables: RemoteTables, match: Match, at: int, hot: list[int]) -> tuple[AtomTable, tuple[Term, ...]]:
     salts = f"CASE WHEN {_in(hot, at)} THEN sequence(0L, {SALTS - 1}L) ELSE array(0L) END"
-    return _view(tables, match, f"{match[0].name}_repeated_{at}", f"SELECT *, explode({salts}) AS salt FROM {match[0].name}")
+    return _view(
+        tables, match, f"{match[0].name}_repeated_{at}", f"SELECT *, explode({salts}) AS salt FROM {match[0].name}"
+    )
 
 
 def _view(tables: RemoteTables, match: Match, name: str, sql: str) -> tuple[AtomTable, tuple[Term, ...]]:

@@ -49,9 +49,7 @@ def named(name: str) -> str:
     return exp.to_identifier(name, quoted=True).sql("spark")
 
 
-def read_stated(
-    engine: SparkEngine, tables: Mapping[str, Sequence[TableOptions]], folder: Path
-) -> tuple[Stated, ...]:
+def read_stated(engine: SparkEngine, tables: Mapping[str, Sequence[TableOptions]], folder: Path) -> tuple[Stated, ...]:
     """What the tables of each split state; a row that states nothing is refused, or left out where it may be."""
     found: list[Stated] = []
     for split, specs in tables.items():

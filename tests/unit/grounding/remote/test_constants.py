@@ -20,8 +20,10 @@ NAMES = ["b", "Ã„", "a", "ab", "a b", "\U0001f600", "\uffee", "Z", "10", "9", "ï
 
 def test_ids_are_places_in_the_order_of_names(tmp_path: Path) -> None:
     engine = spark_engine()
-    theory = parse_theory("domain d, listed = {b, zz}\ndomain all = d | listed\npredicate p(d, listed)\n")
-    table = pa.table({"predicate": ["p"] * len(NAMES), "truth": [True] * len(NAMES), "c0": NAMES, "c1": ["b"] * len(NAMES)})
+    theory = parse_theory("domain d\ndomain listed = {b, zz}\ndomain all = d | listed\npredicate p(d, listed)\n")
+    table = pa.table(
+        {"predicate": ["p"] * len(NAMES), "truth": [True] * len(NAMES), "c0": NAMES, "c1": ["b"] * len(NAMES)}
+    )
     with without_warnings():
         engine.session.createDataFrame(table).createOrReplaceTempView("stated_names")
     stated = Stated("stated_names", "train", "names", 2, ("p",))

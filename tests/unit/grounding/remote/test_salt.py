@@ -20,7 +20,9 @@ def test_a_skewed_graph_is_grounded_alike(tmp_path: Path, monkeypatch: pytest.Mo
     if is_salted:
         monkeypatch.setattr(salt, "LEAST_PAIRS", 20)
         monkeypatch.setattr(salt, "HOT_SHARE", 0.0)
-    monkeypatch.setattr("r2n.grounding.remote.grounding.salted", lambda *given: used.append(len(found := salted(*given))) or found)
+    monkeypatch.setattr(
+        "r2n.grounding.remote.grounding.salted", lambda *given: used.append(len(found := salted(*given))) or found
+    )
     spark, arrays = both(tmp_path / "graph", KnownBodyGrounder(), tmp_path / "out")
     assert spark == arrays
     assert sum(map(len, arrays)) > 1_000
