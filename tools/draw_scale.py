@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 DOCS = Path(__file__).parents[1] / "docs"
-LABELS = {"generate": "generate", "duckdb": "arrays and DuckDB", "spark": "Spark, local[2]", "train": "an epoch, and ranking"}
+LABELS = {"generate": "generate", "duckdb": "arrays and DuckDB", "spark": "Spark, local[2]", "train": "train an epoch"}
 
 
 def latest(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from r2n.errors import ConfigError, DataError, Location
+from r2n.errors import DataError, Location
 from r2n.grounding.relations import Kind, Relation
 from r2n.grounding.remote.constants import RemoteConstants, constant_id, is_gathered, number_constants
 from r2n.grounding.remote.stated import Stated, empty_facts, quoted
@@ -126,9 +126,15 @@ def _check_signatures(theory: Theory, stated: Sequence[Stated]) -> None:
 
 
 def _check_rule_constants(engine: SparkEngine, theory: Theory) -> None:
-    for name, domain, where in rule_constants(theory):
-        inside = f"in_{theory.domains.index(domain)}"
-        if engine.ask(f"SELECT {inside} FROM constants WHERE name = {quoted(name)}")[inside].tolist() != [True]:
+    """Refuse a rule that names a constant outside the domain of its position."""
+    named = rule_constants(theory)
+    if not named:
+        return
+    names = ", ".join(dict.fromkeys(quoted(name) for name, _, _ in named))
+    found = engine.ask(f"SELECT * FROM constants WHERE name IN ({names})")
+    rows = {name: row for row, name in enumerate(found["name"].tolist())}
+    for name, domain, where in named:
+        if name not in rows or not found[f"in_{theory.domains.index(domain)}"][rows[name]]:
             raise outside_domain(name, domain, where)
 
 
@@ -202,20 +208,19 @@ def _allowed(theory: Theory, given: Mapping[str, object], arity: int, position: 
 
 def _refuse_wrong(engine: SparkEngine, theory: Theory, view: str, columns: list[str]) -> None:
     """Constants outside their domain; atoms that are stated both true and false, or stand in two splits."""
-    outside = _some_atom(engine, theory, columns, f"SELECT * FROM {view} WHERE NOT inside")
-    if outside:
-        hint = "add it to the domain, or correct the table"
-        raise DataError(f"a constant of {outside} is outside its domain", hint=hint)
+    flags = "bool_or(NOT inside) AS outside, bool_or(NOT truth) AS denied, count(DISTINCT split) > 1 AS asked"
+    found = {name: bool(column[0]) for name, column in engine.ask(f"SELECT {flags} FROM {view}").items()}
     keys = ", ".join(["p", *columns])
-    both = f"SELECT {keys} FROM {view} GROUP BY {keys} HAVING count(DISTINCT truth) > 1"
-    if engine.ask(f"SELECT bool_or(NOT truth) AS denied FROM {view}")["denied"].tolist() == [True]:
-        atom = _some_atom(engine, theory, columns, both)
-        if atom:
-            raise DataError(f"{atom} is stated both true and false", hint="keep one of the two")
-    if len(engine.ask(f"SELECT DISTINCT split FROM {view}")["split"]) > 1:
-        atom = _some_atom(engine, theory, columns, both.replace("truth", "split"))
-        if atom:
-            raise DataError(f"{atom} stands in two splits", hint="take it out of one of the two")
+    several = f"SELECT {keys} FROM {view} GROUP BY {keys} HAVING count(DISTINCT"
+    questions = {
+        "outside": (f"SELECT * FROM {view} WHERE NOT inside", "holds a constant outside its domain", "add it there"),
+        "denied": (f"{several} truth) > 1", "is stated both true and false", "keep one of the two"),
+        "asked": (f"{several} split) > 1", "stands in two splits", "take it out of one of the two"),
+    }
+    for flag, (sql, what, hint) in questions.items():
+        atom = _some_atom(engine, theory, columns, sql) if found[flag] else None
+        if atom is not None:
+            raise DataError(f"{atom} {what}", hint=hint)
 
 
 def _some_atom(engine: SparkEngine, theory: Theory, columns: list[str], sql: str) -> str | None:
@@ -228,12 +233,3 @@ def _some_atom(engine: SparkEngine, theory: Theory, columns: list[str], sql: str
         return None
     arguments = ", ".join(str(found[f"c{i}"][0]) for i in range(len(columns)))
     return f"{theory.predicates[int(found['p'][0])].name}({arguments})"
-
-
-def refuse_candidates(names: Sequence[str]) -> None:
-    """Candidates are found in one process."""
-    if names:
-        raise ConfigError(
-            f"Spark does not ground over candidates (here of {', '.join(names)}) that it reads itself",
-            hint="take --engine duckdb",
-        )
