@@ -59,8 +59,12 @@ def ground(
     given = {"strategy": strategy, "width": width, "depth": depth, "max_groundings": max_groundings}
     changes = {name: value for name, value in given.items() if value is not None}
     limit = None if memory is None else parse_size(memory)
-    may_be_remote = engine is not None and on_error is None and queries is None and (out is not None or explain)
-    if may_be_remote and ground_remotely(problem, engine, limit, changes, out, explain=explain, as_json=as_json):
+    may_be_remote = on_error is None and queries is None and (out is not None or explain)
+    if (
+        may_be_remote
+        and engine
+        and ground_remotely(problem, engine, limit, changes, out, explain=explain, as_json=as_json)
+    ):
         return
     with progress(problem) as shown:
         shown("read", 0, 0)

@@ -66,7 +66,7 @@ class SparkEngine:
     def write(self, sql: str, folder: Path) -> None:
         """The answer to a question as Parquet files, in its order."""
         with told():
-            self.session.sql(sql).write.option("compression", "zstd").parquet(str(folder))
+            self.session.sql(sql).write.option("compression", "zstd").parquet(_file(folder))
 
     def explain(self, query: exp.Query) -> str:
         """Spark's plan of a query."""
@@ -82,6 +82,16 @@ def spark_sql(query: exp.Query) -> str:
         query = query.copy()
         query.set("limit", None)
     return query.sql(dialect="spark")
+
+
+def parquet_of(path: Path) -> str:
+    """A Parquet file, or a folder of such, as a table of Spark's SQL."""
+    return f"parquet.{exp.to_identifier(_file(path), quoted=True).sql('spark')}"
+
+
+def _file(path: Path) -> str:
+    """A path of the file system that this machine and Spark's workers share, whatever Spark's own default is."""
+    return f"file://{path.resolve()}"
 
 
 def _written_out(columns: Mapping[str, np.ndarray]) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from r2n.errors import DataError
 from r2n.grounding.remote.stated import Stated, quoted
-from r2n.grounding.spark_engine import SparkEngine
+from r2n.grounding.spark_engine import SparkEngine, parquet_of
 from r2n.knowledge.spark_session import without_warnings
 from r2n.logic.language import Domain, Language
 from r2n.logic.theory import Theory
@@ -123,7 +123,7 @@ def numbered(engine: SparkEngine, view: str, key: str, folder: Path, called: str
     when all are counted.
     """
     engine.write(f"SELECT *, monotonically_increasing_id() AS _m FROM (SELECT * FROM {view} ORDER BY {key})", folder)
-    written = f"parquet.`{folder.resolve()}`"
+    written = parquet_of(folder)
     counts = engine.ask(f"SELECT shiftright(_m, {_LOWER_BITS}) AS part, count(*) AS n FROM {written} GROUP BY 1")
     order = np.argsort(counts["part"])
     parts, sizes = counts["part"][order].tolist(), counts["n"][order]

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from r2n.errors import DataError, R2NError
 from r2n.grounding.remote.stated import Stated, quoted
-from r2n.grounding.spark_engine import SparkEngine
+from r2n.grounding.spark_engine import SparkEngine, parquet_of
 from r2n.knowledge.conjunctive import AtomTable
 from r2n.knowledge.derived import add_derived
 from r2n.knowledge.fact_database import NOT_ONE_SELECT, Select, refuse_twin
@@ -77,8 +77,11 @@ class SparkDatabase:
 
     def _rows(self, predicate: str, *, denied: bool = False) -> str:
         parts = (self._denied if denied else self._parts)[predicate]
+        return " UNION ".join(parts or [self._nothing(predicate)])
+
+    def _nothing(self, predicate: str) -> str:
         nothing = ", ".join(f"CAST(NULL AS STRING) AS c{i}" for i in range(1, self.arities[predicate] + 1))
-        return " UNION ".join(parts or [f"SELECT {nothing} WHERE false"])
+        return f"SELECT {nothing} WHERE false"
 
     def add(self, predicate: str, select: Select) -> None:
         """Add what a definition gives and the table does not hold yet."""
@@ -97,7 +100,7 @@ class SparkDatabase:
         cells = [f"CAST(given.`{column}` AS STRING) AS {name}" for column, name in zip(columns, names, strict=True)]
         folder = self.scratch / f"derived_{len(list(self.scratch.glob('derived_*')))}"
         self.engine.write(f"SELECT {', '.join(cells)} FROM given EXCEPT ({self._rows(predicate)})", folder)
-        written = f"parquet.`{folder.resolve()}`"
+        written = parquet_of(folder)
         empty = " OR ".join(f"{name} IS NULL" for name in names)
         found = self.engine.ask(f"SELECT count(*) AS n, count_if({empty}) AS empty FROM {written}")
         if found["empty"][0]:
@@ -133,7 +136,7 @@ class SparkDatabase:
 
     def derived(self, predicate: str, before: int) -> str:
         """The rows that were added behind the first so many parts, as SQL."""
-        return " UNION ALL ".join(self._parts[predicate][before:])
+        return " UNION ALL ".join(self._parts[predicate][before:] or [self._nothing(predicate)])
 
     def parts(self, predicate: str) -> int:
         """Of how many parts a table is."""
@@ -153,10 +156,9 @@ def derive_stated(
     for name, given in definitions.items():
         before, where = database.parts(name), f"{source} [derived] {name}"
         add_derived(database, name, (given,) if isinstance(given, str) else tuple(given), where)
-        if database.parts(name) > before:
-            arity, view = database.arities[name], f"stated_derived_{len(found)}"
-            columns = ", ".join(f"c{i + 1} AS c{i}" for i in range(arity))
-            rows = database.derived(name, before)
-            engine.view(view, f"SELECT {quoted(name)} AS predicate, true AS truth, {columns} FROM ({rows})")
-            found.append(Stated(view, TRAIN, where, arity, (name,)))
+        arity, view = database.arities[name], f"stated_derived_{len(found)}"
+        columns = ", ".join(f"c{i + 1} AS c{i}" for i in range(arity))
+        rows = database.derived(name, before)
+        engine.view(view, f"SELECT {quoted(name)} AS predicate, true AS truth, {columns} FROM ({rows})")
+        found.append(Stated(view, TRAIN, where, arity, (name,)))
     return tuple(found)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from r2n.errors import ConfigError, DataError, Location
-from r2n.grounding.spark_engine import SparkEngine
+from r2n.grounding.spark_engine import SparkEngine, parquet_of
 from r2n.knowledge.problem_file import TableOptions
 from r2n.knowledge.reading.layout import FALSE, TRUE, Layout, layout_of
 from r2n.knowledge.reading.records import Records
@@ -91,7 +91,7 @@ def _relation(spec: TableOptions, folder: Path) -> tuple[str, str]:
     path = folder / spec.file
     if not path.exists():
         raise DataError("there is no such file", where=Location(str(path)))
-    return str(path), f"parquet.{named(str(path.resolve()))}"
+    return str(path), parquet_of(path)
 
 
 def _layout(spec: TableOptions, names: tuple[str, ...], source: str) -> Layout:

@@ -12,7 +12,7 @@ from r2n.errors import DataError, Location
 from r2n.grounding.relations import Kind, Relation
 from r2n.grounding.remote.constants import RemoteConstants, constant_id, is_gathered, number_constants
 from r2n.grounding.remote.stated import Stated, empty_facts, quoted
-from r2n.grounding.spark_engine import SparkEngine
+from r2n.grounding.spark_engine import SparkEngine, parquet_of
 from r2n.grounding.tables import Tables
 from r2n.knowledge.encoding import complete, declaration, outside_domain, rule_constants
 from r2n.knowledge.herbrand import first_codes
@@ -80,8 +80,17 @@ class RemoteTables(Tables):
 
     def _relation(self, name: str, domains: tuple[Domain, ...], size: int, numbers: tuple[int, ...]) -> RemoteRelation:
         nothing, rows, arity = np.zeros(0, np.int64), np.zeros((0, len(domains)), np.int64), len(domains)
-        known = {"size": size, "values": numbers[:arity], "most": numbers[arity:]}
-        return RemoteRelation(name, domains, nothing, rows, self.constants.count, lambda _: nothing, **known)
+        return RemoteRelation(
+            name,
+            domains,
+            nothing,
+            rows,
+            self.constants.count,
+            lambda _: nothing,
+            size=size,
+            values=numbers[:arity],
+            most=numbers[arity:],
+        )
 
     def constant_id(self, name: str) -> int:
         """The id of a constant that a rule names; asked once."""
@@ -160,7 +169,7 @@ def _encode(
         f" ORDER BY {keys}",
         folder,
     )
-    engine.view(f"facts_{arity}", f"SELECT * FROM parquet.`{folder.resolve()}`")
+    engine.view(f"facts_{arity}", f"SELECT * FROM {parquet_of(folder)}")
     _refuse_wrong(engine, theory, f"facts_{arity}", columns)
     for i in indices.values():
         for name, truth in (("fact", "truth"), ("denied", "NOT truth")):
