@@ -23,21 +23,24 @@ from r2n.logic.theory import Theory
 
 @dataclass(frozen=True, eq=False)
 class RemoteRelation(Relation):
-    """Atoms that stand elsewhere: known here is their number, and by position about how many constants there are and in
-    how many atoms one constant stands at most.
+    """Atoms that stand elsewhere; known here (`counts`) is their number, by position the number of constants, and by
+    position in how many atoms one constant stands at most.
     """
 
-    size: int = 0
-    values: tuple[int, ...] = ()
-    most: tuple[int, ...] = ()
+    counts: tuple[int, ...] = (0,)
 
     def __len__(self) -> int:
         """The number of atoms."""
-        return self.size
+        return self.counts[0]
 
     def distinct(self, position: int) -> int:
-        """About how many distinct constants there are at a position."""
-        return self.values[position]
+        """The number of distinct constants at a position."""
+        return self.counts[1 + position]
+
+    @property
+    def most(self) -> tuple[int, ...]:
+        """By position, in how many atoms one constant stands at most."""
+        return self.counts[1 + len(self.domains) :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,27 +73,17 @@ class RemoteTables(Tables):
         """The predicate's facts or denied atoms."""
         i = self.predicate_index(predicate)
         domains = self.theory.predicates[i].domains
-        size, *numbers = self.known.get((i, kind is Kind.FACT), (0,) * (1 + 2 * len(domains)))
-        return self._relation(f"{kind.value}_{i}", domains, size, tuple(numbers))
+        counts = self.known.get((i, kind is Kind.FACT), (0,) * (1 + 2 * len(domains)))
+        return self._relation(f"{kind.value}_{i}", domains, counts)
 
     def domain(self, domain: Domain) -> RemoteRelation:
         """The constants of a domain."""
         size = self.constants.size(domain)
-        return self._relation(f"domain_{self.constants.index(domain)}", (domain,), size, (size, 1))
+        return self._relation(f"domain_{self.constants.index(domain)}", (domain,), (size, size, 1))
 
-    def _relation(self, name: str, domains: tuple[Domain, ...], size: int, numbers: tuple[int, ...]) -> RemoteRelation:
-        nothing, rows, arity = np.zeros(0, np.int64), np.zeros((0, len(domains)), np.int64), len(domains)
-        return RemoteRelation(
-            name,
-            domains,
-            nothing,
-            rows,
-            self.constants.count,
-            lambda _: nothing,
-            size=size,
-            values=numbers[:arity],
-            most=numbers[arity:],
-        )
+    def _relation(self, name: str, domains: tuple[Domain, ...], counts: tuple[int, ...]) -> RemoteRelation:
+        nothing, rows = np.zeros(0, np.int64), np.zeros((0, len(domains)), np.int64)
+        return RemoteRelation(name, domains, nothing, rows, self.constants.count, lambda _: nothing, counts=counts)
 
     def constant_id(self, name: str) -> int:
         """The id of a constant that a rule names; asked once."""
