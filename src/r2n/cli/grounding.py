@@ -39,6 +39,11 @@ from r2n.knowledge.reciprocal import as_trained, reciprocal_codes
 from r2n.runs.memory import parse_size
 
 
+OutOption = Annotated[
+    Path | None, typer.Option(parser=new_path, help="Keep the grounding here, and read it if it is here.")
+]
+
+
 def ground(
     problem: ProblemArgument,
     strategy: Annotated[Literal["full", "known-body", "backward"] | None, typer.Option()] = None,
@@ -46,9 +51,7 @@ def ground(
     depth: Annotated[int | None, typer.Option(min=1, help="backward: steps.")] = None,
     queries: Annotated[str | None, typer.Option(metavar="SPLIT", help="Ground for this split's queries only.")] = None,
     max_groundings: Annotated[int | None, typer.Option(min=0, help="The budget of a rule.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(parser=new_path, help="Keep the grounding here, and read it if it is here.")
-    ] = None,
+    out: OutOption = None,
     engine: EngineOption = None,
     memory: MemoryOption = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show the engine's plans, and ground nothing.")] = False,
@@ -66,15 +69,9 @@ def ground(
         and ground_remotely(problem, engine, limit, changes, out, explain=explain, as_json=as_json)
     ):
         return
-    with progress(problem) as shown:
-        shown("read", 0, 0)
-        loaded = load(problem, on_error=on_error)
-    options = chosen(GroundingOptions, loaded.options.grounding, changes)
-    loaded = replace(loaded, knowledge=as_trained(loaded.knowledge, options))
+    loaded, options = _loaded(problem, on_error, changes)
     store = Store(loaded.knowledge, make_engine(engine or "duckdb", limit), Ceiling(limit))
-    asked = _queries(loaded, queries)
-    mirrored = reciprocal_codes(loaded.knowledge.base, asked)
-    both = np.union1d(asked, mirrored[mirrored >= 0])
+    asked, mirrored, both = _asked(loaded, queries)
     if explain:
         _print_plans(store, make_grounder(options), both, as_json)
         return
@@ -88,6 +85,22 @@ def ground(
     if out is not None:
         typer.echo(f"{'read from' if was_kept else 'written to'} {out}", err=True)
     print_rejected(loaded.report.rejected, more="r2n check P --all")
+
+
+def _loaded(problem: str, on_error: str | None, changes: dict[str, Any]) -> tuple[Problem, GroundingOptions]:
+    """The problem in the language that it is trained in, and the options of its grounding."""
+    with progress(problem) as shown:
+        shown("read", 0, 0)
+        loaded = load(problem, on_error=on_error)
+    options = chosen(GroundingOptions, loaded.options.grounding, changes)
+    return replace(loaded, knowledge=as_trained(loaded.knowledge, options)), options
+
+
+def _asked(problem: Problem, split: str | None) -> tuple[Codes, Codes, Codes]:
+    """What is asked, its reciprocals (-1 where there is none), and both."""
+    asked = _queries(problem, split)
+    mirrored = reciprocal_codes(problem.knowledge.base, asked)
+    return asked, mirrored, np.union1d(asked, mirrored[mirrored >= 0])
 
 
 def _print_plans(store: Store, grounder: Grounder, asked: Codes, as_json: bool) -> None:
