@@ -38,7 +38,6 @@ from r2n.knowledge.problem import TRAIN, Problem
 from r2n.knowledge.reciprocal import as_trained, reciprocal_codes
 from r2n.runs.memory import parse_size
 
-
 OutOption = Annotated[
     Path | None, typer.Option(parser=new_path, help="Keep the grounding here, and read it if it is here.")
 ]
