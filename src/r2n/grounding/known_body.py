@@ -10,6 +10,7 @@ from r2n.grounding.ground_rules import Grounding, GroundRules, check_held
 from r2n.grounding.rule_query import RuleQuery
 from r2n.grounding.store import Answer, Store
 from r2n.grounding.substitutions import MAX_GROUNDINGS, are_candidates, encode_substitutions, sorted_substitutions
+from r2n.grounding.tables import Tables
 from r2n.knowledge.herbrand import Codes
 from r2n.logic.formula import Term, Variable
 from r2n.logic.theory import Rule
@@ -69,7 +70,7 @@ def _body_up_to_names(store: Store, rule: Rule) -> Hashable:
     return body, guards, store.knowledge.theory.variable_domains(rule)
 
 
-def known_body_query(store: Store, rule: Rule) -> RuleQuery:
+def known_body_query(store: Tables, rule: Rule) -> RuleQuery:
     """The substitutions of a rule under which every body literal is known."""
     known = [store.known_by(rule, literal) for literal in rule.body]
     return RuleQuery(
