@@ -5,6 +5,7 @@ from pathlib import Path
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from r2n.errors import DataError, R2NError
 from r2n.grounding.remote.stated import Stated, quoted
@@ -59,7 +60,7 @@ class SparkDatabase:
     def _parsed(self, select: Select) -> exp.Query:
         try:
             statements = sqlglot.parse(select.sql, dialect="duckdb")
-        except sqlglot.errors.SqlglotError as error:
+        except SqlglotError as error:
             raise select.error(f"it cannot be read as SQL: {str(error).splitlines()[0]}") from error
         if len(statements) != 1 or not isinstance(statements[0], exp.Query):
             what, hint = NOT_ONE_SELECT

@@ -34,6 +34,8 @@ class Stated:
 
 def is_read_by_spark(spec: TableOptions, folder: Path) -> bool:
     """Whether Spark reads it by itself: a Parquet file or folder of such, or a table of its catalog."""
+    if spec.file is None:
+        return False
     if spec.file.startswith(TABLE) or spec.format == "parquet":
         return True
     return spec.format is None and Path(spec.file).suffix.lower() == ".parquet"
@@ -85,6 +87,7 @@ def _read(engine: SparkEngine, spec: TableOptions, folder: Path, split: str, vie
 
 def _relation(spec: TableOptions, folder: Path) -> tuple[str, str]:
     """How errors call a table, and how SQL does."""
+    assert spec.file is not None
     if spec.file.startswith(TABLE):
         name = spec.file.removeprefix(TABLE)
         return name, ".".join(map(named, name.split(".")))
