@@ -6,7 +6,6 @@ the other variables run over their domains as axes of the result.
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import ClassVar
 
 import numpy as np
 
@@ -27,8 +26,12 @@ from r2n.progress import Progress, no_progress
 class FullGrounder:
     """Every substitution whose guards hold and whose closed body atoms are not contradicted."""
 
-    reads_evidence: ClassVar[bool] = False
     max_groundings: int = MAX_GROUNDINGS
+
+    @property
+    def reads_evidence(self) -> bool:
+        """Every substitution is there, whatever is known."""
+        return False
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding; the queries make no difference."""

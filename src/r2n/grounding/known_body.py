@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import ClassVar
 
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding, GroundRules, check_held
@@ -21,8 +20,12 @@ from r2n.progress import Progress, no_progress
 class KnownBodyGrounder:
     """Substitutions under which every body literal is known; a rule without body is grounded fully."""
 
-    reads_evidence: ClassVar[bool] = True
     max_groundings: int = MAX_GROUNDINGS
+
+    @property
+    def reads_evidence(self) -> bool:
+        """A body that is known is what makes a ground rule."""
+        return True
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding; the queries make no difference."""
