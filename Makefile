@@ -1,8 +1,8 @@
 # From clone to result: each target makes and fills .venv as far as it needs, and again only when the pins change.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-all test-faults test-browser test-serving test-postgres test-processes test-seeds
-.PHONY: chromium lint bench docs clean
+.PHONY: help run test test-all test-faults test-browser test-serving test-postgres test-processes test-spark test-seeds
+.PHONY: chromium java lint bench docs clean
 SHELL := /bin/sh
 
 VENV := .venv
@@ -28,6 +28,8 @@ BROWSER := $(VENV)/.browser-$(PINS)
 AXE_VERSION := 4.10.3
 AXE_SUM := 0f2b4d7dcdf7d1219df8d1959ad68e565f51d14c3f0d88bb71cd59abeb956292
 AXE := $(VENV)/axe-$(AXE_VERSION)/package/axe.min.js
+SPARK := $(VENV)/.spark-$(PINS)
+ELSEWHERE := not browser and not postgres and not spark
 
 help:            ## this list
 	@sed -n 's/^\([a-z%-]*\): .*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -36,11 +38,10 @@ run: $(CORE)     ## the main job: train on countries-s3, show its metrics beside
 	$(BIN)/r2n train countries-s3 --out runs/countries-s3-$$(date +%Y%m%d-%H%M%S)
 
 test: $(TEST)    ## the tests, without the slow ones
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and not browser and not postgres"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and $(ELSEWHERE)"
 
 test-all: $(JUDGES) ## all tests, and how much of the sources they cover (that takes several times as long)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not browser and not postgres" \
-		--hypothesis-profile free --cov
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "$(ELSEWHERE)" --hypothesis-profile free --cov
 
 test-faults: $(TEST) ## what can happen to a run: interrupts, full disks, damaged files, hostile data
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 tests/faults tests/end_to_end/test_resume.py
@@ -65,8 +66,18 @@ test-serving: $(JUDGES) ## r2n serve as clients meet it: thousands of requests f
 SEEDS ?= 20
 test-seeds: $(TEST) ## the property tests, with other examples each of SEEDS times
 	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) \
-		--maxprocesses=8 -m "not slow" --hypothesis-profile free --hypothesis-seed $$seed tests/properties tests/contracts \
+		--maxprocesses=8 -m "not slow and not spark" --hypothesis-profile free --hypothesis-seed $$seed tests/properties tests/contracts \
 		|| exit 1; done
+
+test-spark: $(SPARK) java ## what runs on Spark; fetches Java from Debian's packages where there is none
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m spark
+
+java:
+	@command -v java >/dev/null || [ -x "$$JAVA_HOME/bin/java" ] || { \
+		if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+			echo "Spark needs Java 17 or later: install it, or let JAVA_HOME name its folder" >&2; exit 1; fi; \
+		apt-get update -qq && { apt-get install -y -qq openjdk-17-jre-headless \
+			|| apt-get install -y -qq default-jre-headless; }; }
 
 lint: $(LINT)    ## format, lint, types, directions of import
 	$(BIN)/ruff format --check .
@@ -95,7 +106,7 @@ $(MADE):
 	@touch $@
 
 $(CORE): | $(MADE)
-	@rm -f $(VENV)/.core-* $(VENV)/.test-* $(VENV)/.judges-* $(VENV)/.lint-* $(VENV)/.docs-* $(VENV)/.browser-*
+	@rm -f $(VENV)/.core-* $(VENV)/.test-* $(VENV)/.judges-* $(VENV)/.lint-* $(VENV)/.docs-* $(VENV)/.browser-* $(VENV)/.spark-*
 	$(PIP) install -c constraints.txt hatchling
 	$(PIP) install -c constraints.txt --no-build-isolation -e .
 	@touch $@
@@ -132,3 +143,8 @@ chromium:
 		|| command -v google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 		&& apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
 		|| { echo "Chromium is needed: apt-get install chromium, or set R2N_BROWSER" >&2; exit 1; }
+
+$(SPARK): | $(TEST)
+	$(PIP) install -c constraints.txt pyspark
+	$(PIP) install -c constraints.txt --no-build-isolation -e ".[spark]"
+	@touch $@

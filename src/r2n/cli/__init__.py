@@ -12,10 +12,11 @@ from r2n.cli.asking import ask
 from r2n.cli.datasets import datasets_app
 from r2n.cli.explanation import explain
 from r2n.cli.failures import watch_interrupts
+from r2n.cli.grounding import ground
 from r2n.cli.inference import infer
 from r2n.cli.mining import mine
 from r2n.cli.prediction import predict
-from r2n.cli.problems import check, ground
+from r2n.cli.problems import check
 from r2n.cli.reports import compare, report
 from r2n.cli.reproduce import reproduce
 from r2n.cli.rules import rules

@@ -1,5 +1,6 @@
 """The command line: r2n datasets list, show, download, generate."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from r2n.cli.screen import JsonOption, ScreenTable, new_path, print_json, progre
 from r2n.datasets.benchmarks import DATASETS
 from r2n.datasets.download import download
 from r2n.datasets.planted import PlantedOptions, plant
+from r2n.datasets.streamed import StreamedOptions, write_streamed
 from r2n.errors import ConfigError, nearest
 
 _PLANTED = PlantedOptions()
@@ -58,18 +60,40 @@ def download_dataset(name: Annotated[str, typer.Argument()]) -> None:
 
 @datasets_app.command("generate")
 def generate_dataset(
-    folder: Annotated[Path, typer.Argument(parser=new_path, help="The new folder of the problem.")],
-    facts: Annotated[int, typer.Option(help="Those kept back as queries included.")] = _PLANTED.facts,
-    constants: Annotated[int, typer.Option()] = _PLANTED.constants,
-    relations: Annotated[int, typer.Option()] = _PLANTED.relations,
-    rules: Annotated[int, typer.Option(help="Of which a fifth is false.")] = _PLANTED.rules,
-    noise: Annotated[float, typer.Option(help="Share of facts that are noise.")] = _PLANTED.noise,
-    communities: Annotated[int, typer.Option(help="Of constants.")] = _PLANTED.communities,
+    folder: Annotated[
+        Path | None, typer.Argument(parser=new_path, help="The new folder of the problem: text, made in memory.")
+    ] = None,
+    facts: Annotated[int | None, typer.Option(help="Those kept back as queries included.")] = None,
+    constants: Annotated[int | None, typer.Option(help="With --out by default a tenth of the facts.")] = None,
+    relations: Annotated[int | None, typer.Option()] = None,
+    rules: Annotated[int | None, typer.Option(help="Of which a fifth is false.")] = None,
+    noise: Annotated[float | None, typer.Option(help="Share of facts that are noise.")] = None,
+    communities: Annotated[int | None, typer.Option(help="Of constants; not with --out.")] = None,
     seed: Annotated[int, typer.Option(min=0)] = _PLANTED.seed,
+    out: Annotated[
+        Path | None, typer.Option(parser=new_path, help="The new folder instead: Parquet, streamed, of any size.")
+    ] = None,
 ) -> None:
     """Generate a graph with planted rules, exceptions and noise, to try r2n on."""
-    options = PlantedOptions(facts, constants, relations, rules, noise, communities=communities, seed=seed)
+    numbers = {"facts": facts, "constants": constants, "relations": relations, "rules": rules, "noise": noise}
+    given: dict[str, Any] = {name: value for name, value in numbers.items() if value is not None}
+    if (folder is None) == (out is None):
+        raise ConfigError("name one folder", hint="FOLDER for text that is made in memory, or --out DIR for Parquet")
+    if out is not None:
+        if communities is not None:
+            raise ConfigError("--communities has no meaning with --out", hint="leave it out")
+        _generate_streamed(StreamedOptions(**given, seed=seed), out)
+        return
+    assert folder is not None
+    options = replace(_PLANTED, **given, communities=communities or _PLANTED.communities, seed=seed)
     planted = plant(options)
     planted.write(folder)
     sizes = ", ".join(f"{name} {len(part):,}" for name, part in planted.splits.items())
-    typer.echo(f"{facts:,} facts ({sizes}), {len(planted.rules):,} rules, in {folder}")
+    typer.echo(f"{options.facts:,} facts ({sizes}), {len(planted.rules):,} rules, in {folder}")
+
+
+def _generate_streamed(options: StreamedOptions, out: Path) -> None:
+    with progress(str(out)) as shown:
+        made = write_streamed(options, out, shown)
+    sizes = ", ".join(f"{name} {size:,}" for name, size in made.items())
+    typer.echo(f"{sum(made.values()):,} facts ({sizes}), {options.rules:,} rules, in {out}")

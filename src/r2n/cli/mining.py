@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from r2n.cli.screen import JsonOption, OnErrorOption, ProblemArgument, new_path, print_json, progress
+from r2n.cli.screen import EngineOption, JsonOption, OnErrorOption, ProblemArgument, new_path, print_json, progress
 from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError
+from r2n.grounding.strategies import make_engine
 from r2n.mining.constraints import Constraint, mine_constraints
 from r2n.mining.mine import Mining, MiningOptions, mine_rules
 from r2n.mining.mined_theory import check_theory_path, mined_theory, write_theory
@@ -30,6 +31,7 @@ def mine(
     max_exceptions: Annotated[float, typer.Option(help="Share of exceptions that a constraint may have.")] = 0.0,
     fresh: Annotated[bool, typer.Option("--fresh", help="Without the rules that the problem has already.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of samples, where a graph is large.")] = 0,
+    engine: EngineOption = None,
     on_error: OnErrorOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -42,7 +44,7 @@ def mine(
     with progress(problem) as shown:
         shown("read", 0, 0)
         loaded = load(problem, on_error=on_error)
-        mining = mine_rules(loaded.knowledge, options, shown)
+        mining = mine_rules(loaded.knowledge, options, shown, None if engine is None else make_engine(engine))
         held = mine_constraints(loaded.knowledge, max_exceptions, min_support) if constraints else ()
     _, text = mined_theory(loaded.knowledge.theory, mining.rules, held, fresh=fresh)
     if out is not None:

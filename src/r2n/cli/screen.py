@@ -34,6 +34,13 @@ JobsOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Share the work among N processes, one thread each.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Refuse what needs more: 8GB, or 0.5 of what is free (default: 0.8 of it)."),
+]
+EngineOption = Annotated[
+    str | None, typer.Option(help="Where large joins run: duckdb, spark, local[N], spark://HOST:PORT, sc://HOST:PORT.")
+]
 OnErrorOption = Annotated[
     Literal["raise", "skip"] | None, typer.Option(help="Stop at a wrong row, or skip and report it.")
 ]

@@ -109,10 +109,10 @@ class Planted:
         names = "".join(f"predicate r{i}(constant, constant)\n" for i in range(self.options.relations))
         rules = "".join(f"rule p{i}: {rule}\n" for i, rule in enumerate(self.rules))
         _write(folder / "theory.r2n", f"domain constant\n{names}{rules}")
-        _write(folder / "problem.toml", _PROBLEM.format(folder.resolve().name))
+        _write(folder / "problem.toml", PROBLEM.format(folder.resolve().name))
 
 
-_PROBLEM = """name = "{}"
+PROBLEM = """name = "{}"
 theory = "theory.r2n"
 [facts]
 train = "train.tsv"

@@ -1,7 +1,6 @@
 """Rules -> ground rules: around the queries, by backward chaining BC_{w,d} of width w and depth d."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool
@@ -28,7 +27,6 @@ class BackwardGrounder:
     body atoms are proved by others within `depth` rounds; without it every ground rule met is kept.
     """
 
-    reads_evidence: ClassVar[bool] = True
     width: int = 1
     depth: int = 2
     last_width: int = 0
@@ -47,6 +45,11 @@ class BackwardGrounder:
     def widths(self) -> list[int]:
         """How many unknown body literals a ground rule may have, step by step."""
         return [self.width] * (self.depth - 1) + [self.last_width]
+
+    @property
+    def reads_evidence(self) -> bool:
+        """Known atoms are where the search ends."""
+        return True
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding around all queries together; around one query it may be smaller (see `neighbourhoods`)."""

@@ -17,7 +17,12 @@ LEAST_MEMORY = 64 * 10**6  # bytes: below, a database does not start its work
 
 @runtime_checkable
 class Engine(Protocol):
-    """Holds tables of integers and answers queries over them."""
+    """Holds tables of integers and answers queries over them.
+
+    `takes_all`: whether small queries are its own too, which arrays in memory would answer sooner.
+    """
+
+    takes_all: bool
 
     def load(self, name: str, columns: Mapping[str, np.ndarray]) -> None:
         """Hold a table under this name, in place of an earlier one."""
@@ -27,16 +32,20 @@ class Engine(Protocol):
         """The answer, column by column."""
         ...
 
+    def explain(self, query: exp.Query) -> str:
+        """How it would find the answer, in its own words."""
+        ...
+
 
 class DuckDBEngine:
     """The embedded engine."""
 
-    def __init__(self, memory: int | None = None) -> None:
+    def __init__(self, memory: int | None = None, *, takes_all: bool = False) -> None:
         """Make an engine; its database is opened at the first use, since many groundings need none.
 
         What needs more bytes than `memory` (by default DuckDB's own choice) goes to the temporary folder.
         """
-        self.memory = memory
+        self.memory, self.takes_all = memory, takes_all
         self._connections: dict[int, duckdb.DuckDBPyConnection] = {}
 
     @property
@@ -73,3 +82,8 @@ class DuckDBEngine:
                 " SIZE",
             ) from error
         return {name: np.ma.getdata(column) for name, column in answer.items()}
+
+    def explain(self, query: exp.Query) -> str:
+        """DuckDB's plan of a query."""
+        rows = self._connection.execute(f"EXPLAIN {query.sql(dialect='duckdb')}").fetchall()
+        return "\n".join(str(plan).rstrip() for _, plan in rows)

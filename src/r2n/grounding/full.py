@@ -6,7 +6,6 @@ the other variables run over their domains as axes of the result.
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from r2n.grounding.relations import Kind
 from r2n.grounding.rule_query import RuleQuery
 from r2n.grounding.store import Store
 from r2n.grounding.substitutions import MAX_GROUNDINGS, encode_substitutions, sorted_substitutions
+from r2n.grounding.tables import Tables
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.formula import Constant, Variable
@@ -26,8 +26,12 @@ from r2n.progress import Progress, no_progress
 class FullGrounder:
     """Every substitution whose guards hold and whose closed body atoms are not contradicted."""
 
-    reads_evidence: ClassVar[bool] = False
     max_groundings: int = MAX_GROUNDINGS
+
+    @property
+    def reads_evidence(self) -> bool:
+        """Every substitution is there, whatever is known."""
+        return False
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding; the queries make no difference."""
@@ -57,19 +61,19 @@ class FullGrounder:
         return GroundRules(rule, atoms, len(atoms), perf_counter() - start, shape)
 
 
-def uncontradicted_query(store: Store, rule: Rule) -> RuleQuery:
+def uncontradicted_query(store: Tables, rule: Rule, *, every_variable: bool = False) -> RuleQuery:
     """The substitutions that guards, closed body literals and candidates allow, of the variables that they bind.
 
-    A ground rule that contradicts a closed body literal always holds.
+    A ground rule that contradicts a closed body literal always holds. With `every_variable`, those of all variables.
     """
-    theory, candidates = store.knowledge.theory, store.knowledge.candidates
+    theory, candidates = store.theory, store.candidates
     over_candidates = [store.match(Kind.CANDIDATE, atom) for atom in rule.atoms if atom.predicate in candidates]
     closed = [store.known_by(rule, literal) for literal in rule.body if theory.is_closed(rule, literal.position)]
     terms = [term for guard in rule.guards for term in (guard.left, guard.right)]
     terms += [term for _, atom in (*over_candidates, *(match for match, _ in closed)) for term in atom.terms]
     bound = {term.name for term in terms if isinstance(term, Variable)}
     domains = dict(zip(rule.variables, store.domains(rule), strict=True))
-    sought = {name: domain for name, domain in domains.items() if name in bound}
+    sought = {name: domain for name, domain in domains.items() if every_variable or name in bound}
     return RuleQuery(
         rule,
         tuple(sought),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int64
@@ -68,12 +68,12 @@ class Grounding:
 
 @runtime_checkable
 class Grounder(Protocol):
-    """A strategy: the store of what is known, and the queries to ground around, -> the grounding.
+    """A strategy: the store of what is known, and the queries to ground around, -> the grounding."""
 
-    `reads_evidence` says whether a ground rule may be there because an atom of an open predicate is known.
-    """
-
-    reads_evidence: ClassVar[bool]
+    @property
+    def reads_evidence(self) -> bool:
+        """Whether a ground rule may be there because an atom of an open predicate is known."""
+        ...
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding of the theory."""

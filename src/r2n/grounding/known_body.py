@@ -3,13 +3,13 @@
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import ClassVar
 
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding, GroundRules, check_held
 from r2n.grounding.rule_query import RuleQuery
 from r2n.grounding.store import Answer, Store
 from r2n.grounding.substitutions import MAX_GROUNDINGS, are_candidates, encode_substitutions, sorted_substitutions
+from r2n.grounding.tables import Tables
 from r2n.knowledge.herbrand import Codes
 from r2n.logic.formula import Term, Variable
 from r2n.logic.theory import Rule
@@ -20,8 +20,12 @@ from r2n.progress import Progress, no_progress
 class KnownBodyGrounder:
     """Substitutions under which every body literal is known; a rule without body is grounded fully."""
 
-    reads_evidence: ClassVar[bool] = True
     max_groundings: int = MAX_GROUNDINGS
+
+    @property
+    def reads_evidence(self) -> bool:
+        """A body that is known is what makes a ground rule."""
+        return True
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding; the queries make no difference."""
@@ -69,7 +73,7 @@ def _body_up_to_names(store: Store, rule: Rule) -> Hashable:
     return body, guards, store.knowledge.theory.variable_domains(rule)
 
 
-def known_body_query(store: Store, rule: Rule) -> RuleQuery:
+def known_body_query(store: Tables, rule: Rule) -> RuleQuery:
     """The substitutions of a rule under which every body literal is known."""
     known = [store.known_by(rule, literal) for literal in rule.body]
     return RuleQuery(

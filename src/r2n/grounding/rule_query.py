@@ -1,13 +1,13 @@
 """Rules -> ground rules: which substitutions of a rule are sought, said once for joins in memory and for an engine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from r2n.grounding.relations import Relation
-from r2n.knowledge.conjunctive import ConjunctiveSelect
-from r2n.logic.formula import Atom, Variable
+from r2n.knowledge.conjunctive import AtomTable, ConjunctiveSelect
+from r2n.logic.formula import Atom, Term, Variable
 from r2n.logic.theory import Rule
 
 Match = tuple[Relation, Atom]
@@ -65,11 +65,18 @@ class RuleQuery:
                     size /= max(1, relation.distinct(i))
         return round(min(size, 1e18))
 
-    def compiled(self, constant: Callable[[str], exp.Expr]) -> ConjunctiveSelect:
-        """The conditions as SQL over the relations' tables; `constant` writes a constant, given by name."""
+    def compiled(
+        self,
+        constant: Callable[[str], exp.Expr],
+        instead: Mapping[int, tuple[AtomTable, tuple[Term, ...]]] | None = None,
+    ) -> ConjunctiveSelect:
+        """The conditions as SQL over the relations' tables; `constant` writes a constant, given by name.
+
+        `instead` names, for some joined atoms by their number, a table that does the same, and its terms.
+        """
         select = ConjunctiveSelect(constant)
-        for relation, atom in (*self.joined, *self.ranging):
-            select.join(relation.table, atom.terms)
+        for number, (relation, atom) in enumerate((*self.joined, *self.ranging)):
+            select.join(*(instead or {}).get(number, (relation.table, atom.terms)))
         for relation, atom in self.absent:
             select.forbid(relation.table, atom.terms)
         for relation, atom in self.counted:

@@ -92,14 +92,9 @@ class Search:
     def _step(self, part: Searched, asked: dict[str, Relation], width: int) -> Searched:
         """Ground one rule around what is asked, from every head atom and every anchor."""
         start, rule = perf_counter(), part.rule
-        heads = [head for head in rule.head_positions if rule.atoms[head].predicate in asked]
-        if not heads:
+        queries = self.queries(rule, asked, width)
+        if not queries:
             return part
-        queries = [
-            (head, rule_query(self, rule, head, asked[rule.atoms[head].predicate], anchor, width))
-            for head in heads
-            for anchor in _anchors(rule)
-        ]
         answers = [(head, self.store.substitutions(query, self.max_groundings)) for head, query in queries]
         admitted = tuple((head, self._over_candidates(rule, answer.substitutions)) for head, answer in answers)
         everything = np.concatenate([part.substitutions, *(found for _, found in admitted)])
@@ -115,6 +110,15 @@ class Search:
             estimate=part.estimate + sum(answer.estimate for _, answer in answers),
             seconds=part.seconds + perf_counter() - start,
         )
+
+    def queries(self, rule: Rule, asked: dict[str, Relation], width: int) -> list[tuple[int, RuleQuery]]:
+        """What a rule is asked, for each head position that is asked for and each anchor."""
+        return [
+            (head, rule_query(self, rule, head, asked[rule.atoms[head].predicate], anchor, width))
+            for head in rule.head_positions
+            if rule.atoms[head].predicate in asked
+            for anchor in _anchors(rule)
+        ]
 
     def _over_candidates(self, rule: Rule, found: Substitutions) -> Substitutions:
         """Those whose atoms are candidates, before anything is asked or proved by the others."""

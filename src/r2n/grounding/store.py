@@ -1,6 +1,7 @@
 """Rules -> ground rules: the tables of a knowledge base, made once, and who answers queries over them."""
 
 import os
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,13 +15,14 @@ from r2n.grounding import join
 from r2n.grounding.ceiling import UNLIMITED, Ceiling
 from r2n.grounding.engines import DuckDBEngine, Engine
 from r2n.grounding.relations import Kind, Relation
-from r2n.grounding.rule_query import Match, RuleQuery
+from r2n.grounding.rule_query import RuleQuery
 from r2n.grounding.substitutions import Substitutions, check_budget
+from r2n.grounding.tables import Tables
+from r2n.knowledge.conjunctive import ConjunctiveSelect
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.logic.formula import Atom
 from r2n.logic.language import Domain, Predicate
-from r2n.logic.theory import Literal, Rule
+from r2n.logic.theory import Rule, Theory
 
 SURELY_TOO_MANY = 100  # times the budget: then the estimate alone refuses, without counting
 BYTES_OF_BINDING = 16  # of a variable in a row of a join: its column, and what the join makes of it
@@ -39,11 +41,11 @@ class Answer:
     estimate: int
 
 
-class Store:
+class Store(Tables):
     """The tables of a knowledge base, as arrays and in an engine, each made when it is first needed.
 
-    Queries are answered in memory where their intermediate results fit, else by the engine. Answers that would not fit
-    under the `ceiling` are refused before they are made.
+    Queries are answered in memory where their intermediate results fit, else by the engine; by an engine that takes
+    all, always. Answers that would not fit under the `ceiling` are refused before they are made.
     """
 
     def __init__(self, knowledge: KnowledgeBase, engine: Engine | None = None, ceiling: Ceiling = UNLIMITED) -> None:
@@ -115,25 +117,15 @@ class Store:
             self._made[name] = Relation(name, (domain,), members, members[:, None], constants, itemgetter(0))
         return self._made[name]
 
-    def domains(self, rule: Rule) -> tuple[Relation, ...]:
-        """The constants that each of the rule's variables runs over."""
-        return tuple(map(self.domain, self.knowledge.theory.variable_domains(rule)))
+    @property
+    def theory(self) -> Theory:
+        """The theory of the knowledge base."""
+        return self.knowledge.theory
 
-    def match(self, kind: Kind, atom: Atom) -> Match:
-        """The atom, to be looked up among its predicate's atoms of this kind."""
-        return self.relation(kind, atom.predicate), atom
-
-    def known_by(self, rule: Rule, literal: Literal) -> tuple[Match, bool]:
-        """What makes a body literal known: its atom is (True), or is not (False), in a relation.
-
-        A positive literal is known by a fact, a negative one by a denied atom, or in a closed world by no fact.
-        """
-        atom = rule.atoms[literal.position]
-        if literal.positive:
-            return self.match(Kind.FACT, atom), True
-        if self.knowledge.theory.is_closed(rule, literal.position):
-            return self.match(Kind.FACT, atom), False
-        return self.match(Kind.DENIED, atom), True
+    @property
+    def candidates(self) -> Mapping[str, Codes]:
+        """The candidates of the knowledge base."""
+        return self.knowledge.candidates
 
     def substitutions(self, query: RuleQuery, max_groundings: int) -> Answer:
         """The answer to a query; refused where its rule would have more than `max_groundings` ground rules.
@@ -142,6 +134,8 @@ class Store:
         """
         sought = zip(query.rule.variables, self.domains(query.rule), strict=True)
         box = prod(len(domain) for name, domain in sought if name not in query.variables)
+        if self.engine.takes_all:
+            return self._from_engine(query, box, max_groundings)
         try:
             each = BYTES_OF_BINDING * (len(query.variables) + 2)
             found = join.joined(query, self.language, self.ceiling.fitting(each, join.MOST_ROWS))
@@ -158,16 +152,14 @@ class Store:
 
     def _from_engine(self, query: RuleQuery, box: int, max_groundings: int) -> Answer:
         """The answer by a database; an estimate that knows all conditions may refuse before the work."""
-        for relation, _ in (*query.joined, *query.ranging, *query.absent, *query.counted):
-            self._load(relation)
-        select = query.compiled(self._constant)
+        select = self._compiled(query)
         count = select.select([exp.alias_(exp.Count(this=exp.Star()), "n")], query.width)
         estimate, fitting = query.estimate(), self.ceiling.fitting(_bytes_of_ground_rule(query.rule), max_groundings)
         if not query.counted and estimate * box > SURELY_TOO_MANY * fitting:
             self._check(query.rule, estimate * box, max_groundings, exact=False)
         elif not query.counted and estimate * box > fitting:
             self._check(query.rule, self._count(count) * box, max_groundings, exact=True)
-        outputs = [exp.alias_(select.columns[name].copy(), f"v{i}") for i, name in enumerate(query.variables)]
+        outputs = _outputs(select, query)
         one = exp.alias_(exp.Literal.number(1), "one")
         most = fitting // max(1, box) + 1
         answer = self.engine.run(select.select(outputs or [one], query.width).limit(most, copy=False))
@@ -175,6 +167,18 @@ class Store:
         if rows.shape[1] * box > fitting:
             self._check(query.rule, self._count(count) * box, max_groundings, exact=True)
         return Answer(rows[: len(outputs)].T if outputs else np.zeros((rows.shape[1], 0), np.int64), estimate)
+
+    def explain(self, query: RuleQuery) -> str:
+        """How the engine would answer a query, in its own words."""
+        select = self._compiled(query)
+        one = exp.alias_(exp.Literal.number(1), "one")
+        return self.engine.explain(select.select(_outputs(select, query) or [one], query.width))
+
+    def _compiled(self, query: RuleQuery) -> ConjunctiveSelect:
+        """A query in SQL, with its tables in the engine."""
+        for relation, _ in (*query.joined, *query.ranging, *query.absent, *query.counted):
+            self._load(relation)
+        return query.compiled(self._constant)
 
     def _count(self, query: exp.Select) -> int:
         return int(self.engine.run(query)["n"][0])
@@ -189,6 +193,10 @@ class Store:
             columns = dict(zip(relation.table.columns, relation.rows.T, strict=True))
             self.engine.load(relation.name, {name: np.ascontiguousarray(column) for name, column in columns.items()})
             self._loaded[place] = relation
+
+
+def _outputs(select: ConjunctiveSelect, query: RuleQuery) -> list[exp.Expr]:
+    return [exp.alias_(select.columns[name].copy(), f"v{i}") for i, name in enumerate(query.variables)]
 
 
 def _bytes_of_ground_rule(rule: Rule) -> int:

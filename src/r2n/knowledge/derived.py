@@ -17,7 +17,7 @@ from sqlglot import exp
 from r2n.errors import ConfigError, DataError, Location, TheoryError, nearest
 from r2n.knowledge.conjunctive import ConjunctiveSelect
 from r2n.knowledge.encoding import declaration, wrong_arity
-from r2n.knowledge.fact_database import FactDatabase, Select
+from r2n.knowledge.fact_database import Database, FactDatabase, Select
 from r2n.knowledge.reading.records import OnError
 from r2n.knowledge.reading.tables import Facts, Table
 from r2n.logic.formula import Atom, Implies, Term, Variable
@@ -80,33 +80,33 @@ def _of_wrong_arity(facts: Sequence[Facts], declared: Sequence[Predicate]) -> di
 
 def _derived(database: FactDatabase, name: str, definitions: tuple[str, ...], source: str | None) -> Facts:
     where = f"{source} [derived] {name}" if source else f"[derived] {name}"
-    if not definitions:
-        raise ConfigError("there is no definition", where=Location(where), hint="give a SELECT or a rule")
-    selects = [_select(database, name, text, where) for text in definitions]
     stated = database.count(name)
-    while True:
-        before = database.count(name)
-        for select in selects:
-            database.add(name, select)
-        if database.count(name) == before or not any(select.is_recursive for select in selects):
-            break
+    add_derived(database, name, definitions, where)
     columns = database.rows_after(name, stated)
     table = Table(pa.table(list(columns), [f"c{i}" for i in range(1, len(columns) + 1)]), name, called=where)
     count = len(columns[0])
     return Facts(name, columns, np.ones(count, bool), np.arange(count), table)
 
 
-def _select(database: FactDatabase, name: str, text: str, where: str) -> Select:
+def add_derived(database: Database, name: str, definitions: Sequence[str], where: str) -> None:
+    """Add what the definitions of a predicate give; rules that use it are applied until nothing new follows."""
+    if not definitions:
+        raise ConfigError("there is no definition", where=Location(where), hint="give a SELECT or a rule")
+    selects = [_select(database, name, text, where) for text in definitions]
+    while True:
+        before = database.count(name)
+        for select in selects:
+            database.add(name, select)
+        if database.count(name) == before or not any(select.is_recursive for select in selects):
+            break
+
+
+def _select(database: Database, name: str, text: str, where: str) -> Select:
     """A definition, SQL or rule, as SQL."""
     if not _is_sql(text):
         return _rule_select(database, name, text, where)
     select = Select(text.strip().rstrip(";"), text, where, is_recursive=False)
-    try:
-        statements = database.connection.extract_statements(text)
-    except duckdb.Error as error:
-        raise select.error(f"the database refuses it: {str(error).splitlines()[0]}") from error
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise select.error("it is not one SELECT", hint="a derived predicate is one SELECT, or a rule body -> head")
+    database.check(select)
     return select
 
 
@@ -122,7 +122,7 @@ def _is_sql(text: str) -> bool:
     return False
 
 
-def _rule_select(database: FactDatabase, name: str, text: str, where: str) -> Select:
+def _rule_select(database: Database, name: str, text: str, where: str) -> Select:
     rule = _parsed(text, where)
     select = Select("", text, where, is_recursive=False)
     body = rule.body
@@ -156,7 +156,7 @@ def _parsed(text: str, where: str) -> Rule:
     return rule
 
 
-def _check_atom(database: FactDatabase, atom: Atom, select: Select) -> None:
+def _check_atom(database: Database, atom: Atom, select: Select) -> None:
     if atom.predicate not in database.arities:
         known = ", ".join(sorted(database.arities))
         raise select.error(
@@ -169,7 +169,7 @@ def _check_atom(database: FactDatabase, atom: Atom, select: Select) -> None:
 
 
 def _conjunctive(
-    database: FactDatabase, rule: Rule, head: Atom, positive: list[Atom], denied: list[Atom], select: Select
+    database: Database, rule: Rule, head: Atom, positive: list[Atom], denied: list[Atom], select: Select
 ) -> exp.Select:
     """The constants that the head takes where all of the body is known and nothing denied is a fact."""
     guarded = [term for guard in rule.guards for term in (guard.left, guard.right)]

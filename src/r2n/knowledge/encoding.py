@@ -18,11 +18,14 @@ MOST_COMPARED = 20  # wrong constants that are compared with all right ones, for
 DEFAULT_DOMAIN = Domain("constant")
 
 
-def complete(theory: Theory, facts: Sequence[Facts], domains: Mapping[str, Iterable[str]]) -> tuple[Theory, Language]:
+def complete(
+    theory: Theory, facts: Sequence[Facts], domains: Mapping[str, Iterable[str]], *, are_all_here: bool = True
+) -> tuple[Theory, Language]:
     """The theory with the predicates that the facts bring, and the language with the constants they bring.
 
     `domains` lists the constants of domains that the theory leaves open; what is listed nowhere is
-    gathered from the facts: a domain holds what stands in its positions.
+    gathered from the facts: a domain holds what stands in its positions. Where not all constants are here, those that
+    rules name are not checked.
     """
     if not theory.predicates:
         theory = _with_predicates_of(theory, facts)
@@ -39,7 +42,8 @@ def complete(theory: Theory, facts: Sequence[Facts], domains: Mapping[str, Itera
                     members.setdefault(domain.name, set()).update(pc.unique(column).to_pylist())
     _gather_rule_constants(theory, given, members)
     language = Language.build(theory.domains, theory.predicates, members)
-    _check_rule_constants(theory, language)
+    if are_all_here:
+        _check_rule_constants(theory, language)
     return theory, language
 
 
@@ -79,7 +83,8 @@ def _check_given(theory: Theory, given: Mapping[str, tuple[str, ...]]) -> None:
             raise DataError(f"constants are given for domain '{name}', but the theory already says what is in it")
 
 
-def _rule_constants(theory: Theory) -> list[tuple[str, Domain, Location | None]]:
+def rule_constants(theory: Theory) -> list[tuple[str, Domain, Location | None]]:
+    """The constants that rules name, each with the domain of its position, and where."""
     predicates = {predicate.name: predicate for predicate in theory.predicates}
     return [
         (term.name, domain, atom.where)
@@ -91,23 +96,25 @@ def _rule_constants(theory: Theory) -> list[tuple[str, Domain, Location | None]]
 
 
 def _gather_rule_constants(theory: Theory, given: Mapping[str, object], members: dict[str, set[str]]) -> None:
-    for name, domain, _ in _rule_constants(theory):
+    for name, domain, _ in rule_constants(theory):
         if domain.name not in given and domain.listed is None and not domain.parts:
             members.setdefault(domain.name, set()).add(name)
 
 
 def _check_rule_constants(theory: Theory, language: Language) -> None:
     names_of: dict[str, set[str]] = {}  # rules and constants may be many
-    for name, domain, where in _rule_constants(theory):
+    for name, domain, where in rule_constants(theory):
         if domain.name not in names_of:
             names_of[domain.name] = {language.constants[i] for i in language.members(domain)}
         names = names_of[domain.name]
         if name not in names:
-            raise TheoryError(
-                f"constant '{name}' is outside domain '{domain.name}'",
-                where=where,
-                hint=nearest(name, names) or f"add it to domain '{domain.name}'",
-            )
+            raise outside_domain(name, domain, where, nearest(name, names))
+
+
+def outside_domain(name: str, domain: Domain, where: Location | None, near: str = "") -> TheoryError:
+    """The error for a constant of a rule that its position's domain does not hold."""
+    what = f"constant '{name}' is outside domain '{domain.name}'"
+    return TheoryError(what, where=where, hint=near or f"add it to domain '{domain.name}'")
 
 
 @dataclass(frozen=True, eq=False)

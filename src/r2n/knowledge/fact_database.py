@@ -1,7 +1,8 @@
 """What is known: facts as tables of a database in memory, for definitions to read; nothing outside can be read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import duckdb
 import pyarrow as pa
@@ -27,6 +28,46 @@ class Select:
         """An error about this definition, with its first line."""
         excerpt = self.text.strip().split("\n")[0]
         return ConfigError(what, where=Location(self.where, excerpt=excerpt), hint=hint)
+
+
+@runtime_checkable
+class Database(Protocol):
+    """What definitions need of a database: a table of each predicate's true atoms, and one of those denied."""
+
+    arities: dict[str, int]
+
+    def create(self, predicate: str, arity: int) -> None:
+        """An empty table, and one for what is denied, where there are none yet."""
+        ...
+
+    def table(self, predicate: str, *, denied: bool = False) -> AtomTable:
+        """A predicate's table."""
+        ...
+
+    def check(self, select: Select) -> None:
+        """Refuse what is not one SELECT."""
+        ...
+
+    def count(self, predicate: str) -> int:
+        """The number of a predicate's true atoms."""
+        ...
+
+    def add(self, predicate: str, select: Select) -> None:
+        """Add what a definition gives and the table does not hold yet."""
+        ...
+
+
+NOT_ONE_SELECT = ("it is not one SELECT", "a derived predicate is one SELECT, or a rule body -> head")
+
+
+def refuse_twin(predicate: str, others: Iterable[str]) -> None:
+    """SQL does not tell names apart that differ in case alone."""
+    twin = next((name for name in others if name.casefold() == predicate.casefold()), None)
+    if twin is not None:
+        raise ConfigError(
+            f"predicates '{twin}' and '{predicate}' differ in case alone, which SQL does not tell apart",
+            hint="rename one of them, or state the derived predicate as facts",
+        )
 
 
 class FactDatabase:
@@ -63,12 +104,7 @@ class FactDatabase:
         """An empty table, and one for what is denied, where there are none yet."""
         if predicate in self.arities:
             return
-        twin = next((name for name in self.arities if name.casefold() == predicate.casefold()), None)
-        if twin is not None:
-            raise ConfigError(
-                f"predicates '{twin}' and '{predicate}' differ in case alone, which SQL does not tell apart",
-                hint="rename one of them, or state the derived predicate as facts",
-            )
+        refuse_twin(predicate, self.arities)
         self.arities[predicate] = arity
         columns = ", ".join(f"c{i} VARCHAR" for i in range(1, arity + 1))
         for denied in (False, True):
@@ -90,6 +126,16 @@ class FactDatabase:
 
     def _sql(self, predicate: str, *, denied: bool = False) -> str:
         return self.table(predicate, denied=denied).expression().sql("duckdb")
+
+    def check(self, select: Select) -> None:
+        """Refuse what is not one SELECT."""
+        try:
+            statements = self.connection.extract_statements(select.text)
+        except duckdb.Error as error:
+            raise select.error(f"the database refuses it: {str(error).splitlines()[0]}") from error
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            what, hint = NOT_ONE_SELECT
+            raise select.error(what, hint=hint)
 
     def count(self, predicate: str) -> int:
         """The number of a predicate's true atoms."""

@@ -1,6 +1,7 @@
 """What is known: the Herbrand base, which gives every ground atom an integer code and stores none of them."""
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from math import prod
 
@@ -30,16 +31,8 @@ class HerbrandBase:
         """Number the atoms of `language`; refuse a base that does not fit 64 bits."""
         self.language = language
         self.shapes = [tuple(len(language.members(d)) for d in p.domains) for p in language.predicates]
-        sizes = [prod(shape) for shape in self.shapes]
-        self.size = sum(sizes)
-        if self.size > LARGEST_CODE:
-            largest = language.predicates[max(range(len(sizes)), key=sizes.__getitem__)]
-            raise DataError(
-                f"the Herbrand base has {self.size:,} atoms and does not fit 64 bits;"
-                f" the largest predicate is {largest.name} with {largest.arity} positions",
-                hint="give its positions narrower domains, or split it into predicates of fewer positions",
-            )
-        self.offsets = np.concatenate([[0], np.cumsum(np.array(sizes, np.int64))]).astype(np.int64)
+        self.offsets = first_codes(language.predicates, self.shapes)
+        self.size = int(self.offsets[-1])
 
     @cached_property
     def _places(self) -> dict[Domain, np.ndarray | None]:
@@ -117,3 +110,16 @@ def _readable(constant: str) -> str:
     if not _MISREAD.search(constant):
         return constant
     return f"'{constant}'" if '"' in constant and _AS_IT_IS.match(constant) else quoted(constant)
+
+
+def first_codes(predicates: Sequence[Predicate], shapes: Sequence[tuple[int, ...]]) -> Int64[np.ndarray, " _"]:
+    """The first code of each predicate, given the sizes of its positions' domains, and behind them that of none."""
+    sizes = [prod(shape) for shape in shapes]
+    if sum(sizes) > LARGEST_CODE:
+        largest = predicates[max(range(len(sizes)), key=sizes.__getitem__)]
+        raise DataError(
+            f"the Herbrand base has {sum(sizes):,} atoms and does not fit 64 bits;"
+            f" the largest predicate is {largest.name} with {largest.arity} positions",
+            hint="give its positions narrower domains, or split it into predicates of fewer positions",
+        )
+    return np.concatenate([[0], np.cumsum(np.array(sizes, np.int64))]).astype(np.int64)

@@ -41,7 +41,8 @@ class Section(BaseModel):
 class GroundingOptions(Section):
     """[grounding]: the strategy and its options.
 
-    `reciprocal` gives every binary predicate P a reciprocal P^-1 before anything is grounded.
+    `reciprocal` gives every binary predicate P a reciprocal P^-1 before anything is grounded. `kept` is a folder of
+    `r2n ground --engine spark --out`: its grounding is taken where it is that of the same facts, rules and strategy.
     """
 
     strategy: Literal["full", "known-body", "backward"] = "full"
@@ -51,6 +52,7 @@ class GroundingOptions(Section):
     prune: bool = True
     max_groundings: Whole = Field(default=20_000_000, ge=0)
     reciprocal: bool = False
+    kept: str | None = None
 
 
 class ModelOptions(Section):

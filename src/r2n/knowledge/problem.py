@@ -230,7 +230,7 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
         read_theory(folder / file.theory) if file.theory else Theory(),
         _tables(file, TRAIN, folder),
         {split: _tables(file, split, folder) for split in file.queries.splits()},
-        domains={name: _constants(given, folder) for name, given in file.domains.items()},
+        domains={name: listed_constants(given, folder) for name, given in file.domains.items()},
         features={name: _feature_table(name, given, path) for name, given in file.features.items()},
         background=_tables(file, _BACKGROUND, folder),
         derived=file.derived,
@@ -261,7 +261,7 @@ def _feature_table(domain: str, given: FeatureOptions, path: Path) -> FeatureTab
         raise ConfigError(f"[features.{domain}]: {error.what}", where=Location(str(path)), hint=error.hint) from None
 
 
-def _constants(given: str | tuple[str, ...], folder: Path) -> list[str]:
+def listed_constants(given: str | tuple[str, ...], folder: Path) -> list[str]:
     """A domain's constants: as listed, or one a line in a file."""
     if not isinstance(given, str):
         return list(given)

@@ -7,12 +7,14 @@ from itertools import count
 from time import monotonic
 
 from r2n.errors import ConfigError, TheoryError
+from r2n.grounding.engines import Engine
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.theory import Rule, Theory
 from r2n.mining.constant_rules import mine_constant_rules
 from r2n.mining.ends import Ends
 from r2n.mining.mined_rules import Found, MinedRule, constant_rule, path_rule
 from r2n.mining.path_bodies import MOST_STEPS, PathWalker
+from r2n.mining.path_queries import PathCounter, mine_paths_by_queries
 from r2n.mining.path_rules import mine_paths
 from r2n.mining.search import Clock, Search, Thresholds
 from r2n.mining.step_graph import StepGraph
@@ -73,12 +75,18 @@ class Mining:
 
 
 def mine_rules(
-    knowledge: KnowledgeBase, options: MiningOptions | None = None, progress: Progress = no_progress
+    knowledge: KnowledgeBase,
+    options: MiningOptions | None = None,
+    progress: Progress = no_progress,
+    engine: Engine | None = None,
 ) -> Mining:
-    """Mine the true facts of binary predicates; the rules are named m0, m1, ..., and weigh their confidences."""
+    """Mine the true facts of binary predicates; the rules are named m0, m1, ..., and weigh their confidences.
+
+    Paths are counted by `engine`, where one is given, all of them and no sample; else by products of matrices.
+    """
     options = options or MiningOptions()
     graph = StepGraph.of(knowledge)
-    kinds, stopped = _search(graph, options, progress)
+    kinds, stopped = _search(graph, options, progress, engine)
     taken = {rule.name for rule in knowledge.theory.rules}
     names = (name for name in (f"m{i}" for i in count()) if name not in taken)
     rules: list[MinedRule] = []
@@ -92,13 +100,20 @@ def mine_rules(
     return Mining(tuple(rules), unwritable, stopped)
 
 
-def _search(graph: StepGraph, options: MiningOptions, progress: Progress) -> tuple[list[Found], str | None]:
+def _search(
+    graph: StepGraph, options: MiningOptions, progress: Progress, engine: Engine | None
+) -> tuple[list[Found], str | None]:
     """The rules of each kind, short ones first, and where the time was over."""
     deadline = None if options.seconds is None else monotonic() + options.seconds
     walker = PathWalker(graph, options.most_walks, options.seed)
     thresholds = Thresholds(options.min_support, options.min_confidence, options.max_rules)
+    of_length = partial(mine_paths, walker)
+    if engine is not None:
+        counter = PathCounter(engine, graph)
+        counter.load()
+        of_length = partial(mine_paths_by_queries, counter)
     searches: dict[str, Callable[[Thresholds, Clock], Search]] = {
-        f"bodies of length {length}": partial(mine_paths, walker, length) for length in range(1, options.max_length + 1)
+        f"bodies of length {length}": partial(of_length, length) for length in range(1, options.max_length + 1)
     }
     if options.constants:
         searches["rules with constants"] = partial(mine_constant_rules, Ends.of(graph, options.min_support))

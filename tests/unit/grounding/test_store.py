@@ -22,6 +22,8 @@ KB = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "smokes(ann) sm
 class Watched:
     """An engine that remembers what it is told."""
 
+    takes_all = False
+
     def __init__(self) -> None:
         self.loaded: list[str] = []
         self.asked: list[str] = []
@@ -34,6 +36,9 @@ class Watched:
     def run(self, query: exp.Query) -> dict[str, np.ndarray]:
         self.asked.append(query.sql())
         return self.engine.run(query)
+
+    def explain(self, query: exp.Query) -> str:
+        return self.engine.explain(query)
 
 
 def answer(store: Store, limit: int = 100) -> list[tuple[str, ...]]:

@@ -53,7 +53,7 @@ def statements(
     is_hopeless = not len(records.rows) and len(records.faults) > 0
     if is_hopeless or not records.columns:  # no readable row, or no column: an empty frame, JSON's []
         return Statements(pa.array([], pa.string()), (), np.zeros(0, bool), records.rows), records.faults
-    layout = _layout(records, predicate, columns, label)
+    layout = layout_of(records, predicate, columns, label)
     used = [column for column in (layout.predicate, *layout.arguments, layout.label) if column is not None]
     for column in sorted(used):
         records = _without_empty(records, column, is_allowed=may_be_empty and column != layout.label)
@@ -68,7 +68,8 @@ def statements(
     return Statements(predicates, arguments, truth, records.rows), records.faults
 
 
-def _layout(records: Records, predicate: str | None, columns: tuple[str, ...], label: str | None) -> Layout:
+def layout_of(records: Records, predicate: str | None, columns: tuple[str, ...], label: str | None) -> Layout:
+    """Which column of the records is what: as picked, by usual names, else by their order."""
     width = len(records.columns)
     picked = tuple(_find(records, name) for name in columns)
     labelled = _find(records, label) if label is not None else _find_usual(records, LABEL)

@@ -1,0 +1,28 @@
+"""One Spark for the whole test session: two threads of this machine, for tables of a few rows."""
+
+from functools import cache
+
+import pytest
+
+from r2n.grounding.spark_engine import SparkEngine
+from r2n.knowledge.spark_session import SparkPlace
+
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.sql.codegen.wholeStage": "false",  # to compile a query takes longer than to answer it
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+@cache
+def spark_place() -> SparkPlace:
+    """Where the tests' Spark runs."""
+    pytest.importorskip("pyspark", reason="Spark is not installed: make test-spark")
+    return SparkPlace("local[2]", 2 * 10**9, SETTINGS)
+
+
+@cache
+def spark_engine() -> SparkEngine:
+    """The tests' Spark as an engine."""
+    return SparkEngine(spark_place())

@@ -1,0 +1,59 @@
+"""r2n ground: what the tables and plans say (its other options are tested end to end)."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from r2n.cli import app
+from r2n.datasets.benchmarks import load
+from r2n.grounding.content import content_of
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
+from tests.unit.grounding.parts import write_parts
+
+runner = CliRunner()
+
+
+def test_ground_shows_each_rule_and_the_queries() -> None:
+    out = runner.invoke(app, ["ground", "countries-s3"]).stdout
+    for text in ("5,612", "3,240", "x: country (244)", "8,852 ground rules", "240 reached by a ground rule, 0 not"):
+        assert text in out
+
+
+@pytest.mark.parametrize("more", [[], ["--engine", "duckdb"]])
+def test_plans_are_shown_in_place_of_ground_rules(more: list[str]) -> None:
+    out = runner.invoke(app, ["ground", "countries-s3", "--strategy", "known-body", "--explain", *more]).stdout
+    assert "rule hierarchy" in out
+    assert "HASH_JOIN" in out
+    document = json.loads(runner.invoke(app, ["ground", "countries-s3", "--explain", "--json", *more]).stdout)
+    assert [part["rule"] for part in document] == [rule.name for rule in load("countries-s3").knowledge.theory.rules]
+
+
+def test_an_engine_that_is_none_is_refused() -> None:
+    result = runner.invoke(app, ["ground", "countries-s3", "--engine", "oracle"])
+    assert result.exit_code == 2
+    assert "there is no engine 'oracle'" in result.stderr
+
+
+def test_a_grounding_in_parts_is_read_where_it_is_that_of_the_problem(tmp_path: Path) -> None:
+    knowledge, grounder = load("countries-s3").knowledge, FullGrounder()
+    grounding = grounder.ground(Store(knowledge))
+    write_parts(grounding, tmp_path / "kept", content_of(knowledge).digest(knowledge.theory, grounder))
+    command = ["ground", "countries-s3", "--strategy", "full", "--json"]
+    kept = json.loads(runner.invoke(app, [*command, "--out", str(tmp_path / "kept")]).stdout)
+    made = json.loads(runner.invoke(app, command).stdout)
+    assert kept["from_cache"]
+    assert (
+        kept["ground_rules"]
+        == made["ground_rules"]
+        == len(np.concatenate([p.atoms[:, 0] for p in grounding.ground_rules]))
+    )
+
+
+def test_a_grounding_beyond_the_memory_that_is_allowed_is_refused() -> None:
+    result = runner.invoke(app, ["ground", "countries-s3", "--strategy", "full", "--memory", "100KB"])
+    assert result.exit_code == 2
+    assert "more than the 0.1 MB that it may take" in result.stderr

@@ -1,0 +1,50 @@
+"""r2n ground where Spark reads the facts itself."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from r2n.cli import app
+from tests.spark_place import spark_place
+from tests.spark_problem import write_problem
+
+pytestmark = pytest.mark.spark
+runner = CliRunner()
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> Path:
+    _ = spark_place().session
+    return write_problem(tmp_path / "problem")
+
+
+def test_a_grounding_is_kept_and_then_read(problem: Path, tmp_path: Path) -> None:
+    command = ["ground", str(problem), "--strategy", "known-body", "--out", str(tmp_path / "out")]
+    made = runner.invoke(app, [*command, "--engine", "local[2]"])
+    assert made.exit_code == 0, made.output
+    assert "grounded by Spark" in made.stdout
+    assert "written to" in made.stderr
+    read = json.loads(runner.invoke(app, [*command, "--json"]).stdout)
+    assert read["from_cache"]
+    assert f"{read['ground_rules']} ground rules" in made.stdout
+    trained = ["train", str(problem), "--set", "grounding.strategy=known-body", "--set", "training.epochs=1"]
+    trained += ["--set", f"grounding.kept={tmp_path / 'out'}", "--out", str(tmp_path / "run")]
+    assert runner.invoke(app, trained).exit_code == 0
+
+
+def test_plans_are_shown(problem: Path) -> None:
+    command = ["ground", str(problem), "--strategy", "known-body", "--engine", "local[2]", "--explain", "--json"]
+    plans = json.loads(runner.invoke(app, command).stdout)
+    assert [plan["rule"] for plan in plans] == ["a", "b", "c", "d", "e"]
+    assert all("Physical Plan" in plan["plan"] for plan in plans)
+
+
+def test_what_this_process_has_to_read_is_told(problem: Path, tmp_path: Path) -> None:
+    command = ["ground", str(problem), "--strategy", "backward", "--engine", "local[2]", "--out", str(tmp_path / "out")]
+    result = runner.invoke(app, [*command, "--json"])
+    assert "backward chaining goes on from what is found" in result.stderr
+    plain = runner.invoke(app, ["ground", str(problem), "--strategy", "backward", "--json"])
+    kept = [json.loads(text.stdout) for text in (result, plain)]
+    assert kept[0]["ground_rules"] == kept[1]["ground_rules"] > 0

@@ -1,0 +1,58 @@
+"""docs/scale.json -> docs/images/scale-*.svg, and the slopes that docs/scale.md tells."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+DOCS = Path(__file__).parents[1] / "docs"
+LABELS = {"generate": "generate", "duckdb": "arrays and DuckDB", "spark": "Spark, local[2]", "train": "train an epoch"}
+
+
+def latest(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The last measurement of each kind and size, by kind, sizes ascending."""
+    last = {(row["what"], row["facts"]): row for row in rows}
+    found: dict[str, list[dict[str, Any]]] = {}
+    for _, row in sorted(last.items(), key=lambda item: item[0][1]):
+        found.setdefault(row["what"], []).append(row)
+    return found
+
+
+def draw(kinds: dict[str, list[dict[str, Any]]], field: str, unit: float, label: str, name: str) -> None:
+    """One plot: a figure of every kind against the number of facts, both logarithmic."""
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    for kind, rows in kinds.items():
+        axes.loglog([row["facts"] for row in rows], [row[field] / unit for row in rows], "o-", label=LABELS[kind])
+    axes.set(xlabel="facts", ylabel=label)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(DOCS / "images" / f"scale-{name}.svg", metadata={"Date": None})
+    plt.close(figure)
+
+
+def slope(rows: list[dict[str, Any]], field: str, least: float) -> float:
+    """The slope of log time against log ground rules, from so many ground rules on."""
+    kept = [row for row in rows if row["ground_rules"] >= least]
+    x, y = (np.log([row[key] for row in kept]) for key in ("ground_rules", field))
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def main() -> None:
+    """Draw all plots and print the slopes."""
+    matplotlib.rcParams["svg.hashsalt"] = "r2n"
+    kinds = latest(json.loads((DOCS / "scale.json").read_text()))
+    draw(kinds, "cpu_seconds", 1, "processor seconds", "seconds")
+    draw(kinds, "peak_bytes", 1e9, "peak memory, GB", "memory")
+    for kind in ("duckdb", "spark"):
+        if len(kinds.get(kind, [])) > 1:
+            fields = ("cpu_seconds", "rule_seconds")
+            print(kind, {field: round(slope(kinds[kind], field, 1e4), 3) for field in fields})
+
+
+if __name__ == "__main__":
+    main()
