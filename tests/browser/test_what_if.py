@@ -68,6 +68,8 @@ def test_a_fact_that_is_none_is_refused(opened: Open) -> None:
     page = opened("/what-if")
     page.may_be_refused(422)
     page.find("combobox", "Fact").fill("liesIn(n1, north")
+    expect(page.find("option", "north)").first).to_be_visible()
+    page.press("Escape")  # the suggestion lies over the button
     page.find("button", "Add it").first.click()
     expect(page.find("alert")).to_be_visible()
     page.page.get_by_role("button", name="Take back").click()
