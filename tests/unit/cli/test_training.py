@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 
 from r2n.cli import app
 from r2n.errors import DataError
-from r2n.runs import ensemble as ensemble_module
 from tests.ordered_problem import write_ordered_problem
 from tests.toy_problem import write_toy_problem
 
@@ -100,7 +99,7 @@ def test_memory_is_handed_on_in_bytes(tmp_path: Path, monkeypatch: pytest.Monkey
         given.append(options.get("memory"))
         raise DataError("enough")
 
-    monkeypatch.setattr(ensemble_module, "prepare_ensemble", prepare)
+    monkeypatch.setattr("r2n.runs.following.prepare_ensemble", prepare)
     folder = write_toy_problem(tmp_path / "towns")
     for arguments in (["--memory", "2 GB"], ["--memory", "500MiB"], []):
         assert "error: enough" in invoke("train", str(folder), *arguments, code=2)

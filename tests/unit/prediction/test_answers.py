@@ -97,7 +97,7 @@ def test_a_misspelt_constant_is_answered_with_its_neighbour_alone(toy: Problem) 
 def test_an_answer_can_be_asked_again(toy_run: Run) -> None:
     predictor = Predictor.of(toy_run).with_facts(['near(n5, "a, b")'])
     found = next(item for item in predictor.predict("near(n5, ?)") if item.constants[1] == "a, b")
-    assert (found.atom, found.predicate, found.question) == ("near(n5, a, b)", "near", 'near(n5, "a, b")')
+    assert (found.atom, found.predicate, found.question) == ('near(n5, "a, b")', "near", 'near(n5, "a, b")')
     assert predictor.predict(found.question)[0] == found
 
 
