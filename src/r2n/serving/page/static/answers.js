@@ -8,7 +8,7 @@ import { csv, downloadButton, json } from "./download.js";
 import { announce, button, h, link, name } from "./dom.js";
 import { atomLink, knownMark, probabilityBar } from "./parts.js";
 import { sortingOf, table } from "./table.js";
-import { count, counted, probability, standing } from "./words.js";
+import { calibrationText, count, counted, probability, standing } from "./words.js";
 
 /** @typedef {import("./main.js").Setting} Setting */
 /** @typedef {import("./parts.js").Answer} Answer */
@@ -176,12 +176,6 @@ function downloads(result, calibration, rows) {
     downloadButton("Download CSV", "answers.csv", () => csv(FIELDS, rows()), "text/csv"),
     downloadButton("Download JSON", "answers.json", () => json(document()), "application/json"),
   );
-}
-
-/** @param {import("./parts.js").Calibration} calibration */
-function calibrationText(calibration) {
-  if (!calibration) return "Probabilities are not calibrated: they are what the network says.";
-  return `Probabilities are calibrated: temperature ${calibration.temperature.toFixed(2)}, fitted on ${calibration.fitted_on}.`;
 }
 
 /** The address of a question, for links to it. @param {string} question */

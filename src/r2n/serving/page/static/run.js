@@ -6,7 +6,7 @@ import { get } from "./api.js";
 import { barChart, lineChart } from "./charts.js";
 import { h, name, scrolled, section } from "./dom.js";
 import { empty, figures } from "./parts.js";
-import { count, number } from "./words.js";
+import { calibrationText, count, number } from "./words.js";
 
 /** @typedef {import("./main.js").Setting} Setting */
 
@@ -170,11 +170,8 @@ function reliability(results, calibration) {
       .filter(([, part]) => part?.bins?.some((/** @type {any} */ bin) => bin.count))
       .map(([title, part]) => reliabilityCard(title, part));
   });
-  const words = calibration
-    ? `Probabilities are calibrated on ${calibration.fitted_on}.`
-    : "Probabilities are not calibrated.";
   return [
-    h("p", { class: "quiet" }, words),
+    h("p", { class: "quiet" }, calibrationText(calibration)),
     cards.length ? h("div", { class: "cards" }, ...cards) : empty("There is nothing to compare probabilities with."),
   ];
 }

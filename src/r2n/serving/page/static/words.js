@@ -113,3 +113,11 @@ export function factLine(text) {
 function inFile(word) {
   return /^[\p{L}\p{N}_][\p{L}\p{N}_-]*$/u.test(word) ? word : `"${word.replace(/(["\\])/g, "\\$1")}"`;
 }
+
+/** Whether probabilities are calibrated, and on what. @param {import("./parts.js").Calibration} calibration */
+export function calibrationText(calibration) {
+  if (!calibration) return "Probabilities are not calibrated: they are what the network says.";
+  const { temperature, shift, fitted_on: labels } = calibration;
+  if (temperature === 1 && shift === 0) return `Probabilities are as trained, which ${labels} do not contradict.`;
+  return `Probabilities are calibrated: temperature ${temperature.toFixed(2)}, fitted on ${labels}.`;
+}
