@@ -1,5 +1,5 @@
 # Spark is an extra, and large: what we use of it.
 from typing import Any
 
-class PySparkException(Exception):  # noqa: N818
+class PySparkException(Exception):
     getCondition: Any

@@ -2,7 +2,9 @@
 from typing import Any
 
 class SparkSession:
-    builder: Any
-    Builder: Any
+    class Builder:
+        def __getattr__(self, name: str) -> Any: ...
+
+    builder: Builder
     getActiveSession: Any
     def __getattr__(self, name: str) -> Any: ...
