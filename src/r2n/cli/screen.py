@@ -35,8 +35,7 @@ JobsOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 MemoryOption = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE", help="Refuse what needs more: 8GB, or 0.5 of what is free (default: 0.8 of it)."),
+    str | None, typer.Option(metavar="SIZE", help="Refuse what needs more: 8GB, or 0.5 of what is free (default: 0.8).")
 ]
 EngineOption = Annotated[
     str | None, typer.Option(help="Where large joins run: duckdb, spark, local[N], spark://HOST:PORT, sc://HOST:PORT.")

@@ -11,6 +11,7 @@ from r2n.cli.screen import (
     DeviceOption,
     JobsOption,
     JsonOption,
+    MemoryOption,
     PhaseProgress,
     ProblemArgument,
     RunArgument,
@@ -51,10 +52,6 @@ SecondsOption = Annotated[float, typer.Option("--checkpoint-seconds", min=0, hel
 DevicesOption = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="Train by N processes, each with a device, that share every batch."),
-]
-MemoryOption = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE", help="Refuse what needs more: 8GB, or 0.5 of what is free (default: 0.8 of it)."),
 ]
 
 
