@@ -37,8 +37,10 @@ help:            ## this list
 run: $(CORE)     ## the main job: train on countries-s3, show its metrics beside the paper's, and some predictions
 	$(BIN)/r2n train countries-s3 --out runs/countries-s3-$$(date +%Y%m%d-%H%M%S)
 
+# CHECKS=1: shapes and types at every call of r2n, as `make test-all` has them; that takes twice as long.
+CHECKS ?= 0
 test: $(TEST)    ## the tests, without the slow ones
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and $(ELSEWHERE)"
+	R2N_TYPE_CHECKS=$(CHECKS) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and $(ELSEWHERE)"
 
 test-all: $(JUDGES) ## all tests, and how much of the sources they cover (that takes several times as long)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "$(ELSEWHERE)" --hypothesis-profile free --cov

@@ -12,7 +12,7 @@ from jaxtyping import install_import_hook
 
 from tests.examples import FAST, STATED, THOROUGH
 
-if os.environ.get("R2N_TYPE_CHECKS", "1") == "1":  # 0: to see whether the checks themselves are in the way
+if os.environ.get("R2N_TYPE_CHECKS", "1") == "1":  # 0, as in `make test`: half of the time is that of the checks
     install_import_hook("r2n", "beartype.beartype")
 
 SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
