@@ -1,7 +1,8 @@
 """Test session: shapes and types checked at every call of r2n, and the Hypothesis profiles.
 
 `pytest` runs the profile `fast`, which looks at the same few examples each time; `--hypothesis-profile free` at as
-many as the tests state, others for each `--hypothesis-seed`, and `thorough` at ten times as many.
+many as the tests state, others for each `--hypothesis-seed`, `thorough` at ten times as many, and `seeded` at others
+for each seed, as few as `fast`.
 """
 
 import os
@@ -21,6 +22,7 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("fast"), max_examples=THOROUGH, derandomize=False)
 settings.register_profile("free", settings.get_profile("fast"), max_examples=STATED, derandomize=False)
+settings.register_profile("seeded", settings.get_profile("fast"), derandomize=False)
 settings.load_profile("fast")
 
 
