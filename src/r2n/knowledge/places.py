@@ -14,7 +14,7 @@ _PACKAGE = Path(__file__).parents[1]  # its problems share files, and no strange
 
 
 def placed(folder: Path, given: str) -> Path:
-    """The path of a file that a problem file in this folder names; refused where it, or what it links to, is elsewhere."""
+    """The path of a file that a problem file in this folder names; it, and what it links to, must be there."""
     path = folder / given
     try:
         whole = path.resolve()
