@@ -207,7 +207,9 @@ def main() -> int:
         with copied(ROOT) as copy:
             for number, bug in enumerate(bugs, start=1):
                 found.append(hunt(bug, copy))
-                print(f"{number}/{len(bugs)} {bug.name}: {found[-1].verdict} ({found[-1].by or bug.breaks})", flush=True)
+                print(
+                    f"{number}/{len(bugs)} {bug.name}: {found[-1].verdict} ({found[-1].by or bug.breaks})", flush=True
+                )
             refuse_false_alarms(found, copy)
     except PlantError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -23,7 +23,9 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "tree"
     for folder in ("src", "tests/unit", "tests/properties"):
         (root / folder).mkdir(parents=True)
-    (root / "pyproject.toml").write_text('[tool.pytest.ini_options]\nmarkers = ["slow", "browser", "postgres", "spark"]')
+    (root / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\nmarkers = ["slow", "browser", "postgres", "spark"]'
+    )
     (root / OFF_BY_ONE.file).write_text(SOURCE)
     (root / "tests/test_first.py").write_text(TEST.format(name="kind", claim="isinstance(thing.rank(0), int)"))
     (root / "tests/properties/test_rank.py").write_text(TEST.format(name="rank", claim="thing.rank(0) == 1"))
@@ -63,6 +65,7 @@ def test_a_planted_bug_is_gone_afterwards_whatever_happens(tree: Path) -> None:
     assert (tree / OFF_BY_ONE.file).read_text() == SOURCE
 
 
+@pytest.mark.slow
 def test_a_bug_that_the_first_tests_pass_is_found_by_wider_ones(tree: Path) -> None:
     assert failing(tree, OFF_BY_ONE.tests) is None
     found = hunt(OFF_BY_ONE, tree)
