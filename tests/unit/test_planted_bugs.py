@@ -80,5 +80,5 @@ def test_a_bug_that_the_first_tests_pass_is_found_by_wider_ones(tree: Path) -> N
 
 def test_a_test_that_fails_without_a_bug_finds_none(tree: Path) -> None:
     (tree / "tests/test_first.py").write_text(TEST.format(name="kind", claim="thing.rank(0) == 0"))
-    with pytest.raises(PlantError, match="tests/test_first.py::test_kind fails without any bug"):
+    with pytest.raises(PlantError, match=r"tests/test_first\.py::test_kind fails without any bug"):
         refuse_false_alarms([Found(OFF_BY_ONE, "tests/test_first.py::test_kind", 1.0)], tree)
