@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help run test test-all test-faults test-browser test-serving test-postgres test-processes test-spark test-seeds
-.PHONY: chromium java lint bench docs clean
+.PHONY: chromium java plant-bugs lint bench docs clean
 SHELL := /bin/sh
 
 VENV := .venv
@@ -80,6 +80,9 @@ java:
 			echo "Spark needs Java 17 or later: install it, or let JAVA_HOME name its folder" >&2; exit 1; fi; \
 		apt-get update -qq && { apt-get install -y -qq openjdk-17-jre-headless \
 			|| apt-get install -y -qq default-jre-headless; }; }
+
+plant-bugs: $(TEST) ## bugs planted one by one in a copy of the tree: which test finds each (that takes half an hour)
+	$(BIN)/python tools/plant_bugs.py
 
 lint: $(LINT)    ## format, lint, types, directions of import
 	$(BIN)/ruff format --check .

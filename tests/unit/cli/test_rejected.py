@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
-from r2n.cli.rejected import by_kind
+from r2n.cli.rejected import MOST_SHOWN, by_kind, print_rejected
 from r2n.errors import DataError
 from tests.toy_problem import write_toy_problem
 
@@ -31,6 +31,17 @@ def test_kinds_are_errors_but_for_names_and_numbers() -> None:
         "constant '...' is outside N": 2,
         "empty": 1,
     }
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_more_are_promised_where_there_are_more(more: int, capsys: pytest.CaptureFixture[str]) -> None:
+    print_rejected([DataError(f"row {i} is empty") for i in range(MOST_SHOWN + more)])
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[: 1 + MOST_SHOWN] == [
+        f"skipped {MOST_SHOWN + more} rows: row N is empty",
+        *(f"  row {i} is empty" for i in range(MOST_SHOWN)),
+    ]
+    assert lines[1 + MOST_SHOWN :] == ["  ... and 1 more: --all shows them"] * more
 
 
 @pytest.mark.parametrize("command", ["check", "ground", "train"])

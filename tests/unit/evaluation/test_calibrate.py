@@ -21,6 +21,7 @@ from r2n.evaluation.calibrate import (
     warmed,
 )
 from r2n.evaluation.calibrate import _careful as careful
+from r2n.evaluation.calibrate import _cross_fitted as cross_fitted
 from r2n.evaluation.calibrate import _parts as parts_of
 from r2n.evaluation.metrics import average_precision, calibration
 from tests.oracles.calibration import gain, sigmoid, total_loss
@@ -109,6 +110,18 @@ def test_groups_stay_whole_and_parts_are_even(groups: list[int]) -> None:
     assert len(set(zip(own.tolist(), parts.tolist(), strict=True))) == len(set(groups))
     sizes = np.bincount(parts, minlength=PARTS)
     assert sizes.max() - sizes.min() <= np.bincount(own).max()
+
+
+@pytest.mark.parametrize("has_shift", [False, True])
+def test_no_label_is_judged_by_what_was_fitted_to_it(has_shift: bool) -> None:
+    """With the labels of a part turned round, its atoms have the same probabilities: p from the one, 1 - p away."""
+    logits, truth, groups = World(groups=30, size=2, too_sure=3.0).draw(0)
+    parts = parts_of(groups)
+    before = cross_fitted(logits, truth, groups, has_shift)
+    for part in range(PARTS):
+        own = parts == part
+        after = cross_fitted(logits, truth ^ own, groups, has_shift)
+        np.testing.assert_allclose(np.sqrt(before[own]) + np.sqrt(after[own]), 1.0, atol=1e-9)
 
 
 def test_labels_of_a_known_temperature_give_it_back() -> None:

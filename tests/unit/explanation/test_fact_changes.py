@@ -50,6 +50,23 @@ def test_several_facts_go_together(toy: Problem) -> None:
     np.testing.assert_allclose(logit, mean_logits(told.otherwise(Otherwise(unknown=facts)), asked), atol=1e-9)
 
 
+def test_a_closed_fact_that_is_taken_back_is_read_as_false(toy: Problem) -> None:
+    """An implicit rule keeps its ground rules, and the network reads what is known of their atoms."""
+    theory = parse_theory(
+        "domain town, valley\npredicate liesIn(town, valley)\npredicate near(town, town) closed\n"
+        "implicit together: [near(x, y), liesIn(x, z), liesIn(y, z)]\n"
+    )
+    knowledge = toy.knowledge
+    completed = theory.completed(knowledge.language.domains, knowledge.language.predicates)
+    other = replace(toy, knowledge=replace(knowledge, theory=completed))
+    told = subject(other, "model.layers=1", "grounding.strategy=full", "model.evidence_input=add")
+    asked, near = codes(told, "liesIn(n5, north)"), codes(told, "near(n4, n5)")
+    scene = Scene.around(told.members, asked)
+    (logit,) = scene.changed(FactChanges(told, scene).changes(near, np.array([[0, 0]]), 1))
+    np.testing.assert_allclose(logit, mean_logits(told.otherwise(Otherwise(unknown=near)), asked), atol=1e-9)
+    assert abs(logit[0] - scene.logits[0]) > 1e-6, "it is felt"
+
+
 def test_where_ground_rules_would_come_nothing_is_easy(toy: Problem) -> None:
     """A closed atom that is no fact makes a denied body known: with a fact less there are ground rules more."""
     theory = parse_theory(

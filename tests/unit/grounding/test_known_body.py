@@ -29,6 +29,17 @@ def test_rules_that_share_a_body_are_both_ground() -> None:
     assert named(kb, r2n.KnownBodyGrounder().ground(r2n.Store(kb)))[2][0].endswith("takes(ann, tea)")
 
 
+@pytest.mark.parametrize("guarded", [0, 1])
+def test_rules_that_share_a_body_but_not_its_guards_are_ground_apart(guarded: int) -> None:
+    rules = ["rule {}: smokes(x) & knows(x, y) -> smokes(y)"] * 2
+    rules[guarded] += ", x != y"
+    text = "".join(f"{rule.format(name)}\n" for name, rule in zip("rs", rules, strict=True))
+    kb = knowledge(text, "smokes(ann) knows(ann,ann) knows(ann,bob)")
+    found = named(kb, r2n.KnownBodyGrounder().ground(r2n.Store(kb)))
+    assert found[guarded] == ["smokes(ann) knows(ann, bob) smokes(bob)"]
+    assert found[1 - guarded] == ["smokes(ann) knows(ann, ann) smokes(ann)", *found[guarded]]
+
+
 def test_a_rule_without_body_is_ground_fully() -> None:
     kb = knowledge("rule r: smokes(x) | takes(x, y)\nimplicit i: [smokes(x), smokes(y)]\n", "smokes(ann)")
     assert [len(part) for part in r2n.KnownBodyGrounder().ground(r2n.Store(kb)).ground_rules] == [3, 9]

@@ -1,5 +1,7 @@
 """Counts of paths: equal to plain counting, over distinct constants and over any."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -39,6 +41,14 @@ def test_counts_are_those_of_plain_loops(steps: list[np.ndarray], distinct: bool
     assert found.dtype == np.int64
     assert found.has_sorted_indices
     assert (found.data > 0).all(), "no stored zeros"
+
+
+def test_three_steps_over_distinct_constants_in_every_direction() -> None:
+    rng = np.random.default_rng(0)
+    one, other = ((rng.random((5, 5)) < 0.5).astype(int) for _ in range(2))
+    for steps in product((one, one.T, other), repeat=3):
+        found = path_counts([csr_array(step) for step in steps], distinct=True)
+        assert found.toarray().tolist() == oracle.path_counts(steps, distinct=True).tolist()
 
 
 @at_most(60, because="the oracle tries constants to the power of four")

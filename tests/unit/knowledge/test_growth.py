@@ -75,3 +75,13 @@ def test_codes_follow_their_atoms_into_a_larger_language_and_back(language: Lang
     assert [name in inside for name in names] == (back >= 0).tolist()
     ids = constant_ids(larger, language)
     assert [larger.constants[i] for i in np.flatnonzero(ids >= 0)] == list(language.constants)
+
+
+@at_most(60, "each builds two languages")
+@given(languages())
+def test_codes_follow_their_atoms_between_languages_of_as_many_constants(language: Language) -> None:
+    first = language.domains[0].name
+    one, other = (HerbrandBase(grown(language, {first: {name}})) for name in ("0 before all", "~ behind all"))
+    codes = np.arange(one.size)[:2000]
+    code_of = {name: code for code, name in enumerate(other.names(np.arange(other.size)))}
+    assert recoded(codes, one, other).tolist() == [code_of.get(name, -1) for name in one.names(codes)]

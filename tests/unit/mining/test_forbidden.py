@@ -3,11 +3,12 @@
 from itertools import combinations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.mining.constraints import Constraint, mine_constraints
+from r2n.mining.constraints import KINDS, Constraint, mine_constraints
 from r2n.mining.forbidden import Forbidden, forbidden
 from tests.examples import at_most
 from tests.mining_problems import random_knowledge
@@ -41,6 +42,20 @@ def test_candidates_are_those_that_break_a_constraint(knowledge: KnowledgeBase, 
     rows = knowledge.language.members(predicate.domains[1 - position])
     found = forbidden(chosen, knowledge.base, knowledge.evidence, predicate, position, rows)
     assert found.tolist() == expected(knowledge, chosen, name, position, rows.tolist())
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_each_constraint_by_itself_at_either_position(position: int) -> None:
+    knowledge = random_knowledge(0, 0.5)
+    mined = mine_constraints(knowledge, max_exceptions=1.0, min_support=1)
+    mined += tuple(Constraint("disjoint", pair, 1, 0) for pair in combinations("pq", 2))
+    assert {constraint.kind for constraint in mined} == set(KINDS)
+    for constraint in mined:
+        for name in constraint.predicates:
+            predicate = knowledge.language.predicate(name)
+            rows = knowledge.language.members(predicate.domains[1 - position])
+            found = forbidden((constraint,), knowledge.base, knowledge.evidence, predicate, position, rows)
+            assert found.tolist() == expected(knowledge, (constraint,), name, position, rows.tolist()), constraint
 
 
 def test_facts_are_read_once_and_nothing_is_forbidden_by_nothing() -> None:

@@ -1,5 +1,6 @@
 """A file of queries answered part by part: what it answers at once, and after being stopped."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from r2n.knowledge.problem import load_problem
 from r2n.prediction import predicted_file
 from r2n.prediction.answer_table import AnswersWanted, answer_table
 from r2n.prediction.predicted_file import AskedOfRun, Predicted, predict_file
+from r2n.runs.checkpoint import MANIFEST
+from r2n.runs.folder import CALIBRATION, CONFIG
 from r2n.runs.run import prepare_run
 from r2n.runs.training import train_in
 from tests.toy_problem import TOWNS, write_toy_problem
@@ -82,6 +85,17 @@ def test_what_was_left_of_another_question_is_not_taken_over(asked: AskedOfRun, 
     identities.append(predicted_file._identity(asked, is_shared=True))
     assert all(one != other for i, one in enumerate(identities) for other in identities[:i])
     assert identities[0] == predicted_file._identity(replace(asked), is_shared=False)
+
+
+@pytest.mark.parametrize("file", [CONFIG, CALIBRATION, MANIFEST])
+def test_what_another_run_answered_is_not_taken_over(file: str, asked: AskedOfRun, tmp_path: Path) -> None:
+    other = replace(asked, folder=tmp_path / "run")
+    shutil.copytree(asked.folder, other.folder)
+    before = predicted_file._identity(asked, is_shared=False)
+    assert predicted_file._identity(other, is_shared=False) == before, "a run may be moved"
+    with (other.folder / file).open("a") as changed:
+        changed.write("\n")
+    assert predicted_file._identity(other, is_shared=False) != before
 
 
 def test_what_is_told_is_known(asked: AskedOfRun) -> None:

@@ -65,6 +65,22 @@ def test_a_file_taken_away_between_opening_and_locking_is_made_anew(
     assert len(calls) == 3
 
 
+def test_a_lock_on_a_file_that_another_has_replaced_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    take, calls = lock._is_locked, []
+
+    def slow(descriptor: int, path: Path) -> bool:
+        if not calls:
+            path.unlink()  # who held it is done,
+            path.touch()  # and the next one has made a file of its own
+        calls.append(descriptor)
+        return take(descriptor, path)
+
+    monkeypatch.setattr(lock, "_is_locked", slow)
+    with locked(tmp_path), pytest.raises(ConfigError), locked(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
 def refuse(number: int) -> Callable[..., None]:
     def flock(*_: object) -> None:
         raise OSError(number, os.strerror(number))

@@ -184,6 +184,14 @@ def test_each_part_has_a_fingerprint_of_its_own(toy: Problem) -> None:
     assert problem_fingerprints(elsewhere) == before
 
 
+def test_labels_that_change_places_change_the_fingerprint(toy: Problem) -> None:
+    before = problem_fingerprints(toy)
+    turned = {name: Evidence(part.atoms, np.roll(part.truth, 1)) for name, part in toy.queries.items()}
+    assert any((part.truth != turned[name].truth).any() for name, part in toy.queries.items())
+    after = problem_fingerprints(replace(toy, queries=turned))
+    assert [name for name in before if before[name] != after[name]] == ["queries"]
+
+
 @pytest.mark.parametrize("content", [b"", b"{}", b"\x80\x04]", save({"a": np.zeros(2)}), save({DOCUMENT: np.zeros(9)})])
 def test_what_holds_no_problem_is_refused(content: bytes) -> None:
     with pytest.raises(CheckpointError, match=r"problem\.safetensors is damaged.*\n  copy the whole run folder again"):

@@ -17,6 +17,7 @@ from r2n.serving.limits import Limits
 from r2n.serving.metrics import Metrics
 from r2n.serving.pool import BusyError, Pool
 from r2n.serving.replies import Reply
+from r2n.serving.requests import CHANGES
 
 QUERY = {"queries": ["liesIn(n2, ?)"], "top": 2}
 ENDLESS = {"query": "liesIn(endless, ?)"}  # the worker that has it is stopped, and so never answers
@@ -73,6 +74,12 @@ def test_requests_that_wait_are_answered_in_one_pass(keeper: Keeper) -> None:
     assert [len(json.loads(reply.body)["results"][0]["answers"]) for reply in replies] == [1, 2] * 5 + [2]
     assert (passes, answered) == (3, 12)
     assert replies[10].body != replies[1].body
+
+
+@pytest.mark.parametrize("change", [*CHANGES, "everything"])
+def test_what_asks_of_other_facts_or_rules_is_answered_by_itself(change: str) -> None:
+    assert pool._is_small({**QUERY, change: []})
+    assert not pool._is_small({**QUERY, change: ["near(n2, s1)"]})
 
 
 def test_one_that_is_stopped_takes_no_other_with_it(keeper: Keeper) -> None:
