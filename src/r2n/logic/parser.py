@@ -13,7 +13,9 @@ from r2n.logic.theory_builder import location_in, theory_builder
 
 LONGEST_LINE = 1_000_000
 THEORY_SUFFIX = ".r2n"
-_SCANNED = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|[()\[\]{}]|^[ \t]*(?:domain|predicate|rule|implicit)\b', re.M)
+_SCANNED = re.compile(  # of a quote that is not closed, all of the line is taken: each line is read once
+    r'"(?:[^"\\\n]|\\.)*+(?P<closed>"?)|#[^\n]*|[()\[\]{}]|^[ \t]*(?:domain|predicate|rule|implicit)\b', re.M
+)
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _WORDS = {
     "_LPAR": "'('", "_RPAR": "')'", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "LBRACE": "'{'",
@@ -74,10 +76,15 @@ def _check_lines(text: str, source: str | None) -> None:
 
 
 def _check_brackets(text: str, source: str | None) -> None:
-    """Name the bracket that is never closed: the parser alone would point at the statement after it."""
+    """Name the bracket that is never closed: the parser alone would point at the statement after it.
+
+    It is the parser that tells of a quote that is not closed.
+    """
     open_brackets: list[re.Match[str]] = []
     for match in _SCANNED.finditer(text):
         sign = match.group()
+        if match["closed"] == "":
+            return
         if sign in _CLOSING:
             open_brackets.append(match)
         elif sign in _CLOSING.values():

@@ -60,7 +60,7 @@ def _json_error(path: Path, text: str, found: duckdb.Error) -> DataError:
         where = Location(str(path), error.lineno, error.colno, shortened(line, error.colno + EXCERPT))
         what = f"this is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
         return DataError(what, where=where, hint="the file is damaged or cut short: write it again")
-    except RecursionError:
+    except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
         pass
     return unreadable(path, "JSON", found)
 

@@ -15,13 +15,14 @@ TOKENS = (
     *(b"[1.5]", b"[-inf]", b"[nan]", b"[1e308]", b"near(x, y)", b"liesIn(y, z)", b"town", b"valley", b"x: town", b"_"),
     *(b"rule r: near(x, y) -> near(y, x)\n", b"implicit i: [near(x, y), liesIn(x, z)]\n", b"domain all = town | town"),
 )
+TOWNS = b"domain town, valley\npredicate liesIn(town, valley)\npredicate near(town, town)\nrule r: "
 HARD = (
     b"(" * 100_000,
     b"domain d\npredicate p(d)\nrule r: " + b"(" * 50_000 + b"p(x)" + b")" * 50_000,
     b"domain d\npredicate p(d)\nrule r: " + b"!" * 100_000 + b"p(x)",
     b"domain d\npredicate p(d)\nrule r: " + b" -> ".join([b"p(x)"] * 20_000),
-    b"domain d\npredicate p(d)\nrule r: " + b" & ".join([b"p(x)"] * 20_000),
-    b"domain d\npredicate p(d)\nrule r: " + b" | ".join(b'p("%d")' % i for i in range(10_000)),
+    b"domain d\npredicate p(d)\nrule r: " + b" & ".join([b"p(x)"] * 10_000),
+    b"domain d\npredicate p(d)\nrule r: " + b" | ".join(b'p("%d")' % i for i in range(5_000)),
     b"rule r [" + b"9" * 100_000 + b"]: p(x)",
     b'"' + b'\\"' * 100_000,
     b"domain " + b"d" * 100_000,
@@ -31,8 +32,13 @@ HARD = (
     b"#" * 200_000,
     b" " * 200_000 + b"x",
     b"\n" * 200_000 + b"(",
-    b"domain d\npredicate p(d, d)\nrule r: " + b" <-> ".join(b"p(x%d, x%d)" % (i, i + 1) for i in range(60)),
-    b"domain d\npredicate p(d, d)\nrule r: " + b" xor ".join(b"p(x%d, x%d)" % (i, i + 1) for i in range(30)),
+    *(
+        TOWNS + sign.join(b"near(x%d, x%d)" % (i, i + 1) for i in range(atoms))
+        for sign in (b" <-> ", b" xor ", b" -> ", b" | ", b" & ")
+        for atoms in (8, 30, 90)
+    ),
+    TOWNS + b" | ".join(b"(near(x%d, x0) & near(x0, x%d))" % (i, i) for i in range(40)) + b" -> near(x0, x0)",
+    TOWNS + b" & ".join(b"(near(x%d, x0) | near(x0, x%d))" % (i, i) for i in range(40)) + b" -> near(x0, x0)",
 )
 
 
