@@ -58,10 +58,11 @@ HARD_JSON = (
 HARD_PROLOG = (
     *(piece * 60_000 for piece in (b"p(a).", b"p(a", b"(", b"'", b"p('", b"p(a,", b"! ", b"not ", b" ", b"p(a). ")),
     b"p(" + b"a," * 3_000 + b"a).",
-    b"".join(b"p(" + b"a," * i + b"a).\n" for i in range(400)),
+    b"".join(b"p(" + b"a," * i + b"a).\n" for i in range(150)),
 )
 HARD_RDF = (
-    *(piece * 50_000 for piece in (b"<", b"[", b"(", b'"', b"@prefix ", b"_:a ", b"<a> <b> <c> .", b";", b"#\n")),
+    *(piece * 50_000 for piece in (b"<", b"[", b"(", b'"', b"@prefix ", b"_:a ", b";", b"#\n")),
+    b"<a> <b> <c> ." * 5_000,
     b"<a> <b> " + b"(" * 5_000 + b")" * 5_000 + b" .",
     b"<a> <b> " + b"[ <p> " * 5_000 + b"]" * 5_000 + b" .",
     b'<http://a> <http://b> "' + b"x" * 200_000 + b'" .',
@@ -69,7 +70,7 @@ HARD_RDF = (
 HARD_XML = (
     b"<?xml version='1.0'?><!DOCTYPE r [" + LAUGHS + b"]><rdf:RDF xmlns:rdf="
     b"'http://www.w3.org/1999/02/22-rdf-syntax-ns#'><rdf:Description rdf:about='&a9;'/></rdf:RDF>",
-    b"<a>" * 50_000,
+    b"<a>" * 10_000,
     b"<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:p='http://p/'>"
     + b"<rdf:Description><p:q>" * 3_000,
 )
@@ -127,6 +128,11 @@ def _zstd(content: bytes) -> bytes:
     return pa.Codec("zstd").compress(content, asbytes=True)
 
 
+def _bomb(pack: Callable[[bytes], bytes]) -> tuple[bytes]:
+    """More than a gigabyte of zeros, packed."""
+    return (pack(bytes(2**24)) * 100,)
+
+
 def _of(kind: str, ending: str, tokens: Sequence[bytes], hard: Sequence[bytes] = (), **more: int) -> Target:
     return Target(kind, partial(facts, ending), (*tokens, *CELLS), hard, **more)
 
@@ -142,7 +148,7 @@ TARGETS = (
     _of("rdf-xml", ".rdf", XML, HARD_XML, inputs=10_000),
     Target("parquet", partial(facts, ".parquet"), THRIFT, made=_parquet, longest=4_000),
     Target("sqlite", partial(facts, ".sqlite"), SQL, made=_sqlite, longest=4_000),
-    Target("gzip", partial(facts, ".tsv.gz"), PACKED, made=partial(_packed, gzip.compress)),
-    Target("zstd", partial(facts, ".tsv.zst"), PACKED, made=partial(_packed, _zstd)),
+    Target("gzip", partial(facts, ".tsv.gz"), PACKED, _bomb(gzip.compress), partial(_packed, gzip.compress)),
+    Target("zstd", partial(facts, ".tsv.zst"), PACKED, _bomb(_zstd), partial(_packed, _zstd)),
     Target("features", partial(features, ".csv"), (b"name,title,x,y\n", b"a,a title,1,2\n", b"1e400", b"nan", *CELLS)),
 )
