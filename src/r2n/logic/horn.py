@@ -96,10 +96,12 @@ def _anyburl_confidence(line: str, where: Location) -> tuple[float | None, str]:
     columns = line.split("\t")
     if len(columns) == 1:
         return None, line
+    hint = "AnyBURL writes: predictions<TAB>support<TAB>confidence<TAB>head <= body"
+    if not any("<=" in column for column in columns[3:4]):
+        raise TheoryError("the rule does not stand in the fourth column", where=where, hint=hint)
     try:
         return float(columns[2]), columns[3]
-    except (ValueError, IndexError) as error:
-        hint = "AnyBURL writes: predictions<TAB>support<TAB>confidence<TAB>head <= body"
+    except ValueError as error:
         raise TheoryError("the confidence cannot be read", where=where, hint=hint) from error
 
 

@@ -97,3 +97,9 @@ def test_a_long_line_is_read_once(line: str) -> None:
     """To read it again from each of its characters takes hours."""
     with pytest.raises(TheoryError, match="an atom was expected"):
         parse_horn_rules(line)
+
+
+@pytest.mark.parametrize("line", ["3\th(X) <= p(X)\t0.5\tq", "3\th(X) <= p(X)", "h(X) <=\tp(X)"])
+def test_a_rule_of_anyburl_in_another_column(line: str) -> None:
+    with pytest.raises(TheoryError, match="the rule does not stand in the fourth column"):
+        parse_horn_rules(line)

@@ -19,7 +19,7 @@ PACKED = (".gz", ".zst")
 LINE_LIMIT = 2_000_000  # bytes; a longer line is a damaged file or no table of facts
 BEGINNING = 65_536  # bytes in which something is written, if anything is
 BLOCK = 2**22  # bytes that are unpacked at once
-MOST_PACKED, LARGE = 300, 2**26  # what is large is no table where so many bytes of it come from one
+MOST_PACKED, LARGE = 100, 2**26  # what is large is no table where so many bytes of it come from one
 NEWLINE, RETURN, QUOTE = b'\n\r"'
 
 

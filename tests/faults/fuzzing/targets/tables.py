@@ -58,7 +58,7 @@ HARD_JSON = (
 HARD_PROLOG = (
     *(piece * 60_000 for piece in (b"p(a).", b"p(a", b"(", b"'", b"p('", b"p(a,", b"! ", b"not ", b" ", b"p(a). ")),
     b"p(" + b"a," * 3_000 + b"a).",
-    b"".join(b"p(" + b"a," * i + b"a).\n" for i in range(150)),
+    b"".join(b"p(" + b"a," * i + b"a).\n" for i in range(100)),
 )
 HARD_RDF = (
     *(piece * 50_000 for piece in (b"<", b"[", b"(", b'"', b"@prefix ", b"_:a ", b";", b"#\n")),

@@ -110,5 +110,5 @@ def test_tables_in_memory_are_handed_out_in_parts() -> None:
 def test_a_file_that_unpacks_to_far_more_than_it_holds_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "facts.tsv.gz"
     path.write_bytes(gzip.compress(bytes(2**24)) * 5)
-    with pytest.raises(DataError, match="more than 300 times its size"):
+    with pytest.raises(DataError, match="more than 100 times its size"):
         next(read_fact_chunks(Table(path), 10))

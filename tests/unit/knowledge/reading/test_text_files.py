@@ -106,7 +106,7 @@ def test_a_file_that_unpacks_to_far_more_than_it_holds_is_refused(suffix: str, t
     packed = gzip.compress(zeros) if suffix == ".gz" else pa.Codec("zstd").compress(zeros, asbytes=True)
     path = tmp_path / f"facts.tsv{suffix}"
     path.write_bytes(packed * 5)
-    with pytest.raises(DataError, match=f"a {suffix} file .*more than 300 times its size"):
+    with pytest.raises(DataError, match=f"a {suffix} file .*more than 100 times its size"):
         read_text(path)
 
 
