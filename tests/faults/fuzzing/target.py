@@ -47,10 +47,10 @@ class Target:
         kept = [path.read_bytes() for path in sorted((CORPUS / (self.shares or self.name)).glob("*"))]
         return [*kept, *self.made()]
 
-    def try_on(self, content: bytes) -> None:
+    def try_on(self, content: bytes, seconds: float = MOST_SECONDS) -> None:
         """Give it an input; what it may not do is raised."""
         before = _peak()
-        with _seconds_of_processor(MOST_SECONDS):
+        with _seconds_of_processor(seconds):
             try:
                 self.read(content)
             except R2NError as error:

@@ -133,3 +133,12 @@ def test_a_number_beyond_what_python_reads_beside_a_mistake(tmp_path: Path) -> N
     path = write(tmp_path / "facts.json", '[{"a": ' + "9" * 5_000 + "}, x]")
     with pytest.raises(DataError, match="JSON"):
         read_json(path)
+
+
+def test_objects_without_fields_are_told_not_dropped(tmp_path: Path) -> None:
+    path = write(tmp_path / "facts.jsonl", "{}\n{}")
+    with pytest.raises(DataError, match=r"facts.jsonl:1: there is nothing in the row"):
+        read_facts(Table(path))
+    rows = read_facts(Table(path), on_error="skip")
+    assert not rows.facts
+    assert len(rows.rejected) == 2
