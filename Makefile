@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help run test test-all test-faults test-browser test-serving test-postgres test-processes test-spark test-seeds
-.PHONY: chromium java plant-bugs lint bench docs clean
+.PHONY: chromium java plant-bugs fuzz lint bench docs clean
 SHELL := /bin/sh
 
 VENV := .venv
@@ -29,6 +29,7 @@ AXE_VERSION := 4.10.3
 AXE_SUM := 0f2b4d7dcdf7d1219df8d1959ad68e565f51d14c3f0d88bb71cd59abeb956292
 AXE := $(VENV)/axe-$(AXE_VERSION)/package/axe.min.js
 SPARK := $(VENV)/.spark-$(PINS)
+FUZZ := $(VENV)/.fuzz-$(PINS)
 ELSEWHERE := not browser and not postgres and not spark
 
 help:            ## this list
@@ -47,6 +48,10 @@ test-all: $(JUDGES) ## all tests, and how much of the sources they cover (that t
 
 test-faults: $(TEST) ## what can happen to a run: interrupts, full disks, damaged files, hostile data
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 tests/faults tests/end_to_end/test_resume.py
+
+INPUTS ?= 1000000
+fuzz: $(FUZZ)    ## every reader against INPUTS inputs made by atheris; what is found is in build/fuzzing
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults.fuzzing.campaign --inputs $(INPUTS)
 
 test-browser: $(BROWSER) $(AXE) chromium ## the page of r2n serve in a real browser; screenshots in build/screenshots
 	OMP_NUM_THREADS=1 R2N_AXE=$(AXE) $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=2 -m browser tests/browser
@@ -111,7 +116,7 @@ $(MADE):
 	@touch $@
 
 $(CORE): | $(MADE)
-	@rm -f $(VENV)/.core-* $(VENV)/.test-* $(VENV)/.judges-* $(VENV)/.lint-* $(VENV)/.docs-* $(VENV)/.browser-* $(VENV)/.spark-*
+	@rm -f $(VENV)/.core-* $(VENV)/.test-* $(VENV)/.judges-* $(VENV)/.lint-* $(VENV)/.docs-* $(VENV)/.browser-* $(VENV)/.spark-* $(VENV)/.fuzz-*
 	$(PIP) install -c constraints.txt hatchling
 	$(PIP) install -c constraints.txt --no-build-isolation -e .
 	@touch $@
@@ -152,4 +157,8 @@ chromium:
 $(SPARK): | $(TEST)
 	$(PIP) install -c constraints.txt pyspark
 	$(PIP) install -c constraints.txt --no-build-isolation -e ".[spark]"
+	@touch $@
+
+$(FUZZ): | $(TEST)
+	$(PIP) install -c constraints.txt --no-build-isolation -e ".[fuzz]"
 	@touch $@

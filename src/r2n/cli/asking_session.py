@@ -10,13 +10,16 @@ from r2n.cli.asking_lines import HELP, Line
 from r2n.cli.changed_facts import changes_told
 from r2n.cli.explanation import print_tree
 from r2n.cli.prediction import Wanted, answers_document, print_answers
-from r2n.cli.screen import ScreenTable, screen
+from r2n.cli.screen import ScreenTable, screen, shortened
 from r2n.errors import ConfigError, counted
 from r2n.knowledge.atom_text import parse_atom, written_atom
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
     from r2n.prediction.answers import Answers
     from r2n.prediction.predictor import Predictor
+
+
+MOST = 1_000_000_000  # answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,11 @@ def as_written(text: str) -> str:
         return text
     terms = [term for term in atom.terms if term is not None]
     return f"{'' if atom.truth else '!'}{written_atom(atom.predicate, terms)}"
+
+
+def _whole(digits: str) -> int:
+    """A number, or one beyond all that are taken: Python reads no more than some thousand digits."""
+    return int(digits) if len(digits) <= len(str(MOST)) else MOST + 1
 
 
 def _without(facts: tuple[str, ...], fact: str) -> tuple[str, ...]:
@@ -112,8 +120,10 @@ class Session:
         """The atom of one of the last answers."""
         if self.last is None:
             raise ConfigError("nothing was answered yet", hint="ask first, or write :why ATOM")
-        if not 1 <= int(number) <= len(self.last):
-            raise ConfigError(f"there is no answer {number}: the last question has {counted(len(self.last), 'answer')}")
+        if not 1 <= _whole(number) <= len(self.last):
+            raise ConfigError(
+                f"there is no answer {shortened(number, 30)}: the last question has {counted(len(self.last), 'answer')}"
+            )
         return self.last[int(number) - 1].question
 
     def _change(self, known: Known) -> Told:
@@ -133,9 +143,9 @@ class Session:
 
     def _top(self, words: str) -> Told:
         if words:
-            if not words.isdecimal() or int(words) < 1:
-                raise ConfigError(f":top takes a number from 1 on, not '{words}'")
-            self.wanted["top"] = int(words)
+            if not words.isdecimal() or not 1 <= _whole(words) <= MOST:
+                raise ConfigError(f":top takes a number from 1 to {MOST:,}, not '{shortened(words, 30)}'")
+            self.wanted["top"] = _whole(words)
         top = self.wanted["top"]
         return Told({"top": top}, lambda: typer.echo(f"at most {counted(top, 'answer')}", err=True))
 

@@ -208,7 +208,7 @@ class Options(Section):
 def _toml_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # no TOML, or thousands of digits or brackets
         return text
 
 
@@ -229,7 +229,8 @@ def option_error(error: ErrorDetails, root: type[Section], where: Location | Non
     keys = [*(name for name, section in Options.model_fields.items() if section.annotation is root), *path]
     if error["type"] != "extra_forbidden":
         expected = re.findall("'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
-        hint = nearest(str(error["input"]), expected) or None
+        given = error["input"]  # as text only where it is one: a number may have more digits than Python writes
+        hint = (nearest(given, expected) if isinstance(given, str) else "") or None
         return ConfigError(f"{'.'.join(keys)}: {error['msg'][0].lower()}{error['msg'][1:]}", where=where, hint=hint)
     known = _known_keys(root, path[:-1])
     near = nearest(keys[-1], known)

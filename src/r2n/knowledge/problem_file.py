@@ -21,6 +21,9 @@ from r2n.knowledge.options import (
 from r2n.knowledge.reading.postgres import is_postgres
 
 Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
+MOST_PARTS = 100
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
+_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:\.[ \t]*+{_PART}){{{MOST_PARTS}}}")  # tomllib would take minutes for it
 FormatName = Literal["tsv", "csv", "parquet", "json", "jsonl", "sqlite", "ntriples", "turtle", "rdf-xml", "prolog"]
 
 
@@ -134,6 +137,9 @@ def read_problem_file(path: Path) -> ProblemFile:
             where=Location(str(path)),
             hint='it needs at least [facts] train = "FILE"',
         )
+    if long_key := _LONG_KEY.search(text):
+        where = Location(str(path), text.count("\n", 0, long_key.start()) + 1)
+        raise ConfigError(f"a key has more than {MOST_PARTS} parts", where=where)
     try:
         document = tomllib.loads(text.replace("\r\n", "\n"))
         _refuse_nul(document, path)
@@ -144,6 +150,9 @@ def read_problem_file(path: Path) -> ProblemFile:
         first = error.errors()[0]
         keys = [str(key) for key in first["loc"] if not isinstance(key, int)]
         raise option_error(first, ProblemFile, _find_key(keys, text, path)) from error
+    except (ValueError, RecursionError) as error:  # what Python itself refuses: thousands of digits or brackets
+        what = "it is nested too deep" if isinstance(error, RecursionError) else "a number has too many digits"
+        raise ConfigError(f"the problem file cannot be read: {what}", where=Location(str(path))) from error
 
 
 def _refuse_nul(value: Any, path: Path) -> None:

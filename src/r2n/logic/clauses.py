@@ -13,8 +13,9 @@ import re
 from r2n.errors import Location, TheoryError
 from r2n.logic.formula import And, Atom, Constant, Formula, Implies, Not, Or, Term, Variable
 
-_WEIGHT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s+(?=\S)")
-_LITERAL = re.compile(r"""\s*([!~]?)\s*([^\s(),!~|^&"'][^\s(),]*|"[^"]*"|'[^']*')\s*\(([^()]*)\)\s*""")
+# What repeats is taken whole (++, *+), so that a long line is read once, whatever is wrong with it.
+_WEIGHT = re.compile(r"\s*+([-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?)\s++(?=\S)")
+_LITERAL = re.compile(r"""\s*+([!~]?)\s*+([^\s(),!~|^&"'][^\s(),]*+|"[^"]*+"|'[^']*+')\s*+\(([^()]*+)\)\s*+""")
 _OR, _AND = re.compile(r"(?:[vV](?=[\s!~]|$)|\|)"), re.compile(r"[,&^]")
 _DECLARED = re.compile(r"\s*[^\s(),!~]+\s*\(\s*[a-z_]\w*!?\s*(?:,\s*[a-z_]\w*!?\s*)*\)\s*$")
 _DOMAIN = re.compile(r"\s*\w+\s*=\s*\{.*\}\s*$")

@@ -17,9 +17,10 @@ from r2n.logic.clauses import clause_formula, refuse_declaration, weight_in_fron
 from r2n.logic.formula import And, Atom, Constant, Formula, Implies, Term, Variable
 from r2n.logic.theory import Rule, Theory
 
-_ATOM = re.compile(r"\s*([^\s(),][^(),]*?)\s*\(([^()]*)\)\s*")
-_TITLE = re.compile(r"\s*([^:,()]+):\s*([-+0-9.eE]+|nan|inf)\s*:(?=.*->)")
-_BARE_TITLE = re.compile(r"\s*([^:,()]+):(?=[^:].*->)")
+# What repeats is taken whole (++, *+), so that a long line is read once, whatever is wrong with it.
+_ATOM = re.compile(r"\s*+([^\s(),]++(?:\s++[^\s(),]++)*+)\s*+\(([^()]*+)\)\s*+")
+_TITLE = re.compile(r"([^:,()]++):\s*+([-+0-9.eE]++|nan|inf)\s*+:(?=.*->)")
+_BARE_TITLE = re.compile(r"([^:,()]++):(?=[^:].*->)")
 _CLAUSE = re.compile(r"[!~]|[-+]?[.\d]|.*\)\s*(?:[vV|]\s|=>)|.*\)\s*\.?$|\w+\s*=\s*\{")
 _FORMS = (
     "id:weight:body -> head, AnyBURL's `head <= body`, `head :- body.`, AMIE's `body => head`, or a clause"
@@ -72,7 +73,7 @@ def _titled(line: str, name: str, where: Location) -> Rule:
     """`id:weight:body -> head`, where id or both may be missing; the weight may also stand in front, alone."""
     weight, title = None, _TITLE.match(line)
     if title is not None:
-        name, weight = title.group(1).strip(), float(title.group(2))
+        name, weight = title.group(1).strip(), _weight(title.group(2), where)
     else:
         title = _BARE_TITLE.match(line)
         name = title.group(1).strip() if title is not None else name
@@ -83,22 +84,32 @@ def _titled(line: str, name: str, where: Location) -> Rule:
     return _rule(name, _atoms(body, where, upper=False), _atoms(head, where, upper=False), weight, where)
 
 
+def _weight(text: str, where: Location) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        hint = "a weight is written 0.8; id:weight:body -> head"
+        raise TheoryError(f"the weight '{text[:30]}' is no number", where=where, hint=hint) from error
+
+
 def _anyburl_confidence(line: str, where: Location) -> tuple[float | None, str]:
     columns = line.split("\t")
     if len(columns) == 1:
         return None, line
+    hint = "AnyBURL writes: predictions<TAB>support<TAB>confidence<TAB>head <= body"
+    if not any("<=" in column for column in columns[3:4]):
+        raise TheoryError("the rule does not stand in the fourth column", where=where, hint=hint)
     try:
         return float(columns[2]), columns[3]
-    except (ValueError, IndexError) as error:
-        hint = "AnyBURL writes: predictions<TAB>support<TAB>confidence<TAB>head <= body"
+    except ValueError as error:
         raise TheoryError("the confidence cannot be read", where=where, hint=hint) from error
 
 
 def _atoms(text: str, where: Location, *, upper: bool) -> list[Atom]:
     """Atoms `p(t, ...)` apart by commas; `upper`: names in upper case are variables, else all are."""
     atoms: list[Atom] = []
-    end = 0
-    while end < len(text.rstrip()):
+    end, last = 0, len(text.rstrip())
+    while end < last:
         match = _ATOM.match(text, end)
         if match is None:
             near = text[end : end + 30].strip()
@@ -106,11 +117,11 @@ def _atoms(text: str, where: Location, *, upper: bool) -> list[Atom]:
         terms = tuple(_term(term.strip(), where, upper) for term in match.group(2).split(","))
         atoms.append(Atom(match.group(1), terms, where))
         end = match.end()
-        if end < len(text.rstrip()):
+        if end < last:
             if text[end] not in ",&":
                 raise TheoryError(f"a comma was expected before '{text[end : end + 30]}'", where=where)
             end += 1
-            if not text[end:].strip():
+            if end >= last:
                 raise TheoryError("an atom was expected after the comma", where=where, hint="take the comma away")
     return atoms
 

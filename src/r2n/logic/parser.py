@@ -1,6 +1,7 @@
 """Symbols: the text of a theory file -> Theory, or an error with line, column, a caret, and what to do."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from lark import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
@@ -13,7 +14,10 @@ from r2n.logic.theory_builder import location_in, theory_builder
 
 LONGEST_LINE = 1_000_000
 THEORY_SUFFIX = ".r2n"
-_SCANNED = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|[()\[\]{}]|^[ \t]*(?:domain|predicate|rule|implicit)\b', re.M)
+_SCANNED = re.compile(
+    r'"(?:[^"\\\n]|\\.)*+(?P<closed>"?)|#[^\n]*|[()\[\]{}]|^[ \t]*(?:domain|predicate|rule|implicit)\b', re.M
+)
+_BEHIND_QUOTE = re.compile(r"#[^\n]*|[()\[\]{}]")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _WORDS = {
     "_LPAR": "'('", "_RPAR": "')'", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "LBRACE": "'{'",
@@ -76,7 +80,7 @@ def _check_lines(text: str, source: str | None) -> None:
 def _check_brackets(text: str, source: str | None) -> None:
     """Name the bracket that is never closed: the parser alone would point at the statement after it."""
     open_brackets: list[re.Match[str]] = []
-    for match in _SCANNED.finditer(text):
+    for match in _signs(text):
         sign = match.group()
         if sign in _CLOSING:
             open_brackets.append(match)
@@ -89,6 +93,15 @@ def _check_brackets(text: str, source: str | None) -> None:
     if open_brackets:
         match = open_brackets[-1]
         raise _bracket_error(f"'{match.group()}' is never closed", match, text, source)
+
+
+def _signs(text: str) -> Iterator[re.Match[str]]:
+    """Brackets, keywords, and what hides these; behind a quote that is not closed, the brackets of its line."""
+    for match in _SCANNED.finditer(text):
+        if match["closed"] == "":
+            yield from _BEHIND_QUOTE.finditer(text, match.start() + 1, match.end())
+        else:
+            yield match
 
 
 def _bracket_error(what: str, match: re.Match[str], text: str, source: str | None) -> TheoryError:

@@ -26,6 +26,7 @@ from r2n.knowledge.growth import (
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.knowledge.problem import Problem
+from r2n.knowledge.reading.records import shortened
 from r2n.knowledge.reading.tables import Facts, Table, read_facts
 from r2n.logic.language import Language
 
@@ -210,14 +211,22 @@ def _gathered(given: Given) -> tuple[list[Facts], list[Evidence]]:
 def _table(item: Given) -> Table:
     if isinstance(item, Table):
         return item
-    if isinstance(item, str) and not Path(item).exists():
+    if isinstance(item, str) and not _is_there(item):
         raise DataError(
-            f"'{item}' is neither a fact nor a file",
+            f"'{shortened(item)}' is neither a fact nor a file",
             hint='write a fact as "locatedIn(atlantis, europe)", with ! before it if it is false',
         )
     if not isinstance(item, str | Path) and not hasattr(item, "__arrow_c_stream__"):
         raise ConfigError(f"facts are text, files, tables or Evidence, not a {type(item).__name__}")
     return Table(item)
+
+
+def _is_there(name: str) -> bool:
+    """Whether there is such a file; there is none of a name that no system takes."""
+    try:
+        return Path(name).exists()
+    except OSError:
+        return False
 
 
 def _sorted(atoms: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

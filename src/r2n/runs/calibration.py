@@ -177,7 +177,7 @@ def read_calibration(folder: RunFolder, seeds: range) -> Calibrated | None:
             raise CheckpointError(f"{path} was changed: its checksum is wrong", hint=HINT)
         found = Calibrated(*(document[name] for name in ("temperature", "shift", "fitted_on")))
         weights = document["weights"]
-    except (OSError, ValueError, KeyError, TypeError, DataError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, DataError) as error:
         raise CheckpointError(f"{path} is damaged", hint=HINT) from error
     if weights != _weights(folder, seeds):
         raise CheckpointError(f"{path} was fitted on other weights than those of the run", hint=HINT)

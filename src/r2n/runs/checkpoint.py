@@ -109,5 +109,5 @@ def checkpoint_digest(folder: Path) -> str | None:
     """The checksum of the tensors that the checkpoint in a folder holds, as it says; None where there is none."""
     try:
         return str(json.loads((folder / MANIFEST).read_text("utf-8"))["sha256"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -29,6 +29,7 @@ HEADERS = {
 }
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 LINGERING = 2.0  # seconds
+MOST_DIGITS = 18  # of a length
 BEHIND_TOKEN = ("/api/", "/metrics", "/openapi.json")
 
 
@@ -113,7 +114,7 @@ def _is_json(scope: Scope) -> bool:
 async def _read(scope: Scope, receive: Receive, most: int) -> bytes | None:
     """The body; None where it is too long."""
     length = Headers(scope=scope).get("content-length", "0")
-    if not length.isdecimal() or int(length) > most:
+    if not length.isdecimal() or len(length) > MOST_DIGITS or int(length) > most:
         return None
     parts, more = bytearray(), True
     while more:

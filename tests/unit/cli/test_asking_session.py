@@ -106,7 +106,7 @@ def test_so_many_answers(session: Session) -> None:
     assert len(atoms(said(session, "liesIn(n5, ?)"))) == 1
     assert said(session, ":top") == {"top": 1}
     for words in ("0", "-1", "many"):
-        with pytest.raises(ConfigError, match=":top takes a number from 1 on"):
+        with pytest.raises(ConfigError, match=":top takes a number from 1 to 1,000,000,000, not"):
             session.tell(f":top {words}")
 
 
@@ -135,3 +135,17 @@ def test_what_is_shown(session: Session, capsys: pytest.CaptureFixture[str]) -> 
 def test_a_fact_is_written_in_one_way() -> None:
     assert as_written(""" ! 'near' ( "n 1" , n2 ) . """) == '!near("n 1", n2)'
     assert as_written("facts.tsv") == "facts.tsv"
+
+
+def test_numbers_of_thousands_of_digits_are_refused(session: Session) -> None:
+    said(session, "liesIn(n5, ?)")
+    digits = "9" * 5_000
+    with pytest.raises(ConfigError, match=r"there is no answer 9+ \.\.\.: the last question has 2 answers"):
+        session.tell(f":why {digits}")
+    with pytest.raises(ConfigError, match=r":top takes a number from 1 to 1,000,000,000, not '9+ \.\.\.'"):
+        session.tell(f":top {digits}")
+
+
+def test_a_fact_that_is_too_long_for_the_name_of_a_file(session: Session) -> None:
+    with pytest.raises(DataError, match="is neither a fact nor a file"):
+        session.tell(":with " + "near(n1, " * 1_000)

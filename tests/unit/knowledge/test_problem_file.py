@@ -87,3 +87,25 @@ def test_a_table_may_say_its_format(tmp_path: Path) -> None:
     assert set(get_args(FormatName)) == set(NAMED_FORMATS)
     with pytest.raises(ConfigError, match=r"facts.train.format: input should be(.|\n)*did you mean 'prolog'"):
         read(tmp_path, 'facts.train = {file = "facts.txt", format = "prologue"}')
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = " + "[" * 5_000, "nested too deep"),
+        ("x = " + "{a = " * 5_000, "nested too deep"),
+        ("[model]\ndim = " + "9" * 5_000, "a number has too many digits"),
+        ("[model]\ndim = 0x" + "f" * 5_000, "model.dim: input should be"),
+        ("[grounding]\nstrategy = 0x" + "f" * 5_000, "grounding.strategy: input should be"),
+        ("\n[" + "a." * 5_000 + "a]", r"problem.toml:2: a key has more than 100 parts"),
+        ("'a' . " * 20_000 + "a = 1", "a key has more than 100 parts"),
+    ],
+)
+def test_what_python_itself_refuses_to_read(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read(tmp_path, text)
+
+
+def test_an_assignment_of_too_many_digits_is_refused() -> None:
+    with pytest.raises(ConfigError, match="model.dim: input should be"):
+        Options().changed(["model.dim=" + "9" * 5_000])

@@ -1,5 +1,7 @@
 """Horn rules of other systems."""
 
+import re
+
 import pytest
 
 from r2n.errors import TheoryError
@@ -9,6 +11,7 @@ from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Rule
 
 X, Y, Z = Variable("X"), Variable("Y"), Variable("Z")
+BLANKS = 1_000_000 * " "
 
 
 def only(text: str) -> Rule:
@@ -79,3 +82,24 @@ def test_the_second_of_two_rules_with_one_id_is_pointed_at() -> None:
         parse_horn_rules("a:1.0:p(x) -> q(x)\na:1.0:q(x) -> p(x)\n", "rules.txt")
     assert refused.value.where is not None
     assert refused.value.where.line == 2
+
+
+@pytest.mark.parametrize("weight", ["eee", "1e+-2", "1.2.3"])
+def test_a_weight_that_is_no_number(weight: str) -> None:
+    with pytest.raises(TheoryError, match=f"the weight '{re.escape(weight)}' is no number") as caught:
+        parse_horn_rules(f"r0:{weight}:p(x) -> q(x)")
+    assert caught.value.where is not None
+    assert caught.value.where.line == 1
+
+
+@pytest.mark.parametrize("line", ["p" + BLANKS + "-> h(x)", "p(x), q" + BLANKS + "-> h(x)", ":" + BLANKS + "-> h(x)"])
+def test_a_long_line_is_read_once(line: str) -> None:
+    """To read it again from each of its characters takes hours."""
+    with pytest.raises(TheoryError, match="an atom was expected"):
+        parse_horn_rules(line)
+
+
+@pytest.mark.parametrize("line", ["3\th(X) <= p(X)\t0.5\tq", "3\th(X) <= p(X)", "h(X) <=\tp(X)"])
+def test_a_rule_of_anyburl_in_another_column(line: str) -> None:
+    with pytest.raises(TheoryError, match="the rule does not stand in the fourth column"):
+        parse_horn_rules(line)

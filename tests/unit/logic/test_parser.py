@@ -115,3 +115,14 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         read_theory(tmp_path / "theory.r2n")
     with pytest.raises(TheoryError, match=r"did you mean 'theory.r2n'\?"):
         read_theory(tmp_path / "theori.r2n")
+
+
+def test_a_quote_that_is_never_closed_is_read_once() -> None:
+    """To read it again from each quote takes hours."""
+    with pytest.raises(TheoryError, match="unexpected character '\"'"):
+        parse_theory('"' + '\\"' * 400_000)
+
+
+def test_brackets_behind_a_quote_that_is_not_closed_count() -> None:
+    with pytest.raises(TheoryError, match="unexpected character '\"'"):
+        parse_theory('domain d\npredicate p(d)\nrule r: p("a)')

@@ -116,6 +116,7 @@ def test_a_body_that_is_too_long_is_refused_before_and_while_it_comes() -> None:
     assert told.status == 413
     assert told.headers["connection"] == "close"
     assert Asked("/api/query", JSON, (b"content-length", b"x")).status == 413
+    assert Asked("/api/query", JSON, (b"content-length", b"9" * 5_000)).status == 413
     assert Asked("/api/query", JSON, body=(b"x" * 6, b"x" * 6 + b".")).status == 413
     assert Asked("/api/query", JSON, body=(b"x" * 6, b"xxx.")).status == 200
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from r2n.errors import DataError
 from r2n.knowledge.reading.records import Records
-from r2n.knowledge.reading.stored_tables import as_text
+from r2n.knowledge.reading.stored_tables import as_text, check_rows
 from r2n.knowledge.reading.tables import (
     CSV,
     PARQUET,
@@ -29,10 +29,16 @@ from r2n.knowledge.reading.tables import (
     read_facts,
     text_layout,
 )
-from r2n.knowledge.reading.text_files import BYTE_ORDER_MARK, NEWLINE, QUOTE, read_text, unreadable
+from r2n.knowledge.reading.text_files import (
+    BLOCK,
+    BYTE_ORDER_MARK,
+    NEWLINE,
+    QUOTE,
+    check_unpacked,
+    read_text,
+    unreadable,
+)
 from r2n.knowledge.reading.text_tables import COMMA, TAB, cut_table
-
-BLOCK = 2**22  # bytes of a text that are read at once
 
 
 def read_fact_chunks(table: Table, size: int) -> Iterator[tuple[Facts, ...]]:
@@ -53,6 +59,7 @@ def _of_parquet(table: Table, size: int) -> Iterator[tuple[Facts, ...]]:
     path, before = cast(Path, table.source), 0
     try:
         with pq.ParquetFile(path) as file:
+            check_rows(path, file.metadata)
             for batch in file.iter_batches(batch_size=size):
                 records = as_text(pa.Table.from_batches([batch]), str(path))
                 yield gathered(table, from_records(table, replace(records, rows=records.rows + before))).facts
@@ -113,12 +120,13 @@ def _end(text: bytes, size: int, *, quotes: bool) -> int | None:
 
 def _blocks(path: Path) -> Iterator[bytes]:
     """The unpacked text of a file, without a byte order mark; a file without any is refused by who reads all of it."""
-    is_written, start = False, True
+    is_written, size = False, 0
     try:
         with cast(BinaryIO, pa.input_stream(str(path), compression="detect")) as stream:
             while block := stream.read(BLOCK):
-                yield block.removeprefix(BYTE_ORDER_MARK) if start else block
-                is_written, start = is_written or bool(block.strip(b"\r\n")), False
+                yield block if size else block.removeprefix(BYTE_ORDER_MARK)
+                is_written, size = is_written or bool(block.strip(b"\r\n")), size + len(block)
+                check_unpacked(path, size)
     except (OSError, pa.ArrowException) as error:
         raise unreadable(path, "a file", error) from None
     if not is_written:

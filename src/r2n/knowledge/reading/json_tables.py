@@ -15,6 +15,8 @@ from r2n.knowledge.reading.records import EXCERPT, Fault, Locate, Records, short
 from r2n.knowledge.reading.stored_tables import fetch_texts, row_location
 from r2n.knowledge.reading.text_files import kept_text, line_location, read_lines, read_text, unreadable
 
+MOST_EMPTY, MOST_EMPTY_SHARE = 1_000_000, 20  # cells; how many for each that is filled
+
 
 def read_json(path: Path) -> Records:
     """The objects of a JSON file: one array of them, or one a line."""
@@ -60,7 +62,7 @@ def _json_error(path: Path, text: str, found: duckdb.Error) -> DataError:
         where = Location(str(path), error.lineno, error.colno, shortened(line, error.colno + EXCERPT))
         what = f"this is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
         return DataError(what, where=where, hint="the file is damaged or cut short: write it again")
-    except RecursionError:
+    except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
         pass
     return unreadable(path, "JSON", found)
 
@@ -82,12 +84,21 @@ def _objects(
         records = records.without(~is_object, partial(_no_object, locate))
         connection.register("items", pa.table({"item": records.columns[0]}))
         query = "SELECT json_keys(item) AS keys, row_number() OVER () AS row FROM items"
-        shapes = connection.sql(f"SELECT keys FROM ({query}) GROUP BY keys ORDER BY min(row)").fetchall()
-        names = tuple(dict.fromkeys(name for (shape,) in shapes for name in shape))
+        query = f"SELECT keys, count(*) FROM ({query}) GROUP BY keys ORDER BY min(row)"
+        shapes = connection.sql(query).fetchall()
+        names = tuple(dict.fromkeys(name for shape, _ in shapes for name in shape))
+        _refuse_sparse(source, len(names) * len(records.rows), sum(len(shape) * count for shape, count in shapes))
         pointers = ["/" + name.replace("~", "~0").replace("/", "~1") for name in names]
         picked = ", ".join(["json_extract_string(item, ?)"] * len(names))
         columns = fetch_texts(connection.sql(f"SELECT {picked} FROM items", params=pointers)) if names else ()
     return Records(source, names, columns, records.rows, locate, records.faults)
+
+
+def _refuse_sparse(source: str, cells: int, filled: int) -> None:
+    """A table that is nearly empty would fill the memory: every object has a cell for each field of any other."""
+    if cells > max(MOST_EMPTY, MOST_EMPTY_SHARE * filled):
+        what = f"the objects have so many different fields that {cells - filled:,} cells would be empty"
+        raise DataError(what, where=Location(source), hint="give the objects the same few fields")
 
 
 def _no_object(locate: Locate, row: int) -> DataError:

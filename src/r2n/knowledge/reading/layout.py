@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pyarrow.compute as pc
 from jaxtyping import Bool
 
 from r2n.errors import DataError, Location, nearest
-from r2n.knowledge.reading.records import Fault, Records, Statements, shortened
+from r2n.knowledge.reading.records import Fault, Locate, Records, Statements, shortened
 
 HEAD = frozenset({"head", "subject", "h", "s"})
 RELATION = frozenset({"relation", "predicate", "r", "p"})
@@ -51,7 +52,8 @@ def statements(
 ) -> tuple[Statements, tuple[Fault, ...]]:
     """What the records state, and the rows with an empty cell (which states nothing) or a label that is none."""
     is_hopeless = not len(records.rows) and len(records.faults) > 0
-    if is_hopeless or not records.columns:  # no readable row, or no column: an empty frame, JSON's []
+    if is_hopeless or not records.columns:  # no readable row, or no column: an empty frame, JSON's [] and [{}]
+        records = records.without(np.ones(len(records.rows), bool), partial(_states_nothing, records.locate))
         return Statements(pa.array([], pa.string()), (), np.zeros(0, bool), records.rows), records.faults
     layout = layout_of(records, predicate, columns, label)
     used = [column for column in (layout.predicate, *layout.arguments, layout.label) if column is not None]
@@ -66,6 +68,11 @@ def statements(
         predicates = records.columns[layout.predicate]
     arguments = tuple(records.columns[column] for column in layout.arguments)
     return Statements(predicates, arguments, truth, records.rows), records.faults
+
+
+def _states_nothing(locate: Locate, row: int) -> DataError:
+    hint = "a fact needs its predicate and its constants: write them, or take the row out"
+    return DataError("there is nothing in the row", where=locate(row), hint=hint)
 
 
 def layout_of(records: Records, predicate: str | None, columns: tuple[str, ...], label: str | None) -> Layout:

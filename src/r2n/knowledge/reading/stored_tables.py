@@ -18,6 +18,7 @@ from r2n.knowledge.reading.text_files import unreadable
 
 INDEX_OF_PANDAS = "__index_level_"
 SQLITE_BATCH = 100_000
+MOST_ROWS_A_BYTE, MANY = 100, 1_000_000  # rows of facts differ: more of them from one byte are none
 
 
 def read_arrow(source: object) -> Records:
@@ -34,9 +35,17 @@ def read_parquet(path: Path) -> Records:
     """The rows of a Parquet file."""
     try:
         with pq.ParquetFile(path) as file:
+            check_rows(path, file.metadata)
             return as_text(file.read(), str(path))
     except (pa.ArrowException, duckdb.Error, OSError) as error:
         raise unreadable(path, "Parquet", error) from None
+
+
+def check_rows(path: Path, metadata: pq.FileMetaData) -> None:
+    """Refuse a file that says it has far more rows than it has room for: they would fill the memory."""
+    rows = sum(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+    if rows > MANY and rows > MOST_ROWS_A_BYTE * path.stat().st_size:
+        raise unreadable(path, "a table of facts", f"{rows:,} rows in {path.stat().st_size:,} bytes repeat each other")
 
 
 def source_name(source: object) -> str:

@@ -5,6 +5,7 @@ import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,8 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PACKED = (".gz", ".zst")
 LINE_LIMIT = 2_000_000  # bytes; a longer line is a damaged file or no table of facts
 BEGINNING = 65_536  # bytes in which something is written, if anything is
+BLOCK = 2**22  # bytes that are unpacked at once
+MOST_PACKED, LARGE = 100, 2**26  # what is large is no table where so many bytes of it come from one
 NEWLINE, RETURN, QUOTE = b'\n\r"'
 
 
@@ -82,13 +85,30 @@ def _unpacked(path: Path) -> bytes:
     packing = path.suffix.lower()
     try:
         if packing == ".gz":
-            return gzip.decompress(path.read_bytes())
+            with gzip.open(path) as stream:
+                return _all_of(path, stream)
         if packing == ".zst":
             with pa.input_stream(str(path), compression="zstd") as stream:
-                return stream.read()
+                return _all_of(path, stream)
         return path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
         raise unreadable(path, f"a {packing} file" if packing in PACKED else "a file", error) from None
+
+
+def _all_of(path: Path, stream: Any) -> bytes:
+    blocks, size = [], 0
+    while block := stream.read(BLOCK):
+        blocks.append(block)
+        size += len(block)
+        check_unpacked(path, size)
+    return b"".join(blocks)
+
+
+def check_unpacked(path: Path, size: int) -> None:
+    """Refuse a file of which so much more has come than it holds: that would fill the memory, and be no table."""
+    if size > LARGE and size > MOST_PACKED * path.stat().st_size:
+        reason = f"unpacked it has more than {MOST_PACKED} times its size"
+        raise unreadable(path, f"a {path.suffix.lower()} file", reason)
 
 
 def _not_utf8(path: Path, data: bytes, position: int) -> DataError:

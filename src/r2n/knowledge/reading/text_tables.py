@@ -30,6 +30,7 @@ from r2n.knowledge.reading.text_files import (
 )
 
 TAB, COMMA = b"\t,"
+MOST_COLUMNS = 10_000
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -73,12 +74,14 @@ def cut_table(
     if quoted:
         _check_quotes(path, data)
     cells = _split(data, separator, quoted)
+    _check_width(path, cells, 0)
     column = partial(_unquoted_column if quoted else Cells.column, cells)
     first = tuple(column(np.zeros(1, np.int64), j)[0].as_py() for j in range(int(cells.widths[0])))
     has_header = is_header(first)
     chosen = np.arange(int(has_header), len(cells.rows))
     is_long = cells.lengths[chosen] > LINE_LIMIT
     model = 0 if has_header else _model(cells, chosen[~is_long], widths)
+    _check_width(path, cells, model)
     is_ragged = (cells.widths[chosen] != cells.widths[model]) & ~is_long
     faults = too_long(path, cells.rows[chosen[is_long]])
     if is_ragged.any():
@@ -87,6 +90,15 @@ def cut_table(
     columns = tuple(column(chosen, j) for j in range(int(cells.widths[model])))
     names = tuple(name.strip() for name in first) if has_header else ()
     return Records(str(path), names, columns, cells.rows[chosen], partial(_locate, path, separator), faults)
+
+
+def _check_width(path: Path, cells: Cells, row: int) -> None:
+    """Each column costs time and memory, however little is in it."""
+    width = int(cells.widths[row])
+    if width > MOST_COLUMNS:
+        hint = "write one fact a line; a missing line end makes one line of many"
+        where = line_location(path, int(cells.rows[row]))
+        raise DataError(f"{width:,} columns, more than {MOST_COLUMNS:,}", where=where, hint=hint)
 
 
 def _model(cells: Cells, chosen: Int64[np.ndarray, " chosen"], widths: tuple[int, ...]) -> int:

@@ -105,3 +105,10 @@ def test_tables_in_memory_are_handed_out_in_parts() -> None:
     (facts,) = read_facts(table).facts
     assert chosen_facts(facts, np.array([2, 0])).arguments[0].to_pylist() == ["c", "a"]
     assert list(read_fact_chunks(Table(pa.table({"x": pa.array([], pa.string())}), "p"), 2)) == []
+
+
+def test_a_file_that_unpacks_to_far_more_than_it_holds_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv.gz"
+    path.write_bytes(gzip.compress(bytes(2**24)) * 5)
+    with pytest.raises(DataError, match="more than 100 times its size"):
+        next(read_fact_chunks(Table(path), 10))

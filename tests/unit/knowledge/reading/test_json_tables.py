@@ -119,3 +119,26 @@ def test_broken_array(tmp_path: Path) -> None:
 def test_what_pythons_json_cannot_place(text: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"t\.json: this cannot be read as JSON \("):
         read_json(write(tmp_path / "t.json", text))
+
+
+def test_objects_that_share_no_field_are_refused_where_they_are_many(tmp_path: Path) -> None:
+    few = write(tmp_path / "few.jsonl", "\n".join(f'{{"k{i}": 1}}' for i in range(20)))
+    assert len(read_json_lines(few).columns) == 20
+    many = write(tmp_path / "many.jsonl", "\n".join(f'{{"k{i}": 1}}' for i in range(1_100)))
+    with pytest.raises(DataError, match="1,208,900 cells would be empty"):
+        read_json_lines(many)
+
+
+def test_a_number_beyond_what_python_reads_beside_a_mistake(tmp_path: Path) -> None:
+    path = write(tmp_path / "facts.json", '[{"a": ' + "9" * 5_000 + "}, x]")
+    with pytest.raises(DataError, match="JSON"):
+        read_json(path)
+
+
+def test_objects_without_fields_are_told_not_dropped(tmp_path: Path) -> None:
+    path = write(tmp_path / "facts.jsonl", "{}\n{}")
+    with pytest.raises(DataError, match=r"facts.jsonl:1: there is nothing in the row"):
+        read_facts(Table(path))
+    rows = read_facts(Table(path), on_error="skip")
+    assert not rows.facts
+    assert len(rows.rejected) == 2

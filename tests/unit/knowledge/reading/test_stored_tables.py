@@ -5,6 +5,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -122,3 +123,11 @@ def test_sqlite_many_rows(tmp_path: Path) -> None:
         " SELECT i FROM n",
     )
     assert read_sqlite(path, None).columns[0].to_pylist() == [str(i) for i in range(250_001)]
+
+
+def test_parquet_of_far_more_rows_than_it_has_room_for_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "facts.parquet"
+    same = pa.DictionaryArray.from_arrays(pa.array(np.zeros(2_000_000, np.int32)), pa.array(["a"]))
+    pq.write_table(pa.table({"head": same, "relation": same, "tail": same}), path)
+    with pytest.raises(DataError, match="2,000,000 rows in .* bytes repeat each other"):
+        read_parquet(path)

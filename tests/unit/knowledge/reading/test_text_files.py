@@ -98,3 +98,20 @@ def test_spans_are_the_pieces(pieces: list[str]) -> None:
     starts = ends - np.array([len(part) for part in parts], np.int64)
     array = spans(b"|".join(parts) + b"|", starts, ends)
     assert array.to_pylist()[::2] == pieces
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_file_that_unpacks_to_far_more_than_it_holds_is_refused(suffix: str, tmp_path: Path) -> None:
+    zeros = bytes(2**24)
+    packed = gzip.compress(zeros) if suffix == ".gz" else pa.Codec("zstd").compress(zeros, asbytes=True)
+    path = tmp_path / f"facts.tsv{suffix}"
+    path.write_bytes(packed * 5)
+    with pytest.raises(DataError, match=f"a {suffix} file .*more than 100 times its size"):
+        read_text(path)
+
+
+def test_a_file_that_is_packed_well_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv.gz"
+    text = b"a\tp\tb\n" * 100_000
+    path.write_bytes(gzip.compress(text))
+    assert read_text(path) == text

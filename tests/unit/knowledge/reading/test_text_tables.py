@@ -108,3 +108,12 @@ def test_place_of_a_column(tmp_path: Path) -> None:
     assert [locate(0, column).column for column in (None, 0, 1, 2)] == [None, 1, 4, 6]
     assert locate(1, 1).column is None  # quotes: no telling by eye
     assert locate(1, 1).line == 2
+
+
+@pytest.mark.parametrize("separator", [TAB, COMMA])
+def test_a_table_of_more_columns_than_anybody_has_is_refused(separator: int, tmp_path: Path) -> None:
+    path = write(tmp_path / "t", "a" + 10_000 * f"{chr(separator)}a")
+    with pytest.raises(DataError, match=r"t:1: 10,001 columns, more than 10,000"):
+        read(path, separator)
+    path = write(tmp_path / "t", "a" + 9_999 * f"{chr(separator)}a")
+    assert len(read(path, separator).columns) == 10_000

@@ -1,0 +1,17 @@
+"""All that is fuzzed, by name; a module is imported only where one of its readers is tried, for some need torch."""
+
+from importlib import import_module
+
+from tests.faults.fuzzing.target import Target
+
+MODULES = ("theory", "rules", "atoms", "problem_file", "tables", "runs", "asking")
+
+
+def targets_of(module: str) -> tuple[Target, ...]:
+    """Those of a module."""
+    return import_module(f"tests.faults.fuzzing.targets.{module}").TARGETS
+
+
+def all_targets() -> dict[str, Target]:
+    """All, in order."""
+    return {target.name: target for module in MODULES for target in targets_of(module)}

@@ -1,0 +1,126 @@
+"""A run that is asked: the lines of `r2n ask`, and the bodies of requests to `r2n serve`.
+
+An input for the server is a line with the name of an address, and below it the body.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
+from io import StringIO
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from starlette.testclient import TestClient
+
+from r2n.cli.asking_lines import complete_line
+from r2n.cli.asking_session import Known, Session
+from r2n.cli.prediction import Wanted
+from r2n.prediction.predictor import Predictor
+from r2n.serving.app import create_app
+from r2n.serving.constants import check_query
+from r2n.serving.explaining import explain_atom
+from r2n.serving.guards import Access
+from r2n.serving.keeper import Keeper
+from r2n.serving.limits import Limits
+from r2n.serving.queries import answer_queries
+from r2n.serving.replies import Reply
+from r2n.serving.requests import CheckRequest, ExplainRequest, QueryRequest, WhatIfRequest
+from r2n.serving.session import Session as ServedSession
+from r2n.serving.what_if import what_if
+from tests.faults.fuzzing.target import OPENED, Target, as_text, scratch
+from tests.served_problem import write_served_run
+
+ATOMS = (b"liesIn(n1, ?)", b"near(n1, n2)", b"liesIn(n2, north)", b"!", b"?", b"n1", b"north", b"[/]", b"town", b"new")
+LINES = (b":why ", b":with ", b":without ", b":facts", b":reset", b":top ", b":help", b":quit", b"\n", b"1", b"2", b"near(")
+FIELDS = (
+    *(b'"queries": ', b'"with": ', b'"without": ', b'"constants": ', b'"without_rules": ', b'"top": ', b'"unknown": '),
+    *(b'"everything": ', b'"atom": ', b'"against": ', b'"depth": ', b'"query": ', b"[]", b"{}", b"null", b"true", b"1.0"),
+    *(b'["liesIn(n1, ?)"]', b'"near(n1, n3)"', b'{"town": ["new"]}', b'["neighbours"]', b"\\u0000", b"\\ud800", b"NaN"),
+    *(b"query\n", b"explain\n", b"what-if\n", b"check\n"),
+)
+HARD_LINES = (
+    *(b":top " + b"9" * 5_000, b":why " + b"9" * 5_000, b"liesIn(n1, ?)\n:why " + b"9" * 5_000, b":" * 60_000),
+    *(b":why " + b"(" * 60_000, b" " * 60_000, b":with " + b"near(n1, " * 20_000, b":top \xc2\xb2", b":why \xd9\xa1"),
+)
+HARD_BODIES = (
+    *(b"query\n" + b"[" * 100_000, b"query\n" + b'{"queries":' * 20_000, b'query\n{"top": ' + b"9" * 5_000 + b"}"),
+    b'query\n{"queries": [' + b'"liesIn(n1, ?)",' * 999 + b'"near(?, ?)"], "top": 10000}',
+    b'query\n{"queries": ["liesIn(' + b"x" * 90_000 + b', ?)"]}',
+    b'check\n{"query": "' + b"(" * 90_000 + b'"}',
+    b'explain\n{"atom": "liesIn(n1, north)", "depth": 6, "top": 50}',
+    b'what-if\n{"with": [' + b", ".join(b'"near(n1, m%d)"' % i for i in range(900)) + b'], "top": 10000}',
+)
+
+Job = tuple[type[BaseModel], Callable[[ServedSession, Mapping[str, Any]], Reply | list[Reply]]]
+JOBS: dict[bytes, Job] = {
+    b"query": (QueryRequest, lambda session, job: answer_queries(session, [job])),
+    b"explain": (ExplainRequest, explain_atom),
+    b"what-if": (WhatIfRequest, what_if),
+    b"check": (CheckRequest, check_query),
+}
+
+
+@cache
+def _start() -> Known:
+    return Known(Predictor.load(write_served_run(scratch() / "asked-run"), device="cpu"))
+
+
+def lines(content: bytes) -> None:
+    """A few lines, one after the other, what they tell, and how each may go on."""
+    session = Session(_start(), Wanted(top=5, unknown=False, everything=False))
+    for line in as_text(content).split("\n")[:4]:
+        complete_line(_start().predictor.base.language, line, len(line))
+        told = session.tell(line)
+        if told is None:
+            return
+        json.dumps(told.document)
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            told.show()
+
+
+@cache
+def _session() -> ServedSession:
+    return ServedSession.load(write_served_run(scratch() / "served-run"), Limits())
+
+
+def _split(content: bytes) -> tuple[bytes, bytes]:
+    name, _, body = content.partition(b"\n")
+    return (name, body) if name in JOBS else (b"query", content)
+
+
+def jobs(content: bytes) -> None:
+    """What a worker does with a request, in this process: here atheris sees which lines are reached."""
+    name, body = _split(content)
+    schema, work = JOBS[name]
+    try:
+        request = schema.model_validate(json.loads(body))
+    except (ValidationError, ValueError, RecursionError):
+        return
+    job = request.to_job() if isinstance(request, QueryRequest | ExplainRequest | WhatIfRequest) else request.model_dump()
+    work(_session(), job)
+
+
+@cache
+def _client() -> TestClient:
+    """The app, with a worker."""
+    keeper = Keeper.start(write_served_run(scratch() / "kept-run"), Limits(seconds=60.0))
+    OPENED.callback(keeper.close)
+    app = create_app(keeper, Access(hosts=frozenset({"testserver"})), workers=1)
+    return OPENED.enter_context(TestClient(app, raise_server_exceptions=False))
+
+
+def bodies(content: bytes) -> None:
+    """Over HTTP: an answer, or a refusal in words; no failure of the server."""
+    name, body = _split(content)
+    headers = {"content-type": "application/json"}
+    answer = _client().post(f"/api/{name.decode()}", content=body, headers=headers)
+    assert answer.status_code in (200, 400, 413, 422), (answer.status_code, answer.text)
+    assert isinstance(answer.json(), dict)
+
+
+TARGETS = (
+    Target("ask", lines, (*LINES, *ATOMS), HARD_LINES, inputs=10_000, examples=200, longest=300),
+    Target("jobs", jobs, (*FIELDS, *ATOMS), HARD_BODIES, shares="bodies", inputs=10_000, examples=200),
+    Target("bodies", bodies, (*FIELDS, *ATOMS), HARD_BODIES, inputs=10_000, examples=200),
+)

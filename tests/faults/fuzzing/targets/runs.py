@@ -1,0 +1,134 @@
+"""The files of a run folder; with their checksums made right again, or nothing behind the checksums would be reached."""
+
+import hashlib
+import json
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from r2n.knowledge.problem import load_problem
+from r2n.prediction.trained import Trained
+from r2n.reporting.curves import training_curves
+from r2n.runs.calibration import read_calibration
+from r2n.runs.checkpoint import read_checkpoint, trained_weights
+from r2n.runs.folder import RunFolder, digest, read_config
+from r2n.runs.run import prepare_run
+from r2n.runs.stored_problem import problem_bytes, problem_from_bytes
+from r2n.runs.training import train_in
+from tests.faults.fuzzing.target import Target, scratch, written
+from tests.toy_problem import write_toy_problem
+
+TOKENS = (
+    *(b"null", b"true", b"{}", b"[]", b'""', b"-1", b"1e400", b"NaN", b"Infinity", b"9223372036854775808", b"\\ud800"),
+    *(b'"F32"', b'"I64"', b'"BOOL"', b'"dtype"', b'"shape"', b'"data_offsets"', b'"format"', b'"state"', b'"epoch"'),
+    *(b'"number"', b'"seed"', b'"ensemble"', b'"options"', b'"threads"', b'"file"', b'"../x"', b"\x00" * 8, b"\xff" * 8),
+)
+HARD = (b"[" * 100_000, b'{"a":' * 100_000, b"9" * 100_000, b"\xff" * 8 + b"{}", b"\x02" + b"\x00" * 7 + b"{}")
+
+
+@cache
+def run() -> Path:
+    """A run of one epoch."""
+    problem = load_problem(write_toy_problem(scratch() / "trained", epochs=1))
+    folder = scratch() / "run"
+    for _ in train_in(folder, prepare_run(problem, problem.options, 0)):
+        pass
+    return folder
+
+
+@cache
+def _copied(name: str) -> Path:
+    return Path(shutil.copytree(run(), scratch() / name))
+
+
+def _tensors(folder: Path) -> Path:
+    return next(folder.glob("checkpoint-*.safetensors"))
+
+
+def _document(content: bytes) -> Any:
+    """What is JSON in a content; None where it is none."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def config(content: bytes) -> None:
+    """As it is, and under the right checksum."""
+    folder = RunFolder(_copied("config"))
+    document = _document(content)
+    if isinstance(document, dict):
+        document["sha256"] = digest(document)
+        content = json.dumps(document).encode()
+    folder.config.write_bytes(content)
+    read_config(folder)
+
+
+def manifest(content: bytes) -> None:
+    """`checkpoint.json`, as it is and under the right checksums."""
+    folder, document = _copied("manifest"), _document(content)
+    if isinstance(document, dict):
+        tensors = hashlib.sha256(_tensors(folder).read_bytes()).hexdigest()
+        _sign(document, tensors)
+        content = json.dumps(document).encode()
+    (folder / "checkpoint.json").write_bytes(content)
+    read_checkpoint(folder)
+    trained_weights(folder)
+
+
+def _sign(document: dict[str, Any], tensors: str) -> None:
+    document["sha256"] = tensors
+    parts = [tensors, document.get("run"), document.get("state")]
+    document["whole"] = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def weights(content: bytes) -> None:
+    """The tensors of a checkpoint that says they are its own."""
+    folder = _copied("weights")
+    _tensors(folder).write_bytes(content)
+    document = json.loads((run() / "checkpoint.json").read_bytes())
+    _sign(document, hashlib.sha256(content).hexdigest())
+    (folder / "checkpoint.json").write_bytes(json.dumps(document).encode())
+    (folder / "calibration.json").unlink(missing_ok=True)
+    Trained.load(folder, device="cpu")
+
+
+def stored_problem(content: bytes) -> None:
+    """The problem in a run; what is read can be written."""
+    problem_bytes(problem_from_bytes(content, Path("problem.safetensors")))
+
+
+def trace(content: bytes) -> None:
+    """Its curves."""
+    training_curves(written("trace.jsonl", content))
+
+
+def calibration(content: bytes) -> None:
+    """As it is, and under the right checksum."""
+    folder = RunFolder(_copied("calibration"))
+    document = _document(content)
+    if isinstance(document, dict):
+        document["sha256"] = digest(document)
+        content = json.dumps(document).encode()
+    folder.calibration.write_bytes(content)
+    read_calibration(folder, range(1))
+
+
+def _files(*patterns: str) -> list[bytes]:
+    return [path.read_bytes() for pattern in patterns for path in run().glob(pattern)]
+
+
+def _calibrations() -> list[bytes]:
+    kept = {"format": 1, "temperature": 1.5, "shift": 0.1, "fitted_on": "4 validation queries", "weights": []}
+    return [*_files("calibration.json"), json.dumps(kept).encode()]
+
+
+TARGETS = (
+    Target("config", config, TOKENS, HARD, lambda: _files("config.json"), inputs=20_000, longest=4_000),
+    Target("manifest", manifest, TOKENS, HARD, lambda: _files("checkpoint.json"), inputs=10_000, longest=4_000),
+    Target("weights", weights, TOKENS, HARD, lambda: _files("checkpoint-*"), inputs=3_000, examples=100, longest=20_000),
+    Target("stored-problem", stored_problem, TOKENS, HARD, lambda: _files("problem.*"), inputs=10_000, longest=10_000),
+    Target("trace", trace, TOKENS, HARD, lambda: _files("trace.jsonl"), inputs=20_000),
+    Target("calibration", calibration, TOKENS, HARD, _calibrations, inputs=10_000),
+)
