@@ -24,6 +24,7 @@ from r2n.runs.trace import Trace
 from r2n.runs.trainer_state import restore_trainer, trainer_state
 from r2n.training.fit import Epoch
 from r2n.training.team import ONE, Team
+from r2n.whole_files import take_away
 
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
 
@@ -203,8 +204,7 @@ def _ready(folder: RunFolder, run: Run | Ensemble, config: RunConfig, *, resume:
     places = folder.networks(run.seeds)
     for place in {folder.path, *(place.path for place in places)}:
         _make(place)
-        for left_over in (*place.glob(".*.tmp"), *place.glob(".*.part")):
-            left_over.unlink(missing_ok=True)
+        take_away(place)
     if resume and folder.config.exists():
         return _same(folder, config)
     _begin(folder, run, config)

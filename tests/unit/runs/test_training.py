@@ -248,7 +248,7 @@ def test_one_training_at_a_time_and_nothing_temporary_is_left(toy_folder: Path, 
         with pytest.raises(ConfigError, match=r"another process .* is at work in"):
             trained(folder, problem, resume=resume)
     steps.close()
-    for name in (".config.json.99.tmp", ".training.png.99.part", ".lock"):
+    for name in (".config.json.99.tmp", ".training.png.0ab12c.tmp", ".lock"):
         (folder / name).write_text("half")
     trained(folder, problem, resume=True)
     assert len((folder / TRACE).read_text().splitlines()) == 12
