@@ -112,7 +112,7 @@ def _watch(folder: str, before: int | None, counter: mmap.mmap) -> None:
             return
         if event == "open" and not arguments[2] & WRITING:
             return
-        if not os.path.abspath(os.fsdecode(arguments[0])).startswith(folder):
+        if not str(Path(folder, os.fsdecode(arguments[0]))).startswith(folder):
             return
         count = struct.unpack("q", counter[:8])[0] + 1
         counter[:8] = struct.pack("q", count)

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from r2n.errors import CheckpointError, ConfigError
 from r2n.prediction.answer_table import WRITERS, arity_of, as_lines, as_separated, finished, has_false_labels
-from r2n.whole_files import new_file, write_atomically
 from r2n.runs.lock import locked
+from r2n.whole_files import new_file, write_atomically
 
 MANIFEST = "manifest.json"
 FORMAT = 1

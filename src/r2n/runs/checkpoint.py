@@ -31,8 +31,14 @@ def write_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, 
     manifest = {"format": FORMAT, "file": path.name, "sha256": digest, "run": run, "state": state}
     manifest["whole"] = _whole(manifest)
     write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+    forget_others(folder, path.name)
+
+
+def forget_others(folder: Path, file: str | None = None) -> None:
+    """Remove the tensors of every checkpoint but the one that counts, which may have been left by a killed process."""
+    file = file or json.loads((folder / MANIFEST).read_text("utf-8"))["file"]
     for old in folder.glob("checkpoint-*.safetensors"):
-        if old != path:
+        if old.name != file:
             old.unlink()
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from r2n.errors import CheckpointError
-from r2n.whole_files import write_atomically
 from r2n.training.fit import Epoch
+from r2n.whole_files import write_atomically
 
 NAMES = frozenset({"number", "loss", "supervised", "semantic", "regularisation", "valid"})
 HINT = "delete it, to go on with a trace that begins later"

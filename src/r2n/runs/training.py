@@ -15,7 +15,7 @@ from r2n.errors import CheckpointError, ConfigError
 from r2n.knowledge.options import Options
 from r2n.progress import Progress, no_progress
 from r2n.runs.calibration import calibrate, keep_calibration
-from r2n.runs.checkpoint import read_checkpoint, write_checkpoint
+from r2n.runs.checkpoint import forget_others, read_checkpoint, write_checkpoint
 from r2n.runs.ensemble import Ensemble
 from r2n.runs.folder import RunConfig, RunFolder, check_problem, config_of, differences, read_config, write_run
 from r2n.runs.lock import locked
@@ -247,5 +247,6 @@ def _go_on(folder: RunFolder, run: Run, config: RunConfig) -> Trace:
     checkpoint = read_checkpoint(folder.path, config.digest)
     if checkpoint is None:
         return Trace(folder.trace)
+    forget_others(folder.path)
     restore_trainer(run.trainer, *checkpoint)
     return Trace.resumed(folder.trace, checkpoint[1].get("trace"))

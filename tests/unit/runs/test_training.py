@@ -253,6 +253,9 @@ def test_one_training_at_a_time_and_nothing_temporary_is_left(toy_folder: Path, 
     trained(folder, problem, resume=True)
     assert len((folder / TRACE).read_text().splitlines()) == 12
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+    (folder / "checkpoint-0000000000000000.safetensors").write_text("of the epoch before the last")
+    trained(folder, problem, resume=True)  # it is over, and writes no checkpoint
+    assert len(list(folder.glob("checkpoint-*.safetensors"))) == 1
 
 
 def test_a_run_is_resumed_with_its_own_number_of_threads(toy_folder: Path, tmp_path: Path) -> None:
