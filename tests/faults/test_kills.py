@@ -8,58 +8,20 @@ was over before it could be killed does not count, and another moment is drawn. 
 import json
 import random
 import shutil
-import threading
 from collections import Counter
-from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.examples import first_of
-from tests.faults.killed_works import WORKS, Given, Outcome, Work, check_whole, contents, write_given, write_site
-from tests.faults.warm_process import Ended, WarmProcess
+from tests.faults.killed_works import WORKS, Given, Outcome, Work, check_whole, contents
+from tests.faults.warm_process import WarmProcess, done
 
 AT_ONCE = 12  # kills by time of one test; half as many by operations
 TRIES = 4  # draws for each
 QUICK = 3
 LOG = Path("build") / "kills"
 CASES = [(work, part) for work in WORKS for part in range(work.kills // AT_ONCE)]
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[WarmProcess]:
-    with WarmProcess() as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def given(warm: WarmProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Given]:
-    folder = tmp_path_factory.mktemp("given")
-    toy, queries = write_given(folder)
-    done(warm, folder, "r2n", "train", toy, "--out", folder / "run")
-    done(warm, folder, "r2n", "ground", toy, "--strategy", "known-body", "--out", folder / "known-body")
-    write_site(folder / "site")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder / "site")))
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield Given(toy, folder / "run", queries, f"http://127.0.0.1:{server.server_address[1]}")
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-def done(warm: WarmProcess, folder: Path, work: str, *arguments: object) -> Ended:
-    """What is not killed ends well."""
-    ended = warm.run(work, *arguments, folder=folder)
-    assert ended.code == 0, ended.said
-    return ended
 
 
 class Killing:

@@ -1,26 +1,49 @@
 """A process that has loaded r2n, and forks for every command: as a new one, without the seconds of its imports.
 
-Orders come as lines of JSON on standard input: a work, its arguments, and when its process is to be killed: after so
-many seconds, or before the so-manieth operation on a file below the folder. The answer says how it ended.
+Orders come as lines of JSON on standard input: a work, its arguments, under which conditions, and when its process is
+to be killed: after so many seconds, or before the so-manieth operation on a file below the folder. The answer says how
+it ended.
 """
 
+import ctypes
+import itertools
 import json
 import mmap
 import os
+import resource
 import signal
 import struct
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
 OPERATIONS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree")
+TOO_EARLY = 99  # the code of what was interrupted before it began
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Under which a work is done: without root's rights, with little memory or room, with a clock that goes back.
+
+    `more_memory`: bytes beyond what the process has already. `file_size`: of the largest file that may be written.
+    `signal`: what is sent after so many seconds, to it and all that it began, where it is not kill -9.
+    """
+
+    obeys_modes: bool = False
+    more_memory: int | None = None
+    file_size: int | None = None
+    clock_goes_back: bool = False
+    closed_output: bool = False
+    signal: int = signal.SIGKILL
 
 
 @dataclass(frozen=True)
@@ -51,15 +74,28 @@ class WarmProcess:
         self.process.communicate(timeout=60)
 
     def run(
-        self, work: str, *arguments: object, folder: Path, after: float | None = None, before: int | None = None
+        self,
+        work: str,
+        *arguments: object,
+        folder: Path,
+        after: float | None = None,
+        before: int | None = None,
+        under: Conditions = Conditions(),  # noqa: B008  # frozen
     ) -> Ended:
         """Let it work in a folder, and kill it, if it is to be, after some seconds or before an operation."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         order = {"work": work, "arguments": [str(a) for a in arguments], "folder": str(folder)}
-        self.process.stdin.write(json.dumps({**order, "after": after, "before": before}) + "\n")
+        self.process.stdin.write(json.dumps({**order, "after": after, "before": before, "under": asdict(under)}) + "\n")
         self.process.stdin.flush()
         return Ended(**json.loads(self.process.stdout.readline()))
+
+
+def done(warm: WarmProcess, folder: Path, work: str, *arguments: object) -> Ended:
+    """A work that ends well."""
+    ended = warm.run(work, *arguments, folder=folder)
+    assert ended.code == 0, ended.said
+    return ended
 
 
 def command(*arguments: str) -> None:
@@ -122,22 +158,55 @@ def _watch(folder: str, before: int | None, counter: mmap.mmap) -> None:
     sys.addaudithook(hear)
 
 
+def _set(under: Conditions) -> None:
+    if under.file_size is not None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write beyond the limit is an error, as on a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (under.file_size, resource.RLIM_INFINITY))
+    if under.more_memory is not None:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + under.more_memory
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    if under.clock_goes_back:
+        seconds = itertools.count(2**31, -3600)
+        time.time = lambda: float(next(seconds))
+        time.time_ns = lambda: next(seconds) * 10**9
+    if under.obeys_modes:
+        _give_up_rights()
+    if under.closed_output:
+        reading, writing = os.pipe()
+        os.dup2(writing, 1)
+        os.close(reading)
+
+
+def _give_up_rights() -> None:
+    """From now on modes of files hold for root too."""
+    version_3 = 0x20080522
+    nothing = (ctypes.c_uint32 * 6)()
+    assert ctypes.CDLL(None, use_errno=True).capset((ctypes.c_uint32 * 2)(version_3, 0), nothing) == 0
+
+
 def _child(order: dict[str, Any], said: Path, counter: mmap.mmap) -> None:
     code = 1
     try:
+        os.setpgid(0, 0)
         with said.open("wb") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.chdir(order["folder"])
+        _set(Conditions(**order["under"]))
         _watch(order["folder"], order["before"], counter)
         WORKS[order["work"]](*order["arguments"])
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
-    except BaseException as error:
-        sys.stderr.write(f"{type(error).__name__}: {error}")
+    except KeyboardInterrupt:  # before the work began
+        code = TOO_EARLY
+    except BaseException:
+        traceback.print_exc()
     finally:
-        sys.stdout.flush()
+        with suppress(BrokenPipeError):
+            sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
 
@@ -172,10 +241,15 @@ def main() -> None:
         counter, said = mmap.mmap(-1, 8), Path(order["folder"]).with_suffix(".said")
         start, child = time.monotonic(), os.fork()
         if not child:
-            _child(order, said, counter)
+            try:
+                _child(order, said, counter)
+            finally:
+                os._exit(TOO_EARLY)
+        with suppress(OSError):
+            os.setpgid(child, child)
         if order["after"] is not None:
             time.sleep(max(0.0, start + order["after"] - time.monotonic()))
-            os.kill(child, signal.SIGKILL)  # until it is waited for, the number is its own
+            os.killpg(child, order["under"]["signal"])  # until it is waited for, the number is its own
         status = os.waitpid(child, 0)[1]
         ended = {
             "code": None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status),
