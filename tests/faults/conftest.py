@@ -4,11 +4,15 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
+import r2n
+from r2n.knowledge.problem import load_problem
 from tests.faults.killed_works import Given, write_given, write_site
 from tests.faults.warm_process import WarmProcess, done
+from tests.toy_problem import write_toy_problem
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -36,3 +40,8 @@ def given(warm: WarmProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> r2n.Problem:
+    return load_problem(write_toy_problem(tmp_path / "toy", epochs=2))

@@ -15,7 +15,7 @@ AS_ANYBODY = Conditions(obeys_modes=True)
 def refused(ended: Ended) -> str:
     assert ended.code in (1, 2), ended.said
     assert "Traceback" not in ended.said
-    assert "Permission denied" in ended.said or "permissions" in ended.said, ended.said
+    assert any(words in ended.said for words in ("Permission denied", "permissions", "not readable")), ended.said
     return ended.said
 
 

@@ -6,6 +6,7 @@ it ended.
 """
 
 import ctypes
+import io
 import itertools
 import json
 import mmap
@@ -193,6 +194,7 @@ def _child(order: dict[str, Any], said: Path, counter: mmap.mmap) -> None:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))  # the other has been read
         os.chdir(order["folder"])
         _set(Conditions(**order["under"]))
         _watch(order["folder"], order["before"], counter)
