@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from r2n.prediction.trained import Trained
+from tests.examples import first_of
+from tests.faults.all_commands import WRITING, filled, with_run
+from tests.faults.killed_works import Given, check_whole
+from tests.faults.warm_process import Conditions, WarmProcess
 from tests.toy_problem import write_toy_problem
 
 PROGRAM = """
@@ -54,3 +58,32 @@ def test_a_run_that_cannot_begin_leaves_nothing_half(size: int, tmp_path: Path) 
     assert not list(run.glob(".*"))
     done = limited(10_000_000, "train", toy, "--out", run, "--resume")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("size", [100, 1_500])
+@pytest.mark.parametrize("command", first_of(WRITING, 1))
+def test_whatever_is_written_is_whole_or_not_there(
+    command: str, size: int, warm: WarmProcess, given: Given, tmp_path: Path
+) -> None:
+    folder, arguments = with_run(given, tmp_path), filled(WRITING[command], given)
+    stopped = warm.run("r2n", *arguments, folder=folder, under=Conditions(file_size=size))
+    assert "Traceback" not in stopped.said
+    if stopped.code:  # what is smaller has been written
+        assert stopped.code in (1, 2), stopped.said
+        assert "File too large" in stopped.said
+        check_whole(folder)
+    again = warm.run("r2n", *arguments, *(["--resume"] if "train" in command else []), folder=folder)
+    assert again.code == (2 if command.startswith("datasets") and not stopped.code else 0), again.said
+    check_whole(folder)
+    assert not [path for path in folder.rglob("*") if path.name.startswith(".")]
+
+
+@pytest.mark.slow
+def test_a_report_that_does_not_fit_leaves_the_old_one(warm: WarmProcess, given: Given, tmp_path: Path) -> None:
+    folder = with_run(given, tmp_path)
+    before = (folder / "run" / "report.html").read_bytes()
+    stopped = warm.run("r2n", "report", "run", folder=folder, under=Conditions(file_size=1_500))
+    assert stopped.code in (1, 2), stopped.said
+    assert "File too large" in stopped.said
+    assert (folder / "run" / "report.html").read_bytes() == before
+    assert not [path for path in folder.rglob("*") if path.name.startswith(".")]

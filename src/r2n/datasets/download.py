@@ -7,7 +7,6 @@ The cache is laid out as the folder in `R2N_DATA`: one folder for each dataset t
 import hashlib
 import os
 import tarfile
-import tempfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 
 from r2n.errors import DataError, nearest
 from r2n.progress import Progress
+from r2n.whole_files import scratch_folder
 
 GITHUB = "https://raw.githubusercontent.com"
 DATA_VARIABLE = "R2N_DATA"
@@ -208,17 +208,17 @@ def _fetch(source: Source, address: str, target: Path, progress: Progress | None
 
     pooch.get_logger().setLevel("ERROR")  # programs print, libraries do not
     target.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".download-", dir=target) as name:
+    with scratch_folder(target / "download") as scratch:
         # pooch annotates a flag, and documents an object too
         bar: Any = False if progress is None else _BytesDone(progress)
         # streamed only where a bar is drawn: pooch leaves a refused stream open
         web: Any = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT, stream=progress is not None)
-        fetched = Path(pooch.retrieve(address, known_hash=None, fname="fetched", path=name, downloader=web))
+        fetched = Path(pooch.retrieve(address, known_hash=None, fname="fetched", path=scratch, downloader=web))
         for kept in source.keeps:
             content = next((found for found in _contents(fetched, kept) if kept.matches(found)), None)
             if content is None:
                 raise ValueError(f"{kept.member or kept.name} in it does not have the sha256 {kept.sha256}")
-            whole = Path(name) / "whole"
+            whole = scratch / "whole"
             whole.write_bytes(content)
             (target / kept.name).parent.mkdir(exist_ok=True)
             whole.replace(target / kept.name)

@@ -6,7 +6,9 @@ each other, what planted rules conclude from the facts before them (each rule wi
 pairs of constants drawn without regard to anything.
 """
 
+import errno
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from jaxtyping import Int64
 from scipy.sparse import csr_array
 
 from r2n.errors import ConfigError
+from r2n.whole_files import new_folder
 
 MOST_WALKS = 5_000_000  # of a body: above, it is followed from some of its first constants only
 LENGTHS, SHARES_OF_LENGTHS = (1, 2, 3), (0.2, 0.6, 0.2)
@@ -97,19 +100,32 @@ class Planted:
 
     def write(self, folder: Path) -> None:
         """A problem folder: three tables, the rules as theory, and the problem file."""
+        texts = {"problem.toml": PROBLEM.format(folder.resolve().name)}
+        for name, facts in self.splits.items():
+            rows = (f"c{first}\tr{relation}\tc{second}\n" for relation, first, second in facts.tolist())
+            texts[f"{name}.tsv"] = "".join(rows)
+        names = "".join(f"predicate r{i}(constant, constant)\n" for i in range(self.options.relations))
+        rules = "".join(f"rule p{i}: {rule}\n" for i, rule in enumerate(self.rules))
+        texts["theory.r2n"] = f"domain constant\n{names}{rules}"
+        with new_problem_folder(folder) as work:
+            for name, text in texts.items():
+                (work / name).write_text(text, "utf-8")
+
+
+@contextmanager
+def new_problem_folder(folder: Path) -> Iterator[Path]:
+    """A folder to be filled, which appears when all is written; one that is there already is refused."""
+    with ExitStack() as stack:
         try:
-            folder.mkdir(parents=True)
+            if folder.exists():
+                raise FileExistsError(errno.EEXIST, "it is there already")
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            work = stack.enter_context(new_folder(folder))
         except OSError as error:
             raise ConfigError(
                 f"the folder {str(folder)!r} cannot be made: {error.strerror}", hint="name one that is not there"
             ) from error
-        for name, facts in self.splits.items():
-            rows = (f"c{first}\tr{relation}\tc{second}\n" for relation, first, second in facts.tolist())
-            _write(folder / f"{name}.tsv", "".join(rows))
-        names = "".join(f"predicate r{i}(constant, constant)\n" for i in range(self.options.relations))
-        rules = "".join(f"rule p{i}: {rule}\n" for i, rule in enumerate(self.rules))
-        _write(folder / "theory.r2n", f"domain constant\n{names}{rules}")
-        _write(folder / "problem.toml", PROBLEM.format(folder.resolve().name))
+        yield work
 
 
 PROBLEM = """name = "{}"
@@ -120,15 +136,6 @@ train = "train.tsv"
 valid = "valid.tsv"
 test = "test.tsv"
 """
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def plant(options: PlantedOptions | None = None, **changes: Any) -> Planted:

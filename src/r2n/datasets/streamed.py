@@ -7,8 +7,6 @@ others are concluded from them by the planted rules, each with exceptions of its
 anything.
 """
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from r2n.datasets.planted import PROBLEM, SHARE_OF_FALSE_RULES, PlantedRule
+from r2n.datasets.planted import PROBLEM, SHARE_OF_FALSE_RULES, PlantedRule, new_problem_folder
 from r2n.errors import ConfigError
 from r2n.progress import Progress, no_progress
 
@@ -233,21 +231,8 @@ def _distinct(facts: np.ndarray) -> np.ndarray:
 
 def write_streamed(options: StreamedOptions, folder: Path, progress: Progress = no_progress) -> dict[str, int]:
     """Generate a graph into a new folder, which appears when all is written; how many facts each split has."""
-    if folder.exists():
-        raise ConfigError(f"the folder {str(folder)!r} cannot be made: it is there", hint="name one that is not there")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    except OSError as error:
-        hint = "name one that can be written to"
-        raise ConfigError(f"the folder {str(folder)!r} cannot be made: {error.strerror}", hint=hint) from error
-    work.chmod(0o755)
-    try:
-        sizes = _write(StreamedGraph(options), work, folder.resolve().name, progress)
-        work.replace(folder)
-        return sizes
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    with new_problem_folder(folder) as work:
+        return _write(StreamedGraph(options), work, folder.resolve().name, progress)
 
 
 def _write(graph: StreamedGraph, folder: Path, name: str, progress: Progress) -> dict[str, int]:

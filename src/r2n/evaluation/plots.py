@@ -3,7 +3,6 @@
 Figures are drawn without a display and without pyplot's global state; a file appears only when it is whole.
 """
 
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from matplotlib.text import Text
 from r2n.errors import DataError
 from r2n.evaluation.by_query import LAST_RANKS, PrecisionRecall, RankCounts
 from r2n.evaluation.metrics import Calibration
+from r2n.whole_files import new_file
 
 FORMATS = (".png", ".svg")
 MOST_CURVES = 8
@@ -134,15 +134,10 @@ def _write(figure: Figure, path: Path) -> None:
     if path.suffix.lower() not in FORMATS:
         raise DataError(f"cannot draw {path.name}", hint=f"end the name with {' or '.join(FORMATS)}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     kind = path.suffix.lower().removeprefix(".")
     for text in figure.findobj(Text):
         text.set_parse_math(False)  # pyright: ignore[reportAttributeAccessIssue]
-    try:
-        with rc_context({"svg.hashsalt": "r2n"}), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-            # and no date: the same figure is the same file
-            figure.savefig(part, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with rc_context({"svg.hashsalt": "r2n"}), warnings.catch_warnings(), new_file(path) as file:
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        # and no date: the same figure is the same file
+        figure.savefig(file, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.theory import Rule, Theory
+from r2n.whole_files import new_folder
 
 FORMAT = 2
 MANIFEST = "grounding.json"
@@ -51,20 +50,10 @@ def _write_grounding(grounding: Grounding, folder: Path, digest: str) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
         raise CheckpointError(f"{folder} holds something that is no grounding", hint="give another --out folder")
-    work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    with new_folder(folder) as work:
         rules = [_write_rule(part, work / f"rule_{i}.parquet") for i, part in enumerate(grounding.ground_rules)]
         manifest = {"format": FORMAT, "fingerprint": digest, "rules": rules, "sha256": _whole(digest, rules)}
         (work / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
-        if folder.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-            folder.replace(old / "old")
-            work.replace(folder)
-            shutil.rmtree(old)
-        else:
-            work.replace(folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def _whole(digest: str, rules: list[Any]) -> str:

@@ -6,7 +6,6 @@ is read once is laid beside them as plain arrays, which are mapped into memory a
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
+from r2n.whole_files import new_file
 
 FORMAT = "parts-1"
 ARRAYS = "_arrays"
@@ -113,9 +113,8 @@ def _read(folder: Path, rule: Rule, parts: RuleParts) -> GroundRules:
 def _lay_out(folder: Path, parts: RuleParts, positions: int, path: Path) -> None:
     """The files of a rule as one array on disk, some rows at a time."""
     path.parent.mkdir(exist_ok=True)
-    work = path.with_name(f".{path.name}-{os.getpid()}.tmp")
-    try:
-        array = np.lib.format.open_memmap(work, "w+", np.int64, (positions, parts.ground_rules))
+    with new_file(path) as laid:
+        array = np.lib.format.open_memmap(laid.name, "w+", np.int64, (positions, parts.ground_rules))
         row = 0
         for name, checksum in parts.files:
             file = folder / parts.folder / name
@@ -129,9 +128,6 @@ def _lay_out(folder: Path, parts: RuleParts, positions: int, path: Path) -> None
         if row != parts.ground_rules:
             raise ValueError(f"{row} rows of {parts.ground_rules}")
         array.flush()
-        work.replace(path)
-    finally:
-        work.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from r2n.logic.parser import THEORY_SUFFIX
 from r2n.logic.theory import Theory
 from r2n.mining.constraints import Constraint, constraint_rules
 from r2n.mining.mined_rules import MinedRule
+from r2n.whole_files import write_atomically
 
 
 def mined_theory(
@@ -42,12 +43,8 @@ def check_theory_path(path: Path) -> None:
 
 
 def write_theory(path: Path, text: str) -> None:
-    """Write under a temporary name and rename, so that a file is whole or not there."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    """Write a theory file, whole or not at all."""
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_atomically(path, text.encode())
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -6,7 +6,6 @@ the same again finds the parts that are done, and nobody finds a file that is ha
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,8 +18,8 @@ import pyarrow.parquet as pq
 
 from r2n.errors import CheckpointError, ConfigError
 from r2n.prediction.answer_table import WRITERS, arity_of, as_lines, as_separated, finished, has_false_labels
-from r2n.runs.checkpoint import write_atomically
 from r2n.runs.lock import locked
+from r2n.whole_files import new_file, write_atomically
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -73,16 +72,13 @@ class AnswerParts:
     def join(self) -> int:
         """Make one file of all parts, under its name only when it is whole; the number of answers in it."""
         paths = self.paths()
-        temporary = self.file.with_name(f".{self.file.name}.{os.getpid()}.tmp")
         try:
-            count = _join(paths, temporary, self.file.suffix.lower())
-            temporary.replace(self.file)
+            with new_file(self.file) as file:
+                count = _join(paths, file, self.file.suffix.lower())
         except pa.ArrowException as error:
             raise CheckpointError(
                 f"a part in {self.folder} is damaged: {error}", hint="delete that folder, and ask again"
             ) from error
-        finally:
-            temporary.unlink(missing_ok=True)
         for path in paths:
             path.unlink()
         return count
@@ -101,18 +97,15 @@ def _read_json(path: Path) -> Any:
         return None
 
 
-def _join(paths: list[Path], target: Path, ending: str) -> int:
+def _join(paths: list[Path], file: BinaryIO, ending: str) -> int:
     arity = max((arity_of(pq.read_schema(path)) for path in paths), default=0)
     labelled = any(has_false_labels(pq.read_table(path, columns=["label"])) for path in paths)
     count = 0
-    with target.open("wb") as file:
-        with _appending(file, ending) as append:
-            for path in paths:
-                part = finished(pq.read_table(path), labelled=labelled, arity=arity)
-                append(part)
-                count += part.num_rows
-        file.flush()
-        os.fsync(file.fileno())
+    with _appending(file, ending) as append:
+        for path in paths:
+            part = finished(pq.read_table(path), labelled=labelled, arity=arity)
+            append(part)
+            count += part.num_rows
     return count
 
 

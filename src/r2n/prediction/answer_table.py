@@ -20,7 +20,7 @@ from r2n.knowledge.reading.chunks import chosen_facts
 from r2n.knowledge.reading.tables import Facts, Table, read_facts
 from r2n.prediction.answers import AnswerColumns, Question
 from r2n.prediction.predictor import Predictor
-from r2n.runs.checkpoint import write_atomically
+from r2n.whole_files import write_atomically
 
 
 def answer_table(

@@ -7,7 +7,7 @@ from pathlib import Path
 from r2n.errors import ConfigError, counted
 from r2n.explanation.rule_records import RuleAccount, RuleReport
 from r2n.logic.theory import Rule, Theory
-from r2n.runs.checkpoint import write_atomically
+from r2n.whole_files import write_atomically
 
 
 def helps(account: RuleAccount) -> bool:

@@ -20,8 +20,8 @@ from r2n.reporting.gather import Training, gather
 from r2n.reporting.phases import from_records, to_records
 from r2n.reporting.records import RunReport
 from r2n.reporting.run_page import run_page
-from r2n.runs.checkpoint import write_atomically
 from r2n.runs.folder import RunFolder
+from r2n.whole_files import write_atomically
 
 PAGE = "report.html"
 

@@ -6,7 +6,6 @@ place last, so there is always either the old checkpoint or the new one. Nothing
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +14,12 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from r2n.errors import CheckpointError
+from r2n.whole_files import write_atomically
 
 MANIFEST = "checkpoint.json"
 FORMAT = 3
 MOST_READS = 5
 HINT = "delete {} to train from the start"
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write under a temporary name, flush to the disk, rename."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, Any], run: str = "") -> None:
@@ -44,8 +31,14 @@ def write_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, 
     manifest = {"format": FORMAT, "file": path.name, "sha256": digest, "run": run, "state": state}
     manifest["whole"] = _whole(manifest)
     write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+    forget_others(folder, path.name)
+
+
+def forget_others(folder: Path, file: str | None = None) -> None:
+    """Remove the tensors of every checkpoint but the one that counts, which may have been left by a killed process."""
+    file = file or json.loads((folder / MANIFEST).read_text("utf-8"))["file"]
     for old in folder.glob("checkpoint-*.safetensors"):
-        if old != path:
+        if old.name != file:
             old.unlink()
 
 

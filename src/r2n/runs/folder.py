@@ -17,8 +17,8 @@ from typing import Any
 from r2n.errors import CheckpointError, ConfigError
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
-from r2n.runs.checkpoint import write_atomically
 from r2n.runs.stored_problem import WHAT_TO_DO, problem_bytes, problem_fingerprints, problem_from_bytes
+from r2n.whole_files import write_atomically
 
 FORMAT = 2
 CONFIG, PROBLEM, TRACE, REPORT = "config.json", "problem.safetensors", "trace.jsonl", "report.json"

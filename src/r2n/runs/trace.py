@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from r2n.errors import CheckpointError
-from r2n.runs.checkpoint import write_atomically
 from r2n.training.fit import Epoch
+from r2n.whole_files import write_atomically
 
 NAMES = frozenset({"number", "loss", "supervised", "semantic", "regularisation", "valid"})
 HINT = "delete it, to go on with a trace that begins later"
@@ -41,15 +41,15 @@ class Trace:
         return cls(path, lines)
 
     def add(self, epoch: Epoch) -> None:
-        """One more line."""
+        """One more line, which is in the file as a whole, should the process be killed."""
         line = json.dumps(asdict(epoch)).encode() + b"\n"
         self._file.write(line)
+        self._file.flush()
         self._digest.update(line)
         self.lines += 1
 
     def keep(self) -> dict[str, Any]:
         """Bring all lines to the disk, and name them."""
-        self._file.flush()
         os.fsync(self._file.fileno())
         return {"lines": self.lines, "sha256": self._digest.hexdigest()}
 

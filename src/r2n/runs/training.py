@@ -15,7 +15,7 @@ from r2n.errors import CheckpointError, ConfigError
 from r2n.knowledge.options import Options
 from r2n.progress import Progress, no_progress
 from r2n.runs.calibration import calibrate, keep_calibration
-from r2n.runs.checkpoint import read_checkpoint, write_checkpoint
+from r2n.runs.checkpoint import forget_others, read_checkpoint, write_checkpoint
 from r2n.runs.ensemble import Ensemble
 from r2n.runs.folder import RunConfig, RunFolder, check_problem, config_of, differences, read_config, write_run
 from r2n.runs.lock import locked
@@ -24,6 +24,7 @@ from r2n.runs.trace import Trace
 from r2n.runs.trainer_state import restore_trainer, trainer_state
 from r2n.training.fit import Epoch
 from r2n.training.team import ONE, Team
+from r2n.whole_files import take_away
 
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
 
@@ -203,8 +204,7 @@ def _ready(folder: RunFolder, run: Run | Ensemble, config: RunConfig, *, resume:
     places = folder.networks(run.seeds)
     for place in {folder.path, *(place.path for place in places)}:
         _make(place)
-        for left_over in (*place.glob(".*.tmp"), *place.glob(".*.part")):
-            left_over.unlink(missing_ok=True)
+        take_away(place)
     if resume and folder.config.exists():
         return _same(folder, config)
     _begin(folder, run, config)
@@ -247,5 +247,6 @@ def _go_on(folder: RunFolder, run: Run, config: RunConfig) -> Trace:
     checkpoint = read_checkpoint(folder.path, config.digest)
     if checkpoint is None:
         return Trace(folder.trace)
+    forget_others(folder.path)
     restore_trainer(run.trainer, *checkpoint)
     return Trace.resumed(folder.trace, checkpoint[1].get("trace"))

@@ -3,6 +3,7 @@
 import stat
 from math import inf, nan
 from pathlib import Path
+from typing import BinaryIO
 from xml.etree import ElementTree
 
 import numpy as np
@@ -90,8 +91,8 @@ def test_a_plot_that_fails_leaves_the_old_file_and_nothing_else(
     path = tmp_path / "reliability.svg"
     path.write_text("old")
 
-    def half(self: Figure, target: Path, **_: object) -> None:
-        Path(target).write_text("half a pict")
+    def half(self: Figure, target: BinaryIO, **_: object) -> None:
+        target.write(b"half a pict")
         raise OSError("no space left on device")
 
     monkeypatch.setattr(Figure, "savefig", half)

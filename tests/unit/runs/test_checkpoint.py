@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from r2n.errors import CheckpointError
-from r2n.runs.checkpoint import MANIFEST, read_checkpoint, write_atomically, write_checkpoint
+from r2n.runs.checkpoint import MANIFEST, read_checkpoint, write_checkpoint
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2], dtype=torch.uint8)}
 
@@ -101,17 +101,3 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_text(json.dumps({**manifest, "format": 99}))
     with pytest.raises(CheckpointError, match="has format 99"):
         read_checkpoint(tmp_path)
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
-
-    def fail(_: int) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr("r2n.runs.checkpoint.os.fsync", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]

@@ -248,11 +248,14 @@ def test_one_training_at_a_time_and_nothing_temporary_is_left(toy_folder: Path, 
         with pytest.raises(ConfigError, match=r"another process .* is at work in"):
             trained(folder, problem, resume=resume)
     steps.close()
-    for name in (".config.json.99.tmp", ".training.png.99.part", ".lock"):
+    for name in (".config.json.99.tmp", ".training.png.0ab12c.tmp", ".lock"):
         (folder / name).write_text("half")
     trained(folder, problem, resume=True)
     assert len((folder / TRACE).read_text().splitlines()) == 12
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+    (folder / "checkpoint-0000000000000000.safetensors").write_text("of the epoch before the last")
+    trained(folder, problem, resume=True)  # it is over, and writes no checkpoint
+    assert len(list(folder.glob("checkpoint-*.safetensors"))) == 1
 
 
 def test_a_run_is_resumed_with_its_own_number_of_threads(toy_folder: Path, tmp_path: Path) -> None:

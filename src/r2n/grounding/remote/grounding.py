@@ -1,8 +1,8 @@
 """Tables with Spark -> ground rules as Parquet, a folder a rule, each in order; whole, or not under its name."""
 
 import shutil
-import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -26,6 +26,7 @@ from r2n.knowledge.conjunctive import AtomTable, ConjunctiveSelect
 from r2n.logic.formula import Atom, Constant, Variable
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
+from r2n.whole_files import put_in_place, scratch_folder
 
 COUNT_FIRST = (
     10  # where the estimate is above one so-manieth of the budget, ground rules are counted before they are made
@@ -100,13 +101,7 @@ def write_remote(
     for other in scratch.iterdir():
         if other.is_dir() and not other.name.startswith("rule="):
             shutil.rmtree(other)
-    if folder.exists():
-        old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-        folder.replace(old / "old")
-        scratch.replace(folder)
-        shutil.rmtree(old)
-    else:
-        scratch.replace(folder)
+    put_in_place(scratch, folder)
     return RemoteGrounding(tuple(parts), digest)
 
 
@@ -146,17 +141,14 @@ def _tally(tables: RemoteTables, view: str, hashed: str) -> Tally:
 
 def in_scratch(folder: Path, work: Callable[[Path], RemoteGrounding]) -> RemoteGrounding:
     """Do some work in a folder beside another, which is gone in the end, whatever happens."""
-    try:
-        if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
-            raise CheckpointError(f"{folder} holds something that is no grounding", hint="give another --out folder")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    except OSError as error:
-        raise ConfigError(
-            f"the grounding cannot be written to {str(folder)!r}: {error.strerror or error}", hint="give another --out"
-        ) from error
-    scratch.chmod(0o755)
-    try:
+    with ExitStack() as stack:
+        try:
+            if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
+                what = f"{folder} holds something that is no grounding"
+                raise CheckpointError(what, hint="give another --out folder")
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            scratch = stack.enter_context(scratch_folder(folder))
+        except OSError as error:
+            what = f"the grounding cannot be written to {str(folder)!r}: {error.strerror or error}"
+            raise ConfigError(what, hint="give another --out") from error
         return work(scratch)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)

@@ -1,0 +1,131 @@
+"""Whatever is written: whole or not at all, and nothing of it stays behind, however its process ends.
+
+It is written under a temporary name, brought to the disk, and renamed. The system holds a lock on what has a temporary
+name for the process that writes it, and lets go when that ends: whoever writes the same next takes away what nobody
+holds. Where the file system knows no locks, nobody can tell, and it stays.
+"""
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # not a system that has them
+    fcntl = None
+
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]+\.tmp", re.DOTALL)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file under a temporary name, flush it to the disk, rename."""
+    with new_file(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to be written, which takes its place when all is done; where that fails, the old one stays."""
+    take_away(path.parent, path.name)
+    temporary, descriptor = _made(path)
+    try:
+        with open(temporary, "wb", opener=lambda *_: descriptor) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            if fcntl is None:
+                file.close()  # where an open file cannot be renamed
+            temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to be filled, which takes its place when all is done; where that fails, the old one stays."""
+    with scratch_folder(path) as work:
+        yield work
+        put_in_place(work, path)
+
+
+def put_in_place(work: Path, path: Path) -> None:
+    """Rename a folder, in place of one that may be there."""
+    if not path.exists():
+        work.replace(path)
+        return
+    with scratch_folder(path) as old:
+        path.replace(old / "old")
+        work.replace(path)
+
+
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """A folder beside a path, under a temporary name, which is gone in the end."""
+    take_away(path.parent, path.name)
+    work, descriptor = _made(path, is_folder=True)
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def take_away(folder: Path, name: str | None = None) -> None:
+    """Remove what killed processes left half written in a folder: of one file, or of all."""
+    if not folder.is_dir():
+        return
+    for entry in list(os.scandir(folder)):
+        found = _TEMPORARY.fullmatch(entry.name)
+        if found is not None and name in (None, found["name"]) and not entry.is_symlink():
+            _take_away(Path(entry.path), is_folder=entry.is_dir())
+
+
+def _take_away(path: Path, *, is_folder: bool) -> None:
+    """Remove a file or folder that nobody holds."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            if fcntl is None:
+                return
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _is_still(descriptor, path):
+                return
+            if is_folder:
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        finally:
+            os.close(descriptor)
+
+
+def _made(path: Path, *, is_folder: bool = False) -> tuple[Path, int]:
+    """A new file or folder under a temporary name, and a descriptor that holds it (-1: there is none)."""
+    while True:
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+        if is_folder:
+            temporary.mkdir()
+        if is_folder and fcntl is None:
+            return temporary, -1
+        how = os.O_RDONLY if is_folder else os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with suppress(FileNotFoundError if is_folder else FileExistsError):
+            descriptor = os.open(temporary, how, 0o666)
+            if fcntl is not None:
+                with suppress(OSError):  # no locks here
+                    fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if _is_still(descriptor, temporary):
+                return temporary, descriptor
+            os.close(descriptor)  # another took it for a left-over before it was held
+
+
+def _is_still(descriptor: int, path: Path) -> bool:
+    """Whether what is open is what stands at the path."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False

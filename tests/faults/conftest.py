@@ -1,0 +1,47 @@
+"""What the tests of faults share: a process that is warm, and what it is given to work on."""
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+import r2n
+from r2n.knowledge.problem import load_problem
+from tests.faults.killed_works import Given, write_given, write_site
+from tests.faults.warm_process import WarmProcess, done
+from tests.toy_problem import write_toy_problem
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[WarmProcess]:
+    with WarmProcess() as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def given(warm: WarmProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Given]:
+    folder = tmp_path_factory.mktemp("given")
+    toy, queries = write_given(folder)
+    done(warm, folder, "r2n", "train", toy, "--out", folder / "run")
+    done(warm, folder, "r2n", "ground", toy, "--strategy", "known-body", "--out", folder / "known-body")
+    write_site(folder / "site")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder / "site")))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield Given(toy, folder / "run", queries, f"http://127.0.0.1:{server.server_address[1]}")
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> r2n.Problem:
+    return load_problem(write_toy_problem(tmp_path / "toy", epochs=2))

@@ -1,0 +1,85 @@
+"""kill -9 at any moment: every file is whole or absent, the same again ends as if nothing had been, nothing is left.
+
+Moments are drawn from the time that a work takes when nobody kills it, and from its operations on files. A work that
+was over before it could be killed does not count, and another moment is drawn. What was killed where is written to
+`build/kills`.
+"""
+
+import json
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.examples import first_of
+from tests.faults.killed_works import WORKS, Given, Outcome, Work, check_whole, contents
+from tests.faults.warm_process import WarmProcess, done
+
+AT_ONCE = 12  # kills by time of one test; half as many by operations
+TRIES = 4  # draws for each
+QUICK = 3
+LOG = Path("build") / "kills"
+CASES = [(work, part) for work in WORKS for part in range(work.kills // AT_ONCE)]
+
+
+class Killing:
+    """A work, killed in one folder after the other, and done again in each."""
+
+    def __init__(self, warm: WarmProcess, given: Given, work: Work, place: Path) -> None:
+        self.warm, self.given, self.work, self.place = warm, given, work, place
+        self.arguments, self.landed = work.arguments(given), Counter[str]()
+        folder = self.new_folder()
+        self.before = contents(folder)
+        self.whole = done(warm, folder, work.work, *self.arguments)
+        self.outcome: Outcome = work.outcome(folder)
+
+    def new_folder(self) -> Path:
+        """A folder with what the work needs."""
+        folder = self.place / "work"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        self.work.prepare(self.given, folder)
+        return folder
+
+    def kill(self, *, after: float | None = None, before: int | None = None) -> bool:
+        """Whether the work was killed; if so, what is there is whole, and done again it is as if it had not been."""
+        folder = self.new_folder()
+        ended = self.warm.run(self.work.work, *self.arguments, folder=folder, after=after, before=before)
+        if ended.code is not None:
+            assert ended.code == 0, ended.said
+            return False
+        self.landed[self.stage(folder)] += 1
+        check_whole(folder)
+        done(self.warm, folder, self.work.work, *self.arguments, *self.work.again)
+        assert self.work.outcome(folder) == self.outcome
+        return True
+
+    def stage(self, folder: Path) -> str:
+        """How far it was: the files that were new, without what tells one temporary name from another."""
+        new = contents(folder).items() - self.before.items()
+        return f"{len(new)} new files"
+
+
+@pytest.mark.parametrize("case", first_of(CASES, 1), ids=lambda case: f"{case[0].name} {case[1]}".replace(" ", "-"))
+def test_killed_at_random_moments(
+    case: tuple[Work, int], warm: WarmProcess, given: Given, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    work, part = case
+    killing, dice = Killing(warm, given, work, tmp_path), random.Random(f"{work.name} {part}")
+    kills = {"moments": 0, "operations": 0}
+    for _ in range(TRIES * AT_ONCE):
+        if kills["moments"] < AT_ONCE:
+            kills["moments"] += killing.kill(after=dice.uniform(0, killing.whole.seconds))
+    for _ in range(TRIES * AT_ONCE):
+        if kills["operations"] < AT_ONCE // 2:
+            kills["operations"] += killing.kill(before=dice.randint(1, killing.whole.operations))
+    LOG.mkdir(parents=True, exist_ok=True)
+    told = {"work": work.name, **kills, "seconds": killing.whole.seconds, "stages": dict(killing.landed)}
+    (LOG / f"{request.node.callspec.id}.json").write_text(json.dumps(told, indent=1))
+    assert kills == {"moments": AT_ONCE, "operations": AT_ONCE // 2}
+
+
+def test_there_are_two_hundred_of_them() -> None:
+    assert len(CASES) * AT_ONCE >= 200
