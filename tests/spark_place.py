@@ -1,5 +1,7 @@
 """One Spark for the whole test session: two threads of this machine, for tables of a few rows."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import pytest
@@ -12,7 +14,9 @@ SETTINGS = {
     "spark.default.parallelism": "2",
     "spark.sql.codegen.wholeStage": "false",  # to compile a query takes longer than to answer it
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # nor does Java's own compiler pay
 }
+ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
 @cache
@@ -26,3 +30,14 @@ def spark_place() -> SparkPlace:
 def spark_engine() -> SparkEngine:
     """The tests' Spark as an engine."""
     return SparkEngine(spark_place())
+
+
+@contextmanager
+def planned_once() -> Iterator[SparkEngine]:
+    """The tests' Spark while it plans a query once, not again after each step: for hundreds of queries of a few rows."""
+    engine = spark_engine()
+    engine.session.conf.set(ADAPTIVE, "false")
+    try:
+        yield engine
+    finally:
+        engine.session.conf.set(ADAPTIVE, "true")

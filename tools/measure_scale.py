@@ -3,7 +3,7 @@
     python tools/measure_scale.py generate 4 5 6 7          graphs of 10^4 to 10^7 facts, under --data
     python tools/measure_scale.py duckdb 4 5 6 7            known bodies, joined by arrays and DuckDB
     python tools/measure_scale.py spark 4 5 6 7             the same by Spark, local[2]
-    python tools/measure_scale.py train 4 5 6               an epoch of an input layer, and a ranking
+    python tools/measure_scale.py train 4 5 6 7             steps of training an input layer, and ranked queries
 
 Each run is a command of its own. Its memory and processor time are those of all its processes, Java's among them, read
 from /proc ten times a second; the peak is the largest sum of resident sets. Rows are added to the file as they come:
@@ -13,7 +13,6 @@ from /proc ten times a second; the peak is the largest sum of resident sets. Row
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -78,11 +77,8 @@ def run(what: str, exponent: int, data: Path, memory: str) -> dict[str, Any]:
         size = sum(path.stat().st_size for path in folder.glob("*.parquet"))
         return {"facts": facts, "file_bytes": size, **found}
     if what == "train":
-        sets = ["model.reasoner=none", "training.epochs=1", "training.batch_size=1024", "training.loss=softmax"]
-        sets += ["training.negatives=256", "training.optimizer=adagrad"]
-        chosen = [word for text in sets for word in ("--set", text)]
-        found = measured(command("train", str(folder), *chosen, "--out", str(data / f"run-{exponent}-{os.getpid()}")))
-        return {"facts": facts, **found}
+        found = measured([sys.executable, str(ROOT / "tools" / "scale_step.py"), str(folder)])
+        return {"facts": facts, **json.loads(found["output"].splitlines()[-1]), **found}
     out = data / f"ground-{what}-{exponent}-{os.getpid()}"
     arguments = ["ground", str(folder), "--strategy", "known-body", "--max-groundings", "100000000", "--memory", memory]
     arguments += ["--out", str(out), "--json"] + (["--engine", "local[2]"] if what == "spark" else [])
@@ -104,8 +100,7 @@ def main() -> None:
     given = parser.parse_args()
     for exponent in given.exponents:
         row = {"what": given.what, "load": os.getloadavg()[0], **run(given.what, exponent, given.data, given.memory)}
-        said = row.pop("output")
-        row |= {"said": re.sub(r"\s+", " ", said)[-600:]} if given.what == "train" else {}
+        del row["output"]
         rows = json.loads(RECORD.read_text()) if RECORD.exists() else []
         RECORD.write_text(json.dumps([*rows, row], indent=1) + "\n")
         print(json.dumps(row))
