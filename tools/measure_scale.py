@@ -3,10 +3,11 @@
     python tools/measure_scale.py generate 4 5 6 7          graphs of 10^4 to 10^7 facts, under --data
     python tools/measure_scale.py duckdb 4 5 6 7            known bodies, joined by arrays and DuckDB
     python tools/measure_scale.py spark 4 5 6 7             the same by Spark, local[2]
+    python tools/measure_scale.py joins 4 5 6 7             the rules alone, by arrays and by DuckDB
     python tools/measure_scale.py train 4 5 6 7             steps of training an input layer, and ranked queries
 
 Each run is a command of its own. Its memory and processor time are those of all its processes, Java's among them, read
-from /proc ten times a second; the peak is the largest sum of resident sets. Rows are added to the file as they come:
+from /proc four times a second; the peak is the largest sum of resident sets. Rows are added to the file as they come:
 `tools/draw_scale.py` draws them.
 """
 
@@ -55,7 +56,7 @@ def measured(command: list[str]) -> dict[str, Any]:
             now = tree(process.pid)
             peak = max(peak, sum(size for _, size in now.values()))
             cpu |= {child: seconds for child, (seconds, _) in now.items()}
-            time.sleep(0.1)
+            time.sleep(0.25)
         said.seek(0)
         output = said.read()
     if process.returncode:
@@ -76,8 +77,8 @@ def run(what: str, exponent: int, data: Path, memory: str) -> dict[str, Any]:
         found = measured(command("datasets", "generate", "--facts", str(facts), "--out", str(folder)))
         size = sum(path.stat().st_size for path in folder.glob("*.parquet"))
         return {"facts": facts, "file_bytes": size, **found}
-    if what == "train":
-        found = measured([sys.executable, str(ROOT / "tools" / "scale_step.py"), str(folder)])
+    if what in ("joins", "train"):
+        found = measured([sys.executable, str(ROOT / "tools" / "scale_step.py"), what, str(folder)])
         return {"facts": facts, **json.loads(found["output"].splitlines()[-1]), **found}
     out = data / f"ground-{what}-{exponent}-{os.getpid()}"
     arguments = ["ground", str(folder), "--strategy", "known-body", "--max-groundings", "100000000", "--memory", memory]
@@ -93,7 +94,7 @@ def run(what: str, exponent: int, data: Path, memory: str) -> dict[str, Any]:
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["generate", "duckdb", "spark", "train"])
+    parser.add_argument("what", choices=["generate", "duckdb", "spark", "joins", "train"])
     parser.add_argument("exponents", type=int, nargs="+", help="of ten: how many facts")
     parser.add_argument("--data", type=Path, default=Path("runs") / "scale")
     parser.add_argument("--memory", default="4GB")
