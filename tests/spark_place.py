@@ -9,14 +9,15 @@ import pytest
 from r2n.grounding.spark_engine import SparkEngine
 from r2n.knowledge.spark_session import SparkPlace
 
+ADAPTIVE = "spark.sql.adaptive.enabled"
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.sql.codegen.wholeStage": "false",  # to compile a query takes longer than to answer it
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # nor does Java's own compiler pay
+    ADAPTIVE: "false",  # to plan a query again after each step takes longer than the steps
 }
-ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
 @cache
@@ -33,11 +34,11 @@ def spark_engine() -> SparkEngine:
 
 
 @contextmanager
-def planned_once() -> Iterator[SparkEngine]:
-    """The tests' Spark while it plans a query once, not again after each step: for hundreds of queries of a few rows."""
+def adaptive() -> Iterator[SparkEngine]:
+    """The tests' Spark while it plans as it does for users."""
     engine = spark_engine()
-    engine.session.conf.set(ADAPTIVE, "false")
+    engine.session.conf.set(ADAPTIVE, "true")
     try:
         yield engine
     finally:
-        engine.session.conf.set(ADAPTIVE, "true")
+        engine.session.conf.set(ADAPTIVE, "false")

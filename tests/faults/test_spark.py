@@ -61,7 +61,9 @@ def test_a_host_that_accepts_and_says_nothing(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         place = f"spark://127.0.0.1:{server.getsockname()[1]}"
         said = refused(tmp_path, place)
-    assert f"Spark does not start at '{place}': Application has been killed. Reason: All masters are unresponsive" in said
+    assert (
+        f"Spark does not start at '{place}': Application has been killed. Reason: All masters are unresponsive" in said
+    )
 
 
 class Forgetful(SparkEngine):
@@ -95,7 +97,7 @@ def java_below(process: int) -> int | None:
     for folder in Path("/proc").iterdir():
         try:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            if folder.name.isdigit() and int(fields[1]) == process and "java" in os.readlink(folder / "exe"):
+            if folder.name.isdigit() and int(fields[1]) == process and "java" in (folder / "exe").readlink().name:
                 return int(folder.name)
         except OSError:
             continue

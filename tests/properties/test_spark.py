@@ -20,7 +20,7 @@ from r2n.grounding.store import Store
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.problem import load_problem
-from tests.spark_place import planned_once, spark_engine
+from tests.spark_place import adaptive, spark_engine
 from tests.strategies import Asked, asked_worlds, codes_of, knowledge_of
 
 pytestmark = pytest.mark.spark
@@ -50,9 +50,12 @@ def test_on_random_theories(asks: Asked, width: int, depth: int, last_width: int
     world, named = asks
     knowledge = knowledge_of(world)
     asked = np.unique(codes_of(knowledge.base, knowledge.language, named))
-    with planned_once() as engine:
-        strategies = [FullGrounder(), KnownBodyGrounder(), BackwardGrounder(width, depth, last_width, prune)]
-        alike(knowledge, engine, strategies, asked)
+    alike(
+        knowledge,
+        spark_engine(),
+        [FullGrounder(), KnownBodyGrounder(), BackwardGrounder(width, depth, last_width, prune)],
+        asked,
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,18 +70,19 @@ def test_on_a_skewed_graph(tmp_path: Path, options: StreamedOptions, strategies:
     write_streamed(options, tmp_path / "graph")
     problem = load_problem(tmp_path / "graph")
     concluded = problem.test.atoms[-100:]  # the last relations are what rules conclude
-    assert min(alike(problem.knowledge, spark_engine(), strategies, concluded)) > 100
+    with adaptive() as engine:
+        assert min(alike(problem.knowledge, engine, strategies, concluded)) > 100
 
 
 @WITH_WN18RR
 @pytest.mark.slow
 def test_on_all_rules_of_wn18rr() -> None:
-    assert alike(load("wn18rr").knowledge, spark_engine(), [KnownBodyGrounder()], None) == [676_649]
+    with adaptive() as engine:
+        assert alike(load("wn18rr").knowledge, engine, [KnownBodyGrounder()], None) == [676_649]
 
 
 @WITH_WN18RR
 @pytest.mark.slow
 def test_around_queries_of_wn18rr() -> None:
     problem = load("wn18rr")
-    with planned_once() as engine:
-        assert alike(problem.knowledge, engine, [BackwardGrounder(1, 2)], problem.test.atoms[:20])[0] > 100
+    assert alike(problem.knowledge, spark_engine(), [BackwardGrounder(1, 2)], problem.test.atoms[:20])[0] > 100
