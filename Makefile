@@ -77,7 +77,7 @@ test-seeds: $(TEST) ## the property tests, with other examples each of SEEDS tim
 		tests/properties tests/contracts || exit 1; done
 
 test-spark: $(SPARK) java ## what runs on Spark; fetches Java from Debian's packages where there is none
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m spark
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "spark and not slow"
 
 java:
 	@command -v java >/dev/null || [ -x "$$JAVA_HOME/bin/java" ] || { \

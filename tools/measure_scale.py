@@ -3,17 +3,17 @@
     python tools/measure_scale.py generate 4 5 6 7          graphs of 10^4 to 10^7 facts, under --data
     python tools/measure_scale.py duckdb 4 5 6 7            known bodies, joined by arrays and DuckDB
     python tools/measure_scale.py spark 4 5 6 7             the same by Spark, local[2]
-    python tools/measure_scale.py train 4 5 6               an epoch of an input layer, and a ranking
+    python tools/measure_scale.py joins 4 5 6 7             the rules alone, by arrays and by DuckDB
+    python tools/measure_scale.py train 4 5 6 7             steps of training an input layer, and ranked queries
 
 Each run is a command of its own. Its memory and processor time are those of all its processes, Java's among them, read
-from /proc ten times a second; the peak is the largest sum of resident sets. Rows are added to the file as they come:
+from /proc four times a second; the peak is the largest sum of resident sets. Rows are added to the file as they come:
 `tools/draw_scale.py` draws them.
 """
 
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -56,7 +56,7 @@ def measured(command: list[str]) -> dict[str, Any]:
             now = tree(process.pid)
             peak = max(peak, sum(size for _, size in now.values()))
             cpu |= {child: seconds for child, (seconds, _) in now.items()}
-            time.sleep(0.1)
+            time.sleep(0.25)
         said.seek(0)
         output = said.read()
     if process.returncode:
@@ -77,12 +77,9 @@ def run(what: str, exponent: int, data: Path, memory: str) -> dict[str, Any]:
         found = measured(command("datasets", "generate", "--facts", str(facts), "--out", str(folder)))
         size = sum(path.stat().st_size for path in folder.glob("*.parquet"))
         return {"facts": facts, "file_bytes": size, **found}
-    if what == "train":
-        sets = ["model.reasoner=none", "training.epochs=1", "training.batch_size=1024", "training.loss=softmax"]
-        sets += ["training.negatives=256", "training.optimizer=adagrad"]
-        chosen = [word for text in sets for word in ("--set", text)]
-        found = measured(command("train", str(folder), *chosen, "--out", str(data / f"run-{exponent}-{os.getpid()}")))
-        return {"facts": facts, **found}
+    if what in ("joins", "train"):
+        found = measured([sys.executable, str(ROOT / "tools" / "scale_step.py"), what, str(folder)])
+        return {"facts": facts, **json.loads(found["output"].splitlines()[-1]), **found}
     out = data / f"ground-{what}-{exponent}-{os.getpid()}"
     arguments = ["ground", str(folder), "--strategy", "known-body", "--max-groundings", "100000000", "--memory", memory]
     arguments += ["--out", str(out), "--json"] + (["--engine", "local[2]"] if what == "spark" else [])
@@ -97,15 +94,14 @@ def run(what: str, exponent: int, data: Path, memory: str) -> dict[str, Any]:
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["generate", "duckdb", "spark", "train"])
+    parser.add_argument("what", choices=["generate", "duckdb", "spark", "joins", "train"])
     parser.add_argument("exponents", type=int, nargs="+", help="of ten: how many facts")
     parser.add_argument("--data", type=Path, default=Path("runs") / "scale")
     parser.add_argument("--memory", default="4GB")
     given = parser.parse_args()
     for exponent in given.exponents:
         row = {"what": given.what, "load": os.getloadavg()[0], **run(given.what, exponent, given.data, given.memory)}
-        said = row.pop("output")
-        row |= {"said": re.sub(r"\s+", " ", said)[-600:]} if given.what == "train" else {}
+        del row["output"]
         rows = json.loads(RECORD.read_text()) if RECORD.exists() else []
         RECORD.write_text(json.dumps([*rows, row], indent=1) + "\n")
         print(json.dumps(row))

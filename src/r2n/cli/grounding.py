@@ -32,6 +32,7 @@ from r2n.grounding.plans import plans
 from r2n.grounding.reach import reached_atoms, reached_by
 from r2n.grounding.store import Store
 from r2n.grounding.strategies import make_engine, make_grounder
+from r2n.knowledge.code_sets import union
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.options import GroundingOptions, chosen
 from r2n.knowledge.problem import TRAIN, Problem
@@ -74,7 +75,7 @@ def ground(
     if explain:
         _print_plans(store, make_grounder(options), both, as_json)
         return
-    start_atoms = np.union1d(both, loaded.atoms) if queries is None else both
+    start_atoms = union(both, loaded.atoms) if queries is None else both
     grounding, was_kept = _ground(store, loaded.name, make_grounder(options), both, start_atoms, out)
     reached = int((reached_atoms(grounding, asked) | reached_atoms(grounding, mirrored)).sum())
     if as_json:
@@ -99,7 +100,7 @@ def _asked(problem: Problem, split: str | None) -> tuple[Codes, Codes, Codes]:
     """What is asked, its reciprocals (-1 where there is none), and both."""
     asked = _queries(problem, split)
     mirrored = reciprocal_codes(problem.knowledge.base, asked)
-    return asked, mirrored, np.union1d(asked, mirrored[mirrored >= 0])
+    return asked, mirrored, union(asked, mirrored[mirrored >= 0])
 
 
 def _print_plans(store: Store, grounder: Grounder, asked: Codes, as_json: bool) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from r2n.knowledge.code_sets import union
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.problem import TRAIN, Problem
@@ -43,5 +44,4 @@ class Filter:
 
 def true_atoms(parts: Iterable[Evidence]) -> Codes:
     """The true atoms of several parts of evidence, sorted and distinct."""
-    found = [part.atoms[part.truth] for part in parts]
-    return np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
+    return union(*(part.atoms[part.truth] for part in parts))

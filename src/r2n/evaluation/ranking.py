@@ -20,6 +20,7 @@ from r2n.evaluation.filters import Filter
 from r2n.evaluation.metrics import Cells, Ranks, ranking_metrics, ranks
 from r2n.evaluation.sampling import drawn, intervals
 from r2n.evaluation.shares import ALONE, Share
+from r2n.knowledge.code_sets import union
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.sides import Side
@@ -92,7 +93,7 @@ def rank(
     bounds = predicate_bounds(base, asked)
     all_sides = [side for i in np.flatnonzero(np.diff(bounds)).tolist() for side in _sides(base, i, sides)]
     open_sides = [side for side in all_sides if side.candidates > 1]
-    known, total = np.union1d(filtered.facts, every), sum(_count(bounds, side) for side in open_sides)
+    known, total = union(filtered.facts, every), sum(_count(bounds, side) for side in open_sides)
     askings = [_Asking(score, side, forbidden, memory) for side in open_sides]
     found: list[_Ranked] = share.together(list(_own_parts(askings, asked, bounds, known, share, progress)))
     protocol: dict[str, str | int] = {

@@ -11,6 +11,7 @@ from jaxtyping import Int64
 from r2n.errors import counted
 from r2n.grounding.ceiling import Ceiling
 from r2n.grounding.store import WAYS_OUT, Store
+from r2n.knowledge.code_sets import union
 from r2n.knowledge.herbrand import Codes
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
@@ -98,8 +99,7 @@ def distinct_codes(parts: Sequence[np.ndarray]) -> Codes:
         for part in parts:
             seen[part.ravel(order="K") - low] = True
         return np.flatnonzero(seen) + low
-    codes = np.sort(np.concatenate([part.ravel(order="K") for part in parts]))  # np.unique hashes, many times slower
-    return codes[np.concatenate([[True], codes[1:] != codes[:-1]])]
+    return union(*(part.ravel(order="K") for part in parts))
 
 
 def codes_without(codes: Codes, others: Codes) -> Codes:

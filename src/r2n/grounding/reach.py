@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from r2n.grounding.ground_rules import Grounding, GroundRules, distinct_codes
+from r2n.grounding.ground_rules import Grounding, GroundRules
+from r2n.knowledge.code_sets import are_among, distinct
 from r2n.knowledge.herbrand import Codes
 
 
@@ -13,7 +14,7 @@ def reached_by(grounding: Grounding, atoms: Codes, steps: int | None = None) -> 
     """
     codes = grounding.atoms
     rows = [np.searchsorted(codes, part.atoms) for part in grounding.ground_rules]
-    felt = np.isin(codes, atoms)
+    felt = are_among(codes, distinct(atoms))
     kept = [np.zeros(len(part), bool) for part in rows]
     done = 0
     while steps is None or done < steps:
@@ -36,4 +37,4 @@ def _restricted(part: GroundRules, keep: np.ndarray) -> GroundRules:
 
 def reached_atoms(grounding: Grounding, atoms: Codes) -> np.ndarray:
     """Whether each of the atoms stands in any ground rule; bool (atoms,)."""
-    return np.isin(atoms, distinct_codes([part.atoms for part in grounding.ground_rules]))
+    return are_among(atoms, grounding.atoms)

@@ -116,18 +116,28 @@ def told() -> Iterator[None]:
 
 def _as_ours(error: Exception) -> R2NError | None:
     """An error of Spark, of its bridge or of its network as one of ours; None where it is another's."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     if not isinstance(error, PySparkException | Py4JError | ConnectionError):
         return None
     said = str(error)
-    line = next((line.strip() for line in said.splitlines() if line.strip()), type(error).__name__)
+    line = _what_it_says(said) or type(error).__name__
     condition: Any = error.getCondition() if isinstance(error, PySparkException) else None
     if condition in ("TABLE_OR_VIEW_NOT_FOUND", "PATH_NOT_FOUND"):
         return DataError(f"Spark finds no such table: {line}", hint="check its name, and that Spark can reach it")
+    if "FAILED_READ_FILE.FILE_NOT_EXIST" in said:
+        return DataError(f"a table that Spark was reading has gone: {line}", hint="put it back, and start again")
     if "OutOfMemoryError" in said or "ran out of memory" in said:
         return MemoryLimitError("Spark has run out of memory", hint="give its driver more: --memory SIZE")
-    if isinstance(error, PySparkException):
+    if isinstance(error, PySparkException | Py4JJavaError):
         return ConfigError(f"Spark refuses it: {line}")
     return ConfigError(f"Spark has gone away: {line}", hint="see that it is running, and start again")
+
+
+def _what_it_says(said: str) -> str:
+    """The line of an error that says most: the last cause of one that Java tells, else the first."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    causes = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    causes += [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return next(iter([*causes[::-1], *lines]), "")

@@ -193,6 +193,8 @@ def _outside(language: Language, group: Facts, i: int) -> DataError:
 
 def _all_outside(language: Language, group: Facts, bad: np.ndarray, compared: int) -> list[DataError]:
     """An error for each of the facts that are outside; the first so many are compared with the constants there are."""
+    if not len(bad):
+        return []
     predicate = language.predicate(group.predicate)
     names = [{language.constants[c]: None for c in language.members(domain)} for domain in predicate.domains]
     found = []

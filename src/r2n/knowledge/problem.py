@@ -11,6 +11,7 @@ from jaxtyping import Int64
 
 from r2n.errors import ConfigError, DataError, Location, counted
 from r2n.knowledge.candidates import Candidates, CandidateSource, candidate_sources, find_candidates
+from r2n.knowledge.code_sets import union
 from r2n.knowledge.derived import Definitions, derive
 from r2n.knowledge.encoding import EncodedFacts, complete, encode_facts
 from r2n.knowledge.features import Features, FeatureTable, read_features
@@ -100,7 +101,7 @@ class Problem:
         report = _load_report(encoded, splits, [*rejected, *wrong, *unencoded, *unread], read_in, empty)
         train, where = splits.pop(TRAIN), Location(source) if source is not None else None
         sources = candidate_sources(base, candidates or {}, train, splits, where)
-        labelled = np.unique(np.concatenate([train.atoms, *(part.atoms for part in splits.values())]))
+        labelled = union(train.atoms, *(part.atoms for part in splits.values()))
         found = find_candidates(base, sources, labelled, read_in)
         knowledge = KnowledgeBase(theory, language, train, read_in, found)
         return cls(name, knowledge, splits, report, options or Options(), source, sources)
@@ -138,7 +139,7 @@ class Problem:
     @cached_property
     def atoms(self) -> Int64[np.ndarray, " atoms"]:
         """Codes of the evidence and of all queries, sorted and distinct."""
-        return np.unique(np.concatenate([self.train.atoms, *(part.atoms for part in self.queries.values())]))
+        return union(self.train.atoms, *(part.atoms for part in self.queries.values()))
 
 
 def _read(

@@ -93,7 +93,7 @@ class SparkPlace:
             with _errors_to(log):
                 return builder.appName("r2n").getOrCreate()
         except Exception as error:  # py4j, gRPC and Spark each have their own
-            what = _first_line(error)
+            what = _first_error(log) or _first_line(error)
             raise ConfigError(
                 f"Spark does not start at {self.master!r}: {what}", hint=f"what it said itself is in {log}"
             ) from error
@@ -148,6 +148,12 @@ def check_java() -> None:
     if found is None or int(found[1]) < OLDEST_JAVA:
         version = found[1] if found else "of an unknown version"
         raise ConfigError(f"Spark needs Java {OLDEST_JAVA} or later, and {java} is {version}", hint=hint)
+
+
+def _first_error(log: Path) -> str | None:
+    """The first error that Spark tells in its log, which is the cause of those behind it."""
+    found = re.search(r" ERROR \w+: (.+)", log.read_text("utf-8", "replace"))
+    return found[1] if found else None
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,13 +1,14 @@
 """r2n ground where Spark reads the facts itself."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
-from tests.spark_place import spark_place
+from tests.spark_place import adaptive
 from tests.spark_problem import write_problem
 
 pytestmark = pytest.mark.spark
@@ -15,9 +16,9 @@ runner = CliRunner()
 
 
 @pytest.fixture
-def problem(tmp_path: Path) -> Path:
-    _ = spark_place().session
-    return write_problem(tmp_path / "problem")
+def problem(tmp_path: Path) -> Iterator[Path]:
+    with adaptive():
+        yield write_problem(tmp_path / "problem")
 
 
 def test_a_grounding_is_kept_and_then_read(problem: Path, tmp_path: Path) -> None:

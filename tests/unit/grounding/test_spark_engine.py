@@ -8,7 +8,7 @@ from sqlglot import exp
 from r2n.errors import ConfigError, DataError
 from r2n.grounding.engines import Engine
 from r2n.grounding.spark_engine import FEW_ROWS, MOST_LIMIT, SparkEngine, spark_sql
-from tests.spark_place import spark_engine
+from tests.spark_place import adaptive, spark_engine
 
 
 def query(sql: str) -> exp.Query:
@@ -41,9 +41,9 @@ def test_tables_are_held_and_replaced(size: int) -> None:
 
 @pytest.mark.spark
 def test_a_plan_is_shown() -> None:
-    engine = spark_engine()
-    engine.load("held", {"a": np.arange(3)})
-    plan = engine.explain(query("SELECT x.a FROM held AS x CROSS JOIN held AS y WHERE x.a = y.a"))
+    with adaptive() as engine:
+        engine.load("held", {"a": np.arange(3)})
+        plan = engine.explain(query("SELECT x.a FROM held AS x CROSS JOIN held AS y WHERE x.a = y.a"))
     assert "AdaptiveSparkPlan" in plan
     assert "Join" in plan
 

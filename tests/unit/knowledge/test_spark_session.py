@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from r2n.errors import ConfigError
-from r2n.knowledge.spark_session import SparkPlace, check_java, is_spark
+from r2n.knowledge.spark_session import SETTINGS, SparkPlace, check_java, is_spark
 from tests.spark_place import spark_place
 
 
@@ -69,6 +69,7 @@ def test_there_is_one_session_and_it_listens_to_this_machine_alone() -> None:
     session = spark_place().session
     assert SparkPlace("local[2]").session is session
     assert SparkPlace().session is session
-    assert session.conf.get("spark.sql.adaptive.enabled") == "true"
+    assert SETTINGS["spark.sql.adaptive.enabled"] == "true"
+    assert session.conf.get("spark.sql.adaptive.enabled") == "false", "a caller's settings are over ours"
     assert session.conf.get("spark.driver.bindAddress") == "127.0.0.1"
     assert session.conf.get("spark.ui.enabled") == "false"

@@ -10,6 +10,7 @@ import pyarrow as pa
 from r2n.errors import DataError
 from r2n.grounding.remote.stated import Stated, quoted
 from r2n.grounding.spark_engine import SparkEngine, parquet_of
+from r2n.grounding.spark_engine import told as told_by_spark
 from r2n.knowledge.spark_session import without_warnings
 from r2n.logic.language import Domain, Language
 from r2n.logic.theory import Theory
@@ -104,7 +105,7 @@ def _listed(engine: SparkEngine, told: Language) -> str:
             names += [told.constants[i] for i in told.members(domain)]
             domains += [k] * len(told.members(domain))
     table = pa.table({"name": pa.array(names, pa.string()), "domain": pa.array(domains, pa.int32())})
-    with without_warnings():
+    with without_warnings(), told_by_spark():
         engine.session.createDataFrame(table).createOrReplaceTempView("listed")
     return "SELECT name, domain FROM listed"
 

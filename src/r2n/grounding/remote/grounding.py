@@ -18,11 +18,13 @@ from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder, known_body_query
 from r2n.grounding.partitioned import KeptGrounder, RuleParts, parts_of, write_manifest
 from r2n.grounding.remote.salt import salted
+from r2n.grounding.remote.stated import quoted
 from r2n.grounding.remote.tables import RemoteTables
 from r2n.grounding.rule_query import RuleQuery
 from r2n.grounding.spark_engine import spark_sql
 from r2n.grounding.substitutions import check_budget
 from r2n.knowledge.conjunctive import AtomTable, ConjunctiveSelect
+from r2n.knowledge.problem import TRAIN
 from r2n.logic.formula import Atom, Constant, Variable
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
@@ -127,11 +129,21 @@ def _content(tables: RemoteTables) -> Content:
     """What the tables hold, tallied by Spark."""
     name = "CAST(conv(substr(md5(name), 1, 15), 16, 10) AS BIGINT)"
     domains = [_tally(tables, f"domain_{k}", "xxhash64(a0)") for k in range(len(tables.constants.domains))]
-    known = {}
-    for p, truth in tables.known:
-        columns = ", ".join(f"a{i}" for i in range(tables.theory.predicates[p].arity))
-        known[p, truth] = _tally(tables, f"{'fact' if truth else 'denied'}_{p}", f"xxhash64({columns})")
+    known: dict[tuple[int, bool], Tally] = {}
+    for arity in sorted({tables.theory.predicates[p].arity for p, _ in tables.known}):
+        known |= _tallies(tables, arity)
     return Content(_tally(tables, "constants", name), domains, known)
+
+
+def _tallies(tables: RemoteTables, arity: int) -> dict[tuple[int, bool], Tally]:
+    """Of the training facts of one arity: for each predicate and truth, in one job."""
+    columns = ", ".join(f"a{i}" for i in range(arity))
+    found = tables.engine.ask(
+        f"SELECT p, truth, count(*) AS n, bit_xor(xxhash64({columns})) AS x FROM facts_{arity}"
+        f" WHERE split = {quoted(TRAIN)} GROUP BY p, truth"
+    )
+    rows = zip(*(found[name].tolist() for name in ("p", "truth", "n", "x")), strict=True)
+    return {(p, truth): (n, x) for p, truth, n, x in rows}
 
 
 def _tally(tables: RemoteTables, view: str, hashed: str) -> Tally:

@@ -78,11 +78,10 @@ def _read(engine: SparkEngine, spec: TableOptions, folder: Path, split: str, vie
     engine.view(f"{view}_raw", f"SELECT {', '.join(outputs)} FROM {relation}")
     cells = ["predicate", *(f"c{i}" for i in range(len(columns)))]
     is_full = " AND ".join(f"coalesce({cell}, '') <> ''" for cell in cells)
-    _refuse_bad(engine, f"{view}_raw", source, is_full, may_be_empty=spec.empty == "skip")
+    predicates = _sound(engine, f"{view}_raw", source, is_full, may_be_empty=spec.empty == "skip")
     true = f"label IN ({', '.join(map(quoted, TRUE))})"
     engine.view(view, f"SELECT predicate, {true} AS truth, {', '.join(cells[1:])} FROM {view}_raw WHERE {is_full}")
-    predicates = engine.ask(f"SELECT DISTINCT predicate FROM {view} ORDER BY 1")["predicate"]
-    return Stated(view, split, source, len(columns), tuple(predicates.tolist()))
+    return Stated(view, split, source, len(columns), predicates)
 
 
 def _relation(spec: TableOptions, folder: Path) -> tuple[str, str]:
@@ -104,20 +103,25 @@ def _layout(spec: TableOptions, names: tuple[str, ...], source: str) -> Layout:
     return layout_of(records, spec.predicate, spec.columns, spec.label)
 
 
-def _refuse_bad(engine: SparkEngine, view: str, source: str, is_full: str, *, may_be_empty: bool) -> None:
+def _sound(engine: SparkEngine, view: str, source: str, is_full: str, *, may_be_empty: bool) -> tuple[str, ...]:
+    """The predicates of a table, in order; where its rows are wrong, it is refused. One pass over the rows."""
     labels = ", ".join(map(quoted, (*TRUE, *FALSE)))
-    counts = engine.ask(
-        f"SELECT count_if(NOT ({is_full})) AS empty, count_if(coalesce(label, '') NOT IN ({labels})) AS odd FROM {view}"
+    found = engine.ask(
+        f"SELECT predicate, count_if({is_full}) AS full, count_if(NOT ({is_full})) AS empty,"
+        f" count_if(coalesce(label, '') NOT IN ({labels})) AS odd FROM {view} GROUP BY predicate"
     )
-    if counts["empty"][0] and not may_be_empty:
+    empty, odd = (int(found[name].sum()) for name in ("empty", "odd"))
+    if empty and not may_be_empty:
         raise DataError(
-            f"{int(counts['empty'][0]):,} rows have an empty cell",
+            f"{empty:,} rows have an empty cell",
             where=Location(source),
             hint='fill them in, or set empty = "skip" beside file = ... where an empty cell says that there is no fact',
         )
-    if counts["odd"][0]:
-        what = f"{int(counts['odd'][0]):,} rows have a label that is neither true nor false"
+    if odd:
+        what = f"{odd:,} rows have a label that is neither true nor false"
         raise DataError(what, where=Location(source), hint=f"labels are {', '.join((*TRUE, *FALSE))}")
+    stating = zip(found["predicate"].tolist(), found["full"].tolist(), strict=True)
+    return tuple(sorted(name for name, rows in stating if rows))
 
 
 def empty_facts(stated: Sequence[Stated]) -> list[Facts]:

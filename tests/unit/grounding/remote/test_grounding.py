@@ -4,13 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from r2n.errors import CheckpointError, ConfigError, GroundingError
+from r2n.errors import CheckpointError, ConfigError, DataError, GroundingError
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.partitioned import KeptGrounder
-from r2n.grounding.remote.grounding import in_scratch
+from r2n.grounding.remote.constants import RemoteConstants
+from r2n.grounding.remote.grounding import ground_select, in_scratch, rule_query
+from r2n.grounding.remote.tables import RemoteTables
+from r2n.knowledge.herbrand import first_codes
+from r2n.logic.parser import parse_theory
+from tests.spark_place import spark_engine
 from tests.spark_problem import both, ground_remotely, write_problem
 
 pytestmark = pytest.mark.spark
@@ -56,3 +61,19 @@ def test_an_earlier_grounding_is_replaced(tmp_path: Path) -> None:
     again = ground_remotely(folder, KeptGrounder(KnownBodyGrounder(), tmp_path / "out"), tmp_path / "out")
     assert len(again) == sum(part.ground_rules for part in again.rules) > 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "problem"]
+
+
+def test_ids_beyond_32_bits_are_exact_and_codes_beyond_64_are_refused() -> None:
+    """More constants than 2^31: the last of one predicate's pairs still has a code, of two predicates it has none."""
+    size, engine = 2**31 + 10, spark_engine()
+    theory = parse_theory("domain d\npredicate p(d, d)\nrule r: p(x, y) & p(y, z) -> p(x, z)\n")
+    constants = RemoteConstants(size, (size,), theory.domains)
+    known = {(0, True): (2, 2, 2, 1, 1)}
+    tables = RemoteTables(engine, theory, constants, known, first_codes(theory.predicates, [(size, size)]))
+    x, y, z = size - 1, 2**31, 2**31 - 1
+    engine.view("fact_0", f"SELECT * FROM VALUES ({x}L, {y}L), ({y}L, {z}L) AS given(a0, a1)")
+    found = engine.run(ground_select(tables, rule_query(tables, KnownBodyGrounder(), theory.rules[0])))
+    codes = [column.tolist() for column in found.values()]
+    assert codes == [[x * size + y], [y * size + z], [x * size + z]]
+    with pytest.raises(DataError, match="does not fit 64 bits"):
+        first_codes(theory.predicates * 2, [(size, size)] * 2)

@@ -8,6 +8,7 @@ from r2n.datasets.streamed import StreamedOptions, write_streamed
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.remote import salt
 from r2n.grounding.remote.salt import salted
+from tests.spark_place import adaptive
 from tests.spark_problem import both
 
 pytestmark = pytest.mark.spark
@@ -23,7 +24,8 @@ def test_a_skewed_graph_is_grounded_alike(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(
         "r2n.grounding.remote.grounding.salted", lambda *given: used.append(len(found := salted(*given))) or found
     )
-    spark, arrays = both(tmp_path / "graph", KnownBodyGrounder(), tmp_path / "out")
+    with adaptive():
+        spark, arrays = both(tmp_path / "graph", KnownBodyGrounder(), tmp_path / "out")
     assert spark == arrays
     assert sum(map(len, arrays)) > 1_000
     assert (2 in used) == is_salted
