@@ -1,4 +1,4 @@
-"""The command line, run inside the test: what it prints, where it succeeds."""
+"""The command line, run inside the test: what it prints, and never a traceback."""
 
 import json
 from typing import Any
@@ -8,13 +8,19 @@ from typer.testing import CliRunner
 from r2n.cli import app
 
 
-def run(*arguments: object) -> str:
-    """What a command prints."""
+def invoke(*arguments: object, code: int = 0) -> str:
+    """What a command that ends with this code prints; where it fails, with what stands on standard error."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result.output if code else result.stdout
+
+
+def run(*arguments: object) -> str:
+    """What a command prints that succeeds."""
+    return invoke(*arguments)
 
 
 def document(*arguments: object) -> Any:
     """The JSON that a command prints with --json."""
-    return json.loads(run(*arguments, "--json"))
+    return json.loads(invoke(*arguments, "--json"))

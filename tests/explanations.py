@@ -102,7 +102,7 @@ def italy() -> Explanation:
     )
     return Explanation(
         "locatedIn(italy, europe)",
-        Belief(0.97, 3.6, spread=0.31, calibrated="24 validation queries"),
+        Belief(0.97, 3.6, spread=0.31, calibrated="calibrated on 24 validation queries"),
         (LayerBelief(0, 0.12, 0.53), LayerBelief(1, 2.3, 0.91), LayerBelief(2, 3.6, 0.97)),
         reasons,
         (

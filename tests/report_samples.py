@@ -48,7 +48,7 @@ def explanation(name: str = "italy") -> Explanation:
     )
     return Explanation(
         atom,
-        Belief(0.97, 3.5, spread=0.2, calibrated="valid"),
+        Belief(0.97, 3.5, spread=0.2, calibrated="calibrated on valid"),
         tuple(LayerBelief(i, logit, 1 / (1 + 2.718**-logit)) for i, logit in enumerate((-0.4, 1.1, 3.5))),
         reasons,
         (

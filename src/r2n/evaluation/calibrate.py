@@ -50,6 +50,11 @@ class Calibrated:
         """Whether it changes nothing."""
         return self.temperature == 1.0 and self.shift == 0.0
 
+    @property
+    def in_words(self) -> str:
+        """`calibrated on 120 validation queries`, or that they do not contradict what was trained."""
+        return str(self) if self.is_as_trained else f"calibrated on {self.fitted_on}"
+
     def __call__(self, logits: Logits) -> Logits:
         """The probabilities of atoms by their logits."""
         return expit((logits - self.shift) / self.temperature)

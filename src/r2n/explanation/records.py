@@ -20,7 +20,7 @@ class Belief:
 
     A `known` atom has the probability of what is known, and a `closed` one that is no fact has 0; `logit` is what the
     network says all the same. `spread` is the deviation of the logit over the networks of an ensemble, and `calibrated`
-    says on what the probability was fitted, where it was.
+    says in words whether the probability was fitted, and on what.
     """
 
     probability: float

@@ -85,7 +85,7 @@ def answer_texts(explanation: Explanation) -> list[str]:
     if known is not None:
         texts.append(f"the network alone says {probability_text(network_probability(explanation))}")
     if belief.calibrated:
-        texts.append(f"calibrated on {printable(belief.calibrated)}")
+        texts.append(printable(belief.calibrated))
     elif known is None:
         texts.append("not calibrated")
     if belief.spread is not None:

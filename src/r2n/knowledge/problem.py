@@ -17,6 +17,7 @@ from r2n.knowledge.features import Features, FeatureTable, read_features
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.knowledge.options import Options
+from r2n.knowledge.places import placed
 from r2n.knowledge.problem_file import CandidateOptions, FeatureOptions, ProblemFile, read_problem_file
 from r2n.knowledge.problem_tables import described_table
 from r2n.knowledge.reading.records import OnError
@@ -227,7 +228,7 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
     folder = path.parent
     return Problem.build(
         file.name or folder.resolve().name,
-        read_theory(folder / file.theory) if file.theory else Theory(),
+        read_theory(placed(folder, file.theory)) if file.theory else Theory(),
         _tables(file, TRAIN, folder),
         {split: _tables(file, split, folder) for split in file.queries.splits()},
         domains={name: listed_constants(given, folder) for name, given in file.domains.items()},
@@ -255,7 +256,7 @@ def _feature_table(domain: str, given: FeatureOptions, path: Path) -> FeatureTab
     """A section [features.DOMAIN] with its path made whole."""
     options = given.model_dump(exclude={"table", "database_table"})
     try:
-        source = path.parent / given.table if given.table is not None else None
+        source = placed(path.parent, given.table) if given.table is not None else None
         return FeatureTable(source, table=given.database_table, **options)
     except ConfigError as error:
         raise ConfigError(f"[features.{domain}]: {error.what}", where=Location(str(path)), hint=error.hint) from None
@@ -265,6 +266,7 @@ def listed_constants(given: str | tuple[str, ...], folder: Path) -> list[str]:
     """A domain's constants: as listed, or one a line in a file."""
     if not isinstance(given, str):
         return list(given)
-    check_file(folder / given)
-    lines = read_text(folder / given).decode().split("\n")
+    path = placed(folder, given)
+    check_file(path)
+    lines = read_text(path).decode().split("\n")
     return [line.removesuffix("\r") for line in lines if line.strip()]

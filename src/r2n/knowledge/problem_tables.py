@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from r2n.errors import ConfigError
+from r2n.knowledge.places import placed
 from r2n.knowledge.problem_file import TableOptions
 from r2n.knowledge.reading.postgres import PostgresTable, is_postgres
 from r2n.knowledge.reading.tables import Table
@@ -17,7 +18,7 @@ def described_table(spec: TableOptions, folder: Path) -> Table:
                 hint='write table = "postgresql://HOST/DATABASE" instead of file',
             )
         named = (spec.predicate, spec.columns, spec.label, spec.header, spec.table)
-        return Table(folder / spec.file, *named, format=spec.format, empty=spec.empty)
+        return Table(placed(folder, spec.file), *named, format=spec.format, empty=spec.empty)
     if spec.table is None or not is_postgres(spec.table):
         hint = 'write file = "facts.tsv", or table = "postgresql://HOST/DATABASE"'
         raise ConfigError("a table of facts is in a file or in a database: here is neither", hint=hint)

@@ -45,14 +45,14 @@ def _one(predictor: "Predictor", text: str) -> int:
 def subject_of(predictor: "Predictor") -> Subject:
     """What explanations ask of a predictor."""
     calibration = predictor.calibration
-    fitted_on = None if calibration is None else calibration.fitted_on
+    calibrated = None if calibration is None else calibration.in_words
 
     def beliefs(codes: Codes) -> list[Belief]:
         said = predictor.columns(subject.plain(codes))
         known = [bool(truth) if stated else None for truth, stated in zip(said.truths, said.is_stated, strict=True)]
         spread = [None] * len(known) if said.spread is None else said.spread.tolist()
         columns = said.probability.tolist(), said.logits.tolist(), known, said.closed.tolist(), spread
-        return [Belief(*parts, calibrated=fitted_on) for parts in zip(*columns, strict=True)]
+        return [Belief(*parts, calibrated=calibrated) for parts in zip(*columns, strict=True)]
 
     def otherwise(what: Otherwise) -> tuple[AtomLogits, ...]:
         if what.without_rule is not None:

@@ -87,7 +87,7 @@ def _foot(answers: "Answers") -> list[str]:
     texts += [f"{counted(answers.hidden, 'atom')} not shown, known already"] * bool(answers.hidden)
     texts += [f"{counted(answers.refused, 'atom')} of new constants cannot be answered"] * bool(answers.refused)
     calibrated = answers.calibration
-    return [*texts, "not calibrated" if calibrated is None else f"calibrated on {calibrated.fitted_on}"]
+    return [*texts, "not calibrated" if calibrated is None else calibrated.in_words]
 
 
 def _row(number: int, item: "Answer") -> str:

@@ -21,15 +21,20 @@ def page(template: str, **values: Any) -> str:
     return text.translate(_UNSHOWN)
 
 
-@cache
-def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("r2n.reporting"),
+def templates_of(package: str) -> Environment:
+    """The templates of a package: what they are filled with is text, and a name that is not given is an error."""
+    return Environment(
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+@cache
+def _environment() -> Environment:
+    made = templates_of("r2n.reporting")
     made.filters |= {"short": short, "number": number, "signed": signed, "count": count, "percent": percent}
     made.filters["probability"] = probability
     return made

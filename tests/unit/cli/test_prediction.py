@@ -11,26 +11,9 @@ from typer.testing import CliRunner
 from r2n.cli import app
 from r2n.prediction.answers import Answer, Answers
 from r2n.prediction.predictor import Predictor
-from tests.toy_problem import write_toy_problem
+from tests.command_line import invoke
 
 runner = CliRunner()
-
-
-def invoke(*arguments: str, code: int = 0) -> str:
-    result = runner.invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result.output if code else result.stdout
-
-
-@pytest.fixture(scope="module")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("cli")
-    write_toy_problem(folder / "towns")
-    out = invoke("train", str(folder / "towns"), "--out", str(folder / "run"))
-    assert "towns, test" in out
-    assert "some test queries" in out
-    return folder / "run"
 
 
 def test_predict(run_folder: Path) -> None:

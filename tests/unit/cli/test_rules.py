@@ -10,17 +10,11 @@ from r2n.cli import app
 from r2n.cli.rules import _contexts, _print_clauses
 from r2n.explanation.rule_records import Context, LearnedClause, Occurrence, RuleAccount, RuleEffect
 from r2n.logic.parser import parse_theory
+from tests.command_line import invoke
 from tests.false_rule_problem import write_false_rule_problem
 from tests.toy_problem import write_toy_problem
 
 runner = CliRunner()
-
-
-def invoke(*arguments: str, code: int = 0) -> str:
-    result = runner.invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result.output if code else result.stdout
 
 
 @pytest.fixture(scope="module")

@@ -240,6 +240,8 @@ def test_it_says_what_it_is() -> None:
 
 def test_whether_it_is_calibrated_is_told() -> None:
     assert told_calibration(None) == "not calibrated"
+    assert Calibrated(1.0, 0.0, "3 labels").in_words == "as trained, which 3 labels do not contradict"
+    assert Calibrated(2.0, 0.0, "3 labels").in_words == "calibrated on 3 labels"
     assert told_calibration(Calibrated(1.0, 0.0, "3 labels")) == "as trained, which 3 labels do not contradict"
     assert told_calibration(Calibrated(2.0, 0.0, "3 labels")) == "calibrated: temperature 2, fitted on 3 labels"
 

@@ -86,7 +86,7 @@ def test_the_table_of_a_notebook() -> None:
     ):
         assert text in page.text
     assert "1 atom of new constants cannot be answered" in page.text
-    assert "calibrated on 12 facts" in page.text
+    assert "as trained, which 12 facts do not contradict" in page.text
     assert f'<rect width="{BAR * 0.25:.1f}"' in html
     assert "currentColor" in html
     assert "#" not in html  # no colour of its own

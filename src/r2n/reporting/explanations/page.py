@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from r2n.explanation.drawing.picture import explanation_picture
@@ -12,6 +12,7 @@ from r2n.explanation.drawing.svg import picture_svg
 from r2n.explanation.records import Explanation
 from r2n.explanation.telling import tell
 from r2n.explanation.wording import answer_texts, printable, probability_text
+from r2n.reporting.pages import templates_of
 
 
 def explanation_page(explanation: Explanation, *, about: Sequence[tuple[str, str]] = ()) -> str:
@@ -48,12 +49,6 @@ def _told(explanation: Explanation) -> dict[str, object]:
 
 @cache
 def _templates() -> Environment:
-    made = Environment(
-        loader=PackageLoader("r2n.reporting.explanations"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = templates_of("r2n.reporting.explanations")
     made.globals.update(light=LIGHT, dark=DARK)
     return made

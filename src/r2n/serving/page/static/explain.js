@@ -98,7 +98,7 @@ function turned(setting, atom, changes, item) {
 /** @param {any} now @param {any} before */
 function verdict(now, before) {
   const said = [status(now)];
-  if (now.calibrated) said.push(`calibrated on ${now.calibrated}`);
+  if (now.calibrated) said.push(now.calibrated);
   if (now.spread !== null && now.spread !== undefined)
     said.push(`networks differ by ±${now.spread.toFixed(2)} (logit)`);
   const words = h("p", { class: "quiet" }, said.join(" · "));
