@@ -63,7 +63,7 @@ test-processes: $(TEST) ## processes that share the work: equal numbers, killed 
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/end_to_end/test_processes.py
 
 test-lowest: $(LOWEST) ## the tests of `make test`, with the lowest versions that pyproject.toml allows, in a venv of its own
-	OMP_NUM_THREADS=1 $(LOWEST_VENV)/bin/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and $(ELSEWHERE)"
+	R2N_TYPE_CHECKS=$(CHECKS) OMP_NUM_THREADS=1 $(LOWEST_VENV)/bin/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and $(ELSEWHERE)"
 
 INSTALL_POSTGRES := { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -q update && \
 	DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends postgresql; }

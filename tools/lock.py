@@ -37,7 +37,9 @@ LISTED = re.compile(r'href="[^"]*?/?([^"/]+)#sha256=([0-9a-f]{64})"')
 
 def setting(name: str) -> list[str]:
     """The values that pip is configured with."""
-    asked = subprocess.run([sys.executable, "-m", "pip", "config", "get", name], capture_output=True, text=True, check=False)
+    asked = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "get", name], capture_output=True, text=True, check=False
+    )
     return asked.stdout.split()
 
 
