@@ -2,8 +2,8 @@
 
     make licences        after a change of constraints.txt; an error names each package whose licence is not allowed
 
-A package states its licence as an SPDX expression, else in a line of its own, else by classifiers. Every licence that it
-names has to be allowed, also where it leaves a choice.
+A package states its licence as an SPDX expression, else in a line of its own, else by classifiers. Every licence
+that it names has to be allowed, also where it leaves a choice.
 """
 
 import re
