@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help run test test-all test-faults test-browser test-serving test-postgres test-processes test-spark test-seeds
-.PHONY: chromium java plant-bugs fuzz lint bench docs clean
+.PHONY: test-lowest locked lock sbom licences chromium java plant-bugs fuzz lint bench docs clean
 SHELL := /bin/sh
 
 VENV := .venv
@@ -30,6 +30,9 @@ AXE_SUM := 0f2b4d7dcdf7d1219df8d1959ad68e565f51d14c3f0d88bb71cd59abeb956292
 AXE := $(VENV)/axe-$(AXE_VERSION)/package/axe.min.js
 SPARK := $(VENV)/.spark-$(PINS)
 FUZZ := $(VENV)/.fuzz-$(PINS)
+SBOM := $(VENV)/.sbom-$(PINS)
+LOWEST_VENV := .venv-lowest
+LOWEST := $(LOWEST_VENV)/.made-$(HERE)-$(shell cat constraints-lowest.txt pyproject.toml | cksum | cut -d' ' -f1)
 ELSEWHERE := not browser and not postgres and not spark
 
 help:            ## this list
@@ -64,6 +67,9 @@ test-postgres: $(TEST) ## facts from a PostgreSQL server of the tests' own; Debi
 test-processes: $(TEST) ## processes that share the work: equal numbers, killed and resumed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/end_to_end/test_processes.py
 
+test-lowest: $(LOWEST) ## the tests of `make test`, with the lowest versions that pyproject.toml allows, in a venv of its own
+	R2N_TYPE_CHECKS=$(CHECKS) OMP_NUM_THREADS=1 $(LOWEST_VENV)/bin/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and $(ELSEWHERE)"
+
 INSTALL_POSTGRES := { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -q update && \
 	DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends postgresql; }
 
@@ -95,6 +101,23 @@ lint: $(LINT)    ## format, lint, types, directions of import
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
+locked:          ## .venv anew for `make test`, every file checked by its hash (Linux on x86-64, Python 3.11, torch for CPU)
+	rm -rf $(VENV)
+	@$(MAKE) --no-print-directory $(MADE)
+	$(PIP) install --require-hashes --only-binary :all: -r locks/test.txt
+	$(PIP) install --no-deps --no-index --no-build-isolation -e .
+	@touch $(CORE) $(TEST)
+
+lock: $(TEST)    ## locks/test.txt anew, after a change of constraints.txt or of the extra [test]
+	$(BIN)/python -m tools.lock
+
+licences: $(JUDGES) $(LINT) $(DOCS) $(BROWSER) $(SPARK) ## the licence of each package of constraints.txt, checked
+	$(PIP) install -c constraints.txt --no-build-isolation -e ".[sbom,tune]"
+	$(BIN)/python -m tools.licences
+
+sbom: $(TEST) $(SBOM) ## a bill of materials of .venv in build/sbom.json (CycloneDX), checked
+	$(BIN)/python -m tools.sbom $(VENV)/sbom/bin/cyclonedx-py
+
 bench: $(TEST)   ## speed, as ratios to peers in one run
 	@for script in benchmarks/*.py; do echo $$script; $(BIN)/python $$script || exit 1; done
 
@@ -105,7 +128,7 @@ docs: $(DOCS)    ## the documentation, in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -E -b html docs docs/_build/html
 
 clean:           ## remove .venv and all that the targets and tools have made
-	rm -rf $(VENV) dist build docs/_build examples/*/data .coverage .coverage.* .hypothesis .import_linter_cache .pytest_cache .ruff_cache runs
+	rm -rf $(VENV) $(LOWEST_VENV) dist build docs/_build examples/*/data .coverage .coverage.* .hypothesis .import_linter_cache .pytest_cache .ruff_cache runs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MADE):
@@ -139,6 +162,19 @@ $(DOCS): | $(CORE)
 
 $(BROWSER): | $(TEST)
 	$(PIP) install -c constraints.txt --no-build-isolation -e ".[browser]"
+	@touch $@
+
+$(SBOM): | $(CORE)
+	@rm -f $(VENV)/.sbom-*
+	$(BIN)/python -m venv --clear $(VENV)/sbom
+	$(VENV)/sbom/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt cyclonedx-bom
+	@touch $@
+
+$(LOWEST):
+	'$(PYTHON)' -m venv --clear $(LOWEST_VENV)
+	$(LOWEST_VENV)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints-lowest.txt hatchling
+	$(LOWEST_VENV)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints-lowest.txt \
+		--no-build-isolation -e ".[test]" httpx
 	@touch $@
 
 $(AXE): | $(MADE)

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from sqlglot import exp
-
 from r2n.grounding.relations import Relation
-from r2n.knowledge.conjunctive import AtomTable, ConjunctiveSelect
+from r2n.knowledge.conjunctive import AtomTable, ConjunctiveSelect, Expression
 from r2n.logic.formula import Atom, Term, Variable
 from r2n.logic.theory import Rule
 
@@ -67,7 +65,7 @@ class RuleQuery:
 
     def compiled(
         self,
-        constant: Callable[[str], exp.Expr],
+        constant: Callable[[str], Expression],
         instead: Mapping[int, tuple[AtomTable, tuple[Term, ...]]] | None = None,
     ) -> ConjunctiveSelect:
         """The conditions as SQL over the relations' tables; `constant` writes a constant, given by name.

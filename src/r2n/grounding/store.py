@@ -18,7 +18,7 @@ from r2n.grounding.relations import Kind, Relation
 from r2n.grounding.rule_query import RuleQuery
 from r2n.grounding.substitutions import Substitutions, check_budget
 from r2n.grounding.tables import Tables
-from r2n.knowledge.conjunctive import ConjunctiveSelect
+from r2n.knowledge.conjunctive import ConjunctiveSelect, Expression
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from r2n.logic.language import Domain, Predicate
@@ -183,7 +183,7 @@ class Store(Tables):
     def _count(self, query: exp.Select) -> int:
         return int(self.engine.run(query)["n"][0])
 
-    def _constant(self, name: str) -> exp.Expr:
+    def _constant(self, name: str) -> Expression:
         return exp.Literal.number(self.language.constant_id(name))
 
     def _load(self, relation: Relation) -> None:
@@ -195,7 +195,7 @@ class Store(Tables):
             self._loaded[place] = relation
 
 
-def _outputs(select: ConjunctiveSelect, query: RuleQuery) -> list[exp.Expr]:
+def _outputs(select: ConjunctiveSelect, query: RuleQuery) -> list[Expression]:
     return [exp.alias_(select.columns[name].copy(), f"v{i}") for i, name in enumerate(query.variables)]
 
 

@@ -2,10 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from r2n.logic.formula import Constant, Term, Variable
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr as Expression
+else:  # before sqlglot 30, Expression is the base of its expressions, and there is no Expr
+    Expression = getattr(exp, "Expr", exp.Expression)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +34,16 @@ class AtomTable:
 class ConjunctiveSelect:
     """The substitutions of variables under conditions that are added one by one; first come, first bound."""
 
-    def __init__(self, constant: Callable[[str], exp.Expr]) -> None:
+    def __init__(self, constant: Callable[[str], Expression]) -> None:
         """Without conditions; `constant` writes a constant, given by name, as the tables hold it."""
         self.columns: dict[str, exp.Column] = {}
         self._constant = constant
         self._sources: list[exp.Table] = []
-        self._conditions: list[exp.Expr] = []
+        self._conditions: list[Expression] = []
         self._left_joins: list[exp.Join] = []
-        self._missing: list[exp.Expr] = []
+        self._missing: list[Expression] = []
 
-    def value(self, term: Term) -> exp.Expr:
+    def value(self, term: Term) -> Expression:
         """A term in the query; its variable is bound."""
         if isinstance(term, Constant):
             return self._constant(term.name)
@@ -75,13 +81,13 @@ class ConjunctiveSelect:
         ]
         self._conditions.append(exp.not_(exp.paren(exp.and_(*pairs))))
 
-    def _same(self, table: AtomTable, alias: str, terms: Sequence[Term]) -> exp.Expr:
+    def _same(self, table: AtomTable, alias: str, terms: Sequence[Term]) -> Expression:
         pairs = zip(table.columns, terms, strict=True)
         return exp.and_(
             *(exp.EQ(this=exp.column(name, table=alias), expression=self.value(term)) for name, term in pairs)
         )
 
-    def select(self, outputs: Sequence[exp.Expr], missing: int = 0) -> exp.Select:
+    def select(self, outputs: Sequence[Expression], missing: int = 0) -> exp.Select:
         """These outputs of every substitution with at most so many missing rows.
 
         Over tables of distinct rows no substitution comes twice: the variables determine the row of each table.

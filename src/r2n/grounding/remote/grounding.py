@@ -23,7 +23,7 @@ from r2n.grounding.remote.tables import RemoteTables
 from r2n.grounding.rule_query import RuleQuery
 from r2n.grounding.spark_engine import spark_sql
 from r2n.grounding.substitutions import check_budget
-from r2n.knowledge.conjunctive import AtomTable, ConjunctiveSelect
+from r2n.knowledge.conjunctive import AtomTable, ConjunctiveSelect, Expression
 from r2n.knowledge.problem import TRAIN
 from r2n.logic.formula import Atom, Constant, Variable
 from r2n.logic.theory import Rule
@@ -69,10 +69,10 @@ def ground_select(tables: RemoteTables, query: RuleQuery) -> exp.Select:
     return select.select(codes).order_by(*order, copy=False)
 
 
-def _code(tables: RemoteTables, select: ConjunctiveSelect, atom: Atom) -> exp.Expr:
+def _code(tables: RemoteTables, select: ConjunctiveSelect, atom: Atom) -> Expression:
     """The code of an atom: the first one of its predicate, and the place of its constants among all tuples."""
     i = tables.predicate_index(atom.predicate)
-    code: exp.Expr = exp.Literal.number(0)
+    code: Expression = exp.Literal.number(0)
     for term, domain in zip(atom.terms, tables.theory.predicates[i].domains, strict=True):
         place = select.value(term)
         if not tables.constants.is_all(domain):
