@@ -7,6 +7,7 @@ from r2n.grounding.remote.stated import is_read_by_spark, read_stated
 from r2n.grounding.remote.tables import RemoteTables, remote_tables
 from r2n.grounding.spark_engine import SparkEngine
 from r2n.knowledge.options import GroundingOptions
+from r2n.knowledge.places import placed
 from r2n.knowledge.problem import TRAIN, listed_constants
 from r2n.knowledge.problem_file import ProblemFile
 from r2n.logic.parser import read_theory
@@ -32,7 +33,7 @@ def why_not_remote(file: ProblemFile, folder: Path, options: GroundingOptions) -
 
 def open_problem(engine: SparkEngine, file: ProblemFile, folder: Path, scratch: Path) -> RemoteTables:
     """The tables of a problem, with Spark; what is written for it lies under `scratch`."""
-    theory = read_theory(folder / file.theory) if file.theory else Theory()
+    theory = read_theory(placed(folder, file.theory)) if file.theory else Theory()
     tables = {TRAIN: file.facts.train, **file.queries.splits(), _BACKGROUND: file.facts.background}
     read = read_stated(engine, tables, folder)
     stated = tuple(part for part in read if part.split != _BACKGROUND)

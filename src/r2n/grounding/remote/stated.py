@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from r2n.errors import ConfigError, DataError, Location
 from r2n.grounding.spark_engine import SparkEngine, parquet_of
+from r2n.knowledge.places import placed
 from r2n.knowledge.problem_file import TableOptions
 from r2n.knowledge.reading.layout import FALSE, TRUE, Layout, layout_of
 from r2n.knowledge.reading.records import Records
@@ -90,7 +91,7 @@ def _relation(spec: TableOptions, folder: Path) -> tuple[str, str]:
     if spec.file.startswith(TABLE):
         name = spec.file.removeprefix(TABLE)
         return name, ".".join(map(named, name.split(".")))
-    path = folder / spec.file
+    path = placed(folder, spec.file)
     if not path.exists():
         raise DataError("there is no such file", where=Location(str(path)))
     return str(path), parquet_of(path)
