@@ -23,7 +23,7 @@ from r2n.knowledge.reading.postgres import is_postgres
 Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 MOST_PARTS = 100
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
-_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:\.[ \t]*+{_PART}){{{MOST_PARTS}}}")  # tomllib would take minutes for it
+_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:\.[ \t]*+{_PART}){{{MOST_PARTS}}}")
 FormatName = Literal["tsv", "csv", "parquet", "json", "jsonl", "sqlite", "ntriples", "turtle", "rdf-xml", "prolog"]
 
 
@@ -137,9 +137,7 @@ def read_problem_file(path: Path) -> ProblemFile:
             where=Location(str(path)),
             hint='it needs at least [facts] train = "FILE"',
         )
-    if long_key := _LONG_KEY.search(text):
-        where = Location(str(path), text.count("\n", 0, long_key.start()) + 1)
-        raise ConfigError(f"a key has more than {MOST_PARTS} parts", where=where)
+    _refuse_long_keys(text, path)
     try:
         document = tomllib.loads(text.replace("\r\n", "\n"))
         _refuse_nul(document, path)
@@ -153,6 +151,14 @@ def read_problem_file(path: Path) -> ProblemFile:
     except (ValueError, RecursionError) as error:  # what Python itself refuses: thousands of digits or brackets
         what = "it is nested too deep" if isinstance(error, RecursionError) else "a number has too many digits"
         raise ConfigError(f"the problem file cannot be read: {what}", where=Location(str(path))) from error
+
+
+def _refuse_long_keys(text: str, path: Path) -> None:
+    """TOML's reader takes the square of their length."""
+    found = _LONG_KEY.search(text)
+    if found is not None:
+        where = Location(str(path), text.count("\n", 0, found.start()) + 1)
+        raise ConfigError(f"a key has more than {MOST_PARTS} parts", where=where)
 
 
 def _refuse_nul(value: Any, path: Path) -> None:

@@ -16,10 +16,9 @@ COUNTED_EACH = 100
 
 with atheris.instrument_imports(include=["r2n", "lark"], enable_loader_override=False):
     from tests.faults.fuzzing.all_targets import targets_of
+    from tests.faults.fuzzing.target import OPENED, Target, TooSlowError
 
     MODULE = targets_of(sys.argv[1])
-
-from tests.faults.fuzzing.target import OPENED, Target, TooSlowError
 
 
 class Kept:

@@ -32,7 +32,9 @@ def campaign(module: str, name: str, folder: Path, inputs: int, seed: int) -> di
             code = subprocess.run(command, stdout=log, stderr=log, check=False).returncode
         before = int(tried.read_text()) if tried.exists() else before
         deaths += code != 0
-    findings = sorted({path.stem for path in folder.glob("*") if path.suffix == ".input" or path.stem.startswith("died")})
+    findings = sorted(
+        {path.stem for path in folder.glob("*") if path.suffix == ".input" or path.stem.startswith("died")}
+    )
     return {"target": name, "inputs": before, "seconds": round(monotonic() - started), "findings": findings}
 
 
@@ -51,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         module, share = places[name]
         inputs = asked.inputs if asked.targets else -(-share * asked.inputs // whole)
         rows.append(campaign(module, name, asked.out / name, inputs, asked.seed))
-        print(json.dumps(rows[-1]), flush=True)  # noqa: T201 - a script
+        sys.stdout.write(json.dumps(rows[-1]) + "\n")
+        sys.stdout.flush()
     return int(any(row["findings"] for row in rows))
 
 

@@ -107,5 +107,5 @@ def test_what_python_itself_refuses_to_read(text: str, message: str, tmp_path: P
 
 
 def test_an_assignment_of_too_many_digits_is_refused() -> None:
-    with pytest.raises(ConfigError, match="model.dim: input should be"):
+    with pytest.raises(ConfigError, match=r"model.dim: input should be"):
         Options().changed(["model.dim=" + "9" * 5_000])

@@ -118,7 +118,9 @@ def test_a_theory_file_says_how_it_writes_these(line: str, hint: str) -> None:
     assert hint in str(caught.value)
 
 
-@pytest.mark.parametrize("line", [1_000_000 * "1" + "!", "1.5 !" + 1_000_000 * " " + "x", "1.5 !p" + 1_000_000 * " " + "x"])
+@pytest.mark.parametrize(
+    "line", [1_000_000 * "1" + "!", "1.5 !" + 1_000_000 * " " + "x", "1.5 !p" + 1_000_000 * " " + "x"]
+)
 def test_a_long_line_is_read_once(line: str) -> None:
     """To read it again from each of its characters takes hours."""
     with pytest.raises(TheoryError, match="an atom was expected"):

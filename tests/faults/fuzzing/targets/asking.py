@@ -32,10 +32,34 @@ from tests.faults.fuzzing.target import OPENED, Target, as_text, scratch
 from tests.served_problem import write_served_run
 
 ATOMS = (b"liesIn(n1, ?)", b"near(n1, n2)", b"liesIn(n2, north)", b"!", b"?", b"n1", b"north", b"[/]", b"town", b"new")
-LINES = (b":why ", b":with ", b":without ", b":facts", b":reset", b":top ", b":help", b":quit", b"\n", b"1", b"2", b"near(")
+LINES = (
+    b":why ",
+    b":with ",
+    b":without ",
+    b":facts",
+    b":reset",
+    b":top ",
+    b":help",
+    b":quit",
+    b"\n",
+    b"1",
+    b"2",
+    b"near(",
+)
 FIELDS = (
     *(b'"queries": ', b'"with": ', b'"without": ', b'"constants": ', b'"without_rules": ', b'"top": ', b'"unknown": '),
-    *(b'"everything": ', b'"atom": ', b'"against": ', b'"depth": ', b'"query": ', b"[]", b"{}", b"null", b"true", b"1.0"),
+    *(
+        b'"everything": ',
+        b'"atom": ',
+        b'"against": ',
+        b'"depth": ',
+        b'"query": ',
+        b"[]",
+        b"{}",
+        b"null",
+        b"true",
+        b"1.0",
+    ),
     *(b'["liesIn(n1, ?)"]', b'"near(n1, n3)"', b'{"town": ["new"]}', b'["neighbours"]', b"\\u0000", b"\\ud800", b"NaN"),
     *(b"query\n", b"explain\n", b"what-if\n", b"check\n"),
 )
@@ -97,7 +121,9 @@ def jobs(content: bytes) -> None:
         request = schema.model_validate(json.loads(body))
     except (ValidationError, ValueError, RecursionError):
         return
-    job = request.to_job() if isinstance(request, QueryRequest | ExplainRequest | WhatIfRequest) else request.model_dump()
+    job = (
+        request.to_job() if isinstance(request, QueryRequest | ExplainRequest | WhatIfRequest) else request.model_dump()
+    )
     work(_session(), job)
 
 

@@ -1,4 +1,4 @@
-"""The files of a run folder; with their checksums made right again, or nothing behind the checksums would be reached."""
+"""The files of a run folder, their checksums made right again: nothing behind these would be reached otherwise."""
 
 import hashlib
 import json
@@ -22,7 +22,17 @@ from tests.toy_problem import write_toy_problem
 TOKENS = (
     *(b"null", b"true", b"{}", b"[]", b'""', b"-1", b"1e400", b"NaN", b"Infinity", b"9223372036854775808", b"\\ud800"),
     *(b'"F32"', b'"I64"', b'"BOOL"', b'"dtype"', b'"shape"', b'"data_offsets"', b'"format"', b'"state"', b'"epoch"'),
-    *(b'"number"', b'"seed"', b'"ensemble"', b'"options"', b'"threads"', b'"file"', b'"../x"', b"\x00" * 8, b"\xff" * 8),
+    *(
+        b'"number"',
+        b'"seed"',
+        b'"ensemble"',
+        b'"options"',
+        b'"threads"',
+        b'"file"',
+        b'"../x"',
+        b"\x00" * 8,
+        b"\xff" * 8,
+    ),
 )
 HARD = (b"[" * 100_000, b'{"a":' * 100_000, b"9" * 100_000, b"\xff" * 8 + b"{}", b"\x02" + b"\x00" * 7 + b"{}")
 
@@ -127,7 +137,9 @@ def _calibrations() -> list[bytes]:
 TARGETS = (
     Target("config", config, TOKENS, HARD, lambda: _files("config.json"), inputs=20_000, longest=4_000),
     Target("manifest", manifest, TOKENS, HARD, lambda: _files("checkpoint.json"), inputs=10_000, longest=4_000),
-    Target("weights", weights, TOKENS, HARD, lambda: _files("checkpoint-*"), inputs=3_000, examples=100, longest=20_000),
+    Target(
+        "weights", weights, TOKENS, HARD, lambda: _files("checkpoint-*"), inputs=3_000, examples=100, longest=20_000
+    ),
     Target("stored-problem", stored_problem, TOKENS, HARD, lambda: _files("problem.*"), inputs=10_000, longest=10_000),
     Target("trace", trace, TOKENS, HARD, lambda: _files("trace.jsonl"), inputs=20_000),
     Target("calibration", calibration, TOKENS, HARD, _calibrations, inputs=10_000),

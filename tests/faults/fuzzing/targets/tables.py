@@ -28,17 +28,39 @@ RDF = (
 )
 XML = (
     *(b"<rdf:Description rdf:about='http://a/b'>", b"</rdf:Description>", b"<rdf:RDF>", b"rdf:resource='x'", b"&lt;"),
-    *(b"<!ENTITY a 'b'>", b"&a;", b"<![CDATA[", b"]]>", b"<?xml?>", b"xmlns:p='http://p/'", b"rdf:nodeID='n'", b"<p:q>"),
-    *(b"rdf:parseType='Literal'", b"rdf:parseType='Collection'", b"rdf:datatype='x'", b"xml:base='::'", b"xml:lang='-'"),
+    *(
+        b"<!ENTITY a 'b'>",
+        b"&a;",
+        b"<![CDATA[",
+        b"]]>",
+        b"<?xml?>",
+        b"xmlns:p='http://p/'",
+        b"rdf:nodeID='n'",
+        b"<p:q>",
+    ),
+    *(
+        b"rdf:parseType='Literal'",
+        b"rdf:parseType='Collection'",
+        b"rdf:datatype='x'",
+        b"xml:base='::'",
+        b"xml:lang='-'",
+    ),
 )
 PACKED = (b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\x00\x00\x00\x00", b"\xff\xff\xff\xff", b"\x03\x00")
-THRIFT = (b"PAR1", b"\x15\x00", b"\x15\x02", b"\x19\x4c", b"\xff\xff\xff\x7f", b"\x80\x80\x80\x80\x08", b"\x00", b"\x7f")
+THRIFT = (
+    b"PAR1",
+    b"\x15\x00",
+    b"\x15\x02",
+    b"\x19\x4c",
+    b"\xff\xff\xff\x7f",
+    b"\x80\x80\x80\x80\x08",
+    b"\x00",
+    b"\x7f",
+)
 SQL = (b"SQLite format 3\x00", b"CREATE TABLE", b"CREATE VIEW", b"sqlite_", b"\xff\xff\xff\xff", b"\x00\x00", b"\x0d")
 LINES_AT_A_TIME = 300
 ROWS = {"head": ["italy", "rome"], "relation": ["locatedIn", "locatedIn"], "tail": ["europe", "italy"]}
-LAUGHS = b"".join(
-    b"<!ENTITY a%d '%s'>" % (i + 1, b"&a%d;" % i * 10 if i else b"aaaaaaaaaa") for i in range(9)
-)
+LAUGHS = b"".join(b"<!ENTITY a%d '%s'>" % (i + 1, b"&a%d;" % i * 10 if i else b"aaaaaaaaaa") for i in range(9))
 HARD_TEXT = (
     *(b"\t" * 20_000, b"," * 20_000),
     *(piece * 100_000 for piece in (b'"', b'""', b'",', b"a\n", b"\r\n", b"a\tb\tc\n", b"a,b,c\n")),
@@ -96,17 +118,12 @@ def features(ending: str, content: bytes) -> None:
 
 def _parquet() -> list[bytes]:
     lists = {"head": ["a"], "relation": ["p"], "tail": ["b"], "label": [1], "more": [[1.5, 2.0]]}
-    made = []
-    for table, options in (
-        (pa.table(ROWS), {}),
-        (pa.table(ROWS), {"compression": "none", "use_dictionary": False}),
-        (pa.table(lists), {"compression": "gzip"}),
-        (pa.table(ROWS), {"compression": "zstd", "data_page_version": "2.0"}),
-    ):
-        sink = io.BytesIO()
-        pq.write_table(table, sink, **options)
-        made.append(sink.getvalue())
-    return made
+    made = [io.BytesIO() for _ in range(4)]
+    pq.write_table(pa.table(ROWS), made[0])
+    pq.write_table(pa.table(ROWS), made[1], compression="none", use_dictionary=False)
+    pq.write_table(pa.table(lists), made[2], compression="gzip")
+    pq.write_table(pa.table(ROWS), made[3], compression="zstd", data_page_version="2.0")
+    return [file.getvalue() for file in made]
 
 
 def _sqlite() -> list[bytes]:
@@ -133,8 +150,10 @@ def _bomb(pack: Callable[[bytes], bytes]) -> tuple[bytes]:
     return (pack(bytes(2**24)) * 100,)
 
 
-def _of(kind: str, ending: str, tokens: Sequence[bytes], hard: Sequence[bytes] = (), **more: int) -> Target:
-    return Target(kind, partial(facts, ending), (*tokens, *CELLS), hard, **more)
+def _of(
+    kind: str, ending: str, tokens: Sequence[bytes], hard: Sequence[bytes], inputs: int = 10_000, examples: int = 300
+) -> Target:
+    return Target(kind, partial(facts, ending), (*tokens, *CELLS), hard, inputs=inputs, examples=examples)
 
 
 TARGETS = (

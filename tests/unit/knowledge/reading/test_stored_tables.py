@@ -129,5 +129,5 @@ def test_parquet_of_far_more_rows_than_it_has_room_for_is_refused(tmp_path: Path
     path = tmp_path / "facts.parquet"
     same = pa.DictionaryArray.from_arrays(pa.array(np.zeros(2_000_000, np.int32)), pa.array(["a"]))
     pq.write_table(pa.table({"head": same, "relation": same, "tail": same}), path)
-    with pytest.raises(DataError, match="2,000,000 rows in .* bytes repeat each other"):
+    with pytest.raises(DataError, match=r"2,000,000 rows in .* bytes repeat each other"):
         read_parquet(path)
