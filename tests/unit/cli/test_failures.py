@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -121,9 +122,8 @@ def test_an_interrupt_outside_of_a_command_is_told_once(
 
     monkeypatch.setattr("r2n.cli.app", interrupted)
     for is_told in (False, True):
-        monkeypatch.setattr(
-            "r2n.cli.watch_interrupts", lambda is_told=is_told: is_told and failure(KeyboardInterrupt())
-        )
+        told = partial(failure, KeyboardInterrupt()) if is_told else lambda: None
+        monkeypatch.setattr("r2n.cli.watch_interrupts", told)
         with pytest.raises(SystemExit, match="130"):
             main()
         assert capsys.readouterr().err == ("" if is_told else "interrupted\n")
