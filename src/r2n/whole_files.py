@@ -78,9 +78,11 @@ def scratch_folder(path: Path) -> Iterator[Path]:
 
 def take_away(folder: Path, name: str | None = None) -> None:
     """Remove what killed processes left half written in a folder: of one file, or of all."""
-    if not folder.is_dir():
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:  # whoever writes there next says why
         return
-    for entry in list(os.scandir(folder)):
+    for entry in entries:
         found = _TEMPORARY.fullmatch(entry.name)
         if found is not None and name in (None, found["name"]) and not entry.is_symlink():
             _take_away(Path(entry.path), is_folder=entry.is_dir())

@@ -40,9 +40,10 @@ class Given:
 
 @dataclass(frozen=True)
 class Work:
-    """A work in a folder of its own, by relative paths, from what `prepare` lays there; `timed` says what may differ.
+    """A work in a folder of its own, by relative paths, from what `prepare` lays there; `outcome` is what it leaves.
 
-    `kills`: so many at random moments, and half as many between operations on files.
+    `kills`: so many at random moments, and half as many between operations on files. `again`: what is said more when it
+    is done again; what `is_once` refuses to be, where it was whole.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Work:
     prepare: Callable[[Given, Path], None] = lambda given, folder: None
     outcome: Callable[[Path], Outcome] = lambda folder: contents(folder)
     again: tuple[str, ...] = ()
+    is_once: bool = False
 
 
 def contents(folder: Path) -> Outcome:
@@ -152,7 +154,7 @@ WORKS = (
         _other_grounding,
         outcome=of_grounding,
     ),
-    Work("grounding in parts, read", 12, "lay out", lambda given: [given.toy, "kept"], _in_parts),
+    Work("grounding in parts", 12, "lay out", lambda given: [given.toy, "kept"], _in_parts, outcome=of_grounding),
     Work("download", 24, "fetch", lambda given: [given.address, "cache", json.dumps(FETCHED)]),
     Work(
         "answers",
@@ -171,8 +173,14 @@ WORKS = (
         _copy_run,
     ),
     Work("mined theory", 12, "r2n", lambda given: ["mine", given.toy, "--out", "mined.r2n"]),
-    Work("generated problem", 12, "r2n", lambda given: ["datasets", "generate", "made"]),
-    Work("streamed problem", 12, "r2n", lambda given: ["datasets", "generate", "--out", "made", "--facts", 20_000]),
+    Work("generated problem", 12, "r2n", lambda given: ["datasets", "generate", "made"], is_once=True),
+    Work(
+        "streamed problem",
+        12,
+        "r2n",
+        lambda given: ["datasets", "generate", "--out", "made", "--facts", 20_000],
+        is_once=True,
+    ),
 )
 
 

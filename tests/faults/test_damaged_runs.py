@@ -12,6 +12,7 @@ from r2n.errors import R2NError
 from r2n.knowledge.problem import load_problem
 from r2n.prediction.trained import Trained
 from r2n.reporting.curves import training_curves
+from r2n.runs.ensemble import prepare_ensemble
 from r2n.runs.run import prepare_run
 from r2n.runs.training import train_in
 from tests.examples import first_of
@@ -27,6 +28,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("damaged")
     problem = load_problem(write_toy_problem(folder / "toy", epochs=3))
     for _ in train_in(folder / "run", prepare_run(problem, problem.options, 0)):
+        pass
+    for _ in train_in(folder / "ensemble", prepare_ensemble(problem, problem.options, 0, size=2)):
         pass
     return folder
 
@@ -77,3 +80,39 @@ def test_damage_is_refused_or_makes_no_difference(name: str, folder: Path, tmp_p
         except R2NError:
             refused += 1
     assert refused >= TRIES // 2
+
+
+OF_AN_ENSEMBLE = ("seed-1/checkpoint.json", "seed-0/checkpoint-*", "seed-1/trace.jsonl", "calibration.json", "seed-1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OF_AN_ENSEMBLE)
+def test_damage_of_an_ensemble_is_refused_or_makes_no_difference(name: str, folder: Path, tmp_path: Path) -> None:
+    dice, problem = random.Random(name), load_problem(folder / "toy")
+    said = Trained.load(folder / "ensemble").logits(problem.atoms)
+    traces = [path.read_bytes() for path in sorted((folder / "ensemble").glob("seed-*/trace.jsonl"))]
+    refused = 0
+    for attempt in range(TRIES // 4):
+        run = tmp_path / str(attempt)
+        shutil.copytree(folder / "ensemble", run)
+        path = next(run.glob(name))
+        is_gone = path.is_dir()
+        if is_gone:
+            shutil.rmtree(path)
+        else:
+            content = bytearray(path.read_bytes())
+            dice.choice(DAMAGES)(content, dice)
+            path.write_bytes(bytes(content))
+        try:
+            np.testing.assert_array_equal(Trained.load(run).logits(problem.atoms), said)
+        except R2NError:
+            refused += 1
+        try:
+            for _ in train_in(run, prepare_ensemble(problem, problem.options, 0, size=2), resume=True):
+                pass
+            np.testing.assert_array_equal(Trained.load(run).logits(problem.atoms), said)
+            found = [path.read_bytes() for path in sorted(run.glob("seed-*/trace.jsonl"))]
+            assert is_gone or found == traces
+        except R2NError:
+            refused += 1
+    assert refused >= TRIES // 8 or name == "calibration.json"

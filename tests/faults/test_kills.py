@@ -52,7 +52,8 @@ class Killing:
             return False
         self.landed[self.stage(folder)] += 1
         check_whole(folder)
-        done(self.warm, folder, self.work.work, *self.arguments, *self.work.again)
+        if not (self.work.is_once and self.work.outcome(folder) == self.outcome):
+            done(self.warm, folder, self.work.work, *self.arguments, *self.work.again)
         assert self.work.outcome(folder) == self.outcome
         return True
 

@@ -6,6 +6,7 @@ it ended.
 """
 
 import ctypes
+import fcntl
 import io
 import itertools
 import json
@@ -27,6 +28,7 @@ from types import TracebackType
 from typing import Any
 
 OPERATIONS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree")
+MOST_SAID = 2**20
 TOO_EARLY = 99  # the code of what was interrupted before it began
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
@@ -186,13 +188,12 @@ def _give_up_rights() -> None:
     assert ctypes.CDLL(None, use_errno=True).capset((ctypes.c_uint32 * 2)(version_3, 0), nothing) == 0
 
 
-def _child(order: dict[str, Any], said: Path, counter: mmap.mmap) -> None:
+def _child(order: dict[str, Any], said: int, counter: mmap.mmap) -> None:
     code = 1
     try:
         os.setpgid(0, 0)
-        with said.open("wb") as file:
-            os.dup2(file.fileno(), 1)
-            os.dup2(file.fileno(), 2)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))  # the other has been read
         os.chdir(order["folder"])
@@ -211,6 +212,14 @@ def _child(order: dict[str, Any], said: Path, counter: mmap.mmap) -> None:
             sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _heard(said: int) -> str:
+    """All that was said; processes that outlive the one that said it are not waited for."""
+    os.set_blocking(said, False)
+    with suppress(BlockingIOError), open(said, "rb", buffering=0) as file:
+        return (file.read(MOST_SAID) or b"").decode("utf-8", "replace")
+    return ""
 
 
 def _load() -> None:
@@ -240,11 +249,12 @@ def main() -> None:
     _load()
     for line in sys.stdin:
         order = json.loads(line)
-        counter, said = mmap.mmap(-1, 8), Path(order["folder"]).with_suffix(".said")
+        counter, (said, saying) = mmap.mmap(-1, 8), os.pipe()
+        fcntl.fcntl(said, fcntl.F_SETPIPE_SZ, MOST_SAID)  # all is read at the end
         start, child = time.monotonic(), os.fork()
         if not child:
             try:
-                _child(order, said, counter)
+                _child(order, saying, counter)
             finally:
                 os._exit(TOO_EARLY)
         with suppress(OSError):
@@ -253,13 +263,13 @@ def main() -> None:
             time.sleep(max(0.0, start + order["after"] - time.monotonic()))
             os.killpg(child, order["under"]["signal"])  # until it is waited for, the number is its own
         status = os.waitpid(child, 0)[1]
+        os.close(saying)
         ended = {
             "code": None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status),
             "seconds": time.monotonic() - start,
             "operations": struct.unpack("q", counter[:8])[0],
-            "said": said.read_text("utf-8", "replace") if said.exists() else "",
+            "said": _heard(said),
         }
-        said.unlink(missing_ok=True)
         sys.stdout.write(json.dumps(ended) + "\n")
         sys.stdout.flush()
 

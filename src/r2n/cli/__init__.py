@@ -11,7 +11,7 @@ from r2n import __version__
 from r2n.cli.asking import ask
 from r2n.cli.datasets import datasets_app
 from r2n.cli.explanation import explain
-from r2n.cli.failures import watch_interrupts
+from r2n.cli.failures import tell_interrupt, watch_interrupts
 from r2n.cli.grounding import ground
 from r2n.cli.inference import infer
 from r2n.cli.mining import mine
@@ -48,7 +48,11 @@ def main() -> None:
         warnings.showwarning = _keep_quiet  # a filter would be undone by libraries that set their own
         os.environ["PYTHONWARNINGS"] = "ignore"  # for processes that a command starts
     watch_interrupts()
-    app()
+    try:
+        app()
+    except SystemExit as end:
+        tell_interrupt(end.code)
+        raise
 
 
 def _keep_quiet(*_: object) -> None:

@@ -19,11 +19,14 @@ NO_MEMORY = "the machine gives no more memory"
 _PATIENCE = 2  # interrupts before the process ends at once
 
 _interrupts = 0
+_is_told = False
 
 
 def failure(error: BaseException) -> tuple[str, int] | None:
     """What to say of an error, and the exit code; None where it is none of these."""
+    global _is_told
     if _interrupts or isinstance(error, KeyboardInterrupt):  # libraries make other errors of it
+        _is_told = True
         return "interrupted", INTERRUPTED
     if isinstance(error, R2NError):
         return f"error: {error}", FAILED if isinstance(error, ProcessError) else REFUSED
@@ -43,18 +46,26 @@ def _about(error: OSError) -> str:
     return what
 
 
+def tell_interrupt(code: object) -> None:
+    """Say what ended the program where nobody has: before a command begins, and after its end."""
+    if code == INTERRUPTED and not _is_told:
+        sys.stderr.write("interrupted\n")
+
+
 def watch_interrupts() -> None:
     """From now on Ctrl-C is remembered, whatever a library makes of it; the third ends the process at once."""
-    global _interrupts
-    _interrupts = 0
+    forget_interrupts()
     signal.signal(signal.SIGINT, _interrupt)
     sys.unraisablehook = _unraisable
 
 
 def forget_interrupts() -> None:
     """What was interrupted is over, and the command goes on: the next Ctrl-C is the first again."""
-    global _interrupts
-    _interrupts = 0
+    global _interrupts, _is_told
+    _interrupts, _is_told = 0, False
+
+
+_is_told = False
 
 
 def _interrupt(_: int, __: FrameType | None) -> None:

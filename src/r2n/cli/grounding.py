@@ -38,6 +38,7 @@ from r2n.knowledge.options import GroundingOptions, chosen
 from r2n.knowledge.problem import TRAIN, Problem
 from r2n.knowledge.reciprocal import as_trained, reciprocal_codes
 from r2n.runs.memory import parse_size
+from r2n.whole_files import take_away
 
 OutOption = Annotated[
     Path | None, typer.Option(parser=new_path, help="Keep the grounding here, and read it if it is here.")
@@ -128,6 +129,8 @@ def _ground(
     """The part of the grounding that the start atoms feel, and whether it was read from `out`."""
     knowledge = store.knowledge
     digest = fingerprint(knowledge, grounder, np.concatenate([asked, start]))
+    if out is not None:
+        take_away(out.parent, out.name)
     if out is not None and is_partitioned(out):
         in_parts = read_partitioned(out, knowledge, grounder)
         kept = None if in_parts is None else reached_by(in_parts, start)

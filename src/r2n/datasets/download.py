@@ -15,10 +15,11 @@ from typing import Any
 
 from r2n.errors import DataError, nearest
 from r2n.progress import Progress
-from r2n.whole_files import scratch_folder
+from r2n.whole_files import scratch_folder, take_away
 
 GITHUB = "https://raw.githubusercontent.com"
 DATA_VARIABLE = "R2N_DATA"
+SCRATCH = "download"
 TIMEOUT = 30  # seconds without a byte
 
 
@@ -189,6 +190,7 @@ def download(
         raise DataError(f"nothing to download for '{folder}'", hint=nearest(folder, SOURCES) or None)
     sources = sources or SOURCES[folder]
     target = (cache or cache_folder()) / folder
+    take_away(target, SCRATCH)
     if is_complete(target, sources):
         return target
     for source in sources:
@@ -208,7 +210,7 @@ def _fetch(source: Source, address: str, target: Path, progress: Progress | None
 
     pooch.get_logger().setLevel("ERROR")  # programs print, libraries do not
     target.mkdir(parents=True, exist_ok=True)
-    with scratch_folder(target / "download") as scratch:
+    with scratch_folder(target / SCRATCH) as scratch:
         # pooch annotates a flag, and documents an object too
         bar: Any = False if progress is None else _BytesDone(progress)
         # streamed only where a bar is drawn: pooch leaves a refused stream open

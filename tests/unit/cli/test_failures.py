@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from r2n.cli import app, failures
+from r2n.cli import app, failures, main
 from r2n.cli.failures import failure, forget_interrupts, is_out_of_memory, watch_interrupts
 from r2n.errors import ConfigError
 from tests.toy_problem import write_toy_problem
@@ -111,3 +112,18 @@ def test_an_empty_place_to_write_to_is_refused(place: str, tmp_path: Path, monke
         assert result.exit_code == 2, command
         assert "empty" in result.output
     assert [path.name for path in tmp_path.iterdir()] == ["toy"]
+
+
+def test_an_interrupt_outside_of_a_command_is_told_once(
+    watched: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:  # as typer makes of an interrupt while it reads the arguments
+        raise SystemExit(130)
+
+    monkeypatch.setattr("r2n.cli.app", interrupted)
+    for is_told in (False, True):
+        told = partial(failure, KeyboardInterrupt()) if is_told else lambda: None
+        monkeypatch.setattr("r2n.cli.watch_interrupts", told)
+        with pytest.raises(SystemExit, match="130"):
+            main()
+        assert capsys.readouterr().err == ("" if is_told else "interrupted\n")

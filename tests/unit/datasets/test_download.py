@@ -222,3 +222,11 @@ def test_the_cache_is_the_users() -> None:
 def test_pooch_is_imported_only_to_download() -> None:
     code = "import sys, r2n.datasets.download; sys.exit('pooch' in sys.modules or 'requests' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_a_killed_download_left_is_taken_away_though_all_is_there(site: Site, tmp_path: Path) -> None:
+    site.put("owner/repo/abc/data/rules.txt", RULES)
+    folder = download("kg", base=site.address, cache=tmp_path / "cache", sources=(PLAIN,))
+    (folder / ".download.0a1b.tmp").mkdir()
+    download("kg", base=site.address, cache=tmp_path / "cache", sources=(PLAIN,))
+    assert [path.name for path in folder.iterdir()] == ["rules.txt"]
