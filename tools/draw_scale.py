@@ -11,7 +11,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 DOCS = Path(__file__).parents[1] / "docs"
-LABELS = {"generate": "generate", "duckdb": "arrays and DuckDB", "spark": "Spark, local[2]", "train": "train an epoch"}
+COMMANDS = {"generate": "generate", "duckdb": "ground, arrays and DuckDB", "spark": "ground, Spark, local[2]"}
+Curve = tuple[str, str, str]
+"""A kind of measurement, a figure of it, and what it is called."""
 
 
 def latest(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -23,11 +25,12 @@ def latest(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def draw(kinds: dict[str, list[dict[str, Any]]], field: str, unit: float, label: str, name: str) -> None:
-    """One plot: a figure of every kind against the number of facts, both logarithmic."""
+def draw(kinds: dict[str, list[dict[str, Any]]], curves: list[Curve], unit: float, label: str, name: str) -> None:
+    """One plot: figures against the number of facts, both logarithmic."""
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for kind, rows in kinds.items():
-        axes.loglog([row["facts"] for row in rows], [row[field] / unit for row in rows], "o-", label=LABELS[kind])
+    for kind, field, called in curves:
+        rows = kinds.get(kind, [])
+        axes.loglog([row["facts"] for row in rows], [row[field] / unit for row in rows], "o-", label=called)
     axes.set(xlabel="facts", ylabel=label)
     axes.grid(alpha=0.3)
     axes.legend()
@@ -46,12 +49,22 @@ def main() -> None:
     """Draw all plots and print the slopes."""
     matplotlib.rcParams["svg.hashsalt"] = "r2n"
     kinds = latest(json.loads((DOCS / "scale.json").read_text()))
-    draw(kinds, "cpu_seconds", 1, "processor seconds", "seconds")
-    draw(kinds, "peak_bytes", 1e9, "peak memory, GB", "memory")
-    for kind in ("duckdb", "spark"):
+    commands = list(COMMANDS.items())
+    draw(kinds, [(kind, "cpu_seconds", called) for kind, called in commands], 1, "processor seconds", "seconds")
+    peaks = [(kind, "peak_bytes", called) for kind, called in [*commands, ("train", "train and rank")]]
+    draw(kinds, peaks, 1e9, "peak memory, GB", "memory")
+    parts = [("train", "step_seconds", "a step of 1,024 facts"), ("train", "query_seconds", "a ranked query")]
+    parts += [("joins", "arrays_seconds", "all rules, arrays"), ("joins", "duckdb_seconds", "all rules, DuckDB")]
+    draw(kinds, parts, 1, "processor seconds", "parts")
+    for kind, field in (
+        ("duckdb", "cpu_seconds"),
+        ("joins", "arrays_seconds"),
+        ("joins", "duckdb_seconds"),
+        ("spark", "cpu_seconds"),
+        ("spark", "rule_seconds"),
+    ):
         if len(kinds.get(kind, [])) > 1:
-            fields = ("cpu_seconds", "rule_seconds")
-            print(kind, {field: round(slope(kinds[kind], field, 1e4), 3) for field in fields})
+            print(kind, field, round(slope(kinds[kind], field, 1e5), 3))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from r2n.datasets.streamed import StreamedOptions, write_streamed
 from r2n.errors import DataError
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.remote.grounding import in_scratch, write_remote
@@ -106,11 +105,11 @@ def java_below(process: int) -> int | None:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked for in /proc")
 def test_a_spark_that_is_killed_half_way(tmp_path: Path) -> None:
-    write_streamed(StreamedOptions(2_000, 4, 20), tmp_path / "graph")
-    arguments = command(tmp_path / "graph", "local[2]", tmp_path / "out")
-    with subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+    arguments = command(write_problem(tmp_path / "problem"), "local[2]", tmp_path / "out")
+    told = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # it starts sooner
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=told) as process:
         until = time.monotonic() + SECONDS
-        while not list(tmp_path.glob(".out-*/rule=0/_SUCCESS")):
+        while not list(tmp_path.glob(".out-*/constants/_SUCCESS")):
             assert time.monotonic() < until
             assert process.poll() is None
             time.sleep(0.01)
@@ -121,4 +120,4 @@ def test_a_spark_that_is_killed_half_way(tmp_path: Path) -> None:
     assert process.returncode == 2
     assert "Spark has gone away" in said
     assert "Traceback" not in said
-    assert [path.name for path in tmp_path.iterdir()] == ["graph"]
+    assert [path.name for path in tmp_path.iterdir()] == ["problem"]

@@ -139,12 +139,11 @@ def encode_facts(
     base: HerbrandBase, facts: Sequence[Facts], *, skip: bool = False
 ) -> tuple[EncodedFacts, tuple[DataError, ...]]:
     """Codes of the facts; a wrong one raises, or (`skip`) is left out and told in the second part."""
-    vocabulary = pa.array(base.language.constants, pa.string())
     parts: list[tuple[np.ndarray, ...]] = []
     rejected: list[DataError] = []
-    for number, group in enumerate(facts):
+    for number, (group, ids) in enumerate(zip(facts, _ids(base.language, facts), strict=True)):
         try:
-            codes = _encode_group(base, group, vocabulary)
+            codes = _encode_group(base, group, ids)
         except DataError as error:
             if not skip:
                 raise
@@ -161,7 +160,17 @@ def encode_facts(
     return EncodedFacts(codes.astype(np.int64), truth.astype(bool), group, row, tuple(facts)), tuple(rejected)
 
 
-def _encode_group(base: HerbrandBase, group: Facts, vocabulary: pa.Array) -> np.ndarray:
+def _ids(language: Language, facts: Sequence[Facts]) -> list[list[np.ndarray]]:
+    """For each group and position the constants' ids, -1 where there is none; all constants are looked up in one go."""
+    columns = [column for group in facts for column in group.arguments]
+    vocabulary = pa.array(language.constants, pa.string())
+    found = pc.fill_null(pc.index_in(pa.chunked_array(columns, pa.string()), value_set=vocabulary), -1)
+    ids = found.to_numpy().astype(np.int64)
+    parts = iter(np.split(ids, np.cumsum([len(column) for column in columns[:-1]], dtype=np.int64)))
+    return [[next(parts) for _ in group.arguments] for group in facts]
+
+
+def _encode_group(base: HerbrandBase, group: Facts, ids: list[np.ndarray]) -> np.ndarray:
     language = base.language
     try:
         predicate = language.predicate(group.predicate)
@@ -169,10 +178,6 @@ def _encode_group(base: HerbrandBase, group: Facts, vocabulary: pa.Array) -> np.
         raise DataError(error.what, where=group.location(0), hint=error.hint) from None
     if len(group.arguments) != predicate.arity:
         raise wrong_arity(group, predicate.arity, declaration(predicate))
-    ids = [
-        pc.fill_null(pc.index_in(column, value_set=vocabulary), -1).to_numpy(zero_copy_only=False).astype(np.int64)
-        for column in group.arguments
-    ]
     return base.encode_columns(predicate, ids)
 
 
