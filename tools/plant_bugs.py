@@ -91,6 +91,14 @@ def read_bugs(table: Path = TABLE) -> list[Bug]:
     return [Bug(**{**row, "tests": tuple(row["tests"])}) for row in rows]
 
 
+def chosen(bugs: Sequence[Bug], names: Sequence[str]) -> list[Bug]:
+    """Those of these names, or all where none is named."""
+    unknown = sorted(set(names) - {bug.name for bug in bugs})
+    if unknown:
+        raise PlantError(f"there is no bug '{unknown[0]}' in {TABLE.name}")
+    return [bug for bug in bugs if not names or bug.name in names]
+
+
 @contextmanager
 def planted(bug: Bug, root: Path) -> Iterator[None]:
     """The bug stands in a tree, and is gone afterwards."""
@@ -199,8 +207,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME")
     names = parser.parse_args().names
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started ends too
-    bugs = [bug for bug in read_bugs() if not names or bug.name in names]
     try:
+        bugs = chosen(read_bugs(), names)
         for bug in bugs:
             bug.source(ROOT)
         found: list[Found] = []

@@ -6,7 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tools.plant_bugs import ROOT, Bug, Found, PlantError, failing, hunt, planted, read_bugs, refuse_false_alarms, table
+from tools.plant_bugs import (
+    ROOT,
+    Bug,
+    Found,
+    PlantError,
+    chosen,
+    failing,
+    hunt,
+    planted,
+    read_bugs,
+    refuse_false_alarms,
+    table,
+)
 
 BUGS = read_bugs()
 SOURCE = "def rank(above: int) -> int:\n    return 1 + above\n"
@@ -45,6 +57,13 @@ def test_there_are_forty_of_them_all_over_the_sources() -> None:
     assert len({bug.name for bug in BUGS}) == len(BUGS) >= 40
     packages = {path.parent.name for path in (ROOT / "src/r2n").glob("*/__init__.py")}
     assert packages - {Path(bug.file).parts[2] for bug in BUGS} <= {"reproduction"}
+
+
+def test_bugs_are_chosen_by_their_names() -> None:
+    assert chosen(BUGS, []) == BUGS
+    assert chosen(BUGS, [BUGS[3].name]) == [BUGS[3]]
+    with pytest.raises(PlantError, match="there is no bug 'none-at-all'"):
+        chosen(BUGS, ["none-at-all"])
 
 
 @pytest.mark.parametrize(("source", "times"), [("return 2 + above\n", 0), (SOURCE + SOURCE, 2)])
