@@ -67,8 +67,14 @@ def fuzz(target: Target, folder: Path, runs: int, seed: int, before: int) -> Non
             return atheris.Mutate(content, most)
         return thrown(content, seeds, target.tokens, Random(seed))[:most]
 
-    options = [f"-runs={runs}", f"-seed={seed}", f"-max_len={target.longest}", "-timeout=600", "-rss_limit_mb=0"]
-    quiet = ["-verbosity=0", "-reload=0", f"-artifact_prefix={folder}/died-"]
+    options = [f"-runs={runs}", f"-seed={seed}", f"-max_len={target.longest}", "-timeout=600"]
+    quiet = [
+        "-rss_limit_mb=0",
+        "-report_slow_units=600",
+        "-verbosity=0",
+        "-reload=0",
+        f"-artifact_prefix={folder}/died-",
+    ]
     atheris.Setup([sys.argv[0], *options, *quiet, str(corpus)], one, custom_mutator=mutated)
     atheris.Fuzz()
 

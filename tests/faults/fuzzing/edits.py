@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-LONGEST = 200_000
+LONGEST = 30_000
 TIMES = (2, 3, 10, 100, 1_000, 20_000)
 PLACES = 2**16
 ANYWHERE = (
@@ -81,7 +81,7 @@ def inputs(seeds: Sequence[bytes], tokens: Sequence[bytes]) -> SearchStrategy[by
         st.integers(0, PLACES - 1),
         st.integers(0, 40),
         texts,
-        st.sampled_from(TIMES),
+        st.sampled_from(TIMES[:-1]),  # the longest are among the hard inputs
     )
     return st.builds(applied, st.sampled_from([*seeds]), st.lists(edits, min_size=1, max_size=6))
 
