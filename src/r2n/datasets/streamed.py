@@ -250,9 +250,12 @@ def _write(graph: StreamedGraph, folder: Path, name: str, progress: Progress) ->
                 writer.write_table(pa.table(columns, schema=schema))
                 sizes[i] += own.shape[1]
             made += facts.shape[1]
-    finally:
         for writer in writers:
             writer.close()
+    except OSError:
+        for writer in writers:
+            writer.is_open = False  # its own end would try to write once more, and complain
+        raise
     predicates = "".join(f"predicate r{i}(constant, constant)\n" for i in range(graph.options.relations))
     rules = "".join(f"rule p{i}: {rule}\n" for i, rule in enumerate(graph.rules))
     (folder / "theory.r2n").write_text(f"domain constant\n{predicates}{rules}", "utf-8")
