@@ -83,7 +83,7 @@ test-seeds: $(TEST) ## the property tests, with other examples each of SEEDS tim
 		tests/properties tests/contracts || exit 1; done
 
 test-spark: $(SPARK) java ## what runs on Spark; fetches Java from Debian's packages where there is none
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "spark and not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "spark and not slow" $$(grep -rl --include='test_*.py' 'mark\.spark' tests)
 
 java:
 	@command -v java >/dev/null || [ -x "$$JAVA_HOME/bin/java" ] || { \

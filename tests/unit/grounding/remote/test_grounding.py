@@ -10,8 +10,9 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.partitioned import KeptGrounder
+from r2n.grounding.remote import grounding
 from r2n.grounding.remote.constants import RemoteConstants
-from r2n.grounding.remote.grounding import ground_select, in_scratch, rule_query
+from r2n.grounding.remote.grounding import COUNT_FIRST, ground_select, in_scratch, rule_query
 from r2n.grounding.remote.tables import RemoteTables
 from r2n.knowledge.herbrand import first_codes
 from r2n.logic.parser import parse_theory
@@ -30,11 +31,15 @@ def test_it_is_the_grounding_of_this_process(tmp_path: Path, grounder: Grounder)
     assert not list((tmp_path / "out").glob("[!rg_]*")), "what was written on the way is gone"
 
 
-@pytest.mark.parametrize("limit", [3, 100], ids=["after", "before"])
-def test_too_many_ground_rules_leave_nothing_behind(tmp_path: Path, limit: int) -> None:
+@pytest.mark.parametrize("count_first", [COUNT_FIRST, 0.01], ids=["before", "after"])
+def test_too_many_ground_rules_leave_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count_first: float
+) -> None:
+    """They are counted before they are written where the estimate is high, else after."""
+    monkeypatch.setattr(grounding, "COUNT_FIRST", count_first)
     folder = write_problem(tmp_path / "problem", problem=SHORT)
-    with pytest.raises(GroundingError, match=f"more than max_groundings = {limit}"):
-        ground_remotely(folder, FullGrounder(max_groundings=limit), tmp_path / "out")
+    with pytest.raises(GroundingError, match="more than max_groundings = 3"):
+        ground_remotely(folder, FullGrounder(max_groundings=3), tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["problem"]
 
 
