@@ -32,7 +32,7 @@ HEAD = """\
 # What `.[test]` and the build of r2n install, with the hashes of the files: Linux on x86-64, Python 3.11, the CPU build
 # of torch. `make locked` installs from it, `make lock` writes it; constraints.txt says the versions.
 """
-BUILD = ("hatchling", "pathspec", "pluggy", "packaging", "trove-classifiers")  # hatchling and what it needs
+BUILD = "hatchling"
 LISTED = re.compile(r'href="[^"]*?/?([^"/]+)#sha256=([0-9a-f]{64})"')
 
 
@@ -84,7 +84,7 @@ def main() -> None:
 
         index = PyPI.simple_url
     folders = setting("global.find-links")
-    names = sorted({*installed(["test"]), *BUILD})
+    names = list(installed(["test"], also=[BUILD]))
     # as installed, with a local part such as that of torch's CPU build: pip prefers a file whose hash the index states
     versions = {name: distribution(name).version for name in names}
     entries = [entry(n, versions[n], iter([*listed(index, n), *at_hand(folders, n)])) for n in names]
