@@ -52,11 +52,11 @@ READ = {
 def stated(package: Distribution) -> str:
     """The licence by the package's metadata, as an SPDX expression where that can be told; empty if it says nothing."""
     metadata = package.metadata
-    if expression := metadata.get("License-Expression"):
-        return expression
-    line = (metadata.get("License") or "").strip().partition("\n")[0].strip()
+    if expressions := metadata.get_all("License-Expression"):
+        return str(expressions[0])
+    line = str((metadata.get_all("License") or [""])[0]).strip().partition("\n")[0].strip()
     line = SPDX.get(line, line)
-    labels = [c.split(" :: ")[-1] for c in metadata.get_all("Classifier") or () if c.startswith("License ::")]
+    labels = [str(c).split(" :: ")[-1] for c in metadata.get_all("Classifier") or () if str(c).startswith("License ::")]
     if refused(line) and labels:
         return " AND ".join(SPDX.get(label, label) for label in labels)
     return line

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from importlib.metadata import distribution
 from pathlib import Path
 
 from packaging.utils import (
@@ -24,14 +25,14 @@ from packaging.utils import (
 )
 from packaging.version import Version
 
-from tools.needed import ROOT, installed, pins
+from tools.needed import ROOT, installed
 
 LOCK = ROOT / "locks" / "test.txt"
 HEAD = """\
 # What `.[test]` and the build of r2n install, with the hashes of the files: Linux on x86-64, Python 3.11, the CPU build
 # of torch. `make locked` installs from it, `make lock` writes it; constraints.txt says the versions.
 """
-BUILD = ("hatchling", "pathspec", "pluggy", "packaging", "trove-classifiers")  # hatchling and what it needs
+BUILD = "hatchling"
 LISTED = re.compile(r'href="[^"]*?/?([^"/]+)#sha256=([0-9a-f]{64})"')
 
 
@@ -44,12 +45,11 @@ def setting(name: str) -> list[str]:
 
 
 def version_of(file: str) -> Version | None:
-    """The version of a wheel or a source archive by its name, without a local part such as +cpu."""
+    """The version of a wheel or a source archive by its name."""
     try:
-        version = parse_wheel_filename(file)[1] if file.endswith(".whl") else parse_sdist_filename(file)[1]
+        return parse_wheel_filename(file)[1] if file.endswith(".whl") else parse_sdist_filename(file)[1]
     except (InvalidWheelFilename, InvalidSdistFilename):
         return None
-    return Version(version.public)
 
 
 def listed(index: str, name: str) -> Iterator[tuple[str, str]]:
@@ -84,8 +84,9 @@ def main() -> None:
 
         index = PyPI.simple_url
     folders = setting("global.find-links")
-    versions = pins(ROOT / "constraints.txt")
-    names = sorted({*installed(["test"]), *BUILD})
+    names = list(installed(["test"], also=[BUILD]))
+    # as installed, with a local part such as that of torch's CPU build: pip prefers a file whose hash the index states
+    versions = {name: distribution(name).version for name in names}
     entries = [entry(n, versions[n], iter([*listed(index, n), *at_hand(folders, n)])) for n in names]
     LOCK.write_text(HEAD + "".join(entries), encoding="utf-8")
     print(f"{LOCK.relative_to(ROOT)}: {len(names)} packages")

@@ -25,14 +25,14 @@ def direct(extras: Iterable[str] = ()) -> Iterator[Requirement]:
                 yield requirement
 
 
-def installed(extras: Iterable[str] = ()) -> dict[str, Distribution]:
-    """Each package that these extras lead to on this machine, by its canonical name, in order of name.
+def installed(extras: Iterable[str] = (), also: Iterable[str] = ()) -> dict[str, Distribution]:
+    """Each package that these extras and further packages lead to here, by its canonical name, in order of name.
 
     What is needed and not installed raises importlib.metadata.PackageNotFoundError.
     """
     found: dict[str, Distribution] = {}
     seen: set[tuple[str, str]] = set()
-    to_see = [(requirement, "") for requirement in direct(extras)]
+    to_see = [(requirement, "") for requirement in [*direct(extras), *map(Requirement, also)]]
     while to_see:
         requirement, wanted_by = to_see.pop()
         if requirement.marker and not requirement.marker.evaluate({"extra": wanted_by}):
