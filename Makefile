@@ -111,7 +111,7 @@ locked:          ## .venv anew for `make test`, every file checked by its hash (
 lock: $(TEST)    ## locks/test.txt anew, after a change of constraints.txt or of the extra [test]
 	$(BIN)/python -m tools.lock
 
-licences: $(JUDGES) $(LINT) $(DOCS) $(BROWSER) $(SPARK) ## the licence of each package of constraints.txt, checked
+licences: $(JUDGES) $(LINT) $(DOCS) $(BROWSER) $(SPARK) $(FUZZ) ## the licence of each package of constraints.txt, checked
 	$(PIP) install -c constraints.txt --no-build-isolation -e ".[sbom,tune]"
 	$(BIN)/python -m tools.licences
 

@@ -30,6 +30,7 @@ ALLOWED = frozenset([*PERMISSIVE.split(", "), FILE_BY_FILE])
 
 # Other words for them.
 SPDX = {
+    "3-Clause BSD License": "BSD-3-Clause",
     "Apache 2.0": "Apache-2.0",
     "Apache License": "Apache-2.0",
     "Apache Software License": "Apache-2.0",
@@ -44,6 +45,7 @@ SPDX = {
 }
 # Packages whose own words a person has to read, and what was read.
 READ = {
+    "atheris": "Apache-2.0",  # its LICENSE: the metadata say nothing
     # its COPYING: the GPL holds for a mode of Emacs, which is not in the wheel
     "docutils": "LicenseRef-Public-Domain AND BSD-2-Clause AND BSD-3-Clause",
 }
