@@ -163,6 +163,8 @@ def _encode(
         folder,
     )
     engine.view(f"facts_{arity}", f"SELECT * FROM {parquet_of(folder)}")
+    names = ", ".join(f"f.c{i}" for i in range(arity))
+    engine.view(f"named_{arity}", f"SELECT {index} AS p, {names}, {inside} AS inside FROM ({union}) AS f {joins}")
     _refuse_wrong(engine, theory, f"facts_{arity}", columns)
     for i in indices.values():
         for name, truth in (("fact", "truth"), ("denied", "NOT truth")):
@@ -215,10 +217,13 @@ def _refuse_wrong(engine: SparkEngine, theory: Theory, view: str, columns: list[
     keys = ", ".join(["p", *columns])
     several = f"SELECT {keys} FROM {view} GROUP BY {keys} HAVING count(DISTINCT"
     questions = {
-        "outside": (f"SELECT * FROM {view} WHERE NOT inside", "holds a constant outside its domain", "add it there"),
         "denied": (f"{several} truth) > 1", "is stated both true and false", "keep one of the two"),
         "asked": (f"{several} split) > 1", "stands in two splits", "take it out of one of the two"),
     }
+    if found["outside"]:  # it may have no id: its name is in what was read
+        row = engine.ask(f"SELECT * FROM named_{len(columns)} WHERE NOT inside LIMIT 1")
+        atom = _as_text(theory, row, len(columns))
+        raise DataError(f"{atom} holds a constant outside its domain", hint="add it there")
     for flag, (sql, what, hint) in questions.items():
         atom = _some_atom(engine, theory, columns, sql) if found[flag] else None
         if atom is not None:
@@ -226,12 +231,14 @@ def _refuse_wrong(engine: SparkEngine, theory: Theory, view: str, columns: list[
 
 
 def _some_atom(engine: SparkEngine, theory: Theory, columns: list[str], sql: str) -> str | None:
-    """The atom of some row, as text; the empty text stands for constants that are none."""
+    """The atom of some row, as text."""
     engine.view("wrong", f"SELECT * FROM ({sql}) LIMIT 1")
-    joins = " ".join(f"LEFT JOIN constants AS k{i} ON k{i}.id = w.a{i}" for i in range(len(columns)))
-    names = ", ".join(f"coalesce(k{i}.name, '?') AS c{i}" for i in range(len(columns)))
+    joins = " ".join(f"JOIN constants AS k{i} ON k{i}.id = w.a{i}" for i in range(len(columns)))
+    names = ", ".join(f"k{i}.name AS c{i}" for i in range(len(columns)))
     found = engine.ask(f"SELECT p, {names} FROM wrong AS w {joins}")
-    if not len(found["p"]):
-        return None
-    arguments = ", ".join(str(found[f"c{i}"][0]) for i in range(len(columns)))
+    return _as_text(theory, found, len(columns)) if len(found["p"]) else None
+
+
+def _as_text(theory: Theory, found: Mapping[str, np.ndarray], arity: int) -> str:
+    arguments = ", ".join(str(found[f"c{i}"][0]) for i in range(arity))
     return f"{theory.predicates[int(found['p'][0])].name}({arguments})"
