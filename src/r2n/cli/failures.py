@@ -16,6 +16,7 @@ from r2n.errors import ProcessError, R2NError, is_out_of_memory
 
 REFUSED, FAILED, INTERRUPTED = 2, 1, 130
 NO_MEMORY = "the machine gives no more memory"
+_SOON = 0.01  # seconds
 _PATIENCE = 2  # interrupts before the process ends at once
 
 _interrupts = 0
@@ -56,6 +57,8 @@ def watch_interrupts() -> None:
     """From now on Ctrl-C is remembered, whatever a library makes of it; the third ends the process at once."""
     forget_interrupts()
     signal.signal(signal.SIGINT, _interrupt)
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, _interrupt)
     sys.unraisablehook = _unraisable
 
 
@@ -78,10 +81,13 @@ def _interrupt(_: int, __: FrameType | None) -> None:
 
 
 def _unraisable(unraisable: Any) -> None:
-    """An interrupt in a place that cannot raise, as the end of an object, comes again in the next."""
+    """An interrupt in a place that cannot raise, as the end of an object, comes again when that is left."""
     global _interrupts
     if isinstance(unraisable.exc_value, KeyboardInterrupt):
         _interrupts = 0
-        interrupt_main()
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, _SOON)  # here, too, it would be lost
+        else:
+            interrupt_main()
     elif not _interrupts:
         sys.__unraisablehook__(unraisable)

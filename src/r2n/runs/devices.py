@@ -25,6 +25,7 @@ from torch import Tensor, distributed
 from r2n.errors import ConfigError, ProcessError, R2NError
 from r2n.knowledge.options import TrainingOptions
 from r2n.runs.config import make_device
+from r2n.runs.processes import begin
 from r2n.training.team import ONE, Team, refuse_lonely_options
 
 HERE = "127.0.0.1"
@@ -183,7 +184,7 @@ def _begun_here(count: int, device: str, work: Work, arguments: Sequence[Any]) -
             here, there = context.Pipe(duplex=False)
             place = Place(rank, count, port)
             process = context.Process(target=_follow, args=(place, device, there, work, arguments), daemon=True)
-            process.start()
+            begin(process)
             there.close()
             others.append((process, here))
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
@@ -109,7 +109,7 @@ def shared(jobs: int | None, work: Work, *arguments: object) -> Iterator[Share]:
         for number in range(1, jobs):
             here, there = context.Pipe(duplex=False)
             process = context.Process(target=_help, args=(number, jobs, there, work, arguments), daemon=True)
-            process.start()
+            begin(process)
             there.close()
             helpers.append((process, here))
         yield LeadingShare(helpers)
@@ -119,6 +119,19 @@ def shared(jobs: int | None, work: Work, *arguments: object) -> Iterator[Share]:
             process.terminate()
         for process, _ in helpers:
             process.join()
+
+
+def begin(process: BaseProcess) -> None:
+    """Start a process that does not hear Ctrl-C, not even while it loads: who is asked to stop is who began it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        process.start()
+        return
+    resource_tracker.ensure_running()  # its own start would let the signal through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _help(number: int, count: int, connection: Connection, work: Work, arguments: tuple[Any, ...]) -> None:

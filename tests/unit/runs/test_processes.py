@@ -1,9 +1,12 @@
 """Shares of processes: who takes which part, what is handed over, and what is said of a process that is gone."""
 
 import signal
+import sys
+import time
 from collections.abc import Iterator
 from multiprocessing import get_context
 from multiprocessing.connection import Pipe
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -12,7 +15,7 @@ import torch
 from r2n.errors import DataError, Location, ProcessError
 from r2n.evaluation.shares import ALONE, Share
 from r2n.runs import processes
-from r2n.runs.processes import HelperShare, LeadingShare, shared
+from r2n.runs.processes import HelperShare, LeadingShare, begin, shared
 from tests.ended_process import EndedProcess
 
 
@@ -84,3 +87,17 @@ def test_without_jobs_nothing_changes_and_one_job_has_one_thread(threads: None) 
         assert torch.get_num_threads() == 2
     with shared(1, fails) as share:
         assert share.count == torch.get_num_threads() == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_process_hears_no_interrupt_from_its_first_moment_on() -> None:
+    process = get_context("spawn").Process(target=time.sleep, args=(60,), daemon=True)
+    begin(process)
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        blocked = next(line for line in status.splitlines() if line.startswith("SigBlk:"))
+        assert int(blocked.split()[1], 16) >> (signal.SIGINT - 1) & 1
+        assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ()), "it is heard here"
+    finally:
+        process.kill()
+        process.join()
