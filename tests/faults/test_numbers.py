@@ -217,7 +217,7 @@ def test_a_predicate_of_arity_six() -> None:
     problem = r2n.Problem.build("six", theory, [six], {"test": [asked]})
     assert np.isfinite(trained_logits(problem, "grounding.strategy=known-body")).all()
     with pytest.raises(r2n.R2NError, match="max_groundings"):
-        trained_logits(problem, "grounding.strategy=full", "grounding.max_groundings=1000")
+        r2n.FullGrounder(max_groundings=1_000).ground(r2n.Store(problem.knowledge))
     with pytest.raises(r2n.R2NError, match="six has 6"):
         trained_logits(problem, "model.input=complex")
 

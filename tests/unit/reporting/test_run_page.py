@@ -69,7 +69,8 @@ def test_an_explanation_is_told_whole() -> None:
     text = Page(run_page(report())).text
     for words in (
         "probability 0.970 (spread of the logit 0.20)",
-        "input 0.401 \N{RIGHTWARDS ARROW} layer 1 0.750 \N{RIGHTWARDS ARROW} layer 2 0.971. Calibrated on valid .",
+        "input 0.401 \N{RIGHTWARDS ARROW} layer 1 0.750 \N{RIGHTWARDS ARROW} layer 2 0.971.",
+        "The probability is calibrated on valid .",
         "+2.12 neighborOf(france, countries) & locatedIn(france, europe) -> locatedIn(countries, europe)",
         "\N{MINUS SIGN}0.50",
         "closed: false; its reasons stand above",
