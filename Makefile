@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help run test test-all test-faults test-browser test-serving test-postgres test-processes test-spark test-seeds
-.PHONY: test-lowest locked lock sbom licences chromium java plant-bugs fuzz lint bench docs clean
+.PHONY: locked lock sbom licences chromium java plant-bugs fuzz lint bench docs clean
 SHELL := /bin/sh
 
 VENV := .venv
@@ -31,8 +31,6 @@ AXE := $(VENV)/axe-$(AXE_VERSION)/package/axe.min.js
 SPARK := $(VENV)/.spark-$(PINS)
 FUZZ := $(VENV)/.fuzz-$(PINS)
 SBOM := $(VENV)/.sbom-$(PINS)
-LOWEST_VENV := .venv-lowest
-LOWEST := $(LOWEST_VENV)/.made-$(HERE)-$(shell cat constraints-lowest.txt pyproject.toml | cksum | cut -d' ' -f1)
 ELSEWHERE := not browser and not postgres and not spark
 
 help:            ## this list
@@ -66,9 +64,6 @@ test-postgres: $(TEST) ## facts from a PostgreSQL server of the tests' own; Debi
 
 test-processes: $(TEST) ## processes that share the work: equal numbers, killed and resumed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/end_to_end/test_processes.py
-
-test-lowest: $(LOWEST) ## the tests of `make test`, with the lowest versions that pyproject.toml allows, in a venv of its own
-	R2N_TYPE_CHECKS=$(CHECKS) OMP_NUM_THREADS=1 $(LOWEST_VENV)/bin/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and $(ELSEWHERE)"
 
 INSTALL_POSTGRES := { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -q update && \
 	DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends postgresql; }
@@ -128,7 +123,7 @@ docs: $(DOCS)    ## the documentation, in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -E -b html docs docs/_build/html
 
 clean:           ## remove .venv and all that the targets and tools have made
-	rm -rf $(VENV) $(LOWEST_VENV) dist build docs/_build examples/*/data .coverage .coverage.* .hypothesis .import_linter_cache .pytest_cache .ruff_cache runs
+	rm -rf $(VENV) dist build docs/_build examples/*/data .coverage .coverage.* .hypothesis .import_linter_cache .pytest_cache .ruff_cache runs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MADE):
@@ -168,13 +163,6 @@ $(SBOM): | $(CORE)
 	@rm -f $(VENV)/.sbom-*
 	$(BIN)/python -m venv --clear $(VENV)/sbom
 	$(VENV)/sbom/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt cyclonedx-bom
-	@touch $@
-
-$(LOWEST):
-	'$(PYTHON)' -m venv --clear $(LOWEST_VENV)
-	$(LOWEST_VENV)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints-lowest.txt hatchling
-	$(LOWEST_VENV)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints-lowest.txt \
-		--no-build-isolation -e ".[test]" httpx
 	@touch $@
 
 $(AXE): | $(MADE)

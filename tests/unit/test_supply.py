@@ -1,4 +1,4 @@
-"""The lists of packages agree: bounds, pins, lowest versions, lock and licences."""
+"""The lists of packages agree: bounds, pins, lock and licences."""
 
 import re
 from importlib.metadata import PackageNotFoundError, version
@@ -10,18 +10,7 @@ from tools.needed import ROOT, direct, installed, pins
 from tools.sbom import left_out
 
 PINS = pins(ROOT / "constraints.txt")
-LOWEST = pins(ROOT / "constraints-lowest.txt")
 LOCK = ROOT / "locks" / "test.txt"
-OF_USERS = ("distributed", "postgres", "rdf", "serve")
-
-
-def bounds(*extras: str) -> dict[str, str]:
-    return {r.name: str(r.specifier).removeprefix(">=") for r in direct(extras)}
-
-
-def test_the_bounds_are_the_lowest_versions_that_are_tested() -> None:
-    expected = bounds(*OF_USERS)
-    assert {name: LOWEST[name.replace("_", "-")] for name in expected} == expected
 
 
 def test_every_bound_is_within_the_pins() -> None:
