@@ -109,7 +109,7 @@ def test_a_spark_that_is_killed_half_way(tmp_path: Path) -> None:
     told = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # it starts sooner
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=told) as process:
         until = time.monotonic() + SECONDS
-        while not list(tmp_path.glob(".out-*/constants/_SUCCESS")):
+        while not list(tmp_path.glob(".out.*.tmp/constants/_SUCCESS")):
             assert time.monotonic() < until
             assert process.poll() is None
             time.sleep(0.01)
