@@ -49,6 +49,17 @@ class _Worker:
 
     @classmethod
     async def forked(cls, keeper: Keeper) -> "_Worker":
+        """A new one. A fork is not stopped by the end of who asked for it: the worker is ended once it is there."""
+        forking = asyncio.create_task(cls._forked(keeper))
+        try:
+            return await asyncio.shield(forking)
+        except asyncio.CancelledError:
+            with suppress(R2NError, OSError):
+                await (await forking).ended(keeper)
+            raise
+
+    @classmethod
+    async def _forked(cls, keeper: Keeper) -> "_Worker":
         pid, connection = await asyncio.to_thread(keeper.fork)
         return await cls.connected(pid, connection)
 

@@ -6,6 +6,8 @@ import os
 import signal
 import socket
 import subprocess
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -198,3 +200,21 @@ def test_where_no_worker_can_be_had_nothing_waits() -> None:
 
     assert with_pool(keeper, Limits(), do) is not None
     keeper.close()
+
+
+def test_a_worker_that_is_there_only_after_the_end_is_ended(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    fork, begun = Keeper.fork, threading.Event()
+    forked: list[tuple[int, socket.socket]] = []
+
+    def slow(self: Keeper) -> tuple[int, socket.socket]:
+        begun.set()
+        time.sleep(0.2)  # the pool is stopped meanwhile
+        forked.append(fork(self))
+        return forked[-1]
+
+    monkeypatch.setattr(Keeper, "fork", slow)
+    with_pool(keeper, Limits(), lambda _: asyncio.to_thread(begun.wait, 10))
+    [(pid, connection)] = forked
+    assert connection.fileno() == -1
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
