@@ -74,7 +74,7 @@ test-serving: $(JUDGES) ## r2n serve as clients meet it: thousands of requests f
 SEEDS ?= 20
 test-seeds: $(TEST) ## the property tests, with other examples each of SEEDS times
 	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; R2N_TYPE_CHECKS=0 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q \
-		-n $(JOBS) --maxprocesses=8 -m "not slow and not spark" --hypothesis-profile seeded --hypothesis-seed $$seed \
+		-n $(JOBS) --maxprocesses=8 -m "hypothesis and not slow and not spark" --hypothesis-profile seeded --hypothesis-seed $$seed \
 		tests/properties tests/contracts || exit 1; done
 
 test-spark: $(SPARK) java ## what runs on Spark; fetches Java from Debian's packages where there is none
