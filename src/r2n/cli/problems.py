@@ -19,6 +19,7 @@ from r2n.cli.screen import (
     screen,
     shortened,
 )
+from r2n.cli.visible import visible
 from r2n.datasets.benchmarks import load
 from r2n.errors import counted
 from r2n.grounding.prospects import doubts
@@ -45,7 +46,9 @@ def check(
         print_json(summary)
         return
     console = screen()
-    console.print(Text.assemble((loaded.name, "bold"), f": {summary['herbrand_base']:,} ground atoms"), highlight=False)
+    console.print(
+        Text.assemble((visible(loaded.name), "bold"), f": {summary['herbrand_base']:,} ground atoms"), highlight=False
+    )
     _print_pairs(console, "domain", "constants", summary["domains"])
     _print_pairs(console, "predicate", "known true / false", summary["predicates"])
     _print_pairs(console, "split", "atoms", summary["splits"])
@@ -53,7 +56,7 @@ def check(
         if summary[what]:
             _print_pairs(console, what, unit, summary[what])
     for rule in loaded.knowledge.theory.rules:
-        console.print(Text(shortened(str(rule))))
+        console.print(Text(visible(shortened(str(rule)))))
     _print_remarks(console, loaded)
     print_rejected(loaded.report.rejected, everything=everything)
     for text in summary["chosen"]:

@@ -49,3 +49,9 @@ def test_beliefs_of_certain_atoms_are_finite() -> None:
     beliefs = log_beliefs(torch.tensor([0.0, 1.0, 0.25]))
     assert bool(torch.isfinite(beliefs).all())
     assert normalised(beliefs).exp().sum(1).tolist() == pytest.approx([1.0] * 3)
+
+
+@pytest.mark.parametrize("method", ["max-product", "sum-product"])
+def test_where_nothing_changes_any_more_it_ends(method: str) -> None:
+    few, many = (probabilities(implication(0.7), [1.0, 0.5, 0.3], method, iterations=n) for n in (50, 10**12))
+    assert few == many
