@@ -3,7 +3,6 @@
 Names that come from data are printed as they are: rich reads `[red]` in a plain string as markup, in `Text` never.
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from typer.core import TyperGroup
 
 from r2n.cli.failures import failure
 from r2n.cli.visible import visible
+from r2n.json_text import json_text
 
 SECONDS_WITHOUT_BAR = 2.0
 SECONDS_BETWEEN_LINES = 5.0
@@ -89,7 +89,7 @@ class ScreenTable(Table):
 
 def print_json(document: Any) -> None:
     """One JSON document on standard output."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    typer.echo(json_text(document, indent=2))
 
 
 def shortened(text: str, width: int = 200) -> str:

@@ -35,13 +35,14 @@ class Answered:
     """The logits of queries, the probability of what is true of each, and how good they are.
 
     Of a query that is ranked, the probability is its share among the candidates of its rows: it is the comparison that
-    is trained, and logits alone need not mean anything.
+    is trained, and logits alone need not mean anything. `why_not` says why a ranking has no value.
     """
 
     logits: Logits
     of_truth: Logits
     metric: str
     value: float | None
+    why_not: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ class RuleSwitches:
             of_truth = _shares(scores, problem.knowledge.base, self.queries.atoms)
         else:
             of_truth = expit(np.where(self.queries.truth, logits, -logits))
-        return Answered(logits, of_truth, name, None if isnan(value) else value)
+        return Answered(logits, of_truth, name, None if isnan(value) else value, report.nothing_to_rank)
 
     @property
     def _is_ranking(self) -> bool:

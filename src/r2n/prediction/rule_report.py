@@ -59,6 +59,7 @@ def rule_report(
     if switches is None:
         report = _report(trained, [accounts[name] for name in tried[:most]])
     else:
+        notes += [switches.whole.why_not] if switches.whole.why_not else []
         effects, gains = rule_effects(switches, tried, most, progress)
         told = [replace(accounts[name], effect=effect) for name, effect in effects.items()]
         report = _report(trained, told, switches)
