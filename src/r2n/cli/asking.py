@@ -16,6 +16,7 @@ from r2n.cli.screen import DeviceOption, RunArgument, progress
 from r2n.errors import R2NError, counted
 from r2n.json_text import json_text
 from r2n.progress import Progress, no_progress
+from r2n.visible import visible
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from r2n.prediction.predictor import Predictor
@@ -144,7 +145,7 @@ def _answered(session: Session, work: Work, line: str, as_json: bool, *, may_can
 
 def _tell_error(line: str, error: BaseException, message: str, as_json: bool) -> None:
     if not as_json:
-        typer.echo(message, err=True)
+        typer.echo(visible(message), err=True)
         return
     what, where, hint = message, None, None
     if isinstance(error, R2NError):

@@ -19,7 +19,6 @@ from r2n.cli.screen import (
     screen,
     shortened,
 )
-from r2n.cli.visible import visible
 from r2n.datasets.benchmarks import load
 from r2n.errors import counted
 from r2n.grounding.prospects import doubts
@@ -28,6 +27,7 @@ from r2n.knowledge.options import Options
 from r2n.knowledge.problem import TRAIN, Problem
 from r2n.logic.theory import printed_predicate
 from r2n.runs.chosen import choose_options
+from r2n.visible import visible
 
 
 def check(

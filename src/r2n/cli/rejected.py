@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import typer
 
-from r2n.cli.visible import visible
 from r2n.errors import DataError, counted
+from r2n.visible import visible
 
 MOST_SHOWN = 3
 _NAME = re.compile(r"'(?:[^']|'(?=\w))*'")

@@ -19,8 +19,8 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from r2n.cli.failures import failure
-from r2n.cli.visible import visible
 from r2n.json_text import json_text
+from r2n.visible import visible
 
 SECONDS_WITHOUT_BAR = 2.0
 SECONDS_BETWEEN_LINES = 5.0

@@ -65,11 +65,11 @@ class _Factors:
     @classmethod
     def of(cls, rule: Rule, rows: Tensor) -> "_Factors":
         """An atom that fills several positions of a ground rule is one variable: the first of them speaks for it."""
-        positions, device = rows.shape[1], rows.device
+        positions, device, satisfied = rows.shape[1], rows.device, satisfying(rule)  # refuses too many atoms
         bits = torch.arange(positions - 1, -1, -1, device=device)
         assignments = (torch.arange(2**positions, device=device).unsqueeze(1) >> bits) & 1 == 1
         holds = torch.zeros(2**positions, dtype=torch.bool, device=device)
-        for assignment in satisfying(rule):
+        for assignment in satisfied:
             holds[int(sum(int(value) << int(bit) for value, bit in zip(assignment, bits.tolist(), strict=True)))] = True
         low, high = (LOG_ZERO, 0.0) if rule.weight is None else (0.0, rule.weight)
         potentials = torch.tensor([low, high], dtype=torch.float64, device=device)[holds.long()].repeat(len(rows), 1)

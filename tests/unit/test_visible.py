@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from r2n.cli import app
 from r2n.cli.screen import ScreenTable, screen
-from r2n.cli.visible import visible
+from r2n.visible import visible
 
 
 def test_what_steers_a_terminal_is_shown_instead(capsys: pytest.CaptureFixture[str]) -> None:

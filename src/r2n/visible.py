@@ -1,4 +1,4 @@
-"""The command line: names that would steer a terminal, as it can show them.
+"""Names that would steer a terminal, as it can show them.
 
 Rich drops some of what a terminal obeys (a carriage return), and passes on the rest: colours, the title of the window,
 the order of letters. A name would be shown as another.
