@@ -81,6 +81,7 @@ def test_what_has_no_choice_is_left_out_and_counted() -> None:
     queries = evidence({"on(asia, earth)": True, "large(chad)": True, "large(italy)": True})
     alone = rank(scorer({}), queries, BASE, filtered("on(africa, earth)", "on(europe, earth)", "large(japan)"))
     assert isnan(alone.metrics["mrr"])
+    assert alone.by_query is not None
     assert alone.protocol["ranks"] == len(alone.by_query.atoms) == 0
     assert alone.protocol["ranks_left_out_with_no_other_candidate"] == 3
     some = rank(scorer({"on(africa, earth)": 1}), queries, BASE, filtered("on(europe, earth)", "large(japan)"))
