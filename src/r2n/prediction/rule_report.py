@@ -54,7 +54,9 @@ def rule_report(
     switches, notes = _switches(trained, split)
     seen = Seen.of(trained, switches, progress)
     tried = sorted(kinds, key=lambda name: -seen.found[name].ground_rules)
-    tried = tried if most is None else tried[: TRIED_FOR_ONE_TOLD * most]
+    if most is not None and len(tried) > TRIED_FOR_ONE_TOLD * most:
+        tried = tried[: TRIED_FOR_ONE_TOLD * most]
+        notes.append(f"of {len(kinds):,} rules, the {len(tried):,} with the most ground rules were tried")
     accounts = {name: RuleAccount(rules[name], kinds[name], seen.found[name]) for name in tried}
     if switches is None:
         report = _report(trained, [accounts[name] for name in tried[:most]])
