@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help run test test-all test-faults test-browser test-serving test-postgres test-processes test-spark test-seeds
-.PHONY: locked lock sbom licences chromium java plant-bugs fuzz lint bench docs clean
+.PHONY: test-lowest locked lock sbom licences chromium java plant-bugs fuzz lint bench docs clean
 SHELL := /bin/sh
 
 VENV := .venv
@@ -14,6 +14,10 @@ JOBS ?= auto
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python; do \
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
+
+CHECK_PYTHON = if [ -z '$(PYTHON)' ] || ! '$(PYTHON)' -c '$(NEW_ENOUGH)'; then \
+	echo "r2n needs Python 3.11 or later, and '$(or $(PYTHON),python3)' is not: make PYTHON=/path/to/python3.11 ..." >&2; \
+	exit 1; fi
 
 # A stamp says what .venv holds: for these pins, made in this folder (a venv does not survive a move).
 HERE := $(shell printf '%s' '$(CURDIR)' | cksum | cut -d' ' -f1)
@@ -31,6 +35,8 @@ AXE := $(VENV)/axe-$(AXE_VERSION)/package/axe.min.js
 SPARK := $(VENV)/.spark-$(PINS)
 FUZZ := $(VENV)/.fuzz-$(PINS)
 SBOM := $(VENV)/.sbom-$(PINS)
+LOWEST_VENV := .venv-lowest
+LOWEST := $(LOWEST_VENV)/.made-$(HERE)-$(shell cat locks/lowest.txt pyproject.toml | cksum | cut -d' ' -f1)
 ELSEWHERE := not browser and not postgres and not spark
 
 help:            ## this list
@@ -43,6 +49,9 @@ run: $(CORE)     ## the main job: train on countries-s3, show its metrics beside
 CHECKS ?= 0
 test: $(TEST)    ## the tests, without the slow ones
 	R2N_TYPE_CHECKS=$(CHECKS) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and $(ELSEWHERE)"
+
+test-lowest: $(LOWEST) ## the tests of `make test` with the lowest versions that pyproject.toml allows, in .venv-lowest
+	R2N_TYPE_CHECKS=$(CHECKS) OMP_NUM_THREADS=1 $(LOWEST_VENV)/bin/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and $(ELSEWHERE)"
 
 test-all: $(JUDGES) ## all tests, and how much of the sources they cover (that takes several times as long)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "$(ELSEWHERE)" --hypothesis-profile free --cov
@@ -122,14 +131,12 @@ example-%: $(CORE) ## one of the examples, by the name of its folder: make examp
 docs: $(DOCS)    ## the documentation, in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -E -b html docs docs/_build/html
 
-clean:           ## remove .venv and all that the targets and tools have made
-	rm -rf $(VENV) dist build docs/_build examples/*/data .coverage .coverage.* .hypothesis .import_linter_cache .pytest_cache .ruff_cache runs
+clean:           ## remove .venv, .venv-lowest and all that the targets and tools have made
+	rm -rf $(VENV) $(LOWEST_VENV) dist build docs/_build examples/*/data .coverage .coverage.* .hypothesis .import_linter_cache .pytest_cache .ruff_cache runs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MADE):
-	@if [ -z '$(PYTHON)' ] || ! '$(PYTHON)' -c '$(NEW_ENOUGH)'; then \
-		echo "r2n needs Python 3.11 or later, and '$(or $(PYTHON),python3)' is not: make PYTHON=/path/to/python3.11 ..." >&2; \
-		exit 1; fi
+	@$(CHECK_PYTHON)
 	'$(PYTHON)' -m venv --clear $(VENV)
 	@touch $@
 
@@ -163,6 +170,15 @@ $(SBOM): | $(CORE)
 	@rm -f $(VENV)/.sbom-*
 	$(BIN)/python -m venv --clear $(VENV)/sbom
 	$(VENV)/sbom/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt cyclonedx-bom
+	@touch $@
+
+# httpx: Starlette's test client of that time is built on it, that of today on httpx2.
+$(LOWEST):
+	@$(CHECK_PYTHON)
+	'$(PYTHON)' -m venv --clear $(LOWEST_VENV)
+	$(LOWEST_VENV)/bin/python -m pip --disable-pip-version-check --quiet install -c locks/lowest.txt hatchling
+	$(LOWEST_VENV)/bin/python -m pip --disable-pip-version-check --quiet install -c locks/lowest.txt --only-binary :all: \
+		--no-build-isolation -e ".[test]" httpx
 	@touch $@
 
 $(AXE): | $(MADE)

@@ -1,15 +1,19 @@
-"""The lists of packages agree: bounds, pins, lock and licences."""
+"""The lists of packages agree: bounds, lowest versions, pins, lock and licences."""
 
 import re
 from importlib.metadata import PackageNotFoundError, version
 
 import pytest
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from tools.licences import licence, listed, refused
 from tools.needed import ROOT, direct, installed, pins
 from tools.sbom import left_out
 
 PINS = pins(ROOT / "constraints.txt")
+LOWEST = pins(ROOT / "locks" / "lowest.txt")
+OF_USERS = ("distributed", "postgres", "rdf", "serve")  # the extras that `make test` and `make test-lowest` install
 LOCK = ROOT / "locks" / "test.txt"
 
 
@@ -18,11 +22,22 @@ def test_every_bound_is_within_the_pins() -> None:
         assert requirement.specifier.contains(PINS[requirement.name.replace("_", "-")]), requirement
 
 
+def test_every_bound_is_the_lowest_version_that_is_tested() -> None:
+    bounds = {canonicalize_name(r.name): str(r.specifier) for r in direct(OF_USERS)}
+    assert bounds == {name: f">={LOWEST[name]}" for name in bounds}
+
+
+def test_the_lowest_versions_are_those_of_the_pins_or_older() -> None:
+    newer = [name for name in LOWEST.keys() & PINS.keys() if Version(LOWEST[name]) > Version(PINS[name])]
+    assert newer == []
+
+
 def test_the_lock_has_the_pins_and_everything_that_the_tests_need() -> None:
     locked = {name: pinned.partition("+")[0] for name, pinned in pins(LOCK).items()}
     assert locked.items() <= PINS.items()
     if "+" in version("torch"):  # elsewhere torch brings the libraries of its devices
-        assert installed(["test"], also=["hatchling"]).keys() <= locked.keys()
+        listed_here = LOWEST if version("duckdb") == LOWEST["duckdb"] else locked
+        assert installed(["test"], also=["hatchling"]).keys() <= listed_here.keys()
 
 
 def test_the_lock_has_hashes_and_names_no_place() -> None:

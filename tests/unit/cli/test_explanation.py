@@ -104,8 +104,8 @@ def test_names_are_shown_as_they_are(run_folder: Path, monkeypatch: pytest.Monke
     [
         (["--html", "{}/nowhere/x.html"], "cannot be written: there is no folder"),
         (["--png", "{}"], "cannot be written: it is a folder"),
-        (["--depth", "-1"], "greater than or equal to 0"),
-        (["--top", "0"], "greater than or equal to 1"),
+        (["--depth", "-1"], "Invalid value for '--depth'"),
+        (["--top", "0"], "Invalid value for '--top'"),
         (["--with", "nera(n1, n2)"], "unknown predicate 'nera'"),
     ],
 )

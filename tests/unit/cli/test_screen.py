@@ -212,8 +212,8 @@ def test_a_silent_phase_is_looked_at(monkeypatch: pytest.MonkeyPatch, capsys: py
 def test_on_a_terminal_standard_output_is_left_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    monkeypatch.setenv("TTY_INTERACTIVE", "1")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
     with progress("work") as shown:
         assert isinstance(shown.view, BarView)
         shown("read", 0, 0)
