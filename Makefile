@@ -57,7 +57,7 @@ test-all: $(JUDGES) ## all tests, and how much of the sources they cover (that t
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "$(ELSEWHERE)" --hypothesis-profile free --cov
 
 test-faults: $(TEST) ## what can happen to a run: interrupts, full disks, damaged files, hostile data
-	R2N_TYPE_CHECKS=$(CHECKS) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "$(ELSEWHERE)" tests/faults tests/end_to_end/test_resume.py
+	R2N_TYPE_CHECKS=$(CHECKS) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 --dist worksteal -m "$(ELSEWHERE)" tests/faults tests/end_to_end/test_resume.py
 
 INPUTS ?= 1000000
 fuzz: $(FUZZ)    ## every reader against INPUTS inputs made by atheris; what is found is in build/fuzzing
@@ -83,7 +83,7 @@ test-serving: $(JUDGES) ## r2n serve as clients meet it: thousands of requests f
 SEEDS ?= 20
 test-seeds: $(TEST) ## the property tests, with other examples each of SEEDS times
 	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; R2N_TYPE_CHECKS=0 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q \
-		-n $(JOBS) --maxprocesses=8 -m "not slow and not spark" --hypothesis-profile seeded --hypothesis-seed $$seed \
+		-n $(JOBS) --maxprocesses=8 -m "hypothesis and not slow and not spark" --hypothesis-profile seeded --hypothesis-seed $$seed \
 		tests/properties tests/contracts || exit 1; done
 
 test-spark: $(SPARK) java ## what runs on Spark; fetches Java from Debian's packages where there is none

@@ -1,10 +1,11 @@
 """How sure: ensembles of 5 beside their single networks, and probabilities before and after calibration.
 
-    python experiments/how_sure.py DIR countries cora cora-calibration smokers nations kinship umls
+    python experiments/how_sure.py DIR countries cora cora-calibration smokers places nations kinship umls
 
 Each problem is trained into a folder of DIR, in which an interrupted training goes on. The settings are those of
 `r2n reproduce`. The test queries are asked at the end alone; no calibration sees them. Cora trains on its validation
-folds; for `cora-calibration` it does not, and is calibrated on them. Smokers are generated, a problem a seed.
+folds; for `cora-calibration` it does not, and is calibrated on them. Smokers and places are generated, a problem a
+seed; of places one network each is trained.
 """
 
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import typer
+from scipy.special import expit
 
 import r2n
 from r2n.evaluation.calibrate import Calibrated
@@ -24,7 +26,7 @@ from r2n.knowledge.problem import Problem
 from r2n.model.atom_logits import AtomLogits
 from r2n.reproduction.table import table_rows
 from r2n.runs.calibration import calibrate
-from r2n.runs.ensemble import Ensemble, prepare_ensemble
+from r2n.runs.ensemble import prepare_ensemble
 from r2n.runs.evaluate import evaluate_split
 from r2n.runs.training import train_in
 
@@ -41,6 +43,20 @@ rule causes: smokes(x) -> cancer(x)
 SMOKERS_OPTIONS = {
     "model": {"dim": 16, "layers": 2},
     "training": {"epochs": 150, "corrupted_positions": [], "hiding": 0.3},
+}
+
+
+TOWNS, MAPS = 300, 30
+CORNERS = np.array([[0.2, 0.2], [0.2, 0.8], [0.8, 0.2], [0.8, 0.8]])
+PLACES = """
+domain place, region
+predicate near(place, place) closed
+predicate inside(place, region)
+rule spreads: near(x, y) & inside(x, z) -> inside(y, z)
+"""
+PLACES_OPTIONS = {
+    "model": {"dim": 16, "layers": 3, "aggregation": "mean"},
+    "training": {"epochs": 200, "corrupted_positions": [-1], "hiding": 0.3},
 }
 
 
@@ -73,21 +89,53 @@ def smokers(seed: int) -> Problem:
     )
 
 
+def places(seed: int) -> Problem:
+    """Places around the four corners of a map, near the next ones; few lie where their neighbours do not.
+
+    The region of 24 is asked for validation, that of 120 for the test.
+    """
+    dice = np.random.default_rng(seed)
+    region = dice.integers(len(CORNERS), size=TOWNS)
+    at = CORNERS[region] + 0.105 * dice.normal(size=(TOWNS, 2))
+    region = np.where(dice.random(TOWNS) < 0.003 * (seed % 3), dice.integers(len(CORNERS), size=TOWNS), region)
+    away = ((at[:, None] - at) ** 2).sum(-1) + 9 * np.eye(TOWNS)
+    near = away.argsort(1).argsort(1) < dice.integers(3, 7, size=TOWNS)[:, None]
+    near |= near.T
+    valid, test, train = np.split(dice.permutation(TOWNS), [24, 144])
+
+    def table(which: np.ndarray) -> r2n.Table:
+        asked = [(f"p{i}", f"r{r}", int(region[i] == r)) for i in which for r in range(len(CORNERS))]
+        return r2n.Table(pa.table(dict(zip(("x", "y", "label"), zip(*asked, strict=True), strict=True))), "inside")
+
+    pairs = {"x": [f"p{i}" for i, _ in np.argwhere(near)], "y": [f"p{j}" for _, j in np.argwhere(near)]}
+    return Problem.build(
+        f"places-{seed}",
+        r2n.parse_theory(PLACES),
+        [r2n.Table(pa.table(pairs), "near"), table(train)],
+        {"valid": [table(valid)], "test": [table(test)]},
+        options=Options.model_validate(PLACES_OPTIONS),
+    )
+
+
 @dataclass(frozen=True)
 class Asked:
-    """A problem to train, the options, and the group of rows that its figures belong to."""
+    """A problem to train, the options, the group of rows that its figures belong to, and how many networks."""
 
     problem: Problem
     options: Options
     group: str
+    networks: int = NETWORKS
+
+
+GENERATED = {"smokers": (smokers, SEEDS, NETWORKS), "places": (places, MAPS, 1)}
 
 
 def problems(name: str) -> Iterator[Asked]:
     """The problems of a name, each with the settings of its table."""
-    if name == "smokers":
-        for seed in range(SEEDS):
-            made = smokers(seed)
-            yield Asked(made, made.options, name)
+    if name in GENERATED:
+        make, seeds, networks = GENERATED[name]
+        for made in map(make, range(seeds)):
+            yield Asked(made, made.options, name, networks)
         return
     table = "kgc" if name in ("nations", "kinship", "umls") else name.partition("-")[0]
     model = "R2NC" if table == "kgc" else "R2NS"
@@ -111,7 +159,7 @@ def figures(logits: AtomLogits, problem: Problem, calibrated: Calibrated | None)
     if test.truth.all():
         return dict(evaluate_split(logits, problem, "test").metrics)
     scores = logits(test.atoms)
-    before = calibration(1 / (1 + np.exp(-scores)), test.truth)
+    before = calibration(expit(scores), test.truth)
     found = {"ap": average_precision(scores, test.truth), "brier": before.brier, "ece": before.ece}
     if calibrated is None:
         return found
@@ -120,7 +168,7 @@ def figures(logits: AtomLogits, problem: Problem, calibrated: Calibrated | None)
     found |= {"brier calibrated": after.brier, "ece calibrated": after.ece, "temperature": calibrated.temperature}
     wrong = (scores > 0) != test.truth
     sure = np.maximum(probabilities, 1 - probabilities)[wrong]
-    raw = 1 / (1 + np.exp(-np.abs(scores[wrong])))
+    raw = expit(np.abs(scores[wrong]))
     return found | {"sure of wrong": _mean(raw), "sure of wrong calibrated": _mean(sure)}
 
 
@@ -130,8 +178,7 @@ def _mean(values: np.ndarray) -> float:
 
 def measure(folder: Path, asked: Asked) -> tuple[list[Figures], Figures]:
     """Train an ensemble into a folder, or go on there; the figures of each network, and of all together."""
-    run = prepare_ensemble(asked.problem, asked.options, 0, size=NETWORKS)
-    assert isinstance(run, Ensemble)
+    run = prepare_ensemble(asked.problem, asked.options, 0, size=asked.networks)
     for _ in train_in(folder, run, resume=True):
         pass
     logits, problem = run.logits(), run.problem

@@ -12,7 +12,8 @@ BRACKETS = "[/]"
 RIGHT_TO_LEFT = "\u202egnp.exe"
 LONG = "long" * 2_500
 SLASHED = 'a/b?c=d&e#f%20, "quoted"'
-STRANGE = (MARKUP, BRACKETS, RIGHT_TO_LEFT, LONG, SLASHED)
+DOTS = (".", "..")  # steps of a path
+STRANGE = (MARKUP, BRACKETS, RIGHT_TO_LEFT, LONG, SLASHED, *DOTS)
 
 
 def write_served_run(folder: Path, *, epochs: int = 4) -> Path:

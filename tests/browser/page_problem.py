@@ -40,7 +40,8 @@ RIGHT_TO_LEFT = "\u202eevil\u202c town"
 SLASHED = "a/b?c=d&e#f%20"
 QUOTED = 'it\'s, "so"'
 LONG = "long" * 2_500
-HOSTILE = (MARKUP, BRACKETS, RIGHT_TO_LEFT, SLASHED, QUOTED, LONG)
+DOTS = ".."  # a step of a path
+HOSTILE = (MARKUP, BRACKETS, RIGHT_TO_LEFT, SLASHED, QUOTED, LONG, DOTS)
 HELD_OUT = {"valid": ("n2", "s2"), "test": ("n5", "s5")}
 TOWNS = tuple(f"{valley}{i}" for valley in "ns" for i in range(8))
 

@@ -1,4 +1,8 @@
-"""A training killed at a random moment and resumed ends bit for bit where the uninterrupted one ends."""
+"""A training killed at a random moment and resumed ends bit for bit where the uninterrupted one ends.
+
+Each is a process of its own, from its first import; tests/faults/test_kills.py tries more moments, in processes that
+are cheap to begin.
+"""
 
 import json
 import random
@@ -23,7 +27,7 @@ def train(folder: Path, *more: str) -> subprocess.Popen[bytes]:
 
 
 def finish(process: subprocess.Popen[bytes]) -> None:
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate(timeout=1_200)
     assert process.returncode == 0, errors.decode()
 
 
@@ -80,7 +84,7 @@ def test_killed_in_the_middle_and_resumed(uninterrupted: tuple[Path, float], tmp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attempt", range(20))
+@pytest.mark.parametrize("attempt", range(4))
 def test_killed_at_a_random_moment_and_resumed(attempt: int, uninterrupted: tuple[Path, float], tmp_path: Path) -> None:
     whole, seconds = uninterrupted
     folder = tmp_path / "run"

@@ -132,6 +132,8 @@ def write_given(folder: Path) -> tuple[Path, Path]:
 
 
 TRAIN = ["--checkpoint-seconds", 0, "--seed", 3]
+OPTIONS = ("training.epochs=20", "model.dim=8", "training.patience=15", "model.rule_dropout=0.1")
+SET = [part for option in OPTIONS for part in ("--set", option)]
 ATOM = "liesIn(n5, north)"
 
 WORKS = (
@@ -142,6 +144,14 @@ WORKS = (
         12,
         "r2n",
         lambda given: ["train", given.toy, "--out", "run", *TRAIN],
+        outcome=of_training,
+        again=("--resume",),
+    ),
+    Work(
+        "r2n train countries-s3",
+        12,
+        "r2n",
+        lambda given: ["train", "countries-s3", "--out", "run", *TRAIN, *SET],
         outcome=of_training,
         again=("--resume",),
     ),

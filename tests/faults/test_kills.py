@@ -1,8 +1,8 @@
 """kill -9 at any moment: every file is whole or absent, the same again ends as if nothing had been, nothing is left.
 
-Moments are drawn from the time that a work takes when nobody kills it, and from its operations on files. A work that
-was over before it could be killed does not count, and another moment is drawn. What was killed where is written to
-`build/kills`.
+Moments are drawn from the shortest time that a work has taken when nobody killed it, and from its operations on files.
+A work that was over before it could be killed does not count, and another moment is drawn. What was killed where is
+written to `build/kills`.
 """
 
 import json
@@ -18,8 +18,7 @@ from tests.faults.killed_works import WORKS, Given, Outcome, Work, check_whole, 
 from tests.faults.warm_process import WarmProcess, done
 
 AT_ONCE = 12  # kills by time of one test; half as many by operations
-TRIES = 4  # draws for each
-QUICK = 3
+TRIES = 8  # draws for each, where a busy machine makes the times of works differ
 LOG = Path("build") / "kills"
 CASES = [(work, part) for work in WORKS for part in range(work.kills // AT_ONCE)]
 
@@ -32,7 +31,8 @@ class Killing:
         self.arguments, self.landed = work.arguments(given), Counter[str]()
         folder = self.new_folder()
         self.before = contents(folder)
-        self.whole = done(warm, folder, work.work, *self.arguments)
+        whole = done(warm, folder, work.work, *self.arguments)
+        self.seconds, self.operations = whole.seconds, whole.operations
         self.outcome: Outcome = work.outcome(folder)
 
     def new_folder(self) -> Path:
@@ -49,6 +49,7 @@ class Killing:
         ended = self.warm.run(self.work.work, *self.arguments, folder=folder, after=after, before=before)
         if ended.code is not None:
             assert ended.code == 0, ended.said
+            self.seconds = min(self.seconds, ended.seconds)
             return False
         self.landed[self.stage(folder)] += 1
         check_whole(folder)
@@ -72,12 +73,12 @@ def test_killed_at_random_moments(
     kills = {"moments": 0, "operations": 0}
     for _ in range(TRIES * AT_ONCE):
         if kills["moments"] < AT_ONCE:
-            kills["moments"] += killing.kill(after=dice.uniform(0, killing.whole.seconds))
+            kills["moments"] += killing.kill(after=dice.uniform(0, killing.seconds))
     for _ in range(TRIES * AT_ONCE):
         if kills["operations"] < AT_ONCE // 2:
-            kills["operations"] += killing.kill(before=dice.randint(1, killing.whole.operations))
+            kills["operations"] += killing.kill(before=dice.randint(1, killing.operations))
     LOG.mkdir(parents=True, exist_ok=True)
-    told = {"work": work.name, **kills, "seconds": killing.whole.seconds, "stages": dict(killing.landed)}
+    told = {"work": work.name, **kills, "seconds": killing.seconds, "stages": dict(killing.landed)}
     (LOG / f"{request.node.callspec.id}.json").write_text(json.dumps(told, indent=1))
     assert kills == {"moments": AT_ONCE, "operations": AT_ONCE // 2}
 

@@ -130,6 +130,13 @@ def test_names_are_data_to_definitions(name: str) -> None:
         "export database '/tmp/r2n-must-not-be-there'",
         "select * from query('attach ''x.db''')",
         "select * from sql",  # a variable of the program is no table
+        "select name, value from duckdb_settings() where value is not null",
+        "select name, setting from pg_settings where setting is not null",
+        "select current_setting('secret_directory'), 'x'",
+        "select table_name, table_schema from information_schema.tables",
+        "select c1, now()::varchar from plain",
+        "select c1, random()::varchar from plain",
+        "select * from json_execute_serialized_sql(json_serialize_sql('select 1, 2'))",
     ],
 )
 def test_sql_of_a_definition_reaches_facts_alone(sql: str) -> None:

@@ -30,6 +30,8 @@ from typing import Any
 OPERATIONS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree")
 MOST_SAID = 2**20
 TOO_EARLY = 99  # the code of what was interrupted before it began
+HANGS = 98  # and of what did not end by itself
+MOST_SECONDS = 600  # on the clock of a machine that may be busy
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
@@ -222,6 +224,25 @@ def _heard(said: int) -> str:
     return ""
 
 
+def _waited_for(child: int) -> int | None:
+    """Its exit code; None where a signal ended it. What hangs is killed, so that a test can say so."""
+    hung = []
+
+    def kill(*_: object) -> None:
+        hung.append(child)
+        with suppress(ProcessLookupError):  # it has just ended
+            os.killpg(child, signal.SIGKILL)
+
+    signal.signal(signal.SIGALRM, kill)
+    signal.alarm(MOST_SECONDS)
+    status = os.waitpid(child, 0)[1]
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    if hung:
+        return HANGS
+    return None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
 def _load() -> None:
     """Import what the works need, and draw: the first picture takes long."""
     import pooch  # noqa: F401
@@ -262,10 +283,10 @@ def main() -> None:
         if order["after"] is not None:
             time.sleep(max(0.0, start + order["after"] - time.monotonic()))
             os.killpg(child, order["under"]["signal"])  # until it is waited for, the number is its own
-        status = os.waitpid(child, 0)[1]
+        code = _waited_for(child)
         os.close(saying)
         ended = {
-            "code": None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status),
+            "code": code,
             "seconds": time.monotonic() - start,
             "operations": struct.unpack("q", counter[:8])[0],
             "said": _heard(said),

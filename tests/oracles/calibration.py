@@ -36,3 +36,17 @@ def total_loss(
     """The log-loss of all atoms."""
     each = zip(logits, truth, weights, strict=True)
     return sum(weight * log_loss((logit - shift) / temperature, is_true) for logit, is_true, weight in each)
+
+
+def third_of_wrong_shares(groups: int, steps: int = 20_000) -> float:
+    """The share of wrong groups below which a third of all shares lie that `groups` without a mistake leave possible.
+
+    Their density is that of Beta(1/2, groups + 1/2); in the root of the share it has no pole, and is summed in steps.
+    """
+    density = [(1 - ((step + 0.5) / steps) ** 2) ** (groups - 0.5) for step in range(steps)]
+    left = sum(density) / 3
+    for step, each in enumerate(density):
+        if each >= left:
+            return ((step + left / each) / steps) ** 2
+        left -= each
+    raise AssertionError("a third lies below the end")

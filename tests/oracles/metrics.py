@@ -104,15 +104,15 @@ def ranks_of_queries(
     true: list[GroundAtom],
     known: set[GroundAtom],
 ) -> dict[str, list[tuple[float, float, float]]]:
-    """Per predicate, the ranks of each true query in each position whose domain offers a choice, filtered."""
+    """Per predicate, the ranks of each true query in each position that leaves a choice, filtered."""
     found: dict[str, list[tuple[float, float, float]]] = {}
     for predicate, *constants in true:
         for position, domain in enumerate(signatures[predicate]):
             candidates = members[domain]
-            if len(candidates) < 2:
-                continue
             row = [(predicate, *constants[:position], c, *constants[position + 1 :]) for c in candidates]
             place = row.index((predicate, *constants))
             allowed = [atom not in known and atom not in true for atom in row]
+            if not any(allowed):
+                continue
             found.setdefault(predicate, []).append(ranks([scores[atom] for atom in row], place, allowed))
     return found

@@ -1,6 +1,5 @@
 """The command line: r2n ask."""
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +11,12 @@ import typer
 from r2n.cli.asking_session import Known, Session, as_written
 from r2n.cli.changed_facts import ConstantOption, WithOption, WithoutOption, changed, tell_of_changes
 from r2n.cli.failures import INTERRUPTED, failure, forget_interrupts
-from r2n.cli.prediction import Wanted, tell_calibration
+from r2n.cli.prediction import AllOption, TopOption, UnknownOption, Wanted, tell_calibration
 from r2n.cli.screen import DeviceOption, RunArgument, progress
 from r2n.errors import R2NError, counted
+from r2n.json_text import json_text
 from r2n.progress import Progress, no_progress
+from r2n.visible import visible
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from r2n.prediction.predictor import Predictor
@@ -28,9 +29,9 @@ def ask(
     more: WithOption = None,
     fewer: WithoutOption = None,
     constants: ConstantOption = None,
-    top: Annotated[int, typer.Option(min=1, help="How many answers to a question with ?.")] = 10,
-    unknown: Annotated[bool, typer.Option("--unknown", help="Only what is not known already.")] = False,
-    show_all: Annotated[bool, typer.Option("--all", help="Also atoms that no ground rule reaches.")] = False,
+    top: TopOption = 10,
+    unknown: UnknownOption = False,
+    show_all: AllOption = False,
     device: DeviceOption = "auto",
     as_json: JsonLinesOption = False,
 ) -> None:
@@ -144,7 +145,7 @@ def _answered(session: Session, work: Work, line: str, as_json: bool, *, may_can
 
 def _tell_error(line: str, error: BaseException, message: str, as_json: bool) -> None:
     if not as_json:
-        typer.echo(message, err=True)
+        typer.echo(visible(message), err=True)
         return
     what, where, hint = message, None, None
     if isinstance(error, R2NError):
@@ -154,4 +155,4 @@ def _tell_error(line: str, error: BaseException, message: str, as_json: bool) ->
 
 def _print_line(document: dict[str, Any]) -> None:
     """A JSON document on a line of its own."""
-    typer.echo(json.dumps(document, ensure_ascii=False))
+    typer.echo(json_text(document))

@@ -13,6 +13,7 @@ from r2n.cli.prediction import Wanted, answers_document, print_answers
 from r2n.cli.screen import ScreenTable, screen, shortened
 from r2n.errors import ConfigError, counted
 from r2n.knowledge.atom_text import parse_atom, written_atom
+from r2n.visible import visible
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
     from r2n.prediction.answers import Answers
@@ -132,14 +133,16 @@ class Session:
         notes = changes_told(known.predictor, facts_changed=is_first, but_not=before.predictor.changed.new_constants)
         self.known = known  # last of all: what is interrupted has changed nothing
         shown = [*notes, counted(len(known.predictor.changed.problem.train), "known atom")]
-        return Told({**self._changes(), "notes": notes}, lambda: typer.echo("\n".join(shown), err=True))
+        return Told({**self._changes(), "notes": notes}, lambda: typer.echo(visible("\n".join(shown)), err=True))
 
     def _changes(self) -> dict[str, Any]:
         return {"with": list(self.known.more), "without": list(self.known.fewer)}
 
     def _facts(self) -> Told:
         lines = self.known.commands
-        return Told(self._changes(), lambda: typer.echo("\n".join(lines) or "nothing was changed", err=not lines))
+        return Told(
+            self._changes(), lambda: typer.echo(visible("\n".join(lines)) or "nothing was changed", err=not lines)
+        )
 
     def _top(self, words: str) -> Told:
         if words:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from r2n.errors import ConfigError, nearest
+from r2n.visible import visible
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from r2n.prediction.predictor import Predictor
@@ -43,7 +44,7 @@ def by_domain(constants: list[str]) -> dict[str, list[str]]:
 def tell_of_changes(predictor: "Predictor", *, facts_changed: bool) -> None:
     """What a person who changes facts should know, on standard error."""
     for line in changes_told(predictor, facts_changed=facts_changed):
-        typer.echo(line, err=True)
+        typer.echo(visible(line), err=True)
 
 
 def changes_told(predictor: "Predictor", *, facts_changed: bool, but_not: Collection[str] = ()) -> list[str]:

@@ -13,6 +13,7 @@ from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
+from r2n.knowledge.options import MOST_STEPS
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
     from r2n.evaluation.evaluate import Report
@@ -37,7 +38,7 @@ def infer(
     problem: ProblemArgument,
     question: QuestionArgument = None,
     method: MethodOption = MethodName.SUM_PRODUCT,
-    iterations: Annotated[int, typer.Option(min=0)] = 10,
+    iterations: Annotated[int, typer.Option(min=0, max=MOST_STEPS)] = 10,
     damping: Annotated[float, typer.Option(min=0, max=0.99, help="The share of the old messages.")] = 0.0,
     prior: Annotated[float, typer.Option(min=0, max=1, help="The belief in what is not known.")] = 0.5,
     beliefs: Annotated[Path | None, typer.Option(metavar="RUN", help="Start from a trained network's beliefs.")] = None,

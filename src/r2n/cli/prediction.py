@@ -36,6 +36,9 @@ MOST_ROWS_SHOWN = 50
 QuestionArgument = Annotated[
     str | None, typer.Argument(help='An atom; ? stands for what is asked: "locatedIn(italy, ?)".')
 ]
+TopOption = Annotated[int, typer.Option(min=1, help="How many answers to a question with ?.")]
+UnknownOption = Annotated[bool, typer.Option("--unknown", help="Only what is not known already.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Also atoms that no ground rule reaches.")]
 QueriesOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Ask many: a table like those of facts; ? may stand in it.")
 ]
@@ -61,9 +64,9 @@ def predict(
     more: WithOption = None,
     fewer: WithoutOption = None,
     constants: ConstantOption = None,
-    top: Annotated[int, typer.Option(min=1, help="How many answers to a question with ?.")] = 10,
-    unknown: Annotated[bool, typer.Option("--unknown", help="Only what is not known already.")] = False,
-    show_all: Annotated[bool, typer.Option("--all", help="Also atoms that no ground rule reaches.")] = False,
+    top: TopOption = 10,
+    unknown: UnknownOption = False,
+    show_all: AllOption = False,
     jobs: JobsOption = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,

@@ -27,6 +27,7 @@ from r2n.knowledge.options import Options
 from r2n.knowledge.problem import TRAIN, Problem
 from r2n.logic.theory import printed_predicate
 from r2n.runs.chosen import choose_options
+from r2n.visible import visible
 
 
 def check(
@@ -45,7 +46,9 @@ def check(
         print_json(summary)
         return
     console = screen()
-    console.print(Text.assemble((loaded.name, "bold"), f": {summary['herbrand_base']:,} ground atoms"), highlight=False)
+    console.print(
+        Text.assemble((visible(loaded.name), "bold"), f": {summary['herbrand_base']:,} ground atoms"), highlight=False
+    )
     _print_pairs(console, "domain", "constants", summary["domains"])
     _print_pairs(console, "predicate", "known true / false", summary["predicates"])
     _print_pairs(console, "split", "atoms", summary["splits"])
@@ -53,7 +56,7 @@ def check(
         if summary[what]:
             _print_pairs(console, what, unit, summary[what])
     for rule in loaded.knowledge.theory.rules:
-        console.print(Text(shortened(str(rule))))
+        console.print(Text(visible(shortened(str(rule)))))
     _print_remarks(console, loaded)
     print_rejected(loaded.report.rejected, everything=everything)
     for text in summary["chosen"]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import typer
 
 from r2n.errors import DataError, counted
+from r2n.visible import visible
 
 MOST_SHOWN = 3
 _NAME = re.compile(r"'(?:[^']|'(?=\w))*'")
@@ -26,6 +27,6 @@ def print_rejected(rejected: Sequence[DataError], *, everything: bool = False, m
         typer.echo(f"skipped {counted(len(errors), 'row')}: {kind}", err=True)
         for error in errors if everything else errors[:MOST_SHOWN]:
             shown = str(error) if everything else f"{error.where}: {error.what}" if error.where else error.what
-            typer.echo("\n".join(f"  {line}" for line in shown.splitlines()), err=True)
+            typer.echo(visible("\n".join(f"  {line}" for line in shown.splitlines())), err=True)
         if not everything and len(errors) > MOST_SHOWN:
             typer.echo(f"  ... and {len(errors) - MOST_SHOWN:,} more: {more} shows them", err=True)

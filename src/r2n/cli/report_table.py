@@ -38,10 +38,9 @@ def print_report(report: dict[str, Any], name: str) -> None:
     for metric in ("brier", "ece") if report.get("calibrated") else ():
         table.add_texts([f"{metric}, calibrated", _number(report["calibrated"][metric])])
     screen().print(table)
-    if constraints:
-        screen().print(Text(f"constraints: {constraints}"))
-    if "ensemble" in report["protocol"]:
-        screen().print(Text(report["protocol"]["ensemble"]))
+    for key, words in (("nothing_to_rank", "no metrics: "), ("constraints", "constraints: "), ("ensemble", "")):
+        if key in report["protocol"]:
+            screen().print(Text(f"{words}{report['protocol'][key]}"))
 
 
 def notes_beside(report: dict[str, Any]) -> list[str]:

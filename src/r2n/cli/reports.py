@@ -1,5 +1,6 @@
 """The command line: r2n report, compare."""
 
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -111,7 +112,7 @@ def _print_split(split: "ComparedSplit", names: list[str]) -> None:
         tests.add_column(heading, justify="right")
     for name, other in zip(names[1:], split.against, strict=True):
         for test in other.tests:
-            interval = f"{test.low:+.4f} to {test.high:+.4f}"
+            interval = "" if isnan(test.low) else f"{test.low:+.4f} to {test.high:+.4f}"  # of one query alone: none
             tests.add_texts(
                 [name, test.metric, f"{test.difference:+.4f}", interval, f"{test.p:.4f}", f"{test.queries:,}"]
             )

@@ -18,6 +18,7 @@ from r2n.cli.screen import (
 )
 from r2n.errors import counted
 from r2n.mining.mined_theory import check_theory_path
+from r2n.visible import visible
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
     from r2n.explanation.rule_records import Context, RuleAccount, RuleReport
@@ -52,7 +53,7 @@ def rules(
         trained = Trained.load(run, device=device, progress=shown)
         report = rule_report(trained, split=split, most=most, progress=shown)
     for note in report.notes:
-        typer.echo(f"note: {note}", err=True)
+        typer.echo(visible(f"note: {note}"), err=True)
     if as_json:
         print_json(report.to_dict())
     elif report.rules:
@@ -77,7 +78,7 @@ def _print_rules(report: "RuleReport") -> None:
     console.print(table)
     for account in report.rules:
         for line in _contexts(account):
-            console.print(Text(line))
+            console.print(Text(visible(line)))
     for account in report.rules:
         _print_clauses(account)
 
@@ -110,7 +111,7 @@ def _print_clauses(account: "RuleAccount") -> None:
     if account.kind != "implicit" or account.effect is None:
         return
     if not account.clauses:
-        screen().print(Text(f"{account.name}: no clause was learned that holds often enough to be told"))
+        screen().print(Text(f"{visible(account.name)}: no clause was learned that holds often enough to be told"))
         return
     table = ScreenTable("clause", title=f"{account.name}: what it has learned")
     for column in ("support", "confidence", "fidelity"):

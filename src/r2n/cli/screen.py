@@ -3,9 +3,8 @@
 Names that come from data are printed as they are: rich reads `[red]` in a plain string as markup, in `Text` never.
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, RLock, Thread
@@ -20,6 +19,8 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from r2n.cli.failures import failure
+from r2n.json_text import json_text
+from r2n.visible import visible
 
 SECONDS_WITHOUT_BAR = 2.0
 SECONDS_BETWEEN_LINES = 5.0
@@ -78,17 +79,17 @@ class ScreenTable(Table):
 
     def __init__(self, *headers: str, title: str | None = None, **options: Any) -> None:
         """`options` are those of rich's tables."""
-        shown = None if title is None else Text(title, style="table.title")
+        shown = None if title is None else Text(visible(title), style="table.title")
         super().__init__(*headers, title=shown, title_justify="left", **options)
 
     def add_texts(self, cells: Sequence[str]) -> None:
         """One row."""
-        self.add_row(*(Text(cell) for cell in cells))
+        self.add_row(*(Text(visible(cell)) for cell in cells))
 
 
 def print_json(document: Any) -> None:
     """One JSON document on standard output."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    typer.echo(json_text(document, indent=2))
 
 
 def shortened(text: str, width: int = 200) -> str:
@@ -184,10 +185,8 @@ class LineView:
 
 def _say(text: str) -> None:
     """A line on standard error; work goes on where nobody can read it any more."""
-    try:
-        typer.echo(text, err=True)
-    except (OSError, ValueError):
-        return
+    with suppress(OSError, ValueError):
+        typer.echo(visible(text), err=True)
 
 
 class BarView:

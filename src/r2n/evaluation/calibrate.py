@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 from scipy.optimize import brentq, minimize
-from scipy.special import expit
+from scipy.special import betaincinv, expit
 
 from r2n.errors import DataError
 
@@ -22,6 +22,7 @@ FEWEST_LABELS = 10  # of true and of false atoms each: fewer tell nothing
 PARTS = 10  # of the labels: each is judged by a fit to the others
 ERRORS = 1.5  # that a gain must exceed, standard ones: one group alone gains 1
 ERRORS_OF_SHIFT = 2.0  # of a shift alone, which turns answers round
+TOO_SURE = 2.0  # to one: the odds at which a temperature rises no further
 TINY = 1e-300
 PRIOR = 0.01  # the precision of the belief, in labels, that neither temperature nor shift is needed
 MOST_CHANGE = 7.0  # of the log of the temperature
@@ -100,13 +101,15 @@ def fit_temperature(
 def warmed(found: Calibrated, logits: Logits, truth: Truths, groups: Groups, *, fitted_on: str) -> Calibrated:
     """A calibration that is no surer than labels without a mistake allow; as it is where it is not.
 
-    Where none of n groups was wrong, the share of groups that will be is not 0: by the reference (Jeffreys) prior its
-    mean is 0.5 / (n + 1). The temperature is the least at which as many atoms are expected to be wrong.
+    Where none of n groups was wrong, the share of groups that will be is not 0: by the reference (Jeffreys) prior it is
+    Beta(1/2, n + 1/2). The temperature is the least at which the odds are no longer more than `TOO_SURE` that more
+    atoms will be wrong than it expects.
     """
-    wrong, allowed = np.where(truth, -1.0, 1.0) * (logits - found.shift), len(np.unique(groups))
+    wrong, count = np.where(truth, -1.0, 1.0) * (logits - found.shift), len(np.unique(groups))
+    allowed = count * float(betaincinv(0.5, count + 0.5, 1 / (1 + TOO_SURE)))
 
     def missing(log_of_temperature: float) -> float:
-        return float(expit(wrong / exp(log_of_temperature)).sum()) - 0.5 * allowed / (allowed + 1)
+        return float(expit(wrong / exp(log_of_temperature)).sum()) - allowed
 
     least = log(found.temperature)
     if missing(least) >= 0 or missing(MOST_CHANGE) <= 0:

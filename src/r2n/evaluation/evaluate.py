@@ -23,6 +23,7 @@ from r2n.evaluation.metrics import (
     roc_auc_macro,
 )
 from r2n.evaluation.metrics import calibration as reliability
+from r2n.json_text import finite
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 
@@ -30,6 +31,8 @@ Score = Callable[[Codes], Float64[np.ndarray, " atoms"]]
 """Codes of atoms -> their logits."""
 
 Numbers = Mapping[str, int | float]
+
+NOTHING_TO_RANK = "nothing_to_rank"  # of a protocol
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +44,8 @@ class Report:
     numbers each metric of all of them lies, in 95 of 100 samples. `beside` holds the metrics that parts of the model
     reach alone on the same queries, where they were asked. `calibration` and the metrics speak of the probabilities
     that the logits give, `calibrated` of those after a calibration, where there is one. `by_query` holds what all this
-    was computed from, and stays out of JSON. A metric of nothing is NaN here, and null in JSON.
+    was computed from, and stays out of JSON. A metric of nothing is NaN here, and null in JSON; `nothing_to_rank` says
+    why a ranking has none.
     """
 
     split: str
@@ -61,17 +65,22 @@ class Report:
         name = "mrr" if "mrr" in self.metrics else "ap"
         return name, self.metrics[name]
 
+    @property
+    def nothing_to_rank(self) -> str:
+        """Why a ranking has no metrics, in a sentence; empty where it has some, and of a classification."""
+        return str(self.protocol.get(NOTHING_TO_RANK, ""))
+
     def __repr__(self) -> str:
-        """The metrics of the whole split."""
+        """The metrics of the whole split, those that are defined."""
         asked = f"{self.protocol['task']}, {counted(int(self.protocol['queries']), 'query', 'queries')}"
-        metrics = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
-        return f"Report on '{self.split}' ({asked}): {metrics}"
+        metrics = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items() if not isnan(value))
+        return f"Report on '{self.split}' ({asked}): {metrics or self.nothing_to_rank or 'no metrics'}"
 
     def to_dict(self) -> dict[str, Any]:
         """The report as one JSON document."""
         document = asdict(replace(self, by_query=None))
         del document["by_query"]
-        return _without_nan(document)
+        return finite(document)
 
 
 def classify(
@@ -159,12 +168,3 @@ def refuse_nan(base: HerbrandBase, wrong: Codes, among: int) -> NoReturn:
         f"the score of {base.names(wrong[:1])[0]} is NaN, and {len(wrong) - 1:,} others of {among:,}",
         hint="the model is broken: look for the epoch where its loss stopped being a number",
     )
-
-
-def _without_nan(value: Any) -> Any:
-    """The same with None for NaN, and lists for tuples, as JSON wants it."""
-    if isinstance(value, Mapping):
-        return {key: _without_nan(part) for key, part in value.items()}
-    if isinstance(value, tuple | list):
-        return [_without_nan(part) for part in value]
-    return None if isinstance(value, float) and isnan(value) else value

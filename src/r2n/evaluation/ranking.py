@@ -15,7 +15,15 @@ from jaxtyping import Bool, Float, Int64
 
 from r2n.errors import DataError
 from r2n.evaluation.by_query import RankedQueries
-from r2n.evaluation.evaluate import Numbers, Report, Score, predicate_bounds, refuse_nan, scored
+from r2n.evaluation.evaluate import (
+    NOTHING_TO_RANK,
+    Numbers,
+    Report,
+    Score,
+    predicate_bounds,
+    refuse_nan,
+    scored,
+)
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.metrics import Cells, Ranks, ranking_metrics, ranks
 from r2n.evaluation.sampling import drawn, intervals
@@ -82,7 +90,8 @@ def rank(
     """Rank each true query among the atoms with another constant in one position: MRR and Hits@k, all sides pooled.
 
     Candidates are all constants of the position's domain, except those that make another atom that is `filtered`, or
-    another true query. `sides`: the positions, from 0, to ask (all). `sample`: so many of the queries are asked, drawn
+    another true query. A rank that is 1 for sure, as no other candidate is there or left, is no rank: it would lift the
+    mean of the others. `sides`: the positions, from 0, to ask (all). `sample`: so many of the queries are asked, drawn
     by `seed`. `forbidden` candidates stand below all others, equal among themselves, a true one too. Rows are scored as
     many at once as `memory` (bytes) holds, one at least; `share` says which of these parts are scored here, and joins
     what others found.
@@ -100,10 +109,13 @@ def rank(
         "filter": filtered.words(split),
         "sides": "all positions" if sides is None else f"positions {', '.join(map(str, sides))}",
         "queries": len(asked),
-        "ranks": total,
-        "ranks_with_no_other_candidate": sum(part.alone for part in found),
+        "ranks": sum(len(part.ranks) for part in found),
+        "ranks_left_out_with_no_other_candidate": sum(part.alone for part in found),
         "ranks_left_out_for_a_domain_of_one": sum(_count(bounds, side) for side in all_sides) - total,
     }
+    if not protocol["ranks"]:
+        nothing = "no query has a candidate besides its answer" if len(asked) else "there are no queries"
+        protocol[NOTHING_TO_RANK] = f"{nothing}: there is nothing to rank"
     if forbidden is not None:
         protocol["forbidden"] = "candidates that a constraint forbids stand below all others, the true one too"
     report = _report(base, split, found, protocol, _by_query(asked, found))
@@ -172,7 +184,7 @@ class _Asking:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ranked:
-    """The ranks of some queries, given by their numbers; of how many no other candidate was left."""
+    """The ranks of some queries, given by their numbers; how many more have none: no other candidate was left."""
 
     predicate: int
     position: int
@@ -197,7 +209,7 @@ def _own_parts(
             number = next(numbers)
             if share.takes(number):
                 part = ranked()
-                done = min(total, done + share.count * len(part.ranks))
+                done = min(total, done + share.count * (len(part.ranks) + part.alone))
                 progress("evaluate", done, total)
                 yield number, replace(part, queries=first + part.queries)
 
@@ -222,7 +234,9 @@ def _parts_of_side(asking: _Asking, asked: np.ndarray, known: np.ndarray) -> Ite
         excluded = _known_cells(some, known_rows, known_places)  # the true ones are known: they too
         left = side.candidates - np.bincount(excluded[0], minlength=len(some))
         found = ranks(asking.scores(some), row, places[queries], excluded=excluded, forbidden=asking.refused(some))
-        return _Ranked(side.predicate, side.position, queries, found, int((left[row] == 0).sum()))
+        kept = left[row] > 0
+        own = Ranks(found.optimistic[kept], found.pessimistic[kept])
+        return _Ranked(side.predicate, side.position, queries[kept], own, int((~kept).sum()))
 
     return (partial(ranked, start) for start in range(0, len(distinct), size))
 
@@ -239,7 +253,7 @@ def _report(
     base: HerbrandBase, split: str, found: list[_Ranked], asked: Mapping[str, str | int], by_query: RankedQueries
 ) -> Report:
     by_predicate: dict[int, list[Ranks]] = {}
-    for part in found:
+    for part in (part for part in found if len(part.ranks)):
         by_predicate.setdefault(part.predicate, []).append(part.ranks)
     pooled = {base.language.predicates[i].name: Ranks.pooled(parts) for i, parts in by_predicate.items()}
     everything = Ranks.pooled(list(pooled.values()))

@@ -4,11 +4,10 @@ An effect is on the logit: as it is, minus without the rule. A gain is on the pr
 positive helps.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from math import isnan
 from typing import Any, Literal
 
+from r2n.json_text import finite
 from r2n.logic.theory import Rule
 
 Kind = Literal["explicit", "implicit", "counted"]
@@ -157,13 +156,4 @@ class RuleReport:
         fields = ("problem", "split", "queries", "metric", "value", "none", "left_out", "contexts_on")
         document = {name: getattr(self, name) for name in fields}
         rules = [rule.to_dict() for rule in self.rules]
-        return _without_nan({**document, "notes": list(self.notes), "rules": rules})
-
-
-def _without_nan(value: Any) -> Any:
-    """The same with None for NaN, as JSON wants it."""
-    if isinstance(value, Mapping):
-        return {key: _without_nan(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(part) for part in value]
-    return None if isinstance(value, float) and isnan(value) else value
+        return finite({**document, "notes": list(self.notes), "rules": rules})

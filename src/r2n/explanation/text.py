@@ -9,6 +9,7 @@ from rich.tree import Tree
 from r2n.explanation.records import Explanation
 from r2n.explanation.telling import Line, Span, tell
 from r2n.explanation.wording import shortened
+from r2n.visible import visible
 
 BAR_WIDTH = 10
 EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -61,7 +62,7 @@ def _label(line: Line, in_ascii: bool) -> Text:
 def _text(span: Span) -> str:
     if span.role == "bar":
         return bar(span.share)
-    text = shortened(span.text, LONGEST_NAME) if span.role in ("atom", "rule", "formula") else span.text
+    text = visible(shortened(span.text, LONGEST_NAME) if span.role in ("atom", "rule", "formula") else span.text)
     return f"\n{text}" if span.role == "formula" else text
 
 

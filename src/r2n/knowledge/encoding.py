@@ -184,7 +184,8 @@ def _encode_group(base: HerbrandBase, group: Facts, ids: list[np.ndarray]) -> np
 def wrong_arity(facts: Facts, arity: int, hint: str) -> DataError:
     """The error for facts with more or fewer constants than their predicate takes."""
     what = f"{facts.predicate} takes {arity} constants, but here it has {len(facts.arguments)}"
-    return DataError(what, where=facts.location(0), hint=hint)
+    where = facts.location(0) if len(facts.rows) else Location(facts.table.name)  # of a definition that gives no row
+    return DataError(what, where=where, hint=hint)
 
 
 def declaration(predicate: Predicate) -> str:

@@ -6,9 +6,11 @@ from typing import Protocol, runtime_checkable
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from r2n.errors import ConfigError, DataError, Location
 from r2n.knowledge.conjunctive import AtomTable
+from r2n.knowledge.definition_sql import ONLY_FACTS, other_read
 from r2n.knowledge.reading.stored_tables import fetch_texts
 from r2n.knowledge.reading.tables import Facts
 
@@ -45,7 +47,7 @@ class Database(Protocol):
         ...
 
     def check(self, select: Select) -> None:
-        """Refuse what is not one SELECT."""
+        """Refuse what is not one SELECT over facts."""
         ...
 
     def count(self, predicate: str) -> int:
@@ -128,7 +130,7 @@ class FactDatabase:
         return self.table(predicate, denied=denied).expression().sql("duckdb")
 
     def check(self, select: Select) -> None:
-        """Refuse what is not one SELECT."""
+        """Refuse what is not one SELECT over facts."""
         try:
             statements = self.connection.extract_statements(select.text)
         except duckdb.Error as error:
@@ -136,6 +138,10 @@ class FactDatabase:
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             what, hint = NOT_ONE_SELECT
             raise select.error(what, hint=hint)
+        other = other_read(select.sql, self.arities)
+        if other is not None:
+            tables = ", ".join(f"{name}({_columns(arity)})" for name, arity in sorted(self.arities.items()))
+            raise select.error(f"it reads {other}", hint=f"{ONLY_FACTS}; the tables are: {tables}")
 
     def count(self, predicate: str) -> int:
         """The number of a predicate's true atoms."""
@@ -159,8 +165,9 @@ class FactDatabase:
                 f"it gives {len(columns)} columns, but {predicate} takes {self.arities[predicate]} constants"
             )
         for i, column in enumerate(columns, start=1):
-            if column.null_count:
-                raise select.error(f"column {i} has no value in {column.null_count:,} of {len(column):,} rows")
+            empty = column.null_count + (pc.sum(pc.equal(column, "")).as_py() or 0)
+            if empty:
+                raise select.error(f"column {i} has no value in {empty:,} of {len(column):,} rows")
         table = self._sql(predicate)
         names = [f"c{i}" for i in range(1, len(columns) + 1)]
         rows = self.connection.from_arrow(pa.table(list(columns), names)).except_(self.connection.sql(f"FROM {table}"))

@@ -238,9 +238,18 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
         derived=file.derived,
         candidates={name: _candidates(given, folder) for name, given in file.candidates.items()},
         on_error=on_error or file.on_error,
-        options=file.options(),
+        options=_options(file, folder),
         source=str(path.resolve()),
     )
+
+
+def _options(file: ProblemFile, folder: Path) -> Options:
+    """The options of a problem file; a grounding that it names lies where its other files may lie."""
+    options, kept = file.options(), file.grounding.kept
+    if kept is None:
+        return options
+    grounding = options.grounding.model_copy(update={"kept": str(placed(folder, kept))})
+    return options.model_copy(update={"grounding": grounding})
 
 
 def _tables(file: ProblemFile, split: str, folder: Path) -> list[Table]:

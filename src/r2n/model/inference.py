@@ -36,14 +36,19 @@ def normalised(beliefs: LogBeliefs) -> LogBeliefs:
 def infer(
     graph: FactorGraph, beliefs: LogBeliefs, *, method: Method = "paper", iterations: int = 10, damping: float = 0.0
 ) -> LogBeliefs:
-    """Normalised log-beliefs after so many iterations from those given; `damping` is the share of the old messages."""
+    """Normalised log-beliefs after so many iterations from those given; `damping` is the share of the old messages.
+
+    It ends earlier where nothing changes any more.
+    """
     if method != "paper":
         return _textbook(graph, beliefs, maximum=method == "max-product", iterations=iterations, damping=damping)
     layer = belief_layer(graph.rules).to(beliefs.device)
     incidence, beliefs = Incidence.of(graph).to(beliefs.device), normalised(beliefs)
     for _ in range(iterations):
         updated, _ = layer(beliefs, incidence, rule_embeddings=False)
-        beliefs = normalised((1 - damping) * normalised(updated) + damping * beliefs)
+        before, beliefs = beliefs, normalised((1 - damping) * normalised(updated) + damping * beliefs)
+        if torch.equal(before, beliefs):
+            break
     return beliefs
 
 
@@ -60,11 +65,11 @@ class _Factors:
     @classmethod
     def of(cls, rule: Rule, rows: Tensor) -> "_Factors":
         """An atom that fills several positions of a ground rule is one variable: the first of them speaks for it."""
-        positions, device = rows.shape[1], rows.device
+        positions, device, satisfied = rows.shape[1], rows.device, satisfying(rule)  # refuses too many atoms
         bits = torch.arange(positions - 1, -1, -1, device=device)
         assignments = (torch.arange(2**positions, device=device).unsqueeze(1) >> bits) & 1 == 1
         holds = torch.zeros(2**positions, dtype=torch.bool, device=device)
-        for assignment in satisfying(rule):
+        for assignment in satisfied:
             holds[int(sum(int(value) << int(bit) for value, bit in zip(assignment, bits.tolist(), strict=True)))] = True
         low, high = (LOG_ZERO, 0.0) if rule.weight is None else (0.0, rule.weight)
         potentials = torch.tensor([low, high], dtype=torch.float64, device=device)[holds.long()].repeat(len(rows), 1)
@@ -77,8 +82,8 @@ class _Factors:
                 potentials[same.unsqueeze(1) & differ] = LOG_ZERO
         return cls(rows, assignments, potentials, is_first, potentials.new_zeros(*rows.shape, 2))
 
-    def send(self, totals: LogBeliefs, *, maximum: bool, damping: float) -> None:
-        """New messages, from what each atom believes without the last ones."""
+    def send(self, totals: LogBeliefs, *, maximum: bool, damping: float) -> bool:
+        """New messages, from what each atom believes without the last ones; whether any is another."""
         heard = (totals[self.rows] - self.messages) * self.is_first.unsqueeze(2)
         chosen = self.assignments.long()
         positions = range(self.rows.shape[1])
@@ -89,7 +94,8 @@ class _Factors:
                 part = scores[:, chosen[:, i] == value] - heard[:, i, value].unsqueeze(1)
                 sent[:, i, value] = part.amax(1) if maximum else torch.logsumexp(part, 1)
         sent = (sent - sent.amax(2, keepdim=True)).clamp(min=LOG_ZERO) * self.is_first.unsqueeze(2)
-        self.messages = (1 - damping) * sent + damping * self.messages
+        before, self.messages = self.messages, (1 - damping) * sent + damping * self.messages
+        return not torch.equal(before, self.messages)
 
 
 def _textbook(graph: FactorGraph, beliefs: LogBeliefs, *, maximum: bool, iterations: int, damping: float) -> LogBeliefs:
@@ -98,8 +104,8 @@ def _textbook(graph: FactorGraph, beliefs: LogBeliefs, *, maximum: bool, iterati
     factors = [_Factors.of(rule, rows.to(beliefs.device)) for rule, rows in parts]
     totals = beliefs.clone()
     for _ in range(iterations):
-        for part in factors:
-            part.send(totals, maximum=maximum, damping=damping)
+        if not sum([part.send(totals, maximum=maximum, damping=damping) for part in factors]):
+            break
         totals = beliefs.clone()
         for part in factors:
             totals.index_add_(0, part.rows.flatten(), part.messages.flatten(0, 1))

@@ -45,8 +45,8 @@ class _Part:
     @classmethod
     def of(cls, rule: Rule, rows: np.ndarray) -> "_Part":
         positions = len(rule.atoms)
+        holds = np.array(satisfying(rule), bool).reshape(-1, positions)  # refuses too many atoms
         every = (np.arange(2**positions)[:, None] >> np.arange(positions)[::-1]) & 1 == 1
-        holds = np.array(satisfying(rule), bool).reshape(-1, positions)
         numbers = holds @ (1 << np.arange(positions)[::-1])
         return cls(rule, rows, holds, np.delete(every, numbers, axis=0))
 

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from r2n.errors import ConfigError, DataError
+from r2n.json_text import json_text
 from r2n.knowledge.atom_text import ANYTHING
 from r2n.knowledge.encoding import encode_facts
 from r2n.knowledge.reading.chunks import chosen_facts
@@ -182,7 +182,7 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
 
 def as_lines(table: pa.Table) -> bytes:
     """A table as one JSON object a row."""
-    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in table.to_pylist()).encode()
+    return "".join(f"{json_text(row)}\n" for row in table.to_pylist()).encode()
 
 
 def _as_parquet(table: pa.Table) -> bytes:
@@ -195,7 +195,7 @@ WRITERS: dict[str, Callable[[pa.Table], bytes]] = {
     ".csv": lambda table: as_separated(",", table),
     ".tsv": lambda table: as_separated("\t", table),
     ".parquet": _as_parquet,
-    ".json": lambda table: json.dumps(table.to_pylist(), ensure_ascii=False, indent=1).encode(),
+    ".json": lambda table: json_text(table.to_pylist(), indent=1).encode(),
     ".jsonl": as_lines,
 }
 

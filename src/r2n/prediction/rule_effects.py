@@ -1,6 +1,6 @@
 """A trained network, asked: what becomes of its answers where a rule is left out, or is the only one left."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan
@@ -14,6 +14,7 @@ from r2n.evaluation.filters import Filter
 from r2n.evaluation.network import evaluate_scores
 from r2n.evaluation.ranking import ScoreByRow, row_memory
 from r2n.explanation.rule_records import RuleEffect
+from r2n.explanation.scene import Changes, Scene
 from r2n.graph.left_out import counted_rules, layered_rules, rules_felt
 from r2n.graph.sources import WholeGraph
 from r2n.knowledge.herbrand import Codes, HerbrandBase
@@ -26,6 +27,7 @@ from r2n.progress import Progress, no_progress
 
 CANDIDATES_AT_ONCE = 2**23
 FELT = 1e-3  # of a logit: below, a change is no change
+CHANGES_AT_ONCE = 2**22  # of logits
 
 Logits = Float64[np.ndarray, " _"]
 
@@ -35,13 +37,14 @@ class Answered:
     """The logits of queries, the probability of what is true of each, and how good they are.
 
     Of a query that is ranked, the probability is its share among the candidates of its rows: it is the comparison that
-    is trained, and logits alone need not mean anything.
+    is trained, and logits alone need not mean anything. `why_not` says why a ranking has no value.
     """
 
     logits: Logits
     of_truth: Logits
     metric: str
     value: float | None
+    why_not: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +85,30 @@ class RuleSwitches:
             return self.trained.logits.without_rules(names)(self.queries.atoms)
         return np.mean([member.without_rules(names)(self.queries.atoms) for member in self._near], axis=0)
 
-    def change(self, name: str) -> Logits:
-        """How much a rule adds to each query's logit."""
-        return self.whole.logits - self.logits([name]) if name in self.felt else np.zeros(len(self.queries))
+    def changes(self, names: Sequence[str]) -> Iterator[Logits]:
+        """How much each of the rules adds to each query's logit; many by one pass, where the graph is everybody's."""
+        if self._near is None:
+            for name in names:
+                is_felt = name in self.felt
+                yield self.whole.logits - self.logits([name]) if is_felt else np.zeros(len(self.queries))
+            return
+        size = max(1, CHANGES_AT_ONCE // max(1, len(self.queries)))
+        for start in range(0, len(names), size):
+            yield from self._changes(names[start : start + size])
+
+    @cached_property
+    def _scene(self) -> Scene:
+        assert self._near is not None
+        return Scene.around(self._near, self.queries.atoms)
+
+    def _changes(self, names: Sequence[str]) -> Float64[np.ndarray, "_ queries"]:
+        """The same of rules that are left out of one graph, each in turn."""
+        scene = self._scene
+        place = {rule.name: j for j, rule in enumerate(scene.graph.rules)}
+        numbers = [scene.numbers(place[name]) for name in names]
+        pairs = [np.stack([np.full(len(own), k), own], axis=1) for k, own in enumerate(numbers)]
+        left_out = Changes.leaving_out(np.concatenate([np.zeros((0, 2), np.int64), *pairs]), len(names))
+        return scene.logits - scene.changed(left_out)
 
     def without(self, names: Collection[str]) -> Answered:
         """What is answered without the rules of these names."""
@@ -124,7 +148,7 @@ class RuleSwitches:
             of_truth = _shares(scores, problem.knowledge.base, self.queries.atoms)
         else:
             of_truth = expit(np.where(self.queries.truth, logits, -logits))
-        return Answered(logits, of_truth, name, None if isnan(value) else value)
+        return Answered(logits, of_truth, name, None if isnan(value) else value, report.nothing_to_rank)
 
     @property
     def _is_ranking(self) -> bool:
@@ -172,9 +196,10 @@ def rule_effects(
 def _largest(switches: RuleSwitches, names: list[str], most: int, progress: Progress) -> list[str]:
     """The rules that move the logits of the queries most."""
     sizes = []
-    for done, name in enumerate(names):
+    progress("which rules matter", 0, len(names))
+    for done, change in enumerate(switches.changes(names), start=1):
+        sizes.append(float(np.abs(change).mean()))
         progress("which rules matter", done, len(names))
-        sizes.append(float(np.abs(switches.change(name)).mean()))
     return [names[i] for i in np.argsort(-np.array(sizes), kind="stable")[:most]]
 
 

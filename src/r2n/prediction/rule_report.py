@@ -54,11 +54,14 @@ def rule_report(
     switches, notes = _switches(trained, split)
     seen = Seen.of(trained, switches, progress)
     tried = sorted(kinds, key=lambda name: -seen.found[name].ground_rules)
-    tried = tried if most is None else tried[: TRIED_FOR_ONE_TOLD * most]
+    if most is not None and len(tried) > TRIED_FOR_ONE_TOLD * most:
+        tried = tried[: TRIED_FOR_ONE_TOLD * most]
+        notes.append(f"of {len(kinds):,} rules, the {len(tried):,} with the most ground rules were tried")
     accounts = {name: RuleAccount(rules[name], kinds[name], seen.found[name]) for name in tried}
     if switches is None:
         report = _report(trained, [accounts[name] for name in tried[:most]])
     else:
+        notes += [switches.whole.why_not] if switches.whole.why_not else []
         effects, gains = rule_effects(switches, tried, most, progress)
         told = [replace(accounts[name], effect=effect) for name, effect in effects.items()]
         report = _report(trained, told, switches)

@@ -55,6 +55,8 @@ def against(split: str, first: ComparedRun, other: ComparedRun, name: str) -> Ag
     if why_not:
         return Against(name, why_not=why_not)
     if isinstance(pair[0], RankedQueries) and isinstance(pair[1], RankedQueries):
+        if not len(pair[0].atoms):
+            return Against(name, why_not=first.reports[split].nothing_to_rank)
         return Against(name, tuple(compare_rankings(pair[0], pair[1])))
     assert isinstance(pair[0], ClassifiedQueries)
     assert isinstance(pair[1], ClassifiedQueries)

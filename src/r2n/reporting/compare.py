@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from r2n.errors import ConfigError, counted
+from r2n.evaluation.evaluate import Report
+from r2n.json_text import finite
 from r2n.prediction.trained import Trained
 from r2n.progress import Progress, no_progress
 from r2n.reporting.against import Against, ComparedRun, against
@@ -44,28 +46,28 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """The comparison as one JSON document."""
         runs = zip(self.runs, self.problems, self.seeds, strict=True)
-        return {
+        document = {
             "runs": [{"run": run, "problem": problem, "seed": seed} for run, problem, seed in runs],
             "differences": {key: list(values) for key, values in self.differences},
             "splits": [
                 {
                     "split": part.split,
                     "asked": part.asked,
-                    "metrics": {name: [_or_none(value) for value in values] for name, values in part.metrics},
+                    "metrics": {name: list(values) for name, values in part.metrics},
                     "against_the_first": [_against_record(other) for other in part.against],
                 }
                 for part in self.splits
             ],
         }
+        return finite(document)
 
 
 def _against_record(other: Against) -> dict[str, Any]:
-    tests = [{key: _or_none(value) for key, value in asdict(test).items()} for test in other.tests]
-    return {"run": other.run, "tests": tests, **({"why_not": other.why_not} if other.why_not else {})}
-
-
-def _or_none(value: Any) -> Any:
-    return None if isinstance(value, float) and isnan(value) else value
+    return {
+        "run": other.run,
+        "tests": [asdict(test) for test in other.tests],
+        **({"why_not": other.why_not} if other.why_not else {}),
+    }
 
 
 def compare(
@@ -160,12 +162,16 @@ def _split(split: str, runs: Sequence[ComparedRun], names: Sequence[str]) -> Com
     metrics = dict.fromkeys(name for report in reports if report is not None for name in report.metrics)
     protocol = next(report.protocol for report in reports if report is not None)
     queries = protocol.get("sample", counted(int(protocol["queries"]), "query", "queries"))
+    nothing = next((f"; {report.nothing_to_rank}" for report in reports if report and report.nothing_to_rank), "")
     return ComparedSplit(
         split,
-        f"{protocol['task']} of {queries}",
-        tuple(
-            (name, tuple(None if report is None else report.metrics.get(name) for report in reports))
-            for name in metrics
-        ),
+        f"{protocol['task']} of {queries}{nothing}",
+        tuple((name, tuple(_defined(report, name) for report in reports)) for name in metrics),
         tuple(against(split, runs[0], run, name) for run, name in zip(runs[1:], names[1:], strict=True)),
     )
+
+
+def _defined(report: Report | None, metric: str) -> float | None:
+    """A metric of a run, where it was asked and something defines it."""
+    value = None if report is None else report.metrics.get(metric)
+    return None if value is None or isnan(value) else value

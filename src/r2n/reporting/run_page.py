@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 
 from r2n.evaluation.by_query import PrecisionRecall, RankCounts
-from r2n.evaluation.evaluate import Numbers, Report
+from r2n.evaluation.evaluate import NOTHING_TO_RANK, Numbers, Report
 from r2n.evaluation.metrics import Calibration
 from r2n.evaluation.plots import rank_words
 from r2n.reporting.charts import Chart, Series, bar_chart, line_chart
 from r2n.reporting.curves import Networks, told_apart
+from r2n.reporting.pages import number as number_text
 from r2n.reporting.pages import page
 from r2n.reporting.records import Result, RunReport
 
@@ -63,6 +65,7 @@ def run_page(report: RunReport) -> str:
         rank_words=rank_words(),
         protocol_words=protocol_words,
         metric_rows=metric_rows,
+        interval_words=interval_words,
         ties_that_matter=ties_that_matter,
         most_lines=MOST_LINES,
         most_shown=MOST_SHOWN,
@@ -81,6 +84,11 @@ def metric_rows(result: Result) -> list[tuple[str, list[float | None]]]:
     return [(name, [column.get(name) for column in columns]) for name in names]
 
 
+def interval_words(interval: tuple[float, float] | None) -> str:
+    """`0.8123 to 0.8456`; nothing where nothing defines it."""
+    return "" if interval is None or isnan(interval[0]) else f"{number_text(interval[0])} to {number_text(interval[1])}"
+
+
 def ties_that_matter(report: Report) -> Mapping[str, Mapping[str, float]]:
     """What the metrics would be with equals placed otherwise, where that makes a difference."""
     told = [{name: f"{value:.4f}" for name, value in part.items()} for part in report.ties.values()]
@@ -93,7 +101,7 @@ def protocol_words(protocol: Mapping[str, str | int]) -> list[str]:
     true = f", {protocol['true']:,} of them true" if "true" in protocol else ""
     said = [f"{str(protocol['task']).capitalize()} of {queries} queries{true}."]
     for name, value in protocol.items():
-        if name not in ("task", "queries", "true") and value not in (0, ""):
+        if name not in ("task", "queries", "true", NOTHING_TO_RANK) and value not in (0, ""):
             text = f"{value:,}" if isinstance(value, int) else value
             said.append(f"{name.replace('_', ' ')}: {text}.")
     return said

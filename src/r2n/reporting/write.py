@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from r2n.errors import R2NError
 from r2n.evaluation.evaluate import Report
 from r2n.evaluation.plots import plot_precision_recall, plot_ranks, plot_reliability, plot_training
+from r2n.json_text import json_text
 from r2n.prediction.trained import Trained
 from r2n.progress import Progress, no_progress
 from r2n.reporting.curves import told_apart
@@ -79,7 +80,7 @@ def write_pictures(folder: Path, report: RunReport) -> None:
 
 
 def _json(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document, indent=1).encode()
+    return json_text(document, indent=1, ascii_alone=True).encode()
 
 
 Made = TypeVar("Made")

@@ -25,7 +25,7 @@ from torch import Tensor, distributed
 from r2n.errors import ConfigError, ProcessError, R2NError
 from r2n.knowledge.options import TrainingOptions
 from r2n.runs.config import make_device
-from r2n.runs.processes import begin
+from r2n.runs.processes import begin, check_processes
 from r2n.training.team import ONE, Team, refuse_lonely_options
 
 HERE = "127.0.0.1"
@@ -89,6 +89,8 @@ def together(devices: int | None, options: TrainingOptions, work: Work, *argumen
         yield ONE
         return
     refuse_lonely_options(options)
+    if count is None and devices is not None:
+        check_processes(devices, "--devices")
     kept = dict(os.environ)
     _driver()
     try:

@@ -22,7 +22,7 @@ from r2n.model.r2n import R2N
 from r2n.progress import Progress, no_progress
 from r2n.runs.evaluate import evaluate_split, evaluate_splits
 from r2n.runs.memory import check_memory
-from r2n.runs.run import Run, prepare_run
+from r2n.runs.run import Run, check_seed, prepare_run
 
 MOST_NETWORKS = 100
 
@@ -145,6 +145,7 @@ def prepare_ensemble(
 ) -> Run | Ensemble:
     """Build what `size` networks share, and the first of them; one alone is a run as `prepare_run` makes it."""
     check_size(size)
+    check_seed(seed + size - 1)
     given = deepcopy(dict(encoders or {})) if size > 1 else {}
     first = prepare_run(problem, options, seed, encoders=encoders, memory=memory, progress=progress)
     if size == 1:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from r2n.errors import ProcessError, R2NError
+from r2n.errors import ConfigError, ProcessError, R2NError
 from r2n.evaluation.shares import ALONE, Share, in_order
 
 Part = TypeVar("Part")
@@ -25,6 +25,7 @@ Work = Callable[..., None]
 """Called with the share of a process, and what else the work needs; found again by its name in another process."""
 
 SECONDS_TO_END = 5.0
+MOST_PROCESSES = 64  # of one machine: each takes memory of its own, and more than cores are no faster
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ def shared(jobs: int | None, work: Work, *arguments: object) -> Iterator[Share]:
     if jobs is None:
         yield ALONE
         return
+    check_processes(jobs, "--jobs")
     torch.set_num_threads(1)
     context = get_context("spawn")  # threads of torch and DuckDB do not survive a fork
     helpers: list[tuple[BaseProcess, Connection]] = []
@@ -119,6 +121,13 @@ def shared(jobs: int | None, work: Work, *arguments: object) -> Iterator[Share]:
             process.terminate()
         for process, _ in helpers:
             process.join()
+
+
+def check_processes(count: int, option: str) -> None:
+    """Refuse a number of processes that would take a machine's memory, before the first begins."""
+    if not 1 <= count <= MOST_PROCESSES:
+        hint = f"{option} is 1 to {MOST_PROCESSES}; more than this machine has cores are no faster"
+        raise ConfigError(f"{count:,} processes cannot be begun", hint=hint)
 
 
 def begin(process: BaseProcess) -> None:

@@ -125,6 +125,12 @@ class Run:
         return evaluate_splits(self.logits(), self.problem, progress, calibration=calibration, memory=self.memory)
 
 
+def check_seed(seed: int) -> None:
+    """Refuse a seed that no generator takes."""
+    if not 0 <= seed <= MOST_WHOLE:
+        raise ConfigError(f"the seed is {seed}", hint=f"give a whole number from 0 to {MOST_WHOLE:,}")
+
+
 def prepare_run(
     problem: Problem,
     options: Options | None = None,
@@ -140,8 +146,7 @@ def prepare_run(
     of the caller for the features of domains, with the weights they begin with. What would need more bytes than
     `memory` (by default a share of what is free) is refused before it is made.
     """
-    if not 0 <= seed <= MOST_WHOLE:
-        raise ConfigError(f"the seed is {seed}", hint=f"give a whole number from 0 to {MOST_WHOLE:,}")
+    check_seed(seed)
     if options is None:
         options = choose_options(problem, problem.options)[0]
     problem = problem_to_train(problem, options)

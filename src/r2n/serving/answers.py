@@ -153,10 +153,11 @@ class Change(Document):
 
 
 class WhatIfAnswer(Document):
-    """What changes, the largest change of probability first, of so many atoms that were compared."""
+    """What changes, the largest change of probability first; how many atoms were compared, and how many moved."""
 
     changes: list[Change]
     compared: int
+    moved: int
 
 
 class Constant(Document):

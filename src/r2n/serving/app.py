@@ -22,7 +22,7 @@ from r2n.serving.replies import BUSY, JSON, REFUSED, error_document, to_json
 from r2n.serving.routes import router
 
 PAGE = Path(__file__).parent / "page"
-VIEWS = ("/", "/about/{name:path}", "/explain", "/what-if", "/rules", "/run")
+VIEWS = ("/", "/about", "/about/{name:path}", "/explain", "/what-if", "/rules", "/run")
 
 
 def create_app(keeper: Keeper, access: Access, workers: int = 2, limits: Limits | None = None) -> FastAPI:

@@ -1,12 +1,11 @@
 """A run, served: what a worker hands back for a request, as the bytes that go to the client."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from r2n.errors import Location, R2NError
+from r2n.json_text import json_text
 
 JSON, JSON_LINES, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
 REFUSED, NOT_FOUND, FAILED, BUSY = 422, 404, 500, 503
@@ -28,18 +27,7 @@ class Reply:
 
 def to_json(document: object) -> bytes:
     """As JSON in ASCII, so that no name can make it invalid; what is not finite becomes null."""
-    try:
-        return json.dumps(document, allow_nan=False).encode()
-    except ValueError:
-        return json.dumps(_finite(document), allow_nan=False).encode()
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+    return json_text(document, ascii_alone=True).encode()
 
 
 def error_document(

@@ -89,14 +89,23 @@ async def constants(
     return _sent(await _pool(request).ask("constants", {"search": search, "domain": domain, "limit": limit}))
 
 
-@router.get(
-    "/api/about/{name:path}",
-    summary="One constant",
-    responses={
-        200: {"model": answers.AboutAnswer},
-        404: {"model": answers.Failure, "description": "There is no such constant."},
-    },
-)
+ABOUT: dict[int | str, dict[str, Any]] = {
+    200: {"model": answers.AboutAnswer},
+    404: {"model": answers.Failure, "description": "There is no such constant."},
+}
+
+
+@router.get("/api/about", summary="One constant, of any name", responses=ABOUT)
+async def about_named(
+    request: Request,
+    name: Annotated[str, Query(max_length=NAME_IN_ADDRESS, examples=["italy"])],
+    top: Annotated[int, Query(ge=1, le=100)] = 10,
+) -> Response:
+    """Tell the same as `/api/about/NAME`, also where the name is `.` or `..`, which no path can end with."""
+    return await about(request, name, top)
+
+
+@router.get("/api/about/{name:path}", summary="One constant", responses=ABOUT)
 async def about(
     request: Request,
     name: Annotated[str, Path(max_length=NAME_IN_ADDRESS, examples=["italy"])],

@@ -18,6 +18,8 @@ from r2n.serving.queries import QueryError, parse_all
 from r2n.serving.replies import Reply, refusal
 from r2n.serving.session import Session
 
+MOVED = 5e-5  # of a probability: a smaller change would be told as 0.00
+
 
 def what_if(session: Session, asked: Mapping[str, Any]) -> Reply:
     """The answers to queries before and after, or the atoms that change most, where no query is asked."""
@@ -31,15 +33,16 @@ def what_if(session: Session, asked: Mapping[str, Any]) -> Reply:
     was, now = before.columns(old[is_old]), after.columns(codes)
     change = _change(was, now, is_old)
     order = np.argsort(-change, kind="stable")
+    moved = change >= MOVED
     if not asked["queries"]:
-        order = order[change[order] > 0]
+        order = order[moved[order]]
     order = order[: asked["top"]]
     rows = np.cumsum(is_old) - 1
     changes = [
         {"atom": name, "before": _answer(was, before, int(rows[i])) if is_old[i] else None, "after": told}
         for i, name, told in zip(order, after.base.names(codes[order]), _answers(now, after, order), strict=True)
     ]
-    return Reply.of({"changes": changes, "compared": len(codes)})
+    return Reply.of({"changes": changes, "compared": len(codes), "moved": int(moved.sum())})
 
 
 def _compared(session: Session, before: Predictor, after: Predictor, asked: Mapping[str, Any]) -> Codes:

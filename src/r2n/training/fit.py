@@ -232,14 +232,15 @@ class Trainer:
         )
 
     def _validated(self) -> float | None:
-        """The validation metric, every so many epochs and at the last."""
+        """The validation metric, every so many epochs and at the last; None too where nothing defines it."""
         if self.validate is None or (self.epoch % self.options.validate_every and self.epoch < self.epochs):
             return None
         self.model.eval()
         with torch.no_grad():
             valid = self.validate(self.model)
-        is_better = not isnan(valid) and (self.best is None or valid > self.best)
-        if self.options.patience is not None and is_better:
+        if isnan(valid):
+            return None
+        if self.options.patience is not None and (self.best is None or valid > self.best):
             self.best, self.best_epoch = valid, self.epoch
             self.best_weights = {name: value.clone() for name, value in self.model.state_dict().items()}
         return valid

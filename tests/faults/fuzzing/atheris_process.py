@@ -1,8 +1,10 @@
-"""A process of a campaign: a target by atheris, which ends the process itself; see campaign.py.
+"""A process of a campaign: a target by atheris; see campaign.py.
 
-Each kind of finding is kept once, by its smallest input, beside its traceback.
+Each kind of finding is kept once, by its smallest input, beside its traceback. The process ends with its last input:
+libFuzzer would call `exit`, and libraries whose threads are at work then take their memory apart.
 """
 
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -16,7 +18,7 @@ COUNTED_EACH = 100
 
 with atheris.instrument_imports(include=["r2n", "lark"], enable_loader_override=False):
     from tests.faults.fuzzing.all_targets import targets_of
-    from tests.faults.fuzzing.target import OPENED, Target, TooSlowError
+    from tests.faults.fuzzing.target import OPENED, Target, TooSlowError, check_process
 
     MODULE = targets_of(sys.argv[1])
 
@@ -48,8 +50,8 @@ class Kept:
 
 
 def fuzz(target: Target, folder: Path, runs: int, seed: int, before: int) -> None:
-    """So many inputs in this process, which libFuzzer ends."""
-    kept, seeds, corpus = Kept(folder, before), target.seeds(), folder / "corpus"
+    """So many inputs, and the end of this process."""
+    kept, seeds, corpus = Kept(folder, before), target.ready(), folder / "corpus"
     corpus.mkdir(exist_ok=True)
     for i, content in enumerate(seeds):
         (corpus / f"seed-{i}").write_bytes(content)
@@ -57,10 +59,12 @@ def fuzz(target: Target, folder: Path, runs: int, seed: int, before: int) -> Non
     def one(content: bytes) -> None:
         try:
             target.try_on(content)
+            check_process()
         except (Exception, TooSlowError) as error:
             kept.add(error, content)
         if kept.count(before + runs):
             OPENED.close()
+            os._exit(0)
 
     def mutated(content: bytes, most: int, seed: int) -> bytes:
         if seed % 3 == 0:

@@ -26,7 +26,7 @@ def closed_behind() -> Iterator[None]:
 @pytest.mark.parametrize("name", first_of(NAMES, len(IN_A_MOMENT)))
 def test_the_kept_corpus_is_read_or_refused(name: str) -> None:
     target = TARGETS[name]
-    seeds = target.seeds()
+    seeds = target.ready()
     assert seeds
     for content in (b"", *seeds, *target.tokens):
         target.try_on(content, SECONDS)
@@ -36,7 +36,7 @@ def test_the_kept_corpus_is_read_or_refused(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_hard_inputs_are_read_or_refused_in_time(name: str) -> None:
     target = TARGETS[name]
-    assert target.seeds()  # makes what the target needs
+    assert target.ready()
     for content in target.hard:
         target.try_on(content, SECONDS)
 
@@ -47,7 +47,7 @@ def test_what_is_nearly_right_is_read_or_refused(name: str) -> None:
     target = TARGETS[name]
 
     @settings(max_examples=target.examples)
-    @given(content=inputs(target.seeds(), target.tokens))
+    @given(content=inputs(target.ready(), target.tokens))
     def each(content: bytes) -> None:
         target.try_on(content, SECONDS)
 

@@ -84,3 +84,10 @@ def test_rules_that_no_world_satisfies_are_named(tmp_path: Path) -> None:
     weighted = runner.invoke(app, ["infer", str(tmp_path), "p(?)", "--json"])
     assert json.loads(weighted.stdout)["no_world"] is None
     assert "no world" not in weighted.stderr
+
+
+def test_more_iterations_than_anybody_waits_for(toy_folder: Path) -> None:
+    asked = ["infer", str(toy_folder), "--json", "--iterations"]
+    refused = runner.invoke(app, [*asked, str(10**30)])
+    assert refused.exit_code == 2, refused.output
+    assert runner.invoke(app, [*asked, "-1"]).exit_code == 2

@@ -2,7 +2,7 @@
 
 import tracemalloc
 from collections.abc import Callable, Sequence
-from math import nan, sqrt
+from math import isnan, nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -70,17 +70,40 @@ def test_the_predicates_are_told_apart() -> None:
     assert report.metrics["mrr"] == pytest.approx((1 + 1 + 1 / 3) / 3)
 
 
-def test_positions_without_a_choice_are_left_out_and_rows_without_one_counted() -> None:
+def test_what_has_no_choice_is_left_out_and_counted() -> None:
     """The trap of trivial rows: a sure rank 1, averaged in, lifts the rest."""
     queries = evidence({"on(asia, earth)": True})
     report = rank(scorer({"on(africa, earth)": 1}), queries, BASE, filtered())
     assert report.metrics["mrr"] == pytest.approx(1 / 2.5)
     assert report.protocol["ranks_left_out_for_a_domain_of_one"] == 1
-    assert report.protocol["ranks_with_no_other_candidate"] == 0
+    assert report.protocol["ranks_left_out_with_no_other_candidate"] == 0
+    assert not report.nothing_to_rank
     queries = evidence({"on(asia, earth)": True, "large(chad)": True, "large(italy)": True})
     alone = rank(scorer({}), queries, BASE, filtered("on(africa, earth)", "on(europe, earth)", "large(japan)"))
-    assert alone.metrics["mrr"] == 1
-    assert alone.protocol["ranks_with_no_other_candidate"] == alone.protocol["ranks"] == 3
+    assert isnan(alone.metrics["mrr"])
+    assert alone.by_query is not None
+    assert alone.protocol["ranks"] == len(alone.by_query.atoms) == 0
+    assert alone.protocol["ranks_left_out_with_no_other_candidate"] == 3
+    some = rank(scorer({"on(africa, earth)": 1}), queries, BASE, filtered("on(europe, earth)", "large(japan)"))
+    assert some.metrics["mrr"] == some.per_predicate["on"]["mrr"] == 0.5
+    assert (some.protocol["ranks"], some.protocol["ranks_left_out_with_no_other_candidate"]) == (1, 2)
+    assert list(some.per_predicate) == ["on"]
+
+
+def test_a_ranking_without_a_choice_says_so_instead_of_numbers() -> None:
+    """A domain of one constant, all other candidates known, or no query at all."""
+    queries = evidence({"on(asia, earth)": True})
+    for report in (
+        rank(scorer({}), queries, BASE, filtered(), sides=(1,)),
+        rank(scorer({}), queries, BASE, filtered("on(africa, earth)", "on(europe, earth)")),
+        rank(scorer({}), queries, BASE, filtered(), sides=(1,), sample=1),
+    ):
+        assert report.nothing_to_rank == "no query has a candidate besides its answer: there is nothing to rank"
+        assert repr(report) == f"Report on 'queries' (ranking, 1 query): {report.nothing_to_rank}"
+        assert set(report.to_dict()["metrics"].values()) == {None}
+        assert report.to_dict()["protocol"]["nothing_to_rank"] == report.nothing_to_rank
+    none = rank(scorer({}), Evidence.empty(), BASE, filtered())
+    assert none.nothing_to_rank == "there are no queries: there is nothing to rank"
 
 
 def test_the_protocol_says_how_it_was_asked() -> None:
@@ -93,7 +116,7 @@ def test_the_protocol_says_how_it_was_asked() -> None:
         "sides": "all positions",
         "queries": 1,
         "ranks": 2,
-        "ranks_with_no_other_candidate": 0,
+        "ranks_left_out_with_no_other_candidate": 0,
         "ranks_left_out_for_a_domain_of_one": 0,
     }
     assert rank(scorer({}), queries, BASE, filtered(), sides=(0, 1)).protocol["sides"] == "positions 0, 1"
@@ -266,8 +289,8 @@ def test_a_sample_asks_some_queries_and_says_so() -> None:
 def test_queries_outside_the_sample_are_still_known() -> None:
     queries = evidence({"large(italy)": True, "large(chad)": True, "large(japan)": True})
     report = rank(scorer({"large(chad)": 5, "large(japan)": 4}), queries, BASE, filtered(), sample=1)
-    assert report.metrics["mrr"] == 1
-    assert report.protocol["ranks_with_no_other_candidate"] == 1
+    assert report.protocol["ranks_left_out_with_no_other_candidate"] == 1
+    assert report.protocol["ranks"] == 0
 
 
 def test_a_sample_of_nothing_is_refused() -> None:

@@ -32,6 +32,14 @@ def test_the_tree_as_text() -> None:
     assert explanation_text(SMALL) == PRINTED
 
 
+def test_names_do_not_steer_the_terminal() -> None:
+    reason = Reason("r\x07", "q(a\r) -> p(b)", 1.5, (Member("q(a\r)", TRUE),))
+    text = explanation_text(Explanation("p(\x1b[2J\u202e)", Belief(0.9, 2.2), (), (reason,)))
+    assert not set("\r\x1b\x07\u202e") & set(text)
+    for shown in (r"p(␛[2J\u202e)", "r␇", "q(a␍) -> p(b)", "q(a␍): true by the facts"):
+        assert shown in text
+
+
 def test_it_is_readable_at_80_columns() -> None:
     lines = explanation_text(italy()).splitlines()
     assert max(map(cell_len, lines)) <= 80

@@ -44,6 +44,7 @@ def test_what_no_file_can_be_called_is_left_to_the_reader(given: str, tmp_path: 
         ('[domains]\nplace = "{}"', "domains"),
         ('[features.place]\ntable = "{}"', "features"),
         ('[candidates.liesIn]\ntables = ["{}"]', "candidates"),
+        ('[grounding]\nkept = "{}"', "kept"),
     ],
 )
 def test_every_path_of_a_problem_file_is_asked(line: str, key: str, tmp_path: Path) -> None:

@@ -148,6 +148,22 @@ def test_rules_that_share_a_network_begin_alike_and_learn_to_differ() -> None:
         assert not bool(parameter.grad[1].any())
 
 
+@pytest.mark.parametrize("aggregation", ["sum", "mean", "mean-then-sum", "max"])
+def test_a_rule_without_ground_rules_adds_nothing_and_has_a_gradient_of_zero(aggregation: str) -> None:
+    """Without gradients it is passed over, to the same bits."""
+    parts = [adding(2, [2.0, 3.0]), adding(2, [5.0, 7.0])]
+    layer = layer_of(*map(list, zip(*parts, strict=True)), aggregation=aggregation)
+    incidence = Incidence.of(graph_of_rows([0, 1, 2], [[(0, 0), (0, 1)], []]))
+    atoms, _ = layer(ATOMS, incidence)
+    atoms.sum().backward()
+    for weight in parts[1][1].parameters():
+        assert weight.grad is not None
+        assert not weight.grad.any()
+    with torch.no_grad():
+        assert torch.equal(layer(ATOMS, incidence, rule_embeddings=False)[0], atoms)
+    assert [round(x, 4) for x in atoms.detach().flatten().tolist()] == run(aggregation=aggregation)[0]
+
+
 def test_no_rules_are_legal() -> None:
     nothing = graph_of_rows([0, 1, 2], [])
     for options, expected in (

@@ -119,6 +119,7 @@ def test_a_theory_of_200_rules_is_bounded_and_says_so(tmp_path: Path) -> None:
     report = rule_report(Trained.of(run), most=3, progress=lambda phase, done, total: phases.update({phase: total}))
     assert len(report.rules) == 3
     assert report.left_out == 197
+    assert "of 200 rules, the 30 with the most ground rules were tried" in report.notes
     assert phases["which rules matter"] == 30
     assert phases["without a rule, and with it alone"] == 3
     effects = [account.effect.effect for account in report.rules if account.effect is not None]

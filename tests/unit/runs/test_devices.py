@@ -179,3 +179,9 @@ def test_what_another_process_fails_with_is_handed_over(
     here, there = pipe
     devices._follow(Place(1, 2, 0), "cpu", there, refuses, (kind,))
     assert str(here.recv()) == message
+
+
+def test_more_processes_than_a_machine_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "begin", nothing)
+    with pytest.raises(ConfigError, match="processes cannot be begun"), together(10**30, BATCHES, nothing):
+        pass

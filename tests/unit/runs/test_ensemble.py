@@ -194,3 +194,8 @@ def test_all_networks_begin_with_the_module_of_the_caller_and_each_learns_its_ow
     assert not np.allclose(each[0], each[1])
     loaded = Trained.load(tmp_path / "cut", encoders={"thing": nn.Linear(2, 4)})
     np.testing.assert_array_equal(loaded.logits.each(whole.problem.atoms), each)
+
+
+def test_every_seed_is_one_that_a_generator_takes(toy: Problem) -> None:
+    with pytest.raises(ConfigError, match="the seed is 9223372036854775808"):
+        prepare_ensemble(toy, toy.options, 2**63 - 1, size=2)

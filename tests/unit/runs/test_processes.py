@@ -12,10 +12,10 @@ from typing import NoReturn
 import pytest
 import torch
 
-from r2n.errors import DataError, Location, ProcessError
+from r2n.errors import ConfigError, DataError, Location, ProcessError
 from r2n.evaluation.shares import ALONE, Share
 from r2n.runs import processes
-from r2n.runs.processes import HelperShare, LeadingShare, begin, shared
+from r2n.runs.processes import MOST_PROCESSES, HelperShare, LeadingShare, begin, shared
 from tests.ended_process import EndedProcess
 
 
@@ -101,3 +101,12 @@ def test_a_process_hears_no_interrupt_from_its_first_moment_on() -> None:
     finally:
         process.kill()
         process.join()
+
+
+@pytest.mark.parametrize("jobs", [0, MOST_PROCESSES + 1, 10**30])
+def test_more_processes_than_a_machine_holds_are_refused_before_the_first_begins(
+    jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "begin", lambda _: pytest.fail("a process was begun"))
+    with pytest.raises(ConfigError, match=f"{jobs:,} processes cannot be begun"), shared(jobs, print):
+        pass

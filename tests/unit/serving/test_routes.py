@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from r2n.serving.replies import ARROW, JSON, JSON_LINES
 from r2n.serving.routes import accepted
-from tests.served_problem import STRANGE
+from tests.served_problem import DOTS, STRANGE
 
 
 def posted(client: TestClient, path: str, document: Any, **headers: str) -> Any:
@@ -48,9 +48,18 @@ def test_every_address_answers(client: TestClient) -> None:
     assert 'r2n_requests_total{route="/api/run",status="200"}' in client.get("/metrics").text
 
 
-@pytest.mark.parametrize("name", [name for name in STRANGE if "%" not in name])  # the test client decodes that twice
+# the test client decodes % twice
+@pytest.mark.parametrize("name", [name for name in STRANGE if "%" not in name and name not in DOTS])
 def test_a_strange_name_is_found_at_its_address(client: TestClient, name: str) -> None:
     assert client.get(f"/api/about/{quote(name, safe='')}").json()["name"] == name
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_any_name_is_found_by_the_other_address(client: TestClient, name: str) -> None:
+    found = client.get("/api/about", params={"name": name, "top": 3})
+    assert found.status_code == 200
+    assert found.json()["name"] == name
+    assert client.get("/about", params={"name": name}).headers["content-type"].startswith("text/html")
 
 
 def test_errors_have_one_form(client: TestClient) -> None:
@@ -64,3 +73,4 @@ def test_errors_have_one_form(client: TestClient) -> None:
         assert response.json()["where"] == where
         assert set(response.json()) == {"what", "where", "hint", "caret"}
     assert client.get("/api/about/norht").status_code == 404
+    assert client.get("/api/about", params={"name": "norht"}).status_code == 404

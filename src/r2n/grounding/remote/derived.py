@@ -11,6 +11,7 @@ from r2n.errors import DataError, R2NError
 from r2n.grounding.remote.stated import Stated, quoted
 from r2n.grounding.spark_engine import SparkEngine, parquet_of
 from r2n.knowledge.conjunctive import AtomTable
+from r2n.knowledge.definition_sql import ONLY_FACTS, functions, other_function
 from r2n.knowledge.derived import add_derived
 from r2n.knowledge.fact_database import NOT_ONE_SELECT, Select, refuse_twin
 from r2n.knowledge.problem import TRAIN
@@ -54,8 +55,13 @@ class SparkDatabase:
         return AtomTable(predicate, columns, _DENIED if denied else None)
 
     def check(self, select: Select) -> None:
-        """Refuse what is not one SELECT."""
-        self._parsed(select)
+        """Refuse what is not one SELECT, or calls what is no function of facts: Spark's reach the whole machine."""
+        found = self._parsed(select).find_all(exp.Anonymous, exp.Rand, exp.Randn)
+        called = {(node.name if isinstance(node, exp.Anonymous) else node.key).casefold() for node in found}
+        other = next((f"the function {name}" for name in sorted(called) if not functions().get(name)), None)
+        other = other or other_function(select.sql)
+        if other is not None:
+            raise select.error(f"it reads {other}", hint=ONLY_FACTS)
 
     def _parsed(self, select: Select) -> exp.Query:
         try:

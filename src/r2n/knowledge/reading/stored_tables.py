@@ -19,6 +19,8 @@ from r2n.knowledge.reading.text_files import unreadable
 INDEX_OF_PANDAS = "__index_level_"
 SQLITE_BATCH = 100_000
 MOST_ROWS_A_BYTE, MANY = 100, 1_000_000  # rows of facts differ: more of them from one byte are none
+MOST_STEPS = 10**9  # of SQLite for a view: about twenty seconds; a table ends by itself
+STEPS_AT_ONCE = 10**6
 
 
 def read_arrow(source: object) -> Records:
@@ -88,26 +90,39 @@ def _joined(chunks: Iterable[pa.Array]) -> pa.Array:
 
 
 def read_sqlite(path: Path, table: str | None) -> Records:
-    """The rows of a table of an SQLite file: the one named, or the only one."""
+    """The rows of a table or view of an SQLite file: the one named, or the only one."""
+    name = table
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
-            name = _sqlite_table(path, connection, table)
+            name, is_view = _sqlite_table(path, connection, table)
+            if is_view:
+                left = iter(range(MOST_STEPS // STEPS_AT_ONCE))
+                connection.set_progress_handler(lambda: next(left, None) is None, STEPS_AT_ONCE)
             return _sqlite_rows(path, connection, name)
     except (sqlite3.Error, UnicodeDecodeError) as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+            raise _endless(path, f"the view '{name}' has not ended after {MOST_STEPS:,} steps of SQLite") from None
         raise unreadable(path, "an SQLite database", error) from None
 
 
-def _sqlite_table(path: Path, connection: sqlite3.Connection, table: str | None) -> str:
-    query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_'"
-    names = [name for (name,) in connection.execute(query)]
-    listed = f"the tables are: {', '.join(sorted(names)) or 'none'}"
+def _endless(path: Path, what: str) -> DataError:
+    hint = "if it recurs without end, bound it; if it is only large, store its rows as a table and read that"
+    return DataError(what, where=Location(str(path)), hint=hint)
+
+
+def _sqlite_table(path: Path, connection: sqlite3.Connection, table: str | None) -> tuple[str, bool]:
+    """Its name, and whether it is a view."""
+    query = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_'"
+    kinds = dict(connection.execute(query))
+    listed = f"the tables are: {', '.join(sorted(kinds)) or 'none'}"
     where = Location(str(path))
-    if table is None and len(names) != 1:
-        raise DataError(f"the database has {len(names)} tables", where=where, hint=f"say which with `table`; {listed}")
-    if table is not None and table not in names:
-        hint = f"{nearest(table, names)} {listed}".strip()
+    if table is None and len(kinds) != 1:
+        raise DataError(f"the database has {len(kinds)} tables", where=where, hint=f"say which with `table`; {listed}")
+    if table is not None and table not in kinds:
+        hint = f"{nearest(table, list(kinds))} {listed}".strip()
         raise DataError(f"the database has no table '{table}'", where=where, hint=hint)
-    return names[0] if table is None else table
+    name = next(iter(kinds)) if table is None else table
+    return name, kinds[name] == "view"
 
 
 def _sqlite_rows(path: Path, connection: sqlite3.Connection, table: str) -> Records:
@@ -116,7 +131,11 @@ def _sqlite_rows(path: Path, connection: sqlite3.Connection, table: str) -> Reco
     texts = ", ".join('CAST("' + name.replace('"', '""') + '" AS TEXT)' for name in names)
     cursor = connection.execute(f"SELECT {texts} FROM {quoted}")
     batches: list[list[pa.Array]] = [[] for _ in names]
+    size, count = path.stat().st_size, 0
     while rows := cursor.fetchmany(SQLITE_BATCH):
+        count += len(rows)
+        if count > MANY and count > MOST_ROWS_A_BYTE * size:  # as no table has: it would fill the memory
+            raise _endless(path, f"the view '{table}' has given {count:,} rows from {size:,} bytes, and has not ended")
         for batch, column in zip(batches, zip(*rows, strict=True), strict=True):
             batch.append(pa.array(column, pa.string()))
     columns = tuple(_joined(batch) for batch in batches)

@@ -39,6 +39,10 @@ def test_what_is_derived_is_what_this_process_derives(tmp_path: Path) -> None:
         ("SELECT c9 FROM knows", "c9"),
         ("SELECT c1 FROM knows; SELECT 1", "it is not one SELECT"),
         ("SELECT FROM WHERE (", "it cannot be read as SQL"),
+        ("SELECT reflect('java.lang.System', 'getenv', 'HOME') FROM knows", "it reads the function reflect"),
+        ("SELECT java_method('java.lang.System', 'exit', 1) FROM knows", "it reads the function java_method"),
+        ("SELECT current_user() FROM knows", "it reads the function current_user"),
+        ("SELECT CAST(rand() AS STRING) FROM knows", "it reads the function rand"),
         ("SELECT CAST(NULL AS STRING) FROM knows", "a column has no value in 1 rows"),
     ],
 )

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from r2n.errors import DataError
+from r2n.knowledge.reading import stored_tables
 from r2n.knowledge.reading.stored_tables import read_arrow, read_parquet, read_sqlite, row_location
 
 
@@ -123,6 +124,39 @@ def test_sqlite_many_rows(tmp_path: Path) -> None:
         " SELECT i FROM n",
     )
     assert read_sqlite(path, None).columns[0].to_pylist() == [str(i) for i in range(250_001)]
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n)"
+
+
+def test_an_sqlite_view_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that says nothing, told by its steps, and one that goes on saying more, by its rows."""
+    monkeypatch.setattr(stored_tables, "MOST_STEPS", 2 * stored_tables.STEPS_AT_ONCE)
+    path = sqlite_file(tmp_path / "t.db", f"CREATE VIEW silent AS {ENDLESS} SELECT count(*) AS a FROM n")
+    with pytest.raises(DataError) as caught:
+        read_sqlite(path, None)
+    assert str(caught.value) == (
+        f"{path}: the view 'silent' has not ended after 2,000,000 steps of SQLite\n"
+        "  if it recurs without end, bound it; if it is only large, store its rows as a table and read that"
+    )
+    monkeypatch.setattr(stored_tables, "MOST_STEPS", 10**9)
+    monkeypatch.setattr(stored_tables, "MANY", 200_000)
+    monkeypatch.setattr(stored_tables, "MOST_ROWS_A_BYTE", 1)
+    path = sqlite_file(tmp_path / "u.db", f"CREATE VIEW more AS {ENDLESS} SELECT i FROM n")
+    with pytest.raises(DataError, match=r"u\.db: the view 'more' has given 300,000 rows from 4,096 bytes, and"):
+        read_sqlite(path, None)
+
+
+def test_an_sqlite_view_that_ends_and_a_table_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recursion as such is no reason to refuse; a table ends, whatever it takes."""
+    monkeypatch.setattr(stored_tables, "MOST_STEPS", 2 * stored_tables.STEPS_AT_ONCE)
+    path = sqlite_file(
+        tmp_path / "t.db",
+        f"CREATE VIEW v AS {ENDLESS.replace('FROM n', 'FROM n WHERE i < 9')} SELECT i FROM n",
+        f"CREATE TABLE t AS {ENDLESS.replace('FROM n', 'FROM n WHERE i < 900000')} SELECT i FROM n",
+    )
+    assert read_sqlite(path, "v").columns[0].to_pylist() == [str(i) for i in range(10)]
+    assert len(read_sqlite(path, "t").columns[0]) == 900_001
 
 
 def test_parquet_of_far_more_rows_than_it_has_room_for_is_refused(tmp_path: Path) -> None:

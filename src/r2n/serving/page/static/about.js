@@ -19,7 +19,7 @@ const [MOST_FACTS, MOST_QUESTIONS] = [20, 8]; // shown at once; the others can b
 export async function showAbout(setting) {
   const { place, run, signal } = setting;
   const top = Number(place.query.get("top")) || TOP;
-  const about = await get(`/api${aboutAddress(place.name)}?top=${top}`, signal);
+  const about = await get(address("/api/about", { name: place.name, top }), signal);
   const title = h("h1", { class: "constant" }, name(about.name, "plain"));
   const domains = h("p", { class: "quiet" }, "in ", name(about.domains.join(", "), "plain"));
   return {

@@ -16,6 +16,7 @@ export function placeOf(url) {
   const query = new URLSearchParams(url.search);
   const path = url.pathname.replace(/^\//, "");
   if (path === "") return { view: "ask", name: "", query };
+  if (path === "about") return { view: "about", name: query.get("name") ?? "", query };
   if (path.startsWith("about/")) return { view: "about", name: decoded(path.slice("about/".length)), query };
   const view = VIEWS.includes(path) ? /** @type {ViewName} */ (path) : "nowhere";
   return { view, name: "", query };
@@ -30,9 +31,9 @@ function decoded(text) {
   }
 }
 
-/** The page of a constant. @param {string} constant */
+/** The page of a constant; `.` and `..` would be steps of a path, however they are written. @param {string} constant */
 export function aboutAddress(constant) {
-  return `/about/${encodeURIComponent(constant)}`;
+  return [".", ".."].includes(constant) ? `/about?name=${constant}` : `/about/${encodeURIComponent(constant)}`;
 }
 
 /**

@@ -136,6 +136,7 @@ function metrics(result) {
         h("tbody", {}, ...rows),
       ),
     ),
+    report.protocol.nothing_to_rank ? h("p", {}, `No metrics: ${report.protocol.nothing_to_rank}.`) : null,
     h(
       "details",
       {},
@@ -151,7 +152,7 @@ function protocol(told) {
   const true_ = "true" in told ? `, ${count(told.true)} of them true` : "";
   const said = [`${task[0].toUpperCase()}${task.slice(1)} of ${count(told.queries)} queries${true_}.`];
   for (const [key, value] of Object.entries(told)) {
-    if (["task", "queries", "true"].includes(key) || value === 0 || value === "") continue;
+    if (["task", "queries", "true", "nothing_to_rank"].includes(key) || value === 0 || value === "") continue;
     said.push(`${key.replaceAll("_", " ")}: ${typeof value === "number" ? count(value) : value}.`);
   }
   return said;

@@ -9,7 +9,7 @@ import { csv, downloadButton, json } from "./download.js";
 import { h, name, section } from "./dom.js";
 import { atomLink, bar, effect, empty, knownMark, refusal } from "./parts.js";
 import { sortingOf, table } from "./table.js";
-import { apart, count, counted, factLine, probability } from "./words.js";
+import { apart, count, counted, factLine, probability, SMALLEST } from "./words.js";
 
 /** @typedef {import("./main.js").Setting} Setting */
 /** @typedef {import("./address.js").Changes} Changes */
@@ -54,23 +54,32 @@ async function compared(setting, changes, asked) {
   };
   try {
     const told = await post("/api/what-if", body, setting.signal);
-    const number = told.changes.filter((/** @type {Change} */ item) => moved(item) !== 0).length;
-    const largest = number >= body.top ? `The ${count(number)} largest changes of` : `${count(number)} changes of`;
-    const said = `${number ? largest : "No change of"} ${counted(told.compared, "answer")} compared`;
-    return { said, shown: changesTable(setting, told, said, changes) };
+    const moving = told.changes.filter(isMoved);
+    const said = changesText(moving.length, told);
+    return { said, shown: changesTable(setting, moving, said, changes) };
   } catch (error) {
     if (!(error instanceof Refused) || ![400, 404, 422].includes(error.status)) throw error;
     return { said: "", shown: refusal(error) };
   }
 }
 
-/** @param {Setting} setting @param {any} told @param {string} said @param {Changes} changes */
-function changesTable(setting, told, said, changes) {
+/** `3 changes of 24 answers compared; 21 did not move`. @param {number} shown @param {any} told */
+function changesText(shown, told) {
+  const compared = `${counted(told.compared, "answer")} compared`;
+  if (!told.moved) return `No change of ${compared}`;
+  const largest = shown < told.moved ? `The ${count(shown)} largest of ` : "";
+  const still = told.compared - told.moved;
+  const rest = still ? `; ${count(still)} did not move` : "";
+  return `${largest}${counted(told.moved, "change")} of ${compared}${rest}`;
+}
+
+/** @param {Setting} setting @param {Change[]} moving @param {string} said @param {Changes} changes */
+function changesTable(setting, moving, said, changes) {
   const state = new URLSearchParams(setting.place.query);
   const shown = table({
     label: "Answers before and after",
     columns: columns(changes),
-    rows: told.changes,
+    rows: moving,
     sorting: sortingOf(setting.place.query),
     onSort: (sorting) => {
       if (sorting) state.set("sort", sorting.key);
@@ -81,7 +90,7 @@ function changesTable(setting, told, said, changes) {
   const rows = () => shown.shown().map((/** @type {Change} */ item) => flatRow(item));
   return [
     h("p", {}, `${said}.`),
-    told.changes.length ? shown.element : empty("No answer is otherwise."),
+    moving.length ? shown.element : empty("No answer is otherwise."),
     h(
       "div",
       { class: "row", role: "group", "aria-label": "Download the answers" },
@@ -104,6 +113,11 @@ function changesTable(setting, told, said, changes) {
 /** @param {Change} item */
 function flatRow(item) {
   return { atom: item.atom, before: item.before?.probability, after: item.after?.probability, change: moved(item) };
+}
+
+/** @param {Change} item */
+function isMoved(item) {
+  return (item.before || item.after) && Math.abs(moved(item) ?? 1) >= SMALLEST;
 }
 
 /** @param {Change} item */

@@ -2,7 +2,7 @@
  * Numbers and atoms as text, the same as the command line says them.
  */
 
-const SMALLEST = 5e-5; // changes below this are none to the eye
+export const SMALLEST = 5e-5; // changes below this are none to the eye
 
 /** `0.97`; near 0 and 1 with the digits that tell it from them. @param {number | null | undefined} value */
 export function probability(value) {

@@ -1,0 +1,119 @@
+"""What is known: what the SQL of a definition reads besides facts.
+
+DuckDB's own reading of the text is looked at, the same that it would run. Allowed are the tables of facts, what the SQL
+names itself, and functions of what is in them. Settings, catalogs, clocks, chance and other SQL in a text are not: a
+definition may be a stranger's, and must give the same facts each time.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
+from typing import Any
+
+import duckdb
+
+ONLY_FACTS = "a definition reads facts alone: no file, setting, clock or chance"
+_TABLE_FUNCTIONS = {"range", "generate_series", "unnest"}
+_SCHEMAS = {"", "main", "denied"}
+# of those that DuckDB holds for the same each time
+_OF_THE_PROCESS = {
+    *("current_setting", "getvariable", "version", "current_localtime", "current_localtimestamp"),
+    *("current_user", "current_role", "session_user", "user", "current_catalog", "get_block_size", "ago"),
+    *("json_serialize_plan", "json_serialize_sql", "json_deserialize_sql"),
+}
+_WITHOUT_BRACKETS = {"current_time", "current_timestamp", "localtime", "localtimestamp"}
+
+Scope = frozenset[str]
+
+
+def other_read(sql: str, tables: Collection[str]) -> str | None:
+    """What one SELECT reads that is neither a table of facts nor a function of what is in them; None: nothing."""
+    known = {name.casefold() for name in tables}
+    return _first(sql, lambda node, scope: _other_table(node, known | scope) or _other_function(node))
+
+
+def other_function(sql: str) -> str | None:
+    """The same, where another has looked at the tables."""
+    return _first(sql, lambda node, _: _other_function(node))
+
+
+def _first(sql: str, look: Callable[[dict[str, Any], Scope], str | None]) -> str | None:
+    with duckdb.connect() as connection:
+        question = "SELECT json_serialize_sql(?, skip_null := true, skip_empty := true)"
+        (text,) = connection.execute(question, [sql]).fetchone()  # pyright: ignore
+    try:
+        tree = json.loads(text)
+    except RecursionError:
+        return "what is nested too deep to be looked into"
+    if tree.get("error"):
+        return "what cannot be looked into"
+    return next((found for node, scope in _nodes(tree) if (found := look(node, scope))), None)
+
+
+def _nodes(tree: Any) -> Iterator[tuple[dict[str, Any], Scope]]:
+    """Every node, with the names that WITH gives to tables where it stands."""
+    waiting: list[tuple[Any, Scope]] = [(tree, frozenset())]
+    while waiting:
+        node, scope = waiting.pop()
+        if isinstance(node, list):
+            waiting += [(part, scope) for part in node]
+        elif isinstance(node, dict):
+            if node.get("type") == "RECURSIVE_CTE_NODE":
+                scope |= {node.get("cte_name", "").casefold()}
+            named = node.get("cte_map", {}).get("map", ()) if isinstance(node.get("cte_map"), dict) else ()
+            for part in named:
+                waiting.append((part.get("value"), scope))
+                scope |= {part["key"].casefold()}  # seen by those behind it
+            yield node, scope
+            waiting += [(part, scope) for key, part in node.items() if key != "cte_map"]
+
+
+def _other_table(node: dict[str, Any], tables: Collection[str]) -> str | None:
+    if node.get("type") == "SHOW_REF":
+        return "the catalog"
+    if node.get("type") == "TABLE_FUNCTION":
+        called = str(node.get("function", {}).get("function_name", "")).casefold()
+        return None if called in _TABLE_FUNCTIONS else f"the function {called}"
+    if node.get("type") != "BASE_TABLE":
+        return None
+    catalog, schema, name = (node.get(f"{key}_name", "") for key in ("catalog", "schema", "table"))
+    is_one = catalog in ("", "memory") and schema.casefold() in _SCHEMAS and name.casefold() in tables
+    if is_one or not (catalog or schema or name.casefold() in _views()):  # what is nowhere the database refuses itself
+        return None
+    return f"the table {'.'.join(filter(None, (catalog, schema, name)))}"
+
+
+def _other_function(node: dict[str, Any]) -> str | None:
+    if isinstance(node.get("sample"), dict):
+        return "a sample"
+    if node.get("class") == "COLUMN_REF":
+        names = [str(part).casefold() for part in node.get("column_names", ())]
+        is_refused = len(names) == 1 and (names[0] in _WITHOUT_BRACKETS or names[0] in _refused())
+        return names[0] if is_refused else None
+    name = str(node.get("function_name", "")).casefold()
+    return f"the function {name}" if name in _refused() else None
+
+
+@cache
+def functions() -> dict[str, bool]:
+    """Every function that DuckDB has, and whether a definition may call it in an expression."""
+    with duckdb.connect() as connection:
+        found = connection.execute(
+            "SELECT lower(function_name), bool_and(schema_name = 'main' AND coalesce(stability, 'CONSISTENT') ="
+            " 'CONSISTENT') FROM duckdb_functions() WHERE function_type IN ('scalar', 'aggregate', 'macro') GROUP BY 1"
+        ).fetchall()
+    return {name: is_allowed and name not in _OF_THE_PROCESS for name, is_allowed in found}
+
+
+@cache
+def _refused() -> Scope:
+    """Those that a definition may not call."""
+    return frozenset({name for name, is_allowed in functions().items() if not is_allowed} | _OF_THE_PROCESS)
+
+
+@cache
+def _views() -> Scope:
+    """Tables of its own that DuckDB finds by a bare name."""
+    with duckdb.connect() as connection:
+        found = connection.execute("SELECT lower(view_name) FROM duckdb_views() WHERE internal").fetchall()
+    return frozenset(name for (name,) in found)

@@ -1,0 +1,78 @@
+"""What the SQL of a definition reads besides facts: told, however it is hidden."""
+
+import pytest
+
+from r2n.knowledge.definition_sql import functions, other_function, other_read
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from plain",
+        "from Plain select c1",
+        "select * from main.plain join denied.plain using (c1)",
+        "with t as (select c1 from plain), u as (from t) select * from u",
+        "with recursive t(a) as (select c1 from plain union select c2 from plain, t where a = c1) from t",
+        "select c1, count(*), row_number() over (order by c1), list_transform([c1], lambda x: upper(x)) from plain",
+        "select c1, case when c1 like 'a%' then c2 else nullif(c1, c2) end from plain where length(c1) > 1",
+        "select i::varchar, u from range(3) r(i), unnest(['a']) n(u)",
+        "select * from plain where c1 in (select c2 from plain) order by all limit 3",
+        "select regexp_replace(c1, 'a', 'b'), split_part(c2, ' ', 1), date_part('year', c1::date) from plain",
+    ],
+)
+def test_facts_and_functions_of_them(sql: str) -> None:
+    assert other_read(sql, ["plain"]) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "what"),
+    [
+        ("select name, value from duckdb_settings()", "the function duckdb_settings"),
+        ("select sql, sql from sqlite_master", "the table sqlite_master"),
+        ("select c1, (select max(setting) from pg_settings) from plain", "the table pg_settings"),
+        ("select * from information_schema.tables", "the table information_schema.tables"),
+        ("select * from other.main.plain", "the table other.main.plain"),
+        ("select c1, current_setting('temp_directory') from plain", "the function current_setting"),
+        ("select upper(CURRENT_SETTING('temp_directory'))", "the function current_setting"),
+        ("select list_transform([1], lambda x: random())", "the function random"),
+        ("select version()", "the function version"),
+        ("select now()", "the function now"),
+        ("select current_date", "current_date"),
+        ("select current_timestamp", "current_timestamp"),
+        ("select c1, user from plain", "user"),
+        ("select pg_conf_load_time()", "the function pg_conf_load_time"),
+        ("select * from plain using sample 1", "a sample"),
+        ("select * from query('select 1')", "the function query"),
+        ("select * from query_table('plain')", "the function query_table"),
+        ("select * from json_execute_serialized_sql('x')", "the function json_execute_serialized_sql"),
+        ("select * from (show tables)", "the catalog"),
+        ("select * from (describe plain)", "the catalog"),
+        # a name that WITH gives is seen by what stands behind it, and inside
+        ("with a as (from pg_settings), pg_settings as (select 1) from a", "the table pg_settings"),
+        ("with pg_settings as (select name from pg_settings) from pg_settings", "the table pg_settings"),
+        ("select * from (with pg_settings as (select 1) from pg_settings), pg_settings", "the table pg_settings"),
+    ],
+)
+def test_what_is_read_besides(sql: str, what: str) -> None:
+    assert other_read(sql, ["plain"]) == what
+
+
+def test_what_cannot_be_looked_into_is_no_reading_of_facts() -> None:
+    assert other_read("insert into plain values (1)", ["plain"]) == "what cannot be looked into"
+
+
+def test_a_table_that_is_nowhere_is_left_to_the_database() -> None:
+    assert other_read("select * from plane", ["plain"]) is None
+
+
+def test_functions_alone() -> None:
+    assert other_function("select c1 from anywhere") is None
+    assert other_function("select uuid() from anywhere") == "the function uuid"
+
+
+def test_functions_are_those_of_the_database() -> None:
+    found = functions()
+    assert found["upper"]
+    assert found["count"]
+    assert not found["random"]
+    assert "reflect" not in found
