@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from r2n.errors import MemoryLimitError
+from r2n.knowledge.interruptible import interruptible
 
 LEAST_MEMORY = 64 * 10**6  # bytes: below, a database does not start its work
 
@@ -74,7 +75,8 @@ class DuckDBEngine:
     def run(self, query: exp.Query) -> dict[str, np.ndarray]:
         """The answer, column by column."""
         try:
-            answer = self._connection.execute(query.sql(dialect="duckdb")).fetchnumpy()
+            with interruptible(self._connection):
+                answer = self._connection.execute(query.sql(dialect="duckdb")).fetchnumpy()
         except duckdb.OutOfMemoryException as error:
             raise MemoryLimitError(
                 f"a query needs more memory than the database may take: {str(error).splitlines()[0]}",

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from r2n.errors import ConfigError, DataError, Location
 from r2n.knowledge.conjunctive import AtomTable
 from r2n.knowledge.definition_sql import ONLY_FACTS, other_read
+from r2n.knowledge.interruptible import interruptible
 from r2n.knowledge.reading.stored_tables import fetch_texts
 from r2n.knowledge.reading.tables import Facts
 
@@ -153,8 +154,9 @@ class FactDatabase:
     def add(self, predicate: str, select: Select) -> None:
         """Add what a definition gives and the table does not hold yet."""
         try:
-            found = self.connection.sql(f"SELECT DISTINCT COLUMNS(*)::VARCHAR FROM ({select.sql}\n) ORDER BY ALL")
-            columns = fetch_texts(found)
+            with interruptible(self.connection):
+                found = self.connection.sql(f"SELECT DISTINCT COLUMNS(*)::VARCHAR FROM ({select.sql}\n) ORDER BY ALL")
+                columns = fetch_texts(found)
         except duckdb.Error as error:
             tables = ", ".join(f"{name}({_columns(arity)})" for name, arity in sorted(self.arities.items()))
             what = str(error).split("\n")[0]

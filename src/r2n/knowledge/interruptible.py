@@ -1,0 +1,38 @@
+"""Ctrl-C while DuckDB works: the query ends on all its threads."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import duckdb
+
+
+@contextmanager
+def interruptible(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Let Ctrl-C end what the connection is asked within: on its own DuckDB stops the main thread alone.
+
+    That thread then waits, deaf to any further Ctrl-C, until the others have answered the whole query.
+    """
+    earlier = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(earlier):
+        yield
+        return
+    came = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came = True
+        connection.interrupt()
+        earlier(number, frame)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    except (duckdb.Error, RuntimeError) as error:
+        if came:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        signal.signal(signal.SIGINT, earlier)

@@ -1,0 +1,44 @@
+"""What DuckDB is asked can be interrupted, and what it refuses stays what it is."""
+
+import os
+import signal
+import threading
+from contextlib import closing
+
+import duckdb
+import pytest
+
+from r2n.knowledge.interruptible import interruptible
+
+LONG = "SELECT a.range FROM range(20000000000) a WHERE hash(a.range) % 99999999 = 7"  # minutes, on all threads
+
+
+def test_ctrl_c_ends_a_query_on_all_its_threads() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with closing(duckdb.connect(config={"threads": 2})) as connection:
+        for _ in range(3):
+            ctrl_c = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+            ctrl_c.start()
+            with pytest.raises(KeyboardInterrupt), interruptible(connection):
+                connection.execute(LONG).fetchall()
+            ctrl_c.join()
+        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_error_of_the_database_stays_one() -> None:
+    with closing(duckdb.connect()) as connection, pytest.raises(duckdb.CatalogException), interruptible(connection):
+        connection.execute("SELECT * FROM nothing")
+
+
+def test_in_another_thread_nothing_is_watched() -> None:
+    found = []
+
+    def ask() -> None:
+        with closing(duckdb.connect()) as connection, interruptible(connection):
+            found.append(connection.execute("SELECT 1").fetchall())
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert found == [[(1,)]]
