@@ -16,6 +16,7 @@ from r2n.explanation.telling import Line, tell
 from r2n.explanation.text import LONGEST_NAME, explanation_text
 from r2n.explanation.wording import printable, shortened
 from r2n.reporting.explanations.page import explanation_page
+from r2n.visible import visible
 from tests.examples import at_most
 from tests.explanations import explanations
 from tests.page_reader import read_page
@@ -73,7 +74,7 @@ def test_everything_is_told(explanation: Explanation) -> None:
 def test_the_tree_names_everything_and_keeps_to_its_width(explanation: Explanation) -> None:
     wide, narrow = explanation_text(explanation, width=5_000), explanation_text(explanation, width=80)
     for name in names(explanation):
-        assert shortened(printable(name), LONGEST_NAME).rstrip() in wide
+        assert visible(shortened(printable(name), LONGEST_NAME)).rstrip() in wide
     assert all(cell_len(line) <= 80 for line in narrow.splitlines())
     assert "\x1b" not in narrow
 

@@ -2,7 +2,7 @@
  * The view of a constant: what is known of it, what is predicted, its features, and its neighbourhood.
  */
 
-import { aboutAddress, address, nothing } from "./address.js";
+import { address, nothing } from "./address.js";
 import { questionAddress } from "./answers.js";
 import { get } from "./api.js";
 import { h, link, name, section } from "./dom.js";
