@@ -26,6 +26,8 @@ from r2n.runs.folder import RunFolder, read_config
 
 TOLD = "test"
 MOST_RULES = 20  # in the table: each costs passes over the ground rules
+MANY_RULES = 300  # of these a pass takes long: few are told, and few answers explained
+FEW_OF_MANY, EXPLAINED_OF_MANY = 5, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,18 @@ def _answers(trained: Trained, reports: Sequence[Report], notes: list[str]) -> t
 def explainer(predictor: Predictor, notes: list[str]) -> Explain:
     """What explains an atom; where it cannot be explained, a note says why."""
 
+    most = EXPLAINED_OF_MANY if _has_many_rules(predictor.trained) else None
+    done = 0
+
     def explain(atom: str, against: str | None) -> Explanation | None:
+        nonlocal done
+        done += 1
+        if most is not None and done > most:
+            if done == most + 1:
+                notes.append(
+                    f"with more than {MANY_RULES:,} rules, {most} answers are explained; r2n explain tells more"
+                )
+            return None
         try:
             return predictor.explain(atom, against=against)
         except R2NError as error:
@@ -110,4 +123,9 @@ def rule_table(trained: Trained) -> RuleTable | None:
     """What each rule does; None where there is nothing to say of rules."""
     if not trained.problem.knowledge.theory.rules:
         return None
-    return rule_table_of(rule_report(trained, most=MOST_RULES).to_dict())
+    most = FEW_OF_MANY if _has_many_rules(trained) else MOST_RULES
+    return rule_table_of(rule_report(trained, most=most).to_dict())
+
+
+def _has_many_rules(trained: Trained) -> bool:
+    return len(trained.problem.knowledge.theory.rules) > MANY_RULES

@@ -82,3 +82,18 @@ def test_explanations_come_from_the_predictor(classified: Kept, monkeypatch: pyt
     assert ask("p(a)", "p(b)") is None
     assert given == [("p(a)", None), ("p(a)", "p(b)")]
     assert notes == ["p(a) is not explained: too many"]
+
+
+def test_of_many_rules_few_are_told_and_few_answers_explained(
+    classified: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass over the ground rules of a thousand rules takes seconds, and the page may not take minutes."""
+    monkeypatch.setattr(gather_module, "MANY_RULES", 0)
+    asked: list[int | None] = []
+    told = gather_module.rule_report
+    monkeypatch.setattr(gather_module, "rule_report", lambda *a, most: asked.append(most) or told(*a, most=most))
+    found = gather(classified.folder, classified.trained, classified.reports, TRAINING)
+    assert asked == [gather_module.FEW_OF_MANY]
+    explained = [answer for part in found.answers for answer in part.answers if answer.explanation is not None]
+    assert len(explained) == 2
+    assert found.notes == ("with more than 0 rules, 2 answers are explained; r2n explain tells more",)
