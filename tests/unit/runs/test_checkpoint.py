@@ -1,6 +1,8 @@
 """Checkpoints: whole or refused."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,3 +103,24 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_text(json.dumps({**manifest, "format": 99}))
     with pytest.raises(CheckpointError, match="has format 99"):
         read_checkpoint(tmp_path)
+
+
+LITTLE_MEMORY = """
+import resource, sys
+from pathlib import Path
+from r2n.runs.checkpoint import read_checkpoint
+held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+most = held + int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+try:
+    read_checkpoint(Path(sys.argv[1]))
+except BaseException as error:
+    print(type(error).__name__)
+"""
+
+
+def test_one_that_memory_has_no_room_for_is_an_error_of_python_and_no_output_of_a_library(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, {"a": torch.zeros(2**23)}, {})  # 32 MB
+    command = [sys.executable, "-c", LITTLE_MEMORY, str(tmp_path), str(48 * 2**20)]  # for the file, not for its tensors
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("MemoryError\n", "")
