@@ -19,6 +19,9 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.stderr.write("interrupted\n")
         sys.exit(INTERRUPTED)
+    finally:
+        for name in {"SIGINT", "SIGALRM"} & {*dir(signal)}:  # what was done is done, and its exit code stands
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
 
 
 def _end_at_once(_: int, __: FrameType | None) -> None:

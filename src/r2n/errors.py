@@ -16,6 +16,7 @@ from difflib import get_close_matches
 
 EXCERPT_WIDTH = 100
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc")  # torch, DuckDB, C++
+NO_OBJECT = "pyobject pointer is null"  # safetensors, in Rust: Python could not make an object
 MANY = 10  # names that differ in their digits alone
 
 
@@ -116,9 +117,11 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that there is no memory left."""
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or (
+    said, home = str(error).lower(), type(error).__module__.split(".")[0]
+    if isinstance(error, MemoryError) or (home == "pyo3_runtime" and NO_OBJECT in said):
+        return True
+    return (
         isinstance(error, Exception)
-        and type(error).__module__.split(".")[0] in ("builtins", "torch", "duckdb", "_duckdb")
+        and home in ("builtins", "torch", "duckdb", "_duckdb")
         and any(text in said for text in OUT_OF_MEMORY)
     )

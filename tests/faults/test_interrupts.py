@@ -48,6 +48,12 @@ class Library:
 sys.meta_path.insert(0, Library())
 main()
 """
+AT_THE_END = """
+import atexit, os, signal
+from r2n.__main__ import main
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+main()
+"""
 CTRL_C = Conditions(signal=signal.SIGINT)
 MOMENTS = 4
 LONGEST = 600  # seconds that a process may take, on a busy machine
@@ -74,6 +80,12 @@ def tell_tale(code: int | None, said: str) -> None:
 def test_a_library_that_makes_another_error_of_it_while_it_is_loaded() -> None:
     ended = subprocess.run([sys.executable, "-c", LIBRARY, "--version"], capture_output=True, text=True)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
+
+
+def test_after_the_work_the_exit_code_stands() -> None:
+    ended = subprocess.run([sys.executable, "-c", AT_THE_END, "--version"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("r2n ")
 
 
 @pytest.mark.slow

@@ -76,6 +76,7 @@ def _read(folder: Path, run: str | None) -> tuple[dict[str, Tensor], dict[str, A
             raise CheckpointError(f"{manifest_path} is the checkpoint of another run", hint=hint)
         if hashlib.sha256(content).hexdigest() != manifest["sha256"]:
             raise CheckpointError(f"the checkpoint {path} is damaged: its checksum is wrong", hint=hint)
+        bytearray(len(content))  # room for the tensors: where there is none, the library prints and panics
         return load(content), manifest["state"]
     except FileNotFoundError:
         raise

@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -62,6 +63,27 @@ def test_memory_that_is_refused_is_told_with_the_phase() -> None:
         assert told[0].startswith("error: the machine gives no more memory; in the phase 'ground' of towns\n  ask for")
         assert told[1] == 1
     assert not is_out_of_memory(RuntimeError("shapes differ"))
+
+
+REFUSED_TENSORS = """
+import resource
+from pathlib import Path
+import numpy as np
+from safetensors.numpy import load, save
+from r2n.cli.failures import failure
+data = save({"a": np.zeros(2**22)})
+held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (held + 2**20, held + 2**20))
+try:
+    load(data)
+except BaseException as error:
+    print(type(error).__name__, failure(error))
+"""
+
+
+def test_memory_that_is_refused_to_the_reader_of_tensors_is_told() -> None:
+    ended = subprocess.run([sys.executable, "-c", REFUSED_TENSORS], capture_output=True, text=True)
+    assert ended.stdout.startswith("PanicException ('error: the machine gives no more memory"), ended.stderr
 
 
 def test_whatever_a_library_makes_of_an_interrupt_it_is_one(watched: None) -> None:

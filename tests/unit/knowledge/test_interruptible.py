@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 
 import duckdb
@@ -13,8 +14,15 @@ from r2n.knowledge.interruptible import interruptible
 LONG = "SELECT a.range FROM range(20000000000) a WHERE hash(a.range) % 99999999 = 7"  # minutes, on all threads
 
 
-def test_ctrl_c_ends_a_query_on_all_its_threads() -> None:
-    before = signal.getsignal(signal.SIGINT)
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Processes that share tests out do not hear Ctrl-C on their own."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_ends_a_query_on_all_its_threads(heard: None) -> None:
     with closing(duckdb.connect(config={"threads": 2})) as connection:
         for _ in range(3):
             ctrl_c = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
@@ -23,7 +31,7 @@ def test_ctrl_c_ends_a_query_on_all_its_threads() -> None:
                 connection.execute(LONG).fetchall()
             ctrl_c.join()
         assert connection.execute("SELECT 1").fetchall() == [(1,)]
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_an_error_of_the_database_stays_one() -> None:
