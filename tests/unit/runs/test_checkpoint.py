@@ -122,5 +122,5 @@ except BaseException as error:
 def test_one_that_memory_has_no_room_for_is_an_error_of_python_and_no_output_of_a_library(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, {"a": torch.zeros(2**23)}, {})  # 32 MB
     command = [sys.executable, "-c", LITTLE_MEMORY, str(tmp_path), str(48 * 2**20)]  # for the file, not for its tensors
-    ended = subprocess.run(command, capture_output=True, text=True)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert (ended.stdout, ended.stderr) == ("MemoryError\n", "")
