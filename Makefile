@@ -108,8 +108,9 @@ lint: $(LINT)    ## format, lint, types, directions of import
 locked:          ## .venv anew for `make test`, every file checked by its hash (Linux on x86-64, Python 3.11, torch for CPU)
 	rm -rf $(VENV)
 	@$(MAKE) --no-print-directory $(MADE)
-	$(PIP) install --require-hashes --only-binary :all: -r locks/test.txt
+	$(PIP) install --no-deps --require-hashes --only-binary :all: -r locks/test.txt
 	$(PIP) install --no-deps --no-index --no-build-isolation -e .
+	$(PIP) check
 	@touch $(CORE) $(TEST)
 
 lock: $(TEST)    ## locks/test.txt anew, after a change of constraints.txt or of the extra [test]
