@@ -130,9 +130,8 @@ class ReasoningLayer(nn.Module):
         """Eq. 5 by sum, mean, or mean within a rule and sum over rules."""
         arrived: list[Tensor] = []
         for slots, rule, (update, to_atoms) in zip(mapped, incidence.rules, self.parts(), strict=True):
-            if (
-                not any(rule.sizes) and not torch.is_grad_enabled()
-            ):  # in a training, its weights need their zero gradient
+            # In a training, the weights of a rule without ground rules need their zero gradient.
+            if not any(rule.sizes) and not torch.is_grad_enabled():
                 arrived += [slots.new_zeros(0, to_atoms.weights[-1].shape[-1])] * len(rule.sizes)
                 continue
             sums = self._summed(update, to_atoms, slots, rule).split(rule.sizes)
