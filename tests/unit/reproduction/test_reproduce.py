@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from r2n.datasets.benchmarks import load
+from r2n.knowledge.options import Options
 from r2n.knowledge.problem import load_problem
 from r2n.reproduction import reproduce as module
 from r2n.reproduction.reproduce import Measured, cells, measure, summarise, with_rules
@@ -168,6 +169,14 @@ def test_a_ranking_with_constraints_is_a_row_of_its_own(tmp_path: Path, monkeypa
     assert not measure(constrained_row(), "road", 0).parts, "only where it is asked for"
 
 
+@pytest.mark.parametrize("table", ["countries", "ablation", "cora", "kgc", "wn18rr", "fb15k237"])
+def test_only_rows_with_reasoning_layers_are_named_r2n(table: str) -> None:
+    for row in table_rows(table):
+        if row.kind == "network" and row.row.startswith("R2N"):
+            runs_layers = row.rules is not False and row.options(Options()).model.has_layers
+            assert runs_layers, f"{row.row} runs no reasoning layer"
+
+
 def test_rows_with_mined_rules_stand_beside_r2nc_with_constraints_or_without() -> None:
     rows = [row for row in table_rows("kgc") if row.mined]
     assert sorted(dataset for row in rows for dataset in row.datasets) == ["kinship", "nations", "umls"]
@@ -180,7 +189,7 @@ def test_rows_with_mined_rules_stand_beside_r2nc_with_constraints_or_without() -
 @pytest.mark.parametrize("table", ["wn18rr", "fb15k237"])
 def test_given_and_mined_rules_stand_beside_the_same_network(table: str) -> None:
     given, mined = table_rows(table)
-    assert (given.row, mined.row) == ("R2N, given rules", "R2N, mined rules")
+    assert (given.row, mined.row) == ("ComplEx + given rules, counted", "ComplEx + mined rules, counted")
     assert (given.grounding, given.model, given.training) == (mined.grounding, mined.model, mined.training)
     assert (mined.mined, given.mined, given.model["rules"]) == (3 if table == "wn18rr" else 2, 0, "counted")
 
@@ -189,7 +198,7 @@ def test_given_and_mined_rules_stand_beside_the_same_network(table: str) -> None
 def test_the_network_under_mined_rules_is_r2nc(dataset: str) -> None:
     rows = {row.row: row for row in table_rows("kgc") if dataset in row.datasets}
     options = load(dataset).options
-    alone, under = (rows[name].options(options).model_dump() for name in ("R2NC", "R2N, mined rules"))
+    alone, under = (rows[name].options(options).model_dump() for name in ("R2NC", "R2NC + mined rules, counted"))
     for section, key in product(("model", "training"), ("rules", "rule_epochs", "counted_learning_rate")):
         alone[section].pop(key, None)
         under[section].pop(key, None)

@@ -24,7 +24,7 @@ def test_every_row_is_valid(table: str) -> None:
 def test_the_rows_that_the_tables_need() -> None:
     names = [row.row for row in table_rows("countries")]
     fuzzy = ["ComplEx + product", "ComplEx + Goedel", "ComplEx + Lukasiewicz"]
-    assert names == ["proofs counted", "DistMult", "ComplEx", "R2NS without rules", *fuzzy, "FGNN", "R2NS"]
+    assert names == ["proofs counted", "DistMult", "ComplEx", "input layer of R2NS", *fuzzy, "FGNN", "R2NS"]
     assert [row.model["layers"] for row in table_rows("ablation")] == [0, 1, 2, 3]
     last, full = table_rows("ablation")[-1], table_rows("countries")[-1]
     options = load("countries-s3").options
