@@ -117,11 +117,11 @@ ODD_ROWS = "c1\tunheard\tc2\nc1\tr0\tnobody\n"
 
 
 def odd_rows(folder: Path) -> None:
-    """No theory; hundreds of rare relations, odd names, duplicates, and names that stand in the test only."""
+    """No theory; rare relations, odd names, those of reciprocals, duplicates, and names that stand in the test only."""
     without_theory(folder)
     many_relations(folder)
     odd_names(folder)
-    appended("train.tsv", "c1\tr0\tc2\nc1\tr0\tc2\n")(folder)
+    appended("train.tsv", "c1\tr0\tc2\nc1\tr0\tc2\nc2\tr0^-1\tc1\nc2\tr0^-1 (reciprocal)\tc1\n")(folder)
     appended("test.tsv", ODD_ROWS)(folder)
 
 
@@ -149,3 +149,5 @@ def test_it_trains_with_nothing_but_a_problem_file(case: str, folder: Path) -> N
     assert 0 < test["metrics"]["mrr"] <= 1
     problem = r2n.load(folder)
     assert contradictions(problem, choose_options(problem, problem.options)[0]) == [], "nor does check warn of anything"
+    result = CliRunner().invoke(app, ["predict", str(folder / "run"), "r0(c3, ?)", "--top", "3", "--json"])
+    assert [answer["predicate"] for answer in json.loads(result.stdout)["answers"]] == ["r0"] * 3

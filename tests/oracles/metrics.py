@@ -1,19 +1,38 @@
 """Metrics by plain loops, each as its definition says it."""
 
+from collections.abc import Sequence
 from itertools import permutations
+from math import isfinite
 
 GroundAtom = tuple[str, ...]
+
+
+def margin(scores: list[float]) -> float:
+    """By how much equal scores may differ: a millionth of the largest that is finite, or of 1."""
+    return 1e-6 * max([1.0, *(abs(score) for score in scores if isfinite(score))])
 
 
 def better_and_equal(scores: list[float], true: int, allowed: list[bool]) -> tuple[int, int]:
     """How many allowed candidates other than the true one are scored above it, and how many the same."""
     better = equal = 0
+    least, most = scores[true] - margin(scores), scores[true] + margin(scores)
     for i, score in enumerate(scores):
         if i == true or not allowed[i]:
             continue
-        better += score > scores[true]
-        equal += score == scores[true]
+        better += score > most
+        equal += least <= score <= most
     return better, equal
+
+
+def levels(scores: list[float]) -> list[int]:
+    """From the lowest score upwards: a level ends where a score is farther from its first one than equals may be."""
+    found: dict[float, int] = {}
+    level, first = -1, 0.0
+    for score in sorted(set(scores)):
+        if level < 0 or score > first + margin(scores):
+            level, first = level + 1, score
+        found[score] = level
+    return [found[score] for score in scores]
 
 
 def ranks(scores: list[float], true: int, allowed: list[bool]) -> tuple[float, float, float]:
@@ -40,7 +59,7 @@ def ranking_metrics(ranks: list[float]) -> dict[str, float]:
     return found
 
 
-def average_precision(scores: list[float], truth: list[bool]) -> float:
+def average_precision(scores: Sequence[float], truth: list[bool]) -> float:
     """Sum over thresholds, from high to low, of (gain in recall) times precision."""
     total, recall_before = 0.0, 0.0
     for threshold in sorted(set(scores), reverse=True):
@@ -51,7 +70,7 @@ def average_precision(scores: list[float], truth: list[bool]) -> float:
     return total
 
 
-def roc_auc(scores: list[float], truth: list[bool]) -> float | None:
+def roc_auc(scores: Sequence[float], truth: list[bool]) -> float | None:
     """The share of pairs (true, false) in the right order, equals for a half; None without a pair."""
     right, pairs = 0.0, 0
     for i, is_true in enumerate(truth):
@@ -62,7 +81,7 @@ def roc_auc(scores: list[float], truth: list[bool]) -> float | None:
     return right / pairs if pairs else None
 
 
-def roc_auc_by_group(scores: list[float], truth: list[bool], groups: list) -> list[float | None]:
+def roc_auc_by_group(scores: Sequence[float], truth: list[bool], groups: list) -> list[float | None]:
     """ROC-AUC of each group, in order of the groups."""
     found = []
     for group in sorted(set(groups)):

@@ -23,7 +23,8 @@ from r2n.logic.language import Domain, Language, Predicate
 from tests.examples import at_most
 from tests.oracles import metrics as oracle
 
-LEVELS = st.sampled_from((-inf, -700.0, -2.0, -1e-300, 0.0, 1e-300, 0.5, 0.5000000000000001, 40.0, inf))
+LEVELS = st.sampled_from((-inf, -700.0, -2.0, -1e-300, 0.0, 1e-300, 0.5, 0.5000000000000001, 0.5000008, 40.0, inf))
+NEARLY_EQUAL = st.integers(-40, 40).map(lambda step: 3 + 5e-7 * step) | st.sampled_from((-inf, -1.0, inf))
 MODEST = st.integers(-5, 5).map(float)
 INCREASING: list[Callable[[np.ndarray], np.ndarray]] = [
     lambda x: x / 7 - 3,
@@ -31,7 +32,7 @@ INCREASING: list[Callable[[np.ndarray], np.ndarray]] = [
     np.exp,
     np.arctan,
     lambda x: 1 / (1 + np.exp(-x)),
-    lambda x: np.where(x > 0, x + 1e6, x),
+    lambda x: np.where(x > 0, x + 1e5, x),
 ]
 
 
@@ -60,7 +61,7 @@ def ranks(scores: np.ndarray, true: np.ndarray, allowed: np.ndarray | None = Non
     return metrics.ranks(scores.copy(), np.arange(len(true)), true, excluded=excluded)
 
 
-@given(candidate_rows())
+@given(candidate_rows() | candidate_rows(levels=NEARLY_EQUAL))
 def test_ranks_equal_plain_loops(drawn: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     scores, true, allowed = drawn
     found = ranks(scores, true, allowed)
@@ -84,17 +85,18 @@ def test_rows_with_several_queries_and_forbidden_candidates_equal_plain_loops(
     row, true = np.array(asked, np.int64).reshape(-1, 2).T
     expected = []
     for i, place in asked:
-        worse = [
-            (0.0 if is_bad else 1.0, 0.0 if is_bad else s) for is_bad, s in zip(forbidden[i], scores[i], strict=True)
-        ]
-        levels = sorted(set(worse))
-        expected.append(oracle.ranks([float(levels.index(value)) for value in worse], place, allowed[i].tolist()))
+        others = [j for j in range(scores.shape[1]) if j != place and allowed[i, j]]
+        last = sum(forbidden[i, others].tolist())
+        better, equal = len(others) - last, last
+        if not forbidden[i, place]:
+            better, equal = oracle.better_and_equal(scores[i].tolist(), place, (allowed & ~forbidden)[i].tolist())
+        expected.append((1 + better, 1 + better + equal, 1 + better + equal / 2))
     found = metrics.ranks(scores.copy(), row, true, excluded=np.nonzero(~allowed), forbidden=forbidden)
     assert list(zip(found.optimistic, found.pessimistic, found.realistic, strict=True)) == expected
 
 
 @at_most(60, "each ranks by loops")
-@given(candidate_rows(most=5))
+@given(candidate_rows(levels=st.sampled_from((-inf, -700.0, -2.0, 0.0, 0.5, 40.0, inf)), most=5))
 def test_ties_average(drawn: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     scores, true, allowed = drawn
     found = ranks(scores, true, allowed).realistic
@@ -120,13 +122,15 @@ def test_a_model_that_knows_nothing_gets_the_middle(drawn: tuple[np.ndarray, np.
     assert ranks(scores, true).realistic.tolist() == [(scores.shape[1] + 1) / 2] * len(true)
 
 
-@given(labelled())
+@given(labelled() | labelled(values=NEARLY_EQUAL))
 def test_average_precision_and_roc_auc_equal_plain_loops(drawn: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     scores, truth, groups = drawn
+    levels = oracle.levels(scores.tolist())
+    assert metrics.levels(scores).tolist() == levels
     found = metrics.average_precision(scores, truth)
-    expected = oracle.average_precision(scores.tolist(), truth.tolist()) if truth.any() else nan
+    expected = oracle.average_precision(levels, truth.tolist()) if truth.any() else nan
     assert found == pytest.approx(expected, abs=1e-12, nan_ok=True)
-    per_group = oracle.roc_auc_by_group(scores.tolist(), truth.tolist(), groups.tolist())
+    per_group = oracle.roc_auc_by_group(levels, truth.tolist(), groups.tolist())
     as_numbers = [nan if auc is None else auc for auc in per_group]
     assert metrics.roc_auc_by_group(scores, truth, groups) == pytest.approx(as_numbers, abs=1e-12, nan_ok=True)
     macro = oracle.macro(per_group)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float64, Int8, Int32, Int64
 
-from r2n.evaluation.metrics import Ranks, average_precision
+from r2n.evaluation.metrics import Ranks, average_precision, levels
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 
 POOLED = "all predicates"
@@ -92,8 +92,7 @@ def precision_recall(
 def _precision_recall(name: str, logits: np.ndarray, truth: np.ndarray, points: int) -> PrecisionRecall:
     from sklearn.metrics import precision_recall_curve  # takes seconds to import, and ranking needs none of it
 
-    levels = np.unique(logits, return_inverse=True)[1]  # without infinities
-    precision, recall, _ = precision_recall_curve(truth, levels)
+    precision, recall, _ = precision_recall_curve(truth, levels(logits))
     kept = np.unique(np.linspace(0, len(recall) - 1, min(points, len(recall))).round().astype(np.int64))[::-1]
     ap = average_precision(logits, truth)
     return PrecisionRecall(

@@ -17,6 +17,7 @@ from r2n.errors import DataError, counted
 from r2n.evaluation.by_query import ByQuery, ClassifiedQueries
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import (
+    TOLERANCE,
     Calibration,
     average_precision,
     roc_auc_by_group,
@@ -107,7 +108,7 @@ def classify(
     aucs = roc_auc_by_group(scores, queries.truth, groups)
     protocol: dict[str, str | int] = {
         "task": "classification",
-        "ap": "pooled over all queries",
+        "ap": f"pooled over all queries; logits that differ by at most {TOLERANCE:g} of the largest, or of 1, are equal",
         "roc_auc_macro": "mean over groups of one predicate and last constant (a unary predicate is one group)",
         "accuracy": "an atom is held true where its logit is above 0",
         "queries": len(queries),

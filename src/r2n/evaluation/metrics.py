@@ -1,7 +1,9 @@
 """Predictions -> numbers: ranking, classification and calibration metrics, as pure functions of arrays.
 
-Scores are logits: only their order counts, so nothing saturates and plus or minus infinity is welcome. A metric of
-nothing (no query, no true atom, one class only) is NaN.
+Scores are logits: only their order counts, so nothing saturates and plus or minus infinity is welcome. Scores are
+equal that differ by at most `TOLERANCE` times the largest finite one, in absolute value, of those they are compared
+with, or times 1 where that is larger: the last bits of a logit, a sum of numbers of about 1 that may cancel out, depend
+on how many others are computed with it. A metric of nothing (no query, no true atom, one class only) is NaN.
 """
 
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from r2n.errors import DataError
 
 HITS = (1, 3, 10)
+TOLERANCE = 1e-6  # eight times the spacing of single-precision numbers near 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,13 +59,14 @@ def ranks(
 ) -> Ranks:
     """The rank of the candidate `true[i]` among those of row `row[i]`; the scores are written over.
 
-    `excluded` cells are no candidates, but the true one always is. `forbidden` candidates stand below all others, and
-    are equal among themselves.
+    Scores of a row are equal up to `TOLERANCE`. `excluded` cells are no candidates, but the true one
+    always is. `forbidden` candidates stand below all others, and are equal among themselves.
     """
     _refuse_nan(scores)
     if len(true) and not 0 <= true.min() <= true.max() < scores.shape[1]:
         raise DataError(f"the true candidate of a row is not one of its {scores.shape[1]} candidates")
-    own = scores[row, true]
+    own, margin = scores[row, true].astype(np.float64), _margins(scores)[row]
+    most, least = own + margin, own - margin
     if excluded is not None:
         scores[excluded] = nan  # neither above nor equal to anything
     is_candidate = ~np.isnan(scores[row, true])
@@ -73,14 +77,22 @@ def ranks(
     above, equal = np.zeros(len(true)), -is_candidate.astype(np.float64)  # an equal of itself that is none
     for turn in _turns(row):
         others = scores if len(turn) == len(scores) else scores[row[turn]]
-        above[turn] += np.count_nonzero(others > own[turn, None], axis=1)
-        equal[turn] += np.count_nonzero(others == own[turn, None], axis=1)
+        above[turn] += np.count_nonzero(others > most[turn, None], axis=1)
+        equal[turn] += np.count_nonzero(others >= least[turn, None], axis=1)
+    equal -= above
     if forbidden is not None:
         is_last = forbidden[row, true]
         others = np.count_nonzero(~np.isnan(scores), axis=1)
         above = np.where(is_last, others[row], above)
         equal = np.where(is_last, below[row] - is_candidate, equal)
     return Ranks(1 + above, 1 + above + equal)
+
+
+def _margins(scores: Float[np.ndarray, "rows candidates"]) -> Float64[np.ndarray, " rows"]:
+    """By how much equal scores of each row may differ."""
+    is_finite = np.isfinite(scores)
+    largest = np.max(scores, axis=1, initial=1, where=is_finite)
+    return TOLERANCE * np.maximum(largest, -np.min(scores, axis=1, initial=-1, where=is_finite)).astype(np.float64)
 
 
 def _turns(row: Int64[np.ndarray, " batch"]) -> list[Int64[np.ndarray, " _"]]:
@@ -98,13 +110,13 @@ def ranking_metrics(ranks: Float64[np.ndarray, " batch"]) -> dict[str, float]:
 
 
 def average_precision(scores: Float[np.ndarray, " atoms"], truth: Bool[np.ndarray, " atoms"]) -> float:
-    """Average precision of all atoms pooled, as scikit-learn defines it: equal scores are one threshold."""
+    """Average precision of all atoms pooled, as scikit-learn defines it: scores of one level are one threshold."""
     from sklearn.metrics import average_precision_score  # takes seconds to import, and ranking needs none of it
 
     _refuse_nan(scores)
     if not truth.any():
         return nan
-    return float(average_precision_score(truth, _levels(scores)))
+    return float(average_precision_score(truth, levels(scores)))
 
 
 def roc_auc_by_group(
@@ -115,9 +127,9 @@ def roc_auc_by_group(
     It is the share of pairs (a true atom, a false atom) that the scores order rightly, equal scores for a half.
     """
     _refuse_nan(scores)
-    levels, group = _levels(scores), np.unique(groups, return_inverse=True)[1]
+    level, group = levels(scores), np.unique(groups, return_inverse=True)[1]
     span = len(scores) + 1  # more than there are levels
-    cells, cell = np.unique(group * span + levels, return_inverse=True)  # the atoms of one group with one score
+    cells, cell = np.unique(group * span + level, return_inverse=True)  # the atoms of one group with one score
     true, false = np.bincount(cell, truth, len(cells)), np.bincount(cell, ~truth, len(cells))
     group = cells // span
     all_true, all_false = np.bincount(group, true), np.bincount(group, false)
@@ -180,9 +192,18 @@ def calibration(
     )
 
 
-def _levels(scores: np.ndarray) -> np.ndarray:
-    """The place of each score among the distinct scores: the same order and the same ties, without infinities."""
-    return np.unique(scores, return_inverse=True)[1]
+def levels(scores: Float[np.ndarray, " atoms"]) -> Int64[np.ndarray, " atoms"]:
+    """The level of each score, from 0: one holds a score and those above it that are equal to it, up to `TOLERANCE`."""
+    distinct, level = np.unique(scores.astype(np.float64), return_inverse=True)
+    count = len(distinct)
+    above = np.searchsorted(distinct, distinct + _margins(distinct[None]), side="right")
+    following = np.append(above, count)  # where the next level begins, if one begins here
+    begins = np.zeros(count + 1, bool)
+    begins[0] = True
+    while not begins[count]:  # each time twice as far
+        begins[following[begins]] = True
+        following = following[following]
+    return (np.cumsum(begins) - 1)[level]
 
 
 def _mean(values: np.ndarray) -> float:

@@ -15,6 +15,7 @@ from scipy.special import expit
 from scipy.stats import permutation_test, rankdata
 
 from r2n.evaluation.by_query import ClassifiedQueries, RankedQueries
+from r2n.evaluation.metrics import levels
 
 SEED = 0
 WORK = 2**23  # numbers drawn for a test, about
@@ -75,7 +76,7 @@ def compare_sums(metric: str, differences: Values, counts: Values) -> PairedTest
 
 def compare_average_precision(first: Values, second: Values, truth: Bool[np.ndarray, " queries"]) -> PairedTest:
     """Networks that score on other scales are compared by places: what is swapped is an atom's place among all."""
-    a, b = rankdata(first), rankdata(second)
+    a, b = rankdata(levels(first)), rankdata(levels(second))
     if np.array_equal(a, b):
         return _the_same("ap", len(truth))
 

@@ -25,7 +25,7 @@ from r2n.evaluation.evaluate import (
     scored,
 )
 from r2n.evaluation.filters import Filter
-from r2n.evaluation.metrics import Cells, Ranks, ranking_metrics, ranks
+from r2n.evaluation.metrics import TOLERANCE, Cells, Ranks, ranking_metrics, ranks
 from r2n.evaluation.sampling import drawn, intervals
 from r2n.evaluation.shares import ALONE, Share
 from r2n.knowledge.code_sets import union
@@ -262,7 +262,8 @@ def _report(
     }
     protocol: dict[str, str | int] = {
         "task": "ranking",
-        "ties": "realistic: the mean of the best and the worst rank among equal logits",
+        "ties": "realistic: the mean of the best and the worst rank among equal logits, those that differ by at most"
+        f" {TOLERANCE:g} of the largest in the row, or of 1",
         "candidates": "all constants of the position's domain",
         **asked,
     }

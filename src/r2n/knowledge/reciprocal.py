@@ -4,6 +4,7 @@ P^-1(y, x) is true where P(x, y) is. A network on it has parameters of its own f
 points to y": the constant at position 0 of P is asked for as the last one of P^-1.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +29,11 @@ def with_reciprocals(knowledge: KnowledgeBase) -> KnowledgeBase:
     where both positions have one domain, else P^-1(y, x). Explicit rules stay as they are.
     """
     theory, language = knowledge.theory, knowledge.language
-    added = {p.name: _reciprocal(p) for p in language.predicates if p.arity == 2}
+    added, taken = dict[str, Predicate](), {predicate.name for predicate in language.predicates}
+    for predicate in language.predicates:
+        if predicate.arity == 2:
+            added[predicate.name] = _reciprocal(predicate, taken)
+            taken.add(added[predicate.name].name)
     predicates = (*language.predicates, *added.values())
     theory = replace(theory, predicates=predicates, rules=tuple(_extended(rule, added) for rule in theory.rules))
     language = replace(language, predicates=predicates)
@@ -50,9 +55,13 @@ def with_reciprocals(knowledge: KnowledgeBase) -> KnowledgeBase:
     )
 
 
-def _reciprocal(predicate: Predicate) -> Predicate:
+def _reciprocal(predicate: Predicate, taken: Collection[str]) -> Predicate:
+    """Named P^-1; where the data has a predicate of this name, it is said which of them is the reciprocal."""
+    name = f"{predicate.name}^-1"
+    while name in taken:
+        name += " (reciprocal)"
     return Predicate(
-        f"{predicate.name}^-1",
+        name,
         predicate.domains[::-1],
         predicate.closed,
         tuple(part[::-1] for part in predicate.closed_parts),

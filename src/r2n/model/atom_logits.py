@@ -19,7 +19,7 @@ from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.reciprocal import reciprocal_codes
 from r2n.knowledge.sides import Side
-from r2n.model.combination import RULES_ALONE, RulesBeside, Way, log_odds
+from r2n.model.combination import RULES_ALONE, RulesBeside, Way, from_log_odds, log_odds
 from r2n.model.layout import Layout
 from r2n.model.passes import Logits, LogitsOfEach, Pass
 from r2n.model.r2n import R2N
@@ -87,7 +87,7 @@ class AtomLogits:
 
         def score(codes: Codes) -> Logits:
             if self.model.counted is not None:
-                return np.mean([member._shares_at(codes, position) for member in self.members], axis=0)
+                return self._shares_at(codes, position)
             mirrored = reciprocal_codes(self.model.base, codes) if position == 0 else np.full(len(codes), -1)
             return self._looked_up(np.where(mirrored >= 0, mirrored, codes)).mean(axis=0)
 
@@ -101,12 +101,14 @@ class AtomLogits:
         `given` are constants by id; what stands at the open position is not read. The numbers are those of `asked_at`,
         up to the order of summation: only candidates that ground rules may reach go through the reasoning layers, and
         the others are computed by the row, where `IsolatedRows` can. Without layers that is one matrix product. Where
-        rules are counted, the numbers are the logs of the candidates' shares of the row.
+        rules are counted, the numbers are the logs of the candidates' shares of the row; of an ensemble, of the shares
+        whose logits are the means over its networks.
         """
         if self.model.counted is None:
             return self._network_rows(predicate, position, given)
         if self.others:
-            return np.mean([member.rows(predicate, position, given) for member in self.members], axis=0)
+            each = (member.rows(predicate, position, given).astype(np.float64) for member in self.members)
+            return from_log_odds(np.mean([log_odds(shares) for shares in each], axis=0))
         assert self._rules is not None
         if self.way == RULES_ALONE:
             network = np.zeros((len(given), Side.of(self.model.base, predicate, position).candidates), np.float32)
@@ -131,7 +133,7 @@ class AtomLogits:
         return logits / np.maximum(arity, 1)
 
     def _shares_at(self, codes: Codes, position: int) -> Logits:
-        """The logits of atoms' shares of the rows with this position open; each row is made once."""
+        """The logits of atoms' shares of the rows with this position open; each row is computed once."""
         index = self.model.base.decode(codes)[0]
         shares = np.zeros(len(codes))
         for predicate in np.unique(index).tolist():

@@ -135,9 +135,17 @@ class Combination(nn.Module):
         return logs
 
 
-def log_odds(log_shares: Float64[np.ndarray, " _"]) -> Float64[np.ndarray, " _"]:
-    """The logit of shares given by their logs; a share of one, which rounding makes, has that of 1 - 1e-15."""
+def log_odds(log_shares: Float64[np.ndarray, " *_"]) -> Float64[np.ndarray, " *_"]:
+    """The logit of shares given by their logs; a share of one, which rounding makes, has that of 1 - 1e-15.
+
+    What is known may have more than all of the others together: the log of its share is added to that.
+    """
     return log_shares - np.log(-np.expm1(np.minimum(log_shares, -1e-15)))
+
+
+def from_log_odds(logits: Float64[np.ndarray, " *_"]) -> Float64[np.ndarray, " *_"]:
+    """The logs of shares given by their logits."""
+    return np.maximum(-np.logaddexp(0.0, -logits), logits + np.log(1e-15))
 
 
 def _whole(logits: Tensor, known: tuple[np.ndarray, np.ndarray]) -> Tensor:

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float64, Int64
 
 from r2n.errors import DataError, counted, nearest
 from r2n.evaluation.calibrate import Calibrated
+from r2n.evaluation.metrics import levels
 from r2n.knowledge.atom_text import ANYTHING, AtomText, parse_atom, written_atom
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.logic.language import Domain, Language, Predicate
@@ -154,9 +155,12 @@ class AnswerColumns:
         return self.kept(self.truths < 0)
 
     def ranked(self, top: int | None = None) -> "AnswerColumns":
-        """The `top` atoms that are not refused: known to be true first, known to be false last, else by logit."""
+        """The `top` atoms that are not refused: known to be true first, known to be false last, else by logit.
+
+        Those whose logits are equal, as in a ranking, stay in order.
+        """
         certainty = np.where(self.truths < 0, 0, 2 * self.truths - 1)
-        order = np.lexsort((-self.logits, -certainty))
+        order = np.lexsort((-levels(self.logits), -certainty))
         return self.kept(order[~self.refused[order]][:top])
 
     def items(self, base: HerbrandBase) -> tuple[Answer, ...]:

@@ -47,6 +47,13 @@ def test_negative_and_infinite_logits_rank_as_any_others() -> None:
     assert one_row([-inf, -inf, 0.0], true=0) == (2, 2.5, 3)
 
 
+def test_scores_that_differ_in_the_last_bits_are_equal() -> None:
+    assert one_row([5e-4, 5.0001e-4, 6e-4], true=0) == (2, 2.5, 3)  # what is left of sums of about 1
+    for scale in (1.0, 1e30):
+        assert one_row([3 * scale, 2.9999999 * scale, 2.99998 * scale, -inf], true=1) == (1, 1.5, 2)
+        assert one_row([1 * scale, 0.9999999 * scale, -2 * scale, inf], true=0) == (2, 2.5, 3)
+
+
 def test_saturated_scores_are_no_first_place() -> None:
     """The trap of optimistic ties: a thousand sigmoids that are all exactly 1."""
     found = ranks(np.ones((1, 1000)), FIRST, FIRST)

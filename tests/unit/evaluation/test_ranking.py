@@ -110,7 +110,8 @@ def test_the_protocol_says_how_it_was_asked() -> None:
     queries = evidence({"locatedIn(italy, europe)": True})
     assert rank(scorer({}), queries, BASE, filtered()).protocol == {
         "task": "ranking",
-        "ties": "realistic: the mean of the best and the worst rank among equal logits",
+        "ties": "realistic: the mean of the best and the worst rank among equal logits, those that differ by at most"
+        " 1e-06 of the largest in the row, or of 1",
         "filter": "other true atoms of queries are no candidates",
         "candidates": "all constants of the position's domain",
         "sides": "all positions",

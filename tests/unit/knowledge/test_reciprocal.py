@@ -73,3 +73,22 @@ def test_what_says_the_same_in_the_other_direction() -> None:
     has_one = found >= 0
     assert (found[found[has_one]] == everything[has_one]).all()
     assert [name for name in kb.base.names(everything[~has_one]) if not name.startswith("u(")] == []
+
+
+def test_predicates_of_the_data_that_are_named_like_reciprocals_stay_what_they_are() -> None:
+    """Whatever the data calls its predicates, each binary one has a reciprocal of a name that no other has."""
+    own = ["p", "p^-1", "p^-1^-1", "p^-1 (reciprocal)"]
+    theory = "domain d = {a, b}\n" + "".join(f'predicate "{name}"(d, d)\n' for name in own)
+    before = knowledge("", "p(a,b)", "", theory=theory)
+    kb = with_reciprocals(before)
+    predicates = kb.language.predicates
+    assert [p.name for p in predicates[:4]] == own
+    assert [p.reciprocal_of for p in predicates[4:]] == own
+    assert len({p.name for p in predicates}) == 8
+    assert [p.name for p in predicates[4:6]] == ["p^-1 (reciprocal) (reciprocal)", "p^-1^-1 (reciprocal)"]
+    everything = np.arange(before.base.size)
+    assert kb.base.names(everything) == before.base.names(everything)
+    true = kb.evidence.atoms[kb.evidence.truth]
+    assert kb.base.decode(true)[0].tolist() == [0, 4], "p(a, b), and its reciprocal alone"
+    assert np.array_equal(counterparts(kb.base, true), true[::-1])
+    assert str(r2n.parse_theory(str(kb.theory))) == str(kb.theory)

@@ -248,8 +248,32 @@ def test_an_ensemble_that_counts_rules_has_the_means_of_its_networks(way: Way | 
     np.testing.assert_allclose(logits.each(codes), [member(codes) for member in alone], rtol=1e-6)
     expected = np.mean([member.asked_at(0)(codes) for member in alone], axis=0)
     np.testing.assert_allclose(logits.asked_at(0)(codes), expected, rtol=1e-6)
-    side, rows = all_rows(known, 0, 1)
-    means = np.mean([member.rows(0, 1, side.given(rows)) for member in alone], axis=0)
-    np.testing.assert_allclose(logits.rows(0, 1, side.given(rows)), means, rtol=1e-6)
     other = logits.by(NETWORK_ALONE)
     np.testing.assert_allclose(other(codes), np.mean([m.by(NETWORK_ALONE)(codes) for m in alone], axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("way", [None, Way("sum", 1.0), NETWORK_ALONE, RULES_ALONE], ids=str)
+def test_an_ensemble_ranks_by_the_score_that_it_answers_by(way: Way | None) -> None:
+    """A row is ranked by the shares whose logits are the means; an atom is answered by the mean over its positions."""
+    known, models = made()[1], []
+    for seed in range(3):
+        model = made()[0]
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter))
+        models.append(model.eval())
+    logits = AtomLogits(models[0], source_of(known), known.evidence, way=way, others=tuple(models[1:]))
+    every = np.arange(known.base.size)
+    answered, predicates = np.zeros(len(every)), known.base.language.predicates
+    for predicate, own in enumerate(predicates):
+        for position in range(own.arity):
+            side, rows = all_rows(known, predicate, position)
+            codes = rows[:, None] + side.stride * np.arange(side.candidates)
+            ranked = logits.rows(predicate, position, side.given(rows))
+            asked = logits.asked_at(position)(codes.ravel()).reshape(codes.shape)
+            pairs = np.sign(ranked[:, :, None] - ranked[:, None]) * np.sign(asked[:, :, None] - asked[:, None])
+            apart = np.abs(asked[:, :, None] - asked[:, None]) > 1e-6
+            assert not (pairs[apart] < 1).any()
+            answered[codes] += log_odds(ranked) / own.arity
+    np.testing.assert_allclose(logits(every), answered, rtol=1e-6, atol=1e-6)

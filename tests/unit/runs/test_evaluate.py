@@ -2,15 +2,18 @@
 
 from dataclasses import replace
 from math import isnan
+from pathlib import Path
 from statistics import mean, stdev
 
 import numpy as np
 import pytest
 
+from r2n.datasets.planted import plant
 from r2n.errors import ConfigError
 from r2n.evaluation.calibrate import Calibrated
+from r2n.evaluation.metrics import average_precision
 from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.problem import Problem
+from r2n.knowledge.problem import Problem, load_problem
 from r2n.model.atom_logits import AtomLogits
 from r2n.runs.evaluate import evaluate_split, evaluate_splits
 from r2n.runs.mirror import DEVIATION, SINGLE
@@ -78,3 +81,17 @@ def test_metrics_of_nothing_stay_so(logits: AtomLogits, toy: Problem) -> None:
 def test_a_split_that_is_not_there_is_named(toy_run: Run) -> None:
     with pytest.raises(ConfigError, match="the problem has no queries 'train'"):
         toy_run.evaluate("train")
+
+
+def test_metrics_do_not_depend_on_how_many_atoms_are_scored_at_once(tmp_path: Path) -> None:
+    """Atoms that the network cannot tell apart get logits that differ in the last bits, with the size of the batch."""
+    plant(facts=400, constants=61, relations=4, rules=8, communities=6).write(tmp_path / "graph")
+    problem = load_problem(tmp_path / "graph")
+    changes = ["grounding.strategy=known-body", "model.evidence_input=only", "model.layers=2", "model.dim=9"]
+    logits = prepare_run(problem, problem.options.changed(changes), 1).logits()
+    reports = [evaluate_split(logits, problem, "test", memory=size) for size in (1, 100_000, 10**6)]
+    assert len({(*report.metrics.values(), *report.ties["optimistic"].values()) for report in reports}) == 1
+    asked = np.unique(np.random.default_rng(0).integers(problem.knowledge.base.size, size=1000))
+    truth = np.isin(asked, problem.train.atoms)
+    parts = [np.concatenate([logits(asked[i : i + size]) for i in range(0, 1000, size)]) for size in (7, 61, 1000)]
+    assert len({average_precision(part, truth) for part in parts}) == 1
