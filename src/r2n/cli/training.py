@@ -93,7 +93,7 @@ def train(
             run = followed.prepared(loaded, meter)
             _tell_notes(*settings.notes, *run.notes())
             for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=seconds, progress=meter, team=team):
-                _show_epoch(shown, epoch)
+                _show_epoch(shown, epoch, loaded)
         trained, written = _reported(folder, run, meter, reasons)
     _tell_training(folder, trained, written, as_json=as_json)
 
@@ -158,11 +158,14 @@ def _tell_beside(*reports: dict[str, Any]) -> None:
     _tell_notes(*(note for report in reports for note in notes_beside(report)))
 
 
-def _show_epoch(shown: PhaseProgress, epoch: "Epoch") -> None:
-    """An epoch's loss and, where there is one, the validation metric."""
+def _show_epoch(shown: PhaseProgress, epoch: "Epoch", problem: Problem) -> None:
+    """An epoch's loss and, where there is one, the validation metric, which the report may filter by more facts."""
+    from r2n.runs.evaluate import is_filtered_less
+
     shown.detail(loss=f"{epoch.loss:.4f}")
     if epoch.valid is not None:
-        shown.detail(valid=f"{epoch.valid:.4f}")
+        name = "valid (other splits not filtered)" if is_filtered_less(problem) else "valid"
+        shown.detail(**{name: f"{epoch.valid:.4f}"})
 
 
 def _print_reports(reports: list[dict[str, Any]], name: str) -> None:

@@ -37,6 +37,39 @@ def test_the_default_folder_is_named_after_problem_and_seed(tmp_path: Path, monk
     assert (tmp_path / "runs" / "towns-5" / "report.json").exists()
 
 
+def test_valid_says_what_it_chose_and_every_report_names_the_combination(tmp_path: Path) -> None:
+    folder, out = write_toy_problem(tmp_path / "towns", epochs=3), tmp_path / "run"
+    for split in ("valid", "test"):  # true ones alone: a ranking
+        lines = (folder / f"{split}.tsv").read_text().splitlines()
+        (folder / f"{split}.tsv").write_text("".join(f"{line}\n" for line in lines if line.endswith("\t1")))
+    changes = ("model.rules=counted", "training.patience=10")
+    options = [part for change in changes for part in ("--set", change)]
+    uses = "used for early stopping and for choosing the combination of network and rules"
+    filtered = "in training its metric was filtered without the facts of other splits"
+    shown = " ".join(invoke("train", str(folder), "--out", str(out), *options).split())
+    assert f"valid is not held out: {uses}; {filtered}" in shown
+    assert shown.count("not held out") == 1, "of the test nothing was chosen"
+    assert shown.count("(the best of 12 on the validation queries)") == 2
+    reports = json.loads((out / "report.json").read_text())["reports"]
+    valid, test = (report["protocol"] for report in reports)
+    assert valid["not_held_out"] == f"{uses}; {filtered}"
+    assert "not_held_out" not in test
+    assert valid["combination"] == test["combination"]
+    page = (out / "report.html").read_text()
+    assert f"Not held out: {uses}" in page
+    assert "valid mrr, not held out" in page
+    assert "the best of 12 on the validation queries" in page
+    assert json.loads(invoke("evaluate", str(out), "--split", "valid", "--json"))["protocol"] == valid
+    assert json.loads(invoke("evaluate", str(out), "--json"))["protocol"] == test
+    compared = json.loads(invoke("compare", str(out), str(out), "--json"))["splits"]
+    assert [f"not held out: {uses}" in split["asked"] for split in compared] == [True, False]
+
+
+def test_valid_is_held_out_if_nothing_is_chosen_on_it(run_folder: Path) -> None:
+    reports = json.loads((run_folder / "report.json").read_text())["reports"]
+    assert not any({"not_held_out", "combination"} & set(report["protocol"]) for report in reports)
+
+
 def test_evaluate(run_folder: Path) -> None:
     document = json.loads(invoke("evaluate", str(run_folder), "--json"))
     assert document["split"] == "test"
