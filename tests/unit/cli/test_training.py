@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from shlex import split
 
 import pytest
 from typer.testing import CliRunner
@@ -20,6 +21,42 @@ def test_train_leaves_a_report_and_plots(run_folder: Path) -> None:
     assert [part["split"] for part in report["reports"]] == ["valid", "test"]
     names = {path.name for path in run_folder.iterdir()}
     assert {"training.png", "reliability-valid.png", "reliability-test.png", "config.json", "trace.jsonl"} <= names
+
+
+def test_results_and_next_steps_come_before_the_report(tmp_path: Path) -> None:
+    folder, run = write_toy_problem(tmp_path / "to wns", epochs=2), tmp_path / "a run"
+    shown = runner.invoke(app, ["train", str(folder), "--out", str(run)]).output
+    steps = [line.removeprefix("next: ") for line in shown.splitlines() if line.startswith("next: ")]
+    assert shown.index("towns, test") < shown.index("next: ") < shown.index("report ...") < shown.index("report.html")
+    assert steps == [
+        f"r2n predict '{run}' 'liesIn(n5, ?)'",
+        f"r2n explain '{run}' 'liesIn(n5, north)'",
+        f"r2n serve '{run}'",
+    ]
+    for step in steps[:2]:
+        assert "liesIn(n5, north)" in invoke(*split(step)[1:])
+
+
+def test_a_run_is_whole_before_its_report_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ends the process while report.html is made takes nothing with it."""
+    folder, run = write_toy_problem(tmp_path / "towns", epochs=2), tmp_path / "run"
+
+    def killed(*_: object) -> None:
+        raise SystemExit(9)
+
+    monkeypatch.setattr("r2n.reporting.write.gather", killed)
+    assert "towns, test" in invoke("train", str(folder), "--out", str(run), code=9)
+    assert len(json.loads((run / "report.json").read_text())["reports"]) == 2
+    assert "liesIn(n5, north)" in invoke("predict", str(run), "liesIn(n5, ?)")
+
+
+def test_no_report(tmp_path: Path) -> None:
+    folder, run = write_toy_problem(tmp_path / "towns", epochs=2), tmp_path / "run"
+    shown = runner.invoke(app, ["train", str(folder), "--out", str(run), "--no-report"]).output
+    assert "towns, test" in shown
+    assert "report.html" not in shown
+    assert (run / "report.json").exists()
+    assert not (run / "report.html").exists()
 
 
 def test_train_as_json_with_changes(tmp_path: Path) -> None:
