@@ -69,11 +69,28 @@ def listed(rerun: Rerun, code: int, reasons: Sequence[Reason]) -> list[GroundRul
 # one atom after the other
 
 
+def check_order(reasons: Sequence[Reason], effects: Sequence[float]) -> None:
+    """What speaks for the atom comes first, the strongest before all, at any probability; what is left out is weaker.
+
+    At least half of the places are for what speaks for it; of the others, those with the larger effects are kept.
+    """
+    shown = [reason.effect for reason in reasons]
+    assert shown == sorted(shown, key=lambda effect: (effect <= 0, -abs(effect)))
+    if not shown:
+        return
+    np.testing.assert_allclose(shown[0], max(effects) if max(effects) > 0 else min(effects), **CLOSE)
+    by_size = sorted(effects, key=lambda effect: (effect <= 0, -abs(effect)))
+    first = [effect for effect in by_size if effect > 0][: -(-len(shown) // 2)]
+    others = sorted(by_size[len(first) :], key=abs, reverse=True)[: len(shown) - len(first)]
+    np.testing.assert_allclose(sorted(map(abs, shown)), sorted(map(abs, [*first, *others])), **CLOSE)
+
+
 def check_reasons(drawn: Explained, code: int, found: Explanation) -> None:
     """Every ground rule that the atom stands in is listed, with its effect, the greatest change first."""
     rerun = drawn.rerun
     expected = [(key(rerun, g), rerun.effect(code, g)) for g in rerun.standing_in(code)]
     check_effects([(key_of(reason), reason.effect) for reason in found.reasons], expected)
+    check_order(found.reasons, [effect for _, effect in expected])
     own = {bare(name) for name in plain_names(rerun, [code])}
     for reason in found.reasons:
         because, others = {bare(member.atom) for member in reason.because}, key_of(reason)[1] - own
@@ -187,6 +204,7 @@ def check_contrast(drawn: Explained, code: int, other: int) -> None:
     both = dict.fromkeys([*rerun.standing_in(code), *rerun.standing_in(other)])
     expected = [(key(rerun, g), rerun.contrast(code, other, g)) for g in both]
     check_effects([(key_of(reason), reason.effect) for reason in found.contrast.reasons], expected)
+    check_order(found.contrast.reasons, [effect for _, effect in expected])
 
 
 def check(strategy: str, dice: Random) -> None:
@@ -200,6 +218,7 @@ def check(strategy: str, dice: Random) -> None:
         check_counterfactuals(drawn, code, found)
         check_fidelity(drawn, code, found)
         few = explained(drawn, code, depth=3, top=2)
+        check_order(few.reasons, [reason.effect for reason in found.reasons])
         check_fidelity(drawn, code, few)
         check_tree(drawn, few, depth=3, top=2)
         check_turns(drawn, code, few)

@@ -38,7 +38,8 @@ def print_report(report: dict[str, Any], name: str) -> None:
     for metric in ("brier", "ece") if report.get("calibrated") else ():
         table.add_texts([f"{metric}, calibrated", _number(report["calibrated"][metric])])
     screen().print(table)
-    for key, words in (("nothing_to_rank", "no metrics: "), ("constraints", "constraints: "), ("ensemble", "")):
+    shown = ("nothing_to_rank", "no metrics: "), ("not_held_out", f"{report['split']} is not held out: ")
+    for key, words in (*shown, ("combination", "combination: "), ("constraints", "constraints: "), ("ensemble", "")):
         if key in report["protocol"]:
             screen().print(Text(f"{words}{report['protocol'][key]}"))
 

@@ -1,6 +1,9 @@
 """The command line: r2n train, evaluate."""
 
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,9 +30,12 @@ from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.runs.chosen import choose_options
 from r2n.runs.memory import parse_size
+from r2n.visible import visible
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
+    from r2n.evaluation.evaluate import Report
     from r2n.prediction.trained import Trained
+    from r2n.reporting.gather import Training
     from r2n.reporting.phases import PhaseMeter
     from r2n.reporting.write import Written
     from r2n.runs.ensemble import Ensemble
@@ -66,10 +72,12 @@ def train(
     memory: MemoryOption = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
     devices: DevicesOption = None,
+    with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html at the end.")] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Train a network on a problem, keep it as a run, and report on its queries."""
     from r2n.reporting.phases import PhaseMeter
+    from r2n.reporting.write import write_results
     from r2n.runs.devices import together
     from r2n.runs.folder import usual_folder
     from r2n.runs.following import FollowedRun, follow_elsewhere, follow_run
@@ -93,21 +101,24 @@ def train(
             run = followed.prepared(loaded, meter)
             _tell_notes(*settings.notes, *run.notes())
             for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=seconds, progress=meter, team=team):
-                _show_epoch(shown, epoch)
-        trained, written = _reported(folder, run, meter, reasons)
+                _show_epoch(shown, epoch, loaded)
+        trained, reports, training = _evaluated(folder, run, meter, reasons)
+    written = write_results(folder, reports, training)
     _tell_training(folder, trained, written, as_json=as_json)
+    if with_report:
+        _write_report(folder, trained, reports, training, written)
 
 
-def _reported(
+def _evaluated(
     folder: Path, run: "Run | Ensemble", meter: "PhaseMeter", reasons: dict[str, str] | None
-) -> "tuple[Trained, Written]":
-    """What was trained, and what the run leaves of it.
+) -> "tuple[Trained, list[Report], Training]":
+    """What was trained, how good it is, and what the training took.
 
     A resumed run keeps the reasons for its options, and what it took where it was over already.
     """
     from r2n.prediction.trained import Trained
     from r2n.reporting.gather import Training
-    from r2n.reporting.write import training_of, write_reports
+    from r2n.reporting.write import training_of
     from r2n.runs.calibration import read_calibration
     from r2n.runs.folder import RunFolder
 
@@ -119,7 +130,7 @@ def _reported(
         kept = training_of(folder)
         costs = kept.phases if kept.phases and kept.epochs == epochs else meter.costs
         training = Training(epochs, costs, kept.chosen)
-    return trained, write_reports(folder, trained, reports, training, meter.progress)
+    return trained, reports, training
 
 
 def _tell_training(folder: Path, trained: "Trained", written: "Written", *, as_json: bool) -> None:
@@ -132,7 +143,36 @@ def _tell_training(folder: Path, trained: "Trained", written: "Written", *, as_j
     _print_reports(document["reports"], name)
     _print_examples(trained)
     typer.echo(f"the run is in {folder}", err=True)
-    if not written.failures:
+    for step in _next_steps(folder, trained.problem):
+        typer.echo(f"next: {visible(step)}", err=True)
+
+
+def _next_steps(folder: Path, problem: Problem) -> Iterator[str]:
+    """Commands that go on from here, with the first true query of the run, or a fact where there is none."""
+    from r2n.prediction.answers import question_text
+
+    run, base = quote(str(folder)), problem.knowledge.base
+    every = (problem.test, *problem.queries.values(), problem.train)
+    code = next((part.atoms[part.truth][:1] for part in every if part.truth.any()), None)
+    if code is not None:
+        yield f"r2n predict {run} {quote(question_text(base, code))}"
+        yield f"r2n explain {run} {quote(base.names(code)[0])}"
+    missing = "" if find_spec("fastapi") and find_spec("uvicorn") else "  (needs pip install 'r2n[serve]')"
+    yield f"r2n serve {run}{missing}"
+
+
+def _write_report(
+    folder: Path, trained: "Trained", reports: "list[Report]", training: "Training", written: "Written"
+) -> None:
+    """Make the page of a run that is over already: it may take long, and nothing is lost with it."""
+    from r2n.reporting.write import write_page
+
+    told = len(written.failures)
+    with progress(str(folder)) as shown:
+        shown("report", 0, 0)
+        write_page(folder, trained, reports, training, written)
+    _tell_notes(*written.failures[told:])
+    if not written.failures[told:]:
         typer.echo(f"its report is in {folder / 'report.html'}", err=True)
 
 
@@ -158,11 +198,14 @@ def _tell_beside(*reports: dict[str, Any]) -> None:
     _tell_notes(*(note for report in reports for note in notes_beside(report)))
 
 
-def _show_epoch(shown: PhaseProgress, epoch: "Epoch") -> None:
-    """An epoch's loss and, where there is one, the validation metric."""
+def _show_epoch(shown: PhaseProgress, epoch: "Epoch", problem: Problem) -> None:
+    """An epoch's loss and, where there is one, the validation metric, which the report may filter by more facts."""
+    from r2n.runs.evaluate import is_filtered_less
+
     shown.detail(loss=f"{epoch.loss:.4f}")
     if epoch.valid is not None:
-        shown.detail(valid=f"{epoch.valid:.4f}")
+        name = "valid (other splits not filtered)" if is_filtered_less(problem) else "valid"
+        shown.detail(**{name: f"{epoch.valid:.4f}"})
 
 
 def _print_reports(reports: list[dict[str, Any]], name: str) -> None:

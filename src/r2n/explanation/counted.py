@@ -28,11 +28,11 @@ def explain_counted(
     """Why an atom is answered as it is; the bodies of its reasons are known, so that there is nothing below them."""
     asked = CountedAtom(subject.members, code)
     every = _moved(asked)
-    shown = ranked(every, 1 if turn.by is not None else -1)[:top]
+    shown = ranked(every, top)
     is_small = len(subject.knowledge.evidence) <= MOST_FACTS
     codes = np.concatenate([np.zeros(0, np.int64), *(part.codes for part in shown)])
     told = np.intersect1d(subject.plain(codes), subject.knowledge.evidence.atoms)[: None if is_small else 0]
-    names = tuple(dict.fromkeys(part.rule.name for part in ranked(every, 1)))
+    names = tuple(dict.fromkeys(part.rule.name for part in ranked(every)))
     scene = Scene.around(subject.members, turn.codes)
     other = Counterfactuals(subject, scene, turn, told, names, subject.logits(turn.codes))
     has_layers = [LAYERS] if scene.layers else []
@@ -89,7 +89,7 @@ def _contrast(subject: Subject, one: CountedAtom, other: CountedAtom, top: int |
             effect = difference - (then[0] - then[1])
             found += [(concluded.code, Moved((number,), part.rule, codes, codes, effect)) for codes in part.atoms]
     concludes = {part.identity: code for code, part in found}
-    order = ranked([part for _, part in found], 1 if difference >= 0 else -1)[:top]
+    order = ranked([part for _, part in found], top)
     code = np.array([other.code])
     reasons = tuple(_told(subject, concludes[part.identity], part) for part in order)
     return Contrast(subject.names(code)[0], subject.beliefs(code)[0], difference, reasons)

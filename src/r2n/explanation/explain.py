@@ -41,7 +41,7 @@ def explain(subject: Subject, code: int, wanted: Wanted) -> Explanation:
         return replace(found, input=read, notes=(*_known(belief), *found.notes))
     scene = Scene.around(subject.members, turn.codes)
     tree = Tree(subject, wanted.top)
-    every = tree.grow(code, scene, 1 if turn.by is not None else -1, wanted.depth)
+    every = tree.grow(code, scene, wanted.depth)
     return Explanation(
         subject.names(np.array([code]))[0],
         belief,
@@ -118,7 +118,7 @@ def _contrast(subject: Subject, code: int, wanted: Wanted) -> Contrast:
     difference = float(scene.logits[0] - scene.logits[1])
     effects = (difference - (logits[:, 0] - logits[:, 1])).tolist()
     found = [replace(part, effect=effect) for part, effect in zip(found, effects, strict=True)]
-    reasons = [_plain(subject, part) for part in ranked(found, 1 if difference >= 0 else -1)[: wanted.top]]
+    reasons = [_plain(subject, part) for part in ranked(found, wanted.top)]
     other = np.array([wanted.against])
     return Contrast(subject.names(other)[0], subject.beliefs(other)[0], difference, tuple(reasons))
 

@@ -65,9 +65,18 @@ def located(scene: Scene, numbers: Int64[np.ndarray, " _"]) -> list[Moved]:
     return list(found.values())
 
 
-def ranked(found: Sequence[Moved], direction: int) -> list[Moved]:
-    """Ground rules, those first that carry the answer most: `direction` is 1 where it is "true", -1 where "false"."""
-    return sorted(found, key=lambda part: (-part.effect * direction, part.identity))
+def ranked(found: Sequence[Moved], top: int | None = None) -> list[Moved]:
+    """Ground rules that speak for an atom, the strongest first, then those that do not, the strongest first.
+
+    At most `top` of them: the strongest for the atom have at least half of the places, those that are stronger than
+    the remaining ones, for or against it, have the others.
+    """
+    every = sorted(found, key=lambda part: (part.effect <= 0, -abs(part.effect), part.identity))
+    if top is None or len(every) <= top:
+        return every
+    own = min(-(-top // 2), sum(part.effect > 0 for part in every))
+    others = sorted(range(own, len(every)), key=lambda place: -abs(every[place].effect))[: top - own]
+    return [every[place] for place in (*range(own), *sorted(others))]
 
 
 @dataclass
@@ -80,13 +89,13 @@ class Tree:
     effects: dict[tuple[int, int], float] = field(default_factory=dict)
     homes: dict[int, tuple[int, Identity]] = field(default_factory=dict)
 
-    def grow(self, code: int, scene: Scene, direction: int, depth: int) -> list[Moved]:
+    def grow(self, code: int, scene: Scene, depth: int) -> list[Moved]:
         """Find the reasons of an atom, the first of a scene, and of those below it to a depth; returns all of its own.
 
         What is listed of them is told by `reasons`.
         """
         every = moved(scene, 1)[0]
-        self.below[code] = ranked(every, direction)[: self.top] if depth else []
+        self.below[code] = ranked(every, self.top) if depth else []
         self._read(code, scene)
         above: dict[int, set[Identity]] = {code: set()}
         front = [code]
@@ -114,9 +123,9 @@ class Tree:
     def _grow_below(self, codes: Sequence[int], above: dict[int, set[Identity]]) -> None:
         scene = Scene.around(self.subject.members, np.array(codes, np.int64))
         most = MOST_BELOW if self.top is None else min(self.top, MOST_BELOW)
-        for code, every, logit in zip(codes, moved(scene, len(codes)), scene.logits, strict=True):
+        for code, every in zip(codes, moved(scene, len(codes)), strict=True):
             own = [part for part in every if part.identity not in above[code]]
-            self.below[code] = ranked(own, 1 if logit >= self.subject.half else -1)[:most]
+            self.below[code] = ranked(own, most)
 
     def _read(self, code: int, scene: Scene) -> None:
         """What each atom of the listed ground rules does, by what is read of it, to the explained atom."""

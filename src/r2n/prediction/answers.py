@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float64, Int64
 from r2n.errors import DataError, counted, nearest
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import levels
-from r2n.knowledge.atom_text import ANYTHING, AtomText, parse_atom, written_atom
+from r2n.knowledge.atom_text import ANYTHING, AtomText, parse_atom, written_atom, written_name
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.prediction.shown_answers import answers_arrow, answers_html, answers_pandas, answers_polars
@@ -192,7 +192,8 @@ class Question:
         if atom is None or not atom.truth:
             raise DataError(
                 f"'{text}' is no question",
-                hint='write PREDICATE(CONSTANT, ...) with ? for what is asked: "locatedIn(italy, ?)"',
+                hint="write PREDICATE(CONSTANT, ...) with ? for what is asked"
+                + (f': "{question_text(base, np.zeros(1, np.int64))}"' if base.size else ""),
             )
         return cls.of(base, atom.predicate, atom.terms, atom)
 
@@ -235,6 +236,13 @@ class Question:
         inside = [np.isin(arguments[:, i], column) for i, column in enumerate(self.columns)]
         found[found] = np.logical_and.reduce(inside)
         return found
+
+
+def question_text(base: HerbrandBase, code: Codes) -> str:
+    """The question that asks for the last constant of an atom: `locatedIn(italy, ?)`."""
+    ((predicate, constants),) = base.parts(code)
+    terms = [*map(written_name, constants[:-1]), ANYTHING]
+    return f"{written_name(predicate)}({', '.join(terms)})"
 
 
 @contextmanager

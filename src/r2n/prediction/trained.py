@@ -132,6 +132,7 @@ class Trained:
             seed=seed,
             forbidden=constrained,
             beside=beside,
+            options=self.options,
             calibration=self.calibration,
             memory=self.memory,
             share=share,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from r2n.errors import ConfigError, counted
-from r2n.evaluation.evaluate import Report
+from r2n.evaluation.evaluate import NOT_HELD_OUT, Report
 from r2n.json_text import finite
 from r2n.prediction.trained import Trained
 from r2n.progress import Progress, no_progress
@@ -163,9 +163,12 @@ def _split(split: str, runs: Sequence[ComparedRun], names: Sequence[str]) -> Com
     protocol = next(report.protocol for report in reports if report is not None)
     queries = protocol.get("sample", counted(int(protocol["queries"]), "query", "queries"))
     nothing = next((f"; {report.nothing_to_rank}" for report in reports if report and report.nothing_to_rank), "")
+    uses = dict.fromkeys(
+        str(report.protocol[NOT_HELD_OUT]) for report in reports if report and NOT_HELD_OUT in report.protocol
+    )
     return ComparedSplit(
         split,
-        f"{protocol['task']} of {queries}{nothing}",
+        f"{protocol['task']} of {queries}{nothing}{''.join(f'; not held out: {use}' for use in uses)}",
         tuple((name, tuple(_defined(report, name) for report in reports)) for name in metrics),
         tuple(against(split, runs[0], run, name) for run, name in zip(runs[1:], names[1:], strict=True)),
     )

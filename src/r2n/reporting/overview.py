@@ -8,7 +8,7 @@ import numpy as np
 
 from r2n.errors import counted
 from r2n.evaluation.calibrate import told_calibration
-from r2n.evaluation.evaluate import Report
+from r2n.evaluation.evaluate import NOT_HELD_OUT, Report
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
@@ -124,7 +124,8 @@ def figures(reports: Sequence[Report], phases: Sequence[PhaseCost]) -> tuple[tup
     found = []
     for report in reports:
         name, value = report.main
-        found.append((f"{report.split} {name}", "none" if isnan(value) else f"{value:.3f}"))
+        label = f"{report.split} {name}" + (", not held out" if NOT_HELD_OUT in report.protocol else "")
+        found.append((label, "none" if isnan(value) else f"{value:.3f}"))
     if phases:
         found.append(("CPU-seconds", f"{sum(phase.cpu_seconds for phase in phases):,.1f}"))
         found.append(("peak memory", f"{max(phase.peak_gigabytes for phase in phases):.2f} GB"))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isnan
 
 from r2n.evaluation.by_query import PrecisionRecall, RankCounts
-from r2n.evaluation.evaluate import NOTHING_TO_RANK, Numbers, Report
+from r2n.evaluation.evaluate import NOT_HELD_OUT, NOTHING_TO_RANK, Numbers, Report
 from r2n.evaluation.metrics import Calibration
 from r2n.evaluation.plots import rank_words
 from r2n.reporting.charts import Chart, Series, bar_chart, line_chart
@@ -99,9 +99,10 @@ def protocol_words(protocol: Mapping[str, str | int]) -> list[str]:
     """How a split was asked, a sentence each."""
     queries = f"{protocol['queries']:,}" if isinstance(protocol.get("queries"), int) else "some"
     true = f", {protocol['true']:,} of them true" if "true" in protocol else ""
-    said = [f"{str(protocol['task']).capitalize()} of {queries} queries{true}."]
+    held_out = f" Not held out: {protocol[NOT_HELD_OUT]}." if NOT_HELD_OUT in protocol else ""
+    said = [f"{str(protocol['task']).capitalize()} of {queries} queries{true}.{held_out}"]
     for name, value in protocol.items():
-        if name not in ("task", "queries", "true", NOTHING_TO_RANK) and value not in (0, ""):
+        if name not in ("task", "queries", "true", NOTHING_TO_RANK, NOT_HELD_OUT) and value not in (0, ""):
             text = f"{value:,}" if isinstance(value, int) else value
             said.append(f"{name.replace('_', ' ')}: {text}.")
     return said

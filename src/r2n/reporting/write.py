@@ -14,7 +14,6 @@ from r2n.evaluation.evaluate import Report
 from r2n.evaluation.plots import plot_precision_recall, plot_ranks, plot_reliability, plot_training
 from r2n.json_text import json_text
 from r2n.prediction.trained import Trained
-from r2n.progress import Progress, no_progress
 from r2n.reporting.curves import told_apart
 from r2n.reporting.files import write_file
 from r2n.reporting.gather import Training, gather
@@ -35,10 +34,8 @@ class Written:
     failures: list[str] = field(default_factory=list)
 
 
-def write_reports(
-    folder: Path, trained: Trained, reports: Sequence[Report], training: Training, progress: Progress = no_progress
-) -> Written:
-    """Write `report.json`, then `report.html` and the pictures, into a run's folder."""
+def write_results(folder: Path, reports: Sequence[Report], training: Training) -> Written:
+    """Write `report.json` into a run's folder, which takes no time."""
     document = {
         "run": str(folder),
         "epochs": training.epochs,
@@ -47,13 +44,16 @@ def write_reports(
         "chosen": dict(training.chosen or {}),
     }
     written = Written(document)
-    progress("report", 0, 0)
     _try(written, "report.json", lambda: write_atomically(RunFolder(folder).report, _json(document)))
+    return written
+
+
+def write_page(folder: Path, trained: Trained, reports: Sequence[Report], training: Training, written: Written) -> None:
+    """Write `report.html` and the pictures, which may take long; what cannot be written is added to `written`."""
     report = _try(written, PAGE, lambda: gather(folder, trained, reports, training))
     if report is not None:
         _try(written, PAGE, lambda: write_file(folder / PAGE, run_page(report), "--out"))
         _try(written, "a picture", lambda: write_pictures(folder, report))
-    return written
 
 
 def write_run_page(folder: Path, report: RunReport, out: Path | None = None) -> Path:

@@ -7,6 +7,7 @@ be trained has come, for the seed is one of the whole process.
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 
 from torch import nn
 
@@ -119,11 +120,13 @@ class Ensemble:
         self, split: str, progress: Progress = no_progress, *, calibration: Calibrated | None = None
     ) -> Report:
         """The report on a split: ranking where all its queries are true, else classification."""
-        return evaluate_split(self.logits(), self.problem, split, progress, calibration=calibration, memory=self.memory)
+        report = partial(evaluate_split, self.logits(), self.problem, split, progress, options=self.options)
+        return report(calibration=calibration, memory=self.memory)
 
     def reports(self, progress: Progress = no_progress, calibration: Calibrated | None = None) -> list[Report]:
         """The reports on all splits, with mirrors and the single networks beside each."""
-        return evaluate_splits(self.logits(), self.problem, progress, calibration=calibration, memory=self.memory)
+        report = partial(evaluate_splits, self.logits(), self.problem, progress, options=self.options)
+        return report(calibration=calibration, memory=self.memory)
 
 
 def check_size(size: int) -> None:

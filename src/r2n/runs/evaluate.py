@@ -6,13 +6,15 @@ from functools import partial
 
 from r2n.errors import ConfigError
 from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.evaluate import Report, Score
+from r2n.evaluation.evaluate import NOT_HELD_OUT, Report, Score
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.network import evaluate_scores
 from r2n.evaluation.ranking import Forbidden, row_memory
 from r2n.evaluation.shares import ALONE, Share
+from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.model.atom_logits import AtomLogits
+from r2n.model.combination import WAYS
 from r2n.progress import Progress, no_progress
 from r2n.runs.mirror import mirrors, said_of, single_networks
 
@@ -22,15 +24,13 @@ def evaluate_splits(
     problem: Problem,
     progress: Progress = no_progress,
     *,
+    options: Options | None = None,
     calibration: Calibrated | None = None,
     memory: int | None = None,
 ) -> list[Report]:
     """The reports on all splits, by one pass over the ground rules, with a mirror beside each."""
-    beside = mirrors(logits, problem)
-    return [
-        evaluate_split(logits, problem, split, progress, beside=beside, calibration=calibration, memory=memory)
-        for split in problem.queries
-    ]
+    report = partial(evaluate_split, logits, problem, progress=progress, beside=mirrors(logits, problem))
+    return [report(split, options=options, calibration=calibration, memory=memory) for split in problem.queries]
 
 
 def evaluate_split(
@@ -43,6 +43,7 @@ def evaluate_split(
     seed: int = 0,
     forbidden: Forbidden | None = None,
     beside: Mapping[str, Score] | None = None,
+    options: Options | None = None,
     calibration: Calibrated | None = None,
     memory: int | None = None,
     share: Share = ALONE,
@@ -51,7 +52,7 @@ def evaluate_split(
 
     `sample`: of a ranking, so many queries, drawn by `seed`. `forbidden`: its candidates that cannot be. `beside`:
     scores (`mirrors`) that are asked the same, and stand in the report with their metrics; beside an ensemble, its
-    single networks too. `calibration`: probabilities are judged before and after it. `memory`: the bytes that work may
+    single networks too. `options`: those of the training, which say what `valid` was used for. `calibration`: probabilities are judged before and after it. `memory`: the bytes that work may
     take; rows of candidates are scored in parts that are a small part of it. `share`: which of these parts of a
     ranking are done in this process.
     """
@@ -77,4 +78,28 @@ def evaluate_split(
     others = {name: report(scores).metrics for name, scores in (beside or {}).items()}
     if beside is not None:
         others = single_networks(logits, problem, split, lambda scores: report(scores).metrics) | others
-    return replace(own, beside=others, protocol={**own.protocol, **said_of(logits, calibration)})
+    said = said_of(logits, calibration) | selected_on(split, logits, problem, options)
+    return replace(own, beside=others, protocol={**own.protocol, **said})
+
+
+def selected_on(split: str, logits: AtomLogits, problem: Problem, options: Options | None) -> dict[str, str]:
+    """What the protocol says of choices that were made on validation queries: the combination, and what they were."""
+    ways = dict.fromkeys(str(model.combination.chosen) for model in logits.models if model.combination is not None)
+    combined, said = bool(ways) and logits.way is None and "valid" in problem.queries, {}
+    if ways and logits.way is None:
+        by = f"the best of {len(WAYS)} on the validation queries" if combined else "nothing could choose another"
+        said["combination"] = f"{'; '.join(ways)} ({by})"
+    stopped = options is not None and options.training.patience is not None
+    uses = [*["early stopping"] * stopped, *["choosing the combination of network and rules"] * combined]
+    if split == "valid" and uses:
+        said[NOT_HELD_OUT] = f"used for {' and for '.join(uses)}" + (
+            "; in training its metric was filtered without the facts of other splits"
+            if is_filtered_less(problem)
+            else ""
+        )
+    return said
+
+
+def is_filtered_less(problem: Problem) -> bool:
+    """Whether the validation metric of a training has another filter than the report: facts of no other split."""
+    return problem.valid.truth.all() and len(problem.queries) > 1

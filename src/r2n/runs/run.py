@@ -71,7 +71,8 @@ class Run:
         self, split: str, progress: Progress = no_progress, *, calibration: Calibrated | None = None
     ) -> Report:
         """The report on a split: ranking where all its queries are true, else classification."""
-        return evaluate_split(self.logits(), self.problem, split, progress, calibration=calibration, memory=self.memory)
+        report = partial(evaluate_split, self.logits(), self.problem, split, progress, options=self.options)
+        return report(calibration=calibration, memory=self.memory)
 
     def notes(self) -> list[str]:
         """What a person should know before this training, found without looking at the truth of any query."""
@@ -122,7 +123,8 @@ class Run:
 
     def reports(self, progress: Progress = no_progress, calibration: Calibrated | None = None) -> list[Report]:
         """The reports on all splits, by one pass over the ground rules, with a mirror beside each."""
-        return evaluate_splits(self.logits(), self.problem, progress, calibration=calibration, memory=self.memory)
+        report = partial(evaluate_splits, self.logits(), self.problem, progress, options=self.options)
+        return report(calibration=calibration, memory=self.memory)
 
 
 def check_seed(seed: int) -> None:

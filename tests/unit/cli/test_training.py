@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from shlex import split
 
 import pytest
 from typer.testing import CliRunner
@@ -22,6 +23,42 @@ def test_train_leaves_a_report_and_plots(run_folder: Path) -> None:
     assert {"training.png", "reliability-valid.png", "reliability-test.png", "config.json", "trace.jsonl"} <= names
 
 
+def test_results_and_next_steps_come_before_the_report(tmp_path: Path) -> None:
+    folder, run = write_toy_problem(tmp_path / "to wns", epochs=2), tmp_path / "a run"
+    shown = runner.invoke(app, ["train", str(folder), "--out", str(run)]).output
+    steps = [line.removeprefix("next: ") for line in shown.splitlines() if line.startswith("next: ")]
+    assert shown.index("towns, test") < shown.index("next: ") < shown.index("report ...") < shown.index("report.html")
+    assert steps == [
+        f"r2n predict '{run}' 'liesIn(n5, ?)'",
+        f"r2n explain '{run}' 'liesIn(n5, north)'",
+        f"r2n serve '{run}'",
+    ]
+    for step in steps[:2]:
+        assert "liesIn(n5, north)" in invoke(*split(step)[1:])
+
+
+def test_a_run_is_whole_before_its_report_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ends the process while report.html is made takes nothing with it."""
+    folder, run = write_toy_problem(tmp_path / "towns", epochs=2), tmp_path / "run"
+
+    def killed(*_: object) -> None:
+        raise SystemExit(9)
+
+    monkeypatch.setattr("r2n.reporting.write.gather", killed)
+    assert "towns, test" in invoke("train", str(folder), "--out", str(run), code=9)
+    assert len(json.loads((run / "report.json").read_text())["reports"]) == 2
+    assert "liesIn(n5, north)" in invoke("predict", str(run), "liesIn(n5, ?)")
+
+
+def test_no_report(tmp_path: Path) -> None:
+    folder, run = write_toy_problem(tmp_path / "towns", epochs=2), tmp_path / "run"
+    shown = runner.invoke(app, ["train", str(folder), "--out", str(run), "--no-report"]).output
+    assert "towns, test" in shown
+    assert "report.html" not in shown
+    assert (run / "report.json").exists()
+    assert not (run / "report.html").exists()
+
+
 def test_train_as_json_with_changes(tmp_path: Path) -> None:
     folder = write_toy_problem(tmp_path / "towns")
     arguments = ["--out", str(tmp_path / "run"), "--set", "training.epochs=3", "--set", "model.input=mlp", "--json"]
@@ -35,6 +72,39 @@ def test_the_default_folder_is_named_after_problem_and_seed(tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     invoke("train", str(folder), "--set", "training.epochs=1", "--seed", "5")
     assert (tmp_path / "runs" / "towns-5" / "report.json").exists()
+
+
+def test_valid_says_what_it_chose_and_every_report_names_the_combination(tmp_path: Path) -> None:
+    folder, out = write_toy_problem(tmp_path / "towns", epochs=3), tmp_path / "run"
+    for split in ("valid", "test"):  # true ones alone: a ranking
+        lines = (folder / f"{split}.tsv").read_text().splitlines()
+        (folder / f"{split}.tsv").write_text("".join(f"{line}\n" for line in lines if line.endswith("\t1")))
+    changes = ("model.rules=counted", "training.patience=10")
+    options = [part for change in changes for part in ("--set", change)]
+    uses = "used for early stopping and for choosing the combination of network and rules"
+    filtered = "in training its metric was filtered without the facts of other splits"
+    shown = " ".join(invoke("train", str(folder), "--out", str(out), *options).split())
+    assert f"valid is not held out: {uses}; {filtered}" in shown
+    assert shown.count("not held out") == 1, "of the test nothing was chosen"
+    assert shown.count("(the best of 12 on the validation queries)") == 2
+    reports = json.loads((out / "report.json").read_text())["reports"]
+    valid, test = (report["protocol"] for report in reports)
+    assert valid["not_held_out"] == f"{uses}; {filtered}"
+    assert "not_held_out" not in test
+    assert valid["combination"] == test["combination"]
+    page = (out / "report.html").read_text()
+    assert f"Not held out: {uses}" in page
+    assert "valid mrr, not held out" in page
+    assert "the best of 12 on the validation queries" in page
+    assert json.loads(invoke("evaluate", str(out), "--split", "valid", "--json"))["protocol"] == valid
+    assert json.loads(invoke("evaluate", str(out), "--json"))["protocol"] == test
+    compared = json.loads(invoke("compare", str(out), str(out), "--json"))["splits"]
+    assert [f"not held out: {uses}" in split["asked"] for split in compared] == [True, False]
+
+
+def test_valid_is_held_out_if_nothing_is_chosen_on_it(run_folder: Path) -> None:
+    reports = json.loads((run_folder / "report.json").read_text())["reports"]
+    assert not any({"not_held_out", "combination"} & set(report["protocol"]) for report in reports)
 
 
 def test_evaluate(run_folder: Path) -> None:

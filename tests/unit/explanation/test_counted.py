@@ -1,9 +1,12 @@
 """Why an atom is answered as it is, where rules are counted: against facts that are really not there."""
 
+from pathlib import Path
+
 import pytest
 
 from r2n.explanation import counted
-from r2n.knowledge.problem import Problem
+from r2n.knowledge.problem import Problem, load_problem
+from tests.toy_problem import THEORY, write_toy_problem
 from tests.unit.explanation.small_subject import predictor_of
 
 COUNTED = ("model.rules=counted", "model.reasoner=none")
@@ -46,3 +49,20 @@ def test_of_many_facts_nothing_is_counted_again(toy: Problem, monkeypatch: pytes
     found = predictor_of(toy, *COUNTED).explain("liesIn(n5, north)")
     assert counted.MANY_FACTS in found.notes
     assert not any(other.kind == "not known" for other in found.counterfactuals)
+
+
+def test_what_speaks_for_an_answer_comes_first_at_any_probability(tmp_path: Path) -> None:
+    folder = write_toy_problem(tmp_path)
+    further = "rule further: near(x, y) & near(y, w) & liesIn(x, z) -> liesIn(w, z)\n"
+    (folder / "theory.r2n").write_text(THEORY + further)
+    with (folder / "train.tsv").open("a") as table:
+        table.write("s0\tnear\tn5\nn0\tnear\ts5\n")
+    predictor = predictor_of(load_problem(folder), *COUNTED)
+    below = 0
+    for atom in ("liesIn(n5, north)", "liesIn(n5, south)", "liesIn(s5, north)", "liesIn(s5, south)"):
+        every = predictor.explain(atom, top=None)
+        effects = [reason.effect for reason in every.reasons]
+        assert effects == sorted(effects, key=lambda effect: (effect <= 0, -abs(effect)))
+        assert predictor.explain(atom, top=1).reasons[0].effect == effects[0] == max(effects) > min(effects)
+        below += every.belief.probability < 0.5
+    assert below

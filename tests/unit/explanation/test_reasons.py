@@ -14,21 +14,24 @@ def every(reasons: tuple[Reason, ...]) -> list[Reason]:
     return [found for reason in reasons for found in (reason, *(r for m in reason.because for r in every(m.reasons)))]
 
 
-def test_reasons_are_ranked_by_what_carries_the_answer(toy: Problem) -> None:
-    told = subject(toy)
-    scene = Scene.around(told.members, np.array([code(told, "liesIn(n5, north)")]))
-    (found,) = moved(scene, 1)
-    assert len(found) == len(scene.ground_rules_of(0)) > 1
-    effects = [part.effect for part in ranked(found, 1)]
-    assert effects == sorted(effects, reverse=True)
-    assert [part.effect for part in ranked(found, -1)] == sorted(effects)
+def test_what_speaks_for_an_atom_comes_first_and_the_limit_keeps_the_strongest(toy: Problem) -> None:
+    rule = toy.knowledge.theory.rules[0]
+    effects = (0.01, -0.3, 0.12, 0.0, -0.02, 0.05, 0.04)
+    found = [Moved((i,), rule, np.array([i]), np.array([i]), effect) for i, effect in enumerate(effects)]
+    shown = {top: [part.effect for part in ranked(found, top)] for top in (None, 1, 2, 3, 4, 0)}
+    assert shown[None] == [0.12, 0.05, 0.04, 0.01, -0.3, -0.02, 0.0]
+    assert shown[1] == [0.12]
+    assert shown[2] == [0.12, -0.3]
+    assert shown[3] == [0.12, 0.05, -0.3]
+    assert shown[4] == [0.12, 0.05, 0.04, -0.3]
+    assert shown[0] == []
 
 
 def test_an_atom_is_told_once_and_no_reason_is_its_own(toy: Problem) -> None:
     told = subject(toy, "model.layers=2")
     asked = code(told, "liesIn(n5, south)")
     tree = Tree(told, 3)
-    own = tree.grow(asked, Scene.around(told.members, np.array([asked])), 1, depth=3)
+    own = tree.grow(asked, Scene.around(told.members, np.array([asked])), depth=3)
     reasons = tree.reasons(asked)
     assert len(own) == 4
     assert len(reasons) == 3
@@ -52,7 +55,7 @@ def test_depth_says_how_many_levels(toy: Problem) -> None:
     sizes = []
     for depth in range(4):
         tree = Tree(told, 2)
-        tree.grow(asked, Scene.around(told.members, np.array([asked])), 1, depth=depth)
+        tree.grow(asked, Scene.around(told.members, np.array([asked])), depth=depth)
         sizes.append(len(every(tree.reasons(asked))))
     assert sizes[0] == 0
     assert sizes[1] == 2

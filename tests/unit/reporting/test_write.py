@@ -2,14 +2,17 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from r2n.evaluation.evaluate import Report
+from r2n.prediction.trained import Trained
 from r2n.reporting import write as write_module
 from r2n.reporting.gather import Training, gather
 from r2n.reporting.phases import PhaseCost
-from r2n.reporting.write import training_of, write_pictures, write_reports, write_run_page
+from r2n.reporting.write import Written, training_of, write_page, write_pictures, write_results, write_run_page
 from tests.html_pages import Page, faults
 from tests.unit.reporting.conftest import Kept
 
@@ -25,13 +28,16 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if not path.name.startswith("checkpoint")}
 
 
+def write_reports(folder: Path, trained: Trained, reports: Sequence[Report], training: Training) -> Written:
+    written = write_results(folder, reports, training)
+    assert "report.html" not in names(folder)
+    write_page(folder, trained, reports, training, written)
+    return written
+
+
 def test_the_document_holds_all_reports_and_is_returned_as_written(classified: Kept, folder: Path) -> None:
-    phases: list[str] = []
-    written = write_reports(
-        folder, classified.trained, classified.reports, TRAINING, lambda name, *_: phases.append(name)
-    )
+    written = write_reports(folder, classified.trained, classified.reports, TRAINING)
     assert written.failures == []
-    assert phases == ["report"]
     document = written.document
     assert document == json.loads((folder / "report.json").read_text())
     assert (document["run"], document["epochs"]) == (str(folder), 30)

@@ -150,9 +150,10 @@ function metrics(result) {
 function protocol(told) {
   const task = String(told.task ?? "queries");
   const true_ = "true" in told ? `, ${count(told.true)} of them true` : "";
-  const said = [`${task[0].toUpperCase()}${task.slice(1)} of ${count(told.queries)} queries${true_}.`];
+  const heldOut = told.not_held_out ? ` Not held out: ${told.not_held_out}.` : "";
+  const said = [`${task[0].toUpperCase()}${task.slice(1)} of ${count(told.queries)} queries${true_}.${heldOut}`];
   for (const [key, value] of Object.entries(told)) {
-    if (["task", "queries", "true", "nothing_to_rank"].includes(key) || value === 0 || value === "") continue;
+    if (["task", "queries", "true", "nothing_to_rank", "not_held_out"].includes(key) || value === 0 || value === "") continue;
     said.push(`${key.replaceAll("_", " ")}: ${typeof value === "number" ? count(value) : value}.`);
   }
   return said;
