@@ -22,8 +22,8 @@ from r2n.knowledge.reading.text_tables import COMMA, TAB, read_text_table
 
 Vectors = Float[np.ndarray, "rows *shape"]
 READERS: dict[Format, Callable[[Path, str | None], Records]] = {
-    TSV: lambda path, _: read_text_table(path, TAB, lambda first: True),
-    CSV: lambda path, _: read_text_table(path, COMMA, lambda first: True),
+    TSV: lambda path, _: read_text_table(path, TAB, True),
+    CSV: lambda path, _: read_text_table(path, COMMA, True),
     PARQUET: lambda path, _: read_parquet(path),
     JSON: lambda path, _: read_json(path),
     JSON_LINES: lambda path, _: read_json_lines(path),
