@@ -155,7 +155,7 @@ def _with_constants(records: Records, column: int) -> Records:
         hint = "name the constant, or take the row out"
         return DataError("here are features of no constant", where=records.locate(row, column), hint=hint)
 
-    return records.without(_is_blank(records.columns[column]), error)
+    return records.without(_is_blank(records.columns[column]), error).with_constants(column)
 
 
 def _numbers(column: pa.Array, kind: str = "DOUBLE") -> pa.Array:

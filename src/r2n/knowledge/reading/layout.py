@@ -43,6 +43,7 @@ def statements(
     layout = layout_of(records, predicate, columns, label)
     used = [column for column in (layout.predicate, *layout.arguments, layout.label) if column is not None]
     for column in sorted(used):
+        records = records.with_constants(column)
         records = _without_empty(records, column, is_allowed=may_be_empty and column != layout.label)
     truth = np.ones(len(records.rows), bool)
     if layout.label is not None:
@@ -121,7 +122,7 @@ def _without_empty(records: Records, column: int, *, is_allowed: bool) -> Record
     """The records whose cell in that column holds something."""
     cells = records.columns[column]
     bad = pc.fill_null(pc.equal(cells, ""), True).to_numpy(zero_copy_only=False)
-    name = f"column {column + 1}" + (f" ({records.names[column]})" if records.names else "")
+    name = records.called(column)
 
     def error(row: int) -> DataError:
         hint = (

@@ -169,10 +169,10 @@ def read_facts(table: Table, *, on_error: OnError = "raise", theory: Theory = NO
     """
     if on_error not in ("raise", "skip"):
         raise ConfigError(f"on_error is 'raise' or 'skip', not '{on_error}'")
-    if isinstance(table.source, Path):
-        found = checked_format(table, table.source)
+    if isinstance(path := table.source, Path):
+        found = checked_format(table, path)
         table, first = with_header(table, found, theory)
-        return replace(gathered(table, found.read(table, table.source), on_error), first=first)  # pyright: ignore
+        return replace(gathered(table, found.read(table, path), on_error), first=first)
     records = table.source.records() if isinstance(table.source, PostgresTable) else read_arrow(table.source)
     return gathered(table, from_records(table, records), on_error)
 
