@@ -76,6 +76,9 @@ def test_a_query_and_names_that_need_quotes(server: Server) -> None:
     odd = Table(server.url(), "p", ("b c", "a"), table='odd "name')
     assert stated(odd) == [("p", ("2", "1"), True), ("p", ("4", "3"), True)]
     assert stated(Table(PostgresTable(server.url(), "public", "triples"))) == []
+    lists = PostgresTable(server.url(), query="SELECT 'a' AS x, ARRAY['b'] AS y")
+    with pytest.raises(DataError, match=r"row 1: column 2 \(y\) holds a list, no constant"):
+        read_facts(Table(lists, "p"))
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,9 @@ def check(
 
 
 def _print_remarks(console: Console, problem: Problem) -> None:
-    """What was read and made no difference."""
+    """What was read and made no difference, or was taken for a header."""
+    for note in problem.report.notes:
+        console.print(Text(visible(note)))
     for domain, count in problem.report.unused_features:
         if count:
             console.print(Text(f"{domain}: {counted(count, 'row')} of features of constants that do not occur"))
@@ -101,7 +103,8 @@ def _summary(problem: Problem, options: Options) -> dict[str, Any]:
         "rejected_kinds": {kind: len(errors) for kind, errors in by_kind(problem.report.rejected).items()},
         "rejected": [str(error) for error in problem.report.rejected],
         "refusals": [str(error) for error in contradictions(problem, options)],
-        "warnings": doubts(problem, options),
+        "notes": list(problem.report.notes),
+        "warnings": [*problem.report.warnings, *doubts(problem, options)],
     }
 
 

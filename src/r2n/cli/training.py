@@ -93,6 +93,9 @@ def train(
         loaded = load(problem)
         folder = out or usual_folder(loaded.name, seed or 0)
         print_rejected(loaded.report.rejected, more="r2n check P --all")
+        _tell_notes(*loaded.report.notes)
+        for text in loaded.report.warnings:
+            typer.echo(f"warning: {text}", err=True)
         check_folder(folder, resume=resume)
         settings = settings_of(folder, loaded.options, wanted, seed, ensemble=ensemble, resume=resume)
         options, reasons = _chosen(loaded, settings)

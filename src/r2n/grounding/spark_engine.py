@@ -63,6 +63,11 @@ class SparkEngine:
         with told():
             return self.session.sql(f"SELECT * FROM {relation}").columns
 
+    def types(self, relation: str) -> dict[str, str]:
+        """The types of a table's columns, by name."""
+        with told():
+            return dict(self.session.sql(f"SELECT * FROM {relation}").dtypes)
+
     def write(self, sql: str, folder: Path) -> None:
         """The answer to a question as Parquet files, in its order."""
         with told():

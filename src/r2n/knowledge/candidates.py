@@ -19,6 +19,7 @@ from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.reading.tables import Facts, Table, read_facts
 from r2n.knowledge.words import bags_of_words
 from r2n.logic.language import Domain, Language, Predicate
+from r2n.logic.theory import Theory
 
 MOST_PAIRS = 50_000_000
 
@@ -67,7 +68,11 @@ def candidate_sources(
     found: dict[str, CandidateSource] = {}
     for name, options in wanted.items():
         predicate = _predicate(base.language, name)
-        groups = [facts for table in options.tables for facts in read_facts(table).facts]
+        groups = [
+            facts
+            for table in options.tables
+            for facts in read_facts(table, theory=Theory(base.language.domains, base.language.predicates)).facts
+        ]
         _refuse_others(name, groups)
         one_sided = _one_sided(base, predicate, train, queries)
         if one_sided and not options.tables and options.shared_words is None:

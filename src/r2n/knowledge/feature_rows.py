@@ -22,8 +22,8 @@ from r2n.knowledge.reading.text_tables import COMMA, TAB, read_text_table
 
 Vectors = Float[np.ndarray, "rows *shape"]
 READERS: dict[Format, Callable[[Path, str | None], Records]] = {
-    TSV: lambda path, _: read_text_table(path, TAB, lambda first: True),
-    CSV: lambda path, _: read_text_table(path, COMMA, lambda first: True),
+    TSV: lambda path, _: read_text_table(path, TAB, True),
+    CSV: lambda path, _: read_text_table(path, COMMA, True),
     PARQUET: lambda path, _: read_parquet(path),
     JSON: lambda path, _: read_json(path),
     JSON_LINES: lambda path, _: read_json_lines(path),
@@ -155,7 +155,7 @@ def _with_constants(records: Records, column: int) -> Records:
         hint = "name the constant, or take the row out"
         return DataError("here are features of no constant", where=records.locate(row, column), hint=hint)
 
-    return records.without(_is_blank(records.columns[column]), error)
+    return records.without(_is_blank(records.columns[column]), error).with_constants(column)
 
 
 def _numbers(column: pa.Array, kind: str = "DOUBLE") -> pa.Array:

@@ -1,11 +1,12 @@
 """What is known: a problem (knowledge, queries, options), read from a problem.toml or built from tables."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Int64
 
@@ -21,8 +22,9 @@ from r2n.knowledge.options import Options
 from r2n.knowledge.places import placed
 from r2n.knowledge.problem_file import CandidateOptions, FeatureOptions, ProblemFile, read_problem_file
 from r2n.knowledge.problem_tables import described_table
+from r2n.knowledge.reading.headers import FirstRow, is_unusual, vocabulary
 from r2n.knowledge.reading.records import OnError
-from r2n.knowledge.reading.tables import Facts, Table, read_facts
+from r2n.knowledge.reading.tables import FactRows, Facts, Table, read_facts
 from r2n.knowledge.reading.text_files import check_file, read_text
 from r2n.logic.parser import read_theory
 from r2n.logic.theory import Theory
@@ -36,7 +38,8 @@ class LoadReport:
     """What reading found: facts read per split, duplicates among them, and what was refused.
 
     `unused_features` counts for each domain the rows of features whose constants are not in it, `empty` for each split
-    the rows that state nothing, where tables may have such (`empty = "skip"`).
+    the rows that state nothing, where tables may have such (`empty = "skip"`). `notes` say which rows were taken for
+    headers, `warnings` which may be headers but were read as facts.
     """
 
     facts: tuple[tuple[str, int], ...]
@@ -44,6 +47,8 @@ class LoadReport:
     rejected: tuple[DataError, ...]
     unused_features: tuple[tuple[str, int], ...] = ()
     empty: tuple[tuple[str, int], ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,17 +93,24 @@ class Problem:
         """
         skip: OnError = "skip" if on_error == "skip" else "raise"
         _refuse_reserved(queries or {})
-        rows, rejected, empty = _read({TRAIN: facts, **(queries or {}), _BACKGROUND: background}, skip)
+        tables = {TRAIN: facts, **(queries or {}), _BACKGROUND: background}
+        read = {split: [read_facts(t, on_error=skip, theory=theory) for t in part] for split, part in tables.items()}
+        rows = {split: [group for part in parts for group in part.facts] for split, parts in read.items()}
+        rejected = [error for parts in read.values() for part in parts for error in part.rejected]
         options_of_derived = {"declared": theory.predicates, "on_error": skip, "source": source}
         added, wrong = derive(derived or {}, rows[TRAIN], rows.pop(_BACKGROUND), **options_of_derived)
         rows[TRAIN] += added
+        written = theory
         theory, language = complete(theory, [group for groups in rows.values() for group in groups], domains or {})
         base = HerbrandBase(language)
         encoded, unencoded = _encoded(base, rows, skip)
         splits = {split: Evidence.from_encoded(part, base) for split, part in encoded.items()}
         _refuse_overlap(encoded, splits, base)
         read_in, unread = read_features(language, features or {}, on_error=skip, mention=partial(_first_mention, rows))
-        report = _load_report(encoded, splits, [*rejected, *wrong, *unencoded, *unread], read_in, empty)
+        report = _load_report(encoded, splits, [*rejected, *wrong, *unencoded, *unread], read_in, read)
+        described = [[pa.array([language.constants[i] for i in part.constants])] for part in read_in.values()]
+        unusual = _unusual_first_rows(read, written, domains or {}, described)
+        report = replace(report, warnings=tuple(row.note for row in unusual))
         train, where = splits.pop(TRAIN), Location(source) if source is not None else None
         sources = candidate_sources(base, candidates or {}, train, splits, where)
         labelled = union(train.atoms, *(part.atoms for part in splits.values()))
@@ -142,19 +154,42 @@ class Problem:
         return union(self.train.atoms, *(part.atoms for part in self.queries.values()))
 
 
-def _read(
-    tables: Mapping[str, Sequence[Table]], on_error: OnError
-) -> tuple[dict[str, list[Facts]], list[DataError], dict[str, int]]:
-    """The facts of each split, what was refused, and how many rows state nothing."""
-    rows: dict[str, list[Facts]] = {}
-    rejected: list[DataError] = []
-    empty: dict[str, int] = {}
-    for split, sources in tables.items():
-        read = [read_facts(source, on_error=on_error) for source in sources]
-        rows[split] = [group for part in read for group in part.facts]
-        rejected += [error for part in read for error in part.rejected]
-        empty |= {split: count} if (count := sum(part.empty for part in read)) else {}
-    return rows, rejected, empty
+def _unusual_first_rows(
+    read: Mapping[str, Sequence[FactRows]],
+    theory: Theory,
+    listed: Collection[str],
+    described: Sequence[Sequence[pa.Array]],
+) -> Iterator[FirstRow]:
+    """First rows of tables that were read as facts and may be headers.
+
+    Of `listed` domains all constants are given; those that are `described` have features.
+    """
+    parts = [part for split in read.values() for part in split]
+    groups = [group for part in parts for group in part.facts]
+    first = {
+        group: part.first
+        for part in parts
+        for group in part.facts
+        if part.first is not None and not part.first.is_header and group.rows[0] == part.first.row
+    }
+    domains = {predicate.name: predicate.domains for predicate in theory.predicates}
+    for group, row in first.items():
+        is_triple = group.table.predicate is None
+        is_known = any(d.listed is not None or d.name in listed for d in domains.get(group.predicate, theory.domains))
+        if is_known or (is_triple and sum(len(g) for g in groups if g.predicate == group.predicate) > 1):
+            continue
+        cells = {g: _cells(g, int(g in first), is_triple=is_triple) for g in groups}
+        own = [columns for g, columns in cells.items() if g.table is group.table]
+        names = vocabulary(theory, (Path(row.source).name.split(".")[0],))
+        constants = [column[0].as_py() for column in _cells(group, 0, is_triple=is_triple)]
+        if is_unusual(constants, own, [*cells.values(), *described], names):
+            yield row
+
+
+def _cells(facts: Facts, start: int, *, is_triple: bool) -> list[pa.Array]:
+    """The constants of facts from one on, by position; where predicates are cells too, these first."""
+    predicates = [pa.repeat(pa.scalar(facts.predicate), len(facts) - start)] if is_triple else []
+    return [*predicates, *(column[start:] for column in facts.arguments)]
 
 
 def _encoded(
@@ -174,14 +209,17 @@ def _load_report(
     splits: Mapping[str, Evidence],
     rejected: Sequence[DataError],
     features: Mapping[str, Features],
-    empty: Mapping[str, int],
+    read: Mapping[str, Sequence[FactRows]],
 ) -> LoadReport:
+    empty = {split: sum(part.empty for part in parts) for split, parts in read.items()}
+    first = [part.first for parts in read.values() for part in parts if part.first is not None]
     return LoadReport(
         tuple((split, len(part.codes)) for split, part in encoded.items()),
         tuple((split, len(part.codes) - len(splits[split])) for split, part in encoded.items()),
         tuple(rejected),
         tuple((domain, part.ignored) for domain, part in features.items()),
-        tuple(empty.items()),
+        tuple((split, count) for split, count in empty.items() if count),
+        tuple(row.note for row in first if row.is_header),
     )
 
 
@@ -212,12 +250,16 @@ def _refuse_overlap(encoded: Mapping[str, EncodedFacts], splits: Mapping[str, Ev
             if len(shared):
                 row = int(np.flatnonzero(encoded[later].codes == shared[0])[0])
                 other = int(np.flatnonzero(encoded[earlier].codes == shared[0])[0])
+                places = encoded[earlier].location(other), encoded[later].location(row)
+                hint = f"it is also at {places[0]}; take it out of one of the two"
+                if all(place.line == 1 for place in places):
+                    hint += ", or write header = true in both tables if it is the names of their columns"
                 raise DataError(
                     f"{counted(len(shared), 'atom')} of split '{later}' {'stands' if len(shared) == 1 else 'stand'}"
                     f" in split '{earlier}' too,"
                     f" {base.names(shared[:1])[0]} for one",
-                    where=encoded[later].location(row),
-                    hint=f"it is also at {encoded[earlier].location(other)}; take it out of one of the two",
+                    where=places[1],
+                    hint=hint,
                 )
 
 

@@ -42,7 +42,9 @@ def answer_table(
     """
     table = queries if isinstance(queries, Table) else Table(Path(queries))
     wanted = AnswersWanted(everything, top, unknown)
-    return finished(answers_to(predictor, read_facts(table).facts, wanted))
+    return finished(
+        answers_to(predictor, read_facts(table, theory=predictor.changed.problem.knowledge.theory).facts, wanted)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from r2n.knowledge.problem import Problem
 from r2n.knowledge.reading.records import shortened
 from r2n.knowledge.reading.tables import Facts, Table, read_facts
 from r2n.logic.language import Language
+from r2n.logic.theory import Theory
 
 Given = str | Path | Table | Evidence | object
 """Facts: `p(a, b)` (`!p(a, b)` where it is false), a file, a Table or what one takes, Evidence, or several of these."""
@@ -76,7 +77,7 @@ class ChangedProblem:
     ) -> "ChangedProblem":
         """The problem with more facts; a contradiction is refused."""
         declared = check_declared(self.trained, domains)
-        groups, stated = _gathered(given)
+        groups, stated = _gathered(given, self.problem.knowledge.theory)
         language = grown(self.problem.knowledge.language, members_by_facts(self.trained, groups), declared)
         base = HerbrandBase(language)
         added, encoded = self._encoded(base, groups, stated)
@@ -110,7 +111,7 @@ class ChangedProblem:
                 if (domain, name) not in declared:
                     raise DataError(f"'{name}' was not declared to be in '{domain}', so that cannot be taken back")
                 declared.remove((domain, name))
-        groups, stated = _gathered(given)
+        groups, stated = _gathered(given, self.problem.knowledge.theory)
         old = self.problem.train
         removed, encoded = self._encoded(self.base, groups, stated)
         _refuse_absent(self.base, old, removed, encoded)
@@ -194,7 +195,7 @@ def _by_domain(features: Iterable[tuple[str, str, object]]) -> dict[str, dict[st
     return found
 
 
-def _gathered(given: Given) -> tuple[list[Facts], list[Evidence]]:
+def _gathered(given: Given, theory: Theory) -> tuple[list[Facts], list[Evidence]]:
     """What is given, as facts and as evidence."""
     items = list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
     texts = [item for item in items if isinstance(item, str) and looks_like_atom(item)]
@@ -204,7 +205,7 @@ def _gathered(given: Given) -> tuple[list[Facts], list[Evidence]]:
         if isinstance(item, Evidence):
             stated.append(item)
         elif not (isinstance(item, str) and looks_like_atom(item)):
-            groups += read_facts(_table(item)).facts
+            groups += read_facts(_table(item), theory=theory).facts
     return groups, stated
 
 

@@ -96,7 +96,8 @@ def _predict_share(share: Share, asked: AskedOfRun, parts: AnswerParts) -> None:
 def _predict(share: Share, asked: AskedOfRun, parts: AnswerParts, predictor: Predictor, progress: Progress) -> int:
     """Answer the parts of this share that are not done; the number of parts in all."""
     number, done, total = -1, 0, _rows_of(asked.queries)
-    for number, queries in enumerate(read_fact_chunks(Table(asked.queries), asked.size)):
+    theory = predictor.changed.problem.knowledge.theory
+    for number, queries in enumerate(read_fact_chunks(Table(asked.queries), asked.size, theory=theory)):
         if share.takes(number) and not parts.path(number).exists():
             parts.keep(number, answers_to(predictor, queries, asked.wanted))
         done += sum(map(len, queries))

@@ -217,6 +217,8 @@ def _report_record(report: LoadReport) -> dict[str, Any]:
         "rejected": rejected,
         "unused_features": report.unused_features,
         "empty": report.empty,
+        "notes": report.notes,
+        "warnings": report.warnings,
     }
 
 
@@ -228,4 +230,5 @@ def _report(record: dict[str, Any]) -> LoadReport:
     )
     unused = tuple((name, count) for name, count in record["unused_features"])
     empty = tuple((name, count) for name, count in record.get("empty", ()))
-    return LoadReport(counts["facts"], counts["duplicates"], rejected, unused, empty)
+    notes, warnings = (tuple(record.get(key, ())) for key in ("notes", "warnings"))
+    return LoadReport(counts["facts"], counts["duplicates"], rejected, unused, empty, notes, warnings)

@@ -14,8 +14,8 @@ from r2n.grounding.spark_engine import SparkEngine, parquet_of
 from r2n.knowledge.places import placed
 from r2n.knowledge.problem_file import TableOptions
 from r2n.knowledge.reading.layout import FALSE, TRUE, Layout, layout_of
-from r2n.knowledge.reading.records import Records
-from r2n.knowledge.reading.stored_tables import row_location
+from r2n.knowledge.reading.records import NO_CONSTANTS, Records
+from r2n.knowledge.reading.stored_tables import MOST_WHOLE, row_location
 from r2n.knowledge.reading.tables import Facts, Table
 
 TABLE = "table:"
@@ -68,12 +68,13 @@ def _read(engine: SparkEngine, spec: TableOptions, folder: Path, split: str, vie
             hint=f"give Parquet, or a table of its catalog: {TABLE}NAME; --engine duckdb reads the other formats",
         )
     source, relation = _relation(spec, folder)
-    names = tuple(engine.columns(relation))
+    types = engine.types(relation)
+    names = tuple(types)
     layout = _layout(spec, names, source)
-    columns = [f"CAST({named(names[i])} AS STRING)" for i in layout.arguments]
+    columns = [_text(names[i], types[names[i]], source) for i in layout.arguments]
     predicate = quoted(spec.predicate or "")
     if layout.predicate is not None:
-        predicate = f"CAST({named(names[layout.predicate])} AS STRING)"
+        predicate = _text(names[layout.predicate], types[names[layout.predicate]], source)
     label = "'true'" if layout.label is None else f"lower(trim(CAST({named(names[layout.label])} AS STRING)))"
     outputs = [f"{predicate} AS predicate", f"{label} AS label", *(f"{c} AS c{i}" for i, c in enumerate(columns))]
     engine.view(f"{view}_raw", f"SELECT {', '.join(outputs)} FROM {relation}")
@@ -83,6 +84,22 @@ def _read(engine: SparkEngine, spec: TableOptions, folder: Path, split: str, vie
     true = f"label IN ({', '.join(map(quoted, TRUE))})"
     engine.view(view, f"SELECT predicate, {true} AS truth, {', '.join(cells[1:])} FROM {view}_raw WHERE {is_full}")
     return Stated(view, split, source, len(columns), predicates)
+
+
+def _text(name: str, kind: str, source: str) -> str:
+    """A column as text, in Spark's SQL: as for tables that are read in this process."""
+    held = next((held for held in ("array", "map", "struct") if kind.startswith(held)), None)
+    if held is not None:
+        hint = NO_CONSTANTS["list" if held == "array" else held]
+        raise DataError(f"column '{name}' holds {held}s, no constants", where=Location(source), hint=hint)
+    cell = named(name)
+    if kind not in ("float", "double"):
+        return f"CAST({cell} AS STRING)"
+    odd = quoted(f"a number in column {name} of {source} is not finite, or has lost its last digits")
+    return (
+        f"CASE WHEN abs({cell}) >= {MOST_WHOLE} THEN CAST(raise_error({odd}) AS STRING)"
+        f" WHEN {cell} = floor({cell}) THEN CAST(CAST({cell} AS BIGINT) AS STRING) ELSE CAST({cell} AS STRING) END"
+    )
 
 
 def _relation(spec: TableOptions, folder: Path) -> tuple[str, str]:

@@ -18,8 +18,9 @@ from r2n.knowledge.reading.records import Records
 from r2n.knowledge.reading.stored_tables import as_text, check_rows
 from r2n.knowledge.reading.tables import (
     CSV,
+    NO_THEORY,
     PARQUET,
-    TSV,
+    SEPARATORS,
     Facts,
     Format,
     Table,
@@ -27,7 +28,8 @@ from r2n.knowledge.reading.tables import (
     from_records,
     gathered,
     read_facts,
-    text_layout,
+    text_widths,
+    with_header,
 )
 from r2n.knowledge.reading.text_files import (
     BLOCK,
@@ -38,19 +40,20 @@ from r2n.knowledge.reading.text_files import (
     read_text,
     unreadable,
 )
-from r2n.knowledge.reading.text_tables import COMMA, TAB, cut_table
+from r2n.knowledge.reading.text_tables import cut_table, without_header
+from r2n.logic.theory import Theory
 
 
-def read_fact_chunks(table: Table, size: int) -> Iterator[tuple[Facts, ...]]:
+def read_fact_chunks(table: Table, size: int, *, theory: Theory = NO_THEORY) -> Iterator[tuple[Facts, ...]]:
     """The facts of a table in its order, those of `size` rows (lines of a text) at a time, by predicate.
 
-    A wrong row raises as in `read_facts`.
+    A wrong row raises as in `read_facts`, which says too what the theory is for.
     """
     found = checked_format(table, table.source) if isinstance(table.source, Path) else None
     if found is PARQUET:
         yield from _of_parquet(table, size)
-    elif found in (TSV, CSV):
-        yield from _of_text(table, found, size)
+    elif found in SEPARATORS:
+        yield from _of_text(with_header(table, found, theory)[0], found, size)
     else:
         yield from _of_whole(read_facts(table).facts, size)
 
@@ -72,7 +75,7 @@ def _of_text(table: Table, found: Format, size: int) -> Iterator[tuple[Facts, ..
     """Each part is read as if it were the file; where something is wrong with one, reading all tells it best."""
     path, first = cast(Path, table.source), None
     for before, text in _pieces(path, size, quotes=found is CSV):
-        records = _cut(table, text, COMMA if found is CSV else TAB, first)
+        records = _cut(table, text, SEPARATORS[found], first)
         is_alike = first is None or records is None or len(records.columns) == len(first.columns)
         if records is None or records.faults or not is_alike:
             read_facts(table)
@@ -83,13 +86,12 @@ def _of_text(table: Table, found: Format, size: int) -> Iterator[tuple[Facts, ..
 
 def _cut(table: Table, text: bytes, separator: int, first: Records | None) -> Records | None:
     """The rows of a part of a text; None where it cannot be read alone."""
-    is_header, widths = text_layout(table)
+    path, widths = cast(Path, table.source), text_widths(table)
     try:
         text.decode("utf-8")
         if first is None:
-            return cut_table(cast(Path, table.source), text, separator, is_header, widths)
-        records = cut_table(cast(Path, table.source), text, separator, lambda _: False, widths)
-        return replace(records, names=first.names)
+            return cut_table(path, text, separator, bool(table.header), widths)
+        return without_header(replace(cut_table(path, text, separator, False, widths), names=first.names))
     except (UnicodeDecodeError, DataError):
         return None
 
@@ -151,4 +153,4 @@ def _between(facts: Facts, start: int, end: int) -> Facts:
 def chosen_facts(facts: Facts, which: np.ndarray) -> Facts:
     """Some of the facts, by their places."""
     arguments = tuple(pc.take(column, pa.array(which)) for column in facts.arguments)
-    return Facts(facts.predicate, arguments, facts.truth[which], facts.rows[which], facts.table)
+    return replace(facts, arguments=arguments, truth=facts.truth[which], rows=facts.rows[which])

@@ -12,7 +12,7 @@ from jaxtyping import Int64
 
 from r2n.errors import DataError, Location
 from r2n.knowledge.reading.records import EXCERPT, Fault, Locate, Records, shortened
-from r2n.knowledge.reading.stored_tables import fetch_texts, row_location
+from r2n.knowledge.reading.stored_tables import fetch_texts, number_kind, number_text, row_location
 from r2n.knowledge.reading.text_files import kept_text, line_location, read_lines, read_text, unreadable
 
 MOST_EMPTY, MOST_EMPTY_SHARE = 1_000_000, 20  # cells; how many for each that is filled
@@ -83,15 +83,47 @@ def _objects(
         records = Records(source, (), (items,), rows, locate, faults)
         records = records.without(~is_object, partial(_no_object, locate))
         connection.register("items", pa.table({"item": records.columns[0]}))
+        records = _without_repeated_keys(connection, records)
+        connection.register("items", pa.table({"item": records.columns[0]}))
         query = "SELECT json_keys(item) AS keys, row_number() OVER () AS row FROM items"
         query = f"SELECT keys, count(*) FROM ({query}) GROUP BY keys ORDER BY min(row)"
         shapes = connection.sql(query).fetchall()
         names = tuple(dict.fromkeys(name for shape, _ in shapes for name in shape))
         _refuse_sparse(source, len(names) * len(records.rows), sum(len(shape) * count for shape, count in shapes))
         pointers = ["/" + name.replace("~", "~0").replace("/", "~1") for name in names]
-        picked = ", ".join(["json_extract_string(item, ?)"] * len(names))
-        columns = fetch_texts(connection.sql(f"SELECT {picked} FROM items", params=pointers)) if names else ()
-    return Records(source, names, columns, records.rows, locate, records.faults)
+        found = _fields(connection, pointers) if names else ()
+    columns, kinds = found[: len(names)], found[len(names) :]
+    return Records(source, names, columns, records.rows, locate, records.faults, kinds)
+
+
+def _fields(connection: duckdb.DuckDBPyConnection, pointers: list[str]) -> tuple[pa.Array, ...]:
+    """A column of text for each field, and then one each of what its cells are where they are no constants."""
+    numbers = range(len(pointers))
+    picked = [f"json_extract_string(item, ${i + 1}) AS c{i}, json_type(item, ${i + 1}) AS k{i}" for i in numbers]
+    texts = [f"CASE k{i} WHEN 'DOUBLE' THEN {number_text(f'CAST(c{i} AS DOUBLE)')} ELSE c{i} END" for i in numbers]
+    kinds = [
+        f"CASE k{i} WHEN 'ARRAY' THEN 'list' WHEN 'OBJECT' THEN 'object'"
+        f" WHEN 'DOUBLE' THEN {number_kind(f'CAST(c{i} AS DOUBLE)')} END"
+        for i in numbers
+    ]
+    query = f"SELECT {', '.join([*texts, *kinds])} FROM (SELECT {', '.join(picked)} FROM items)"
+    return fetch_texts(connection.sql(query, params=pointers))
+
+
+def _without_repeated_keys(connection: duckdb.DuckDBPyConnection, records: Records) -> Records:
+    """The objects that give each of their keys once: what is read of two would be by chance."""
+    keys = connection.sql("SELECT json_keys(item) AS keys FROM items")
+    repeated = keys.filter("len(list_distinct(keys)) < len(keys)")
+    is_repeated = keys.project("len(list_distinct(keys)) < len(keys)").to_arrow_table().column(0).to_numpy()
+    bad = is_repeated.astype(bool)
+    names = dict(zip(records.rows[bad].tolist(), (row[0] for row in repeated.fetchall()), strict=True))
+
+    def error(row: int) -> DataError:
+        name = next(key for i, key in enumerate(names[row]) if key in names[row][:i])
+        what = f"the key '{shortened(name, 40)}' is given twice"
+        return DataError(what, where=records.locate(row), hint="keep one of the two, or give them different names")
+
+    return records.without(bad, error)
 
 
 def _refuse_sparse(source: str, cells: int, filled: int) -> None:

@@ -1,6 +1,5 @@
 """Columns of text -> statements: which column is what, and what each row states."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,9 +11,9 @@ from jaxtyping import Bool
 from r2n.errors import DataError, Location, nearest
 from r2n.knowledge.reading.records import Fault, Locate, Records, Statements, shortened
 
-HEAD = frozenset({"head", "subject", "h", "s"})
-RELATION = frozenset({"relation", "predicate", "r", "p"})
-TAIL = frozenset({"tail", "object", "t", "o"})
+HEAD = frozenset({"head", "subject", "source", "from", "h", "s"})
+RELATION = frozenset({"relation", "predicate", "property", "r", "p"})
+TAIL = frozenset({"tail", "object", "target", "to", "t", "o"})
 LABEL = frozenset({"label", "truth"})
 TRUE, FALSE = ("1", "1.0", "true"), ("0", "0.0", "false")
 
@@ -26,20 +25,6 @@ class Layout:
     predicate: int | None
     arguments: tuple[int, ...]
     label: int | None
-
-
-def is_header(cells: Sequence[str], header: bool | None, picked: Sequence[str], is_triple: bool) -> bool:
-    """Whether the first row of a text table is a header: told, needed to pick columns, or plain to see.
-
-    One-letter names must be `h r t` or `s p o` in full: `s r t` may well be a fact.
-    """
-    if header is not None or picked:
-        return header is not False
-    names = [name for name in (cell.strip().lower() for cell in cells) if name not in LABEL]
-    roles = (HEAD, RELATION, TAIL) if is_triple else (HEAD, TAIL)
-    has_roles = len(names) == len(roles) and all(len(role.intersection(names)) == 1 for role in roles)
-    is_spelled_out = all(len(name) > 1 for name in names)
-    return has_roles and (is_spelled_out or any(set(names) <= set(family) for family in ("hrt", "spo")))
 
 
 def statements(
@@ -58,6 +43,7 @@ def statements(
     layout = layout_of(records, predicate, columns, label)
     used = [column for column in (layout.predicate, *layout.arguments, layout.label) if column is not None]
     for column in sorted(used):
+        records = records.with_constants(column)
         records = _without_empty(records, column, is_allowed=may_be_empty and column != layout.label)
     truth = np.ones(len(records.rows), bool)
     if layout.label is not None:
@@ -67,7 +53,8 @@ def statements(
     else:
         predicates = records.columns[layout.predicate]
     arguments = tuple(records.columns[column] for column in layout.arguments)
-    return Statements(predicates, arguments, truth, records.rows), records.faults
+    names = tuple(records.names[column] for column in layout.arguments) if records.names else ()
+    return Statements(predicates, arguments, truth, records.rows, names), records.faults
 
 
 def _states_nothing(locate: Locate, row: int) -> DataError:
@@ -135,7 +122,7 @@ def _without_empty(records: Records, column: int, *, is_allowed: bool) -> Record
     """The records whose cell in that column holds something."""
     cells = records.columns[column]
     bad = pc.fill_null(pc.equal(cells, ""), True).to_numpy(zero_copy_only=False)
-    name = f"column {column + 1}" + (f" ({records.names[column]})" if records.names else "")
+    name = records.called(column)
 
     def error(row: int) -> DataError:
         hint = (

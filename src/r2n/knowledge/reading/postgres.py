@@ -74,12 +74,13 @@ class PostgresTable:
     def records(self) -> Records:
         """All rows, in the order in which the database gives them."""
         names, texts = _read(self)
-        columns = tuple(column.combine_chunks() for column in texts.columns)
-        return Records(str(self), names, columns, np.arange(texts.num_rows), self.locate)
+        found = tuple(column.combine_chunks() for column in texts.columns)
+        columns, kinds = found[: len(names)], found[len(names) :]
+        return Records(str(self), names, columns, np.arange(texts.num_rows), self.locate, kinds=kinds)
 
 
 def _read(table: PostgresTable) -> tuple[tuple[str, ...], pa.Table]:
-    """The names of the columns, and the columns as text."""
+    """The names of the columns, the columns as text, and what their cells are where they are no constants."""
     driver, where, batches = _driver(), Location(str(table)), []
     with closing(_connected(driver, table)) as connection, closing(connection.cursor()) as cursor:
         try:
@@ -88,6 +89,10 @@ def _read(table: PostgresTable) -> tuple[tuple[str, ...], pa.Table]:
             cursor.execute(f"SELECT * FROM {selected} AS given LIMIT 0")
             names = tuple(column[0] for column in cursor.description)
             texts = ", ".join(f"given.c{j}::text" for j in range(len(names)))
+            for j in range(len(names)):
+                texts += (
+                    f", CASE WHEN given.c{j} IS NOT NULL AND pg_typeof(given.c{j})::text LIKE '%[]' THEN 'list' END"
+                )
             columns = ", ".join(f"c{j}" for j in range(len(names)))
             cursor.execute(f"SELECT {texts} FROM {selected} AS given({columns})")
             reader = cursor.fetch_record_batch()

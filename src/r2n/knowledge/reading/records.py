@@ -11,6 +11,14 @@ from jaxtyping import Bool, Int64
 from r2n.errors import DataError, Location
 
 EXCERPT = 80
+_APART = "make a column of each of its parts, or pick other columns with `columns`"
+NO_CONSTANTS = {
+    "list": "write a row for each item (frame.explode of pandas and polars does), or pick others with `columns`",
+    **dict.fromkeys(("struct", "map", "object"), _APART),
+    "number": "keep whole numbers as integers (astype('Int64') of pandas) or as text; where there is no value, leave"
+    ' the cell empty, and set empty = "skip"',
+}
+"""What cells hold that are no constants, and what to do about them."""
 OnError = Literal["raise", "skip"]
 
 
@@ -40,7 +48,8 @@ class Records:
     """The readable rows of a source, by column.
 
     `names` are the columns' names, () where the source has none. `rows` says where each row stands in the
-    source, from 0: its line in a text file, its record elsewhere. `locate` names that place.
+    source, from 0: its line in a text file, its record elsewhere. `locate` names that place. `kinds` says for each
+    column (none: for no column) which cells are no constants, and what they are: null, or a key of NO_CONSTANTS.
     """
 
     source: str
@@ -49,6 +58,7 @@ class Records:
     rows: Int64[np.ndarray, " rows"]
     locate: Locate
     faults: tuple[Fault, ...] = ()
+    kinds: tuple[pa.Array, ...] = ()
 
     def without(
         self, bad: Bool[np.ndarray, " rows"], error: Callable[[int], DataError], *, is_allowed: bool = False
@@ -57,19 +67,43 @@ class Records:
         if not bad.any():
             return self
         good = np.flatnonzero(~bad)
-        columns = tuple(column.take(pa.array(good)) for column in self.columns)
+        columns, kinds = (tuple(part.take(pa.array(good)) for part in parts) for parts in (self.columns, self.kinds))
         faults = (*self.faults, Fault(self.rows[bad], error, is_allowed))
-        return Records(self.source, self.names, columns, self.rows[good], self.locate, faults)
+        return Records(self.source, self.names, columns, self.rows[good], self.locate, faults, kinds)
+
+    def called(self, column: int) -> str:
+        """How errors call a column."""
+        return f"column {column + 1}" + (f" ({self.names[column]})" if self.names else "")
+
+    def with_constants(self, column: int) -> "Records":
+        """The records whose cell in that column is one value that can be a constant."""
+        if not self.kinds:
+            return self
+        cells, kinds = self.columns[column], self.kinds[column]
+
+        def error(row: int) -> DataError:
+            at = int(np.searchsorted(self.rows, row))
+            kind, cell = kinds[at].as_py(), shortened(str(cells[at].as_py()), 40)
+            held = f"{cell}, no constant" if "n" in cell else f"{cell}, which has lost its last digits"
+            held = held if kind == "number" else f"a{'n' * (kind == 'object')} {kind}, no constant: {cell}"
+            what = f"{self.called(column)} holds {held}"
+            return DataError(what, where=self.locate(row, column), hint=NO_CONSTANTS[kind])
+
+        return self.without(kinds.is_valid().to_numpy(zero_copy_only=False), error)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Statements:
-    """Facts of one arity, each with its predicate and its truth, in the order of the source."""
+    """Facts of one arity, each with its predicate and its truth, in the order of the source.
+
+    `names` are those of the arguments' columns, () where the source has none.
+    """
 
     predicates: pa.Array
     arguments: tuple[pa.Array, ...]
     truth: Bool[np.ndarray, " rows"]
     rows: Int64[np.ndarray, " rows"]
+    names: tuple[str, ...] = ()
 
 
 def settle(faults: Sequence[Fault], on_error: OnError) -> tuple[DataError, ...]:

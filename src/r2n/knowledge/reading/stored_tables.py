@@ -19,6 +19,7 @@ from r2n.knowledge.reading.text_files import unreadable
 INDEX_OF_PANDAS = "__index_level_"
 SQLITE_BATCH = 100_000
 MOST_ROWS_A_BYTE, MANY = 100, 1_000_000  # rows of facts differ: more of them from one byte are none
+MOST_WHOLE = 2**53  # from here on, decimal numbers do not have all whole ones
 MOST_STEPS = 10**9  # of SQLite for a view: about twenty seconds; a table ends by itself
 STEPS_AT_ONCE = 10**6
 
@@ -29,8 +30,27 @@ def read_arrow(source: object) -> Records:
     try:
         return as_text(pa.table(source), name)
     except (pa.ArrowException, duckdb.Error, TypeError, ValueError) as error:
+        _refuse_mixed(source, name)
         what = f"this cannot be read as a table ({shortened(str(error).splitlines()[0], 160)})"
         raise DataError(what, where=Location(name), hint="give a table whose columns are text or numbers") from None
+
+
+def _refuse_mixed(source: object, name: str) -> None:
+    """Name the first cell of a pandas table that keeps its column from having one type."""
+    if name != "pandas.DataFrame":
+        return
+    for column, cells in source.items():  # pyright: ignore[reportAttributeAccessIssue]
+        rows = [(row, type(cell)) for row, cell in enumerate(cells) if cell is not None and cell == cell]
+        other = next((pair for pair in rows if pair[1] is not rows[0][1]), rows[0] if rows else None)
+        try:
+            pa.array(cells)
+        except (pa.ArrowException, TypeError, ValueError):
+            row, kind = other or (0, type(None))
+            article = "an" if kind.__name__[0] in "aeiou" else "a"
+            what = f"column '{column}' holds {article} {kind.__name__}"
+            what += f", where the first cell holds a {rows[0][1].__name__}" if kind is not rows[0][1] else ""
+            hint = f"give the column one type, text or numbers: frame['{column}'].astype(str)"
+            raise DataError(what, where=row_location(name, row), hint=hint) from None
 
 
 def read_parquet(path: Path) -> Records:
@@ -60,17 +80,41 @@ def row_location(source: Path | str, row: int, column: int | None = None) -> Loc
     return Location(f"{source}, row {row + 1}")
 
 
+def number_text(number: str) -> str:
+    """The SQL of a decimal number as text: without a fraction where it has none, as if it had been an integer."""
+    is_whole = f"abs({number}) < {MOST_WHOLE} AND {number} = trunc({number})"
+    as_whole, as_is = f"CAST(CAST({number} AS BIGINT) AS VARCHAR)", f"CAST({number} AS VARCHAR)"
+    return f"CASE WHEN {is_whole} THEN {as_whole} ELSE {as_is} END"
+
+
+def number_kind(number: str) -> str:
+    """The SQL that is 'number' where a decimal number is no constant: not finite, or without its last digits."""
+    return f"CASE WHEN abs({number}) >= {MOST_WHOLE} THEN 'number' END"  # DuckDB holds NaN for the largest
+
+
 def as_text(table: pa.Table, source: str) -> Records:
     """Every column as text; null stays null."""
     kept = [j for j, name in enumerate(table.column_names) if not name.startswith(INDEX_OF_PANDAS)]
     names = tuple(table.column_names[j] for j in kept)
     plain = [_without_bytes(table.column(j)) for j in kept]
-    columns: tuple[pa.Array, ...] = ()
+    found: tuple[pa.Array, ...] = ()
     if plain:
+        texts, kinds = zip(*(_cell(f"c{j}", column.type) for j, column in enumerate(plain)), strict=True)
         with closing(duckdb.connect()) as connection:
             connection.register("given", pa.table(plain, [f"c{j}" for j in range(len(plain))]))
-            columns = fetch_texts(connection.sql("SELECT CAST(COLUMNS(*) AS VARCHAR) FROM given"))
-    return Records(source, names, columns, np.arange(table.num_rows), partial(row_location, source))
+            found = fetch_texts(connection.sql(f"SELECT {', '.join((*texts, *kinds))} FROM given"))
+    columns, rows = (found[: len(plain)], found[len(plain) :]), np.arange(table.num_rows)
+    return Records(source, names, columns[0], rows, partial(row_location, source), kinds=columns[1])
+
+
+def _cell(name: str, kind: pa.DataType) -> tuple[str, str]:
+    """The SQL of a cell as text, and of what it is where it is no constant."""
+    if pa.types.is_floating(kind):
+        return number_text(name), number_kind(name)
+    if not pa.types.is_nested(kind):
+        return f"CAST({name} AS VARCHAR)", "CAST(NULL AS VARCHAR)"
+    held = "map" if pa.types.is_map(kind) else "struct" if pa.types.is_struct(kind) else "list"
+    return f"CAST({name} AS VARCHAR)", f"CASE WHEN {name} IS NOT NULL THEN '{held}' END"
 
 
 def _without_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -128,9 +172,15 @@ def _sqlite_table(path: Path, connection: sqlite3.Connection, table: str | None)
 def _sqlite_rows(path: Path, connection: sqlite3.Connection, table: str) -> Records:
     quoted = '"' + table.replace('"', '""') + '"'
     names = tuple(column[1] for column in connection.execute(f"PRAGMA table_info({quoted})"))
-    texts = ", ".join('CAST("' + name.replace('"', '""') + '" AS TEXT)' for name in names)
-    cursor = connection.execute(f"SELECT {texts} FROM {quoted}")
-    batches: list[list[pa.Array]] = [[] for _ in names]
+    cells = ['"' + name.replace('"', '""') + '"' for name in names]
+    real = "typeof({0}) = 'real' AND abs({0})"
+    whole = (
+        f"CASE WHEN {real} < {MOST_WHOLE} AND {{0}} = CAST({{0}} AS INTEGER) THEN CAST({{0}} AS INTEGER) ELSE {{0}} END"
+    )
+    texts = [f"CAST({whole} AS TEXT)".format(cell) for cell in cells]
+    kinds = [f"CASE WHEN {real} >= {MOST_WHOLE} THEN 'number' END".format(cell) for cell in cells]
+    cursor = connection.execute(f"SELECT {', '.join((*texts, *kinds))} FROM {quoted}")
+    batches: list[list[pa.Array]] = [[] for _ in (*texts, *kinds)]
     size, count = path.stat().st_size, 0
     while rows := cursor.fetchmany(SQLITE_BATCH):
         count += len(rows)
@@ -138,5 +188,6 @@ def _sqlite_rows(path: Path, connection: sqlite3.Connection, table: str) -> Reco
             raise _endless(path, f"the view '{table}' has given {count:,} rows from {size:,} bytes, and has not ended")
         for batch, column in zip(batches, zip(*rows, strict=True), strict=True):
             batch.append(pa.array(column, pa.string()))
-    columns = tuple(_joined(batch) for batch in batches)
-    return Records(str(path), names, columns, np.arange(len(columns[0])), partial(row_location, str(path)))
+    found = tuple(_joined(batch) for batch in batches)
+    columns, rows = (found[: len(names)], found[len(names) :]), np.arange(len(found[0]))
+    return Records(str(path), names, columns[0], rows, partial(row_location, str(path)), kinds=columns[1])

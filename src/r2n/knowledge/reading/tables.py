@@ -1,7 +1,7 @@
 """What is known: tables of facts in any format -> facts by predicate, each with the way back to its line."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -12,15 +12,17 @@ import pyarrow as pa
 from jaxtyping import Bool, Int64
 
 from r2n.errors import ConfigError, DataError, Location, nearest
+from r2n.knowledge.reading.headers import FirstRow, is_header
 from r2n.knowledge.reading.json_tables import json_location, read_json, read_json_lines
-from r2n.knowledge.reading.layout import is_header, statements
+from r2n.knowledge.reading.layout import statements
 from r2n.knowledge.reading.postgres import PostgresTable, is_postgres
 from r2n.knowledge.reading.prolog_facts import looks_like_atoms, read_prolog_facts
 from r2n.knowledge.reading.rdf import file_location, read_rdf
 from r2n.knowledge.reading.records import Fault, OnError, Records, Statements, settle, shortened
 from r2n.knowledge.reading.stored_tables import read_arrow, read_parquet, read_sqlite, row_location, source_name
 from r2n.knowledge.reading.text_files import PACKED, check_file, first_written_line, line_location
-from r2n.knowledge.reading.text_tables import COMMA, TAB, read_text_table
+from r2n.knowledge.reading.text_tables import COMMA, TAB, first_rows, read_text_table
+from r2n.logic.theory import Theory
 
 TRIPLE_WIDTHS = (3, 4)  # head relation tail, and a label
 
@@ -33,8 +35,8 @@ class Table:
     polars, pyarrow). Without `predicate` its rows are triples `head relation tail`, perhaps with a label 1/0 as fourth
     column, or facts that name their predicate (`p(a, b).`, RDF); with it, all columns are arguments. `columns` picks
     the arguments (or head, relation, tail) by name, `label` the labels; a column called label or truth is one anyway.
-    `header`: None takes the first row of a TSV or CSV file for a header where its cells are usual names (head
-    relation tail, subject predicate object, h r t or s p o, and label or truth), or where columns are picked by name.
+    `header` says whether the first row of a TSV or CSV file holds the names of its columns. None: where columns are
+    picked by name it does; else `r2n.knowledge.reading.headers` decides by what the row and those below it hold.
     `table` is the one to read of an SQLite file or a database with several. `called` is how errors call the source.
     `format` says what a file is where its ending does not: a name in NAMED_FORMATS. `empty`: "skip" where a row with an
     empty cell states nothing, as in a table of many columns; by default that is an error.
@@ -99,7 +101,8 @@ class Facts:
     """The facts of one predicate and arity in one source.
 
     `arguments` holds an array of constants (text) per position. `rows` says where each fact stands in the
-    source, from 0: its line in a text file, else its record.
+    source, from 0: its line in a text file, else its record. `columns` are the names of the arguments' columns, ()
+    where the source has none.
     """
 
     predicate: str
@@ -107,6 +110,7 @@ class Facts:
     truth: Bool[np.ndarray, " facts"]
     rows: Int64[np.ndarray, " facts"]
     table: Table
+    columns: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """The number of facts."""
@@ -131,12 +135,14 @@ class Facts:
 class FactRows:
     """What a table holds: its facts by predicate, and an error for each row that was left out.
 
-    `empty` counts the rows that were allowed to state nothing.
+    `empty` counts the rows that were allowed to state nothing. `first` is the first row, where nobody says whether it
+    is a header.
     """
 
     facts: tuple[Facts, ...]
     rejected: tuple[DataError, ...]
     empty: int = 0
+    first: FirstRow | None = None
 
 
 Read = tuple[tuple[Statements, ...], tuple[Fault, ...]]
@@ -151,16 +157,22 @@ class Format:
     may_be_packed: bool = True
 
 
-def read_facts(table: Table, *, on_error: OnError = "raise") -> FactRows:
+NO_THEORY = Theory()
+
+
+def read_facts(table: Table, *, on_error: OnError = "raise", theory: Theory = NO_THEORY) -> FactRows:
     """The facts of a table, by predicate.
 
     A row that cannot be read is a DataError that names its place; `on_error="skip"` collects these errors and
-    keeps the other rows. A file that cannot be read at all (missing, empty, damaged, no UTF-8) always raises.
+    keeps the other rows. A file that cannot be read at all (missing, empty, damaged, no UTF-8) always raises. The names
+    in the `theory` help to see whether a table has a header.
     """
     if on_error not in ("raise", "skip"):
         raise ConfigError(f"on_error is 'raise' or 'skip', not '{on_error}'")
-    if isinstance(table.source, Path):
-        return gathered(table, checked_format(table, table.source).read(table, table.source), on_error)
+    if isinstance(path := table.source, Path):
+        found = checked_format(table, path)
+        table, first = with_header(table, found, theory)
+        return replace(gathered(table, found.read(table, path), on_error), first=first)
     records = table.source.records() if isinstance(table.source, PostgresTable) else read_arrow(table.source)
     return gathered(table, from_records(table, records), on_error)
 
@@ -174,6 +186,20 @@ def checked_format(table: Table, path: Path) -> Format:
     if table.table is not None and found is not SQLITE:
         raise ConfigError("only SQLite files have a `table` to pick", where=Location(table.name))
     return found
+
+
+def with_header(table: Table, found: Format, theory: Theory) -> tuple[Table, FirstRow | None]:
+    """A table of which is said whether it has a header, and its first row, where that was not said before."""
+    if not isinstance(table.source, Path) or found not in SEPARATORS or table.header is not None:
+        return table, None
+    if table.columns or table.label:
+        return replace(table, header=True), None
+    row, columns = first_rows(table.source, SEPARATORS[found])
+    if not columns:
+        return replace(table, header=False), None
+    is_one = is_header(columns, table.predicate, theory, (table.source.name.split(".")[0],))
+    cells = tuple(column[0].as_py().strip() for column in columns)
+    return replace(table, header=is_one), FirstRow(cells, row, table.name, is_one)
 
 
 def gathered(table: Table, read: Read, on_error: OnError = "raise") -> FactRows:
@@ -193,7 +219,9 @@ def _by_predicate(part: Statements, table: Table) -> list[Facts]:
     truth, rows = part.truth[order], part.rows[order]
     bounds = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
     return [
-        Facts(name, tuple(column[start:end] for column in arguments), truth[start:end], rows[start:end], table)
+        Facts(
+            name, tuple(column[start:end] for column in arguments), truth[start:end], rows[start:end], table, part.names
+        )
         for name, (start, end) in zip(encoded.dictionary.to_pylist(), pairwise(bounds.tolist()), strict=True)
     ]
 
@@ -205,14 +233,12 @@ def from_records(table: Table, records: Records) -> Read:
 
 
 def _read_text_table(separator: int, table: Table, path: Path) -> Read:
-    return from_records(table, read_text_table(path, separator, *text_layout(table)))
+    return from_records(table, read_text_table(path, separator, bool(table.header), text_widths(table)))
 
 
-def text_layout(table: Table) -> tuple[Callable[[tuple[str, ...]], bool], tuple[int, ...]]:
-    """Whether cells are a header, and how many columns a table of text may have (none said: any number)."""
-    picked = (*table.columns, table.label) if table.label else table.columns
-    has_header = partial(is_header, header=table.header, picked=picked, is_triple=table.predicate is None)
-    return has_header, TRIPLE_WIDTHS if table.predicate is None else ()
+def text_widths(table: Table) -> tuple[int, ...]:
+    """How many columns a table of text may have; none: any number."""
+    return TRIPLE_WIDTHS if table.predicate is None else ()
 
 
 def _read_prolog_facts(table: Table, path: Path) -> Read:
@@ -253,6 +279,8 @@ JSON_LINES = Format(lambda table, path: from_records(table, read_json_lines(path
 SQLITE = Format(lambda table, path: from_records(table, read_sqlite(path, table.table)), row_location, False)
 NTRIPLES, TURTLE, RDF_XML = (Format(partial(_read_rdf, name), file_location) for name in ("nt", "turtle", "xml"))
 PROLOG = Format(_read_prolog_facts, line_location)
+
+SEPARATORS = {TSV: TAB, CSV: COMMA}
 
 NAMED_FORMATS = {
     "tsv": TSV,

@@ -5,7 +5,7 @@ import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from r2n.knowledge.reading.records import EXCERPT, Fault, shortened
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PACKED = (".gz", ".zst")
 LINE_LIMIT = 2_000_000  # bytes; a longer line is a damaged file or no table of facts
-BEGINNING = 65_536  # bytes in which something is written, if anything is
+BEGINNING = 2**20  # bytes that show what a file is
 BLOCK = 2**22  # bytes that are unpacked at once
 MOST_PACKED, LARGE = 100, 2**26  # what is large is no table where so many bytes of it come from one
 NEWLINE, RETURN, QUOTE = b'\n\r"'
@@ -72,13 +72,17 @@ def read_text(path: Path) -> bytes:
 
 def first_written_line(path: Path) -> tuple[int, str]:
     """The first line, with its number from 0, that is neither blank nor a comment, looking at the beginning only."""
-    try:
-        with pa.input_stream(str(path), compression="detect") as stream:
-            text = stream.read(BEGINNING).decode("utf-8", errors="replace")
-    except (OSError, pa.ArrowException):
-        return 0, ""
-    lines = enumerate(line.strip() for line in text.split("\n"))
+    lines = enumerate(line.strip() for line in beginning(path).decode("utf-8", errors="replace").split("\n"))
     return next(((row, line) for row, line in lines if line and not line.startswith(("%", "#", "//"))), (0, ""))
+
+
+def beginning(path: Path) -> bytes:
+    """The first bytes of a file's text, unpacked, without byte order mark; of a file that cannot be read, none."""
+    try:
+        with cast(BinaryIO, pa.input_stream(str(path), compression="detect")) as stream:
+            return stream.read(BEGINNING).removeprefix(BYTE_ORDER_MARK)
+    except (OSError, pa.ArrowException):
+        return b""
 
 
 def _unpacked(path: Path) -> bytes:

@@ -17,10 +17,13 @@ from jaxtyping import Int64
 from r2n.errors import DataError, Location
 from r2n.knowledge.reading.records import EXCERPT, Fault, Records, shortened
 from r2n.knowledge.reading.text_files import (
+    BEGINNING,
+    BYTE_ORDER_MARK,
     LINE_LIMIT,
     NEWLINE,
     QUOTE,
     RETURN,
+    beginning,
     ends_with_return,
     line_location,
     place,
@@ -51,33 +54,55 @@ class Cells:
         return self.spans.take(pa.array(2 * (self.first[chosen] + column))).cast(pa.string())
 
 
-def read_text_table(
-    path: Path, separator: int, is_header: Callable[[tuple[str, ...]], bool], widths: tuple[int, ...] = ()
-) -> Records:
+def read_text_table(path: Path, separator: int, has_header: bool, widths: tuple[int, ...] = ()) -> Records:
     """The rows of a TSV (separator TAB, quotes are ordinary) or CSV (COMMA, quotes as in RFC 4180) file.
 
     The header decides how many columns there are; without one the first row does, or, where `widths` says
     how many there may be, the first row with so many.
     """
-    return cut_table(path, read_text(path), separator, is_header, widths)
+    return cut_table(path, read_text(path), separator, has_header, widths)
 
 
-def cut_table(
-    path: Path,
-    data: bytes,
-    separator: int,
-    is_header: Callable[[tuple[str, ...]], bool],
-    widths: tuple[int, ...] = (),
-) -> Records:
-    """The rows of such a file's text; of a part of it, rows count from the part's first line."""
+def first_rows(path: Path, separator: int) -> tuple[int, tuple[pa.Array, ...]]:
+    """The line (from 0) of a table's first row, and the columns of the rows at its beginning that are as wide as it.
+
+    There is no column where the beginning cannot be read: who reads the whole file says why.
+    """
+    data = beginning(path)
+    raw = np.frombuffer(data, np.uint8)
+    is_end = raw == NEWLINE
+    if separator == COMMA:
+        is_end &= ~np.logical_xor.accumulate(raw == QUOTE)
+    ends = np.flatnonzero(is_end)
+    if len(data) >= BEGINNING - len(BYTE_ORDER_MARK):  # the last row may be cut
+        data = data[: int(ends[-1]) + 1] if len(ends) else b""
+    elif not data.endswith(b"\n"):
+        data += b"\n"
+    if not data.strip(b"\r\n"):
+        return 0, ()
+    try:
+        data.decode("utf-8")
+        cells, column = _cells(path, data, separator)
+    except (UnicodeDecodeError, DataError):
+        return 0, ()
+    chosen = np.flatnonzero(cells.widths == cells.widths[0])
+    return int(cells.rows[0]), tuple(column(chosen, j) for j in range(int(cells.widths[0])))
+
+
+def _cells(path: Path, data: bytes, separator: int) -> tuple[Cells, Callable[[np.ndarray, int], pa.Array]]:
+    """The cells of a text, and how to take a column of some of its rows."""
     quoted = separator == COMMA and b'"' in data
     if quoted:
         _check_quotes(path, data)
     cells = _split(data, separator, quoted)
     _check_width(path, cells, 0)
-    column = partial(_unquoted_column if quoted else Cells.column, cells)
+    return cells, partial(_unquoted_column if quoted else Cells.column, cells)
+
+
+def cut_table(path: Path, data: bytes, separator: int, has_header: bool, widths: tuple[int, ...] = ()) -> Records:
+    """The rows of such a file's text; of a part of it, rows count from the part's first line."""
+    cells, column = _cells(path, data, separator)
     first = tuple(column(np.zeros(1, np.int64), j)[0].as_py() for j in range(int(cells.widths[0])))
-    has_header = is_header(first)
     chosen = np.arange(int(has_header), len(cells.rows))
     is_long = cells.lengths[chosen] > LINE_LIMIT
     model = 0 if has_header else _model(cells, chosen[~is_long], widths)
@@ -89,7 +114,20 @@ def cut_table(
     chosen = chosen[~is_long & ~is_ragged]
     columns = tuple(column(chosen, j) for j in range(int(cells.widths[model])))
     names = tuple(name.strip() for name in first) if has_header else ()
-    return Records(str(path), names, columns, cells.rows[chosen], partial(_locate, path, separator), faults)
+    records = Records(str(path), names, columns, cells.rows[chosen], partial(_locate, path, separator), faults)
+    return without_header(records)
+
+
+def without_header(records: Records) -> Records:
+    """The records without rows that are the header once more, as where files were put behind each other."""
+
+    def error(row: int) -> DataError:
+        hint = "take the line out; if it is a fact, give the columns other names in the first line"
+        return DataError("the names of the columns stand here again", where=records.locate(row), hint=hint)
+
+    cells = zip(records.columns, records.names, strict=False)
+    equal = [pc.equal(pc.utf8_trim_whitespace(column), name).to_numpy(zero_copy_only=False) for column, name in cells]
+    return records.without(np.logical_and.reduce(equal), error) if equal else records
 
 
 def _check_width(path: Path, cells: Cells, row: int) -> None:

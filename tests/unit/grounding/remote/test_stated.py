@@ -39,6 +39,21 @@ def test_a_table_of_the_catalog_states_facts_too() -> None:
 
 
 @pytest.mark.spark
+def test_numbers_are_the_constants_that_one_process_reads() -> None:
+    engine = spark_engine()
+    engine.view("numbers", "SELECT 1.0D AS a, 2.5D AS b, CAST(NULL AS DOUBLE) AS c, 1.0E17D AS d, array('x') AS e")
+    for columns, expected in ((("a", "b"), ["1", "2.5"]), (("a", "d"), "last digits"), (("a", "e"), "holds arrays")):
+        table = TableOptions(file="table:numbers", predicate="p", columns=columns)
+        if isinstance(expected, str):
+            with pytest.raises((ConfigError, DataError), match=expected):
+                read_stated(engine, {"train": [table]}, Path())
+        else:
+            (found,) = read_stated(engine, {"train": [table]}, Path())
+            rows = engine.ask(f"SELECT * FROM {found.view}")
+            assert [rows[name].tolist()[0] for name in ("c0", "c1")] == expected
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("options", "what"),
     [

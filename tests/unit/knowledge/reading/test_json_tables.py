@@ -142,3 +142,27 @@ def test_objects_without_fields_are_told_not_dropped(tmp_path: Path) -> None:
     rows = read_facts(Table(path), on_error="skip")
     assert not rows.facts
     assert len(rows.rejected) == 2
+
+
+@pytest.mark.parametrize("layout", ["[{}, {}]", "{}\n{}"])
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        ('{"a": "x", "b": "y", "a": "z"}', "the key 'a' is given twice"),
+        ('{"a": "x", "b": "y", "\\u0062": "z"}', "the key 'b' is given twice"),
+        ('{"a": ["x"], "b": "y"}', 'column 1 \\(a\\) holds a list, no constant: \\["x"\\]'),
+        ('{"a": "x", "b": {"c": 1}}', "column 2 \\(b\\) holds an object, no constant"),
+        ('{"a": 123456789012345678901, "b": "x"}', "last digits"),
+    ],
+)
+def test_what_is_no_constant_is_refused_with_its_row(layout: str, wrong: str, what: str, tmp_path: Path) -> None:
+    text = layout.replace("{}", '{"a": "x", "b": "y"}', 1).replace("{}", wrong)
+    place = "row 2" if layout.startswith("[") else "t.json:2"
+    with pytest.raises(DataError, match=f"{place}: .*{what}|{place}: {what}"):
+        read_facts(Table(write(tmp_path / "t.json", text), "p"))
+
+
+def test_numbers_are_texts_as_in_other_tables(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", '[{"a": 1.0, "b": 12345678901234567}, {"a": 1, "b": 1.5}, {"a": "1.0", "b": 2}]')
+    (facts,) = read_facts(Table(path, "p")).facts
+    assert [column.to_pylist() for column in facts.arguments] == [["1", "1", "1.0"], ["12345678901234567", "1.5", "2"]]

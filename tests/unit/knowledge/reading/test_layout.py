@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 from r2n.errors import DataError
-from r2n.knowledge.reading.layout import is_header
+from r2n.knowledge.reading.headers import is_header
 from r2n.knowledge.reading.tables import Table, read_facts
+from r2n.logic.theory import Theory
 from tests.oracles.fact_tables import listed
 
 
@@ -22,13 +23,13 @@ from tests.oracles.fact_tables import listed
         ("s p o label", True),
         ("s r t", False),  # letters of two families: may be a fact
         ("h relation t", False),
-        ("head tail label", False),
-        ("head head relation tail", False),
+        ("head tail label", True),  # names, if not those of triples: an error when it is read
+        ("head head relation tail", True),
         ("italy locatedIn europe", False),
     ],
 )
 def test_header_of_triples(cells: str, expected: bool) -> None:
-    assert is_header(cells.split(), None, (), True) is expected
+    assert is_header([pa.array([cell]) for cell in cells.split()], None, Theory()) is expected
 
 
 @pytest.mark.parametrize(
@@ -43,13 +44,7 @@ def test_header_of_triples(cells: str, expected: bool) -> None:
     ],
 )
 def test_header_of_one_predicate(cells: str, expected: bool) -> None:
-    assert is_header(cells.split(), None, (), False) is expected
-
-
-def test_header_told_or_needed() -> None:
-    assert is_header(["x", "y"], True, (), True)
-    assert not is_header(["h", "r", "t"], False, (), True)
-    assert is_header(["x", "y"], None, ("y",), True)
+    assert is_header([pa.array([cell]) for cell in cells.split()], "p", Theory()) is expected
 
 
 def table(names: str, *rows: str, **options: object) -> Table:

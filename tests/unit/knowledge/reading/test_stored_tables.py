@@ -13,7 +13,9 @@ import pytest
 
 from r2n.errors import DataError
 from r2n.knowledge.reading import stored_tables
+from r2n.knowledge.reading.chunks import read_fact_chunks
 from r2n.knowledge.reading.stored_tables import read_arrow, read_parquet, read_sqlite, row_location
+from r2n.knowledge.reading.tables import Table, read_facts
 
 
 def sqlite_file(path: Path, *statements: str) -> Path:
@@ -87,7 +89,7 @@ def test_sqlite_types_and_odd_names(tmp_path: Path) -> None:
     )
     records = read_sqlite(path, None)
     assert records.names == ("a b", 'c"d', "e")
-    assert [column.to_pylist() for column in records.columns] == [["1", None], ["2.5", "3.0"], ["x", "y"]]
+    assert [column.to_pylist() for column in records.columns] == [["1", None], ["2.5", "3"], ["x", "y"]]
 
 
 def test_sqlite_views_and_empty_tables(tmp_path: Path) -> None:
@@ -165,3 +167,79 @@ def test_parquet_of_far_more_rows_than_it_has_room_for_is_refused(tmp_path: Path
     pq.write_table(pa.table({"head": same, "relation": same, "tail": same}), path)
     with pytest.raises(DataError, match=r"2,000,000 rows in .* bytes repeat each other"):
         read_parquet(path)
+
+
+def stored(kind: str, table: pa.Table, path: Path) -> Table:
+    """A table of facts of one predicate, in one of the forms that keep the types of numbers."""
+    if kind == "arrow":
+        return Table(table, "p", empty="skip")
+    if kind == "parquet":
+        pq.write_table(table, path / "t.parquet")
+        return Table(path / "t.parquet", "p", empty="skip")
+    if kind == "json":
+        (path / "t.json").write_text(table.to_pandas().to_json(orient="records"))
+        return Table(path / "t.json", "p", empty="skip")
+    with closing(sqlite3.connect(path / "t.db")) as connection:
+        table.to_pandas().to_sql("t", connection, index=False)
+    return Table(path / "t.db", "p", empty="skip")
+
+
+@pytest.mark.parametrize("kind", ["arrow", "parquet", "sqlite", "json"])
+def test_whole_numbers_are_one_constant_however_they_are_stored(kind: str, tmp_path: Path) -> None:
+    """pandas makes 1.0 of an integer where another row has none."""
+    table = pa.table({"a": [1.0, None, 3.0, 2.5, -0.0], "b": pa.array([1, 2, 3, 4, 5])})
+    (facts,) = read_facts(stored(kind, table, tmp_path)).facts
+    assert [column.to_pylist() for column in facts.arguments] == [["1", "3", "2.5", "0"], ["1", "3", "4", "5"]]
+
+
+def test_integers_of_pandas_with_none() -> None:
+    frame = pd.DataFrame({"a": [1, None, 3], "b": ["x", "y", "z"]})
+    (facts,) = read_facts(Table(frame, "p", empty="skip")).facts
+    assert facts.arguments[0].to_pylist() == ["1", "3"]
+    with pytest.raises(DataError, match=r"pandas.DataFrame, row 2: column 1 \(a\) is empty"):
+        read_facts(Table(frame, "p"))
+
+
+BIG = float(2**53)
+
+
+@pytest.mark.parametrize(
+    ("cells", "what"),
+    [
+        (pa.array([["a"], None]), r"row 1: column 1 \(c\) holds a list, no constant: \[a\]"),
+        (pa.array([None, {"x": "a"}]), "row 2: .* holds a struct, no constant"),
+        (pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64())), "row 1: .* holds a map, no constant"),
+        (pa.array([[["a"]], [[]]]), "row 1: .* holds a list"),
+        (pa.array([1.0, float("nan")]), r"row 2: column 1 \(c\) holds nan, no constant"),
+        (pa.array([float("-inf"), 1.0]), r"row 1: column 1 \(c\) holds -inf, no constant"),
+        (pa.array([1.0, BIG]), r"row 2: column 1 \(c\) holds 9007199254740992\.0, .* lost its last digits"),
+    ],
+)
+def test_a_cell_that_is_no_constant_is_refused_with_its_row(cells: pa.Array, what: str, tmp_path: Path) -> None:
+    table = pa.table({"c": cells, "d": ["x", "y"]})
+    with pytest.raises(DataError, match=what):
+        read_facts(Table(table, "p", empty="skip"))
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=what):
+        list(read_fact_chunks(Table(tmp_path / "t.parquet", "p", empty="skip"), 1))
+    (facts,) = read_facts(Table(table, "p", columns=("d",))).facts  # a column that is not read may hold anything
+    assert facts.arguments[0].to_pylist() == ["x", "y"]
+    skipped = read_facts(Table(table, "p"), on_error="skip")
+    assert len(skipped.rejected) >= 1
+
+
+@pytest.mark.parametrize(
+    ("cells", "what"),
+    [
+        (["a", 1], r"row 2: column 'c' holds an int, where the first cell holds a str"),
+        (["a", frozenset("a")], "row 2: column 'c' holds a frozenset"),
+        ([frozenset("a"), None], "row 1: column 'c' holds a frozenset"),
+        ([{"a"}, {"b"}], "row 1: .* holds a list"),
+        ([("a",), ("b",)], "row 1: .* holds a list"),
+        ([{"a": 1}, {"a": 2}], "row 1: .* holds a struct"),
+    ],
+)
+def test_cells_of_pandas_that_are_no_text_are_refused_with_their_row(cells: list[object], what: str) -> None:
+    with pytest.raises(DataError, match=what) as caught:
+        read_facts(Table(pd.DataFrame({"c": cells}), "p"))
+    assert caught.value.hint

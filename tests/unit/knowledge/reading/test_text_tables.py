@@ -16,7 +16,7 @@ from tests.examples import at_most
 
 
 def read(path: Path, separator: int, *, header: bool = False) -> Records:
-    return read_text_table(path, separator, lambda cells: header)
+    return read_text_table(path, separator, header)
 
 
 def cells(records: Records) -> list[tuple[str, ...]]:

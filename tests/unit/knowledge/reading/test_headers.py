@@ -1,0 +1,190 @@
+"""The first row of a TSV or CSV table: the names of its columns, a fact, or in doubt."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from r2n.cli import app
+from r2n.errors import DataError
+from r2n.knowledge.problem import Problem, load_problem
+from r2n.knowledge.reading.chunks import read_fact_chunks
+from r2n.knowledge.reading.tables import Table, read_facts
+from r2n.logic.parser import parse_theory
+
+THEORY = "domain office, city\npredicate located_in(office, city)\n"
+OPEN = "rule r: located_in(x, y) -> located_in(y, x)\n"
+ROWS = "north,rome\nsouth,milan\neast,rome\nwest,milan\n"
+
+
+def facts_of(path: Path, text: str | bytes, predicate: str | None = "located_in", theory: str = THEORY) -> int:
+    """How many facts are read."""
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    table, known = Table(path, predicate), parse_theory(theory)
+    whole = read_facts(table, theory=known).facts
+    parts = [part for size in (1, 3, 100) for part in [list(read_fact_chunks(table, size, theory=known))]]
+    count = sum(map(len, whole))
+    assert all(sum(len(facts) for group in part for facts in group) == count for part in parts)
+    return count
+
+
+def problem_of(folder: Path, files: dict[str, str], facts: str, queries: str = "", theory: str = THEORY) -> Path:
+    folder.mkdir(exist_ok=True)
+    text = f'theory = "theory.r2n"\n[facts]\ntrain = {facts}\n' + (f"[queries]\ntest = {queries}\n" if queries else "")
+    for name, content in {**files, "theory.r2n": theory, "problem.toml": text}.items():
+        (folder / name).write_text(content)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "predicate"),
+    [
+        ("a.csv", "office,city\n" + ROWS, "located_in"),  # the domains
+        ("a.csv", "Office ID,city_name\n" + ROWS, "located_in"),
+        ("a.csv", "\ufeffoffice,city\r\n" + ROWS.replace("\n", "\r\n"), "located_in"),
+        ("a.csv", '"office","city"\n"north","a ""b"", c"\nsouth,"two\nlines"\neast,rome\nwest,oslo\n', "located_in"),
+        ("a.csv", "\n\noffice,city,label\nnorth,rome,1\nsouth,rome,0\neast,rome,1\nwest,oslo,1\n", "located_in"),
+        ("a.tsv", "source\ttarget\n" + ROWS.replace(",", "\t"), "located_in"),
+        ("a.csv", "office,city\n1,71\n2,72\n3,71\n4,72\n", "located_in"),
+        ("a.csv", "branch,town\n1,71\n2,72\n3,71\n4,72\n", "located_in"),  # numbers below words
+        ("a.csv", "source,relation,target\n" + ROWS.replace(",", ",located_in,"), None),
+        ("a.csv", "source,relation,target,holds\n" + ROWS.replace(",", ",located_in,").replace("\n", ",1\n"), None),
+        ("a.csv", "relation,head,tail\n" + "".join(f"located_in,{row}\n" for row in ROWS.split()), None),
+    ],
+)  # fmt: skip
+def test_a_header_is_no_fact(name: str, text: str, predicate: str | None, tmp_path: Path) -> None:
+    assert facts_of(tmp_path / name, text, predicate) == 4
+    packed = gzip.compress(text.encode())
+    assert facts_of(tmp_path / f"{name}.gz", packed, predicate) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate"),
+    [
+        (ROWS, "located_in"),
+        ("office,city\noffice,rome\nsouth,city\neast,oslo\n", "located_in"),  # constants, then
+        ("office1,city1\noffice2,city1\noffice3,city2\noffice4,city2\n", "located_in"),
+        ("?,71\n2,72\n3,71\n4,72\n", "located_in"),
+        ("office,city\ncity,office\nlocated_in,office\nx,y\n", "located_in"),  # facts about the names of a theory
+        ("city,located_in,office\nrome,located_in,north\noslo,located_in,south\nbonn,located_in,west\n", None),
+        ("north,located_in,rome,true\nsouth,located_in,rome,1\neast,located_in,rome,1\nwest,located_in,oslo,1\n", None),
+    ],
+)
+def test_a_fact_is_no_header(text: str, predicate: str | None, tmp_path: Path) -> None:
+    assert facts_of(tmp_path / "a.csv", text, predicate) == 4
+
+
+def test_a_file_that_is_only_a_header_is_an_empty_table(tmp_path: Path) -> None:
+    assert facts_of(tmp_path / "a.csv", "office,city\n") == 0
+    assert facts_of(tmp_path / "a.csv", "source,relation,target", None) == 0
+    assert facts_of(tmp_path / "a.csv", "office1,city1\n") == 1
+
+
+def test_columns_keep_their_names(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("office,city,label\n" + ROWS.replace("\n", ",1\n"))
+    (facts,) = read_facts(Table(tmp_path / "a.csv", "located_in"), theory=parse_theory(THEORY)).facts
+    assert facts.columns == ("office", "city")
+    (tmp_path / "b.csv").write_text("source,relation,target\na,p,b\n")
+    assert read_facts(Table(tmp_path / "b.csv")).facts[0].columns == ("source", "target")
+    (tmp_path / "c.csv").write_text("a,p,b\n")
+    assert read_facts(Table(tmp_path / "c.csv")).facts[0].columns == ()
+
+
+def test_a_header_that_comes_again_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("office,city\n" + ROWS + "office,city\nnorth,oslo\n")
+    table = Table(tmp_path / "a.csv", "located_in", header=True)
+    for read in (lambda: read_facts(table), lambda: list(read_fact_chunks(table, 2))):
+        with pytest.raises(DataError, match=r"a\.csv:6: the names of the columns stand here again"):
+            read()
+
+
+def test_what_was_taken_for_a_header_is_said(tmp_path: Path) -> None:
+    files = {"offices.csv": "office,city\n" + ROWS, "asked.csv": "office,city\nnorth,milan\n"}
+    tables = [f'{{ file = "{name}", predicate = "located_in" }}' for name in files]
+    folder = problem_of(tmp_path / "p", files, *tables)
+    problem = load_problem(folder)
+    assert (len(problem.train), len(problem.test)) == (4, 1)
+    assert set(problem.knowledge.language.constants) == {"north", "south", "east", "west", "rome", "milan"}
+    assert problem.report.warnings == ()
+    said, _ = problem.report.notes
+    assert "offices.csv:1: 'office, city' was read as the names of the columns" in said
+    assert "header = false" in said
+    checked = CliRunner().invoke(app, ["check", str(folder)])
+    assert "offices.csv:1: 'office, city' was read as" in " ".join(checked.stdout.split())
+    assert json.loads(CliRunner().invoke(app, ["check", str(folder), "--json"]).stdout)["notes"] == list(
+        problem.report.notes
+    )
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_the_problem_file_decides(value: str, tmp_path: Path) -> None:
+    files = {"offices.csv": "office,city\n" + ROWS}
+    folder = problem_of(tmp_path, files, f'{{ file = "offices.csv", predicate = "located_in", header = {value} }}')
+    problem = load_problem(folder)
+    assert len(problem.train) == (4 if value == "true" else 5)
+    assert problem.report.notes == problem.report.warnings == ()
+
+
+MORE = "".join(f"{office},{city}\n" for city in ("rome", "oslo", "bonn") for office in ("north", "south", "east"))
+
+
+@pytest.mark.parametrize("first", ["branch,town", "office,town", "office,city", "atlantis,lemuria"])
+def test_a_first_row_in_doubt_is_a_fact_and_a_warning(first: str, tmp_path: Path) -> None:
+    """Without domains nothing tells `office,city` from a fact but that its constants occur nowhere else."""
+    folder = problem_of(
+        tmp_path, {"a.csv": f"{first}\n{MORE}"}, '{ file = "a.csv", predicate = "located_in" }', theory=OPEN
+    )
+    problem = load_problem(folder)
+    assert len(problem.train) == 10
+    (warning,) = problem.report.warnings
+    assert "a.csv:1: " in warning
+    assert f"'{first.replace(',', ', ')}' was read as a fact" in warning
+    assert "header = true" in warning
+    assert "header = false" in warning
+    checked = CliRunner().invoke(app, ["check", str(folder)])
+    assert f"warning: {warning}" in checked.stderr
+
+
+@pytest.mark.parametrize(
+    ("first", "rest"),
+    [
+        ("north,rome", MORE),
+        ("north,atlantis", MORE),
+        ("ann,ann@x.org", "".join(f"p{x},p{x}@x.org\n" for x in "abcdefgh")),
+        ("italy,rome", "france,paris\nspain,madrid\nnorway,oslo\n"),
+        ("ann", "bob\ncid\ndan\neve\n"),
+    ],
+)
+def test_a_first_row_like_the_others_is_no_doubt(first: str, rest: str, tmp_path: Path) -> None:
+    theory = OPEN if "," in first else ""
+    folder = problem_of(tmp_path, {"a.csv": f"{first}\n{rest}"}, '{ file = "a.csv", predicate = "p" }', theory=theory)
+    assert load_problem(folder).report.warnings == ()
+
+
+def test_a_doubt_looks_at_all_tables(tmp_path: Path) -> None:
+    """In a table of one column, or of pairs that occur once, only other tables show that its first row is odd."""
+    people = "".join(f"p{name}\n" for name in "abcdef")
+    knows = "".join(f"p{x},p{y}\n" for x in "abcdef" for y in "abcdef" if x < y)
+    specs = '[{ file = "a.csv", predicate = "smokes" }, { file = "b.csv", predicate = "knows" }]'
+    files = {"a.csv": "who\n" + people, "b.csv": knows}
+    assert len(load_problem(problem_of(tmp_path, files, specs, theory="")).report.warnings) == 1
+    (tmp_path / "a.csv").write_text(people)
+    assert load_problem(tmp_path).report.warnings == ()
+    asked = {**files, "q.csv": "who\npa\n", "a.csv": "who\n" + people[3:]}
+    folder = problem_of(tmp_path, asked, specs, '{ file = "q.csv", predicate = "drinks" }', theory="")
+    assert len(load_problem(folder).report.warnings) == 2
+    folder = problem_of(tmp_path, asked, specs, '{ file = "q.csv", predicate = "smokes" }', theory="")
+    with pytest.raises(DataError, match="header = true in both tables"):
+        load_problem(folder)
+
+
+def test_constants_that_are_listed_or_described_are_no_doubt(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"branch,town\n{MORE}")
+    tables = [Table(tmp_path / "a.csv", "located_in")]
+    assert Problem.build("p", parse_theory(THEORY), tables).report.warnings
+    offices = ["branch", "north", "south", "east"]
+    assert not Problem.build("p", parse_theory(THEORY), tables, domains={"office": offices}).report.warnings
+    described = {"city": dict.fromkeys(("town", "rome", "oslo", "bonn"), "a text")}
+    assert not Problem.build("p", parse_theory(THEORY), tables, features=described).report.warnings
