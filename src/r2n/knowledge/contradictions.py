@@ -5,7 +5,7 @@ Whoever does the work refuses the same (`refuse_...`), so that nothing depends o
 
 from collections.abc import Callable, Sequence
 
-from r2n.errors import ConfigError, counted
+from r2n.errors import ConfigError, counted, nearest
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.options import ModelOptions, Options, TrainingOptions
 from r2n.knowledge.problem import Problem
@@ -138,6 +138,19 @@ def _refuse_patience(problem: Problem, options: TrainingOptions) -> None:
         )
 
 
+def _refuse_labels_only(problem: Problem, options: TrainingOptions) -> None:
+    """Labels alone are asked of predicates that there are, and by a loss that needs no corruption."""
+    names = [predicate.name for predicate in problem.knowledge.language.predicates]
+    for name in options.labels_only:
+        if name not in names:
+            raise ConfigError(f"training.labels_only: unknown predicate '{name}'", hint=nearest(name, names) or None)
+    if options.labels_only and options.loss != "bce":
+        raise ConfigError(
+            f"loss = '{options.loss}' compares facts with their corruptions, and training.labels_only asks for none",
+            hint="take loss = 'bce', or leave training.labels_only out",
+        )
+
+
 def _check_copying(_: Problem, options: Options) -> None:
     refuse_copying(options.model.evidence_input if options.model.has_layers else "off", options.training)
 
@@ -169,6 +182,7 @@ _CHECKS: tuple[Callable[[Problem, Options], None], ...] = (
     lambda problem, options: _refuse_patience(problem, options.training),
     _check_regularisation,
     lambda problem, options: refuse_two_uses_of_valid(options.training),
+    lambda problem, options: _refuse_labels_only(problem, options.training),
     lambda problem, options: refuse_wide(options.model.input, problem.knowledge.language.predicates),
     lambda problem, options: refuse_unread_evidence(options.model),
     _check_rows,

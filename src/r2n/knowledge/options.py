@@ -101,13 +101,15 @@ class SamplingOptions(Section):
     """Which negative samples are drawn: corruptions of facts.
 
     `corrupted_positions` count from 0, negative ones from the end; none means all. `negatives` draws so many
-    corruptions of each fact and position instead of taking all. `ask_closed` asks for closed atoms too, so that the
-    input layer learns them.
+    corruptions of each fact and position instead of taking all. Of the predicates in `labels_only`, only labelled
+    atoms are asked: their facts are not corrupted. `ask_closed` asks for closed atoms too, so that the input layer
+    learns them.
     """
 
     corrupted_positions: Annotated[tuple[Whole, ...], BeforeValidator(as_tuple)] | None = None
     ask_closed: bool = False
     negatives: Whole | None = Field(default=None, ge=1)
+    labels_only: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
 
 
 class ObjectiveOptions(Section):

@@ -16,20 +16,22 @@ from r2n.evaluation.evaluate import Report
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.network import evaluate_scores
 from r2n.graph.sources import GraphSource
+from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.options import MOST_WHOLE, Options
+from r2n.knowledge.options import MOST_WHOLE, Options, TrainingOptions
 from r2n.knowledge.problem import TRAIN, Problem
 from r2n.model.atom_logits import AtomLogits
 from r2n.model.combination import WAYS, Way
 from r2n.model.r2n import R2N
 from r2n.progress import Progress, no_progress
-from r2n.runs.chosen import choose_options
+from r2n.runs.chosen import choose_options, corrupted_positions
 from r2n.runs.config import as_trained, check_options, make_device, make_source, problem_to_train
 from r2n.runs.evaluate import evaluate_split as evaluate_split
 from r2n.runs.evaluate import evaluate_splits
 from r2n.runs.limits import MemoryLimit
 from r2n.training.batches import Batches, FixedBatches, draws
 from r2n.training.fit import Settle, Trainer, Validate
+from r2n.training.negatives import assumed_false
 from r2n.training.query_batches import batches_of
 from r2n.training.rule_rows import RuleBatches, start_at_confidence
 
@@ -85,15 +87,30 @@ class Run:
                 "nothing is asked in this training, for no atom of an open predicate is known: r2n infer"
                 " answers from facts and rules alone"
             )
+        found += assumed_false(self.knowledge, self.options.training)
         for split, queries in self.problem.queries.items():
-            count = int(np.isin(queries.atoms, false).sum())
-            if count:
+            asked = queries.atoms[np.isin(queries.atoms, false)]
+            if len(asked):
                 found.append(
-                    f"{count:,} of {len(queries):,} queries '{split}' are asked as false in training, as corruptions of"
-                    " facts; where only the last constant of a fact excludes others, set training.corrupted_positions"
-                    " to [-1]"
+                    f"{len(asked):,} of {len(queries):,} queries '{split}' are asked as false in training, as"
+                    f" corruptions of facts: {self._fewer_corruptions(asked)}"
                 )
         return found
+
+    def _fewer_corruptions(self, asked: Codes) -> str:
+        """What to set or to label so that these queries are not asked as false."""
+        base, options = self.problem.knowledge.base, self.options
+        predicates = [base.language.predicates[i] for i in np.unique(base.decode(asked)[0])]
+        names = [predicate.name for predicate in predicates]
+        if any(len(self.problem.knowledge.false_facts(predicate)) for predicate in predicates):
+            return f"to ask no other atoms than those that are labelled, set training.labels_only to {names}"
+        positions = corrupted_positions(self.problem.knowledge, options.training.labels_only)
+        is_pair = any(predicate.arity == 2 for predicate in predicates)
+        if is_pair and positions and not options.grounding.reciprocal and positions != _positions(options.training):
+            where = "last" if positions == (-1,) else "first"
+            setting = f"set training.corrupted_positions to {[*positions]}"
+            return f"only the {where} constant of a fact excludes others: {setting}"
+        return f"label some facts of {', '.join(names)} false, and only these are asked as false"
 
     def again(
         self, seed: int, encoders: Mapping[str, nn.Module] | None = None, progress: Progress = no_progress
@@ -125,6 +142,12 @@ class Run:
         """The reports on all splits, by one pass over the ground rules, with a mirror beside each."""
         report = partial(evaluate_splits, self.logits(), self.problem, progress, options=self.options)
         return report(calibration=calibration, memory=self.memory)
+
+
+def _positions(options: TrainingOptions) -> tuple[int, ...] | None:
+    """The corrupted positions of pairs, counted from the end."""
+    positions = options.corrupted_positions
+    return None if positions is None else tuple(sorted({p % 2 - 2 for p in positions if -2 <= p < 2}))
 
 
 def check_seed(seed: int) -> None:

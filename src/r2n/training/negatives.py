@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int64
 
-from r2n.errors import ConfigError
+from r2n.errors import ConfigError, counted
 from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.herbrand import Codes, HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.options import SamplingOptions
+from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from r2n.knowledge.options import SamplingOptions, TrainingOptions
 from r2n.logic.language import Domain, Language, Predicate
 
 MOST_LISTED = 50_000_000
@@ -137,8 +137,9 @@ def draw_negatives(
 ) -> Negatives:
     """Negatives of the facts that training asks for (or of some `facts` among them), filtered by all training facts.
 
-    Facts of open predicates are corrupted in the positions that the options name. Those of closed predicates are left
-    alone, or (`ask_closed`) corrupted in every position, since all that is no fact of theirs is false.
+    Facts of open predicates are corrupted in the positions that the options name, unless labels are all that is asked
+    of them (`labels_only`). Those of closed predicates are left alone, or (`ask_closed`) corrupted in every position,
+    since all that is no fact of theirs is false.
     """
     known = evidence.atoms[evidence.truth]
     return Negatives.stacked(
@@ -158,10 +159,28 @@ def count_negatives(base: HerbrandBase, evidence: Evidence, options: SamplingOpt
     )
 
 
+def assumed_false(knowledge: KnowledgeBase, options: TrainingOptions) -> list[str]:
+    """A warning for each predicate of one position with true facts alone: all its other atoms are asked as false."""
+    base, evidence = knowledge.base, knowledge.evidence
+    facts = evidence.atoms[evidence.truth]
+    corrupted, positions = _corrupted(base, facts, options)[0]
+    groups = _groups(base, corrupted, positions) if options.loss == "bce" else ()
+    asked = {p.name: p for p, _, _, _ in groups if p.arity == 1 and not len(knowledge.false_facts(p))}
+    others = "every other constant" if options.negatives is None else f"{options.negatives:,} other constants a fact"
+    return [
+        f"{name} has {counted(len(knowledge.facts(predicate)), 'true fact')} and no false one, so that training asks"
+        f" {others} as false, those of queries among them: label some facts of it false (a column 'label' with 0), and"
+        f" training asks these instead; or set training.labels_only to ['{name}'], and it asks none as false"
+        for name, predicate in asked.items()
+    ]
+
+
 def _corrupted(
     base: HerbrandBase, facts: Codes, options: SamplingOptions
 ) -> list[tuple[Codes, tuple[int, ...] | None]]:
     """Facts that are corrupted, and in which positions."""
     closed = closed_atoms(base, facts)
-    parts: list[tuple[Codes, tuple[int, ...] | None]] = [(facts[~closed], options.corrupted_positions)]
+    names = [predicate.reciprocal_of or predicate.name for predicate in base.language.predicates]
+    labels_only = np.isin(names, options.labels_only)[base.decode(facts)[0]]
+    parts: list[tuple[Codes, tuple[int, ...] | None]] = [(facts[~closed & ~labels_only], options.corrupted_positions)]
     return [*parts, (facts[closed], None)] if options.ask_closed else parts

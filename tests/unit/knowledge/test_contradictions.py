@@ -44,6 +44,8 @@ def wide() -> Problem:
         (["training.batch_size=2", "training.batches=2"], "one of the two"),
         (["training.loss=full-softmax", "training.batch_size=2"], "in batches asks all candidates of a row"),
         (["training.leave_one_out=true"], "a step over the whole graph asks everything"),
+        (["training.labels_only=['liesIm']"], "unknown predicate 'liesIm'"),
+        (["training.labels_only=['liesIn']", "training.loss=softmax"], "compares facts with their corruptions"),
     ],
 )
 def test_each_is_told_and_refused_by_a_training(changes: list[str], message: str, toy: Problem) -> None:

@@ -8,9 +8,11 @@ import pytest
 import r2n
 from r2n.errors import ConfigError, MemoryLimitError
 from r2n.knowledge.knowledge_base import Evidence
+from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.knowledge.reciprocal import reciprocal_codes
 from r2n.runs.run import Run, prepare_run
+from tests.labelled_problems import table
 from tests.unit.training.toy_training import step_of
 
 
@@ -78,6 +80,39 @@ def test_queries_that_are_asked_as_false_are_told_whatever_their_truth(toy: Prob
         every = prepare_run(problem, toy.options.changed(["training.corrupted_positions=[0, 1]"]), 0).notes()
         assert [text.split(",")[0] for text in every] == [note.replace("test", "valid"), note]
         assert prepare_run(problem, toy.options, 0).notes() == [], "there only the valley is corrupted"
+
+
+PAIRS = "domain d\npredicate p(d, d)\n"
+
+
+@pytest.mark.parametrize(
+    ("facts", "changes", "advice"),
+    [
+        ("many", [], "only the last constant of a fact excludes others: set training.corrupted_positions to [-1]"),
+        ("many", ["training.corrupted_positions=[0, 1]"], "set training.corrupted_positions to [-1]"),
+        ("many", ["training.corrupted_positions=[-1]"], "label some facts of p false"),
+        ("many", ["training.corrupted_positions=[1]"], "label some facts of p false"),
+        ("reversed", [], "only the first constant of a fact excludes others: set training.corrupted_positions to [-2]"),
+        ("ring", [], "label some facts of p false"),
+        ("labelled", [], "set training.labels_only to ['p']"),
+    ],
+)
+def test_the_way_out_of_corrupted_queries_fits_the_facts_and_what_is_set(
+    facts: str, changes: list[str], advice: str
+) -> None:
+    """The advice was [-1] whatever was set, and where neither position excludes another constant."""
+    pairs = [(f"p{i}", f"c{i % 2}") for i in range(8)]
+    pairs = {"reversed": [(b, a) for a, b in pairs], "ring": [(f"p{i}", f"p{(i + 1) % 8}") for i in range(8)]}.get(
+        facts, pairs
+    )
+    asked = (pairs[0][0], pairs[1][1]) if facts != "reversed" else (pairs[1][0], pairs[0][1])
+    told = [(*pair, int(facts != "labelled" or i < 4)) for i, pair in enumerate(pairs)]
+    problem = Problem.build(
+        "pairs", r2n.parse_theory(PAIRS), [table("p", told, labelled=True)], {"test": [table("p", [asked])]}
+    )
+    (note,) = prepare_run(problem, Options().changed(changes), 0).notes()
+    assert note.startswith("1 of 1 queries 'test' are asked as false in training, as corruptions of facts: ")
+    assert advice in note
 
 
 def test_a_training_that_asks_nothing_says_so(toy: Problem) -> None:

@@ -1,0 +1,57 @@
+"""Generated classification problems: items with labels, texts of one topic each, people of one department each."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+import r2n
+from r2n.knowledge.features import FeatureTable
+from r2n.knowledge.options import Options
+from r2n.knowledge.problem import Problem
+
+
+def table(predicate: str, rows: Sequence[tuple[object, ...]], *, labelled: bool = False) -> r2n.Table:
+    """Rows of constants, the last cell the label where there are labels."""
+    width = len(rows[0])
+    names = [f"c{i}" for i in range(width - labelled)] + ["label"] * labelled
+    return r2n.Table(pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)}), predicate)
+
+
+def vectors(values: np.ndarray, names: list[str]) -> FeatureTable:
+    columns = {f"f{i}": column.tolist() for i, column in enumerate(values.T)}
+    return FeatureTable(pa.table({"id": names, **columns}), vector=tuple(columns))
+
+
+def items(seed: int = 0, count: int = 120, *, only_true: bool = False, sections: object = None) -> Problem:
+    """Half of the items are good, as their features and those they are linked to say; labels true and false."""
+    dice = np.random.default_rng(seed)
+    truth = dice.random(count) < 0.5
+    features = dice.normal(size=(count, 10))
+    features[:, :4] += np.where(truth, 0.6, -0.6)[:, None]
+    names = [f"i{i}" for i in range(count)]
+    links = []
+    for i in range(count):
+        same, other = np.flatnonzero(truth == truth[i]), np.flatnonzero(truth != truth[i])
+        links += [(names[i], names[int(dice.choice(same if dice.random() < 0.8 else other))]) for _ in range(2)]
+    order = dice.permutation(count)
+    parts = {"train": order[: count // 3], "valid": order[count // 3 : count // 2], "test": order[count // 2 :]}
+
+    def labels(part: str) -> r2n.Table:
+        rows = [(names[i], int(truth[i])) for i in parts[part] if truth[i] or not (only_true and part == "train")]
+        return table("good", rows, labelled=True)
+
+    theory = r2n.parse_theory("""
+        domain item
+        predicate linked(item, item) closed
+        predicate good(item)
+        rule alike: good(x) & linked(x, y) -> good(y)
+    """)
+    return Problem.build(
+        "items",
+        theory,
+        [table("linked", sorted(set(links))), labels("train")],
+        {"valid": [labels("valid")], "test": [labels("test")]},
+        features={"item": vectors(features, names)},
+        options=Options.model_validate(sections or {}),
+    )
