@@ -27,6 +27,7 @@ from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.runs.chosen import choose_options
 from r2n.runs.memory import parse_size
+from r2n.runs.preflight import preflight_warnings
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
     from r2n.prediction.trained import Trained
@@ -137,7 +138,7 @@ def _tell_training(folder: Path, trained: "Trained", written: "Written", *, as_j
 
 
 def _chosen(problem: Problem, settings: "Settings") -> tuple[Options, dict[str, str] | None]:
-    """The options, with what nobody set chosen, and told; and the reasons, by the options' keys.
+    """The options, with what nobody set chosen; and the reasons, by the options' keys. Prints choices and warnings.
 
     A run that goes on has its options, and no new reasons.
     """
@@ -146,6 +147,8 @@ def _chosen(problem: Problem, settings: "Settings") -> tuple[Options, dict[str, 
     options, choices = choose_options(problem, settings.options)
     for choice in choices:
         typer.echo(f"chosen: {choice}", err=True)
+    for text in preflight_warnings(problem, options):
+        typer.echo(f"warning: {text}", err=True)
     return options, {choice.key: choice.reason for choice in choices}
 
 
