@@ -26,6 +26,7 @@ from r2n.knowledge.options import Options
 from r2n.knowledge.problem import TRAIN, Problem
 from r2n.logic.theory import printed_predicate
 from r2n.runs.chosen import choose_options
+from r2n.runs.cost import cost_warnings
 from r2n.runs.preflight import preflight_warnings
 from r2n.visible import visible
 
@@ -101,7 +102,7 @@ def _summary(problem: Problem, options: Options) -> dict[str, Any]:
         "rejected_kinds": {kind: len(errors) for kind, errors in by_kind(problem.report.rejected).items()},
         "rejected": [str(error) for error in problem.report.rejected],
         "refusals": [str(error) for error in contradictions(problem, options)],
-        "warnings": preflight_warnings(problem, options),
+        "warnings": [*preflight_warnings(problem, options), *cost_warnings(problem, options)],
     }
 
 

@@ -26,6 +26,7 @@ from r2n.datasets.benchmarks import load
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.runs.chosen import choose_options
+from r2n.runs.cost import cost_warnings
 from r2n.runs.memory import parse_size
 from r2n.runs.preflight import preflight_warnings
 
@@ -147,7 +148,7 @@ def _chosen(problem: Problem, settings: "Settings") -> tuple[Options, dict[str, 
     options, choices = choose_options(problem, settings.options)
     for choice in choices:
         typer.echo(f"chosen: {choice}", err=True)
-    for text in preflight_warnings(problem, options):
+    for text in (*preflight_warnings(problem, options), *cost_warnings(problem, options)):
         typer.echo(f"warning: {text}", err=True)
     return options, {choice.key: choice.reason for choice in choices}
 

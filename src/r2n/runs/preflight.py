@@ -40,7 +40,7 @@ def preflight_warnings(problem: Problem, options: Options) -> list[str]:
         store = Store(as_trained(problem.knowledge, options.grounding))
         found += _ungrounded(problem, store, options)
         if options.model.rules == "layers":
-            found += [*_over_budget(store, options.grounding), *_asked_in_bodies(problem, options)]
+            found += [*_over_budget(store, options.grounding), *asked_in_bodies(problem, options)]
             found += _unreached(problem, store, options.grounding)
     return found
 
@@ -198,7 +198,8 @@ def _over_budget(store: Store, options: GroundingOptions) -> Iterator[str]:
             yield f"grounding is refused: {error}"
 
 
-def _asked_in_bodies(problem: Problem, options: Options) -> Iterator[str]:
+def asked_in_bodies(problem: Problem, options: Options) -> Iterator[str]:
+    """Rules of which a training under known-body grounding may learn from the facts that it asks."""
     is_left_out = options.training.batch_size is not None and options.training.leave_one_out is not False
     if options.grounding.strategy != "known-body" or is_left_out:
         return
@@ -213,9 +214,10 @@ def _asked_in_bodies(problem: Problem, options: Options) -> Iterator[str]:
     if held:
         yield (
             f"{len(held):,} of {counted(len(rules), 'rule')} {'has' if len(held) == 1 else 'have'} a predicate that is"
-            f" asked in {'its' if len(held) == 1 else 'their'} body ({_first(held, '; ')}): under known-body"
-            " grounding only facts stand there, in training also those that are asked, so that a training may learn from them what no test"
-            " query has; set training.batch_size, which leaves out what a step asks, or model.rules = 'counted'"
+            f" asked in {'its' if len(held) == 1 else 'their'} body ({_first(held, '; ')}): under known-body grounding"
+            " only facts stand there, in training also those that are asked, so that a training may learn from them"
+            " what no test query has; set training.batch_size, which leaves out what a step asks, or"
+            " model.rules = 'counted'"
         )
 
 

@@ -17,7 +17,7 @@ from r2n.evaluation.filters import Filter
 from r2n.evaluation.network import evaluate_scores
 from r2n.graph.sources import GraphSource
 from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.options import MOST_WHOLE, Options
+from r2n.knowledge.options import MOST_WHOLE, Options, TrainingOptions
 from r2n.knowledge.problem import TRAIN, Problem
 from r2n.model.atom_logits import AtomLogits
 from r2n.model.combination import WAYS, Way
@@ -177,7 +177,7 @@ class _Made:
         if batches is None:
             check = MemoryLimit(self.memory).for_graph(self.options)
             batches = batches_of(model, source, knowledge.evidence, training, seed=seed, check=check, progress=progress)
-        _set_threads(self.options, batches.ground_rules)
+        torch.set_num_threads(threads_for(training, batches.ground_rules))
         validate = validation(self.problem, model, source, knowledge) if training.patience is not None else None
         rule_batches, settle = _counted_rules(self.problem, model, source, knowledge, self.options, progress)
         trainer = Trainer(
@@ -233,8 +233,9 @@ def choose_way(problem: Problem, logits: AtomLogits, model: R2N) -> None:
     model.combination.way.fill_(best)
 
 
-def _set_threads(options: Options, ground_rules: int) -> None:
-    torch.set_num_threads(options.training.threads or (1 if ground_rules < SMALL_GRAPH else os.cpu_count() or 1))
+def threads_for(options: TrainingOptions, ground_rules: int) -> int:
+    """The threads that train on so many ground rules."""
+    return options.threads or (1 if ground_rules < SMALL_GRAPH else os.cpu_count() or 1)
 
 
 def validation(problem: Problem, model: R2N, source: GraphSource, knowledge: KnowledgeBase) -> Validate:
