@@ -81,7 +81,7 @@ def test_candidates_are_named_only_where_they_can_be_taken(tmp_path: Path) -> No
     (text,) = cost_warnings(problem, problem.options)
     assert "candidates" not in text
     (tmp_path / "records" / "texts.tsv").write_text(
-        "id\ttext\n" + "".join(f"r{i}\tgroup{i // 3} of {i % 3}\n" for i in range(207))
+        "id\ttext\n" + "".join(f"r{i}\tname{i // 3} street{i // 3} of {i}\n" for i in range(207))
     )
     more = f'{PROBLEM}[features.record]\ntable = "texts.tsv"\ntext = "text"\n'
     (tmp_path / "records" / "problem.toml").write_text(more)
