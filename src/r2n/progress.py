@@ -12,3 +12,11 @@ announced by its first call.
 
 def no_progress(phase: str, done: int, total: int) -> None:
     """Tell nobody."""
+
+
+def shown_duration(seconds: float) -> str:
+    """`12 s`, `3 min 5 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"

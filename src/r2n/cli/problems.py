@@ -21,12 +21,13 @@ from r2n.cli.screen import (
 )
 from r2n.datasets.benchmarks import load
 from r2n.errors import counted
-from r2n.grounding.prospects import doubts
 from r2n.knowledge.contradictions import contradictions
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import TRAIN, Problem
 from r2n.logic.theory import printed_predicate
 from r2n.runs.chosen import choose_options
+from r2n.runs.cost import cost_warnings
+from r2n.runs.preflight import preflight_warnings
 from r2n.visible import visible
 
 
@@ -104,7 +105,11 @@ def _summary(problem: Problem, options: Options) -> dict[str, Any]:
         "rejected": [str(error) for error in problem.report.rejected],
         "refusals": [str(error) for error in contradictions(problem, options)],
         "notes": list(problem.report.notes),
-        "warnings": [*problem.report.warnings, *doubts(problem, options)],
+        "warnings": [
+            *problem.report.warnings,
+            *preflight_warnings(problem, options),
+            *cost_warnings(problem, options),
+        ],
     }
 
 

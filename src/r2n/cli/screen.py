@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 
 from r2n.cli.failures import failure
 from r2n.json_text import json_text
+from r2n.progress import shown_duration
 from r2n.visible import visible
 
 SECONDS_WITHOUT_BAR = 2.0
@@ -121,18 +122,10 @@ class Phase:
         """`120/300, loss 0.4134, 12 s, about 18 s left`, as far as it is known."""
         parts = [f"{self.done:,}/{self.total:,}"] if self.total else [f"{self.done:,}"] * (self.done > 0)
         parts += [f"{name} {value}" for name, value in self.details]
-        parts += [_duration(self.seconds)]
+        parts += [shown_duration(self.seconds)]
         if self.total > self.done and self.rate > 0:
-            parts += [f"about {_duration((self.total - self.done) / self.rate)} left"]
+            parts += [f"about {shown_duration((self.total - self.done) / self.rate)} left"]
         return ", ".join(parts)
-
-
-def _duration(seconds: float) -> str:
-    """`12 s`, `3 min 5 s`, `2 h 5 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 @runtime_checkable
@@ -177,7 +170,7 @@ class LineView:
     def end(self, phase: Phase) -> None:
         """`ground: done after 12 s`."""
         if phase.seconds > SECONDS_WORTH_A_LAST_LINE:
-            _say(f"{phase.name}: done after {_duration(phase.seconds)}")
+            _say(f"{phase.name}: done after {shown_duration(phase.seconds)}")
 
     def close(self) -> None:
         """Lines stay."""

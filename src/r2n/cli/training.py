@@ -29,7 +29,9 @@ from r2n.datasets.benchmarks import load
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.runs.chosen import choose_options
+from r2n.runs.cost import cost_warnings
 from r2n.runs.memory import parse_size
+from r2n.runs.preflight import preflight_warnings
 from r2n.visible import visible
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
@@ -180,7 +182,7 @@ def _write_report(
 
 
 def _chosen(problem: Problem, settings: "Settings") -> tuple[Options, dict[str, str] | None]:
-    """The options, with what nobody set chosen, and told; and the reasons, by the options' keys.
+    """The options, with what nobody set chosen; and the reasons, by the options' keys. Prints choices and warnings.
 
     A run that goes on has its options, and no new reasons.
     """
@@ -189,6 +191,8 @@ def _chosen(problem: Problem, settings: "Settings") -> tuple[Options, dict[str, 
     options, choices = choose_options(problem, settings.options)
     for choice in choices:
         typer.echo(f"chosen: {choice}", err=True)
+    for text in (*preflight_warnings(problem, options), *cost_warnings(problem, options)):
+        typer.echo(f"warning: {text}", err=True)
     return options, {choice.key: choice.reason for choice in choices}
 
 

@@ -7,7 +7,7 @@ from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.counting import split_rules
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.options import ModelOptions, Options
-from r2n.runs.memory import FIXED_BYTES, check_memory, training_bytes
+from r2n.runs.memory import FIXED_BYTES, check_memory, over_grids, training_bytes
 from r2n.training.negatives import count_negatives
 
 BYTES_OF_ROW_SCORE = 20  # a score, its exponential, its gradients
@@ -42,7 +42,7 @@ class MemoryLimit:
             share = min(1.0, (options.training.batch_size or facts) / max(1, facts))
             negatives = round(share * count_negatives(knowledge.base, knowledge.evidence, options.training))
             atoms, what = round(share * facts) + negatives, "a training on {:,} facts and negatives"
-        if _over_grids(options):
+        if over_grids(options):
             needed = FIXED_BYTES + atoms * BYTES_OF_GRID_ATOM
         else:
             needed = _bytes(options, atoms, negatives=negatives)
@@ -70,7 +70,7 @@ class MemoryLimit:
         """Refuses a training graph that would not fit, before it is laid out."""
 
         def check(graph: FactorGraph) -> None:
-            if _over_grids(options) and None not in graph.shapes:
+            if over_grids(options) and None not in graph.shapes:
                 return  # the atoms were checked before, and nothing is laid out rule by rule
             positions = sum(part.numel() for part in graph.neighbours)
             needed = _bytes(options, len(graph.atoms), ground_rules=len(graph), positions=positions)
@@ -111,15 +111,6 @@ def _layer_weights(knowledge: KnowledgeBase, options: ModelOptions) -> int:
         found += copies * dim * hidden + inner + copies * (inner + hidden * dim)
     outputs = (dim * dim if options.output == "mlp" else dim) + hidden * hidden
     return found * (1 if options.shared_layers else options.layers) + outputs
-
-
-def _over_grids(options: Options) -> bool:
-    """Whether a whole Herbrand base is computed over grids, where the atoms' embeddings are never written out."""
-    model, training = options.model, options.training
-    reads_plain = model.evidence_input == "off" and model.reasoner != "fgnn" and not training.hiding
-    keeps_form = model.mlp == "shallow" and model.aggregation != "max" and not model.exclude_self
-    is_linear = model.input not in ("mlp", "pair")
-    return training.loss == "full-softmax" and reads_plain and is_linear and (keeps_form or not model.has_layers)
 
 
 def _bytes(options: Options, atoms: int, *, ground_rules: int = 0, positions: int = 0, negatives: int = 0) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from r2n.errors import ConfigError, MemoryLimitError
 from r2n.grounding.ceiling import shown_size
+from r2n.knowledge.options import Options
 
 MEMORY_SHARE = 0.8  # of what is free: what may be taken where nobody says how much
 
@@ -173,3 +174,12 @@ def training_bytes(
     floats = dim * (atoms * of_atom + ground_rules * of_rule + positions * of_position)
     integers = atoms * BYTES_OF_ATOM + negatives * BYTES_OF_NEGATIVE + positions * BYTES_OF_POSITION
     return int(FIXED_BYTES + FLOAT * floats + integers)
+
+
+def over_grids(options: Options) -> bool:
+    """Whether a whole Herbrand base is computed over grids, where the atoms' embeddings are never written out."""
+    model, training = options.model, options.training
+    reads_plain = model.evidence_input == "off" and model.reasoner != "fgnn" and not training.hiding
+    keeps_form = model.mlp == "shallow" and model.aggregation != "max" and not model.exclude_self
+    is_linear = model.input not in ("mlp", "pair")
+    return training.loss == "full-softmax" and reads_plain and is_linear and (keeps_form or not model.has_layers)

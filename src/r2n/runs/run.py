@@ -31,7 +31,6 @@ from r2n.runs.evaluate import evaluate_splits
 from r2n.runs.limits import MemoryLimit
 from r2n.training.batches import Batches, FixedBatches, draws
 from r2n.training.fit import Settle, Trainer, Validate
-from r2n.training.negatives import assumed_false
 from r2n.training.query_batches import batches_of
 from r2n.training.rule_rows import RuleBatches, start_at_confidence
 
@@ -87,7 +86,6 @@ class Run:
                 "nothing is asked in this training, for no atom of an open predicate is known: r2n infer"
                 " answers from facts and rules alone"
             )
-        found += assumed_false(self.knowledge, self.options.training)
         for split, queries in self.problem.queries.items():
             asked = queries.atoms[np.isin(queries.atoms, false)]
             if len(asked):
@@ -202,7 +200,7 @@ class _Made:
         if batches is None:
             check = MemoryLimit(self.memory).for_graph(self.options)
             batches = batches_of(model, source, knowledge.evidence, training, seed=seed, check=check, progress=progress)
-        _set_threads(self.options, batches.ground_rules)
+        torch.set_num_threads(threads_for(training, batches.ground_rules))
         validate = validation(self.problem, model, source, knowledge) if training.patience is not None else None
         rule_batches, settle = _counted_rules(self.problem, model, source, knowledge, self.options, progress)
         trainer = Trainer(
@@ -258,8 +256,9 @@ def choose_way(problem: Problem, logits: AtomLogits, model: R2N) -> None:
     model.combination.way.fill_(best)
 
 
-def _set_threads(options: Options, ground_rules: int) -> None:
-    torch.set_num_threads(options.training.threads or (1 if ground_rules < SMALL_GRAPH else os.cpu_count() or 1))
+def threads_for(options: TrainingOptions, ground_rules: int) -> int:
+    """The threads that train on so many ground rules."""
+    return options.threads or (1 if ground_rules < SMALL_GRAPH else os.cpu_count() or 1)
 
 
 def validation(problem: Problem, model: R2N, source: GraphSource, knowledge: KnowledgeBase) -> Validate:

@@ -59,6 +59,18 @@ def test_check_warns_of_what_cannot_work(toy_folder: Path) -> None:
     assert "warning: 1 of 1 rule has a predicate that is asked in its body (neighbours: liesIn)" in result.stderr
 
 
+def test_train_warns_as_check_does_before_the_work(toy_folder: Path, tmp_path: Path) -> None:
+    change = ["--set", "grounding.strategy=known-body", "--set", "training.epochs=1"]
+    checked = runner.invoke(app, ["check", str(toy_folder), *change]).stderr
+    trained = runner.invoke(app, ["train", str(toy_folder), "--out", str(tmp_path / "run"), *change]).stderr
+    warnings = [line for line in checked.splitlines() if line.startswith("warning: ")]
+    assert warnings
+    assert [line for line in trained.splitlines() if line.startswith("warning: ")] == warnings
+    assert trained.index("warning: ") < trained.index("train ...")
+    resumed = runner.invoke(app, ["train", str(toy_folder), "--out", str(tmp_path / "run"), "--resume"]).stderr
+    assert "warning: " not in resumed
+
+
 def test_check_tells_of_empty_cells(tmp_path: Path) -> None:
     files = {
         "people.csv": "id,city\nann,rome\nbob,\n",

@@ -1,0 +1,266 @@
+"""The time of a training, predicted before the work from a rate that is measured here, and what would take less.
+
+A few passes over a small graph of the same rules are timed, and extended in proportion to the ground rules. Without
+many ground rules nothing is measured, and torch is not imported.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from time import perf_counter
+
+import numpy as np
+
+from r2n.errors import ConfigError, counted
+from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.counting import split_rules
+from r2n.grounding.estimates import Size, expected_size, mean_neighbourhood
+from r2n.grounding.ground_rules import Grounding, GroundRules
+from r2n.grounding.store import Store
+from r2n.grounding.strategies import make_grounder
+from r2n.grounding.substitutions import encode_substitutions
+from r2n.knowledge.candidates import Candidates, candidate_sources, find_candidates
+from r2n.knowledge.closed_world import closed_atoms
+from r2n.knowledge.contradictions import contradictions
+from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.knowledge.options import Options
+from r2n.knowledge.problem import Problem
+from r2n.knowledge.reciprocal import as_trained
+from r2n.logic.theory import Rule
+from r2n.progress import shown_duration
+from r2n.runs.memory import over_grids
+from r2n.runs.preflight import asked_in_bodies
+from r2n.training.negatives import count_negatives, draw_negatives
+
+LONG = 120.0  # seconds of a training that are said before it
+SHORT_WORK = 3e11  # operations of a training that surely take less: about 20 s on two cores
+OPERATIONS_OF_FLOAT = 64  # of a float of a ground rule that is read and written, in multiplications
+MEASURED_WORK = 4e8  # operations of a pass that is measured, about
+MOST_MEASURED, FEWEST_MEASURED = 50_000, 1_000  # ground rules and atoms of that pass
+TIMES_MEASURED, LONGEST_MEASURED = 4, 0.5  # passes over a graph, the first of which is not counted; seconds
+FEWER = 2  # times: what has fewer ground rules by less is not worth naming
+MOST_SAMPLED = 100  # facts, and as many negatives, whose neighbourhoods stand for all
+SHARED_WORDS = 2  # of candidates by blocking
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What an epoch of a training goes through: the ground rules of each rule, and atoms, in some steps.
+
+    `knowledge` has the rules that are reasoning layers, in the language of the training.
+    """
+
+    knowledge: KnowledgeBase
+    options: Options
+    sizes: tuple[Size, ...]
+    atoms: int
+    steps: int = 1
+
+    @property
+    def size(self) -> Size:
+        """The ground rules of all rules."""
+        return Size(sum(size.count for size in self.sizes), all(size.exact for size in self.sizes))
+
+    @property
+    def passes(self) -> int:
+        """At most how many times an epoch goes through all ground rules."""
+        return 1 if self.options.grounding.strategy == "backward" else self.steps
+
+    @property
+    def operations(self) -> int:
+        """About how many multiplications an epoch is, of which reading and writing count as some."""
+        of_position = [len(rule.atoms) * size.count for rule, size in zip(self._rules, self.sizes, strict=True)]
+        return self.passes * self.of_position * sum(of_position)
+
+    @property
+    def of_position(self) -> int:
+        """The multiplications for one position of a ground rule, in all layers."""
+        width = self.options.model.rule_dim or self.options.model.dim
+        return self.options.model.layers * width * (width + OPERATIONS_OF_FLOAT)
+
+    @property
+    def _rules(self) -> Sequence[Rule]:
+        return self.knowledge.theory.rules
+
+    @classmethod
+    def of(cls, knowledge: KnowledgeBase, options: Options) -> "Work | None":
+        """That of a training on a problem's knowledge; None where it cannot be told at once."""
+        knowledge = as_trained(knowledge, options.grounding)
+        if options.model.rules == "counted":
+            knowledge = split_rules(knowledge)[0]
+        base, evidence, training = knowledge.base, knowledge.evidence, options.training
+        known = evidence.atoms if training.ask_closed else evidence.atoms[~closed_atoms(base, evidence.atoms)]
+        listed = base.size if training.loss == "full-softmax" else count_negatives(base, evidence, training)
+        negatives = min(listed, base.size - len(known))
+        sizes = _sizes(knowledge, options, known, negatives)
+        if sizes is None:
+            return None
+        atoms = len(known) + negatives
+        if options.grounding.strategy == "backward":  # each neighbourhood has its own copies of atoms
+            atoms += sum(len(rule.atoms) * size.count for rule, size in zip(knowledge.theory.rules, sizes, strict=True))
+        steps = -(-len(known) // (training.batch_size or len(known) or 1))
+        return cls(knowledge, options, tuple(sizes), atoms, max(1, steps))
+
+
+def _sizes(knowledge: KnowledgeBase, options: Options, known: np.ndarray, negatives: int) -> list[Size] | None:
+    """The ground rules of each rule."""
+    store, rules, grounder = Store(knowledge), knowledge.theory.rules, make_grounder(options.grounding)
+    if not isinstance(grounder, BackwardGrounder):
+        return [expected_size(store, rule, options.grounding.strategy) for rule in rules]
+    dice, evidence = np.random.default_rng(0), knowledge.evidence
+    facts = dice.choice(known, min(len(known), MOST_SAMPLED), replace=False)
+    one = options.training.model_copy(update={"negatives": 1})
+    true = facts[np.isin(facts, evidence.atoms[evidence.truth])]
+    false = draw_negatives(knowledge.base, evidence, one, dice, true).codes
+    means = [mean_neighbourhood(store, grounder, sample) for sample in (facts, false[:MOST_SAMPLED])]
+    if means[0] is None or means[1] is None:
+        return None
+    return [Size(round(count), exact=False) for count in len(known) * means[0] + negatives * means[1]]
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """The seconds of a training step on this machine: some whatever its size, and some for each ground rule."""
+
+    fixed: float
+    of_ground_rule: float
+
+    def seconds(self, ground_rules: int) -> float:
+        """Of a step over so many ground rules."""
+        return self.fixed + self.of_ground_rule * ground_rules
+
+
+def measured_speed(work: Work) -> Speed:
+    """The speed of a training, from passes over two small graphs of the same rules.
+
+    Neither the state of the random generator nor the number of threads is changed.
+    """
+    import torch
+
+    from r2n.graph.factor_graph import FactorGraph
+    from r2n.model.r2n import R2N
+    from r2n.runs.config import make_device
+    from r2n.runs.run import threads_for
+
+    training, total = work.options.training, work.size.count
+    positions = work.operations / work.passes / work.of_position / max(1, total)
+    wanted = min(MOST_MEASURED, max(FEWEST_MEASURED, MEASURED_WORK / work.of_position / positions))
+    share = min(1.0, wanted / max(1, total), MOST_MEASURED / max(1, work.atoms))
+    threads, found = torch.get_num_threads(), list[tuple[int, float]]()
+    torch.set_num_threads(threads_for(training, total))
+    try:
+        with torch.random.fork_rng(devices=[]):
+            model = R2N.build(work.knowledge, work.options.model).to(make_device(training.device))
+            for part in (share / 4, share):
+                grounding, atoms = _sample(work, part)
+                layout = model.lay_out(FactorGraph.from_grounding(grounding, atoms), "dense")
+                seconds = []
+                while len(seconds) < 2 or (len(seconds) < TIMES_MEASURED and sum(seconds) < LONGEST_MEASURED):
+                    start = perf_counter()
+                    predictions = model(layout, rule_outputs=training.semantic_weight > 0)
+                    loss = predictions.atoms.sum() + sum(rule.sum() for rule in predictions.rules)
+                    loss.backward()
+                    float(loss.detach())  # a device has finished
+                    seconds.append(perf_counter() - start)
+                found.append((len(grounding), min(seconds[1:])))
+    finally:
+        torch.set_num_threads(threads)
+    (few, short), (many, long) = found
+    rate = max(0.0, (long - short) / max(1, many - few)) or long / max(1, many)
+    return Speed(max(0.0, long - rate * many), rate)
+
+
+def _sample(work: Work, share: float) -> tuple[Grounding, np.ndarray]:
+    """A share of the ground rules of each rule, over a part of each domain, and of the atoms."""
+    base, language = work.knowledge.base, work.knowledge.language
+    parts: list[GroundRules] = []
+    for rule, size in zip(work.knowledge.theory.rules, work.sizes, strict=True):
+        domains = [language.members(domain) for domain in work.knowledge.theory.variable_domains(rule)]
+        every = prod(map(len, domains))
+        scale = (max(1.0, share * size.count) / every) ** (1 / max(1, len(domains))) if size.count and every else 0.0
+        shape = tuple(min(len(domain), max(int(scale > 0), round(scale * len(domain)))) for domain in domains)
+        chosen = np.indices(shape).reshape(len(shape), prod(shape)).T
+        substitutions = np.zeros(chosen.shape, np.int64)
+        for variable, domain in enumerate(domains):
+            substitutions[:, variable] = domain[chosen[:, variable]]
+        atoms = encode_substitutions(base, rule, substitutions)
+        parts.append(GroundRules(rule, atoms, len(atoms), 0.0, shape if size.count == every else None))
+    dice = np.random.default_rng(0)
+    return Grounding(tuple(parts)), np.unique(dice.integers(0, max(1, base.size), round(share * work.atoms)))
+
+
+def cost_warnings(problem: Problem, options: Options) -> list[str]:
+    """The time of a long training, and what has fewer ground rules here; nothing of a short one."""
+    if not options.model.has_layers or not problem.knowledge.theory.rules or over_grids(options):
+        return []
+    work, epochs = Work.of(problem.knowledge, options), options.training.epochs
+    if work is None or work.operations * epochs < SHORT_WORK:
+        return []
+    seconds = work.passes * measured_speed(work).seconds(work.size.count)
+    if seconds * epochs < LONG:
+        return []
+    about = "at most about" if work.passes > 1 else "about"
+    largest = max(zip(work.sizes, work.knowledge.theory.rules, strict=True), key=lambda pair: pair[0].count)
+    of_rule = f", {largest[0]} of them of rule '{largest[1].name}'" if len(work.sizes) > 1 else ""
+    steps = f" in {work.passes:,} steps" if work.passes > 1 else ""
+    ways_out = "; ".join(_ways_out(problem, options, work)) or (
+        "narrow the domains of variables (x: DOMAIN) or close a predicate of a body; or set model.dim, model.layers or"
+        " training.epochs lower"
+    )
+    return [
+        f"the training takes {about} {shown_duration(seconds * epochs)} on this machine:"
+        f" {counted(epochs, 'epoch')} of {about} {_shown_seconds(seconds)}{steps}, each over"
+        f" {work.size} ground rules ({options.grounding.strategy} grounding{of_rule}). Fewer: {ways_out}"
+    ]
+
+
+def _shown_seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else shown_duration(seconds)
+
+
+def _ways_out(problem: Problem, options: Options, work: Work) -> Iterator[str]:
+    """What makes the ground rules far fewer, with their number."""
+    knowledge, refused = problem.knowledge, len(contradictions(problem, options))
+
+    def size(known: KnowledgeBase, changed: Options) -> Size | None:
+        found = None if len(contradictions(problem, changed)) > refused else Work.of(known, changed)
+        return None if found is None or found.size.count * FEWER > work.size.count else found.size
+
+    sections = [(section, size(known, options)) for section, known in _with_candidates(problem)]
+    counts = [(found.count, f"{section} in the problem file ({found})") for section, found in sections if found]
+    if counts:
+        yield min(counts)[1]
+    for strategy in ("known-body", "backward"):
+        grounding = options.grounding.model_copy(update={"strategy": strategy, "kept": None})
+        changed = options.model_copy(update={"grounding": grounding})
+        found = size(knowledge, changed)
+        if found is not None and found.count:
+            leak = " and training.batch_size" if list(asked_in_bodies(problem, changed)) else ""
+            yield f"grounding.strategy = '{strategy}'{leak} ({found})"
+    changed = options.model_copy(update={"model": options.model.model_copy(update={"rules": "counted"})})
+    left, rules = size(knowledge, changed), split_rules(knowledge)[1]
+    if left is not None and rules:
+        store = Store(knowledge)
+        sizes = [expected_size(store, rule, "known-body") for rule in rules]
+        once = Size(sum(found.count for found in sizes), all(found.exact for found in sizes))
+        yield f"model.rules = 'counted' ({left}, and {once} with a known body that are counted once)"
+
+
+def _with_candidates(problem: Problem) -> Iterator[tuple[str, KnowledgeBase]]:
+    """Sections [candidates.P] that would do here, as they are written, and what is known with them."""
+    knowledge = problem.knowledge
+    texts = {name for name, part in knowledge.features.items() if part.texts is not None}
+    names = dict.fromkeys(atom.predicate for rule in knowledge.theory.rules for atom in rule.atoms)
+    for predicate in (knowledge.language.predicate(name) for name in names if name not in knowledge.candidates):
+        forms = [(f"[candidates.{predicate.name}]", Candidates())]
+        if predicate.arity == 2 and texts & {domain.name for domain in predicate.domains}:
+            forms.append((f"{forms[0][0]} shared_words = {SHARED_WORDS}", Candidates(shared_words=SHARED_WORDS)))
+        for section, wanted in [] if predicate.closed else forms:
+            try:
+                sources = candidate_sources(knowledge.base, {predicate.name: wanted}, problem.train, problem.queries)
+                found = find_candidates(knowledge.base, sources, problem.atoms, knowledge.features)
+            except ConfigError:  # to be labelled would be to be true; or too many pairs share words
+                continue
+            if len(found[predicate.name]):
+                yield section, replace(knowledge, candidates={**knowledge.candidates, **found})
+                break
