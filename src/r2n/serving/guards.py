@@ -105,7 +105,7 @@ class Guard:
         if scope["method"] == "POST" and not _is_json(scope):
             hint = "send the header Content-Type: application/json"
             return await send.refuse(415, error_document("the body is no JSON", "Content-Type", hint))
-        await self._handed_on(scope, body, receive, send)
+        return await self._handed_on(scope, body, receive, send)
 
     async def _handed_on(self, scope: Scope, body: bytes, receive: Receive, send: "_Answered") -> None:
         """Let the app answer; when the client goes before the answer begins, the work for it is cancelled."""
