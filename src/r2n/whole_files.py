@@ -5,10 +5,12 @@ name for the process that writes it, and lets go when that ends: whoever writes 
 holds. Where the file system knows no locks, nobody can tell, and it stays.
 """
 
+import errno
 import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +22,23 @@ except ImportError:  # not a system that has them
     fcntl = None
 
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]+\.tmp", re.DOTALL)
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a file; `check_regular` refuses what may never end."""
+    check_regular(path)
+    return path.read_bytes()
+
+
+def check_regular(path: Path) -> None:
+    """An OSError where a path leads to a folder, a pipe, a device or a socket; to open some of these is to wait."""
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
+        what = f"it is a {kinds.get(stat.S_IFMT(mode), 'special file')}, not a regular file"
+        raise OSError(errno.EINVAL, what, str(path))
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -1,8 +1,11 @@
 """Bytes of a run folder changed at random: refused with a message, or of no consequence; never a traceback."""
 
+import os
 import random
 import shutil
-from collections.abc import Callable
+import signal
+import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,7 @@ from r2n.errors import R2NError
 from r2n.knowledge.problem import load_problem
 from r2n.prediction.trained import Trained
 from r2n.reporting.curves import training_curves
+from r2n.reporting.write import training_of
 from r2n.runs.ensemble import prepare_ensemble
 from r2n.runs.run import prepare_run
 from r2n.runs.training import train_in
@@ -116,3 +120,69 @@ def test_damage_of_an_ensemble_is_refused_or_makes_no_difference(name: str, fold
         except R2NError:
             refused += 1
     assert refused >= TRIES // 8 or name == "calibration.json"
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def device(path: Path) -> None:
+    path.symlink_to("/dev/null")
+
+
+def listening_socket(path: Path) -> None:
+    here = Path.cwd()
+    os.chdir(path.parent)  # the path of a socket is short
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+@pytest.fixture
+def alarm() -> Iterator[None]:
+    """What would be read for ever ends as an error."""
+
+    def ring(*_: object) -> None:
+        raise AssertionError("it is read, and never ends")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.parametrize("name", [*FILES, "calibration.json", "report.json"])
+@pytest.mark.parametrize("put", [fifo, device, listening_socket, Path.mkdir])
+def test_what_is_no_regular_file_is_refused_and_never_read(
+    name: str, put: Callable[[Path], None], folder: Path, tmp_path: Path
+) -> None:
+    run, problem = tmp_path / "run", load_problem(folder / "toy")
+    shutil.copytree(folder / "run", run)
+    path = next(run.glob(name), run / name)
+    path.unlink(missing_ok=True)
+    put(path)
+    is_read = {
+        "predict": (lambda: Trained.load(run), name not in ("trace.jsonl", "report.json")),
+        "resume": (lambda: list(train_in(run, prepare_run(problem, problem.options, 0), resume=True)), name in FILES),
+        "curves": (lambda: training_curves(run / "trace.jsonl"), name == "trace.jsonl"),
+    }
+    for read, is_refused in is_read.values():
+        if is_refused:
+            with pytest.raises(R2NError, match=r"not a regular file|Is a directory"):
+                read()
+    training_of(run)  # where report.json cannot be read, the trace tells
+
+
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.parametrize("name", ["problem.toml", "theory.r2n", "train.tsv"])
+@pytest.mark.parametrize("put", [fifo, device, listening_socket])
+def test_a_problem_is_read_from_regular_files(name: str, put: Callable[[Path], None], tmp_path: Path) -> None:
+    path = write_toy_problem(tmp_path / "toy") / name
+    path.unlink()
+    put(path)
+    with pytest.raises(R2NError, match="not a regular file|lies outside"):
+        load_problem(tmp_path / "toy")

@@ -128,3 +128,21 @@ def test_a_request_that_takes_too_long_is_stopped_and_the_next_is_answered(tmp_p
             status, told = asked(hasty, {"queries": ["liesIn(n2, ?)"]})
     assert status == 200
     assert len(told["results"][0]["answers"]) == 2
+
+
+@pytest.mark.slow
+def test_heavy_requests_of_clients_that_went_keep_nobody_waiting(tmp_path: Path) -> None:
+    """A million atoms each, 20 times; nobody reads the answers."""
+    changes = {"constants": {"town": [f"t{i}" for i in range(900)], "valley": [f"v{i}" for i in range(1_000)]}}
+    body = json.dumps({"queries": ["liesIn(?, ?)"], "everything": True, "top": 10_000, **changes}).encode()
+    with listening(write_served_run(tmp_path), "--workers", "1") as server:
+        gone = [server.connect() for _ in range(20)]
+        for connection in gone:
+            connection.sendall(f"{HEAD}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        status, _ = asked(server, {"queries": 1})  # needs no worker: when it is answered, the others are there
+        assert status == 422
+        for connection in gone:
+            connection.close()
+        status, told = asked(server, {"queries": ["liesIn(n2, ?)"]})
+    assert status == 200
+    assert len(told["results"][0]["answers"]) == 2

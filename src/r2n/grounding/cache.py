@@ -14,7 +14,7 @@ from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.theory import Rule, Theory
-from r2n.whole_files import new_folder
+from r2n.whole_files import new_folder, read_file
 
 FORMAT = 2
 MANIFEST = "grounding.json"
@@ -84,7 +84,7 @@ def read_grounding(folder: Path, theory: Theory, digest: str) -> Grounding | Non
         raise ConfigError(f"{str(folder)!r} is no folder: {error.strerror}", hint="give another --out") from error
     hint = f"delete {folder} and ground again"
     try:
-        manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+        manifest = json.loads(read_file(folder / MANIFEST))
         if manifest["format"] != FORMAT or manifest["fingerprint"] != digest:
             return None
         entries = manifest["rules"]
@@ -98,7 +98,7 @@ def read_grounding(folder: Path, theory: Theory, digest: str) -> Grounding | Non
 
 def _read_rule(folder: Path, rule: Rule, entry: dict[str, Any]) -> GroundRules:
     path = folder / entry["file"]
-    if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
+    if hashlib.sha256(read_file(path)).hexdigest() != entry["sha256"]:
         raise ValueError(f"checksum of {path.name}")
     table = pq.read_table(path)
     atoms = np.stack([column.to_numpy() for column in table.columns]).T

@@ -24,7 +24,7 @@ from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
-from r2n.whole_files import new_file
+from r2n.whole_files import check_regular, new_file, read_file
 
 FORMAT = "parts-1"
 ARRAYS = "_arrays"
@@ -64,6 +64,7 @@ def parts_of(folder: Path) -> tuple[tuple[str, str], ...]:
 
 
 def _checksum(path: Path) -> str:
+    check_regular(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -75,7 +76,7 @@ def _whole(digest: str, entries: list[Any]) -> str:
 def is_partitioned(folder: Path) -> bool:
     """Whether a folder holds a grounding in parts."""
     try:
-        return json.loads((folder / MANIFEST).read_text("utf-8")).get("format") == FORMAT
+        return json.loads(read_file(folder / MANIFEST)).get("format") == FORMAT
     except (OSError, ValueError, AttributeError):
         return False
 
@@ -84,7 +85,7 @@ def read_partitioned(folder: Path, knowledge: KnowledgeBase, grounder: Grounder)
     """The grounding in a folder if it is that of this knowledge base, else None; a damaged one is refused."""
     hint = f"delete {folder} and ground again"
     try:
-        manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+        manifest = json.loads(read_file(folder / MANIFEST))
         if manifest["fingerprint"] != content_of(knowledge).digest(knowledge.theory, grounder):
             return None
         entries = manifest["rules"]
@@ -104,6 +105,7 @@ def _read(folder: Path, rule: Rule, parts: RuleParts) -> GroundRules:
         return GroundRules(rule, np.zeros((0, positions), np.int64), parts.estimate, parts.seconds)
     if not path.exists():
         _lay_out(folder, parts, positions, path)
+    check_regular(path)
     atoms = np.load(path, mmap_mode="r")
     if atoms.shape != (positions, parts.ground_rules) or atoms.dtype != np.int64:
         raise ValueError(f"shape of {path.name}")

@@ -19,6 +19,7 @@ from r2n.knowledge.options import (
     option_error,
 )
 from r2n.knowledge.reading.postgres import is_postgres
+from r2n.whole_files import read_file
 
 Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 MOST_PARTS = 100
@@ -121,7 +122,7 @@ class ProblemFile(Section):
 def read_problem_file(path: Path) -> ProblemFile:
     """The checked options of a problem file."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_file(path).decode("utf-8-sig")
     except FileNotFoundError as error:
         raise ConfigError(f"there is no problem file {path}", hint="a problem is a .toml file or its folder") from error
     except UnicodeDecodeError as error:

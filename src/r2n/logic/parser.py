@@ -11,6 +11,7 @@ from r2n.errors import Location, TheoryError, nearest
 from r2n.logic.horn import parse_horn_rules
 from r2n.logic.theory import Theory
 from r2n.logic.theory_builder import location_in, theory_builder
+from r2n.whole_files import read_file
 
 LONGEST_LINE = 1_000_000
 THEORY_SUFFIX = ".r2n"
@@ -40,7 +41,7 @@ _OPERATORS = {"__ANON_0": "'<->'", "__ANON_1": "'->'", "__ANON_2": "'!='", "AMPE
 def read_theory(path: Path) -> Theory:
     """The theory in a file: `*.r2n` in the language of r2n, anything else as Horn rules of other systems."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_file(path).decode("utf-8-sig")
     except FileNotFoundError as error:
         beside = [other.name for other in path.parent.glob("*")] if path.parent.is_dir() else []
         raise TheoryError(f"there is no theory file {path}", hint=nearest(path.name, beside)) from error

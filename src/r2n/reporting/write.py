@@ -4,7 +4,7 @@ A training that is over has succeeded: what cannot be written is told, and never
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from r2n.reporting.phases import from_records, to_records
 from r2n.reporting.records import RunReport
 from r2n.reporting.run_page import run_page
 from r2n.runs.folder import RunFolder
-from r2n.whole_files import write_atomically
+from r2n.whole_files import read_file, write_atomically
 
 PAGE = "report.html"
 
@@ -103,7 +103,7 @@ def _named(error: Exception) -> str:
 def training_of(folder: Path) -> Training:
     """What `report.json` keeps of a training besides its reports; nothing where there is none that can be read."""
     try:
-        document = json.loads(RunFolder(folder).report.read_text("utf-8"))
+        document = json.loads(read_file(RunFolder(folder).report))
         chosen = {str(key): str(reason) for key, reason in document.get("chosen", {}).items()}
         return Training(document["epochs"], from_records(document.get("phases", ())), chosen)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -111,9 +111,7 @@ def training_of(folder: Path) -> Training:
 
 
 def _epochs(folder: RunFolder) -> int | None:
-    return sum(1 for _ in _lines(folder.trace)) or None
-
-
-def _lines(path: Path) -> Iterator[str]:
-    if path.exists():
-        yield from path.read_text("utf-8").splitlines()
+    try:
+        return len(read_file(folder.trace).splitlines()) or None
+    except OSError:
+        return None

@@ -29,6 +29,7 @@ from r2n.runs.ensemble import Ensemble
 from r2n.runs.folder import RunFolder, digest
 from r2n.runs.run import Run
 from r2n.training.batches import Step
+from r2n.whole_files import read_file
 
 FORMAT = 1
 MOST_FACTS = 500  # of a ranking's validation
@@ -172,12 +173,14 @@ def read_calibration(folder: RunFolder, seeds: range) -> Calibrated | None:
     if not path.exists():
         return None
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(read_file(path))
         if document["sha256"] != digest(document) or document["format"] != FORMAT:
             raise CheckpointError(f"{path} was changed: its checksum is wrong", hint=HINT)
         found = Calibrated(*(document[name] for name in ("temperature", "shift", "fitted_on")))
         weights = document["weights"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, DataError) as error:
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}", hint=HINT) from error
+    except (ValueError, KeyError, TypeError, RecursionError, DataError) as error:
         raise CheckpointError(f"{path} is damaged", hint=HINT) from error
     if weights != _weights(folder, seeds):
         raise CheckpointError(f"{path} was fitted on other weights than those of the run", hint=HINT)

@@ -14,7 +14,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from r2n.errors import CheckpointError
-from r2n.whole_files import write_atomically
+from r2n.whole_files import read_file, write_atomically
 
 MANIFEST = "checkpoint.json"
 FORMAT = 3
@@ -36,7 +36,7 @@ def write_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, 
 
 def forget_others(folder: Path, file: str | None = None) -> None:
     """Remove the tensors of every checkpoint but the one that counts, which may have been left by a killed process."""
-    file = file or json.loads((folder / MANIFEST).read_text("utf-8"))["file"]
+    file = file or json.loads(read_file(folder / MANIFEST))["file"]
     for old in folder.glob("checkpoint-*.safetensors"):
         if old.name != file:
             old.unlink()
@@ -65,9 +65,9 @@ def _read(folder: Path, run: str | None) -> tuple[dict[str, Tensor], dict[str, A
     manifest_path = folder / MANIFEST
     hint = HINT.format(manifest_path)
     try:
-        manifest = json.loads(manifest_path.read_text("utf-8"))
+        manifest = json.loads(read_file(manifest_path))
         path = folder / manifest["file"]
-        content = path.read_bytes()
+        content = read_file(path)
         if manifest["format"] != FORMAT:
             raise CheckpointError(f"{manifest_path} has format {manifest['format']}, not {FORMAT}", hint=hint)
         if manifest["whole"] != _whole(manifest):
@@ -102,6 +102,6 @@ def below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 def checkpoint_digest(folder: Path) -> str | None:
     """The checksum of the tensors that the checkpoint in a folder holds, as it says; None where there is none."""
     try:
-        return str(json.loads((folder / MANIFEST).read_text("utf-8"))["sha256"])
+        return str(json.loads(read_file(folder / MANIFEST))["sha256"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

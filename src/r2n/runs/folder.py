@@ -18,7 +18,7 @@ from r2n.errors import CheckpointError, ConfigError
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.runs.stored_problem import WHAT_TO_DO, problem_bytes, problem_fingerprints, problem_from_bytes
-from r2n.whole_files import write_atomically
+from r2n.whole_files import read_file, write_atomically
 
 FORMAT = 2
 CONFIG, PROBLEM, TRACE, REPORT = "config.json", "problem.safetensors", "trace.jsonl", "report.json"
@@ -198,7 +198,7 @@ def read_config(folder: RunFolder) -> RunConfig:
 
 def _content(folder: RunFolder) -> bytes:
     try:
-        return folder.config.read_bytes()
+        return read_file(folder.config)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ConfigError(f"{folder.path} holds no run", hint="a run is made by: r2n train P --out DIR") from error
     except OSError as error:
@@ -260,7 +260,7 @@ def check_problem(folder: RunFolder, config: RunConfig) -> None:
 
 def _checked_problem(folder: RunFolder, config: RunConfig) -> bytes:
     try:
-        content = folder.problem.read_bytes()
+        content = read_file(folder.problem)
     except OSError as error:
         raise CheckpointError(
             f"the run folder {folder.path} is not whole: {PROBLEM} cannot be read: {error.strerror}", hint=WHAT_TO_DO

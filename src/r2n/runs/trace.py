@@ -14,7 +14,7 @@ from typing import Any
 
 from r2n.errors import CheckpointError
 from r2n.training.fit import Epoch
-from r2n.whole_files import write_atomically
+from r2n.whole_files import read_file, write_atomically
 
 NAMES = frozenset({"number", "loss", "supervised", "semantic", "regularisation", "valid"})
 HINT = "delete it, to go on with a trace that begins later"
@@ -35,7 +35,10 @@ class Trace:
         """The trace as it was when a checkpoint kept it; a file that is gone begins anew."""
         if kept is None or not path.exists():
             return cls(path)
-        lines = path.read_bytes().splitlines(keepends=True)[: kept["lines"]]
+        try:
+            lines = read_file(path).splitlines(keepends=True)[: kept["lines"]]
+        except OSError as error:
+            raise CheckpointError(f"{path} cannot be read: {error.strerror}", hint=HINT) from error
         if len(lines) != kept["lines"] or hashlib.sha256(b"".join(lines)).hexdigest() != kept["sha256"]:
             raise CheckpointError(f"{path} was changed, or is damaged: its checksum is wrong", hint=HINT)
         return cls(path, lines)
@@ -61,7 +64,7 @@ class Trace:
 def read_trace(path: Path) -> list[dict[str, Any]]:
     """The records of a trace; a damaged one is refused."""
     try:
-        records = [json.loads(line) for line in path.read_bytes().splitlines()]
+        records = [json.loads(line) for line in read_file(path).splitlines()]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, RecursionError) as error:

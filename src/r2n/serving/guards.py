@@ -29,6 +29,7 @@ HEADERS = {
 }
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 LINGERING = 2.0  # seconds
+CLIENT_GONE = 499  # as nginx counts it; nobody reads it
 MOST_DIGITS = 18  # of a length
 BEHIND_TOKEN = ("/api/", "/metrics", "/openapi.json")
 
@@ -104,7 +105,21 @@ class Guard:
         if scope["method"] == "POST" and not _is_json(scope):
             hint = "send the header Content-Type: application/json"
             return await send.refuse(415, error_document("the body is no JSON", "Content-Type", hint))
-        return await self.app(scope, _once(body, receive), send)
+        return await self._handed_on(scope, body, receive, send)
+
+    async def _handed_on(self, scope: Scope, body: bytes, receive: Receive, send: "_Answered") -> None:
+        """Let the app answer; when the client goes before the answer begins, the work for it is cancelled."""
+        answering = asyncio.create_task(self.app(scope, _once(body, receive), send))
+        gone = asyncio.ensure_future(receive())  # after the body there is nothing but its going
+        try:
+            await asyncio.wait((answering, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done() and not send.has_begun and gone.result()["type"] == "http.disconnect":
+                send.status = CLIENT_GONE
+            else:
+                await answering
+        finally:
+            answering.cancel()
+            gone.cancel()
 
 
 def _is_json(scope: Scope) -> bool:
@@ -145,10 +160,11 @@ class _Answered:
 
     def __init__(self, scope: Scope, send: Send, seconds: float) -> None:
         self.path, self.send, self.seconds, self.status = scope["path"], send, seconds, 500
+        self.has_begun = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.status = message["status"]
+            self.status, self.has_begun = message["status"], True
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers[name] = value

@@ -101,7 +101,7 @@ class Pool:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def ask(self, job: str, asked: Mapping[str, Any]) -> Reply:
-        """The reply to a job, as soon as a worker has it."""
+        """The reply to a job, as soon as a worker has it; a job whose caller is cancelled is not computed."""
         if self.broken is not None:
             raise BusyError(self.broken)
         if len(self._waiting) >= self.limits.waiting:
@@ -110,7 +110,12 @@ class Pool:
         self._waiting.append(item)
         self._there.set()
         self.metrics.waiting = len(self._waiting)
-        return await item.reply
+        try:
+            return await item.reply
+        finally:
+            with suppress(ValueError):  # where a worker has taken it
+                self._waiting.remove(item)
+                self.metrics.waiting = len(self._waiting)
 
     async def ask_once(self, job: str) -> Reply:
         """The reply to a job that takes its time, computed at first use by a worker of its own, and kept."""
@@ -160,12 +165,18 @@ class Pool:
                     await asyncio.shield(worker.ended(self.keeper))
 
     async def _serve_one(self, worker: _Worker) -> bool:
-        """Answer the next job; False where the worker takes no other."""
+        """Answer the next job; False where the worker takes no other, or where nobody waits for the answer any more."""
         items = await self._next()
         asked = [item.asked for item in items] if items[0].job == "query" else items[0].asked
+        computed = asyncio.create_task(_asked(worker, items[0].job, asked))
+        abandoned = asyncio.create_task(asyncio.wait([item.reply for item in items]))
         try:
             async with asyncio.timeout(self.limits.seconds):
-                replies, is_last = await _asked(worker, items[0].job, asked)
+                await asyncio.wait((computed, abandoned), return_when=asyncio.FIRST_COMPLETED)
+            if not computed.done():
+                self.metrics.workers_killed += 1
+                return False
+            replies, is_last = computed.result()
         except (TimeoutError, asyncio.IncompleteReadError, OSError) as error:
             self.metrics.workers_killed += 1
             self._give_up(items, _given_up(error, self.limits.seconds))
@@ -173,6 +184,9 @@ class Pool:
         except asyncio.CancelledError:
             self._give_up(items[:1], "the server ends")
             raise
+        finally:
+            computed.cancel()
+            abandoned.cancel()
         for item, reply in zip(items, replies, strict=True):
             if not item.reply.done():
                 item.reply.set_result(reply)

@@ -14,12 +14,15 @@ from typing import Any
 import pytest
 
 from r2n.serving import pool
+from r2n.serving.app import create_app
+from r2n.serving.guards import Access
 from r2n.serving.keeper import Keeper
 from r2n.serving.limits import Limits
 from r2n.serving.metrics import Metrics
 from r2n.serving.pool import BusyError, Pool
 from r2n.serving.replies import Reply
 from r2n.serving.requests import CHANGES
+from r2n.serving.server import listening, make_server
 
 QUERY = {"queries": ["liesIn(n2, ?)"], "top": 2}
 ENDLESS = {"query": "liesIn(endless, ?)"}  # the worker that has it is stopped, and so never answers
@@ -218,3 +221,37 @@ def test_a_worker_that_is_there_only_after_the_end_is_ended(keeper: Keeper, monk
     assert connection.fileno() == -1
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_requests_of_clients_that_went_are_neither_computed_nor_waited_for(keeper: Keeper) -> None:
+    """Over real sockets: 20 clients ask what never ends and go; a plain query is answered by the workers of before."""
+    limits = Limits(seconds=10.0, waiting=20)
+
+    async def asked(port: int, path: str, document: object) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        body = json.dumps(document).encode()
+        head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        return reader, writer
+
+    async def do() -> tuple[bytes, Metrics]:
+        own, app = listening("127.0.0.1", 0), create_app(keeper, Access(), workers=2, limits=limits)
+        server, port = make_server(app, limits), own.getsockname()[1]
+        serving = asyncio.create_task(server.serve(sockets=[own]))
+        heavy = [await asked(port, "/api/check", ENDLESS) for _ in range(20)]
+        while not server.started or app.state.pool.metrics.waiting < 18:
+            await asyncio.sleep(0.01)
+        for _, writer in heavy:
+            writer.close()
+        reader, writer = await asked(port, "/api/query", QUERY)
+        answer = await reader.read()
+        writer.close()
+        server.should_exit = True
+        await serving
+        return answer, app.state.pool.metrics
+
+    answer, metrics = asyncio.run(do())
+    assert answer.startswith(b"HTTP/1.1 200"), answer
+    assert metrics.workers_killed == 2  # those that computed for the first two; the other 18 never reached one
+    assert metrics.requests["/api/check", 499] == 20
+    assert metrics.waiting == 0

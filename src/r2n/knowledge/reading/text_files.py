@@ -13,6 +13,7 @@ from jaxtyping import Int64
 
 from r2n.errors import DataError, Location, nearest
 from r2n.knowledge.reading.records import EXCERPT, Fault, shortened
+from r2n.whole_files import check_regular
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PACKED = (".gz", ".zst")
@@ -28,6 +29,8 @@ def check_file(path: Path) -> None:
     where = Location(source=str(path))
     try:
         size = path.stat().st_size
+        if not path.is_dir():
+            check_regular(path)
     except (FileNotFoundError, NotADirectoryError):
         if path.parent.is_dir():
             hint = nearest(path.name, sorted(entry.name for entry in path.parent.iterdir()))
