@@ -1,4 +1,4 @@
-"""What is known: what the SQL of a definition reads besides facts.
+"""What is known: what the SQL of a definition reads besides facts, and whether the order of rows decides what it gives.
 
 DuckDB's own reading of the text is looked at, the same that it would run. Allowed are the tables of facts, what the SQL
 names itself, and functions of what is in them. Settings, catalogs, clocks, chance and other SQL in a text are not: a
@@ -7,7 +7,7 @@ definition may be a stranger's, and must give the same facts each time.
 
 import json
 from collections.abc import Callable, Collection, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import duckdb
@@ -23,7 +23,25 @@ _OF_THE_PROCESS = {
 }
 _WITHOUT_BRACKETS = {"current_time", "current_timestamp", "localtime", "localtimestamp"}
 
+# functions that take what comes first, or put values behind each other in the order of rows
+_IN_ORDER = {
+    *("first", "last", "any_value", "arbitrary", "list", "array_agg", "string_agg", "group_concat", "listagg"),
+    *("arg_max", "arg_max_null", "arg_max_nulls_last", "argmax", "max_by"),
+    *("arg_min", "arg_min_null", "arg_min_nulls_last", "argmin", "min_by"),
+    *("first_value", "last_value", "nth_value", "lag", "lead", "fill"),
+}
+_IN_ANY_CASE = {
+    "mode": "count the rows of each value, and take the value with ORDER BY count(*) DESC, value LIMIT 1",
+    **dict.fromkeys(
+        ("approx_quantile", "reservoir_quantile", "approx_top_k"), "write quantile_disc or count(*) instead"
+    ),
+}
+_SORTING = {"list_sort", "array_sort", "list_reverse_sort", "array_reverse_sort"}  # DuckDB's list(x ORDER BY x) too
+_NUMBERING = {"row_number", "ntile"}
+_CUTS = {"LIMIT_MODIFIER": "LIMIT", "LIMIT_PERCENT_MODIFIER": "LIMIT", "DISTINCT_MODIFIER": "DISTINCT ON"}
+
 Scope = frozenset[str]
+Node = dict[str, Any]
 
 
 def other_read(sql: str, tables: Collection[str]) -> str | None:
@@ -37,17 +55,97 @@ def other_function(sql: str) -> str | None:
     return _first(sql, lambda node, _: _other_function(node))
 
 
-def _first(sql: str, look: Callable[[dict[str, Any], Scope], str | None]) -> str | None:
-    with duckdb.connect() as connection:
-        question = "SELECT json_serialize_sql(?, skip_null := true, skip_empty := true)"
-        (text,) = connection.execute(question, [sql]).fetchone()  # pyright: ignore
+def order_read(sql: str) -> tuple[str, str] | None:
+    """What makes the answer of one SELECT depend on the order of rows, and what to write instead; None: nothing."""
+    sorted_lists: set[int] = set()
+
+    def look(node: Node, _: Scope) -> tuple[str, str] | None:
+        if node.get("function_name") in _SORTING:
+            sorted_lists.update(map(id, node.get("children", ())))
+        return _cut(node) or (None if id(node) in sorted_lists else _taken(node)) or _position(node)
+
+    found = _first(sql, look)
+    return found if isinstance(found, tuple) else None
+
+
+def _cut(node: Node) -> tuple[str, str] | None:
+    """LIMIT, or DISTINCT ON, of rows that are not ordered by all that is selected: some are equal in that order."""
+    modifiers = {part["type"]: part for part in node.get("modifiers", ())}
+    if "distinct_on_targets" not in modifiers.get("DISTINCT_MODIFIER", {}):
+        modifiers.pop("DISTINCT_MODIFIER", None)
+    word = next((word for kind, word in _CUTS.items() if kind in modifiers), None)
+    orders = [order["expression"] for order in modifiers.get("ORDER_MODIFIER", {}).get("orders", ())]
+    if word is None or any(order.get("class") == "STAR" for order in orders):
+        return None
+    plain = [_plain(order) for order in orders]
+    selected = node.get("select_list", [{"class": "STAR"}])
+    for number, item in enumerate(selected, start=1):
+        ways = _plain(item), _plain({"class": "COLUMN_REF", "type": "COLUMN_REF", "column_names": [item.get("alias")]})
+        is_ordered = any(order in ways or _number(order) == number for order in plain)
+        if not is_ordered and item.get("class") != "CONSTANT":
+            return word, f"order the rows by all that is selected: ORDER BY ALL{' before LIMIT' * (word == 'LIMIT')}"
+    return None
+
+
+def _taken(node: Node) -> tuple[str, str] | None:
+    """A function that takes rows as they come, or in an order in which some with other values are equal."""
+    name, of = str(node.get("function_name", "")).casefold(), node.get("children") or [{}]
+    if name in _IN_ANY_CASE:
+        return name, _IN_ANY_CASE[name]
+    given = node.get("orders", []) + node.get("arg_orders", []) + node.get("order_bys", {}).get("orders", [])
+    orders = [_plain(order["expression"]) for order in given]
+    is_window = node.get("class") == "WINDOW"
+    if name in _IN_ORDER and _plain(of[0]) not in orders:
+        over = f"{name}(x) OVER (... ORDER BY y, x)" if is_window else f"{name}(x ORDER BY y, x)"
+        return name, f"order the rows by what it takes: {over}, or take min(x) or max(x)"
+    counts_rows = name in _NUMBERING or any("ROWS" in str(node.get(key)) for key in ("start", "end"))
+    if is_window and counts_rows and not orders:
+        return f"{name}() OVER", f"order the rows: {name}(...) OVER (... ORDER BY ...)"
+    return None
+
+
+def _position(node: Node) -> tuple[str, str] | None:
+    if node.get("ref_type") == "POSITIONAL":
+        return "POSITIONAL JOIN", "join the tables by the constants in them"
+    names = [str(part).casefold() for part in node.get("column_names", ())]
+    return ("rowid", "take the constants, or row_number() OVER (ORDER BY ...)") if names[-1:] == ["rowid"] else None
+
+
+def _plain(expression: Node) -> Node:
+    """An expression without its alias and its place in the text; names in SQL have no case."""
+
+    def plain(part: Any, key: str = "") -> Any:
+        if isinstance(part, dict):
+            return {name: plain(value, name) for name, value in part.items() if name not in ("alias", "query_location")}
+        if isinstance(part, list):
+            return [plain(value, key) for value in part]
+        return str(part).casefold() if key in ("column_names", "function_name") else part
+
+    return plain(expression)
+
+
+def _number(expression: Node) -> object:
+    """The number of the column by which rows are ordered, where it is given so."""
+    return expression.get("value", {}).get("value") if expression.get("class") == "CONSTANT" else None
+
+
+def _first(sql: str, look: Callable[[Node, Scope], Any]) -> Any:
     try:
-        tree = json.loads(text)
+        tree = json.loads(_parsed(sql))
     except RecursionError:
         return "what is nested too deep to be looked into"
     if tree.get("error"):
         return "what cannot be looked into"
     return next((found for node, scope in _nodes(tree) if (found := look(node, scope))), None)
+
+
+@lru_cache(maxsize=8)
+def _parsed(sql: str) -> str:
+    """DuckDB's reading of the text, as JSON."""
+    with duckdb.connect() as connection:
+        question = "SELECT json_serialize_sql(?, skip_null := true, skip_empty := true)"
+        (text,) = connection.execute(question, [sql]).fetchone()  # pyright: ignore
+    return text
 
 
 def _nodes(tree: Any) -> Iterator[tuple[dict[str, Any], Scope]]:

@@ -105,7 +105,7 @@ def _select(database: Database, name: str, text: str, where: str) -> Select:
     """A definition, SQL or rule, as SQL."""
     if not _is_sql(text):
         return _rule_select(database, name, text, where)
-    select = Select(text.strip().rstrip(";"), text, where, is_recursive=False)
+    select = Select(text.strip().rstrip(";"), text, where, is_recursive=False, may_be_endless=True)
     database.check(select)
     return select
 

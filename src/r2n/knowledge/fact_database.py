@@ -10,11 +10,14 @@ import pyarrow.compute as pc
 
 from r2n.errors import ConfigError, DataError, Location
 from r2n.knowledge.conjunctive import AtomTable
-from r2n.knowledge.definition_sql import ONLY_FACTS, other_read
+from r2n.knowledge.definition_sql import ONLY_FACTS, order_read, other_read
 from r2n.knowledge.interruptible import interruptible
 from r2n.knowledge.reading.stored_tables import fetch_texts
 from r2n.knowledge.reading.tables import Facts
 
+MOST_SECONDS = 60  # of one SELECT
+MOST_BYTES = 2**32  # that one SELECT may need, besides the tables
+ENDLESS = "if it recurs without end, bound it; if it is only large, store its rows as a table and read that"
 _LOCKED = ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true")
 
 
@@ -26,11 +29,18 @@ class Select:
     text: str
     where: str
     is_recursive: bool
+    may_be_endless: bool = False
 
     def error(self, what: str, hint: str | None = None) -> ConfigError:
         """An error about this definition, with its first line."""
         excerpt = self.text.strip().split("\n")[0]
         return ConfigError(what, where=Location(self.where, excerpt=excerpt), hint=hint)
+
+    def check_order(self) -> None:
+        """Refuse SQL whose answer depends on the order of rows: it would not give the same facts each time."""
+        found = order_read(self.sql)
+        if found is not None:
+            raise self.error(f"it depends on the order of the rows: {found[0]}", hint=found[1])
 
 
 @runtime_checkable
@@ -60,6 +70,7 @@ class Database(Protocol):
         ...
 
 
+_NESTED = ("list", "array", "struct", "map", "union")
 NOT_ONE_SELECT = ("it is not one SELECT", "a derived predicate is one SELECT, or a rule body -> head")
 
 
@@ -84,6 +95,9 @@ class FactDatabase:
         for predicate in dict.fromkeys(group.predicate for group in facts):
             self._load([group for group in facts if group.predicate == predicate])
         self._refuse_contradictions()
+        connection.execute("SET temp_directory = ''")  # what recurs without end would fill the disk
+        (used,) = connection.execute("SELECT sum(memory_usage_bytes) FROM duckdb_memory()").fetchone()  # pyright: ignore
+        connection.execute(f"SET memory_limit = '{int(used) + MOST_BYTES} B'")
         for setting in _LOCKED:
             connection.execute(f"SET {setting}")
 
@@ -143,6 +157,7 @@ class FactDatabase:
         if other is not None:
             tables = ", ".join(f"{name}({_columns(arity)})" for name, arity in sorted(self.arities.items()))
             raise select.error(f"it reads {other}", hint=f"{ONLY_FACTS}; the tables are: {tables}")
+        select.check_order()
 
     def count(self, predicate: str) -> int:
         """The number of a predicate's true atoms."""
@@ -153,14 +168,24 @@ class FactDatabase:
 
     def add(self, predicate: str, select: Select) -> None:
         """Add what a definition gives and the table does not hold yet."""
+        seconds = MOST_SECONDS if select.may_be_endless else None
         try:
-            with interruptible(self.connection):
+            with interruptible(self.connection, seconds):
+                kinds = self.connection.sql(select.sql).types
                 found = self.connection.sql(f"SELECT DISTINCT COLUMNS(*)::VARCHAR FROM ({select.sql}\n) ORDER BY ALL")
                 columns = fetch_texts(found)
+        except duckdb.InterruptException as error:
+            raise select.error(f"it has not ended after {seconds} seconds", hint=ENDLESS) from error
+        except duckdb.OutOfMemoryException as error:
+            raise select.error(f"it needs more than {MOST_BYTES / 2**30:.1f} GiB of memory", hint=ENDLESS) from error
         except duckdb.Error as error:
             tables = ", ".join(f"{name}({_columns(arity)})" for name, arity in sorted(self.arities.items()))
             what = str(error).split("\n")[0]
             raise select.error(f"the database refuses it: {what}", hint=f"the tables are: {tables}") from error
+        nested = next((pair for pair in enumerate(kinds, start=1) if pair[1].id in _NESTED), None)
+        if nested is not None:
+            hint = "select one value for each constant: unnest(...), list[1] or struct.field"
+            raise select.error(f"column {nested[0]} holds {nested[1].id}s, no constants", hint=hint)
         self.create(predicate, len(columns))
         if len(columns) != self.arities[predicate]:
             raise select.error(

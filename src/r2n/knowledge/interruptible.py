@@ -1,4 +1,4 @@
-"""Ctrl-C while DuckDB works: the query ends on all its threads."""
+"""Ctrl-C while DuckDB works, or the end of its time: the query ends on all its threads."""
 
 import signal
 import threading
@@ -10,11 +10,25 @@ import duckdb
 
 
 @contextmanager
-def interruptible(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+def interruptible(connection: duckdb.DuckDBPyConnection, seconds: float | None = None) -> Iterator[None]:
     """Let Ctrl-C end what the connection is asked within: on its own DuckDB stops the main thread alone.
 
-    That thread then waits, deaf to any further Ctrl-C, until the others have answered the whole query.
+    That thread then waits, deaf to any further Ctrl-C, until the others have answered the whole query. After so many
+    `seconds` the query ends too, with DuckDB's InterruptException.
     """
+    timer = threading.Timer(seconds or 0, connection.interrupt)
+    timer.daemon = True
+    if seconds is not None:
+        timer.start()
+    try:
+        with _ended_by_ctrl_c(connection):
+            yield
+    finally:
+        timer.cancel()
+
+
+@contextmanager
+def _ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     earlier = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(earlier):
         yield

@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from r2n.knowledge.definition_sql import functions, other_function, other_read
+from r2n.knowledge.definition_sql import functions, order_read, other_function, other_read
 
 OF_X = "lambda x:" if tuple(map(int, duckdb.__version__.split(".")[:2])) >= (1, 3) else "x ->"  # a function, in SQL
 
@@ -79,3 +79,79 @@ def test_functions_are_those_of_the_database() -> None:
     assert found["count"]
     assert not found["random"]
     assert "reflect" not in found
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select c1 from plain limit 3",
+        "select c1 from plain offset 1",
+        "from plain limit 10%",
+        "select c1, c2 from plain order by c1 limit 3",  # of rows with one c1, which?
+        "select * from plain order by c1 limit 3",
+        "select * from (from plain order by all) limit 3",
+        "select c1 from plain where c2 = (select c1 from plain limit 1)",
+        "select c1 from plain union select c2 from plain order by c1 limit 1",
+        "select distinct on (c1) c1, c2 from plain",
+        "select distinct on (c1) c1, c2 from plain order by c1",
+        "select first(c1) from plain",
+        "select last(c1 order by c2) from plain",
+        "select any_value(c1) from plain group by c2",
+        "select arbitrary(c1) from plain",
+        "select list(c1)::varchar from plain",
+        "select array_agg(distinct c1)[1] from plain",
+        "select string_agg(c1, ',') from plain",
+        "select group_concat(c1) from plain",
+        "select string_agg(c1, ',' order by c2) from plain",
+        "select max_by(c1, c2) from plain",
+        "select mode(c1) from plain",
+        "select approx_quantile(length(c1), 0.5) from plain",
+        "select row_number() over () from plain",
+        "select row_number() over (partition by c1) from plain",
+        "select lag(c1) over (partition by c1) from plain",
+        "select first_value(c1) over (order by c2) from plain",
+        "select sum(1) over (rows between 1 preceding and current row) from plain",
+        "select list(c1) over (partition by c2) from plain",
+        "select c1 from plain qualify row_number() over (partition by c2) = 1",
+        "select rowid from plain",
+        "select plain.rowid from plain",
+        "select * from plain positional join plain p",
+        "with t as (select c1 from plain limit 3) from t",
+        "from plain select c1.first()",
+    ],
+)
+def test_what_depends_on_the_order_of_rows(sql: str) -> None:
+    found = order_read(sql)
+    assert found is not None
+    assert all(found)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select c1, c2 from plain order by c2 desc, 1 limit 3",
+        "select c1 as a from plain order by a limit 3",
+        "select c1, count(*) from plain group by c1 order by count(*) desc, c1 limit 3",
+        "select upper(c1) from plain order by Upper(c1) limit 1",
+        "from plain order by all limit 3",
+        "select c1 from plain union select c2 from plain order by all limit 1",
+        "select c1 from plain where exists (select 1 from plain p limit 1)",
+        "select distinct on (c1) c1, c2 from plain order by all",
+        "select distinct c1 from plain order by c1",
+        "select first(c1 order by c2, c1), string_agg(c1, ',' order by c1 desc) from plain",
+        "select max_by(c1, c2 order by c1), min(c1), max(c2), count(distinct c1) from plain",
+        "select row_number() over (order by c1, c2), rank() over (partition by c1) from plain",
+        "select first_value(c1) over (partition by c2 order by c1) from plain",
+        "select sum(1) over (partition by c1), lag(c1) over w from plain window w as (order by c1)",
+        "select i::varchar from range(3) r(i)",
+        "select c1 as first from plain",
+        "select list(c1 order by c1)[1], list_sort(list(c1))[1] from plain",
+    ],
+)
+def test_what_is_the_same_in_any_order(sql: str) -> None:
+    assert order_read(sql) is None
+    duckdb.sql(f"create or replace temp table plain(c1 varchar, c2 varchar); {sql}")
+
+
+def test_a_sample_of_a_table_is_chance_too() -> None:
+    assert other_read("select * from plain tablesample 10%", ["plain"]) == "a sample"

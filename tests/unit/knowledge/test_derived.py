@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from r2n.errors import ConfigError, DataError
+from r2n.knowledge import fact_database
 from r2n.knowledge.derived import Definitions, derive
 from r2n.knowledge.problem import Problem, load_problem
 from r2n.knowledge.reading.tables import Facts, Table, read_facts
@@ -154,6 +155,43 @@ def test_rules_give_what_plain_loops_give(chosen: list[str], seed: int) -> None:
 def test_what_cannot_be_derived_says_why(definition: str | list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         derived({"linked": definition}, BIBS)
+
+
+ENDLESS = "WITH RECURSIVE t(a) AS (SELECT c1 FROM same UNION ALL SELECT {} FROM t) SELECT a FROM t"
+
+
+def test_a_definition_that_never_ends_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that only goes on, by the clock, and one that fills the memory, by that."""
+    monkeypatch.setattr(fact_database, "MOST_SECONDS", 0.5)
+    with pytest.raises(ConfigError) as caught:
+        derived({"linked": ENDLESS.format("a")}, BIBS)
+    assert str(caught.value).splitlines()[0] == "p.toml [derived] linked: it has not ended after 0.5 seconds"
+    assert caught.value.hint == fact_database.ENDLESS
+    monkeypatch.setattr(fact_database, "MOST_SECONDS", 60)
+    monkeypatch.setattr(fact_database, "MOST_BYTES", 2**26)
+    with pytest.raises(ConfigError, match=r"it needs more than 0\.1 GiB of memory") as caught:
+        derived({"linked": ENDLESS.format("a || a")}, BIBS)
+    assert caught.value.hint == fact_database.ENDLESS
+
+
+def test_recursion_that_ends_is_no_reason_to_refuse() -> None:
+    steps = [("same", f"b{i}", f"b{i + 1}") for i in range(50)]
+    sql = "WITH RECURSIVE t(a) AS (SELECT 'b0' UNION SELECT c2 FROM same, t WHERE c1 = a) SELECT a FROM t"
+    assert len(derived({"linked": sql}, steps)) == 51
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT c1 FROM same LIMIT 1", "it depends on the order of the rows: LIMIT.*\n.*\n.*ORDER BY ALL"),
+        ("SELECT any_value(c1) FROM same", "order of the rows: any_value.*\n.*\n.*any_value\\(x ORDER BY"),
+        ("SELECT list(c1 ORDER BY c1) FROM same", "column 1 holds lists, no constants"),
+        ("SELECT {'a': c1} FROM same", "column 1 holds structs, no constants"),
+    ],
+)
+def test_what_gives_no_certain_constant_is_refused(sql: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        derived({"linked": sql}, BIBS)
 
 
 def test_facts_that_do_not_agree_are_named() -> None:

@@ -62,6 +62,7 @@ class SparkDatabase:
         other = other or other_function(select.sql)
         if other is not None:
             raise select.error(f"it reads {other}", hint=ONLY_FACTS)
+        select.check_order()
 
     def _parsed(self, select: Select) -> exp.Query:
         try:
