@@ -4,7 +4,7 @@ A few passes over a small graph of the same rules are timed, and extended in pro
 many ground rules nothing is measured, and torch is not imported.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 from time import perf_counter
@@ -26,7 +26,6 @@ from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.knowledge.reciprocal import as_trained
-from r2n.logic.theory import Rule
 from r2n.progress import shown_duration
 from r2n.runs.memory import over_grids
 from r2n.runs.preflight import asked_in_bodies
@@ -35,9 +34,9 @@ from r2n.training.negatives import count_negatives, draw_negatives
 LONG = 120.0  # seconds of a training that are said before it
 SHORT_WORK = 3e11  # operations of a training that surely take less: about 20 s on two cores
 OPERATIONS_OF_FLOAT = 64  # of a float of a ground rule that is read and written, in multiplications
-MEASURED_WORK = 4e8  # operations of a pass that is measured, about
-MOST_MEASURED, FEWEST_MEASURED = 50_000, 1_000  # ground rules and atoms of that pass
-TIMES_MEASURED, LONGEST_MEASURED = 4, 0.5  # passes over a graph, the first of which is not counted; seconds
+FEW_MEASURED = 2_000  # ground rules or atoms of the smallest graph that is measured
+LONG_ENOUGH = 0.1  # seconds of a pass: then no larger graph is measured
+TIMES_MEASURED = 3  # passes over a graph
 FEWER = 2  # times: what has fewer ground rules by less is not worth naming
 MOST_SAMPLED = 100  # facts, and as many negatives, whose neighbourhoods stand for all
 SHARED_WORDS = 2  # of candidates by blocking
@@ -45,7 +44,7 @@ SHARED_WORDS = 2  # of candidates by blocking
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What an epoch of a training goes through: the ground rules of each rule, and atoms, in some steps.
+    """What each of the steps of an epoch goes through, at most: the ground rules of each rule, and atoms.
 
     `knowledge` has the rules that are reasoning layers, in the language of the training.
     """
@@ -57,30 +56,22 @@ class Work:
     steps: int = 1
 
     @property
-    def size(self) -> Size:
-        """The ground rules of all rules."""
-        return Size(sum(size.count for size in self.sizes), all(size.exact for size in self.sizes))
+    def of_step(self) -> int:
+        """The ground rules of a step."""
+        return sum(size.count for size in self.sizes)
 
     @property
-    def passes(self) -> int:
-        """At most how many times an epoch goes through all ground rules."""
-        return 1 if self.options.grounding.strategy == "backward" else self.steps
+    def size(self) -> Size:
+        """The ground rules of an epoch."""
+        return Size(self.steps * self.of_step, all(size.exact for size in self.sizes))
 
     @property
     def operations(self) -> int:
         """About how many multiplications an epoch is, of which reading and writing count as some."""
-        of_position = [len(rule.atoms) * size.count for rule, size in zip(self._rules, self.sizes, strict=True)]
-        return self.passes * self.of_position * sum(of_position)
-
-    @property
-    def of_position(self) -> int:
-        """The multiplications for one position of a ground rule, in all layers."""
-        width = self.options.model.rule_dim or self.options.model.dim
-        return self.options.model.layers * width * (width + OPERATIONS_OF_FLOAT)
-
-    @property
-    def _rules(self) -> Sequence[Rule]:
-        return self.knowledge.theory.rules
+        model, rules = self.options.model, self.knowledge.theory.rules
+        width = model.rule_dim or model.dim
+        positions = sum(len(rule.atoms) * size.count for rule, size in zip(rules, self.sizes, strict=True))
+        return self.steps * positions * model.layers * width * (width + OPERATIONS_OF_FLOAT)
 
     @classmethod
     def of(cls, knowledge: KnowledgeBase, options: Options) -> "Work | None":
@@ -95,11 +86,11 @@ class Work:
         sizes = _sizes(knowledge, options, known, negatives)
         if sizes is None:
             return None
-        atoms = len(known) + negatives
-        if options.grounding.strategy == "backward":  # each neighbourhood has its own copies of atoms
-            atoms += sum(len(rule.atoms) * size.count for rule, size in zip(knowledge.theory.rules, sizes, strict=True))
-        steps = -(-len(known) // (training.batch_size or len(known) or 1))
-        return cls(knowledge, options, tuple(sizes), atoms, max(1, steps))
+        asked, steps = len(known) + negatives, max(1, -(-len(known) // (training.batch_size or len(known) or 1)))
+        if options.grounding.strategy == "backward":  # each neighbourhood has its own ground rules and atoms
+            asked += sum(len(rule.atoms) * size.count for rule, size in zip(knowledge.theory.rules, sizes, strict=True))
+            sizes = [Size(-(-size.count // steps), exact=False) for size in sizes]
+        return cls(knowledge, options, tuple(sizes), -(-asked // steps), steps)
 
 
 def _sizes(knowledge: KnowledgeBase, options: Options, known: np.ndarray, negatives: int) -> list[Size] | None:
@@ -131,7 +122,7 @@ class Speed:
 
 
 def measured_speed(work: Work) -> Speed:
-    """The speed of a training, from passes over two small graphs of the same rules.
+    """The speed of a training, from passes over small graphs of the same rules, each four times as large as the last.
 
     Neither the state of the random generator nor the number of threads is changed.
     """
@@ -142,31 +133,32 @@ def measured_speed(work: Work) -> Speed:
     from r2n.runs.config import make_device
     from r2n.runs.run import threads_for
 
-    training, total = work.options.training, work.size.count
-    positions = work.operations / work.passes / work.of_position / max(1, total)
-    wanted = min(MOST_MEASURED, max(FEWEST_MEASURED, MEASURED_WORK / work.of_position / positions))
-    share = min(1.0, wanted / max(1, total), MOST_MEASURED / max(1, work.atoms))
-    threads, found = torch.get_num_threads(), list[tuple[int, float]]()
-    torch.set_num_threads(threads_for(training, total))
+    training, threads = work.options.training, torch.get_num_threads()
+    share = min(1.0, FEW_MEASURED / max(1, work.of_step, work.atoms))
+    found = [(0, 0.0)]
+    torch.set_num_threads(threads_for(training, work.of_step))
     try:
         with torch.random.fork_rng(devices=[]):
             model = R2N.build(work.knowledge, work.options.model).to(make_device(training.device))
-            for part in (share / 4, share):
-                grounding, atoms = _sample(work, part)
+            while len(found) < 3 or (share < 1 and found[-1][1] < LONG_ENOUGH):
+                grounding, atoms = _sample(work, share)
                 layout = model.lay_out(FactorGraph.from_grounding(grounding, atoms), "dense")
                 seconds = []
-                while len(seconds) < 2 or (len(seconds) < TIMES_MEASURED and sum(seconds) < LONGEST_MEASURED):
+                for _ in range(TIMES_MEASURED):
                     start = perf_counter()
                     predictions = model(layout, rule_outputs=training.semantic_weight > 0)
                     loss = predictions.atoms.sum() + sum(rule.sum() for rule in predictions.rules)
                     loss.backward()
                     float(loss.detach())  # a device has finished
                     seconds.append(perf_counter() - start)
-                found.append((len(grounding), min(seconds[1:])))
+                found.append((len(grounding), min(seconds[1:])))  # the first pass finds out what the layout needs
+                share = min(1.0, 4 * share)
     finally:
         torch.set_num_threads(threads)
-    (few, short), (many, long) = found
-    rate = max(0.0, (long - short) / max(1, many - few)) or long / max(1, many)
+    (few, short), (many, long) = found[-2:]
+    if many <= few or long <= short:
+        return Speed(0.0, long / max(1, many))
+    rate = (long - short) / (many - few)
     return Speed(max(0.0, long - rate * many), rate)
 
 
@@ -196,21 +188,20 @@ def cost_warnings(problem: Problem, options: Options) -> list[str]:
     work, epochs = Work.of(problem.knowledge, options), options.training.epochs
     if work is None or work.operations * epochs < SHORT_WORK:
         return []
-    seconds = work.passes * measured_speed(work).seconds(work.size.count)
+    seconds = work.steps * measured_speed(work).seconds(work.of_step)
     if seconds * epochs < LONG:
         return []
-    about = "at most about" if work.passes > 1 else "about"
     largest = max(zip(work.sizes, work.knowledge.theory.rules, strict=True), key=lambda pair: pair[0].count)
-    of_rule = f", {largest[0]} of them of rule '{largest[1].name}'" if len(work.sizes) > 1 else ""
-    steps = f" in {work.passes:,} steps" if work.passes > 1 else ""
+    of_rule = f", most of them of rule '{largest[1].name}'" if len(work.sizes) > 1 else ""
+    steps, most = (f" in {work.steps:,} steps", "at most ") if work.steps > 1 else ("", "")
     ways_out = "; ".join(_ways_out(problem, options, work)) or (
         "narrow the domains of variables (x: DOMAIN) or close a predicate of a body; or set model.dim, model.layers or"
         " training.epochs lower"
     )
     return [
-        f"the training takes {about} {shown_duration(seconds * epochs)} on this machine:"
-        f" {counted(epochs, 'epoch')} of {about} {_shown_seconds(seconds)}{steps}, each over"
-        f" {work.size} ground rules ({options.grounding.strategy} grounding{of_rule}). Fewer: {ways_out}"
+        f"the training takes {most}about {shown_duration(seconds * epochs)} on this machine: {counted(epochs, 'epoch')}"
+        f" of {most}about {_shown_seconds(seconds)}, each over {most}{work.size} ground rules{steps}"
+        f" ({options.grounding.strategy} grounding{of_rule}). Fewer: {ways_out}"
     ]
 
 

@@ -111,10 +111,13 @@ def test_measuring_changes_nothing_outside(tmp_path: Path) -> None:
 
 def test_steps_may_each_go_through_all_ground_rules(tmp_path: Path) -> None:
     problem = records_problem(tmp_path / "records", 207)
-    whole, steps = work_of(problem), work_of(problem, "training.batch_size=100")
-    assert (whole.passes, steps.passes) == (1, steps.steps)
+    whole, steps = work_of(problem), work_of(problem, "training.batch_size=20")
+    assert (whole.steps, steps.steps) == (1, -(-len(problem.train) // 20))
     assert steps.operations == steps.steps * whole.operations
-    assert work_of(problem, "training.batch_size=100", "grounding.strategy=backward").passes == 1
+    backward = ("grounding.strategy=backward", "training.negatives=2")
+    once, parts = (work_of(problem, *backward, *more) for more in ([], ["training.batch_size=20"]))
+    assert once.size.count <= parts.size.count < once.size.count + parts.steps
+    assert parts.atoms < once.atoms
 
 
 def test_other_layers_of_the_network_are_more_work(tmp_path: Path) -> None:
