@@ -72,6 +72,9 @@ def train(
     memory: MemoryOption = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
     devices: DevicesOption = None,
+    with_baseline: Annotated[
+        bool, typer.Option("--baseline/--no-baseline", help="Train the input layer without rules too, to compare.")
+    ] = True,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html at the end.")] = True,
     as_json: JsonOption = False,
 ) -> None:
@@ -99,14 +102,26 @@ def train(
         followed = FollowedRun(problem, folder, options, settings.seed, settings.ensemble, limit)
         with together(devices, options.training, follow_run, followed) as team:
             run = followed.prepared(loaded, meter)
-            _tell_notes(*settings.notes, *run.notes())
+            compared = ["the input layer is trained without rules too, to compare with: --no-baseline leaves it out"]
+            _tell_notes(*settings.notes, *run.notes(), *compared * (with_baseline and bool(len(run.model.layers))))
             for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=seconds, progress=meter, team=team):
                 _show_epoch(shown, epoch, loaded)
+        if with_baseline:
+            _train_baseline(folder, run, loaded, meter)
         trained, reports, training = _evaluated(folder, run, meter, reasons)
     written = write_results(folder, reports, training)
     _tell_training(folder, trained, written, as_json=as_json)
     if with_report:
         _write_report(folder, trained, reports, training, written)
+
+
+def _train_baseline(folder: Path, run: "Run | Ensemble", problem: Problem, meter: "PhaseMeter") -> None:
+    """Train the same input layer without rules, which results are compared with; what is missing is said."""
+    from r2n.runs.training import train_without_reasoning
+
+    why = train_without_reasoning(folder, run, problem, meter)
+    if why is not None:
+        _tell_notes(f"the results are not compared with the input layer without rules: {why}")
 
 
 def _evaluated(
@@ -123,9 +138,10 @@ def _evaluated(
     from r2n.runs.folder import RunFolder
 
     calibration = read_calibration(RunFolder(folder), run.seeds)
-    reports = run.reports(meter, calibration)
+    trained = Trained.of(run, calibration, folder)
+    reports = [trained.evaluate(split, meter, mirror=True) for split in trained.problem.queries]
     meter.end()
-    trained, epochs, training = Trained.of(run, calibration), run.epochs, Training(run.epochs, meter.costs, reasons)
+    epochs, training = run.epochs, Training(run.epochs, meter.costs, reasons)
     if reasons is None:
         kept = training_of(folder)
         costs = kept.phases if kept.phases and kept.epochs == epochs else meter.costs
