@@ -84,7 +84,7 @@ def train(
     from r2n.runs.devices import together
     from r2n.runs.folder import usual_folder
     from r2n.runs.following import FollowedRun, follow_elsewhere, follow_run
-    from r2n.runs.training import check_folder, settings_of, train_in
+    from r2n.runs.training import check_folder, lacks_comparison, settings_of, train_in
 
     limit, wanted = None if memory is None else parse_size(memory), list(changes or ())
     wanted += [] if device is None else [f"training.device={device}"]
@@ -102,8 +102,11 @@ def train(
         followed = FollowedRun(problem, folder, options, settings.seed, settings.ensemble, limit)
         with together(devices, options.training, follow_run, followed) as team:
             run = followed.prepared(loaded, meter)
-            compared = ["the input layer is trained without rules too, to compare with: --no-baseline leaves it out"]
-            _tell_notes(*settings.notes, *run.notes(), *compared * (with_baseline and bool(len(run.model.layers))))
+            _tell_notes(*settings.notes, *run.notes())
+            if with_baseline and lacks_comparison(folder, run):
+                _tell_notes(
+                    "the input layer is trained without rules too, to compare with; --no-baseline leaves it out"
+                )
             for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=seconds, progress=meter, team=team):
                 _show_epoch(shown, epoch, loaded)
         if with_baseline:
@@ -151,8 +154,8 @@ def _evaluated(
 
 def _tell_training(folder: Path, trained: "Trained", written: "Written", *, as_json: bool) -> None:
     document, name = written.document, trained.problem.name
-    _tell_notes(*written.failures)
     _tell_beside(*document["reports"])
+    _tell_notes(*written.failures)
     if as_json:
         print_json(document)
         return

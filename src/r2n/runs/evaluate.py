@@ -125,4 +125,4 @@ def selected_on(split: str, logits: AtomLogits, problem: Problem, options: Optio
 
 def is_filtered_less(problem: Problem) -> bool:
     """Whether the validation metric of a training has another filter than the report: facts of no other split."""
-    return problem.valid.truth.all() and len(problem.queries) > 1
+    return bool(problem.valid.truth.all()) and len(problem.queries) > 1

@@ -72,6 +72,12 @@ def train_in(
         keep_calibration(folder, calibrate(run), run.seeds)
 
 
+def lacks_comparison(path: Path, run: Run | Ensemble) -> bool:
+    """Whether the same input layer without rules is still to be trained, for a run that has rules and queries."""
+    has_rules = len(run.model.layers) and run.knowledge.theory.rules and run.problem.queries
+    return bool(has_rules) and not RunFolder(path).without_reasoning.config.exists()
+
+
 def train_without_reasoning(
     path: Path, run: Run | Ensemble, problem: Problem, progress: Progress = no_progress
 ) -> str | None:
@@ -80,7 +86,7 @@ def train_without_reasoning(
     It is a run of its own inside the folder, named there when it is done, and may take as long as the run itself.
     """
     folder = RunFolder(path)
-    if not len(run.model.layers) or folder.without_reasoning.config.exists():
+    if not lacks_comparison(path, run):
         return None
     unfinished = folder.path / f"{folder.without_reasoning.path.name}.unfinished"
     seconds = sum(epoch["seconds"] for trace in folder.traces for epoch in read_trace(trace))
@@ -95,8 +101,8 @@ def train_without_reasoning(
             rmtree(unfinished)
             return f"it takes longer than the training itself ({seconds:.0f} s)"
         unfinished.rename(folder.without_reasoning.path)
-    except R2NError as error:
-        return error.what
+    except (R2NError, OSError) as error:  # the run itself is trained, and stays
+        return error.what if isinstance(error, R2NError) else str(error)
     finally:
         torch.set_num_threads(threads)
     return None
@@ -265,6 +271,8 @@ def _begin(folder: RunFolder, run: Run | Ensemble, config: RunConfig) -> None:
         for left_over in (place.trace, *place.path.glob("checkpoint*")):  # of a run whose configuration is gone
             left_over.unlink(missing_ok=True)
     folder.calibration.unlink(missing_ok=True)
+    for left_over in folder.path.glob(f"{folder.without_reasoning.path.name}*"):
+        rmtree(left_over)
     if run.encoders:
         for place, member in zip(places, run.members(), strict=True):
             write_checkpoint(place.path, *trainer_state(member.trainer), config.digest)

@@ -142,7 +142,7 @@ def test_train_tells_its_phases_on_standard_error(tmp_path: Path) -> None:
     result = runner.invoke(app, ["train", str(folder), "--out", str(tmp_path / "run"), "--json"])
     assert json.loads(result.stdout)["epochs"] == 2
     phases = [line.removesuffix(" ...") for line in result.stderr.splitlines() if line.endswith(" ...")]
-    told = ["read", "ground", "train", "calibrate", "evaluate", "report"]
+    told = ["read", "ground", "train", "calibrate", "train without rules, to compare", "evaluate", "report"]
     assert [phase for phase in phases if phase != "lay out"] == told
 
 
