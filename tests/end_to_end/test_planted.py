@@ -28,7 +28,7 @@ def trained(options: PlantedOptions, folder: Path) -> Report:
 def test_rules_and_input_layer_together_are_above_the_better_of_the_two(tmp_path: Path) -> None:
     report = trained(PLANTED, tmp_path / "planted")
     alone = {name: metrics["mrr"] for name, metrics in report.beside.items()}
-    assert set(alone) == {"rules alone", "input layer alone"}
+    assert set(alone) == {"rules alone", "without reasoning"}
     assert report.metrics["mrr"] > max(alone.values()) + 0.02, (report.metrics, alone)
 
 

@@ -109,9 +109,9 @@ class Session:
         return None if line.command == ":quit" else self.commands[line.command](line.words)
 
     def _ask(self, question: str) -> Told:
-        answers = self.known.predictor.predict(question, **self.wanted)
-        self.last = answers
-        return Told(answers_document(question, answers), lambda: print_answers(answers, is_numbered=True))
+        predictor = self.known.predictor
+        self.last = answers = predictor.predict(question, **self.wanted)
+        return Told(answers_document(question, answers), lambda: print_answers(predictor, answers, is_numbered=True))
 
     def _why(self, words: str) -> Told:
         found = self.known.predictor.explain(self._numbered(words or "1") if words.isdecimal() or not words else words)

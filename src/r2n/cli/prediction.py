@@ -127,15 +127,15 @@ def _told(
         return partial(_tell_table, answer_table(predictor, queries, **wanted), predictor.calibration)
     if as_table:
         return partial(_tell_table, question_table(predictor, question, **wanted), predictor.calibration)
-    return partial(_tell_answers, question, predictor.predict(question, **wanted))
+    return partial(_tell_answers, predictor, question, predictor.predict(question, **wanted))
 
 
-def _tell_answers(question: str, answers: "Answers", _: Path | None, as_json: bool) -> None:
+def _tell_answers(predictor: "Predictor", question: str, answers: "Answers", _: Path | None, as_json: bool) -> None:
     tell_calibration(answers.calibration)
     if as_json:
         print_json(answers_document(question, answers))
     else:
-        print_answers(answers)
+        print_answers(predictor, answers)
 
 
 def answers_document(question: str, answers: "Answers") -> dict[str, Any]:
@@ -178,19 +178,26 @@ def _cell(value: float | int | str | None) -> str:
     return "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
-def print_answers(answers: "Answers", *, is_numbered: bool = False) -> None:
+def print_answers(predictor: "Predictor", answers: "Answers", *, is_numbered: bool = False) -> None:
     """The answers as a table on standard output, and what else there is to say of them on standard error."""
+    from r2n.knowledge.features import constant_labels
     from r2n.prediction.shown_answers import known_text
 
+    knowledge = predictor.changed.problem.knowledge
+    names = {name for item in answers for name in item.constants}
+    labels = constant_labels(knowledge.features, knowledge.language, names)
     is_ensemble, number = any(item.spread is not None for item in answers), [""] * is_numbered
-    table = ScreenTable(*number, "atom", "probability", "known", "network alone", *["logit ± spread"] * is_ensemble)
+    table = ScreenTable(*number, "atom", "probability", "known", "predicted", *["logit ± spread"] * is_ensemble)
+    if labels:
+        table.add_column("called")
     for i, item in enumerate(answers, start=1):
         spread = [f"{item.logit:.2f} ± {item.spread:.2f}"] if item.spread is not None else []
         first = [*[str(i)] * is_numbered, item.atom, f"{item.probability:.4f}"]
-        table.add_texts([*first, known_text(item), f"{item.network:.4f}", *spread])
+        called = [", ".join(labels[name] for name in item.constants if name in labels)] if labels else []
+        table.add_texts([*first, known_text(item), f"{item.network:.4f}", *spread, *called])
     screen().print(table)
     if answers.left_out:
-        why = "nothing is known of them, and no ground rule reaches them: --all asks the network alone"
+        why = "nothing is known of them, and no ground rule reaches them: --all asks the input layer"
         typer.echo(f"left out: {counted(answers.left_out, 'atom')}; {why}", err=True)
     if answers.hidden:
         typer.echo(f"not shown: {counted(answers.hidden, 'atom')} known already", err=True)

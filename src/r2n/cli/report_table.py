@@ -10,7 +10,7 @@ from r2n.reproduction.paper import PAPER_COUNTRIES
 SHOWN_METRICS = ("ap", "roc_auc_macro", "accuracy", "brier", "ece", "mrr", "hits@1", "hits@3", "hits@10")
 
 
-OF_ENSEMBLES = ("single network, mean", "deviation")  # what stands beside an ensemble is no part of it
+COMPARED_OTHERWISE = ("single network, mean", "deviation", "without reasoning")  # no parts of it, or tested
 MUCH_BETTER = 0.02  # in the main metric: then a part of the network alone is worth a note
 
 
@@ -47,9 +47,10 @@ def print_report(report: dict[str, Any], name: str) -> None:
 def notes_beside(report: dict[str, Any]) -> list[str]:
     """Which part of the network is better alone than the whole, by much."""
     name = "mrr" if "mrr" in report["metrics"] else "ap"
-    own, found = report["metrics"].get(name), []
+    harm = report["protocol"].get("reasoning_harms")
+    own, found = report["metrics"].get(name), [f"{report['split']}: reasoning makes it worse: {harm}"] if harm else []
     for part, metrics in report["beside"].items():
-        alone = None if part in OF_ENSEMBLES else metrics.get(name)
+        alone = None if part in COMPARED_OTHERWISE else metrics.get(name)
         if own is not None and alone is not None and alone > own + MUCH_BETTER:
             which = "the rules alone, counted, reach" if part == "rules alone" else f"the {part} reaches"
             costly = "network does not earn its cost" if part == "rules alone" else "rules do not earn their cost"

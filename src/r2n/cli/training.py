@@ -74,6 +74,9 @@ def train(
     memory: MemoryOption = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
     devices: DevicesOption = None,
+    with_baseline: Annotated[
+        bool, typer.Option("--baseline/--no-baseline", help="Train the input layer without rules too, to compare.")
+    ] = True,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html at the end.")] = True,
     as_json: JsonOption = False,
 ) -> None:
@@ -83,7 +86,7 @@ def train(
     from r2n.runs.devices import together
     from r2n.runs.folder import usual_folder
     from r2n.runs.following import FollowedRun, follow_elsewhere, follow_run
-    from r2n.runs.training import check_folder, settings_of, train_in
+    from r2n.runs.training import check_folder, lacks_comparison, settings_of, train_in
 
     limit, wanted = None if memory is None else parse_size(memory), list(changes or ())
     wanted += [] if device is None else [f"training.device={device}"]
@@ -105,13 +108,28 @@ def train(
         with together(devices, options.training, follow_run, followed) as team:
             run = followed.prepared(loaded, meter)
             _tell_notes(*settings.notes, *run.notes())
+            if with_baseline and lacks_comparison(folder, run):
+                _tell_notes(
+                    "the input layer is trained without rules too, to compare with; --no-baseline leaves it out"
+                )
             for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=seconds, progress=meter, team=team):
                 _show_epoch(shown, epoch, loaded)
+        if with_baseline:
+            _train_baseline(folder, run, loaded, meter)
         trained, reports, training = _evaluated(folder, run, meter, reasons)
     written = write_results(folder, reports, training)
     _tell_training(folder, trained, written, as_json=as_json)
     if with_report:
         _write_report(folder, trained, reports, training, written)
+
+
+def _train_baseline(folder: Path, run: "Run | Ensemble", problem: Problem, meter: "PhaseMeter") -> None:
+    """Train the same input layer without rules, which results are compared with; what is missing is said."""
+    from r2n.runs.training import train_without_reasoning
+
+    why = train_without_reasoning(folder, run, problem, meter)
+    if why is not None:
+        _tell_notes(f"the results are not compared with the input layer without rules: {why}")
 
 
 def _evaluated(
@@ -128,9 +146,10 @@ def _evaluated(
     from r2n.runs.folder import RunFolder
 
     calibration = read_calibration(RunFolder(folder), run.seeds)
-    reports = run.reports(meter, calibration)
+    trained = Trained.of(run, calibration, folder)
+    reports = [trained.evaluate(split, meter, mirror=True) for split in trained.problem.queries]
     meter.end()
-    trained, epochs, training = Trained.of(run, calibration), run.epochs, Training(run.epochs, meter.costs, reasons)
+    epochs, training = run.epochs, Training(run.epochs, meter.costs, reasons)
     if reasons is None:
         kept = training_of(folder)
         costs = kept.phases if kept.phases and kept.epochs == epochs else meter.costs
@@ -140,8 +159,8 @@ def _evaluated(
 
 def _tell_training(folder: Path, trained: "Trained", written: "Written", *, as_json: bool) -> None:
     document, name = written.document, trained.problem.name
-    _tell_notes(*written.failures)
     _tell_beside(*document["reports"])
+    _tell_notes(*written.failures)
     if as_json:
         print_json(document)
         return

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float64
 from scipy.special import expit
 from scipy.stats import permutation_test, rankdata
 
-from r2n.evaluation.by_query import ClassifiedQueries, RankedQueries
+from r2n.evaluation.by_query import ByQuery, ClassifiedQueries, RankedQueries
 from r2n.evaluation.metrics import levels
 
 SEED = 0
@@ -36,6 +36,15 @@ class PairedTest:
     low: float
     high: float
     p: float
+
+
+def compare_queries(first: ByQuery | None, second: ByQuery | None) -> list[PairedTest]:
+    """The tests for two results on the same queries, of either kind; none where something else was asked."""
+    if isinstance(first, RankedQueries) and isinstance(second, RankedQueries):
+        return compare_rankings(first, second)
+    if isinstance(first, ClassifiedQueries) and isinstance(second, ClassifiedQueries):
+        return compare_classifications(first, second)
+    return []
 
 
 def compare_rankings(first: RankedQueries, second: RankedQueries) -> list[PairedTest]:

@@ -16,7 +16,7 @@ from r2n.explanation.subject import Subject
 MOST_FACTS = 30_000  # with more, nothing is counted again
 ALIKE = (
     "rules are counted here: all ground rules of a rule that conclude the atom have the same effect; the first of the"
-    " two beliefs is that of the network alone"
+    " two beliefs is that without counted rules"
 )
 MANY_FACTS = f"with more than {MOST_FACTS:,} facts, what would be said without one of them is not counted again"
 LAYERS = "the ground rules of rules that are not counted are not told"
@@ -59,7 +59,7 @@ def _moved(asked: CountedAtom) -> list[Moved]:
 
 
 def _beliefs(subject: Subject, asked: CountedAtom, logit: float) -> tuple[LayerBelief, ...]:
-    """What the network alone says, and with the rules."""
+    """What the network says without the counted rules, and with them."""
     logits = np.array([asked.network, logit])
     pairs = zip(logits.tolist(), subject.probability(logits).tolist(), strict=True)
     return tuple(LayerBelief(i, *pair) for i, pair in enumerate(pairs))

@@ -22,7 +22,7 @@ from r2n.model.combination import NETWORK_ALONE, log_odds, rule_shares
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """The row of an atom with one position open: what the network alone and the counts say of its candidates.
+    """The row of an atom with one position open: what network and counts say of its candidates.
 
     `network` holds the log of each candidate's share, `known` the places of those known to be true.
     """
@@ -117,7 +117,7 @@ class CountedAtom:
 
     @property
     def network(self) -> float:
-        """The logit of the network alone."""
+        """The logit without the counted rules."""
         return float(np.mean([member.by(NETWORK_ALONE)(np.array([self.code]))[0] for member in self.members]))
 
     def ground_rules(self) -> list[tuple[int, GroundRules]]:

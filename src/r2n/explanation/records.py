@@ -149,7 +149,8 @@ class Explanation:
     """Why an atom is answered as it is.
 
     `turned_by` is the smallest set of facts, found greedily, whose absence turns the answer; none where none was found.
-    `input` is what the input layer goes by. `notes` say what a person should know to read the rest.
+    `input` is what the input layer goes by. `notes` say what a person should know to read the rest,
+    and `labels` what people call the constants in it, where the features tell.
     """
 
     atom: str
@@ -162,6 +163,7 @@ class Explanation:
     input: "InputReasons | None" = None
     contrast: Contrast | None = None
     notes: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as one JSON document."""
@@ -170,7 +172,8 @@ class Explanation:
         fidelity = document.pop("fidelity")
         if self.fidelity is not None:
             fidelity |= {"sufficiency": self.fidelity.sufficiency, "necessity": self.fidelity.necessity}
-        return {"atom": document.pop("atom"), **belief, **document, "fidelity": fidelity}
+        document |= {"fidelity": fidelity, "labels": dict(self.labels)}
+        return {"atom": document.pop("atom"), **belief, **document}
 
     # The tree and the drawing are made of these records, so they come in where they are used.
 

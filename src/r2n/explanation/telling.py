@@ -20,10 +20,12 @@ from r2n.explanation.wording import (
     printable,
     probability_text,
     share_of,
+    shortened,
     status_text,
     strongest,
 )
 
+LONGEST_LABEL = 80
 MOST_MEMBERS = 8
 """Of a ground rule with more atoms than this, these are shown, and the others counted."""
 
@@ -79,6 +81,9 @@ def _parts(explanation: Explanation) -> Iterator[Line]:
         yield _titled("how far these ground rules carry the answer", [_quiet(text) for text in texts])
     if explanation.input is not None:
         yield _titled("what the input layer goes by", teller.input(explanation.input))
+    labels = ((name, shortened(printable(label), LONGEST_LABEL)) for name, label in explanation.labels)
+    named = [Line((_atom(name), Span(f": {label}"))) for name, label in labels]
+    yield _titled("what the constants are called", named)
     yield _titled("notes", [Line((Span(printable(note)),)) for note in explanation.notes])
 
 

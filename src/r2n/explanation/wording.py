@@ -83,7 +83,7 @@ def answer_texts(explanation: Explanation) -> list[str]:
     belief, known = explanation.belief, known_text(explanation.belief)
     texts = ["not known, believed by the network"] if known is None else [known]
     if known is not None:
-        texts.append(f"the network alone says {probability_text(network_probability(explanation))}")
+        texts.append(f"the network predicts {probability_text(network_probability(explanation))}")
     if belief.calibrated:
         texts.append(printable(belief.calibrated))
     elif known is None:

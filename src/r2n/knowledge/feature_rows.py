@@ -35,7 +35,8 @@ READERS: dict[Format, Callable[[Path, str | None], Records]] = {
 class FeatureRows:
     """Rows of features as they stand in a source: a constant each, with its text, its vector, or both.
 
-    `blank` marks rows that name a constant and nothing more. `faults` are the rows that had to be refused.
+    `labels` is what people call the constants. `blank` marks rows that name a constant and nothing more. `faults` are
+    the rows that had to be refused.
     """
 
     source: str
@@ -46,6 +47,7 @@ class FeatureRows:
     rows: Int64[np.ndarray, " rows"]
     locate: Locate
     faults: tuple[Fault, ...] = ()
+    labels: pa.Array | None = None
 
     def without(self, bad: Bool[np.ndarray, " rows"], error: Callable[[int], DataError]) -> "FeatureRows":
         """These rows minus the bad ones, which `error` explains by their row in the source."""
@@ -56,6 +58,7 @@ class FeatureRows:
             self,
             constants=self.constants.take(pa.array(good)),
             texts=None if self.texts is None else self.texts.take(pa.array(good)),
+            labels=None if self.labels is None else self.labels.take(pa.array(good)),
             vectors=None if self.vectors is None else self.vectors[good],
             blank=self.blank[good],
             rows=self.rows[good],
@@ -113,8 +116,10 @@ def read_feature_records(source: Path | object, table: str | None = None) -> Rec
     return reader(source, table)
 
 
-def feature_rows(records: Records, key: str | None, text: str | None, vector: tuple[str, ...]) -> FeatureRows:
-    """Constants, texts and vectors from the named columns; the constants stand in the first one by default."""
+def feature_rows(
+    records: Records, key: str | None, text: str | None, vector: tuple[str, ...], label: str | None = None
+) -> FeatureRows:
+    """Constants, texts, vectors and labels from the named columns; the constants stand in the first one by default."""
     records = _with_constants(records, 0 if key is None else _column(records, key))
     constants = records.columns[0 if key is None else _column(records, key)]
     texts, text_blank = (None, None) if text is None else _texts(records, _column(records, text))
@@ -129,8 +134,9 @@ def feature_rows(records: Records, key: str | None, text: str | None, vector: tu
     blank = np.zeros(len(bad), bool)
     for part in (text_blank, vector_blank):
         blank |= part if part is not None else False
+    labels = None if label is None else pc.fill_null(pc.cast(records.columns[_column(records, label)], pa.string()), "")
     rows = FeatureRows(
-        records.source, constants, texts, vectors, blank, records.rows, records.locate, records.faults
+        records.source, constants, texts, vectors, blank, records.rows, records.locate, records.faults, labels
     ).without(bad, error)
     return rows.checked()
 

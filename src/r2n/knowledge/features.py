@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,9 +24,10 @@ class FeatureTable:
 
     `source` is a file, an object with `__arrow_c_stream__` (pandas, polars, pyarrow), or a mapping from constants to
     texts or to arrays of numbers, all of one shape. Of a table, `key` is the column with the constants (the first one
-    by default), `text` a column of text, and `vector` columns of numbers, or one column of lists. With `names`, each
-    constant's own name is its text, and there is no source. A constant without features is an error, or (`missing =
-    "learn"`) has a learned vector as those of other domains have. `table` is the one to read of an SQLite file.
+    by default), `text` a column of text, and `vector` columns of numbers, or one column of lists. `label` is a
+    column with what people call the constants, which is shown and not read. With `names`, each constant's own name is
+    its text, and there is no source. A constant without features is an error, or (`missing = "learn"`) has a learned
+    vector as those of other domains have. `table` is the one to read of an SQLite file.
     """
 
     source: Path | object | None = None
@@ -36,6 +37,7 @@ class FeatureTable:
     names: bool = False
     missing: str = "error"
     table: str | None = None
+    label: str | None = None
 
     def __post_init__(self) -> None:
         """Check what can be told without reading."""
@@ -45,13 +47,15 @@ class FeatureTable:
         if self.missing not in ("error", "learn"):
             raise ConfigError(f"missing is 'error' or 'learn', not '{self.missing}'")
         has_columns = self.text is not None or bool(self.vector)
-        if self.names and (self.source is not None or has_columns):
-            raise ConfigError("with names = true a constant's name is its text: leave out table, text and vector")
+        if self.names and (self.source is not None or has_columns or self.label is not None):
+            raise ConfigError(
+                "with names = true a constant's name is its text: leave out table, text, vector and label"
+            )
         if not self.names and self.source is None:
             raise ConfigError("features need a table", hint="give table and text or vector, or names = true")
         if isinstance(self.source, Mapping):
-            if has_columns or self.key is not None:
-                raise ConfigError("a mapping has no columns: leave out key, text and vector")
+            if has_columns or self.key is not None or self.label is not None:
+                raise ConfigError("a mapping has no columns: leave out key, text, vector and label")
         elif not self.names:
             self._check_table(has_columns)
 
@@ -72,7 +76,7 @@ class Features:
     """Texts, vectors or both, one for each of some constants (by id, ascending) of a domain.
 
     Constants of the domain that are not among them have no features. `ignored` counts the rows that named constants
-    outside the domain.
+    outside the domain. `labels` are what people call the constants; no number depends on them.
     """
 
     domain: Domain
@@ -80,6 +84,7 @@ class Features:
     texts: tuple[str, ...] | None = None
     vectors: Vectors | None = None
     ignored: int = 0
+    labels: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         """The number of constants with features."""
@@ -148,7 +153,8 @@ def _domain(language: Language, name: str) -> Domain:
 def _rows(table: FeatureTable) -> FeatureRows:
     if isinstance(table.source, Mapping):
         return _from_mapping(table.source).checked()
-    return feature_rows(read_feature_records(table.source, table.table), table.key, table.text, tuple(table.vector))
+    records = read_feature_records(table.source, table.table)
+    return feature_rows(records, table.key, table.text, tuple(table.vector), table.label)
 
 
 def _from_mapping(given: Mapping[object, object]) -> FeatureRows:
@@ -209,7 +215,22 @@ def _of_domain(language: Language, domain: Domain, rows: FeatureRows, missing: s
         None if rows.texts is None else tuple(rows.texts.take(pa.array(chosen)).to_pylist()),
         None if rows.vectors is None else rows.vectors[chosen],
         len(rows.constants) - int((found >= 0).sum()),
+        None if rows.labels is None else tuple(rows.labels.take(pa.array(chosen)).to_pylist()),
     )
+
+
+def constant_labels(
+    features: Mapping[str, Features], language: Language, names: Iterable[str], *, with_texts: bool = False
+) -> dict[str, str]:
+    """What people call some constants, where that is known: their label or, with `with_texts`, else their text."""
+    wanted = {language.constant_id(name): name for name in names} if features else {}
+    found: dict[int, str] = {}
+    for part in features.values():
+        shown = part.labels or (part.texts if with_texts else None) or ()
+        places = np.flatnonzero(np.isin(part.constants, list(wanted))).tolist() if shown else []
+        found |= {int(part.constants[place]): " ".join(shown[place].split()) for place in places}
+    told = {name: found.get(constant, "") for constant, name in wanted.items()}
+    return {name: label for name, label in told.items() if label and label != name}
 
 
 def _missing(domain: Domain, name: str, count: int, rows: FeatureRows, found: int, mention: Mention) -> DataError:

@@ -85,6 +85,7 @@ class FeatureOptions(Section):
     key: str | None = None
     text: str | None = None
     vector: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
+    label: str | None = None
     names: bool = False
     missing: Literal["error", "learn"] = "error"
     database_table: str | None = None

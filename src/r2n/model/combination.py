@@ -40,7 +40,7 @@ class Way:
         if self.kind == "rules":
             return "rules alone"
         if self.kind == "mixture" and not self.value:
-            return "network alone"
+            return "without counted rules"
         if self.kind == "sum":
             return f"sum of the logs, the network's times {self.value:g}"
         return f"mixture, {self.value:.0%} by the rules"

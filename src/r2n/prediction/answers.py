@@ -32,7 +32,7 @@ class Answer:
     """An atom with its probability.
 
     A `known` atom has the probability of what is known; a `closed` one that is no fact is false, and has 0. `network`
-    is the probability that the network alone gives it, calibrated where there is a calibration, and `logit` the
+    is the probability that the network predicts, calibrated where there is a calibration, and `logit` the
     network's logit before that. `reached`: a ground rule holds the atom (or the network reads no rules). Of an
     ensemble, the logit is the mean over its networks, and `spread` its standard deviation. `predicate` and `constants`
     are the atom's parts, by their names.
@@ -122,7 +122,7 @@ class AnswerColumns:
     """What is said of atoms, column by column, in their order.
 
     `truths` has 1 for what is known to be true, 0 for what is stated or closed and so false, -1 for what is unknown.
-    `network` is the probability that the network alone gives, `spread` the deviation of the logits of an ensemble.
+    `network` is the probability that the network predicts, `spread` the deviation of the logits of an ensemble.
     """
 
     atoms: Codes

@@ -77,7 +77,7 @@ class ChangedProblem:
     ) -> "ChangedProblem":
         """The problem with more facts; a contradiction is refused."""
         declared = check_declared(self.trained, domains)
-        groups, stated = _gathered(given, self.problem.knowledge.theory)
+        groups, stated = _gathered(given, self.problem.knowledge.theory, self.base)
         language = grown(self.problem.knowledge.language, members_by_facts(self.trained, groups), declared)
         base = HerbrandBase(language)
         added, encoded = self._encoded(base, groups, stated)
@@ -111,7 +111,7 @@ class ChangedProblem:
                 if (domain, name) not in declared:
                     raise DataError(f"'{name}' was not declared to be in '{domain}', so that cannot be taken back")
                 declared.remove((domain, name))
-        groups, stated = _gathered(given, self.problem.knowledge.theory)
+        groups, stated = _gathered(given, self.problem.knowledge.theory, self.base)
         old = self.problem.train
         removed, encoded = self._encoded(self.base, groups, stated)
         _refuse_absent(self.base, old, removed, encoded)
@@ -195,7 +195,7 @@ def _by_domain(features: Iterable[tuple[str, str, object]]) -> dict[str, dict[st
     return found
 
 
-def _gathered(given: Given, theory: Theory) -> tuple[list[Facts], list[Evidence]]:
+def _gathered(given: Given, theory: Theory, base: HerbrandBase) -> tuple[list[Facts], list[Evidence]]:
     """What is given, as facts and as evidence."""
     items = list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
     texts = [item for item in items if isinstance(item, str) and looks_like_atom(item)]
@@ -205,17 +205,18 @@ def _gathered(given: Given, theory: Theory) -> tuple[list[Facts], list[Evidence]
         if isinstance(item, Evidence):
             stated.append(item)
         elif not (isinstance(item, str) and looks_like_atom(item)):
-            groups += read_facts(_table(item), theory=theory).facts
+            groups += read_facts(_table(item, base), theory=theory).facts
     return groups, stated
 
 
-def _table(item: Given) -> Table:
+def _table(item: Given, base: HerbrandBase) -> Table:
     if isinstance(item, Table):
         return item
     if isinstance(item, str) and not _is_there(item):
+        example = f' as "{base.names(np.zeros(1, np.int64))[0]}"' if base.size else ""
         raise DataError(
             f"'{shortened(item)}' is neither a fact nor a file",
-            hint='write a fact as "locatedIn(atlantis, europe)", with ! before it if it is false',
+            hint=f"write a fact{example}, with ! before it if it is false",
         )
     if not isinstance(item, str | Path) and not hasattr(item, "__arrow_c_stream__"):
         raise ConfigError(f"facts are text, files, tables or Evidence, not a {type(item).__name__}")

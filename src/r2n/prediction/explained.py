@@ -1,5 +1,6 @@
 """A trained network, asked why: what explanations need of a predictor."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,9 @@ from r2n.errors import ConfigError, DataError
 from r2n.explanation.explain import Wanted, explain
 from r2n.explanation.records import Belief, Explanation
 from r2n.explanation.subject import Otherwise, Subject
+from r2n.explanation.telling import all_reasons
+from r2n.knowledge.atom_text import parse_atom
+from r2n.knowledge.features import constant_labels
 from r2n.knowledge.herbrand import Codes
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.model.atom_logits import AtomLogits
@@ -29,7 +33,20 @@ def explained(predictor: "Predictor", atom: str, *, depth: int, top: int | None,
         raise ConfigError(f"{atom} is compared to itself", hint="give another atom as `against`")
     asked = np.array([code] if other is None else [code, other], np.int64)
     predictor.logits(asked)  # refuses what has no answer
-    return explain(subject_of(predictor), code, Wanted(depth, top, other))
+    found = explain(subject_of(predictor), code, Wanted(depth, top, other))
+    return replace(found, labels=_labels(predictor, found))
+
+
+def _labels(predictor: "Predictor", found: Explanation) -> tuple[tuple[str, str], ...]:
+    """What people call the constants of an explanation, in the order in which they stand in it."""
+    contrast = () if found.contrast is None else found.contrast.reasons
+    reasons = list(all_reasons((*found.reasons, *contrast)))
+    atoms = [found.atom, *(member.atom for reason in reasons for member in reason.because)]
+    atoms += [] if found.contrast is None else [found.contrast.other]
+    parsed = [atom for atom in map(parse_atom, dict.fromkeys(atoms)) if atom is not None]
+    names = dict.fromkeys(term for atom in parsed for term in atom.terms if term is not None)
+    knowledge = predictor.changed.problem.knowledge
+    return tuple(constant_labels(knowledge.features, knowledge.language, names, with_texts=True).items())
 
 
 def _one(predictor: "Predictor", text: str) -> int:

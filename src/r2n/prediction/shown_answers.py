@@ -72,7 +72,7 @@ def _of_ensemble(answers: Sequence["Answer"]) -> bool:
 
 def answers_html(answers: "Answers") -> str:
     """A table for a notebook, in the colours of the page around it; names are text, never markup."""
-    heads = ["", "atom", "probability", "", "known", "network alone", *["logit ± spread"] * _of_ensemble(answers)]
+    heads = ["", "atom", "probability", "", "known", "predicted", *["logit ± spread"] * _of_ensemble(answers)]
     shown = "".join(_row(i, item) for i, item in enumerate(answers.items[:MOST_ROWS], start=1))
     head = "".join(f'<th scope="col" style="text-align:left">{text}</th>' for text in heads)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{shown}</tbody></table>"

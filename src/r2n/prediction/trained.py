@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from r2n.errors import CheckpointError, ConfigError, counted
 from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.evaluate import Report
+from r2n.evaluation.evaluate import Report, Score
 from r2n.evaluation.shares import ALONE, Share
 from r2n.graph.sources import GraphSource
 from r2n.knowledge.knowledge_base import KnowledgeBase
@@ -27,7 +27,7 @@ from r2n.runs.constrained import Constrained
 from r2n.runs.ensemble import Ensemble
 from r2n.runs.evaluate import evaluate_split
 from r2n.runs.folder import RunConfig, RunFolder, read_config, read_problem
-from r2n.runs.mirror import mirrors
+from r2n.runs.mirror import WITHOUT_REASONING, mirrors
 from r2n.runs.run import Run
 
 
@@ -36,7 +36,7 @@ class Trained:
     """A network and the problem it was trained on; `knowledge` is the problem's in the language of the training.
 
     `others` are the further networks of an ensemble, made like the first. `calibration` makes probabilities of logits;
-    without one, they are those that the networks were trained to give.
+    without one, they are those that the networks were trained to give. `folder` is that of the run, if it is kept.
     """
 
     problem: Problem
@@ -47,13 +47,14 @@ class Trained:
     memory: int | None = None
     others: tuple[R2N, ...] = ()
     calibration: Calibrated | None = None
+    folder: Path | None = None
 
     @classmethod
-    def of(cls, run: Run | Ensemble, calibration: Calibrated | None = None) -> "Trained":
-        """What a run has trained."""
+    def of(cls, run: Run | Ensemble, calibration: Calibrated | None = None, folder: Path | None = None) -> "Trained":
+        """What a run has trained, and kept in a folder."""
         first, *others = run.logits().models
         shared = (run.knowledge, run.source, run.memory)
-        return cls(run.problem, run.options, first, *shared, tuple(others), calibration)
+        return cls(run.problem, run.options, first, *shared, tuple(others), calibration, folder)
 
     @classmethod
     def load(
@@ -87,7 +88,7 @@ class Trained:
         there = make_device(device)
         source = make_source(knowledge, config.options, progress, memory=memory)
         more = tuple(model.to(there) for model in others)
-        return cls(problem, config.options, first.to(there), knowledge, source, memory, more, calibration)
+        return cls(problem, config.options, first.to(there), knowledge, source, memory, more, calibration, folder)
 
     def __repr__(self) -> str:
         """Of which problem, and how the network is made."""
@@ -104,6 +105,18 @@ class Trained:
     def members(self) -> tuple[AtomLogits, ...]:
         """The logits of each network alone; of one at least."""
         return self.logits.members
+
+    @cached_property
+    def baselines(self) -> dict[str, Score]:
+        """What the results are compared with: parts of the network, and the same input layer trained without rules."""
+        found = mirrors(self.logits, self.problem)
+        if self.folder is None or not RunFolder(self.folder).without_reasoning.config.exists():
+            return found
+        path = RunFolder(self.folder).without_reasoning.path
+        return {
+            **found,
+            WITHOUT_REASONING: Trained.load(path, device=str(self.model.device), memory=self.memory).logits,
+        }
 
     def evaluate(
         self,
@@ -122,7 +135,7 @@ class Trained:
         reach alone stands beside it, where that is cheap. `constrained`: candidates that a ranking puts last. `share`:
         what this process does of a ranking.
         """
-        beside = mirrors(self.logits, self.problem) if mirror else None
+        beside = self.baselines if mirror else None
         report = evaluate_split(
             self.logits,
             self.problem,

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from r2n.errors import R2NError
 from r2n.evaluation.by_query import ClassifiedQueries, RankedQueries, precision_recall, rank_counts
-from r2n.evaluation.evaluate import Report
+from r2n.evaluation.evaluate import REASONING_HARMS, Report
 from r2n.explanation.records import Explanation
 from r2n.knowledge.herbrand import HerbrandBase
 from r2n.prediction.predictor import Predictor
@@ -48,7 +48,7 @@ def gather(folder: Path, trained: Trained, reports: Sequence[Report], training: 
     rules = _or_note(notes, "the rules", lambda: rule_table(trained))
     answers = _or_note(notes, "the answers", lambda: _answers(trained, reports, notes))
     told = gather_results(folder, trained, reports, training)
-    return replace(told, rules=rules, answers=answers or (), notes=tuple(notes))
+    return replace(told, rules=rules, answers=answers or (), notes=(*told.notes, *notes))
 
 
 def gather_results(folder: Path, trained: Trained, reports: Sequence[Report], training: Training) -> RunReport:
@@ -61,6 +61,11 @@ def gather_results(folder: Path, trained: Trained, reports: Sequence[Report], tr
         phases=training.phases,
         options=option_lines(config.options, training.chosen or {}),
         figures=figures(reports, training.phases),
+        notes=tuple(
+            f"{report.split}: reasoning makes it worse: {report.protocol[REASONING_HARMS]}"
+            for report in reports
+            if REASONING_HARMS in report.protocol
+        ),
     )
 
 

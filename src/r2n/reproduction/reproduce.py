@@ -39,7 +39,7 @@ METRICS = (
     "memory_gb",
 )
 
-ALONE = {"network alone": NETWORK_ALONE, "rules alone": RULES_ALONE}
+ALONE = {"without counted rules": NETWORK_ALONE, "rules alone": RULES_ALONE}
 
 
 @dataclass(frozen=True, slots=True)

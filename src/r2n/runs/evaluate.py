@@ -6,9 +6,10 @@ from functools import partial
 
 from r2n.errors import ConfigError
 from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.evaluate import NOT_HELD_OUT, Report, Score
+from r2n.evaluation.evaluate import NOT_HELD_OUT, REASONING_HARMS, Report, Score
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.network import evaluate_scores
+from r2n.evaluation.paired import compare_queries
 from r2n.evaluation.ranking import Forbidden, row_memory
 from r2n.evaluation.shares import ALONE, Share
 from r2n.knowledge.options import Options
@@ -16,7 +17,9 @@ from r2n.knowledge.problem import Problem
 from r2n.model.atom_logits import AtomLogits
 from r2n.model.combination import WAYS
 from r2n.progress import Progress, no_progress
-from r2n.runs.mirror import mirrors, said_of, single_networks
+from r2n.runs.mirror import WITHOUT_REASONING, mirrors, said_of, single_networks
+
+LEVEL = 0.01  # of a paired test: a result is worse than another by more than chance
 
 
 def evaluate_splits(
@@ -52,8 +55,9 @@ def evaluate_split(
 
     `sample`: of a ranking, so many queries, drawn by `seed`. `forbidden`: its candidates that cannot be. `beside`:
     scores (`mirrors`) that are asked the same, and stand in the report with their metrics; beside an ensemble, its
-    single networks too. `options`: those of the training, which say what `valid` was used for. `calibration`: probabilities are judged before and after it. `memory`: the bytes that work may
-    take; rows of candidates are scored in parts that are a small part of it. `share`: which of these parts of a
+    single networks too. `options`: those of the training, which say what `valid` was used for. `calibration`:
+    probabilities are judged before and after it. `memory`: the bytes that work may take; rows of candidates are scored
+    in parts that are a small part of it. `share`: which of these parts of a
     ranking are done in this process.
     """
     if split not in problem.queries:
@@ -75,11 +79,30 @@ def evaluate_split(
         share=share,
     )
     own = report(logits, progress=progress, calibration=calibration)
-    others = {name: report(scores).metrics for name, scores in (beside or {}).items()}
+    found = {name: report(scores) for name, scores in (beside or {}).items()}
+    others = {name: part.metrics for name, part in found.items()}
     if beside is not None:
         others = single_networks(logits, problem, split, lambda scores: report(scores).metrics) | others
-    said = said_of(logits, calibration) | selected_on(split, logits, problem, options)
+    said = (
+        said_of(logits, calibration)
+        | _harm(own, found.get(WITHOUT_REASONING))
+        | selected_on(split, logits, problem, options)
+    )
     return replace(own, beside=others, protocol={**own.protocol, **said})
+
+
+def _harm(own: Report, without: Report | None) -> dict[str, str]:
+    """What the protocol says where the network is worse than without reasoning, by more than chance."""
+    name, value = own.main
+    if without is None or not without.metrics[name] > value:
+        return {}
+    test = next(test for test in compare_queries(without.by_query, own.by_query) if test.metric == name)
+    if test.p >= LEVEL:
+        return {}
+    return {
+        REASONING_HARMS: f"{name} {value:.3f} with the rules, {without.metrics[name]:.3f} without reasoning"
+        f" (difference {test.difference:+.3f}, 95 % interval {test.low:+.3f} to {test.high:+.3f}, p {test.p:.4f})"
+    }
 
 
 def selected_on(split: str, logits: AtomLogits, problem: Problem, options: Options | None) -> dict[str, str]:
@@ -102,4 +125,4 @@ def selected_on(split: str, logits: AtomLogits, problem: Problem, options: Optio
 
 def is_filtered_less(problem: Problem) -> bool:
     """Whether the validation metric of a training has another filter than the report: facts of no other split."""
-    return problem.valid.truth.all() and len(problem.queries) > 1
+    return bool(problem.valid.truth.all()) and len(problem.queries) > 1

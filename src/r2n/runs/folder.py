@@ -59,6 +59,11 @@ class RunFolder:
         return self.path / CALIBRATION
 
     @property
+    def without_reasoning(self) -> "RunFolder":
+        """A run with the same input layer and no rules, to compare with; not there until it is trained to its end."""
+        return RunFolder(self.path / "without-reasoning")
+
+    @property
     def traces(self) -> tuple[Path, ...]:
         """The trace of each network that has begun."""
         found = sorted(self.path.glob(f"seed-*/{TRACE}"), key=lambda path: (len(path.parent.name), path))

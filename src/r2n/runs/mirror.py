@@ -16,7 +16,8 @@ from r2n.model.combination import NETWORK_ALONE, RULES_ALONE
 from r2n.model.passes import Logits
 from r2n.model.r2n import R2N
 
-RULES, INPUT, NETWORK = "rules alone", "input layer alone", "network alone"
+RULES, INPUT, NETWORK = "rules alone", "input layer alone", "without counted rules"
+WITHOUT_REASONING = "without reasoning"  # the same input layer, trained without any rule
 SINGLE, DEVIATION = "single network, mean", "deviation"
 
 MOST_CANDIDATES = 2**30  # of all queries of a split: above, there is no mirror
@@ -35,7 +36,8 @@ def mirrors(logits: AtomLogits, problem: Problem) -> dict[str, Score]:
     if asked > (MOST_CANDIDATES_WITH_LAYERS if len(model.layers) else MOST_CANDIDATES):
         return {}
     _ = logits.whole  # the pass is shared
-    return {RULES: logits.by(RULES_ALONE), NETWORK if len(model.layers) else INPUT: logits.by(NETWORK_ALONE)}
+    network = NETWORK if len(model.layers) else WITHOUT_REASONING  # counted rules do not train the input layer
+    return {RULES: logits.by(RULES_ALONE), network: logits.by(NETWORK_ALONE)}
 
 
 def _candidates(problem: Problem) -> int:

@@ -169,7 +169,10 @@ def _evidence(arrays: Mapping[str, np.ndarray], prefix: str = "") -> Evidence:
 
 def _features_part(features: Mapping[str, Features], language: Language) -> Part:
     """Features as they were read; how many rows were ignored changes no number, and is not among them."""
-    records = [[name, language.domains.index(part.domain), part.texts] for name, part in features.items()]
+    records = [
+        [name, language.domains.index(part.domain), part.texts, *([] if part.labels is None else [part.labels])]
+        for name, part in features.items()
+    ]
     arrays: dict[str, np.ndarray] = {}
     for i, part in enumerate(features.values()):
         arrays[f"{i}.constants"] = part.constants
@@ -186,8 +189,9 @@ def _features(part: Part, language: Language, ignored: list[int]) -> dict[str, F
             None if texts is None else tuple(texts),
             part.arrays.get(f"{i}.vectors"),
             ignored[i],
+            tuple(labels[0]) if labels else None,
         )
-        for i, (name, domain, texts) in enumerate(part.record)
+        for i, (name, domain, texts, *labels) in enumerate(part.record)
     }
 
 

@@ -6,27 +6,31 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from shutil import rmtree
 from time import monotonic
 from typing import Any
 
 import torch
 
-from r2n.errors import CheckpointError, ConfigError
+from r2n.errors import CheckpointError, ConfigError, R2NError
 from r2n.knowledge.options import Options
+from r2n.knowledge.problem import Problem
 from r2n.progress import Progress, no_progress
 from r2n.runs.calibration import calibrate, keep_calibration
 from r2n.runs.checkpoint import forget_others, read_checkpoint, write_checkpoint
-from r2n.runs.ensemble import Ensemble
+from r2n.runs.ensemble import Ensemble, prepare_ensemble
 from r2n.runs.folder import RunConfig, RunFolder, check_problem, config_of, differences, read_config, write_run
 from r2n.runs.lock import locked
 from r2n.runs.run import Run
-from r2n.runs.trace import Trace
+from r2n.runs.trace import Trace, read_trace
 from r2n.runs.trainer_state import restore_trainer, trainer_state
 from r2n.training.fit import Epoch
 from r2n.training.team import ONE, Team
 from r2n.whole_files import take_away
 
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
+FREE_SECONDS = 10.0  # that a comparison may take, however short the training was
+PHASE = "train without rules, to compare"
 
 
 def train_in(
@@ -66,6 +70,54 @@ def train_in(
             yield from _train(place, member, config, checkpoint_seconds, partial(progress, phase))
         progress("calibrate", 0, 0)
         keep_calibration(folder, calibrate(run), run.seeds)
+
+
+def lacks_comparison(path: Path, run: Run | Ensemble) -> bool:
+    """Whether the same input layer without rules is still to be trained, for a run that has rules and queries."""
+    has_rules = len(run.model.layers) and run.knowledge.theory.rules and run.problem.queries
+    return bool(has_rules) and not RunFolder(path).without_reasoning.config.exists()
+
+
+def train_without_reasoning(
+    path: Path, run: Run | Ensemble, problem: Problem, progress: Progress = no_progress
+) -> str | None:
+    """Train the input layer of a trained run alone: same options and seeds, no rules; returns why there is none.
+
+    It is a run of its own inside the folder, named there when it is done, and may take as long as the run itself.
+    """
+    folder = RunFolder(path)
+    if not lacks_comparison(path, run):
+        return None
+    unfinished = folder.path / f"{folder.without_reasoning.path.name}.unfinished"
+    seconds = sum(epoch["seconds"] for trace in folder.traces for epoch in read_trace(trace))
+    threads, began = torch.get_num_threads(), monotonic()
+    try:
+        options = without_reasoning(run.options)
+        alone = prepare_ensemble(problem, options, run.seed, size=len(run.seeds), memory=run.memory)
+        epochs = train_in(unfinished, alone, resume=True, progress=lambda _, *steps: progress(PHASE, *steps))
+        with closing(epochs):
+            is_over = any(monotonic() - began > max(seconds, FREE_SECONDS) for _ in epochs)
+        if is_over:
+            rmtree(unfinished)
+            return f"it takes longer than the training itself ({seconds:.0f} s)"
+        unfinished.rename(folder.without_reasoning.path)
+    except (R2NError, OSError) as error:  # the run itself is trained, and stays
+        return error.what if isinstance(error, R2NError) else str(error)
+    finally:
+        torch.set_num_threads(threads)
+    return None
+
+
+def without_reasoning(options: Options) -> Options:
+    """The options of the same network without any rule; all that is left reads an atom's input, so none is hidden."""
+    model = {"reasoner": "none", "rules": "layers", "evidence_input": "off", "input_score": False}
+    training = {"hiding": 0.0, "regularisation": "off", "semantic_weight": 0.0}
+    return options.model_copy(
+        update={
+            "model": options.model.model_copy(update=model),
+            "training": options.training.model_copy(update=training),
+        }
+    )
 
 
 def follow(path: Path, run: Run | Ensemble, team: Team) -> None:
@@ -219,6 +271,8 @@ def _begin(folder: RunFolder, run: Run | Ensemble, config: RunConfig) -> None:
         for left_over in (place.trace, *place.path.glob("checkpoint*")):  # of a run whose configuration is gone
             left_over.unlink(missing_ok=True)
     folder.calibration.unlink(missing_ok=True)
+    for left_over in folder.path.glob(f"{folder.without_reasoning.path.name}*"):
+        rmtree(left_over)
     if run.encoders:
         for place, member in zip(places, run.members(), strict=True):
             write_checkpoint(place.path, *trainer_state(member.trainer), config.digest)

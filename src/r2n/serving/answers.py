@@ -141,6 +141,7 @@ class ExplainAnswer(BaseModel):
     input: dict[str, Any] | None
     contrast: dict[str, Any] | None
     notes: list[str]
+    labels: dict[str, str]
     drawing: Drawing
 
 

@@ -12,6 +12,7 @@ from r2n.cli import app
 from r2n.prediction.answers import Answer, Answers
 from r2n.prediction.predictor import Predictor
 from tests.command_line import invoke
+from tests.toy_problem import TOWNS, valley_of, write_toy_problem
 
 runner = CliRunner()
 
@@ -36,7 +37,7 @@ def test_predict_says_what_is_known_and_what_the_network_says(run_folder: Path) 
         "atom",
         "probability",
         "known",
-        "network alone",
+        "predicted",
     ]
     cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in table.splitlines() if "near(" in line]
     rows = {cell[0]: cell[1:] for cell in cells}
@@ -63,7 +64,9 @@ def test_what_is_said_of_an_answer(item: Answer, shown: str, monkeypatch: pytest
     asked: list[tuple[str, bool]] = []
 
     class Fixed:
-        model = changed = SimpleNamespace(evidence_input="add", new_constants=())
+        knowledge = SimpleNamespace(features={}, language=None)
+        problem = SimpleNamespace(knowledge=knowledge)
+        model = changed = SimpleNamespace(evidence_input="add", new_constants=(), problem=problem)
 
         def predict(self, question: str, *, everything: bool, top: int, unknown: bool) -> Answers:
             asked.append((question, everything))
@@ -75,7 +78,7 @@ def test_what_is_said_of_an_answer(item: Answer, shown: str, monkeypatch: pytest
         [cell.strip() for cell in line.strip("│").split("│")] for line in table.splitlines()
     ]
     nothing = runner.invoke(app, ["predict", "run", "p(?)"])
-    assert "--all asks the network alone" in nothing.stderr
+    assert "--all asks the input layer" in nothing.stderr
     assert asked == [("p(?)", True), ("p(?)", False)]
 
 
@@ -144,3 +147,31 @@ def test_either_a_question_or_a_file_is_asked(run_folder: Path, tmp_path: Path) 
         assert "either a question or a file" in invoke("predict", str(run_folder), *wrong, code=2)
     out = tmp_path / "answers.doc"
     assert "let it end in .csv" in invoke("predict", str(run_folder), "liesIn(n5, ?)", "--out", str(out), code=2)
+
+
+@pytest.mark.parametrize("label", ['label = "name"\n', ""])
+def test_constants_are_shown_with_what_people_call_them(label: str, tmp_path: Path) -> None:
+    folder, run = write_toy_problem(tmp_path / "towns", epochs=1), str(tmp_path / "run")
+    rows = [f"{town},Town {town.upper()} [bold],by the {valley_of(town)} river\n" for town in TOWNS]
+    (folder / "named.csv").write_text("".join(["id,name,about\n", *rows]))
+    with (folder / "problem.toml").open("a") as file:
+        file.write(f'[features.town]\ntable = "named.csv"\ntext = "about"\n{label}')
+    invoke("train", str(folder), "--out", run, "--no-report", "--no-baseline")
+    called = "Town N5 [bold]" if label else "by the north river"
+    assert ("Town N5 [bold]" in invoke("predict", run, "liesIn(n5, ?)")) is bool(label), "texts are not for a table"
+    shown = invoke("explain", run, "liesIn(n5, north)", "--html", str(tmp_path / "why.html"))
+    assert f"n5: {called}" in shown
+    assert "north:" not in shown, "it has none"
+    labels = json.loads(invoke("explain", run, "liesIn(n5, north)", "--json"))["labels"]
+    assert labels["n5"] == called
+    assert called in (tmp_path / "why.html").read_text()
+
+
+def test_a_label_is_a_column_of_a_table(tmp_path: Path) -> None:
+    folder = write_toy_problem(tmp_path / "towns")
+    (folder / "named.csv").write_text("id,name,about\n")
+    with (folder / "problem.toml").open("a") as file:
+        file.write('[features.town]\ntable = "named.csv"\ntext = "about"\nlabel = "nam"\n')
+    refused = invoke("check", str(folder), code=2)
+    assert "nam" in refused
+    assert "did you mean 'name'" in refused

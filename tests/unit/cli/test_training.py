@@ -76,9 +76,9 @@ def test_the_default_folder_is_named_after_problem_and_seed(tmp_path: Path, monk
 
 def test_valid_says_what_it_chose_and_every_report_names_the_combination(tmp_path: Path) -> None:
     folder, out = write_toy_problem(tmp_path / "towns", epochs=3), tmp_path / "run"
-    for split in ("valid", "test"):  # true ones alone: a ranking
-        lines = (folder / f"{split}.tsv").read_text().splitlines()
-        (folder / f"{split}.tsv").write_text("".join(f"{line}\n" for line in lines if line.endswith("\t1")))
+    for part in ("valid", "test"):  # true ones alone: a ranking
+        lines = (folder / f"{part}.tsv").read_text().splitlines()
+        (folder / f"{part}.tsv").write_text("".join(f"{line}\n" for line in lines if line.endswith("\t1")))
     changes = ("model.rules=counted", "training.patience=10")
     options = [part for change in changes for part in ("--set", change)]
     uses = "used for early stopping and for choosing the combination of network and rules"
@@ -142,7 +142,7 @@ def test_train_tells_its_phases_on_standard_error(tmp_path: Path) -> None:
     result = runner.invoke(app, ["train", str(folder), "--out", str(tmp_path / "run"), "--json"])
     assert json.loads(result.stdout)["epochs"] == 2
     phases = [line.removesuffix(" ...") for line in result.stderr.splitlines() if line.endswith(" ...")]
-    told = ["read", "ground", "train", "calibrate", "evaluate", "report"]
+    told = ["read", "ground", "train", "calibrate", "train without rules, to compare", "evaluate", "report"]
     assert [phase for phase in phases if phase != "lay out"] == told
 
 
@@ -218,9 +218,9 @@ def test_resume_begins_where_there_is_no_run(tmp_path: Path) -> None:
 def test_the_mirror_and_constraints_stand_beside_a_ranking(tmp_path: Path) -> None:
     folder, out = write_ordered_problem(tmp_path / "road"), str(tmp_path / "run")
     shown = invoke("train", str(folder), "--out", out, "--set", "model.rules=counted")
-    assert "input layer alone" in shown
+    assert "without reasoning" in shown
     document = json.loads(invoke("evaluate", out, "--json"))
-    assert set(document["beside"]) == {"rules alone", "input layer alone"}
+    assert set(document["beside"]) == {"rules alone", "without reasoning"}
     assert set(document["beside"]["rules alone"]) == set(document["metrics"])
     kept = json.loads((tmp_path / "run" / "report.json").read_text())["reports"]
     assert [report["beside"] for report in kept if report["split"] == "test"] == [document["beside"]]

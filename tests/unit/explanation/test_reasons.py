@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from r2n.explanation.reasons import MOST_MEMBERS, Moved, Tree, moved, ranked
+from r2n.explanation.reasons import MOST_MEMBERS, Moved, Tree, ranked
 from r2n.explanation.records import Reason
 from r2n.explanation.scene import Scene
 from r2n.knowledge.problem import Problem

@@ -105,7 +105,7 @@ def test_how_sure_an_answer_is() -> None:
     ]
     assert answer_texts(replace(italy(), belief=Belief(0.9, 2.2)))[1:] == ["not calibrated"]
     known = replace(italy(), belief=TRUE, layers=(LayerBelief(0, 1.0, 0.73),))
-    assert answer_texts(known) == ["true by the facts", "the network alone says 0.73"]
+    assert answer_texts(known) == ["true by the facts", "the network predicts 0.73"]
 
 
 def test_what_the_network_says_of_a_known_atom() -> None:

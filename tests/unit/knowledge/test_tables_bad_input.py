@@ -58,7 +58,7 @@ def test_empty_file(suffix: str, on_error: str, tmp_path: Path) -> None:
         read_facts(Table(path), on_error="skip" if on_error == "skip" else "raise")
     assert str(caught.value) == (
         f"{path}: the file is empty\n"
-        "  write one fact a line, as in `italy<TAB>locatedIn<TAB>europe`, or leave the file out"
+        "  write one fact a line, as in `CONSTANT<TAB>PREDICATE<TAB>CONSTANT`, or leave the file out"
     )
 
 

@@ -215,7 +215,7 @@ def test_the_network_is_asked_once_for_all_ways() -> None:
 def test_words_of_ways() -> None:
     assert [str(way) for way in (WAYS[0], NETWORK_ALONE, RULES_ALONE, Way("sum", 2.0))] == [
         "mixture, 50% by the rules",
-        "network alone",
+        "without counted rules",
         "rules alone",
         "sum of the logs, the network's times 2",
     ]

@@ -31,7 +31,7 @@ def test_one_and_several_question_marks(toy: Problem) -> None:
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        ("liesIn", "is no question"),
+        ("liesIn", r'is no question\n.*with \? for what is asked: "liesIn\(n0, \?\)"'),
         ("lieIn(n1, ?)", "unknown predicate 'lieIn'(?s:.*)\n  did you mean 'liesIn'"),
         ("liesIn(n1)", "takes 2 constants, the question has 1"),
         ("liesIn(n1, ?, ?)", "takes 2 constants, the question has 3"),

@@ -115,7 +115,7 @@ def test_a_declared_constant_stays_until_it_is_taken_back(start: ChangedProblem)
     [
         ("!near(n1, n0)", r"near\(n1, n0\) is known to be true, and now told to be false"),
         (["near(n1, q)", "!near(n1, q)"], "stated both true and false"),
-        ("nowhere.tsv", "'nowhere.tsv' is neither a fact nor a file"),
+        ("nowhere.tsv", r"'nowhere.tsv' is neither a fact nor a file\n.*write a fact as \"liesIn\(n0, north\)\""),
         ("nere(n1, n0)", "unknown predicate 'nere'\n.*did you mean 'near'"),
         ("near(n1)", "near takes 2 constants, but here it has 1"),
         ("near(n1, ?)", r"\? has no place"),

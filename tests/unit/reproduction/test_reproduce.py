@@ -113,13 +113,13 @@ def test_the_distance_from_the_input_layer_is_taken_seed_by_seed() -> None:
 
 def test_the_distance_from_a_part_is_that_of_its_own_part() -> None:
     rows = [
-        table_rows("countries")[2].model_copy(update={"row": name, "place": i, "minus": "network alone"})
+        table_rows("countries")[2].model_copy(update={"row": name, "place": i, "minus": "without counted rules"})
         for i, name in enumerate(("given rules", "mined rules"))
     ]
-    parts = [{"network alone": {"mrr": 0.5}}, {"network alone": {"mrr": 0.25}}]
+    parts = [{"without counted rules": {"mrr": 0.5}}, {"without counted rules": {"mrr": 0.25}}]
     items = [Measured(row, "kinship", 0, {"mrr": 0.75}, 1.0, part) for row, part in zip(rows, parts, strict=True)]
     told = {r["model"]: r["mean"] for r in summarise(items) if "minus" in r["model"]}
-    assert told == {"given rules minus network alone": 0.25, "mined rules minus network alone": 0.5}
+    assert told == {"given rules minus without counted rules": 0.25, "mined rules minus without counted rules": 0.5}
 
 
 def test_the_distance_is_taken_in_what_both_rows_measure() -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from r2n.evaluation.evaluate import classify
+from r2n.cli.report_table import notes_beside
+from r2n.evaluation.evaluate import Report, classify
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.network import evaluate_scores
 from r2n.evaluation.rules_alone import RulesAlone
@@ -16,6 +17,7 @@ from r2n.prediction.trained import Trained
 from r2n.runs import mirror
 from r2n.runs.mirror import mirrors
 from r2n.runs.run import Run, prepare_run
+from r2n.runs.training import train_in, train_without_reasoning
 from tests.ordered_problem import write_ordered_problem
 
 
@@ -46,10 +48,10 @@ def test_counted_rules_are_shown_with_their_learned_weights(tmp_path: Path) -> N
     problem, logits = run.problem, run.logits()
     base, filtered = problem.knowledge.base, Filter.of(problem)
     (_, report) = run.reports()
-    for name, way in (("rules alone", RULES_ALONE), ("input layer alone", NETWORK_ALONE)):
+    for name, way in (("rules alone", RULES_ALONE), ("without reasoning", NETWORK_ALONE)):
         expected = evaluate_scores(logits.by(way), problem.test, base, filtered, split="test").metrics
         assert report.beside[name] == expected
-    assert list(report.beside) == ["rules alone", "input layer alone"]
+    assert list(report.beside) == ["rules alone", "without reasoning"]
     sample = Trained.of(run).evaluate("test", sample=4, seed=2, mirror=True)
     expected = evaluate_scores(logits.by(RULES_ALONE), problem.test, base, filtered, split="test", sample=4, seed=2)
     assert sample.beside["rules alone"] == expected.metrics
@@ -84,3 +86,92 @@ def test_what_is_not_cheap_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert mirrors(layered.logits(), problem) == {}
     assert mirrors(counted.logits(), problem) == {}
     assert mirrors(layered.logits(), replace(problem, queries={})) != {}
+
+
+def linked_items(folder: Path, *, alike: bool, items: int = 80) -> Problem:
+    """Items that are good or not, told by their numbers or (`alike`) better by those that they are linked with."""
+    dice = np.random.default_rng(0)
+    good = dice.permutation(np.arange(items) % 2).astype(bool)
+    numbers = np.where(good, 1, -1)[:, None] + (3.0 if alike else 0.8) * dice.normal(size=(items, 4))
+    others = [np.flatnonzero((good == good[i]) | (not alike)) for i in range(items)]
+    links = [(i, j) for i in range(items) for j in dice.choice(others[i], 3).tolist() if i != j]
+    rows = [f"i{i}\t{int(good[i])}\n" for i in dice.permutation(items).tolist()]
+    files = {
+        "links.tsv": "".join(f"i{i}\tlinked\ti{j}\n" for i, j in links),
+        "train.tsv": "".join(["item\ttruth\n", *rows[: items // 4]]),
+        "test.tsv": "".join(["item\ttruth\n", *rows[items // 4 :]]),
+        "items.csv": "id,a,b,c,d\n" + "".join(f"i{i},{','.join(map(str, row))}\n" for i, row in enumerate(numbers)),
+        "theory.r2n": """\
+domain item
+predicate good(item)
+predicate linked(item, item) closed
+rule alike: linked(x, y) & good(x) -> good(y)
+rule unlike: linked(x, y) & !good(x) -> !good(y)
+""",
+        "problem.toml": """\
+name = "items"
+theory = "theory.r2n"
+[facts]
+train = ["links.tsv", {file = "train.tsv", predicate = "good", columns = ["item"], label = "truth"}]
+[queries]
+test = {file = "test.tsv", predicate = "good", columns = ["item"], label = "truth"}
+[features.item]
+table = "items.csv"
+vector = ["a", "b", "c", "d"]
+[model]
+input = "pair"
+dim = 8
+layers = 2
+[training]
+epochs = 20
+corrupted_positions = []
+""",
+    }
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return load_problem(folder)
+
+
+def compared(problem: Problem, folder: Path, *changes: str) -> Report:
+    run = prepared(problem, *changes)
+    for _ in train_in(folder, run):
+        pass
+    assert train_without_reasoning(folder, run, problem) is None
+    report = Trained.load(folder).evaluate("test", mirror=True)
+    assert report.beside["without reasoning"] == Trained.load(folder / "without-reasoning").evaluate("test").metrics
+    return report
+
+
+def test_rules_that_hurt_are_told_and_those_that_help_are_not(tmp_path: Path) -> None:
+    noise, alike = (linked_items(tmp_path / str(kind), alike=kind) for kind in (False, True))
+    hurt = compared(noise, tmp_path / "hurt", "model.evidence_input=only")  # the links alone, and they say nothing
+    assert hurt.beside["without reasoning"]["ap"] > hurt.metrics["ap"] + 0.1
+    note, *others = notes_beside(hurt.to_dict())
+    assert note.startswith("test: reasoning makes it worse: ap 0.")
+    assert f"{hurt.beside['without reasoning']['ap']:.3f} without reasoning (difference -0." in note
+    chance = compared(noise, tmp_path / "chance")
+    helped = compared(alike, tmp_path / "helped")
+    assert helped.metrics["ap"] > helped.beside["without reasoning"]["ap"] + 0.05
+    assert not any("worse" in note for report in (chance, helped) for note in notes_beside(report.to_dict()))
+    assert not any("worse" in note for note in others), "once"
+
+
+def test_without_layers_there_is_nothing_to_leave_out(tmp_path: Path) -> None:
+    problem = road(tmp_path / "road")
+    run = prepared(problem, "model.reasoner=none", "training.epochs=1")
+    for _ in train_in(tmp_path / "run", run):
+        pass
+    assert train_without_reasoning(tmp_path / "run", run, problem) is None
+    assert not (tmp_path / "run" / "without-reasoning").exists()
+
+
+def test_what_takes_longer_than_the_training_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = linked_items(tmp_path / "items", alike=True, items=20)
+    run = prepared(problem, "training.epochs=1")
+    for _ in train_in(tmp_path / "run", run):
+        pass
+    monkeypatch.setattr("r2n.runs.training.FREE_SECONDS", 0.0)
+    monkeypatch.setattr("r2n.runs.training.read_trace", lambda _: [])
+    assert train_without_reasoning(tmp_path / "run", run, problem) == "it takes longer than the training itself (0 s)"
+    assert not list((tmp_path / "run").glob("without*"))

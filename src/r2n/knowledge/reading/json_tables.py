@@ -134,5 +134,5 @@ def _refuse_sparse(source: str, cells: int, filled: int) -> None:
 
 
 def _no_object(locate: Locate, row: int) -> DataError:
-    hint = 'write one object a line, as in {"head": "italy", "relation": "locatedIn", "tail": "europe"}'
+    hint = 'write one object a line, as in {"head": CONSTANT, "relation": PREDICATE, "tail": CONSTANT}'
     return DataError("this is not a JSON object", where=locate(row), hint=hint)

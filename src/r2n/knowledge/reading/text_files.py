@@ -49,7 +49,7 @@ def check_file(path: Path) -> None:
 
 def empty_file(path: Path) -> DataError:
     """The error for a file that holds nothing."""
-    hint = "write one fact a line, as in `italy<TAB>locatedIn<TAB>europe`, or leave the file out"
+    hint = "write one fact a line, as in `CONSTANT<TAB>PREDICATE<TAB>CONSTANT`, or leave the file out"
     return DataError("the file is empty", where=Location(source=str(path)), hint=hint)
 
 

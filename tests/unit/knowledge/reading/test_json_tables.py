@@ -89,7 +89,7 @@ def test_a_line_that_is_no_object(tmp_path: Path) -> None:
         read_facts(Table(path, "p"))
     assert str(caught.value) == (
         f'{path}:3: this is not a JSON object\n  | ["y"]\n'
-        '  write one object a line, as in {"head": "italy", "relation": "locatedIn", "tail": "europe"}'
+        '  write one object a line, as in {"head": CONSTANT, "relation": PREDICATE, "tail": CONSTANT}'
     )
     read = read_facts(Table(path, "p"), on_error="skip")
     assert listed(read) == [("p", ("x",), True), ("p", ("z",), True)]

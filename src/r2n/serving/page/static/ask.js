@@ -104,7 +104,7 @@ function none(setting, result) {
       ? h("p", {}, link(address("/", { ...given, unknown: null }, changesOf(query)), {}, "Show what is known"))
       : null,
     result.left_out
-      ? h("p", {}, link(address("/", { ...given, everything: true }, changesOf(query)), {}, "Ask the network alone"))
+      ? h("p", {}, link(address("/", { ...given, everything: true }, changesOf(query)), {}, "Ask the input layer"))
       : null,
   );
 }

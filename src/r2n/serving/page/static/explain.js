@@ -188,6 +188,10 @@ function basis(told) {
   ]) {
     if (items.length) parts.push(h("h3", {}, title), h("ul", { class: "lines" }, ...items.map(inputLine)));
   }
+  const labels = Object.entries(told.labels ?? {});
+  parts.push(
+    ...labels.map(([constant, label]) => h("p", { class: "quiet" }, name(constant), ": ", name(String(label), "plain"))),
+  );
   parts.push(...(told.notes ?? []).map((/** @type {string} */ note) => h("p", { class: "quiet" }, note)));
   return parts.length ? section("What it rests on", ...parts) : null;
 }

@@ -23,6 +23,7 @@ export async function showRun(setting) {
     title: "Run",
     content: [
       h("div", { class: "hero" }, h("h1", {}, name(run.problem, "plain")), figures(facts(run, report))),
+      ...(report.notes ?? []).map((/** @type {string} */ note) => h("p", {}, name(note, "plain"))),
       section("Training", curves(report.networks ?? [])),
       section(
         "Results",
@@ -31,7 +32,6 @@ export async function showRun(setting) {
       section("Reliability", reliability(results, run.calibration)),
       ranks(results),
       section("The model", h("dl", { class: "facts" }, ...model(run))),
-      ...(report.notes ?? []).map((/** @type {string} */ note) => h("p", { class: "quiet" }, name(note, "plain"))),
     ],
   };
 }
