@@ -55,3 +55,51 @@ def items(seed: int = 0, count: int = 120, *, only_true: bool = False, sections:
         features={"item": vectors(features, names)},
         options=Options.model_validate(sections or {}),
     )
+
+
+def topics(seed: int = 0, count: int = 150, kinds: int = 5) -> Problem:
+    """Texts of ten words, each of one topic, three words of which are most often its own; all queries are true."""
+    dice = np.random.default_rng(seed)
+    truth = dice.integers(kinds, size=count)
+    own = dice.random((count, 10)) < 0.3
+    words = np.where(
+        own, 100 * (truth[:, None] + 1) + dice.integers(20, size=own.shape), dice.integers(60, size=own.shape)
+    )
+    names = [f"t{i}" for i in range(count)]
+    texts = FeatureTable(
+        pa.table({"id": names, "text": [" ".join(f"w{w}" for w in row) for row in words]}), text="text"
+    )
+
+    def part(first: int, last: int) -> list[r2n.Table]:
+        return [table("topic", [(names[i], f"k{truth[i]}") for i in range(first, last)])]
+
+    theory = r2n.parse_theory("domain text, kind\npredicate topic(text, kind)\n")
+    third = count // 3
+    queries = {"valid": part(third, 2 * third), "test": part(2 * third, count)}
+    return Problem.build("topics", theory, part(0, third), queries, features={"text": texts})
+
+
+def staff(seed: int = 0, count: int = 120, *, labelled: bool) -> Problem:
+    """People of one department each, most often that of whom they report to; validation has labels or true facts."""
+    dice, kinds = np.random.default_rng(seed), 4
+    truth = dice.integers(kinds, size=count)
+    names = [f"p{i}" for i in range(count)]
+    reports = []
+    for i in range(count):
+        same = np.flatnonzero(truth == truth[i]) if dice.random() < 0.85 else np.arange(count)
+        reports += [(names[i], names[int(j)]) for j in dice.choice(same, 2) if j != i]
+    third = count // 3
+
+    def part(first: int, last: int, *, labels: bool = False) -> list[r2n.Table]:
+        every = [(names[i], f"d{k}", int(truth[i] == k)) for i in range(first, last) for k in range(kinds)]
+        return [table("works_in", [row for row in every if labels or row[2]], labelled=True)]
+
+    theory = r2n.parse_theory("""
+        domain person, department
+        predicate reports_to(person, person) closed
+        predicate works_in(person, department)
+        rule up: reports_to(x, y) & works_in(y, z) -> works_in(x, z)
+        rule down: reports_to(x, y) & works_in(x, z) -> works_in(y, z)
+    """)
+    queries = {"valid": part(third, 2 * third, labels=labelled), "test": part(2 * third, count)}
+    return Problem.build("staff", theory, [table("reports_to", sorted(set(reports))), *part(0, third)], queries)
