@@ -154,7 +154,7 @@ def _with_corruptions(run: Run | Ensemble, logits: AtomLogits) -> tuple[Evidence
     atoms, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
     for part, positions in corrupted_facts(base, facts, options.training):
         if options.grounding.reciprocal and positions is not None:
-            positions = {*positions, *(-3 - p if p < 0 else 1 - p for p in positions)}
+            positions = (*positions, *(-3 - p if p < 0 else 1 - p for p in positions))
         for _, position, which, members in corruption_groups(base, part, positions):
             some = corruptions(base, part[which], known, positions=[position], samples=CORRUPTIONS, generator=generator)
             atoms += [some.facts, some.atoms.ravel()]
@@ -223,9 +223,8 @@ def read_calibration(folder: RunFolder, seeds: range) -> Calibrated | None:
         document = json.loads(path.read_bytes())
         if document["sha256"] != digest(document) or document["format"] != FORMAT:
             raise CheckpointError(f"{path} was changed: its checksum is wrong", hint=HINT)
-        found = Calibrated(
-            *(document[name] for name in ("temperature", "shift", "fitted_on")), document.get("why_not", "")
-        )
+        values = [document[name] for name in ("temperature", "shift", "fitted_on")]
+        found = Calibrated(*values, why_not=document.get("why_not", ""))
         weights = document["weights"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError, DataError) as error:
         raise CheckpointError(f"{path} is damaged", hint=HINT) from error

@@ -86,10 +86,9 @@ def test_what_is_fitted_pays_by_plain_loops(labels: list[tuple[int, bool, int]])
     parts, crossed = parts_of(own), {}
     for has_shift in (False, True):
         of_part = {
-            int(part): careful(
-                *(part_of[parts != part] for part_of in (logits, truth, own)), has_shift, np.ones(sum(parts != part))
-            )
+            int(part): careful(logits[kept], truth[kept], own[kept], has_shift, np.ones(kept.sum()))
             for part in np.unique(parts)
+            for kept in [parts != part]
         }
         crossed[has_shift] = [of_part[int(part)] for part in parts]
     asked, as_trained = (logits.tolist(), truth.tolist(), groups.tolist()), [AS_TRAINED] * len(logits)
