@@ -103,3 +103,25 @@ def staff(seed: int = 0, count: int = 120, *, labelled: bool) -> Problem:
     """)
     queries = {"valid": part(third, 2 * third, labels=labelled), "test": part(2 * third, count)}
     return Problem.build("staff", theory, [table("reports_to", sorted(set(reports))), *part(0, third)], queries)
+
+
+def featured_graph(seed: int = 0, count: int = 150, *, vector: bool = True) -> Problem:
+    """Two predicates link things as a map of their hidden vectors says; features are these vectors, with noise."""
+    dice = np.random.default_rng(seed)
+    hidden = dice.normal(size=(count, 6))
+    names, rows = [f"e{i}" for i in range(count)], []
+    for predicate in ("p", "q"):
+        scores = hidden @ dice.normal(size=(6, 6)) @ hidden.T + dice.gumbel(size=(count, count))
+        nearest = np.argsort(-scores, axis=1)[:, :4]
+        rows += [(names[i], predicate, names[j]) for i in range(count) for j in nearest[i].tolist()]
+    rows = [rows[i] for i in dice.permutation(len(rows))]
+    part = len(rows) // 10
+
+    def facts(some: list[tuple[str, str, str]]) -> list[r2n.Table]:
+        return [r2n.Table(pa.table({name: [row[i] for row in some] for i, name in enumerate(("h", "r", "t"))}))]
+
+    noisy = vectors(hidden + 0.3 * dice.normal(size=hidden.shape), names)
+    theory = r2n.parse_theory("domain d\npredicate p(d, d)\npredicate q(d, d)\n")
+    queries = {"valid": facts(rows[:part]), "test": facts(rows[part : 2 * part])}
+    features = {"d": noisy} if vector else {}
+    return Problem.build("featured graph", theory, facts(rows[2 * part :]), queries, features=features)

@@ -18,7 +18,7 @@ from r2n.knowledge.problem import Problem
 from r2n.logic.parser import parse_theory
 from r2n.runs.chosen import choose_options, corrupted_positions
 from r2n.runs.run import Run, prepare_run
-from tests.labelled_problems import items, table
+from tests.labelled_problems import featured_graph, items, table
 from tests.unit.grounding.small_knowledge import knowledge
 
 CHAIN = "domain d\npredicate p(d, d)\npredicate q(d, d)\nrule r: p(x, z) & p(z, y) -> q(x, y)\n"
@@ -55,6 +55,19 @@ def test_a_large_graph_is_asked_row_by_row_with_counted_rules() -> None:
     assert str(choices[0]).startswith("model.rules = counted (1 Horn rule on a graph of ")
     run = prepare_run(problem, options.changed(["training.epochs=1"]), 0)
     assert next(iter(run.trainer)).number == 1
+
+
+def test_features_change_nothing_that_is_chosen_for_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They had bce over all corruptions, 300 epochs and dim 32, without a word."""
+    monkeypatch.setattr("r2n.runs.chosen.MANY_NEGATIVES", 10_000)
+    problem = featured_graph(0, count=60)
+    options, choices = choose_options(problem, Options())
+    assert choices == choose_options(featured_graph(0, count=60, vector=False), Options())[1]
+    assert (options.training.loss, options.training.epochs, options.model.dim) == ("full-softmax", 30, 100)
+    run = prepare_run(problem, options, 0)
+    losses = [epoch.loss for epoch in run.trainer]
+    assert losses[-1] < 0.8 * losses[0]
+    assert run.evaluate("test").metrics["mrr"] > 0.2
 
 
 def test_what_is_set_stays() -> None:
