@@ -55,3 +55,73 @@ def items(seed: int = 0, count: int = 120, *, only_true: bool = False, sections:
         features={"item": vectors(features, names)},
         options=Options.model_validate(sections or {}),
     )
+
+
+def topics(seed: int = 0, count: int = 150, kinds: int = 5) -> Problem:
+    """Texts of ten words, each of one topic, three words of which are most often its own; all queries are true."""
+    dice = np.random.default_rng(seed)
+    truth = dice.integers(kinds, size=count)
+    own = dice.random((count, 10)) < 0.3
+    words = np.where(
+        own, 100 * (truth[:, None] + 1) + dice.integers(20, size=own.shape), dice.integers(60, size=own.shape)
+    )
+    names = [f"t{i}" for i in range(count)]
+    texts = FeatureTable(
+        pa.table({"id": names, "text": [" ".join(f"w{w}" for w in row) for row in words]}), text="text"
+    )
+
+    def part(first: int, last: int) -> list[r2n.Table]:
+        return [table("topic", [(names[i], f"k{truth[i]}") for i in range(first, last)])]
+
+    theory = r2n.parse_theory("domain text, kind\npredicate topic(text, kind)\n")
+    third = count // 3
+    queries = {"valid": part(third, 2 * third), "test": part(2 * third, count)}
+    return Problem.build("topics", theory, part(0, third), queries, features={"text": texts})
+
+
+def staff(seed: int = 0, count: int = 120, *, labelled: bool) -> Problem:
+    """People of one department each, most often that of whom they report to; validation has labels or true facts."""
+    dice, kinds = np.random.default_rng(seed), 4
+    truth = dice.integers(kinds, size=count)
+    names = [f"p{i}" for i in range(count)]
+    reports = []
+    for i in range(count):
+        same = np.flatnonzero(truth == truth[i]) if dice.random() < 0.85 else np.arange(count)
+        reports += [(names[i], names[int(j)]) for j in dice.choice(same, 2) if j != i]
+    third = count // 3
+
+    def part(first: int, last: int, *, labels: bool = False) -> list[r2n.Table]:
+        every = [(names[i], f"d{k}", int(truth[i] == k)) for i in range(first, last) for k in range(kinds)]
+        return [table("works_in", [row for row in every if labels or row[2]], labelled=True)]
+
+    theory = r2n.parse_theory("""
+        domain person, department
+        predicate reports_to(person, person) closed
+        predicate works_in(person, department)
+        rule up: reports_to(x, y) & works_in(y, z) -> works_in(x, z)
+        rule down: reports_to(x, y) & works_in(x, z) -> works_in(y, z)
+    """)
+    queries = {"valid": part(third, 2 * third, labels=labelled), "test": part(2 * third, count)}
+    return Problem.build("staff", theory, [table("reports_to", sorted(set(reports))), *part(0, third)], queries)
+
+
+def featured_graph(seed: int = 0, count: int = 150, *, vector: bool = True) -> Problem:
+    """Two predicates link things as a map of their hidden vectors says; features are these vectors, with noise."""
+    dice = np.random.default_rng(seed)
+    hidden = dice.normal(size=(count, 6))
+    names, rows = [f"e{i}" for i in range(count)], []
+    for predicate in ("p", "q"):
+        scores = hidden @ dice.normal(size=(6, 6)) @ hidden.T + dice.gumbel(size=(count, count))
+        nearest = np.argsort(-scores, axis=1)[:, :4]
+        rows += [(names[i], predicate, names[j]) for i in range(count) for j in nearest[i].tolist()]
+    rows = [rows[i] for i in dice.permutation(len(rows))]
+    part = len(rows) // 10
+
+    def facts(some: list[tuple[str, str, str]]) -> list[r2n.Table]:
+        return [r2n.Table(pa.table({name: [row[i] for row in some] for i, name in enumerate(("h", "r", "t"))}))]
+
+    noisy = vectors(hidden + 0.3 * dice.normal(size=hidden.shape), names)
+    theory = r2n.parse_theory("domain d\npredicate p(d, d)\npredicate q(d, d)\n")
+    queries = {"valid": facts(rows[:part]), "test": facts(rows[part : 2 * part])}
+    features = {"d": noisy} if vector else {}
+    return Problem.build("featured graph", theory, facts(rows[2 * part :]), queries, features=features)

@@ -35,11 +35,15 @@ Groups = Int64[np.ndarray, " atoms"]
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """A temperature, a shift, and, in words, what they were fitted on."""
+    """A temperature, a shift, and, in words, what they were fitted on.
+
+    `why_not` is the reason for which nothing was fitted: then probabilities are as they were trained.
+    """
 
     temperature: float
     shift: float
     fitted_on: str
+    why_not: str = ""
 
     def __post_init__(self) -> None:
         """Check that the order of logits is kept."""
@@ -62,6 +66,8 @@ class Calibrated:
 
     def __str__(self) -> str:
         """`temperature 2.13, fitted on 120 validation queries`, with the shift where there is one."""
+        if self.why_not:
+            return f"as trained, not calibrated: {self.why_not}"
         if self.is_as_trained:
             return f"as trained, which {self.fitted_on} do not contradict"
         shift = f", shift {self.shift:.3g}" if self.shift else ""
@@ -76,29 +82,41 @@ def told_calibration(calibration: Calibrated | None) -> str:
 
 
 def fit_temperature(
-    logits: Logits, truth: Truths, groups: Groups, *, fitted_on: str, may_shift: bool = True
+    logits: Logits,
+    truth: Truths,
+    groups: Groups,
+    *,
+    fitted_on: str,
+    may_shift: bool = True,
+    weights: Logits | None = None,
 ) -> Calibrated | None:
     """As trained, or a temperature of 1 or more, or that and a shift; None where labels are too few.
 
     A change must pay: fitted to some groups of labels, it must lower the Brier score of the others by more than one and
     a half standard errors, a shift without a temperature by more than two. Atoms of a group may be wrong together, so
     that the errors are those of sums over groups. Labels whose share of true ones means nothing tell no shift.
+    `weights` say for how many atoms each stands.
     """
     if _are_few(truth):
         return None
     own = np.unique(groups, return_inverse=True)[1]
-    trained = _brier(logits, truth, 1.0, 0.0)
-    warmer, shifted = (_cross_fitted(logits, truth, own, has_shift) for has_shift in (False, may_shift))
+    weights = np.ones(len(logits)) if weights is None else weights
+    trained = weights * _brier(logits, truth, 1.0, 0.0)
+    warmer, shifted = (
+        weights * _cross_fitted(logits, truth, own, has_shift, weights) for has_shift in (False, may_shift)
+    )
     if _gain(trained - warmer, own) > ERRORS:
         has_shift = _gain(warmer - shifted, own) > ERRORS
     elif _gain(trained - shifted, own) > ERRORS_OF_SHIFT:
         has_shift = True
     else:
         return Calibrated(1.0, 0.0, fitted_on)
-    return Calibrated(*_careful(logits, truth, own, has_shift), fitted_on)
+    return Calibrated(*_careful(logits, truth, own, has_shift, weights), fitted_on)
 
 
-def warmed(found: Calibrated, logits: Logits, truth: Truths, groups: Groups, *, fitted_on: str) -> Calibrated:
+def warmed(
+    found: Calibrated, logits: Logits, truth: Truths, groups: Groups, *, fitted_on: str, weights: Logits | None = None
+) -> Calibrated:
     """A calibration that is no surer than labels without a mistake allow; as it is where it is not.
 
     Where none of n groups was wrong, the share of groups that will be is not 0: by the reference (Jeffreys) prior it is
@@ -108,8 +126,10 @@ def warmed(found: Calibrated, logits: Logits, truth: Truths, groups: Groups, *, 
     wrong, count = np.where(truth, -1.0, 1.0) * (logits - found.shift), len(np.unique(groups))
     allowed = count * float(betaincinv(0.5, count + 0.5, 1 / (1 + TOO_SURE)))
 
+    counts = np.ones(len(logits)) if weights is None else weights
+
     def missing(log_of_temperature: float) -> float:
-        return float(expit(wrong / exp(log_of_temperature)).sum()) - allowed
+        return float(expit(wrong / exp(log_of_temperature)) @ counts) - allowed
 
     least = log(found.temperature)
     if missing(least) >= 0 or missing(MOST_CHANGE) <= 0:
@@ -118,21 +138,20 @@ def warmed(found: Calibrated, logits: Logits, truth: Truths, groups: Groups, *, 
     return Calibrated(exp(warmest), found.shift, f"{fitted_on}, none of them wrong")
 
 
-def _cross_fitted(logits: Logits, truth: Truths, groups: Groups, has_shift: bool) -> Logits:
+def _cross_fitted(logits: Logits, truth: Truths, groups: Groups, has_shift: bool, weights: Logits) -> Logits:
     """The Brier score of each atom by what is fitted to the other parts."""
     scores, parts = np.zeros(len(logits)), _parts(groups)
     for part in np.unique(parts):
         own, others = parts == part, parts != part
-        scores[own] = _brier(
-            logits[own], truth[own], *_careful(logits[others], truth[others], groups[others], has_shift)
-        )
+        fitted = _careful(logits[others], truth[others], groups[others], has_shift, weights[others])
+        scores[own] = _brier(logits[own], truth[own], *fitted)
     return scores
 
 
-def _careful(logits: Logits, truth: Truths, groups: Groups, has_shift: bool) -> tuple[float, float]:
+def _careful(logits: Logits, truth: Truths, groups: Groups, has_shift: bool, weights: Logits) -> tuple[float, float]:
     """Nothing is surer than before, and the belief that no change is needed weighs as much as a group of labels."""
-    prior = len(logits) / max(1, len(np.unique(groups)))
-    return _least_loss(logits, truth, prior=prior, surest=1.0, has_shift=has_shift)
+    prior = float(weights.sum()) / max(1, len(np.unique(groups)))
+    return _least_loss(logits, truth, weights, prior=prior, surest=1.0, has_shift=has_shift)
 
 
 def _gain(gains: Logits, groups: Groups) -> float:

@@ -93,10 +93,10 @@ def refuse_batched_rows(answers_alone: bool, options: TrainingOptions) -> None:
         return
     if not answers_alone or options.regularisation != "off" or options.relation_weight:
         raise ConfigError(
-            "loss = 'full-softmax' in batches asks all candidates of a row; only an input layer that answers alone, on"
-            " learned vectors, can be asked so, and neither a t-norm nor other predicates beside it",
+            "loss = 'full-softmax' in batches asks all candidates of a row; only an input layer that answers alone can"
+            " be asked so, and neither a t-norm nor other predicates beside it",
             hint="take loss = 'softmax' with training.negatives, or reasoner = 'none' with input = 'complex' or another"
-            " formula, no features, regularisation = 'off' and relation_weight = 0",
+            " formula, regularisation = 'off' and relation_weight = 0",
         )
 
 
@@ -164,12 +164,12 @@ def _check_rows(problem: Problem, options: Options) -> None:
 
 
 def _answers_alone(problem: Problem, options: ModelOptions) -> bool:
-    """Whether the input layer is a formula of learned vectors, and all of the network (beside rules that count)."""
+    """Whether the input layer is a formula of the constants' vectors, and all of the network but counted rules."""
     rules = problem.knowledge.theory.rules
     has_layers = options.has_layers and not (
         options.rules == "counted" and all(rule.concludes_one_atom for rule in rules)
     )
-    return options.input in FORMULAS and not has_layers and not problem.knowledge.features
+    return options.input in FORMULAS and not has_layers
 
 
 def _check_regularisation(problem: Problem, options: Options) -> None:

@@ -1,9 +1,10 @@
 """Predictions -> a run: what its probabilities are calibrated on, and the file that keeps the calibration.
 
 Test queries are never asked. Validation queries are, where they have both labels. Where they are all true, as those of
-a ranking, their corruptions are the false ones, weighed so that they stand for all candidates. Without validation
-queries, or where a threshold tells these apart, it is training facts whose input is hidden, with the negatives that
-training asks beside them; and nothing is surer than that many validation queries without a mistake allow.
+a ranking, the corruptions that training would ask of them are the false ones, weighed so that they stand for all
+candidates. Without validation queries, or where a threshold tells these apart, it is training facts whose input is
+hidden, with the negatives that training asks beside them; and nothing is surer than that many validation queries
+without a mistake allow.
 """
 
 import json
@@ -16,12 +17,15 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from r2n.errors import CheckpointError, DataError, counted
-from r2n.evaluation.calibrate import Calibrated, fit_odds, fit_temperature, warmed
+from r2n.evaluation.by_query import RankedQueries
+from r2n.evaluation.calibrate import FEWEST_LABELS, Calibrated, fit_odds, fit_temperature, warmed
+from r2n.evaluation.filters import Filter
+from r2n.evaluation.ranking import rank
 from r2n.evaluation.sampling import drawn
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.options import Options
-from r2n.knowledge.sides import Side
+from r2n.knowledge.problem import TRAIN
 from r2n.model.atom_logits import AtomLogits
 from r2n.model.r2n import R2N
 from r2n.runs.checkpoint import checkpoint_digest, write_atomically
@@ -29,11 +33,14 @@ from r2n.runs.ensemble import Ensemble
 from r2n.runs.folder import RunFolder, digest
 from r2n.runs.run import Run
 from r2n.training.batches import Step
+from r2n.training.negatives import corrupted_facts, corruption_groups, corruptions
 from r2n.whole_files import read_file
 
 FORMAT = 1
 MOST_FACTS = 500  # of a ranking's validation
 CORRUPTIONS = 20  # of each, at each position
+MOST_RANKED = 100  # facts, to see how often the first answer is right
+LEAST_SHARE = 0.5  # of that, the mean probability of right first answers
 MOST_SCORES = 2**28  # where each atom needs whole rows of them: rules that are counted
 PARTS = 10  # of what can be hidden: each is hidden once, while the others are not
 MOST_STEPS = 20  # of an epoch in batches of queries
@@ -42,31 +49,75 @@ HINT = "delete it, and r2n train P --out DIR --resume fits it again; until then 
 
 def calibrate(run: Run | Ensemble, logits: AtomLogits | None = None) -> Calibrated | None:
     """The calibration of a trained run, or of the `logits` of one of its networks; None without labels to fit it on."""
-    logits = logits or run.logits()
+    logits, options = logits or run.logits(), run.options
     valid = run.problem.queries.get("valid", Evidence.empty())
     if not len(valid):
         return _on_hidden_facts(run, logits)
-    if valid.truth.all():
-        return _on_corruptions(logits, run.problem.knowledge.base, valid, run.problem.train)
-    found = logits(valid.atoms)
-    groups = query_groups(run.problem.knowledge.base, valid.atoms, valid.truth)
-    words = counted(len(valid), "validation query", "validation queries")
-    fitted = _fitted(found, valid.truth, groups, run.options, words)
-    if fitted is not None and not _are_apart(found, valid.truth):
+    words, weights = counted(len(valid), "validation query", "validation queries"), np.ones(len(valid))
+    base, is_drawn = run.problem.knowledge.base, bool(valid.truth.all())
+    if is_drawn:
+        valid, weights = _with_corruptions(run, logits)
+        facts = int(valid.truth.sum())
+        words = f"{counted(facts, 'validation fact')} and {counted(len(valid) - facts, 'corruption')} of them"
+    found, groups = logits(valid.atoms), query_groups(base, valid.atoms, valid.truth)
+    fitted = _fitted(found, valid.truth, groups, options, words, weights=weights)
+    if fitted is None or _are_apart(found, valid.truth):
+        fitted = _on_hidden_facts(run, logits) or fitted
+        if fitted is not None and options.training.loss == "bce":
+            fitted = warmed(fitted, found, valid.truth, groups, fitted_on=words, weights=weights)
+    if is_drawn and fitted is None:
+        too_few = "training asks no corruption of them" if valid.truth.all() else f"{words} are too few"
+        return Calibrated(1.0, 0.0, words, f"the validation queries are all true, and {too_few}")
+    return _in_bounds(fitted, run, logits, valid.atoms[valid.truth]) if is_drawn and fitted is not None else fitted
+
+
+def _in_bounds(fitted: Calibrated, run: Run | Ensemble, logits: AtomLogits, facts: Codes) -> Calibrated:
+    """A calibration on corruptions, unless it makes right answers improbable: then none.
+
+    Of validation facts that come first in their rows, the mean probability is at least a half (`LEAST_SHARE`) of the
+    share of facts that come first. It is not where corruptions are often true, or where the logits of rows are so far
+    apart that no single temperature and shift fits them.
+    """
+    problem, positions = run.problem, run.options.training.corrupted_positions
+    if fitted.is_as_trained:
         return fitted
-    fitted = _on_hidden_facts(run, logits) or fitted
-    if fitted is None or run.options.training.loss != "bce":
+    arities = {len(shape) for shape in problem.knowledge.base.shapes}
+    sides = (
+        None if positions is None or run.options.grounding.reciprocal else {p % n for p in positions for n in arities}
+    )
+    report = rank(
+        logits,
+        Evidence(facts, np.ones(len(facts), bool)),
+        problem.knowledge.base,
+        Filter.of(problem, (TRAIN, "valid")),
+        sides=None if sides is None else tuple(sides),
+        sample=min(MOST_RANKED, len(facts)),
+    )
+    assert isinstance(report.by_query, RankedQueries)
+    first = report.by_query.atoms[report.by_query.realistic == 1]
+    if len(first) < FEWEST_LABELS:
         return fitted
-    return warmed(fitted, found, valid.truth, groups, fitted_on=words)
+    mean, share = float(fitted(logits(first)).mean()), report.metrics["hits@1"]
+    if mean >= LEAST_SHARE * share:
+        return fitted
+    why = f"fitted on {fitted.fitted_on}, first answers, {share:.0%} of them right, would have probability {mean:.3f}"
+    return Calibrated(1.0, 0.0, fitted.fitted_on, why)
 
 
 def _fitted(
-    logits: np.ndarray, truth: np.ndarray, groups: np.ndarray, options: Options, words: str, *, may_shift: bool = True
+    logits: np.ndarray,
+    truth: np.ndarray,
+    groups: np.ndarray,
+    options: Options,
+    words: str,
+    *,
+    may_shift: bool = True,
+    weights: np.ndarray | None = None,
 ) -> Calibrated | None:
     """A logit of 0 means something where the loss is that of single atoms; a softmax only compares."""
     if options.training.loss == "bce":
-        return fit_temperature(logits, truth, groups, fitted_on=words, may_shift=may_shift)
-    return fit_odds(logits, truth, fitted_on=words)
+        return fit_temperature(logits, truth, groups, fitted_on=words, may_shift=may_shift, weights=weights)
+    return fit_odds(logits, truth, fitted_on=words, weights=weights)
 
 
 def _are_apart(logits: np.ndarray, truth: np.ndarray) -> bool:
@@ -89,33 +140,30 @@ def query_groups(base: HerbrandBase, atoms: Codes, truth: np.ndarray) -> np.ndar
     return np.where(is_large, constants + first[:, 0], group)
 
 
-def _on_corruptions(logits: AtomLogits, base: HerbrandBase, valid: Evidence, train: Evidence) -> Calibrated | None:
-    """Fitted on validation facts and their corruptions, each of which stands for a share of all candidates."""
-    generator = np.random.default_rng(0)
+def _with_corruptions(run: Run | Ensemble, logits: AtomLogits) -> tuple[Evidence, np.ndarray]:
+    """Validation facts and those of their corruptions that training would ask, with for how many atoms each stands.
+
+    Corruptions are drawn, none twice, and stand for a share of all candidates; a fact stands for one atom. Those of a
+    reciprocal, which is asked at the last position, are those of its predicate at the first.
+    """
+    base, options, generator = run.problem.knowledge.base, run.options, np.random.default_rng(0)
+    valid, train = run.problem.valid.atoms, run.problem.train
     widest = max((max(shape, default=1) for shape in base.shapes), default=1)
     most = MOST_FACTS if logits.model.counted is None else MOST_SCORES // (4 * CORRUPTIONS * widest)
-    facts = valid.atoms[drawn(len(valid), max(1, min(MOST_FACTS, most)), 0)]
-    atoms, weights = [], []
-    index = base.decode(facts)[0]
-    for predicate in np.unique(index).tolist():
-        for position in range(len(base.shapes[predicate])):
-            side = Side.of(base, predicate, position)
-            rows, _ = side.located(facts[index == predicate])
-            places = generator.integers(side.candidates, size=(len(rows), CORRUPTIONS))
-            atoms.append((rows[:, None] + side.stride * places).ravel())
-            weights.append(np.full(places.size, side.candidates / CORRUPTIONS))
-    false, share = np.concatenate(atoms), np.concatenate(weights)
-    kept = ~np.isin(false, np.concatenate([valid.atoms, train.atoms[train.truth]]))
-    false, back = np.unique(false[kept], return_inverse=True)
-    sides = np.array([len(shape) for shape in base.shapes])[index]
-    asked = np.concatenate([facts, false])
-    words = f"{counted(len(facts), 'validation fact')} and {counted(len(false), 'corruption')} of them"
-    return fit_odds(
-        logits(asked),
-        np.arange(len(asked)) < len(facts),
-        weights=np.concatenate([sides.astype(np.float64), np.bincount(back, share[kept], len(false))]),
-        fitted_on=words,
-    )
+    facts = valid[drawn(len(valid), max(1, min(MOST_FACTS, most)), 0)]
+    known = np.concatenate([valid, train.atoms[train.truth]])
+    atoms, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
+    for part, positions in corrupted_facts(base, facts, options.training):
+        if options.grounding.reciprocal and positions is not None:
+            positions = (*positions, *(-3 - p if p < 0 else 1 - p for p in positions))
+        for _, position, which, members in corruption_groups(base, part, positions):
+            some = corruptions(base, part[which], known, positions=[position], samples=CORRUPTIONS, generator=generator)
+            atoms += [some.facts, some.atoms.ravel()]
+            weights += [np.ones(len(some.facts)), np.full(some.atoms.size, len(members) / some.atoms.shape[1])]
+    codes, share = np.concatenate(atoms), np.concatenate(weights)
+    asked, back = np.unique(codes[codes >= 0], return_inverse=True)
+    truth, stands_for = np.isin(asked, valid), np.bincount(back, share[codes >= 0], len(asked))
+    return Evidence(asked, truth), stands_for / (stands_for[truth].mean() if truth.any() else 1.0)
 
 
 def _on_hidden_facts(run: Run | Ensemble, logits: AtomLogits) -> Calibrated | None:
@@ -176,7 +224,8 @@ def read_calibration(folder: RunFolder, seeds: range) -> Calibrated | None:
         document = json.loads(read_file(path))
         if document["sha256"] != digest(document) or document["format"] != FORMAT:
             raise CheckpointError(f"{path} was changed: its checksum is wrong", hint=HINT)
-        found = Calibrated(*(document[name] for name in ("temperature", "shift", "fitted_on")))
+        values = [document[name] for name in ("temperature", "shift", "fitted_on")]
+        found = Calibrated(*values, why_not=document.get("why_not", ""))
         weights = document["weights"]
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}", hint=HINT) from error

@@ -87,7 +87,7 @@ def _wanted(problem: Problem, options: Options) -> Iterator[Choice]:
 
 
 def _asks_for_rows(problem: Problem, options: Options) -> bool:
-    """Whether this is a large graph to be completed: true queries alone, constants without features.
+    """Whether this is a large graph to be completed: true queries alone.
 
     Options that say how facts are asked, or which network answers, leave nothing to choose.
     """
@@ -96,7 +96,7 @@ def _asks_for_rows(problem: Problem, options: Options) -> bool:
         return False
     if not problem.queries or not all(queries.truth.all() for queries in problem.queries.values()):
         return False
-    if options.model.input not in FORMULAS or knowledge.features:
+    if options.model.input not in FORMULAS:
         return False
     if any(rule.is_implicit for rule in knowledge.theory.rules):
         return False

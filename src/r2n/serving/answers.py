@@ -65,6 +65,7 @@ class Calibration(Document):
     temperature: float
     shift: float
     fitted_on: str
+    why_not: str
 
 
 class Result(Document):

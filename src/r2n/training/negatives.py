@@ -73,12 +73,12 @@ def corruptions(
 ) -> Negatives:
     """The corruptions of facts in `positions` (all by default; negative ones count from the end).
 
-    All corruptions are listed, or `samples` of them drawn with replacement by `generator`. `known` are the training
-    facts, which are no negatives.
+    All corruptions are listed, or `samples` of them drawn by `generator`, none twice. `known` are the training facts,
+    which are no negatives.
     """
     arguments = base.decode(facts)[1]
     parts: list[Negatives] = []
-    for predicate, position, which, members in _groups(base, facts, positions):
+    for predicate, position, which, members in corruption_groups(base, facts, positions):
         others = _others(members, len(which), samples, generator)
         columns = [arguments[which, p, None] for p in range(predicate.arity)]
         columns[position] = others
@@ -89,7 +89,7 @@ def corruptions(
     return found
 
 
-def _groups(
+def corruption_groups(
     base: HerbrandBase, facts: Codes, positions: Sequence[int] | None
 ) -> Iterator[tuple[Predicate, int, np.ndarray, np.ndarray]]:
     """Facts (their places) corrupted in one position of a predicate by the members of one narrowest domain."""
@@ -112,7 +112,7 @@ def _groups(
 
 def _others(members: np.ndarray, facts: int, samples: int | None, generator: np.random.Generator | None) -> np.ndarray:
     """Constants to put in the place of the fact's own: all of them, or a sample for each fact."""
-    if samples is None:
+    if samples is None or samples >= len(members):
         if facts * len(members) > MOST_LISTED:
             raise ConfigError(
                 f"{facts:,} facts have {len(members):,} corruptions each, too many to list",
@@ -121,7 +121,8 @@ def _others(members: np.ndarray, facts: int, samples: int | None, generator: np.
         return members[None, :]
     if generator is None:
         raise ConfigError("sampled corruptions need a generator")
-    return generator.choice(members, size=(facts, samples))
+    first = generator.integers(len(members), size=(facts, 1))
+    return generator.permutation(members)[(first + np.arange(samples)) % len(members)]
 
 
 def _padded(atoms: np.ndarray, width: int) -> np.ndarray:
@@ -145,7 +146,7 @@ def draw_negatives(
     return Negatives.stacked(
         [
             corruptions(base, part, known, positions=positions, samples=options.negatives, generator=generator)
-            for part, positions in _corrupted(base, known if facts is None else facts, options)
+            for part, positions in corrupted_facts(base, known if facts is None else facts, options)
         ]
     )
 
@@ -153,9 +154,9 @@ def draw_negatives(
 def count_negatives(base: HerbrandBase, evidence: Evidence, options: SamplingOptions) -> int:
     """How many negatives `draw_negatives` would list, counted without making them: at most so many are distinct."""
     return sum(
-        len(which) * (options.negatives or len(members))
-        for part, positions in _corrupted(base, evidence.atoms[evidence.truth], options)
-        for _, _, which, members in _groups(base, part, positions)
+        len(which) * min(options.negatives or len(members), len(members))
+        for part, positions in corrupted_facts(base, evidence.atoms[evidence.truth], options)
+        for _, _, which, members in corruption_groups(base, part, positions)
     )
 
 
@@ -163,8 +164,8 @@ def assumed_false(knowledge: KnowledgeBase, options: TrainingOptions) -> list[st
     """A warning for each predicate of one position with true facts alone: all its other atoms are asked as false."""
     base, evidence = knowledge.base, knowledge.evidence
     facts = evidence.atoms[evidence.truth]
-    corrupted, positions = _corrupted(base, facts, options)[0]
-    groups = _groups(base, corrupted, positions) if options.loss == "bce" else ()
+    corrupted, positions = corrupted_facts(base, facts, options)[0]
+    groups = corruption_groups(base, corrupted, positions) if options.loss == "bce" else ()
     asked = {p.name: p for p, _, _, _ in groups if p.arity == 1 and not len(knowledge.false_facts(p))}
     others = "every other constant" if options.negatives is None else f"{options.negatives:,} other constants a fact"
     return [
@@ -175,7 +176,7 @@ def assumed_false(knowledge: KnowledgeBase, options: TrainingOptions) -> list[st
     ]
 
 
-def _corrupted(
+def corrupted_facts(
     base: HerbrandBase, facts: Codes, options: SamplingOptions
 ) -> list[tuple[Codes, tuple[int, ...] | None]]:
     """Facts that are corrupted, and in which positions."""

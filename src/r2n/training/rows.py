@@ -5,12 +5,12 @@ stand for all: each counts for as many as there are constants to one drawn, whic
 logit. Facts that share a row are asked together, and the row is scored once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Int64
 from torch import Tensor
 from torch.nn.functional import dropout, embedding
 
@@ -53,13 +53,11 @@ class RowStep:
 
     def losses(self, model: R2N, options: TrainingOptions) -> Losses:
         """The mean over the facts of minus the log of each one's share of its row, and N3 of what stands in them."""
-        rows = row_embedding(model)
-        scores = rows.row_scores(
-            self.predicates, self.position, self._vectors(model, self.given), self._vectors(model, self.candidates)
-        )
+        rows, read = row_embedding(model), self._reader(model)
+        scores = rows.row_scores(self.predicates, self.position, read(self.given), read(self.candidates))
         facts = self.given[self.row].clone()
         facts[:, self.position] = self.candidates[self.answers] if not self.shift else self.answers
-        vectors = self._vectors(model, facts)
+        vectors = read(facts)
         if self.shift:
             true = model.atom_embedding.score(
                 rows.formula(self.predicates[self.row], vectors), self.predicates[self.row]
@@ -74,22 +72,29 @@ class RowStep:
             total = total + self.weight * options.n3 * rows.n3(self.predicates[self.row], vectors)
         return Losses(total, supervised, zero, zero)
 
-    def _vectors(self, model: R2N, constants: Int64[Tensor, " *batch"]) -> Float[Tensor, "*batch dim"]:
-        vectors = embedding(constants, model.constants.vectors, sparse=self.sparse)
-        return dropout(vectors, model.constants.dropout, model.training)
+    def _reader(self, model: R2N) -> Callable[[Tensor], Tensor]:
+        """Constants (ids) -> their vectors; those with features are encoded once a step."""
+        constants = model.constants
+        if len(constants.vectors) < len(constants.place):
+            answers = self.answers if self.shift else self.answers[:0]
+            used = torch.cat([self.given.flatten(), self.candidates, answers]).unique()
+            table = constants(constants.lay_out(used.cpu()).to(used.device))
+            return lambda ids: table[torch.searchsorted(used, ids)]
+        return lambda ids: dropout(
+            embedding(ids, constants.vectors, sparse=self.sparse), constants.dropout, model.training
+        )
 
 
 def asks_rows(model: R2N, options: TrainingOptions) -> bool:
     """Whether facts are asked row by row: all candidates in batches, or some drawn for the batch.
 
-    Refused where the network is more than its input layer, or constants are encoded: then a row is no product. Nor has
-    a row what a t-norm or other predicates ask for.
+    Refused where the network is more than its input layer: then a row is no product. Nor has a row what a t-norm or
+    other predicates ask for.
     """
     wanted = options.loss == "full-softmax" or (options.loss == "softmax" and options.negatives is not None)
     if options.batch_size is None or not wanted:
         return False
-    is_learned = len(model.constants.vectors) == len(model.constants.place)
-    is_alone = model.atom_embedding.rows is not None and model.atom_output is None and is_learned
+    is_alone = model.atom_embedding.rows is not None and model.atom_output is None
     refuse_batched_rows(is_alone, options)
     return is_alone and options.regularisation == "off"
 

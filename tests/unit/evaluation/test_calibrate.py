@@ -86,8 +86,9 @@ def test_what_is_fitted_pays_by_plain_loops(labels: list[tuple[int, bool, int]])
     parts, crossed = parts_of(own), {}
     for has_shift in (False, True):
         of_part = {
-            int(part): careful(logits[parts != part], truth[parts != part], own[parts != part], has_shift)
+            int(part): careful(logits[kept], truth[kept], own[kept], has_shift, np.ones(kept.sum()))
             for part in np.unique(parts)
+            for kept in [parts != part]
         }
         crossed[has_shift] = [of_part[int(part)] for part in parts]
     asked, as_trained = (logits.tolist(), truth.tolist(), groups.tolist()), [AS_TRAINED] * len(logits)
@@ -97,7 +98,7 @@ def test_what_is_fitted_pays_by_plain_loops(labels: list[tuple[int, bool, int]])
     found = temperature_of(logits, truth, groups)
     if warm > ERRORS or both > ERRORS_OF_SHIFT:
         has_shift = beside > ERRORS if warm > ERRORS else True
-        expected = careful(logits, truth, own, has_shift)
+        expected = careful(logits, truth, own, has_shift, np.ones(len(logits)))
         assert (found.temperature, found.shift) == pytest.approx(expected)
     else:
         assert (found.temperature, found.shift) == AS_TRAINED
@@ -117,10 +118,10 @@ def test_no_label_is_judged_by_what_was_fitted_to_it(has_shift: bool) -> None:
     """With the labels of a part turned round, its atoms have the same probabilities: p from the one, 1 - p away."""
     logits, truth, groups = World(groups=30, size=2, too_sure=3.0).draw(0)
     parts = parts_of(groups)
-    before = cross_fitted(logits, truth, groups, has_shift)
+    before = cross_fitted(logits, truth, groups, has_shift, np.ones(len(logits)))
     for part in range(PARTS):
         own = parts == part
-        after = cross_fitted(logits, truth ^ own, groups, has_shift)
+        after = cross_fitted(logits, truth ^ own, groups, has_shift, np.ones(len(logits)))
         np.testing.assert_allclose(np.sqrt(before[own]) + np.sqrt(after[own]), 1.0, atol=1e-9)
 
 

@@ -16,6 +16,7 @@ from r2n.evaluation.calibrate import Calibrated
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
+from r2n.knowledge.sides import Side
 from r2n.model.atom_logits import AtomLogits
 from r2n.prediction.predictor import Predictor
 from r2n.prediction.trained import Trained
@@ -25,6 +26,7 @@ from r2n.runs.ensemble import prepare_ensemble
 from r2n.runs.folder import RunFolder, digest
 from r2n.runs.run import Run, prepare_run
 from r2n.runs.training import train_in
+from tests.labelled_problems import staff, topics
 from tests.oracles.calibration import third_of_wrong_shares
 
 THEORY = """
@@ -184,45 +186,91 @@ def test_hidden_facts_are_asked_with_their_input_blanked() -> None:
     np.testing.assert_allclose(found, blanked, rtol=1e-6)
 
 
-def test_facts_alone_are_set_beside_their_corruptions(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("r2n.evaluation.calibrate.FEWEST_LABELS", 1)
+POSITIONS = {"training.corrupted_positions=[-1]": [1], "training.corrupted_positions=[0, 1]": [0, 1]}
+
+
+@pytest.mark.parametrize(("changes", "positions"), list(POSITIONS.items()))
+def test_facts_alone_are_set_beside_the_corruptions_that_training_would_ask(
+    changes: str, positions: list[int], toy: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every position was corrupted, whichever training corrupts, and more was drawn than there is."""
     valid = Evidence(toy.valid.atoms[toy.valid.truth], np.ones(2, bool))
-    run = trained(with_queries(toy, valid=valid), "training.epochs=3")
+    run = trained(with_queries(toy, valid=valid), "training.epochs=1", "training.hiding=0", changes)
     asked: list[np.ndarray] = []
     plain = AtomLogits.__call__
     monkeypatch.setattr(AtomLogits, "__call__", lambda self, codes: asked.append(codes) or plain(self, codes))
-    found = fitted(run)
-    facts, false = asked[0][:2], asked[0][2:]
-    assert facts.tolist() == valid.atoms.tolist()
-    assert found.fitted_on == f"2 validation facts and {len(false)} corruptions of them"
-    assert not set(false.tolist()) & set(toy.train.atoms[toy.train.truth].tolist())
-    base = toy.knowledge.base
-    arguments = base.decode(valid.atoms)[1]
-    for other in base.decode(false)[1].tolist():
-        assert any(sum(a != b for a, b in zip(other, fact, strict=True)) == 1 for fact in arguments.tolist())
+    told = calibrate(run)
+    base, known = toy.knowledge.base, {*toy.train.atoms[toy.train.truth].tolist(), *valid.atoms.tolist()}
+    predicate, expected = base.language.predicates[0], set()
+    for fact in base.decode(valid.atoms)[1].tolist():
+        for position in positions:
+            for constant in base.language.members(predicate.domains[position]).tolist():
+                other = [constant if i == position else fact[i] for i in range(2)]
+                expected |= {*base.encode(predicate, np.array([other])).tolist()}
+    assert set(asked[0].tolist()) == (expected - known) | set(valid.atoms.tolist())
+    words = f"2 validation facts and {len(expected - known)} corruptions of them"
+    assert str(told) == f"as trained, not calibrated: the validation queries are all true, and {words} are too few"
 
 
-def test_corruptions_stand_for_all_candidates(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[np.ndarray] = []
-
-    def fit_odds(logits: np.ndarray, truth: np.ndarray, *, fitted_on: str, weights: np.ndarray) -> None:
-        given.extend([truth, weights])
-
-    monkeypatch.setattr(calibration, "fit_odds", fit_odds)
-    monkeypatch.setattr(calibration, "CORRUPTIONS", 4000)
+@pytest.mark.parametrize("reciprocal", [False, True])
+def test_corruptions_stand_for_all_candidates(reciprocal: bool, toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A town, or a valley, is replaced by others; the reciprocal asks at the last position for the first."""
+    monkeypatch.setattr(calibration, "CORRUPTIONS", 5)
     valid = Evidence(toy.valid.atoms[toy.valid.truth], np.ones(2, bool))
-    calibrate(trained(with_queries(toy, valid=valid), "training.epochs=1", "training.hiding=0"))
-    truth, weights = given
-    assert weights[truth].tolist() == [2.0, 2.0], "each is asked at both positions"
-    known = {*toy.train.atoms[toy.train.truth].tolist(), *valid.atoms.tolist()}
-    base, candidates = toy.knowledge.base, 0
-    for _, fact in zip(valid.atoms, base.decode(valid.atoms)[1].tolist(), strict=True):
-        rows = [[(town, fact[1]) for town in base.language.members(base.language.predicates[0].domains[0])]]
-        rows.append([(fact[0], valley) for valley in base.language.members(base.language.predicates[0].domains[1])])
-        for row in rows:
-            codes = base.encode(base.language.predicates[0], np.array(row))
-            candidates += sum(code not in known for code in codes.tolist())
-    assert weights[~truth].sum() == pytest.approx(candidates, rel=0.05)
+    changes = ("grounding.reciprocal=true", "training.corrupted_positions=[-1]")
+    some = changes if reciprocal else ("training.corrupted_positions=[0, 1]",)
+    run = trained(with_queries(toy, valid=valid), "training.epochs=1", *some)
+    asked, weights = calibration._with_corruptions(run, run.logits())
+    assert weights[asked.truth].tolist() == [1.0, 1.0]
+    false = 2 * weights[~asked.truth]  # a fact is asked twice, once a position
+    assert set(np.round(false, 6)) <= {16 / 5, 1.0, 16 / 5 + 1}, "five of sixteen towns, all valleys, or both"
+    assert (false > 1).sum() <= 10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_of_several_topics_is_told_about_as_surely_as_it_is_right(seed: int) -> None:
+    """The mean probability of the first answers was 0.18, 0.13 and 0.08, and 0.60, 0.82 and 0.72 of them right."""
+    problem = topics(seed)
+    run = trained(problem, "training.epochs=60", "training.corrupted_positions=[-1]")
+    base, test = problem.knowledge.base, problem.test.atoms
+    side = Side.of(base, base.language.predicate_index("topic"), 1)
+    rows, truth = side.located(test)
+    logits = run.logits()((rows[:, None] + side.stride * np.arange(side.candidates)).ravel()).reshape(len(rows), -1)
+    probability = fitted(run)(logits.max(axis=1)).mean()
+    assert probability == pytest.approx((logits.argmax(axis=1) == truth).mean(), abs=0.1)
+
+
+@pytest.fixture(scope="module")
+def staff_run() -> Run:
+    return trained(staff(0, labelled=False), "training.epochs=70", "training.corrupted_positions=[-1]")
+
+
+def test_true_validation_facts_calibrate_as_labelled_ones_do(staff_run: Run) -> None:
+    """The mean probability of true answers was 0.12 by true facts, 0.93 by labels."""
+    logits = staff_run.logits()(staff_run.problem.test.atoms)
+    labels = with_queries(staff_run.problem, valid=staff(0, labelled=True).valid)
+    by_facts, by_labels = (fitted(run)(logits).mean() for run in (staff_run, replace(staff_run, problem=labels)))
+    assert by_labels > 0.7
+    assert by_facts == pytest.approx(by_labels, abs=0.02)
+
+
+def test_facts_that_are_not_corrupted_tell_no_calibration() -> None:
+    problem = topics(0)
+    run = trained(problem, "training.epochs=1", "training.hiding=0", "training.labels_only=['topic']")
+    why = "the validation queries are all true, and training asks no corruption of them"
+    assert str(calibrate(run)) == f"as trained, not calibrated: {why}"
+
+
+def test_what_makes_right_answers_improbable_is_not_published(staff_run: Run) -> None:
+    run, facts = staff_run, staff_run.problem.valid.atoms
+    absurd = Calibrated(10.0, 40.0, "some labels")
+    found = calibration._in_bounds(absurd, run, run.logits(), facts)
+    assert found.is_as_trained
+    right = str(found).partition("first answers, ")[2].partition("%")[0]
+    assert int(right) > 50
+    assert str(found).startswith("as trained, not calibrated: fitted on some labels, first answers, ")
+    assert found.in_words == str(found)
+    assert calibration._in_bounds(fitted(run), run, run.logits(), facts) == fitted(run)
 
 
 def test_no_test_query_is_asked_or_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,6 +341,9 @@ def test_what_was_changed_or_is_stale_is_refused_until_it_is_fitted_again(
     change: Callable[[Path], None], message: str, tmp_path: Path
 ) -> None:
     folder = RunFolder(tmp_path)
+    none = Calibrated(1.0, 0.0, "labels", "they are too few")
+    keep_calibration(folder, none, range(1))
+    assert read_calibration(folder, range(1)) == none
     keep_calibration(folder, Calibrated(2.0, 0.5, "labels"), range(1))
     assert read_calibration(folder, range(1)) == Calibrated(2.0, 0.5, "labels")
     change(folder.calibration)

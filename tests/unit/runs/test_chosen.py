@@ -1,17 +1,24 @@
 """Options that nobody set: chosen from the problem, with a reason, and never against what is set."""
 
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import get_args
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import r2n
+from r2n.errors import ConfigError
+from r2n.knowledge.contradictions import contradictions
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.logic.parser import parse_theory
 from r2n.runs.chosen import choose_options, corrupted_positions
 from r2n.runs.run import Run, prepare_run
-from tests.labelled_problems import items, table
+from tests.labelled_problems import featured_graph, items, table
 from tests.unit.grounding.small_knowledge import knowledge
 
 CHAIN = "domain d\npredicate p(d, d)\npredicate q(d, d)\nrule r: p(x, z) & p(z, y) -> q(x, y)\n"
@@ -48,6 +55,19 @@ def test_a_large_graph_is_asked_row_by_row_with_counted_rules() -> None:
     assert str(choices[0]).startswith("model.rules = counted (1 Horn rule on a graph of ")
     run = prepare_run(problem, options.changed(["training.epochs=1"]), 0)
     assert next(iter(run.trainer)).number == 1
+
+
+def test_features_change_nothing_that_is_chosen_for_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They had bce over all corruptions, 300 epochs and dim 32, without a word."""
+    monkeypatch.setattr("r2n.runs.chosen.MANY_NEGATIVES", 10_000)
+    problem = featured_graph(0, count=60)
+    options, choices = choose_options(problem, Options())
+    assert choices == choose_options(featured_graph(0, count=60, vector=False), Options())[1]
+    assert (options.training.loss, options.training.epochs, options.model.dim) == ("full-softmax", 30, 100)
+    run = prepare_run(problem, options, 0)
+    losses = [epoch.loss for epoch in run.trainer]
+    assert losses[-1] < 0.8 * losses[0]
+    assert run.evaluate("test").metrics["mrr"] > 0.2
 
 
 def test_what_is_set_stays() -> None:
@@ -201,3 +221,52 @@ def test_true_facts_alone_of_one_position_are_warned_of() -> None:
     assert all("[-1]" not in note for note in others)
     for changes in (["training.labels_only=['good']"], ["training.corrupted_positions=[]"]):
         assert prepare_run(problem, Options().changed(changes), 0).notes() == []
+
+
+def some_values() -> Iterator[str]:
+    """Each option that a person may set, with each of its values, or a few."""
+    few: dict[type, tuple[object, ...]] = {bool: (True, False), int: (1, 3, 20), float: (0.0, 0.5)}
+    for section, field in Options.model_fields.items():
+        for key, option in getattr(field.annotation, "model_fields", {}).items():
+            kinds = get_args(option.annotation) or (option.annotation,)
+            kinds = [kind for part in kinds for kind in (get_args(part) or (part,))]
+            values = [value for kind in kinds if isinstance(kind, type) for value in few.get(kind, ())]
+            for value in [*values, *(kind for kind in kinds if isinstance(kind, str))]:
+                yield f"{section}.{key}={json.dumps(value)}"
+
+
+@pytest.fixture(scope="module")
+def problems() -> tuple[Problem, ...]:
+    wide = graph(200, 1000, CHAIN + "predicate gives(d, d, d)\n")
+    return graph(200, 1000), replace(graph(200, 1000), queries={}), wide, graph(20, 100), mixed(2), items()
+
+
+@pytest.mark.parametrize("setting", list(some_values()))
+def test_what_is_chosen_gives_way_to_what_is_set(setting: str, problems: tuple[Problem, ...]) -> None:
+    """`training.with_valid = true` was refused, for `training.patience` had been chosen."""
+    try:
+        own = Options().changed([setting])
+    except ConfigError:
+        return  # no value of this option
+    section, _, key = setting.partition("=")[0].partition(".")
+    for problem in problems:
+        options, _ = choose_options(problem, own)
+        assert getattr(getattr(options, section), key) == getattr(getattr(own, section), key)
+        refused = {str(error) for error in contradictions(problem, options)}
+        assert refused <= {str(error) for error in contradictions(problem, own)}
+
+
+def test_what_was_chosen_for_the_sake_of_another_choice_goes_with_it() -> None:
+    problem = graph(200, 1000)
+
+    def keys(*changes: str) -> dict[str, object]:
+        return {choice.key: choice.value for choice in choose_options(problem, Options().changed(changes))[1]}
+
+    assert "training.patience" not in keys("training.with_valid=true")
+    assert keys("training.with_valid=true")["training.loss"] == "full-softmax", "all else is chosen as before"
+    assert not {"training.learning_rate", "model.init_scale"} & keys("training.optimiser=adam").keys()
+    assert "training.corrupted_positions" not in keys("grounding.reciprocal=false")
+    assert keys("training.validate_every=20")["training.patience"] == 40
+    assert keys("training.patience=3")["training.validate_every"] == 3
+    run = prepare_run(problem, choose_options(problem, Options().changed(["training.with_valid=true"]))[0], 0)
+    assert run.trainer.validate is None

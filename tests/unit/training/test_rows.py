@@ -19,6 +19,7 @@ from r2n.training.fit import Trainer
 from r2n.training.query_batches import QueryBatches, batches_of
 from r2n.training.rows import RowBatches, RowStep, asks_rows
 from r2n.training.whole_rows import WholeRows
+from tests.labelled_problems import topics
 from tests.unit.grounding.small_knowledge import knowledge
 
 THEORY = """
@@ -115,6 +116,21 @@ def test_losses_are_those_of_atoms_scored_one_by_one(kind: str, changes: dict[st
         is_drawn = changes.get("negatives", 9) < size
         assert step.shift == (pytest.approx(log(size / 2)) if is_drawn else 0.0)
         assert len(step.candidates) == (2 if is_drawn else size)
+
+
+@pytest.mark.parametrize("changes", [{}, {"loss": "softmax", "negatives": 2}])
+def test_constants_with_features_are_encoded(changes: dict[str, Any]) -> None:
+    """Texts are encoded, their kinds have learned vectors."""
+    known = topics(0, count=12, kinds=3).knowledge
+    model, options = network(known), wanted(**changes)
+    assert asks_rows(model, options)
+    steps = steps_of(model, options, known)
+    assert {step.position for step in steps} == {0, 1}
+    facts = sum(len(step.row) for step in steps)
+    for step in steps:
+        weight = len(step.row) * len(steps) / facts
+        assert step.losses(model, options).total.item() == pytest.approx(weight * plain_loss(model, step), rel=1e-5)
+        assert any(name.startswith("constants.encoders") for name in gradients(model, step, options))
 
 
 def test_n3_of_what_stands_in_the_facts() -> None:

@@ -18,7 +18,7 @@ import { counted, probability, signed, standing } from "./words.js";
  * @property {boolean} reached
  * @property {number | null} spread
  */
-/** @typedef {{temperature: number, shift: number, fitted_on: string} | null} Calibration */
+/** @typedef {{temperature: number, shift: number, fitted_on: string, why_not: string} | null} Calibration */
 
 const MOST_TOLD = 4;
 
