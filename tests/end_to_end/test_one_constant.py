@@ -77,7 +77,7 @@ def test_the_run_says_so(runs: tuple[Path, Path]) -> None:
     assert faults(html) == []
     text = without_nan(Page(html).text)
     assert f"No metrics: {WHY}." in text
-    assert "valid mrr none" in " ".join(text.split())
+    assert "valid mrr, not held out none" in " ".join(text.split())
 
 
 def test_evaluate_and_rules_say_so(runs: tuple[Path, Path]) -> None:
@@ -97,7 +97,7 @@ def test_compare_says_so(runs: tuple[Path, Path], tmp_path: Path) -> None:
     assert f"other is not tested against run: {WHY}" in text
     assert f"ranking of 1 query; {WHY}" in without_nan(Page(page.read_text("utf-8")).text).lower()
     (split,) = document("compare", *runs)["splits"]
-    assert split["asked"] == f"ranking of 1 query; {WHY}"
+    assert split["asked"] == f"ranking of 1 query; {WHY}; not held out: used for early stopping"
     assert split["metrics"]["mrr"] == [None, None]
     assert split["against_the_first"] == [{"run": "other", "tests": [], "why_not": WHY}]
 
@@ -106,5 +106,5 @@ def test_a_served_run_says_so(runs: tuple[Path, Path]) -> None:
     session = Session.load(runs[0], Limits())
     report = strict(report_run(session, {}).body)
     assert report["results"][0]["report"]["protocol"]["nothing_to_rank"] == WHY
-    assert report["figures"][0] == ["valid mrr", "none"]
+    assert report["figures"][0] == ["valid mrr, not held out", "none"]
     assert strict(report_rules(session, {}).body)["value"] is None

@@ -17,6 +17,7 @@ from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.logic.parser import parse_theory
 from r2n.runs.chosen import choose_options, corrupted_positions
+from r2n.runs.preflight import preflight_warnings
 from r2n.runs.run import Run, prepare_run
 from tests.labelled_problems import featured_graph, items, table
 from tests.unit.grounding.small_knowledge import knowledge
@@ -213,7 +214,8 @@ def test_true_facts_alone_of_one_position_are_warned_of() -> None:
     problem = items(only_true=True)
     options, choices = choose_options(problem, Options())
     assert choices == ()
-    first, *others = prepare_run(problem, options, 0).notes()
+    (first,) = preflight_warnings(problem, options)
+    others = prepare_run(problem, options, 0).notes()
     assert first.startswith("good has 19 true facts and no false one, so that training asks every other constant as")
     assert "label some facts of it false" in first
     assert "training.labels_only to ['good']" in first
@@ -221,6 +223,7 @@ def test_true_facts_alone_of_one_position_are_warned_of() -> None:
     assert all("[-1]" not in note for note in others)
     for changes in (["training.labels_only=['good']"], ["training.corrupted_positions=[]"]):
         assert prepare_run(problem, Options().changed(changes), 0).notes() == []
+        assert preflight_warnings(problem, Options().changed(changes)) == []
 
 
 def some_values() -> Iterator[str]:
