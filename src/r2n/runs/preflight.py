@@ -115,7 +115,9 @@ def _without_negatives(problem: Problem, options: Options) -> Iterator[str]:
         corrupted = range(-arity, 0) if positions is None else [p for p in positions if -arity <= p < arity]
         domains = {position: predicate.domains[position] for position in corrupted}
         reason = "every corruption of its facts is a fact"
-        if not domains:
+        if predicate.name in options.training.labels_only:
+            reason = "training.labels_only asks its labelled atoms alone, and none is labelled false"
+        elif not domains:
             reason = "training.corrupted_positions names none of its positions, and no atom of it is labelled false"
         elif all(len(base.language.members(domain)) == 1 for domain in domains.values()):
             reason = " and ".join(f"position {p} has one constant ({domain.name})" for p, domain in domains.items())

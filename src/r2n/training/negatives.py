@@ -171,7 +171,7 @@ def assumed_false(knowledge: KnowledgeBase, options: TrainingOptions) -> list[st
     return [
         f"{name} has {counted(len(knowledge.facts(predicate)), 'true fact')} and no false one, so that training asks"
         f" {others} as false, those of queries among them: label some facts of it false (a column 'label' with 0), and"
-        f" training asks these instead; or set training.labels_only to ['{name}'], and it asks none as false"
+        " training asks these instead"
         for name, predicate in asked.items()
     ]
 
