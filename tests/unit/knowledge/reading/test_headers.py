@@ -113,6 +113,9 @@ def test_what_was_taken_for_a_header_is_said(tmp_path: Path) -> None:
     assert "header = false" in said
     checked = CliRunner().invoke(app, ["check", str(folder)])
     assert "offices.csv:1: 'office, city' was read as" in " ".join(checked.stdout.split())
+    refused = CliRunner().invoke(app, ["train", str(folder), "--set", "training.epochs=x"])  # said before it trains
+    assert refused.exit_code == 2
+    assert f"note: {said}" in refused.stderr
     assert json.loads(CliRunner().invoke(app, ["check", str(folder), "--json"]).stdout)["notes"] == list(
         problem.report.notes
     )
@@ -145,6 +148,8 @@ def test_a_first_row_in_doubt_is_a_fact_and_a_warning(first: str, tmp_path: Path
     assert "header = false" in warning
     checked = CliRunner().invoke(app, ["check", str(folder)])
     assert f"warning: {warning}" in checked.stderr
+    refused = CliRunner().invoke(app, ["train", str(folder), "--set", "training.epochs=x"])
+    assert f"warning: {warning}" in refused.stderr
 
 
 @pytest.mark.parametrize(
