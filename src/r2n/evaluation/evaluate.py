@@ -108,7 +108,7 @@ def classify(
     aucs = roc_auc_by_group(scores, queries.truth, groups)
     protocol: dict[str, str | int] = {
         "task": "classification",
-        "ap": f"pooled over all queries; logits that differ by at most {TOLERANCE:g} of the largest, or of 1, are equal",
+        "ap": f"pooled over all queries; logits are equal within {TOLERANCE:g} of the largest, or of 1",
         "roc_auc_macro": "mean over groups of one predicate and last constant (a unary predicate is one group)",
         "accuracy": "an atom is held true where its logit is above 0",
         "queries": len(queries),

@@ -1,10 +1,10 @@
 """Rules -> numbers of ground rules: rules whose body is a chain x - z_1 - ... - y, counted without being grounded."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from r2n.grounding.path_counts import (
     MOST_STEPS_DISTINCT,
@@ -128,27 +128,29 @@ class StepMatrices:
             self._made[step, distinct] = without_diagonal(made) if distinct else made
         return self._made[step, distinct]
 
-    def counts(self, chain: Chain) -> csr_array:
-        """For each pair (x, y), how many ground rules of the chain conclude head(x, y)."""
+    def counts(self, chain: Chain) -> Iterator[tuple[int, csr_array]]:
+        """For each pair (x, y), how many ground rules of the chain conclude head(x, y).
+
+        In parts, each with the number of its first x.
+        """
         matrices = [self.matrix(step, distinct=chain.distinct) for step in chain.steps]
         return path_counts_in_parts(matrices, chain.distinct, self.most)
 
-    def through(self, chain: Chain) -> csr_array:
+    def through(self, chain: Chain) -> Iterator[tuple[int, csr_array]]:
         """For each fact f of the head and each constant c, the ground rules that have f in the body and conclude the
         atom that is f with c in place of its last constant (of its first one, where the chain is `mirrored`).
 
-        Shape (facts of the head, constants), a row a fact in the order of their codes.
+        Shape (facts of the head, constants), a row a fact in the order of their codes, in parts, each with the number
+        of its first fact.
         """
         starts, ends = self.pairs(chain.head)[:: -1 if chain.mirrored else 1]
         matrices = [self.matrix(step, distinct=chain.distinct) for step in chain.steps]
         walk = _through_distinct if chain.distinct else _through
-        parts = [csr_array((0, len(self.knowledge.language.constants)), dtype=np.int64)]
         for first, last in row_parts(reached_from(matrices)[starts], self.most):
             part = walk(chain, matrices, starts[first:last], ends[first:last])
             part.sum_duplicates()
             part.eliminate_zeros()
-            parts.append(part)
-        return csr_array(vstack(parts, format="csr"))
+            yield first, part
 
 
 def _through_distinct(chain: Chain, matrices: Sequence[csr_array], starts: np.ndarray, ends: np.ndarray) -> csr_array:

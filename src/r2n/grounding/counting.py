@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Float64, Int, Int64
 from scipy.sparse import csr_array
 
 from r2n.grounding.chains import MOST_ENTRIES, Chain, StepMatrices, as_chain
@@ -25,10 +25,13 @@ from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
 
 BYTES_OF_ENTRY = 160  # of a count: code, rule, number, where it stands; and the same by row for both positions
+BYTES_OF_LEFT_OUT = 28  # of a count that is less while a fact is asked: fact, entry, number; and the last two in order
 BYTES_OF_PRODUCT = 256  # of an entry of a product of matrices: four copies of it, and a quarter of what may be taken
 
+FEWER_RULES = ("take fewer rules: r2n mine --max-rules, or a higher --min-support",)
+
 _Through = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Facts by number, atoms of their row, and the ground rules from the one to the other."""
+"""Facts by number, atoms (or entries) of their row, and the ground rules from the one to the other."""
 
 
 def is_counted(rule: Rule) -> bool:
@@ -68,7 +71,7 @@ class LeftOut:
     """
 
     starts: Int64[np.ndarray, " _"]
-    entries: Int64[np.ndarray, " _"]
+    entries: Int[np.ndarray, " _"]
     counts: Int64[np.ndarray, " _"]
 
 
@@ -101,6 +104,7 @@ class RuleCounts:
     starts: Int64[np.ndarray, " _"]
     grounded: Mapping[int, tuple[_Through, ...]] = field(default_factory=dict)
     _sides: dict[tuple[int, int], SideCounts] = field(default_factory=dict)
+    _left_out: dict[tuple[int, int], LeftOut] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -165,40 +169,51 @@ class RuleCounts:
 
         The rest is exactly what grounding without the fact would count for its row.
         """
-        side = self.side(predicate, position)
-        name = self.base.language.predicates[predicate].name
-        concluding = [j for j, rule in enumerate(self.rules) if rule.atoms[rule.head_positions[0]].predicate == name]
-        concluding = [j for j in concluding if self.starts[j] < self.starts[j + 1] and _in_body(self.rules[j], name)]
-        found = [self._through(j, side.side) for j in concluding]
-        fact, code, rule, count = (
-            np.concatenate([np.zeros(0, np.int64), *(part[i] for part in found)]) for i in range(4)
-        )
-        entry = self._entries(code, rule)
-        begin = int(np.searchsorted(self.codes, self.base.offsets[predicate]))
-        inverse = np.empty(len(side.order), np.int64)
-        inverse[side.order] = np.arange(len(side.order))
-        order = np.argsort(fact, kind="stable")
-        known = self.store.knowledge.known_codes(self.base.language.predicates[predicate], True)
-        starts = np.searchsorted(fact[order], np.arange(len(known) + 1))
-        return LeftOut(starts, inverse[entry[order] - begin], count[order])
+        if (predicate, position) not in self._left_out:
+            self._left_out[predicate, position] = self._found_left_out(self.side(predicate, position))
+        return self._left_out[predicate, position]
 
-    def _entries(self, codes: Codes, rules: np.ndarray) -> np.ndarray:
-        """The entry of each atom and rule; every one is there."""
-        entries = np.empty(len(codes), np.int64)
-        for j in np.unique(rules):
-            own = self.codes[self.inverse[self.starts[j] : self.starts[j + 1]]]
-            which = rules == j
-            entries[which] = self.inverse[self.starts[j] + np.searchsorted(own, codes[which])]
-        return entries
+    def _found_left_out(self, side: SideCounts) -> LeftOut:
+        predicate = self.base.language.predicates[side.side.predicate]
+        facts = len(self.store.knowledge.known_codes(predicate, True))
+        sizes, parts = np.zeros(facts, np.int64), list[_Through]()
+        left_out = sum(len(part.entries) for part in self._left_out.values())
+        for fact, entry, count in self._through(side):
+            parts.append((fact, entry, count))
+            sizes[fact[0] : fact[-1] + 1] += np.bincount(fact - fact[0])
+            left_out += len(fact)
+            what = f"what is left out of {len(self.codes):,} counts while a fact is asked, {left_out:,} numbers so far,"
+            needed = len(self.codes) * BYTES_OF_ENTRY + left_out * BYTES_OF_LEFT_OUT
+            self.store.ceiling.check(needed, what=what, ways_out=FEWER_RULES)
+        starts = np.append(0, np.cumsum(sizes))
+        entries, counts = np.empty(starts[-1], _smallest(len(side.order))), np.empty(starts[-1], np.int64)
+        free = starts[:-1].copy()  # where the next one of each fact goes
+        for fact, entry, count in parts:
+            number = np.bincount(fact - fact[0])
+            own = free[fact[0] : fact[-1] + 1]
+            place = (own - (np.cumsum(number) - number))[fact - fact[0]] + np.arange(len(fact))
+            entries[place], counts[place] = entry, count
+            own += number
+        return LeftOut(starts, entries, counts)
 
-    def _through(self, j: int, side: Side) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Facts by number, atoms of their row, the rule, and its ground rules from the one to the other."""
-        chain = as_chain(self.store.knowledge, self.rules[j])
-        if chain is None:
-            found = self.grounded[j][side.position]
-        else:
-            found = _through_chain(self._matrices, chain if side.position == 1 else chain.turned(), side)
-        return found[0], found[1], np.full(len(found[0]), j), found[2]
+    def _through(self, side: SideCounts) -> Iterator[_Through]:
+        """Facts by number (ascending), entries of their row, and the ground rules from the one to the other."""
+        name = self.base.language.predicates[side.side.predicate].name
+        begin = int(np.searchsorted(self.codes, side.side.bounds[0]))
+        place = np.empty(len(side.order), _smallest(len(side.order)))
+        place[side.order] = np.arange(len(side.order))
+        for j, rule in enumerate(self.rules):
+            own = self.inverse[self.starts[j] : self.starts[j + 1]]
+            if not len(own) or rule.atoms[rule.head_positions[0]].predicate != name or not _in_body(rule, name):
+                continue
+            codes, chain = self.codes[own], as_chain(self.store.knowledge, rule)
+            if chain is None:
+                found = iter([self.grounded[j][side.side.position]])
+            else:
+                turned = chain if side.side.position == 1 else chain.turned()
+                found = _through_chain(self._matrices, turned, side.side)
+            for fact, code, count in (part for part in found if len(part[0])):
+                yield fact.astype(place.dtype), place[own[np.searchsorted(codes, code)] - begin], count
 
     @cached_property
     def _matrices(self) -> StepMatrices:
@@ -212,6 +227,11 @@ def holds(evidence: Evidence, codes: Codes) -> Bool[np.ndarray, " _"]:
     found = place < len(true)
     found[found] = true[place[found]] == codes[found]
     return found
+
+
+def _smallest(count: int) -> type[np.integer]:
+    """The type of integers that can number so many things in as little memory as there is."""
+    return np.int32 if count < 2**31 else np.int64
 
 
 def _in_body(rule: Rule, predicate: str) -> bool:
@@ -231,14 +251,23 @@ def _counted(
         progress("count", done, len(rules))
         chain = as_chain(store.knowledge, rule)
         if chain is None:
-            found = _count_of_grounded(store, rule, grounder)
+            parts = iter([_count_of_grounded(store, rule, grounder)])
         else:
-            found = _coded(store.base, chain, matrices.counts(chain))
-        entries += len(found.codes)
-        what = f"{entries:,} atoms that {done + 1:,} of {len(rules):,} counted rules conclude"
-        ways_out = ["take fewer rules: r2n mine --max-rules, or a higher --min-support"]
-        store.ceiling.check(entries * BYTES_OF_ENTRY, what=what, ways_out=ways_out)
-        yield found
+            parts = (_coded(store.base, chain, *part) for part in matrices.counts(chain))
+        found: list[_RuleCount] = []
+        for part in parts:
+            found.append(part)
+            entries += len(part.codes)
+            what = f"{entries:,} atoms that {done + 1:,} of {len(rules):,} counted rules conclude"
+            store.ceiling.check(entries * BYTES_OF_ENTRY, what=what, ways_out=FEWER_RULES)
+        yield found[0] if len(found) == 1 else _joined(found)
+
+
+def _joined(parts: Sequence[_RuleCount]) -> _RuleCount:
+    """The parts of a chain, whose codes ascend from each to the next."""
+    nothing = np.zeros(0, np.int64)
+    codes, counts = ([part.codes for part in parts], [part.counts for part in parts])
+    return _RuleCount(np.concatenate([nothing, *codes]), np.concatenate([nothing, *counts]))
 
 
 def _count_of_grounded(store: Store, rule: Rule, grounder: KnownBodyGrounder) -> _RuleCount:
@@ -251,22 +280,23 @@ def _count_of_grounded(store: Store, rule: Rule, grounder: KnownBodyGrounder) ->
     return _RuleCount(codes, counts, tuple(_through_grounded(store, rule, atoms, side) for side in sides))
 
 
-def _coded(base: HerbrandBase, chain: Chain, pairs: csr_array) -> _RuleCount:
+def _coded(base: HerbrandBase, chain: Chain, first: int, pairs: csr_array) -> _RuleCount:
     predicate = base.language.predicate(chain.head)
-    codes = base.encode_columns(predicate, [row_of_entries(pairs).astype(np.int64), pairs.indices.astype(np.int64)])
+    rows = row_of_entries(pairs).astype(np.int64) + first
+    codes = base.encode_columns(predicate, [rows, pairs.indices.astype(np.int64)])
     inside = codes >= 0
     return _RuleCount(codes[inside], pairs.data[inside])
 
 
-def _through_chain(matrices: StepMatrices, chain: Chain, side: Side) -> _Through:
-    base = matrices.knowledge.base
-    found = matrices.through(chain)
-    fact, constants = row_of_entries(found).astype(np.int64), found.indices.astype(np.int64)
-    columns = [column[fact] for column in matrices.pairs(chain.head)]
-    columns[side.position] = constants
-    codes = base.encode_columns(base.language.predicate(chain.head), columns)
-    inside = codes >= 0
-    return fact[inside], codes[inside], found.data[inside]
+def _through_chain(matrices: StepMatrices, chain: Chain, side: Side) -> Iterator[_Through]:
+    base, pairs = matrices.knowledge.base, matrices.pairs(chain.head)
+    for first, found in matrices.through(chain):
+        fact = row_of_entries(found).astype(np.int64) + first
+        columns = [column[fact] for column in pairs]
+        columns[side.position] = found.indices.astype(np.int64)
+        codes = base.encode_columns(base.language.predicate(chain.head), columns)
+        inside = codes >= 0
+        yield fact[inside], codes[inside], found.data[inside]
 
 
 def _through_grounded(store: Store, rule: Rule, atoms: np.ndarray, side: Side) -> _Through:

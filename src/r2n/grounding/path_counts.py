@@ -1,10 +1,10 @@
 """Rules -> numbers of ground rules: paths of directed steps from x to y, counted by products of sparse matrices."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 MOST_STEPS_DISTINCT = 3
 """Steps of a path whose constants are distinct: beyond it, the walks to take away again are too many kinds."""
@@ -30,13 +30,13 @@ def path_counts(steps: Sequence[csr_array], distinct: bool) -> csr_array:
     return _tidy(_distinct_counts([without_diagonal(step) for step in counts]))
 
 
-def path_counts_in_parts(steps: Sequence[csr_array], distinct: bool, most: int) -> csr_array:
-    """The same, for so many rows at a time that about `most` entries are made between, in the rows of one at least."""
-    parts = []
+def path_counts_in_parts(steps: Sequence[csr_array], distinct: bool, most: int) -> Iterator[tuple[int, csr_array]]:
+    """The same, for so many rows at a time that about `most` entries are made between, in the rows of one at least.
+
+    Each part comes with the number of its first row.
+    """
     for start, end in row_parts(reached_from(steps), most):
-        part = path_counts([_only_rows(csr_array(steps[0]), start, end), *steps[1:]], distinct)
-        parts.append(part[start:end])
-    return parts[0] if len(parts) == 1 else csr_array(vstack(parts, format="csr"))
+        yield start, path_counts([_only_rows(csr_array(steps[0]), start, end), *steps[1:]], distinct)[start:end]
 
 
 def reached_from(steps: Sequence[csr_array]) -> np.ndarray:

@@ -77,11 +77,14 @@ class RowIndex:
 
     def entries(self, rows: Codes) -> tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]]:
         """What stands in rows, one row after the other: the number of the row asked for, and of the thing."""
+        return ranges(*self.spans(rows))
+
+    def spans(self, rows: Codes) -> tuple[Int64[np.ndarray, " rows"], Int64[np.ndarray, " rows"]]:
+        """The number of the first thing in each row, and how many stand there."""
         if not len(self.rows):
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+            return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
         place = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
-        sizes = np.where(self.rows[place] == rows, self.starts[place + 1] - self.starts[place], 0)
-        return ranges(self.starts[place], sizes)
+        return self.starts[place], np.where(self.rows[place] == rows, self.starts[place + 1] - self.starts[place], 0)
 
 
 def ranges(first: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -82,8 +82,7 @@ class RuleBatches:
             is_asked = ~closed_atoms(base, facts) | options.ask_closed
             for position in range(len(base.shapes[predicate])) if is_asked.any() else ():
                 side = counts.side(predicate, position)
-                rows = side.side.located(facts)[0]
-                sizes = np.bincount(side.index.entries(rows)[0], minlength=len(rows)) * is_asked
+                sizes = side.index.spans(side.side.located(facts)[0])[1] * is_asked
                 self.sides.append(_AskedSide(side, counts.left_out(predicate, position), facts, sizes, is_asked))
         self.entries = sum(int(side.sizes.sum()) for side in self.sides)
 

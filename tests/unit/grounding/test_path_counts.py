@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from r2n.grounding.path_counts import (
     path_counts,
@@ -54,7 +54,9 @@ def test_three_steps_over_distinct_constants_in_every_direction() -> None:
 @at_most(60, because="the oracle tries constants to the power of four")
 @given(step_matrices(), st.booleans(), st.integers(1, 12))
 def test_counts_in_parts_are_those_of_plain_loops(steps: list[np.ndarray], distinct: bool, most: int) -> None:
-    found = path_counts_in_parts([csr_array(step) for step in steps], distinct, most)
+    parts = list(path_counts_in_parts([csr_array(step) for step in steps], distinct, most))
+    assert [first for first, _ in parts] == np.cumsum([0, *(len(part.indptr) - 1 for _, part in parts)]).tolist()[:-1]
+    found = csr_array(vstack([part for _, part in parts], format="csr"))
     assert found.toarray().tolist() == oracle.path_counts(steps, distinct).tolist()
     assert found.has_sorted_indices
     assert (found.data > 0).all(), "no stored zeros"

@@ -1,5 +1,6 @@
 """Counted rules asked row by row, against loops over the ground rules there are without the fact that is asked."""
 
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from math import exp, log
@@ -8,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from r2n.errors import MemoryLimitError
+from r2n.grounding.ceiling import Ceiling
 from r2n.grounding.counting import RuleCounts
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
@@ -204,3 +207,49 @@ def test_weights_begin_at_the_share_of_what_is_true_among_what_is_concluded() ->
         assert model.counted.weights[j].tolist() == pytest.approx([expected] * 2)
     assert torch.equal(model.counted.powers, before[0])
     assert torch.equal(model.counted.rest, before[1])
+
+
+LIKES = """domain user
+domain item
+predicate likes(user, item)
+predicate near(item, item)
+rule near: likes(x, z) & near(z, y) -> likes(x, y)
+rule others: likes(x, z) & likes(w, z) & likes(w, y) -> likes(x, y)
+"""
+
+
+def many_likes(users: int, items: int, each: int) -> KnowledgeBase:
+    """Every row has many facts, and each of them many ground rules through it."""
+    names = {"user": [f"u{i}" for i in range(users)], "item": [f"i{i}" for i in range(items)]}
+    known, dice = KnowledgeBase.build(parse_theory(LIKES), domains=names), np.random.default_rng(0)
+    language = known.language
+    people, things = (language.members(domain) for domain in language.domains)
+    likes = [np.repeat(people, each), dice.choice(things, users * each)]
+    near = [dice.choice(things, 10 * items), dice.choice(things, 10 * items)]
+    pairs = zip(language.predicates, (likes, near), strict=True)
+    codes = np.unique(np.concatenate([known.base.encode_columns(*pair) for pair in pairs]))
+    return replace(known, evidence=Evidence(codes, np.ones(len(codes), bool)))
+
+
+def test_counting_keeps_to_the_memory_that_is_allowed_and_counts_the_same() -> None:
+    known, options, most = many_likes(90, 450, 40), TrainingOptions(), 50_000_000
+    whole = RuleBatches(RuleCounts.of(Store(known), known.theory.rules), options)
+    assert sum(len(side.left_out.entries) for side in whole.sides) > 10**6
+    tracemalloc.start()
+    try:
+        parts = RuleBatches(RuleCounts.of(Store(known, ceiling=Ceiling(most)), known.theory.rules), options)
+        assert tracemalloc.get_traced_memory()[1] < most
+    finally:
+        tracemalloc.stop()
+    for one, other in zip(whole.sides, parts.sides, strict=True):
+        for pair in ((one.counts.counts, other.counts.counts), (one.sizes, other.sizes)):
+            np.testing.assert_array_equal(*pair)
+        for name in ("starts", "entries", "counts"):
+            np.testing.assert_array_equal(getattr(one.left_out, name), getattr(other.left_out, name))
+
+
+def test_what_does_not_fit_is_refused_before_it_is_taken() -> None:
+    known = many_likes(90, 450, 40)
+    counts = RuleCounts.of(Store(known, ceiling=Ceiling(20_000_000)), known.theory.rules)
+    with pytest.raises(MemoryLimitError, match=r"what is left out of .* while a fact is asked.*\n  take fewer rules"):
+        RuleBatches(counts, TrainingOptions())
