@@ -88,7 +88,7 @@ def test_what_is_not_cheap_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert mirrors(layered.logits(), replace(problem, queries={})) != {}
 
 
-def linked_items(folder: Path, *, alike: bool, items: int = 80) -> Problem:
+def linked_items(folder: Path, *, alike: bool, items: int = 100) -> Problem:
     """Items that are good or not, told by their numbers or (`alike`) better by those that they are linked with."""
     dice = np.random.default_rng(0)
     good = dice.permutation(np.arange(items) % 2).astype(bool)
@@ -123,7 +123,7 @@ input = "pair"
 dim = 8
 layers = 2
 [training]
-epochs = 20
+epochs = 40
 corrupted_positions = []
 """,
     }
