@@ -151,4 +151,4 @@ def _between(facts: Facts, start: int, end: int) -> Facts:
 def chosen_facts(facts: Facts, which: np.ndarray) -> Facts:
     """Some of the facts, by their places."""
     arguments = tuple(pc.take(column, pa.array(which)) for column in facts.arguments)
-    return Facts(facts.predicate, arguments, facts.truth[which], facts.rows[which], facts.table)
+    return replace(facts, arguments=arguments, truth=facts.truth[which], rows=facts.rows[which])

@@ -67,7 +67,10 @@ def statements(
     else:
         predicates = records.columns[layout.predicate]
     arguments = tuple(records.columns[column] for column in layout.arguments)
-    return Statements(predicates, arguments, truth, records.rows), records.faults
+    names = tuple(records.names[column] for column in layout.arguments) if records.names else ()
+    if all(name.lower() in HEAD | TAIL or name.isdecimal() for name in names):  # which say nothing of a predicate
+        names = ()
+    return Statements(predicates, arguments, truth, records.rows, names), records.faults
 
 
 def _states_nothing(locate: Locate, row: int) -> DataError:

@@ -64,12 +64,16 @@ class Records:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Statements:
-    """Facts of one arity, each with its predicate and its truth, in the order of the source."""
+    """Facts of one arity, each with its predicate and its truth, in the order of the source.
+
+    `names` are those of the columns that hold the arguments, () where the source has none.
+    """
 
     predicates: pa.Array
     arguments: tuple[pa.Array, ...]
     truth: Bool[np.ndarray, " rows"]
     rows: Int64[np.ndarray, " rows"]
+    names: tuple[str, ...] = ()
 
 
 def settle(faults: Sequence[Fault], on_error: OnError) -> tuple[DataError, ...]:
