@@ -87,7 +87,7 @@ def test_tables_and_rank_bars_fit_their_page(opened: Open, look: Look) -> None:
         document = route.fetch().json()
         for result in document["results"]:
             result["ranks"] = [part, {**part, "name": "near", "counts": [100, 0, 0, 0, 0]}]
-            result["report"]["beside"] = {name: result["report"]["metrics"] for name in ("input layer", "rules alone")}
+            result["report"]["beside"] = dict.fromkeys(("input layer", "rules alone"), result["report"]["metrics"])
         route.fulfill(body=json.dumps(document), content_type="application/json")
 
     page.page.route("**/api/report", with_ranks)
@@ -110,7 +110,7 @@ def test_tables_and_rank_bars_fit_their_page(opened: Open, look: Look) -> None:
 def test_what_takes_its_time_says_what_it_does(path: str, api: str, opened: Open, look: Look) -> None:
     page = opened("/", look)
     held: list[Route] = []
-    page.page.route(f"**/api/{api}", held.append)
+    page.page.route(f"**/api/{api}", lambda route: held.append(route))
     page.page.goto(page.server + path)
     expect(page.page.locator("main")).to_contain_text("Computing")
     expect(page.page.locator("#status")).to_contain_text("Computing")
@@ -124,8 +124,8 @@ def test_underlines_leave_underscores_to_be_seen(opened: Open) -> None:
     """DejaVu Sans Mono draws an underscore down to 0.24 em below the line; others less."""
     page = opened("/about/n2")
     offsets = page.page.locator("main a").evaluate_all(
-        "(all) => all.map((one) => [getComputedStyle(one), one]).filter(([style]) => style.textDecorationLine !== 'none')"
-        ".map(([style]) => parseFloat(style.textUnderlineOffset) / parseFloat(style.fontSize))"
+        "(all) => all.map((one) => getComputedStyle(one)).filter((style) => style.textDecorationLine !== 'none')"
+        ".map((style) => parseFloat(style.textUnderlineOffset) / parseFloat(style.fontSize))"
     )
     assert offsets
     assert all(offset >= 0.3 for offset in offsets)

@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 MOST_ROWS = 50
 LONGEST_NAME = 200
 BAR = 80  # pixels
-FIXED = frozenset(
-    ("row", "rank", "predicate", "question", "atom", "label")
-    + ("probability", "known", "closed", "network", "logit", "spread", "reached")
-)
-"""Columns that tables of answers have besides those of the arguments."""
 TYPES = {
     "probability": pa.float64(),
     "known": pa.bool_(),
@@ -34,6 +29,8 @@ TYPES = {
     "spread": pa.float64(),
     "reached": pa.bool_(),
 }
+FIXED = frozenset({"row", "rank", "predicate", "question", "atom", "label", *TYPES})
+"""Columns that tables of answers have besides those of the arguments."""
 
 
 def argument_names(
