@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from itertools import pairwise
 
+import pytest
 from playwright.sync_api import Route, expect
 
 from r2n.explanation.rule_records import Context
@@ -70,6 +71,64 @@ def test_the_run_shows_curves_metrics_and_reliability(opened: Open, narrow_or_wi
     page.page.get_by_text("How it was measured").first.click()
     expect(page.page.locator(".protocol").first).to_be_visible()
     expect(page.page.get_by_role("img", name="Share of true atoms").first).to_be_visible()
+
+
+FOUR_HUNDRED = [Look(width, scheme) for width in (400, 1280) for scheme in ("light", "dark")]
+CUT = """() => [...document.querySelectorAll('.scroll, .pieces, td, th')]
+    .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.outerHTML.slice(0, 200))"""
+
+
+@pytest.mark.parametrize("look", FOUR_HUNDRED, ids=str)
+def test_tables_and_rank_bars_fit_their_page(opened: Open, look: Look) -> None:
+    page = opened("/", look)
+    part = {"name": "has_a_rather_long_name_of_its_own", "ranks": 100, "counts": [65, 15, 10, 6, 4]}
+
+    def with_ranks(route: Route) -> None:
+        document = route.fetch().json()
+        for result in document["results"]:
+            result["ranks"] = [part, {**part, "name": "near", "counts": [100, 0, 0, 0, 0]}]
+            result["report"]["beside"] = dict.fromkeys(("input layer", "rules alone"), result["report"]["metrics"])
+        route.fulfill(body=json.dumps(document), content_type="application/json")
+
+    page.page.route("**/api/report", with_ranks)
+    for path in ("/run", "/rules"):
+        page.visit(path)
+        page.looked_at(f"fits{path.replace('/', '-')}")
+        assert page.page.evaluate(CUT) == []
+    page.visit("/run")
+    bars = page.page.locator(".pieces").all()[:2]
+    seen = [[piece.bounding_box() for piece in bar.locator(".piece").all()] for bar in bars]
+    for boxes, bar, shares in zip(seen, bars, ([0.65, 0.15], [1.0, 0.0]), strict=True):
+        whole = bar.bounding_box()
+        assert whole is not None
+        assert whole["x"] + whole["width"] <= look.width
+        assert [box["width"] / whole["width"] for box in boxes[:2] if box] == pytest.approx(shares, abs=0.02)
+
+
+@pytest.mark.parametrize("look", FOUR_HUNDRED[:2], ids=str)
+@pytest.mark.parametrize(("path", "api"), [("/rules", "rules"), ("/run", "report")])
+def test_what_takes_its_time_says_what_it_does(path: str, api: str, opened: Open, look: Look) -> None:
+    page = opened("/", look)
+    held: list[Route] = []
+    page.page.route(f"**/api/{api}", lambda route: held.append(route))
+    page.page.goto(page.server + path)
+    expect(page.page.locator("main")).to_contain_text("Computing")
+    expect(page.page.locator("#status")).to_contain_text("Computing")
+    page.looked_at(f"waiting{path.replace('/', '-')}")
+    held[0].continue_()
+    page.ready()
+    expect(page.page.locator("main")).not_to_contain_text("Computing")
+
+
+def test_underlines_leave_underscores_to_be_seen(opened: Open) -> None:
+    """DejaVu Sans Mono draws an underscore down to 0.24 em below the line; others less."""
+    page = opened("/about/n2")
+    offsets = page.page.locator("main a").evaluate_all(
+        "(all) => all.map((one) => getComputedStyle(one)).filter((style) => style.textDecorationLine !== 'none')"
+        ".map((style) => parseFloat(style.textUnderlineOffset) / parseFloat(style.fontSize))"
+    )
+    assert offsets
+    assert all(offset >= 0.3 for offset in offsets)
 
 
 def test_the_keyboard_reaches_all_views(opened: Open) -> None:

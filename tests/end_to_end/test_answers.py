@@ -1,10 +1,13 @@
 """Answers: what is known or closed is said as it is, probabilities survive any logit, and questions cost little."""
 
+import sqlite3
 import tracemalloc
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
@@ -14,6 +17,7 @@ import r2n
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.model.r2n import R2N
+from r2n.prediction.answer_table import answer_table
 from r2n.prediction.answers import Answer
 from r2n.prediction.trained import Trained
 from r2n.runs.run import prepare_run
@@ -34,6 +38,38 @@ def run_in(folder: Path, problem: Problem) -> Path:
     for _ in train_in(folder, prepare_run(problem, problem.options, 0)):
         pass
     return folder
+
+
+@pytest.mark.parametrize("kind", ["frame", "parquet", "sqlite", "csv", "unnamed"])
+def test_answers_have_the_names_of_the_table_that_the_facts_came_from(kind: str, tmp_path: Path) -> None:
+    """And keep them in the run folder, which is asked without that table."""
+    frame = pd.DataFrame({"user": ["ann", "bob", "cid"], "known": ["tea", "tea", "rum"]})
+    source: object = tmp_path / f"likes.{kind}"
+    if kind == "frame":
+        source = frame
+    elif kind == "parquet":
+        frame.to_parquet(source)
+    elif kind == "sqlite":
+        with closing(sqlite3.connect(source)) as connection:
+            frame.to_sql("likes", connection, index=False)
+    else:
+        source = tmp_path / "likes.csv"
+        frame.to_csv(source, index=False, header=kind == "csv")
+    picked = ("user", "known") if kind == "csv" else ()
+    theory = r2n.parse_theory("domain person, drink\npredicate likes(person, drink)\npredicate knows(person, person)")
+    facts = [r2n.Table(source, predicate="likes", columns=picked), table("knows", "ann bob")]
+    problem = Problem.build("drinks", theory, facts, options=Options().changed(SMALL))
+    folder = run_in(tmp_path / "run", problem)
+    if isinstance(source, Path):
+        source.unlink()
+    predictor = r2n.Predictor.load(folder)
+    arguments = ["person", "drink"] if kind == "unnamed" else ["user", "known_1"]
+    some = predictor.predict("likes(ann, ?)", everything=True)
+    none = predictor.predict("likes(ann, tea)", unknown=True)
+    assert list(some.to_pandas().columns[1:4]) == list(none.to_pandas().columns[1:4]) == ["predicate", *arguments]
+    assert list(none.to_arrow().schema) == list(some.to_arrow().schema)
+    queries = r2n.Table(pa.table({"h": ["ann", "ann"], "r": ["likes", "knows"], "t": ["?", "?"]}))
+    assert answer_table(predictor, queries).column_names[3:5] == ["argument_1", "argument_2"]
 
 
 # what is known, and what is closed

@@ -184,5 +184,5 @@ def test_a_problem_is_read_from_regular_files(name: str, put: Callable[[Path], N
     path = write_toy_problem(tmp_path / "toy") / name
     path.unlink()
     put(path)
-    with pytest.raises(R2NError, match="not a regular file|lies outside"):
+    with pytest.raises(R2NError, match=r"not a regular file|lies outside"):
         load_problem(tmp_path / "toy")

@@ -11,7 +11,7 @@ import typer
 from r2n.cli.asking_session import Known, Session, as_written
 from r2n.cli.changed_facts import ConstantOption, WithOption, WithoutOption, changed, tell_of_changes
 from r2n.cli.failures import INTERRUPTED, failure, forget_interrupts
-from r2n.cli.prediction import AllOption, TopOption, UnknownOption, Wanted, tell_calibration
+from r2n.cli.prediction import AllOption, TopOption, UnknownOption, Wanted, most_answers, tell_calibration
 from r2n.cli.screen import DeviceOption, RunArgument, progress
 from r2n.errors import R2NError, counted
 from r2n.json_text import json_text
@@ -29,7 +29,7 @@ def ask(
     more: WithOption = None,
     fewer: WithoutOption = None,
     constants: ConstantOption = None,
-    top: TopOption = 10,
+    top: TopOption = None,
     unknown: UnknownOption = False,
     show_all: AllOption = False,
     device: DeviceOption = "auto",
@@ -46,7 +46,7 @@ def ask(
         loaded = Predictor.load(run, device=device, progress=work)
         predictor = changed(loaded, more or [], fewer or [], constants or [])
     tell_of_changes(predictor, facts_changed=bool(more or fewer))
-    wanted: Wanted = {"everything": show_all, "top": top, "unknown": unknown}
+    wanted = Wanted(everything=show_all, top=most_answers(top, show_all=show_all), unknown=unknown)
     start = Known(predictor, tuple(map(as_written, more or ())), tuple(map(as_written, fewer or ())))
     session = Session(start, wanted)
     if not as_json:

@@ -150,7 +150,8 @@ class Session:
                 raise ConfigError(f":top takes a number from 1 to {MOST:,}, not '{shortened(words, 30)}'")
             self.wanted["top"] = _whole(words)
         top = self.wanted["top"]
-        return Told({"top": top}, lambda: typer.echo(f"at most {counted(top, 'answer')}", err=True))
+        words = "every answer" if top is None else f"at most {counted(top, 'answer')}"
+        return Told({"top": top}, lambda: typer.echo(words, err=True))
 
     def _help(self) -> Told:
         return Told({"help": HELP}, _print_help)

@@ -32,11 +32,15 @@ if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are
     from r2n.prediction.predictor import Predictor
 
 MOST_ROWS_SHOWN = 50
+MOST_ROWS_LAID_OUT = 1_000  # of one table on the screen, whose columns are as wide as its cells
 
 QuestionArgument = Annotated[
     str | None, typer.Argument(help='An atom; ? stands for what is asked: "locatedIn(italy, ?)".')
 ]
-TopOption = Annotated[int, typer.Option(min=1, help="How many answers to a question with ?.")]
+TopOption = Annotated[
+    int | None, typer.Option(min=1, help="How many answers to a question with ?: 10, or with --all every one.")
+]
+FEW = 10
 UnknownOption = Annotated[bool, typer.Option("--unknown", help="Only what is not known already.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Also atoms that no ground rule reaches.")]
 QueriesOption = Annotated[
@@ -52,8 +56,13 @@ class Wanted(TypedDict):
     """Which atoms a question with `?` is answered by."""
 
     everything: bool
-    top: int
+    top: int | None
     unknown: bool
+
+
+def most_answers(top: int | None, *, show_all: bool) -> int | None:
+    """How many answers are told to a question: as many as somebody says, else a few, or (`show_all`) every one."""
+    return top or (None if show_all else FEW)
 
 
 def predict(
@@ -64,7 +73,7 @@ def predict(
     more: WithOption = None,
     fewer: WithoutOption = None,
     constants: ConstantOption = None,
-    top: TopOption = 10,
+    top: TopOption = None,
     unknown: UnknownOption = False,
     show_all: AllOption = False,
     jobs: JobsOption = None,
@@ -84,7 +93,7 @@ def predict(
         check_output(out)
     if jobs is not None and (queries is None or out is None or as_json):
         raise ConfigError("--jobs shares out a file of queries", hint="r2n predict RUN --queries FILE --out FILE")
-    wanted: Wanted = {"everything": show_all, "top": top, "unknown": unknown}
+    wanted = Wanted(everything=show_all, top=most_answers(top, show_all=show_all), unknown=unknown)
     with progress(str(run)) as shown:
         predictor = Predictor.load(run, device=device, progress=shown)
         predictor = changed(predictor, more or [], fewer or [], constants or [])
@@ -142,8 +151,8 @@ def answers_document(question: str, answers: "Answers") -> dict[str, Any]:
     """The answers as they are printed with --json."""
     counts = {name: getattr(answers, name) for name in ("asked", "refused", "left_out", "hidden")}
     calibration = None if answers.calibration is None else asdict(answers.calibration)
-    told = [asdict(item) for item in answers]
-    return {"question": question, "answers": told, **counts, "calibration": calibration}
+    told, columns = [asdict(item) for item in answers], answers.columns
+    return {"question": question, "columns": columns, "answers": told, **counts, "calibration": calibration}
 
 
 def tell_calibration(calibration: "Calibrated | None") -> None:
@@ -162,7 +171,7 @@ def _tell_table(table: "pa.Table", calibration: "Calibrated | None", out: Path |
         write_answers(table, out)
         typer.echo(f"{counted(table.num_rows, 'answer')} in {out}", err=True)
     if as_json:
-        print_json({"answers": table.to_pylist()})
+        print_json({"columns": table.column_names, "answers": table.to_pylist()})
     elif out is None:
         shown = ScreenTable(*table.column_names)
         for row in table.slice(0, MOST_ROWS_SHOWN).to_pylist():
@@ -187,15 +196,16 @@ def print_answers(predictor: "Predictor", answers: "Answers", *, is_numbered: bo
     names = {name for item in answers for name in item.constants}
     labels = constant_labels(knowledge.features, knowledge.language, names)
     is_ensemble, number = any(item.spread is not None for item in answers), [""] * is_numbered
-    table = ScreenTable(*number, "atom", "probability", "known", "predicted", *["logit ± spread"] * is_ensemble)
-    if labels:
-        table.add_column("called")
-    for i, item in enumerate(answers, start=1):
-        spread = [f"{item.logit:.2f} ± {item.spread:.2f}"] if item.spread is not None else []
-        first = [*[str(i)] * is_numbered, item.atom, f"{item.probability:.4f}"]
-        called = [", ".join(labels[name] for name in item.constants if name in labels)] if labels else []
-        table.add_texts([*first, known_text(item), f"{item.network:.4f}", *spread, *called])
-    screen().print(table)
+    heads = [*number, "atom", "probability", "known", "predicted", *["logit ± spread"] * is_ensemble]
+    heads += ["called"] * bool(labels)
+    for start in range(0, max(len(answers), 1), MOST_ROWS_LAID_OUT):
+        table = ScreenTable(*heads)
+        for i, item in enumerate(answers.items[start : start + MOST_ROWS_LAID_OUT], start=start + 1):
+            spread = [f"{item.logit:.2f} ± {item.spread:.2f}"] if item.spread is not None else []
+            first = [*[str(i)] * is_numbered, item.atom, f"{item.probability:.4f}"]
+            called = [", ".join(labels[name] for name in item.constants if name in labels)] if labels else []
+            table.add_texts([*first, known_text(item), f"{item.network:.4f}", *spread, *called])
+        screen().print(table)
     if answers.left_out:
         why = "nothing is known of them, and no ground rule reaches them: --all asks the input layer"
         typer.echo(f"left out: {counted(answers.left_out, 'atom')}; {why}", err=True)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 from typer.core import TyperGroup
 
@@ -76,12 +76,14 @@ def screen() -> Console:
 
 
 class ScreenTable(Table):
-    """A table whose title and cells are shown as they are."""
+    """A table whose title, headers and cells are shown as they are."""
 
     def __init__(self, *headers: str, title: str | None = None, **options: Any) -> None:
         """`options` are those of rich's tables."""
         shown = None if title is None else Text(visible(title), style="table.title")
-        super().__init__(*headers, title=shown, title_justify="left", **options)
+        super().__init__(
+            *(Column(Text(visible(header))) for header in headers), title=shown, title_justify="left", **options
+        )
 
     def add_texts(self, cells: Sequence[str]) -> None:
         """One row."""

@@ -56,7 +56,8 @@ class Problem:
     """Knowledge with training evidence, the queries of each split, and the options the problem asks for.
 
     The truth of a query is for evaluation only. `source` is the known name or the file it was loaded from.
-    `candidates` are where those of the knowledge come from, for when facts are told later.
+    `candidates` are where those of the knowledge come from, for when facts are told later. `columns` names the
+    arguments of predicates, as the tables of their facts do.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Problem:
     options: Options = field(default_factory=Options)
     source: str | None = None
     candidates: Mapping[str, CandidateSource] = field(default_factory=dict)
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -116,7 +118,10 @@ class Problem:
         labelled = union(train.atoms, *(part.atoms for part in splits.values()))
         found = find_candidates(base, sources, labelled, read_in)
         knowledge = KnowledgeBase(theory, language, train, read_in, found)
-        return cls(name, knowledge, splits, report, options or Options(), source, sources)
+        named = [group for groups in rows.values() for group in groups if group.names]
+        columns = {group.predicate: group.names for group in reversed(named)}  # the first table of each counts
+        columns = dict(sorted(columns.items()))
+        return cls(name, knowledge, splits, report, options or Options(), source, sources, columns)
 
     def __repr__(self) -> str:
         """How large it is, and how many queries each split has."""

@@ -7,7 +7,7 @@ the same again finds the parts that are done, and nobody finds a file that is ha
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from r2n.errors import CheckpointError, ConfigError
-from r2n.prediction.answer_table import WRITERS, arity_of, as_lines, as_separated, finished, has_false_labels
+from r2n.prediction.answer_table import PREDICATES, WRITERS, appending, arity_of, finished, has_false_labels
+from r2n.prediction.shown_answers import unnamed_arguments
 from r2n.runs.lock import locked
 from r2n.whole_files import new_file, write_atomically
 
 MANIFEST = "manifest.json"
-FORMAT = 1
-ROWS_AT_ONCE = 2**16
-Append = Callable[[pa.Table], None]
+FORMAT = 2
+ArgumentNames = Callable[[Iterable[str]], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,15 @@ class AnswerParts:
         """Write a part, whole or not at all."""
         write_atomically(self.path(number), WRITERS[".parquet"](answers))
 
-    def join(self) -> int:
-        """Make one file of all parts, under its name only when it is whole; the number of answers in it."""
+    def join(self, names: ArgumentNames | None = None) -> int:
+        """Make one file of all parts, under its name only when it is whole; the number of answers in it.
+
+        `names` gives the names of the argument columns for the predicates of all parts.
+        """
         paths = self.paths()
         try:
             with new_file(self.file) as file:
-                count = _join(paths, file, self.file.suffix.lower())
+                count = _join(paths, file, self.file.suffix.lower(), names)
         except pa.ArrowException as error:
             raise CheckpointError(
                 f"a part in {self.folder} is damaged: {error}", hint="delete that folder, and ask again"
@@ -97,38 +100,18 @@ def _read_json(path: Path) -> Any:
         return None
 
 
-def _join(paths: list[Path], file: BinaryIO, ending: str) -> int:
-    arity = max((arity_of(pq.read_schema(path)) for path in paths), default=0)
+def _join(paths: list[Path], file: BinaryIO, ending: str, names: ArgumentNames | None) -> int:
+    schemas = [pq.read_schema(path) for path in paths]
+    if names is None:
+        arguments = unnamed_arguments(max(map(arity_of, schemas), default=0))
+    else:
+        asked = [json.loads((schema.metadata or {}).get(PREDICATES, b"[]")) for schema in schemas]
+        arguments = names({predicate for part in asked for predicate in part})
     labelled = any(has_false_labels(pq.read_table(path, columns=["label"])) for path in paths)
     count = 0
-    with _appending(file, ending) as append:
+    with appending(file, ending) as append:
         for path in paths:
-            part = finished(pq.read_table(path), labelled=labelled, arity=arity)
+            part = finished(pq.read_table(path), arguments, labelled=labelled)
             append(part)
             count += part.num_rows
     return count
-
-
-@contextmanager
-def _appending(file: BinaryIO, ending: str) -> Iterator[Append]:
-    """Appends tables to a file of that kind; what JSON holds is one list, and written at the end."""
-    parts: list[pa.Table] = []
-    writers: list[pq.ParquetWriter] = []
-
-    def append(part: pa.Table) -> None:
-        if ending == ".json":
-            parts.append(part)
-        elif ending == ".jsonl":
-            file.write(as_lines(part))
-        elif ending != ".parquet":
-            file.write(as_separated({".csv": ",", ".tsv": "\t"}[ending], part, header=file.tell() == 0))
-        else:
-            if not writers:
-                writers.append(pq.ParquetWriter(file, part.schema))
-            writers[0].write_table(part, row_group_size=ROWS_AT_ONCE)
-
-    yield append
-    for writer in writers:
-        writer.close()
-    if parts:
-        file.write(WRITERS[".json"](pa.concat_tables(parts)))

@@ -2,10 +2,12 @@
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +22,12 @@ from r2n.knowledge.reading.chunks import chosen_facts
 from r2n.knowledge.reading.tables import Facts, Table, read_facts
 from r2n.prediction.answers import AnswerColumns, Question
 from r2n.prediction.predictor import Predictor
-from r2n.whole_files import write_atomically
+from r2n.prediction.shown_answers import unnamed_arguments
+from r2n.whole_files import new_file
+
+PREDICATES = b"predicates"
+ROWS_AT_ONCE = 2**16
+Append = Callable[[pa.Table], None]
 
 
 def answer_table(
@@ -35,16 +42,15 @@ def answer_table(
 
     A query whose constants are all named has one row. Where a constant is `?`, the query has the rows that
     `Predictor.predict` answers, at most `top` of them. `unknown` leaves out what is known or closed. The columns: `row`
-    of the file (its line in a text file) from 1, `rank` within the query from 1, `predicate`, `argument_1`, ...,
-    `probability`, `known` (null: it is not), `closed`, `network`, `logit`, `reached` as an Answer has them, of an
-    ensemble `spread` too, and `label` where the file holds false queries. What cannot be answered has a probability of
-    null.
+    of the file (its line in a text file) from 1, `rank` within the query from 1, `predicate`, one for each argument
+    (`Predictor.argument_names` says what they are called), `probability`, `known` (null: it is not), `closed`,
+    `network`, `logit`, `reached` as an Answer has them, of an ensemble `spread` too, and `label` where the file holds
+    false queries. What cannot be answered has a probability of null.
     """
     table = queries if isinstance(queries, Table) else Table(Path(queries))
     wanted = AnswersWanted(everything, top, unknown)
-    return finished(
-        answers_to(predictor, read_facts(table, theory=predictor.changed.problem.knowledge.theory).facts, wanted)
-    )
+    facts = read_facts(table, theory=predictor.changed.problem.knowledge.theory).facts
+    return finished(answers_to(predictor, facts, wanted), predictor.argument_names({part.predicate for part in facts}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +63,31 @@ class AnswersWanted:
 
 
 def answers_to(predictor: Predictor, queries: Sequence[Facts], wanted: AnswersWanted) -> pa.Table:
-    """The answers to queries by row and rank, with all columns that such a table may have but for longer arguments."""
+    """The answers to queries by row and rank, with all columns that such a table may have: see `finished`.
+
+    The table's metadata name the predicates that were asked, also where none of their atoms is an answer.
+    """
     parts = [part for facts in queries for part in _answered(predictor, facts, wanted)]
     whole = pa.concat_tables(parts, promote_options="default") if parts else _rows(predictor, _nothing(predictor))
-    return whole.sort_by([("row", "ascending"), ("rank", "ascending")])
+    asked = json.dumps(sorted({facts.predicate for facts in queries}))
+    return whole.sort_by([("row", "ascending"), ("rank", "ascending")]).replace_schema_metadata({PREDICATES: asked})
 
 
-def finished(table: pa.Table, *, labelled: bool | None = None, arity: int | None = None) -> pa.Table:
-    """A table of answers as it is told: columns in their order; labels only where some are false.
+def finished(table: pa.Table, arguments: Sequence[str], *, labelled: bool | None = None) -> pa.Table:
+    """A table of answers as it is told: columns in their order, `arguments` named; labels only where some are false.
 
-    Of a part of a table, `labelled` says whether the whole has labels, and `arity` how many arguments it has.
+    Of a part of a table, `labelled` says whether the whole has labels.
     """
     if not (has_false_labels(table) if labelled is None else labelled):
         table = table.drop_columns("label")
-    arguments = [f"argument_{i + 1}" for i in range(arity_of(table.schema) if arity is None else arity)]
-    for name in arguments:
+    unnamed = unnamed_arguments(len(arguments))
+    for name in unnamed:
         if name not in table.column_names:
             table = table.append_column(name, pa.nulls(table.num_rows, pa.string()))
     last = ["probability", "known", "closed", "network", "logit", "spread", "reached", "label"]
-    return table.select(["row", "rank", "predicate", *arguments, *_present(table, last)])
+    first, last = ["row", "rank", "predicate"], [name for name in last if name in table.column_names]
+    table = table.select([*first, *unnamed, *last]).replace_schema_metadata(None)
+    return table.rename_columns([*first, *arguments, *last])
 
 
 def arity_of(schema: pa.Schema) -> int:
@@ -99,16 +111,16 @@ def question_table(
     """The answers to one question, in the columns of `answer_table`."""
     asked = Question.parse(predictor.base, question)
     columns = predictor.told(asked, everything=everything, top=top, unknown=unknown)
-    return told_table(predictor, columns, np.zeros(len(columns.atoms), np.int64))
+    return told_table(predictor, [(asked.predicate.name, columns)])
 
 
-def told_table(predictor: Predictor, columns: AnswerColumns, row: np.ndarray) -> pa.Table:
-    """Answers to a question that was the one in this `row`, from 0, in the columns of `answer_table`."""
-    return _rows(predictor, columns, row=row).drop_columns("label")
-
-
-def _present(table: pa.Table, names: list[str]) -> list[str]:
-    return [name for name in names if name in table.column_names]
+def told_table(predictor: Predictor, told: Sequence[tuple[str, AnswerColumns]]) -> pa.Table:
+    """Answers to questions, each with its predicate, in the columns of `answer_table`; the `row` numbers them."""
+    parts = [
+        _rows(predictor, columns, row=np.full(len(columns.atoms), i, np.int64)) for i, (_, columns) in enumerate(told)
+    ]
+    whole = pa.concat_tables(parts, promote_options="default")
+    return finished(whole, predictor.argument_names({predicate for predicate, _ in told}), labelled=False)
 
 
 def _nothing(predictor: Predictor) -> AnswerColumns:
@@ -149,7 +161,7 @@ def _rows(
     names = pa.array([predicate.name for predicate in base.language.predicates], pa.string())
     constants = pa.array(base.language.constants, pa.string())
     where = np.zeros(0, np.int64) if row is None else row + 1
-    arity = int((arguments >= 0).any(axis=0).sum()) if count else 0
+    arity = int((arguments >= 0).any(axis=0).sum()) if count else arguments.shape[1]
     made: dict[str, Any] = {
         "row": pa.array(where, pa.int64()),
         "rank": pa.array(np.arange(1, count + 1) if label is None else np.ones(count, np.int64), pa.int64()),
@@ -202,6 +214,31 @@ WRITERS: dict[str, Callable[[pa.Table], bytes]] = {
 }
 
 
+@contextmanager
+def appending(file: BinaryIO, ending: str) -> Iterator[Append]:
+    """Appends tables to a file of that kind; what JSON holds is one list, and written at the end."""
+    parts: list[pa.Table] = []
+    writers: list[pq.ParquetWriter] = []
+
+    def append(part: pa.Table) -> None:
+        if ending == ".json":
+            parts.append(part)
+        elif ending == ".jsonl":
+            file.write(as_lines(part))
+        elif ending != ".parquet":
+            file.write(as_separated({".csv": ",", ".tsv": "\t"}[ending], part, header=file.tell() == 0))
+        else:
+            if not writers:
+                writers.append(pq.ParquetWriter(file, part.schema))
+            writers[0].write_table(part, row_group_size=ROWS_AT_ONCE)
+
+    yield append
+    for writer in writers:
+        writer.close()
+    if parts:
+        file.write(WRITERS[".json"](pa.concat_tables(parts)))
+
+
 def check_output(path: Path) -> None:
     """Refuse a file that cannot be written, before any work is done."""
     if path.suffix.lower() not in WRITERS:
@@ -214,6 +251,8 @@ def write_answers(table: pa.Table, path: Path) -> None:
     """Write a table of answers, whole or not at all; the ending says as what."""
     check_output(path)
     try:
-        write_atomically(path, WRITERS[path.suffix.lower()](table))
+        with new_file(path) as file, appending(file, path.suffix.lower()) as append:
+            for start in range(0, max(table.num_rows, 1), ROWS_AT_ONCE):
+                append(table.slice(start, ROWS_AT_ONCE))
     except OSError as error:
         raise ConfigError(f"'{path}' cannot be written: {error.strerror}", hint="give another --out") from error

@@ -61,7 +61,8 @@ class Answers(Sequence[Answer]):
 
     `asked` atoms were answered or refused, `refused` of them; `left_out` were not asked, for nothing is known of them
     and no ground rule reaches them; `hidden` are known, and were not to be told. `calibration` says on what the
-    probabilities were calibrated; None: they were not.
+    probabilities were calibrated; None: they were not. `columns` names the columns of the arguments in tables;
+    `of_ensemble`: there is a spread in them.
     """
 
     items: tuple[Answer, ...]
@@ -70,6 +71,8 @@ class Answers(Sequence[Answer]):
     left_out: int = 0
     hidden: int = 0
     calibration: Calibrated | None = None
+    columns: tuple[str, ...] = ()
+    of_ensemble: bool = False
 
     @overload
     def __getitem__(self, index: int) -> Answer: ...

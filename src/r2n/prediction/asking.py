@@ -26,8 +26,9 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """What is told of the atoms that answer a question, ranked, and how many others there are (see Answers)."""
+    """What is told of the atoms of a predicate that answer a question, ranked, and how many others there are."""
 
+    predicate: str
     columns: AnswerColumns
     asked: int
     refused: int
@@ -36,8 +37,9 @@ class Told:
 
     def answers(self, predictor: "Predictor") -> Answers:
         """As answers in words."""
-        items = self.columns.items(predictor.base)
-        return Answers(items, self.asked, self.refused, self.left_out, self.hidden, predictor.calibration)
+        items, names = self.columns.items(predictor.base), predictor.argument_names([self.predicate])
+        counts = (self.asked, self.refused, self.left_out, self.hidden)
+        return Answers(items, *counts, predictor.calibration, names, self.columns.spread is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,4 +95,5 @@ def _told(predictor: "Predictor", asked: Asked, wanted: _Wanted, columns: Answer
     told = own.unknown() if asked.unknown else own
     number = len(own.atoms)
     left_out = len(asked.question) - number
-    return Told(told.ranked(asked.top), number, int(own.refused.sum()), left_out, number - len(told.atoms))
+    refused, hidden = int(own.refused.sum()), number - len(told.atoms)
+    return Told(asked.question.predicate.name, told.ranked(asked.top), number, refused, left_out, hidden)

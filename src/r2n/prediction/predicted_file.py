@@ -86,7 +86,7 @@ def predict_file(
         with shared(jobs, _predict_share, asked, parts) as share:
             predictor = asked.load(progress) if predictor is None else predictor
             made = _predict(share, asked, parts, predictor, progress)
-        return Predicted(parts.join(), made, before)
+        return Predicted(parts.join(predictor.argument_names), made, before)
 
 
 def _predict_share(share: Share, asked: AskedOfRun, parts: AnswerParts) -> None:
@@ -102,6 +102,9 @@ def _predict(share: Share, asked: AskedOfRun, parts: AnswerParts, predictor: Pre
             parts.keep(number, answers_to(predictor, queries, asked.wanted))
         done += sum(map(len, queries))
         progress("predict", done, total)
+    if number < 0:  # a file without queries: a table without rows
+        number = 0
+        parts.keep(0, answers_to(predictor, [], asked.wanted))
     share.together([])  # all are done
     return number + 1
 

@@ -31,6 +31,7 @@ from r2n.prediction.asking import Asked, Told, ask_together
 from r2n.prediction.changed_problem import ChangedProblem, Given
 from r2n.prediction.explained import explained
 from r2n.prediction.new_features import with_features
+from r2n.prediction.shown_answers import argument_names
 from r2n.prediction.trained import Trained
 from r2n.progress import Progress, no_progress
 from r2n.runs.config import as_trained, make_source
@@ -205,7 +206,14 @@ class Predictor:
         columns = self.columns(codes)
         if columns.refused.any():
             raise self.no_answer(columns.atoms[columns.refused])
-        return Answers(columns.ranked(top).items(self.base), len(columns.atoms), 0, calibration=self.calibration)
+        items = columns.ranked(top).items(self.base)
+        names = self.argument_names({item.predicate for item in items})
+        is_ensemble = columns.spread is not None
+        return Answers(items, len(columns.atoms), 0, 0, 0, self.calibration, names, is_ensemble)
+
+    def argument_names(self, predicates: Iterable[str]) -> tuple[str, ...]:
+        """The names of the columns for the arguments, in a table of answers of these predicates."""
+        return argument_names(self.base.language, self.trained.problem.columns, predicates)
 
     def columns(self, codes: Codes) -> AnswerColumns:
         """What is said of atoms, in their order; those that cannot be answered are marked as refused."""

@@ -1,6 +1,6 @@
 """A trained network, asked: answers -> the tables of notebooks and of other libraries."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from r2n.errors import ConfigError, counted
 from r2n.explanation.wording import printable, probability_text, shortened
+from r2n.logic.language import Language
 
 if TYPE_CHECKING:
     import pandas
@@ -28,21 +29,54 @@ TYPES = {
     "spread": pa.float64(),
     "reached": pa.bool_(),
 }
+FIXED = frozenset({"row", "rank", "predicate", "question", "atom", "label", *TYPES})
+"""Columns that tables of answers have besides those of the arguments."""
+
+
+def argument_names(
+    language: Language, columns: Mapping[str, tuple[str, ...]], predicates: Iterable[str]
+) -> tuple[str, ...]:
+    """The names of the columns that hold the arguments of atoms of these predicates (of none: of any).
+
+    They are those of the table that the facts came from (`columns`), else of the domains; a name that stands there
+    twice, or that such a table has for another column, is numbered: `person_1`, `person_2`. Where the predicates
+    differ in them, the columns are `argument_1`, ...
+    """
+    asked = [language.predicate(name) for name in predicates] or language.predicates
+    each = {_numbered(columns.get(one.name) or tuple(domain.name for domain in one.domains)) for one in asked}
+    if len(each) == 1:
+        return each.pop()
+    return unnamed_arguments(max(map(len, each), default=0))
+
+
+def unnamed_arguments(arity: int) -> tuple[str, ...]:
+    """`argument_1`, `argument_2`, ..."""
+    return tuple(f"argument_{i + 1}" for i in range(arity))
+
+
+def _numbered(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names that differ from each other and from the fixed ones, whatever their capital letters."""
+    folded = [name.casefold() for name in names]
+    is_taken = [name in FIXED or not name.strip() or folded.count(name) > 1 for name in folded]
+    found = tuple(f"{name}_{folded[: i + 1].count(folded[i])}" if is_taken[i] else name for i, name in enumerate(names))
+    is_clear = len({name.casefold() for name in found}) == len(found)
+    return found if is_clear else unnamed_arguments(len(names))
 
 
 def answers_arrow(answers: "Answers") -> pa.Table:
     """A row for each answer; there is a `spread` where there is an ensemble."""
-    arity = max((len(item.constants) for item in answers), default=0)
+    arity = max((len(item.constants) for item in answers), default=len(answers.columns))
+    arguments = answers.columns or unnamed_arguments(arity)
     columns: dict[str, Any] = {
         "rank": pa.array(range(1, len(answers) + 1), pa.int64()),
         "predicate": pa.array([item.predicate for item in answers], pa.string()),
     }
-    for i in range(arity):
+    for i, argument in enumerate(arguments):
         names = [item.constants[i] if i < len(item.constants) else None for item in answers]
-        columns[f"argument_{i + 1}"] = pa.array(names, pa.string())
+        columns[argument] = pa.array(names, pa.string())
     for name, kind in TYPES.items():
         columns[name] = pa.array([getattr(item, name) for item in answers], kind)
-    if not _of_ensemble(answers):
+    if not (answers.of_ensemble or _of_ensemble(answers)):
         del columns["spread"]
     return pa.table(columns)
 

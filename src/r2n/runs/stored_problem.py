@@ -65,6 +65,7 @@ def problem_bytes(problem: Problem) -> bytes:
         "ignored": [part.ignored for part in problem.knowledge.features.values()],
         "options": problem.options.model_dump(mode="json"),
         "report": _report_record(problem.report),
+        "columns": {name: list(columns) for name, columns in problem.columns.items()},
         "parts": {name: part.record for name, part in parts.items()},
     }
     arrays = {f"{name}.{key}": array for name, part in parts.items() for key, array in part.arrays.items()}
@@ -141,6 +142,7 @@ def _problem(document: dict[str, Any], parts: dict[str, Part]) -> Problem:
         Options.model_validate_json(json.dumps(document["options"])),
         document["source"],
         _candidate_sources(parts["candidates"]),
+        {name: tuple(map(str, columns)) for name, columns in document.get("columns", {}).items()},
     )
 
 

@@ -69,9 +69,13 @@ class Calibration(Document):
 
 
 class Result(Document):
-    """The answers to one query, the most probable first, and how many other atoms there were."""
+    """The answers to one query, the most probable first, and how many other atoms there were.
+
+    `columns` names the arguments, as the columns of a table of these answers.
+    """
 
     question: str
+    columns: list[str]
     answers: list[Answer]
     asked: int
     refused: int

@@ -109,7 +109,7 @@ class Guard:
 
     async def _handed_on(self, scope: Scope, body: bytes, receive: Receive, send: "_Answered") -> None:
         """Let the app answer; when the client goes before the answer begins, the work for it is cancelled."""
-        answering = asyncio.create_task(self.app(scope, _once(body, receive), send))
+        answering = asyncio.ensure_future(self.app(scope, _once(body, receive), send))
         gone = asyncio.ensure_future(receive())  # after the body there is nothing but its going
         try:
             await asyncio.wait((answering, gone), return_when=asyncio.FIRST_COMPLETED)

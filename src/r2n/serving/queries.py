@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from r2n.errors import DataError, R2NError
@@ -83,16 +82,13 @@ def _reply(predictor: Predictor, request: Request, told: Sequence[Told | DataErr
 def _result(predictor: Predictor, question: str, told: Told) -> dict[str, Any]:
     answers = told.answers(predictor)
     counts = {name: getattr(answers, name) for name in ("asked", "refused", "left_out", "hidden")}
-    return {"question": question, "answers": [asdict(item) for item in answers], **counts}
+    told_answers = [asdict(item) for item in answers]
+    return {"question": question, "columns": answers.columns, "answers": told_answers, **counts}
 
 
 def _arrow(predictor: Predictor, told: Sequence[Told]) -> bytes:
     """The columns of `question_table`, with the number of the query as `row`."""
-    rows = [np.full(len(part.columns.atoms), i, np.int64) for i, part in enumerate(told)]
-    tables = [told_table(predictor, part.columns, row) for part, row in zip(told, rows, strict=True)]
-    widest = max(tables, key=lambda table: table.num_columns)
-    order = widest.column_names
-    whole = pa.concat_tables(tables, promote_options="default").select(order)
+    whole = told_table(predictor, [(part.predicate, part.columns) for part in told])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, whole.schema) as writer:
         writer.write_table(whole)

@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -29,6 +31,39 @@ def test_predict_answers_what_rules_reach_unless_all_is_asked_for(run_folder: Pa
     all_of_them = json.loads(invoke("predict", str(run_folder), "near(n1, ?)", "--all", "--top", "99", "--json"))
     assert 0 < len(few["answers"]) < len(all_of_them["answers"]) == 16
     assert all(item["reached"] for item in few["answers"])
+
+
+def test_all_answers_are_told_unless_top_limits_them(run_folder: Path, tmp_path: Path) -> None:
+    asked = ["predict", str(run_folder), "near(n1, ?)", "--all"]
+    assert len(json.loads(invoke(*asked, "--json"))["answers"]) == 16
+    assert len(json.loads(invoke(*asked, "--top", "3", "--json"))["answers"]) == 3
+    assert invoke(*asked).count("near(n1, ") == 16
+    invoke(*asked, "--out", str(tmp_path / "all.csv"))
+    assert len((tmp_path / "all.csv").read_text().splitlines()) == 1 + 16
+    queries = tmp_path / "queries.tsv"
+    queries.write_text("n1\tnear\t?\n")
+    invoke("predict", str(run_folder), "--queries", str(queries), "--all", "--out", str(tmp_path / "all.parquet"))
+    assert pq.read_metadata(tmp_path / "all.parquet").num_rows == 16
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+@pytest.mark.parametrize("is_file", [True, False])
+def test_no_answers_are_a_table_with_its_columns(ending: str, is_file: bool, run_folder: Path, tmp_path: Path) -> None:
+    queries, tables = tmp_path / "queries.tsv", []
+    queries.write_text("n1\tnear\t?\n")
+    asked = ["--queries", str(queries)] if is_file else ["near(n1, ?)"]
+    for name, options in (("some", []), ("none", ["--unknown"])):
+        out = tmp_path / f"{name}.{ending}"
+        invoke("predict", str(run_folder), *asked, *options, "--out", str(out))
+        tables.append(pd.read_parquet(out) if ending == "parquet" else pd.read_csv(out, sep=None, engine="python"))
+    some, none = tables
+    assert list(none.columns) == list(some.columns)
+    assert list(none.columns[2:6]) == ["predicate", "town_1", "town_2", "probability"]
+    assert (len(none), len(some) > 0) == (0, True)
+    assert ending != "parquet" or none.dtypes.equals(some.dtypes)
+    document = json.loads(invoke("predict", str(run_folder), *asked, "--unknown", "--json"))
+    assert document["answers"] == []
+    assert {"town_1", "town_2"} <= set(document["columns"])
 
 
 def test_predict_says_what_is_known_and_what_the_network_says(run_folder: Path) -> None:

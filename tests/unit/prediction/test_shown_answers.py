@@ -14,7 +14,7 @@ from r2n.evaluation.calibrate import Calibrated
 from r2n.prediction.answer_table import question_table
 from r2n.prediction.answers import Answer, Answers
 from r2n.prediction.predictor import Predictor
-from r2n.prediction.shown_answers import BAR, MOST_ROWS
+from r2n.prediction.shown_answers import BAR, MOST_ROWS, argument_names
 from r2n.runs.run import Run
 from tests.explanations import NASTY
 from tests.page_reader import read_page
@@ -41,7 +41,7 @@ def test_pandas_and_polars_have_the_same_rows(answers: Answers) -> None:
     frame = answers.to_pandas()
     assert frame["known"].dtype == pandas.BooleanDtype()
     assert [None if known is pandas.NA else known for known in frame["known"]] == [row["known"] for row in rows]
-    assert frame["argument_2"].tolist() == [row["argument_2"] for row in rows]
+    assert frame["valley"].tolist() == [row["valley"] for row in rows]
     assert frame["logit"].tolist() == [row["logit"] for row in rows]
 
 
@@ -49,6 +49,38 @@ def test_whatever_reads_arrow_takes_them(answers: Answers) -> None:
     assert pa.table(answers).equals(answers.to_arrow())
     assert polars.DataFrame(answers).height == len(answers)
     assert duckdb.sql("select count(*) from answers").fetchall() == [(len(answers),)]
+
+
+def test_no_answers_keep_the_columns_and_types_of_some(toy_run: Run) -> None:
+    predictor = Predictor.of(toy_run)
+    none, full = predictor.predict("near(n1, ?)", unknown=True), predictor.predict("near(n1, ?)")
+    assert len(none) == 0 < len(full)  # near is closed: nothing of it is unknown
+    assert none.to_arrow().schema == full.to_arrow().schema
+    assert list(none.to_pandas().columns) == none.to_polars().columns == list(full.to_pandas().columns)
+    assert list(none.to_pandas()["town_2"]) == []
+    assert none.to_pandas().dtypes.equals(full.to_pandas().dtypes)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ((), ("town_1", "town_2")),
+        (("user", "item"), ("user", "item")),
+        (("user", "user"), ("user_1", "user_2")),
+        (("Known", "probability"), ("Known_1", "probability_1")),
+        (("row", "row_1"), ("argument_1", "argument_2")),
+        (("", "item"), ("_1", "item")),
+    ],
+)
+def test_arguments_are_named_as_their_table_or_their_domains_are(
+    columns: tuple[str, ...], expected: tuple[str, ...], toy_run: Run
+) -> None:
+    language = toy_run.problem.knowledge.language
+    given = {"near": columns} if columns else {}
+    assert argument_names(language, given, ["near"]) == expected
+    assert argument_names(language, given, ["liesIn"]) == ("town", "valley")
+    assert argument_names(language, given, ["liesIn", "near"]) == ("argument_1", "argument_2")
+    assert argument_names(language, {"near": ("town", "valley")}, ["liesIn", "near"]) == ("town", "valley")
 
 
 def test_no_answers_are_a_table_too() -> None:

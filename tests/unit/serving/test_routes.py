@@ -25,7 +25,7 @@ def test_queries_are_answered_in_three_kinds(client: TestClient) -> None:
     assert lines.headers["content-type"].startswith(JSON_LINES)
     assert json.loads(lines.text) == {"question": "liesIn(n2, ?)", **whole["results"][0]["answers"][0]}
     arrow = posted(client, "/api/query", asked, accept=ARROW)
-    assert pa.ipc.open_stream(arrow.content).read_all()["argument_1"].to_pylist() == ["n2"]
+    assert pa.ipc.open_stream(arrow.content).read_all()["town"].to_pylist() == ["n2"]
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,8 @@ def statements(
         predicates = records.columns[layout.predicate]
     arguments = tuple(records.columns[column] for column in layout.arguments)
     names = tuple(records.names[column] for column in layout.arguments) if records.names else ()
+    if all(name.lower() in HEAD | TAIL or name.isdecimal() for name in names):  # which say nothing of a predicate
+        names = ()
     return Statements(predicates, arguments, truth, records.rows, names), records.faults
 
 

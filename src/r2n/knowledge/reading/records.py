@@ -96,7 +96,7 @@ class Records:
 class Statements:
     """Facts of one arity, each with its predicate and its truth, in the order of the source.
 
-    `names` are those of the arguments' columns, () where the source has none.
+    `names` are those of the columns that hold the arguments, () where the source has none.
     """
 
     predicates: pa.Array

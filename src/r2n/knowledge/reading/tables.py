@@ -101,8 +101,8 @@ class Facts:
     """The facts of one predicate and arity in one source.
 
     `arguments` holds an array of constants (text) per position. `rows` says where each fact stands in the
-    source, from 0: its line in a text file, else its record. `columns` are the names of the arguments' columns, ()
-    where the source has none.
+    source, from 0: its line in a text file, else its record. `names` are those of the columns of the arguments, ()
+    where the source names none.
     """
 
     predicate: str
@@ -110,7 +110,7 @@ class Facts:
     truth: Bool[np.ndarray, " facts"]
     rows: Int64[np.ndarray, " facts"]
     table: Table
-    columns: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """The number of facts."""
@@ -216,12 +216,10 @@ def _by_predicate(part: Statements, table: Table) -> list[Facts]:
     codes = encoded.indices.to_numpy()
     order = np.argsort(codes, kind="stable")
     arguments = [column.take(pa.array(order)) for column in part.arguments]
-    truth, rows = part.truth[order], part.rows[order]
+    truth, rows, names = part.truth[order], part.rows[order], part.names
     bounds = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
     return [
-        Facts(
-            name, tuple(column[start:end] for column in arguments), truth[start:end], rows[start:end], table, part.names
-        )
+        Facts(name, tuple(part[start:end] for part in arguments), truth[start:end], rows[start:end], table, names)
         for name, (start, end) in zip(encoded.dictionary.to_pylist(), pairwise(bounds.tolist()), strict=True)
     ]
 

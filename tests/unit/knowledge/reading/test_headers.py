@@ -85,11 +85,11 @@ def test_a_file_that_is_only_a_header_is_an_empty_table(tmp_path: Path) -> None:
 def test_columns_keep_their_names(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("office,city,label\n" + ROWS.replace("\n", ",1\n"))
     (facts,) = read_facts(Table(tmp_path / "a.csv", "located_in"), theory=parse_theory(THEORY)).facts
-    assert facts.columns == ("office", "city")
+    assert facts.names == ("office", "city")
     (tmp_path / "b.csv").write_text("source,relation,target\na,p,b\n")
-    assert read_facts(Table(tmp_path / "b.csv")).facts[0].columns == ("source", "target")
+    assert read_facts(Table(tmp_path / "b.csv")).facts[0].names == (), "which say nothing of a predicate"
     (tmp_path / "c.csv").write_text("a,p,b\n")
-    assert read_facts(Table(tmp_path / "c.csv")).facts[0].columns == ()
+    assert read_facts(Table(tmp_path / "c.csv")).facts[0].names == ()
 
 
 def test_a_header_that_comes_again_is_refused_with_its_line(tmp_path: Path) -> None:

@@ -52,6 +52,14 @@ const VIEWS = {
   }),
 };
 
+/** What is computed when it is first asked for. @type {Record<string, string>} */
+const WAITING = {
+  rules: "Computing what each rule does… The first time this takes a while; then it is kept.",
+  run: "Computing how well the queries are answered… The first time this takes a while; then it is kept.",
+};
+/** @type {Record<string, string>} */
+const TITLES = { rules: "Rules", run: "Run" };
+
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const loading = /** @type {HTMLElement} */ (document.getElementById("loading"));
 let current = new AbortController();
@@ -68,7 +76,7 @@ async function show(isMoved) {
   const asking = (current = new AbortController());
   const place = placeOf(location);
   markView(place.view);
-  const slow = setTimeout(() => (loading.hidden = false), 150);
+  const slow = setTimeout(() => wait(place.view), 150);
   main.setAttribute("aria-busy", "true");
   try {
     const run = await get("/api/run", asking.signal);
@@ -88,6 +96,16 @@ async function show(isMoved) {
       main.removeAttribute("aria-busy");
     }
   }
+}
+
+/** Say what is being done; what stood there stays, unless the new view may take long. @param {string} view */
+function wait(view) {
+  loading.hidden = false;
+  const words = WAITING[view] ?? (main.querySelector(".view") ? null : "Loading the run…");
+  if (!words) return;
+  const title = TITLES[view];
+  main.replaceChildren(h("div", { class: "hero" }, title ? h("h1", {}, title) : null, h("p", {}, words)));
+  announce(words);
 }
 
 /** @param {Shown} shown @param {string} problem @param {boolean} isMoved */

@@ -4,8 +4,9 @@
 
 import { get } from "./api.js";
 import { barChart, lineChart } from "./charts.js";
-import { h, name, scrolled, section } from "./dom.js";
+import { h, name, section } from "./dom.js";
 import { empty, figures } from "./parts.js";
+import { table } from "./table.js";
 import { calibrationText, count, number } from "./words.js";
 
 /** @typedef {import("./main.js").Setting} Setting */
@@ -109,33 +110,23 @@ function metrics(result) {
   const report = result.report ?? result;
   const beside = Object.entries(report.beside ?? {});
   const names = SHOWN.filter((key) => key in report.metrics);
-  const rows = names.map((key) =>
-    h(
-      "tr",
-      {},
-      h("th", { scope: "row" }, key),
-      h("td", { class: "n best" }, number(report.metrics[key])),
-      ...beside.map(([, values]) => h("td", { class: "n" }, number(values[key]))),
-    ),
-  );
-  const head = ["network", ...beside.map(([title]) => title)].map((title) =>
-    h("th", { scope: "col", class: "n" }, title),
-  );
+  /** @type {import("./table.js").Column[]} */
+  const columns = [
+    { key: "metric", title: "metric", isHeader: true, cell: (key) => key },
+    { key: "network", title: "network", kind: "n best", cell: (key) => number(report.metrics[key]) },
+    ...beside.map(([title, values]) => ({
+      key: title,
+      title,
+      kind: "n",
+      cell: (/** @type {string} */ key) => number(values[key]),
+    })),
+  ];
   const said = protocol(report.protocol);
   return h(
     "div",
     { class: "split" },
     h("h3", {}, "Queries ", name(report.split, "plain")),
-    scrolled(
-      `Metrics of ${report.split}`,
-      h(
-        "table",
-        {},
-        h("caption", {}, said[0]),
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "metric"), ...head)),
-        h("tbody", {}, ...rows),
-      ),
-    ),
+    table({ label: `Metrics of ${report.split}`, caption: said[0], columns, rows: names }).element,
     report.protocol.nothing_to_rank ? h("p", {}, `No metrics: ${report.protocol.nothing_to_rank}.`) : null,
     h(
       "details",
@@ -224,32 +215,28 @@ function ranks(results) {
 /** @param {any} result */
 function rankTable(result) {
   const split = (result.report ?? result).split;
-  const rows = result.ranks.slice(0, MOST_PREDICATES).map((/** @type {any} */ part) => {
-    const bars = part.counts.map((/** @type {number} */ value, /** @type {number} */ i) => {
-      const piece = h("span", { class: `piece r${i}` });
-      piece.style.setProperty("--share", String(value / Math.max(1, part.ranks)));
-      return piece;
-    });
-    const words = part.counts
-      .map((/** @type {number} */ value, /** @type {number} */ i) => `rank ${RANKS[i]}: ${count(value)}`)
-      .join(", ");
-    return h(
-      "tr",
-      {},
-      h("th", { scope: "row", class: "name" }, name(part.name)),
-      h("td", { class: "n" }, count(part.ranks)),
-      h("td", { class: "wide" }, h("span", { class: "pieces", role: "img", "aria-label": words }, ...bars)),
-    );
-  });
-  const head = h(
-    "tr",
-    {},
-    h("th", { scope: "col" }, "predicate"),
-    h("th", { scope: "col", class: "n" }, "ranks"),
-    h("th", { scope: "col" }, "of which"),
-  );
+  /** @type {import("./table.js").Column[]} */
+  const columns = [
+    { key: "predicate", title: "predicate", kind: "name", isHeader: true, cell: (part) => name(part.name) },
+    { key: "ranks", title: "ranks", kind: "n", cell: (part) => count(part.ranks) },
+    { key: "shares", title: "of which", kind: "wide", cell: shares },
+  ];
+  const rows = result.ranks.slice(0, MOST_PREDICATES);
   return [
     h("h3", {}, "Queries ", name(split, "plain")),
-    scrolled(`Ranks of ${split}`, h("table", {}, h("thead", {}, head), h("tbody", {}, ...rows))),
+    table({ label: `Ranks of ${split}`, columns, rows }).element,
   ];
+}
+
+/** The ranks of a predicate as pieces of one bar. @param {any} part */
+function shares(part) {
+  const bars = part.counts.map((/** @type {number} */ value, /** @type {number} */ i) => {
+    const piece = h("span", { class: `piece r${i}` });
+    piece.style.setProperty("--share", String(value / Math.max(1, part.ranks)));
+    return piece;
+  });
+  const words = part.counts
+    .map((/** @type {number} */ value, /** @type {number} */ i) => `rank ${RANKS[i]}: ${count(value)}`)
+    .join(", ");
+  return h("span", { class: "pieces", role: "img", "aria-label": words }, ...bars);
 }

@@ -15,7 +15,7 @@ import { announce, button, h, scrolled } from "./dom.js";
  * @property {boolean} [isHeader]
  */
 /** @typedef {{key: string, isUp: boolean} | null} Sorting */
-/** @typedef {{label: string, columns: Column[], rows: any[], sorting?: Sorting, onSort?: (sorting: Sorting) => void}} Options */
+/** @typedef {{label: string, caption?: string, columns: Column[], rows: any[], sorting?: Sorting, onSort?: (sorting: Sorting) => void}} Options */
 
 /** A table, and `show`, which gives it other rows. @param {Options} options */
 export function table(options) {
@@ -39,7 +39,8 @@ export function table(options) {
     options.onSort?.(sorting);
   };
   draw();
-  const element = scrolled(options.label, h("table", { class: "stacking", role: "table" }, head, body));
+  const caption = options.caption ? h("caption", {}, options.caption) : null;
+  const element = scrolled(options.label, h("table", { class: "stacking", role: "table" }, caption, head, body));
   return {
     element,
     /** @param {any[]} others */
