@@ -124,7 +124,8 @@ def _reported(
 
 def _tell_training(folder: Path, trained: "Trained", written: "Written", *, as_json: bool) -> None:
     document, name = written.document, trained.problem.name
-    _tell_notes(*written.failures)
+    calibration = trained.calibration
+    _tell_notes(*written.failures, *[f"probabilities are {calibration}"] * bool(calibration and calibration.why_not))
     _tell_beside(*document["reports"])
     if as_json:
         print_json(document)
