@@ -159,8 +159,9 @@ def _evaluated(
 
 def _tell_training(folder: Path, trained: "Trained", written: "Written", *, as_json: bool) -> None:
     document, name = written.document, trained.problem.name
+    calibration = trained.calibration
     _tell_beside(*document["reports"])
-    _tell_notes(*written.failures)
+    _tell_notes(*written.failures, *[f"probabilities are {calibration}"] * bool(calibration and calibration.why_not))
     if as_json:
         print_json(document)
         return

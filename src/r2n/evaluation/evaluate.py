@@ -118,7 +118,7 @@ def classify(
     }
     pooled = _classified(scores, queries.truth, groups)
     before = reliability(expit(scores), queries.truth)
-    after = None if calibration is None else reliability(calibration(scores), queries.truth)
+    after = None if calibration is None or calibration.why_not else reliability(calibration(scores), queries.truth)
     asked = ClassifiedQueries(queries.atoms, queries.truth, scores)
     return Report(split, pooled, per_predicate, protocol, calibration=before, calibrated=after, by_query=asked)
 

@@ -78,19 +78,18 @@ def _in_bounds(fitted: Calibrated, run: Run | Ensemble, logits: AtomLogits, fact
     share of facts that come first. It is not where corruptions are often true, or where the logits of rows are so far
     apart that no single temperature and shift fits them.
     """
-    problem, positions = run.problem, run.options.training.corrupted_positions
-    if fitted.is_as_trained:
+    if fitted.is_as_trained or not len(facts):
         return fitted
-    arities = {len(shape) for shape in problem.knowledge.base.shapes}
-    sides = (
-        None if positions is None or run.options.grounding.reciprocal else {p % n for p in positions for n in arities}
-    )
+    problem, positions = run.problem, run.options.training.corrupted_positions
+    sides = None
+    if positions is not None and not run.options.grounding.reciprocal:
+        sides = tuple({p % len(shape) for p in positions for shape in problem.knowledge.base.shapes})
     report = rank(
         logits,
         Evidence(facts, np.ones(len(facts), bool)),
         problem.knowledge.base,
         Filter.of(problem, (TRAIN, "valid")),
-        sides=None if sides is None else tuple(sides),
+        sides=sides,
         sample=min(MOST_RANKED, len(facts)),
     )
     assert isinstance(report.by_query, RankedQueries)

@@ -14,6 +14,7 @@ from tests.ordered_problem import write_ordered_problem
 from tests.toy_problem import write_toy_problem
 
 runner = CliRunner()
+SMALL = ["--set", "training.epochs=1", "--set", "training.hiding=0"]
 
 
 def test_train_leaves_a_report_and_plots(run_folder: Path) -> None:
@@ -263,3 +264,18 @@ def test_what_is_chosen_is_told_and_kept_when_resumed(tmp_path: Path) -> None:
     assert resumed.exit_code == 0
     assert "chosen:" not in resumed.output
     assert "training.corrupted_positions = [-1]" in resumed.output
+
+
+def test_probabilities_that_are_not_calibrated_are_told_wherever_calibration_is(tmp_path: Path) -> None:
+    folder, run = write_toy_problem(tmp_path / "towns"), str(tmp_path / "run")
+    valid = folder / "valid.tsv"
+    valid.write_text("".join(line for line in valid.read_text().splitlines(True) if line.endswith("1\n")))
+    result = runner.invoke(app, ["train", str(folder), "--out", run, *SMALL])
+    told = "as trained, not calibrated: the validation queries are all true, and 2 validation facts and 2 corruptions"
+    assert f"note: probabilities are {told} of them are too few" in result.stderr
+    assert told in runner.invoke(app, ["predict", run, "liesIn(n5, ?)"]).stderr
+    assert told in " ".join(invoke("explain", run, "liesIn(n5, north)").split())
+    assert told in (tmp_path / "run" / "report.html").read_text()
+    document = json.loads(invoke("evaluate", run, "--json"))
+    assert document["protocol"]["calibration"].startswith(told)
+    assert document["calibrated"] is None
