@@ -43,7 +43,7 @@ def ranks_by_loops(trained: Trained, constrained: Constrained) -> list[float]:
                     if predicate.name in c.predicates
                 )
                 true = len(scores) if int(other[0]) == code else true
-                scores.append(-1e9 if broken else float(trained.logits.asked_at(position)(other)[0]))
+                scores.append(-np.inf if broken else float(trained.logits.asked_at(position)(other)[0]))
                 allowed.append(int(other[0]) == code or int(other[0]) not in known)
             found.append(oracle_metrics.ranks(scores, true, allowed)[2])  # realistic
     return found
