@@ -4,6 +4,8 @@ A few passes over a small graph of the same rules are timed, and extended in pro
 many ground rules nothing is measured, and torch is not imported.
 """
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
@@ -35,7 +37,8 @@ LONG = 120.0  # seconds of a training that are said before it
 SHORT_WORK = 3e11  # operations of a training that surely take less: about 20 s on two cores
 OPERATIONS_OF_FLOAT = 64  # of a float of a ground rule that is read and written, in multiplications
 FEW_MEASURED = 2_000  # ground rules or atoms of the smallest graph that is measured
-LONG_ENOUGH = 0.1  # seconds of a pass: then no larger graph is measured
+LONG_ENOUGH = 0.1  # seconds that a pass takes longer than over the graph before: then no larger graph is measured
+MOST_SECONDS = 10.0  # of measuring, after which no larger graph is measured
 TIMES_MEASURED = 3  # passes over a graph
 FEWER = 2  # times: what has fewer ground rules by less is not worth naming
 MOST_SAMPLED = 100  # facts, and as many negatives, whose neighbourhoods stand for all
@@ -135,13 +138,14 @@ def measured_speed(work: Work) -> Speed:
 
     training, threads = work.options.training, torch.get_num_threads()
     share = min(1.0, FEW_MEASURED / max(1, work.of_step, work.atoms))
-    found = [(0, 0.0)]
+    found: list[tuple[int, float]] = []
+    end = perf_counter() + MOST_SECONDS
     torch.set_num_threads(threads_for(training, work.of_step))
     try:
         with torch.random.fork_rng(devices=[]):
             model = R2N.build(work.knowledge, work.options.model).to(make_device(training.device))
-            while len(found) < 3 or (share < 1 and found[-1][1] < LONG_ENOUGH):
-                grounding, atoms = _sample(work, share)
+            while len(found) < 2 or (share <= 1 and _grown(found) < LONG_ENOUGH and perf_counter() < end):
+                grounding, atoms = _sample(work, min(1.0, share))
                 layout = model.lay_out(FactorGraph.from_grounding(grounding, atoms), "dense")
                 seconds = []
                 for _ in range(TIMES_MEASURED):
@@ -152,14 +156,19 @@ def measured_speed(work: Work) -> Speed:
                     float(loss.detach())  # a device has finished
                     seconds.append(perf_counter() - start)
                 found.append((len(grounding), min(seconds[1:])))  # the first pass finds out what the layout needs
-                share = min(1.0, 4 * share)
+                share *= 4
     finally:
         torch.set_num_threads(threads)
     (few, short), (many, long) = found[-2:]
-    if many <= few or long <= short:
-        return Speed(0.0, long / max(1, many))
+    if many <= few or long <= short:  # more ground rules made no difference
+        return Speed(long, 0.0)
     rate = (long - short) / (many - few)
     return Speed(max(0.0, long - rate * many), rate)
+
+
+def _grown(found: list[tuple[int, float]]) -> float:
+    """By how many seconds the last pass took longer than the one before."""
+    return found[-1][1] - found[-2][1]
 
 
 def _sample(work: Work, share: float) -> tuple[Grounding, np.ndarray]:
@@ -200,8 +209,8 @@ def cost_warnings(problem: Problem, options: Options) -> list[str]:
     )
     return [
         f"the training takes {most}about {shown_duration(seconds * epochs)} on this machine: {counted(epochs, 'epoch')}"
-        f" of {most}about {_shown_seconds(seconds)}, each over {most}{work.size} ground rules{steps}"
-        f" ({options.grounding.strategy} grounding{of_rule}). Fewer: {ways_out}"
+        f" of {_shown_seconds(seconds)}, each over {work.size} ground rules{steps}"
+        f" ({options.grounding.strategy} grounding{of_rule}). Settings with fewer ground rules: {ways_out}"
     ]
 
 
@@ -243,9 +252,11 @@ def _with_candidates(problem: Problem) -> Iterator[tuple[str, KnowledgeBase]]:
     texts = {name for name, part in knowledge.features.items() if part.texts is not None}
     names = dict.fromkeys(atom.predicate for rule in knowledge.theory.rules for atom in rule.atoms)
     for predicate in (knowledge.language.predicate(name) for name in names if name not in knowledge.candidates):
-        forms = [(f"[candidates.{predicate.name}]", Candidates())]
+        name = predicate.name if re.fullmatch(r"[\w-]+", predicate.name, re.ASCII) else json.dumps(predicate.name)
+        forms = [(f"[candidates.{name}]", Candidates())]
         if predicate.arity == 2 and texts & {domain.name for domain in predicate.domains}:
-            forms.append((f"{forms[0][0]} shared_words = {SHARED_WORDS}", Candidates(shared_words=SHARED_WORDS)))
+            words = f"shared_words = {SHARED_WORDS} under {forms[0][0]}"
+            forms.append((words, Candidates(shared_words=SHARED_WORDS)))
         for section, wanted in [] if predicate.closed else forms:
             try:
                 sources = candidate_sources(knowledge.base, {predicate.name: wanted}, problem.train, problem.queries)

@@ -64,7 +64,7 @@ def test_a_long_training_is_said_with_what_has_fewer_ground_rules(tmp_path: Path
     problem = records_problem(tmp_path / "records", 207)
     with_candidates = records_problem(tmp_path / "candidates", 207, "[candidates.same]\n")
     (text,) = cost_warnings(problem, problem.options)
-    assert re.match(r"the training takes about [0-9 hmins]+ on this machine: 300 epochs of about [0-9. hmins]+,", text)
+    assert re.match(r"the training takes about [0-9 hmins]+ on this machine: 300 epochs of [0-9. hmins]+,", text)
     assert "each over 8,869,743 ground rules (full grounding)" in text
     known = sizes_of(problem, "known-body")
     assert 0 < known < 1_000
@@ -86,10 +86,10 @@ def test_candidates_are_named_only_where_they_can_be_taken(tmp_path: Path) -> No
     more = f'{PROBLEM}[features.record]\ntable = "texts.tsv"\ntext = "text"\n'
     (tmp_path / "records" / "problem.toml").write_text(more)
     (text,) = cost_warnings(described := load(tmp_path / "records"), described.options)
-    assert "[candidates.same] shared_words = 2 in the problem file (" in text
+    assert "shared_words = 2 under [candidates.same] in the problem file (" in text
     (tmp_path / "records" / "problem.toml").write_text(f"{more}[candidates.same]\nshared_words = 2\n")
     blocked = load(tmp_path / "records")
-    assert f"shared_words = 2 in the problem file ({sizes_of(blocked, 'full'):,})" in text
+    assert f"shared_words = 2 under [candidates.same] in the problem file ({sizes_of(blocked, 'full'):,})" in text
 
 
 def test_the_predicted_seconds_grow_with_the_ground_rules(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def is_header(columns: Sequence[pa.Array], predicate: str | None, theory: Theory
     first = tuple(column[0].as_py().strip() for column in columns)
     if any(not re.search(r"[^\W\d_]", cell) or cell.lower() in (*TRUE, *FALSE) for cell in first):
         return False
-    rows, cells = [normal(column) for column in columns], normal(pa.array(first))
+    rows, cells = [_below(column) for column in columns], normal(pa.array(first))
     is_alone = not any(pc.any(pc.is_in(column[1:], value_set=cells)).as_py() for column in rows)
     if _are_roles(first, is_triple=predicate is None):
         return is_alone or all(len(cell) > 1 for cell in first)
@@ -70,6 +70,13 @@ def is_header(columns: Sequence[pa.Array], predicate: str | None, theory: Theory
     are_names = [_is_in(column, names) for column in rows]
     is_named = np.logical_and.reduce(are_names)
     return bool(is_named[0]) and not is_named[1:].any()
+
+
+def _below(column: pa.Array) -> pa.Array:
+    """The cells as they are compared with the first: its number, if it has one, may be all that differs."""
+    if re.search(r"\d", column[0].as_py()):  # person1 above person2: both are constants, or neither
+        return normal(column)
+    return pa.concat_arrays([normal(column[:1]), pc.utf8_lower(pc.utf8_trim_whitespace(column[1:]))])
 
 
 def normal(column: pa.Array) -> pa.Array:

@@ -193,3 +193,24 @@ def test_constants_that_are_listed_or_described_are_no_doubt(tmp_path: Path) -> 
     assert not Problem.build("p", parse_theory(THEORY), tables, domains={"office": offices}).report.warnings
     described = {"city": dict.fromkeys(("town", "rome", "oslo", "bonn"), "a text")}
     assert not Problem.build("p", parse_theory(THEORY), tables, features=described).report.warnings
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate"),
+    [
+        ("office,city\noffice0,rome\noffice1,paris\noffice2,rome\n", "located_in"),
+        ("item,label\nitem106,0\nitem2,1\nitem3,1\nitem4,0\n", "good"),
+        ("Office ID,City Name\noffice_1,city_5\noffice_2,city_5\noffice_3,city_1\n", "located_in"),
+    ],
+)
+def test_constants_may_be_called_after_their_domain(text: str, predicate: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    theory = parse_theory(f"{THEORY}\ndomain item\npredicate good(item)\n")
+    (facts,) = read_facts(Table(tmp_path / "a.csv", predicate), theory=theory).facts
+    assert len(facts) == text.count("\n") - 1
+
+
+def test_numbered_constants_in_every_row_are_no_header(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("office1,city1\noffice2,city2\noffice3,city3\n")
+    (facts,) = read_facts(Table(tmp_path / "a.csv", "located_in"), theory=parse_theory(THEORY)).facts
+    assert len(facts) == 3
