@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 from scipy.optimize import brentq, minimize
-from scipy.special import betaincinv, expit
+from scipy.special import betaincinv, entr, expit
 
 from r2n.errors import DataError
 
@@ -25,6 +25,7 @@ ERRORS_OF_SHIFT = 2.0  # of a shift alone, which turns answers round
 TOO_SURE = 2.0  # to one: the odds at which a temperature rises no further
 TINY = 1e-300
 PRIOR = 0.01  # the precision of the belief, in labels, that neither temperature nor shift is needed
+MOST_LOSS = 2.0  # times that of the share of true labels: above, the labels contradict what was trained
 MOST_CHANGE = 7.0  # of the log of the temperature
 MOST_SHIFT = 50.0  # in units of the temperature
 
@@ -136,6 +137,19 @@ def warmed(
         return found
     warmest: Any = brentq(missing, least, MOST_CHANGE)
     return Calibrated(exp(warmest), found.shift, f"{fitted_on}, none of them wrong")
+
+
+def unless_contradicted(found: Calibrated, logits: Logits, truth: Truths, weights: Logits, labels: str) -> Calibrated:
+    """A calibration that changes nothing, unless labels are predicted far worse than by their share of true ones."""
+    if not len(logits):
+        return found
+    losses = np.logaddexp(0.0, np.where(truth, -1.0, 1.0) * (logits - found.shift) / found.temperature)
+    share = float(np.average(truth, weights=weights))
+    loss, of_share = float(np.average(losses, weights=weights)), float(entr(share) + entr(1 - share))
+    if loss <= MOST_LOSS * of_share or not 0 < share < 1:
+        return found
+    why = f"the log-loss of {labels} is {loss:.3g}, {of_share:.3g} if each had the share of true ones as probability"
+    return Calibrated(1.0, 0.0, found.fitted_on, f"{why}, and no temperature is sure to mend it")
 
 
 def _cross_fitted(logits: Logits, truth: Truths, groups: Groups, has_shift: bool, weights: Logits) -> Logits:

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from r2n.errors import CheckpointError, DataError, counted
 from r2n.evaluation.by_query import RankedQueries
-from r2n.evaluation.calibrate import FEWEST_LABELS, Calibrated, fit_odds, fit_temperature, warmed
+from r2n.evaluation.calibrate import FEWEST_LABELS, Calibrated, fit_odds, fit_temperature, unless_contradicted, warmed
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.ranking import rank
 from r2n.evaluation.sampling import drawn
@@ -68,6 +68,8 @@ def calibrate(run: Run | Ensemble, logits: AtomLogits | None = None) -> Calibrat
     if is_drawn and fitted is None:
         too_few = "training asks no corruption of them" if valid.truth.all() else f"{words} are too few"
         return Calibrated(1.0, 0.0, words, f"the validation queries are all true, and {too_few}")
+    if fitted is not None and fitted.is_as_trained and not fitted.why_not:
+        return unless_contradicted(fitted, found, valid.truth, weights, words)
     return _in_bounds(fitted, run, logits, valid.atoms[valid.truth]) if is_drawn and fitted is not None else fitted
 
 

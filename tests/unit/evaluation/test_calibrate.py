@@ -18,6 +18,7 @@ from r2n.evaluation.calibrate import (
     fit_odds,
     fit_temperature,
     told_calibration,
+    unless_contradicted,
     warmed,
 )
 from r2n.evaluation.calibrate import _careful as careful
@@ -278,3 +279,16 @@ def test_nothing_is_surer_than_labels_without_a_mistake_allow(drawn: list[tuple[
         assert after == pytest.approx(allowed, rel=1e-4)
         assert found.temperature > 1.0
         assert found.fitted_on == "labels, none of them wrong"
+
+
+def test_logits_that_labels_contradict_are_not_said_to_be_uncontradicted() -> None:
+    """Nine true labels are too few to fit, and most of them are held to be false for sure."""
+    truth = np.arange(49) < 9
+    weights, logits = np.ones(49), np.where(np.arange(49) < 7, -40.0, np.where(truth, 3.0, -3.0))
+    as_trained = Calibrated(1.0, 0.0, "hidden facts")
+    found = unless_contradicted(as_trained, logits, truth, weights, "49 validation queries")
+    assert found.is_as_trained
+    assert str(found).startswith("as trained, not calibrated: the log-loss of 49 validation queries is 5.76, 0.477 if")
+    good = np.where(truth, 3.0, -3.0)
+    assert unless_contradicted(as_trained, good, truth, weights, "49 validation queries") is as_trained
+    assert unless_contradicted(as_trained, -good, truth, 0 * weights + truth, "only true ones") is as_trained
