@@ -19,7 +19,17 @@ EPOCHS = 40
 
 def train(folder: Path, *more: str) -> subprocess.Popen[bytes]:
     """Start a training whose every epoch is kept."""
-    arguments = ["train", "countries-s3", "--out", str(folder), "--checkpoint-seconds", "0", "--seed", "3"]
+    arguments = [
+        "train",
+        "countries-s3",
+        "--out",
+        str(folder),
+        "--checkpoint-seconds",
+        "0",
+        "--seed",
+        "3",
+        "--no-baseline",
+    ]
     options = [f"training.epochs={EPOCHS}", "model.dim=8", "training.patience=30", "model.rule_dropout=0.1"]
     sets = [part for option in options for part in ("--set", option)]
     command = [sys.executable, "-c", "from r2n.cli import main; main()", *arguments, *sets, *more]
