@@ -39,7 +39,7 @@ def print_report(report: dict[str, Any], name: str) -> None:
         table.add_texts([f"{metric}, calibrated", _number(report["calibrated"][metric])])
     screen().print(table)
     shown = ("nothing_to_rank", "no metrics: "), ("not_held_out", f"{report['split']} is not held out: ")
-    for key, words in (*shown, ("combination", "combination: "), ("constraints", "constraints: "), ("ensemble", "")):
+    for key, words in (*shown, ("combination", "combination: "), ("constraints", "constraints: "), ("not_compared", "not compared "), ("ensemble", "")):
         if key in report["protocol"]:
             screen().print(Text(f"{words}{report['protocol'][key]}"))
 

@@ -1,5 +1,7 @@
 """What stands beside a network: the same queries, asked of its parts."""
 
+import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from r2n.runs import mirror
 from r2n.runs.mirror import mirrors
 from r2n.runs.run import Run, prepare_run
 from r2n.runs.training import train_in, train_without_reasoning
+from tests.command_line import invoke
 from tests.ordered_problem import write_ordered_problem
 
 
@@ -175,3 +178,18 @@ def test_what_takes_longer_than_the_training_is_given_up(tmp_path: Path, monkeyp
     monkeypatch.setattr("r2n.runs.training.read_trace", lambda _: [])
     assert train_without_reasoning(tmp_path / "run", run, problem) == "it takes longer than the training itself (0 s)"
     assert not list((tmp_path / "run").glob("without*"))
+
+
+def test_a_damaged_comparison_is_left_out_and_the_run_is_evaluated(tmp_path: Path) -> None:
+    problem, folder = linked_items(tmp_path / "items", alike=True, items=20), tmp_path / "run"
+    sound = compared(problem, folder, "training.epochs=1")
+    config = folder / "without-reasoning" / "config.json"
+    config.unlink()
+    os.mkfifo(config)
+    found = json.loads(invoke("evaluate", str(folder), "--json"))
+    assert found["metrics"] == sound.to_dict()["metrics"]
+    assert set(found["beside"]) == set(sound.beside) - {"without reasoning"}
+    why = f"with 'without reasoning': {config} cannot be read: it is a pipe, not a regular file; delete {config.parent}"
+    assert found["protocol"]["not_compared"].startswith(why)
+    assert "not compared with 'without reasoning'" in invoke("evaluate", str(folder))
+    assert "not_compared" not in sound.protocol
