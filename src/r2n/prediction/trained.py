@@ -114,7 +114,7 @@ class Trained:
 
     @cached_property
     def _without_reasoning(self) -> AtomLogits | str | None:
-        """The logits of the same input layer trained without rules; None where it was not trained, or why it is lost."""
+        """The logits of the same input layer trained without rules; None where none was trained, or why it is lost."""
         if self.folder is None:
             return None
         kept = RunFolder(self.folder).without_reasoning

@@ -193,3 +193,9 @@ def test_a_damaged_comparison_is_left_out_and_the_run_is_evaluated(tmp_path: Pat
     assert found["protocol"]["not_compared"].startswith(why)
     assert "not compared with 'without reasoning'" in invoke("evaluate", str(folder))
     assert "not_compared" not in sound.protocol
+
+
+def test_the_comparison_is_not_calibrated(tmp_path: Path) -> None:
+    problem, folder = linked_items(tmp_path / "items", alike=True, items=60), tmp_path / "run"
+    compared(replace(problem, queries={"valid": problem.test, "test": problem.test}), folder, "training.epochs=1")
+    assert [path.parent.name for path in folder.rglob("calibration.json")] == ["run"]
