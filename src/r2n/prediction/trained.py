@@ -141,8 +141,8 @@ class Trained:
         """The report on a split: ranking where all its queries are true, else classification.
 
         `sample`: of a ranking, so many queries, drawn by `seed`. With `mirror`, what the rules and the input layer
-        reach alone stands beside it, where that is cheap. `constrained`: candidates that a ranking puts last. `share`:
-        what this process does of a ranking.
+        reach alone is reported with it, where that is cheap. `constrained`: candidates that a ranking puts last.
+        `share`: what this process does of a ranking.
         """
         beside = self.baselines if mirror else None
         report = evaluate_split(

@@ -17,23 +17,9 @@ from r2n.knowledge.problem import Problem
 from r2n.model.atom_logits import AtomLogits
 from r2n.model.combination import WAYS
 from r2n.progress import Progress, no_progress
-from r2n.runs.mirror import WITHOUT_REASONING, mirrors, said_of, single_networks
+from r2n.runs.mirror import WITHOUT_REASONING, said_of, single_networks
 
 LEVEL = 0.01  # of a paired test: a result is worse than another by more than chance
-
-
-def evaluate_splits(
-    logits: AtomLogits,
-    problem: Problem,
-    progress: Progress = no_progress,
-    *,
-    options: Options | None = None,
-    calibration: Calibrated | None = None,
-    memory: int | None = None,
-) -> list[Report]:
-    """The reports on all splits, by one pass over the ground rules, with a mirror beside each."""
-    report = partial(evaluate_split, logits, problem, progress=progress, beside=mirrors(logits, problem))
-    return [report(split, options=options, calibration=calibration, memory=memory) for split in problem.queries]
 
 
 def evaluate_split(

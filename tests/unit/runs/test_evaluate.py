@@ -16,8 +16,8 @@ from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.problem import Problem, load_problem
 from r2n.model.atom_logits import AtomLogits
 from r2n.runs import evaluate
-from r2n.runs.evaluate import evaluate_split, evaluate_splits
-from r2n.runs.mirror import DEVIATION, SINGLE
+from r2n.runs.evaluate import evaluate_split
+from r2n.runs.mirror import DEVIATION, SINGLE, mirrors
 from r2n.runs.run import Run, prepare_run
 
 
@@ -57,7 +57,7 @@ def test_an_ensemble_stands_beside_its_networks(logits: AtomLogits, toy: Problem
         assert report.beside[SINGLE][name] == pytest.approx(mean(values))
         assert report.beside[DEVIATION][name] == pytest.approx(stdev(values))
     assert not evaluate_split(logits, toy, "test").beside
-    assert {SINGLE, DEVIATION} < set(evaluate_splits(logits, toy)[0].beside)
+    assert {SINGLE, DEVIATION} < set(evaluate_split(logits, toy, "test", beside=mirrors(logits, toy)).beside)
 
 
 def test_a_ranking_too(logits: AtomLogits, toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
