@@ -8,6 +8,7 @@ import pytest
 import r2n
 from r2n.datasets.planted import PlantedOptions, plant
 from r2n.evaluation.evaluate import Report
+from r2n.prediction.trained import Trained
 from r2n.runs.run import prepare_run
 
 PLANTED = PlantedOptions(facts=2000, constants=300, rules=40, communities=6, queries=0.1)  # about a tenth of a default
@@ -21,7 +22,7 @@ def trained(options: PlantedOptions, folder: Path) -> Report:
     assert run.options.model.rules == ("counted" if options.rules else "layers")
     for _ in run.trainer:
         pass
-    return next(report for report in run.reports() if report.split == "test")
+    return Trained.of(run).evaluate("test", mirror=True)
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ class Wanted(TypedDict):
 
 
 def most_answers(top: int | None, *, show_all: bool) -> int | None:
-    """How many answers are told to a question: as many as somebody says, else a few, or (`show_all`) every one."""
+    """How many answers to a question are shown: as many as somebody says, else a few, or (`show_all`) every one."""
     return top or (None if show_all else FEW)
 
 
@@ -197,14 +197,14 @@ def print_answers(predictor: "Predictor", answers: "Answers", *, is_numbered: bo
     labels = constant_labels(knowledge.features, knowledge.language, names)
     is_ensemble, number = any(item.spread is not None for item in answers), [""] * is_numbered
     heads = [*number, "atom", "probability", "known", "predicted", *["logit ± spread"] * is_ensemble]
-    heads += ["called"] * bool(labels)
+    heads += ["label"] * bool(labels)
     for start in range(0, max(len(answers), 1), MOST_ROWS_LAID_OUT):
         table = ScreenTable(*heads)
         for i, item in enumerate(answers.items[start : start + MOST_ROWS_LAID_OUT], start=start + 1):
             spread = [f"{item.logit:.2f} ± {item.spread:.2f}"] if item.spread is not None else []
             first = [*[str(i)] * is_numbered, item.atom, f"{item.probability:.4f}"]
-            called = [", ".join(labels[name] for name in item.constants if name in labels)] if labels else []
-            table.add_texts([*first, known_text(item), f"{item.network:.4f}", *spread, *called])
+            label = [", ".join(labels[name] for name in item.constants if name in labels)] if labels else []
+            table.add_texts([*first, known_text(item), f"{item.network:.4f}", *spread, *label])
         screen().print(table)
     if answers.left_out:
         why = "nothing is known of them, and no ground rule reaches them: --all asks the input layer"

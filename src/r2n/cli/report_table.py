@@ -39,7 +39,13 @@ def print_report(report: dict[str, Any], name: str) -> None:
         table.add_texts([f"{metric}, calibrated", _number(report["calibrated"][metric])])
     screen().print(table)
     shown = ("nothing_to_rank", "no metrics: "), ("not_held_out", f"{report['split']} is not held out: ")
-    for key, words in (*shown, ("combination", "combination: "), ("constraints", "constraints: "), ("ensemble", "")):
+    for key, words in (
+        *shown,
+        ("combination", "combination: "),
+        ("constraints", "constraints: "),
+        ("not_compared", "not compared "),
+        ("ensemble", ""),
+    ):
         if key in report["protocol"]:
             screen().print(Text(f"{words}{report['protocol'][key]}"))
 
@@ -48,7 +54,7 @@ def notes_beside(report: dict[str, Any]) -> list[str]:
     """Which part of the network is better alone than the whole, by much."""
     name = "mrr" if "mrr" in report["metrics"] else "ap"
     harm = report["protocol"].get("reasoning_harms")
-    own, found = report["metrics"].get(name), [f"{report['split']}: reasoning makes it worse: {harm}"] if harm else []
+    own, found = report["metrics"].get(name), [harm] if harm else []
     for part, metrics in report["beside"].items():
         alone = None if part in COMPARED_OTHERWISE else metrics.get(name)
         if own is not None and alone is not None and alone > own + MUCH_BETTER:

@@ -38,13 +38,15 @@ Groups = Int64[np.ndarray, " atoms"]
 class Calibrated:
     """A temperature, a shift, and, in words, what they were fitted on.
 
-    `why_not` is the reason for which nothing was fitted: then probabilities are as they were trained.
+    `why_not` is the reason for which nothing was fitted: then probabilities are as they were trained. `on_validation`:
+    validation queries were among what they were fitted on, so that calibrated figures of these are not held out.
     """
 
     temperature: float
     shift: float
     fitted_on: str
     why_not: str = ""
+    on_validation: bool = False
 
     def __post_init__(self) -> None:
         """Check that the order of logits is kept."""

@@ -34,6 +34,7 @@ Score = Callable[[Codes], Float64[np.ndarray, " atoms"]]
 Numbers = Mapping[str, int | float]
 
 NOTHING_TO_RANK, NOT_HELD_OUT, REASONING_HARMS = "nothing_to_rank", "not_held_out", "reasoning_harms"  # of a protocol
+NOT_COMPARED = "not_compared"
 
 
 @dataclass(frozen=True, eq=False)

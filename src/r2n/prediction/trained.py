@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from r2n.errors import CheckpointError, ConfigError, counted
+from r2n.errors import CheckpointError, ConfigError, R2NError, counted
 from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.evaluate import Report, Score
+from r2n.evaluation.evaluate import NOT_COMPARED, Report, Score
 from r2n.evaluation.shares import ALONE, Share
 from r2n.graph.sources import GraphSource
 from r2n.knowledge.knowledge_base import KnowledgeBase
@@ -109,14 +109,23 @@ class Trained:
     @cached_property
     def baselines(self) -> dict[str, Score]:
         """What the results are compared with: parts of the network, and the same input layer trained without rules."""
-        found = mirrors(self.logits, self.problem)
-        if self.folder is None or not RunFolder(self.folder).without_reasoning.config.exists():
-            return found
-        path = RunFolder(self.folder).without_reasoning.path
-        return {
-            **found,
-            WITHOUT_REASONING: Trained.load(path, device=str(self.model.device), memory=self.memory).logits,
-        }
+        found, without = mirrors(self.logits, self.problem), self._without_reasoning
+        return found | ({WITHOUT_REASONING: without} if isinstance(without, AtomLogits) else {})
+
+    @cached_property
+    def _without_reasoning(self) -> AtomLogits | str | None:
+        """The logits of the same input layer trained without rules; None where none was trained, or why it is lost."""
+        if self.folder is None:
+            return None
+        kept = RunFolder(self.folder).without_reasoning
+        try:
+            if not kept.config.exists():
+                return None
+            return Trained.load(kept.path, device=str(self.model.device), memory=self.memory).logits
+        except (R2NError, OSError) as error:  # the run itself is sound
+            why = error.what if isinstance(error, R2NError) else str(error)
+            again = f"delete {kept.path}, and r2n train P --out {self.folder} --resume trains it again"
+            return f"with '{WITHOUT_REASONING}': {why}; {again}"
 
     def evaluate(
         self,
@@ -132,8 +141,8 @@ class Trained:
         """The report on a split: ranking where all its queries are true, else classification.
 
         `sample`: of a ranking, so many queries, drawn by `seed`. With `mirror`, what the rules and the input layer
-        reach alone stands beside it, where that is cheap. `constrained`: candidates that a ranking puts last. `share`:
-        what this process does of a ranking.
+        reach alone is reported with it, where that is cheap. `constrained`: candidates that a ranking puts last.
+        `share`: what this process does of a ranking.
         """
         beside = self.baselines if mirror else None
         report = evaluate_split(
@@ -150,9 +159,10 @@ class Trained:
             memory=self.memory,
             share=share,
         )
-        if constrained is None:
-            return report
-        return replace(report, protocol={**report.protocol, "constraints": str(constrained)})
+        said = {} if constrained is None else {"constraints": str(constrained)}
+        if mirror and isinstance(self._without_reasoning, str):
+            said[NOT_COMPARED] = self._without_reasoning
+        return replace(report, protocol={**report.protocol, **said})
 
 
 def _network(

@@ -11,7 +11,7 @@ from r2n.errors import counted
 from r2n.evaluation.by_query import ByQuery, ClassifiedQueries, RankedQueries
 from r2n.evaluation.evaluate import Report
 from r2n.evaluation.filters import Filter
-from r2n.evaluation.paired import PairedTest, compare_classifications, compare_rankings
+from r2n.evaluation.paired import PairedTest, compare_queries
 from r2n.knowledge.herbrand import Codes, HerbrandBase
 from r2n.knowledge.problem import Problem
 from r2n.runs.folder import RunConfig
@@ -54,13 +54,11 @@ def against(split: str, first: ComparedRun, other: ComparedRun, name: str) -> Ag
     why_not = _why_not(first, other, pair[0], pair[1])
     if why_not:
         return Against(name, why_not=why_not)
-    if isinstance(pair[0], RankedQueries) and isinstance(pair[1], RankedQueries):
-        if not len(pair[0].atoms):
-            return Against(name, why_not=first.reports[split].nothing_to_rank)
-        return Against(name, tuple(compare_rankings(pair[0], pair[1])))
-    assert isinstance(pair[0], ClassifiedQueries)
-    assert isinstance(pair[1], ClassifiedQueries)
-    return Against(name, tuple(compare_classifications(pair[0], _in_order(first, other, pair[0], pair[1]))))
+    if isinstance(pair[0], RankedQueries) and not len(pair[0].atoms):
+        return Against(name, why_not=first.reports[split].nothing_to_rank)
+    if isinstance(pair[0], ClassifiedQueries) and isinstance(pair[1], ClassifiedQueries):
+        pair[1] = _in_order(first, other, pair[0], pair[1])
+    return Against(name, tuple(compare_queries(*pair)))
 
 
 def _why_not(first: ComparedRun, other: ComparedRun, a: ByQuery, b: ByQuery) -> str:

@@ -61,11 +61,7 @@ def gather_results(folder: Path, trained: Trained, reports: Sequence[Report], tr
         phases=training.phases,
         options=option_lines(config.options, training.chosen or {}),
         figures=figures(reports, training.phases),
-        notes=tuple(
-            f"{report.split}: reasoning makes it worse: {report.protocol[REASONING_HARMS]}"
-            for report in reports
-            if REASONING_HARMS in report.protocol
-        ),
+        notes=tuple(str(report.protocol[REASONING_HARMS]) for report in reports if REASONING_HARMS in report.protocol),
     )
 
 

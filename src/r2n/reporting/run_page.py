@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isnan
 
 from r2n.evaluation.by_query import PrecisionRecall, RankCounts
-from r2n.evaluation.evaluate import NOT_HELD_OUT, NOTHING_TO_RANK, Numbers, Report
+from r2n.evaluation.evaluate import NOT_HELD_OUT, NOTHING_TO_RANK, REASONING_HARMS, Numbers, Report
 from r2n.evaluation.metrics import Calibration
 from r2n.evaluation.plots import rank_words
 from r2n.reporting.charts import Chart, Series, bar_chart, line_chart
@@ -101,8 +101,9 @@ def protocol_words(protocol: Mapping[str, str | int]) -> list[str]:
     true = f", {protocol['true']:,} of them true" if "true" in protocol else ""
     held_out = f" Not held out: {protocol[NOT_HELD_OUT]}." if NOT_HELD_OUT in protocol else ""
     said = [f"{str(protocol['task']).capitalize()} of {queries} queries{true}.{held_out}"]
+    apart = ("task", "queries", "true", NOTHING_TO_RANK, NOT_HELD_OUT, REASONING_HARMS)
     for name, value in protocol.items():
-        if name not in ("task", "queries", "true", NOTHING_TO_RANK, NOT_HELD_OUT) and value not in (0, ""):
+        if name not in apart and value not in (0, ""):
             text = f"{value:,}" if isinstance(value, int) else value
             said.append(f"{name.replace('_', ' ')}: {text}.")
     return said

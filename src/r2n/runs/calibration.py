@@ -8,7 +8,7 @@ without a mistake allow.
 """
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 
 import numpy as np
@@ -60,17 +60,21 @@ def calibrate(run: Run | Ensemble, logits: AtomLogits | None = None) -> Calibrat
         facts = int(valid.truth.sum())
         words = f"{counted(facts, 'validation fact')} and {counted(len(valid) - facts, 'corruption')} of them"
     found, groups = logits(valid.atoms), query_groups(base, valid.atoms, valid.truth)
-    fitted = _fitted(found, valid.truth, groups, options, words, weights=weights)
+    fitted, hidden = _fitted(found, valid.truth, groups, options, words, weights=weights), None
     if fitted is None or _are_apart(found, valid.truth):
-        fitted = _on_hidden_facts(run, logits) or fitted
+        hidden = _on_hidden_facts(run, logits)
+        fitted = hidden or fitted
         if fitted is not None and options.training.loss == "bce":
             fitted = warmed(fitted, found, valid.truth, groups, fitted_on=words, weights=weights)
     if is_drawn and fitted is None:
         too_few = "training asks no corruption of them" if valid.truth.all() else f"{words} are too few"
         return Calibrated(1.0, 0.0, words, f"the validation queries are all true, and {too_few}")
-    if fitted is not None and fitted.is_as_trained and not fitted.why_not:
+    if fitted is None:
+        return None
+    fitted = replace(fitted, on_validation=fitted is not hidden)
+    if fitted.is_as_trained and not fitted.why_not:
         return unless_contradicted(fitted, found, valid.truth, weights, words)
-    return _in_bounds(fitted, run, logits, valid.atoms[valid.truth]) if is_drawn and fitted is not None else fitted
+    return _in_bounds(fitted, run, logits, valid.atoms[valid.truth]) if is_drawn else fitted
 
 
 def _in_bounds(fitted: Calibrated, run: Run | Ensemble, logits: AtomLogits, facts: Codes) -> Calibrated:
@@ -226,7 +230,8 @@ def read_calibration(folder: RunFolder, seeds: range) -> Calibrated | None:
         if document["sha256"] != digest(document) or document["format"] != FORMAT:
             raise CheckpointError(f"{path} was changed: its checksum is wrong", hint=HINT)
         values = [document[name] for name in ("temperature", "shift", "fitted_on")]
-        found = Calibrated(*values, why_not=document.get("why_not", ""))
+        on_validation = bool(document.get("on_validation", True))  # a file that does not say: it may have been
+        found = Calibrated(*values, why_not=document.get("why_not", ""), on_validation=on_validation)
         weights = document["weights"]
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}", hint=HINT) from error

@@ -21,7 +21,7 @@ from r2n.knowledge.problem import Problem
 from r2n.model.atom_logits import AtomLogits
 from r2n.model.r2n import R2N
 from r2n.progress import Progress, no_progress
-from r2n.runs.evaluate import evaluate_split, evaluate_splits
+from r2n.runs.evaluate import evaluate_split
 from r2n.runs.memory import check_memory
 from r2n.runs.run import Run, check_seed, prepare_run
 
@@ -121,11 +121,6 @@ class Ensemble:
     ) -> Report:
         """The report on a split: ranking where all its queries are true, else classification."""
         report = partial(evaluate_split, self.logits(), self.problem, split, progress, options=self.options)
-        return report(calibration=calibration, memory=self.memory)
-
-    def reports(self, progress: Progress = no_progress, calibration: Calibrated | None = None) -> list[Report]:
-        """The reports on all splits, with mirrors and the single networks beside each."""
-        report = partial(evaluate_splits, self.logits(), self.problem, progress, options=self.options)
         return report(calibration=calibration, memory=self.memory)
 
 

@@ -17,23 +17,10 @@ from r2n.knowledge.problem import Problem
 from r2n.model.atom_logits import AtomLogits
 from r2n.model.combination import WAYS
 from r2n.progress import Progress, no_progress
-from r2n.runs.mirror import WITHOUT_REASONING, mirrors, said_of, single_networks
+from r2n.runs.mirror import WITHOUT_REASONING, said_of, single_networks
 
 LEVEL = 0.01  # of a paired test: a result is worse than another by more than chance
-
-
-def evaluate_splits(
-    logits: AtomLogits,
-    problem: Problem,
-    progress: Progress = no_progress,
-    *,
-    options: Options | None = None,
-    calibration: Calibrated | None = None,
-    memory: int | None = None,
-) -> list[Report]:
-    """The reports on all splits, by one pass over the ground rules, with a mirror beside each."""
-    report = partial(evaluate_split, logits, problem, progress=progress, beside=mirrors(logits, problem))
-    return [report(split, options=options, calibration=calibration, memory=memory) for split in problem.queries]
+LEAST_HARM = 0.005  # of the metric: less is not worth a note, however sure
 
 
 def evaluate_split(
@@ -86,7 +73,7 @@ def evaluate_split(
     said = (
         said_of(logits, calibration)
         | _harm(own, found.get(WITHOUT_REASONING))
-        | selected_on(split, logits, problem, options)
+        | selected_on(own, logits, problem, options, calibration)
     )
     return replace(own, beside=others, protocol={**own.protocol, **said})
 
@@ -96,25 +83,31 @@ def _harm(own: Report, without: Report | None) -> dict[str, str]:
     name, value = own.main
     if without is None or not without.metrics[name] > value:
         return {}
-    test = next(test for test in compare_queries(without.by_query, own.by_query) if test.metric == name)
-    if test.p >= LEVEL:
+    test = next((test for test in compare_queries(without.by_query, own.by_query) if test.metric == name), None)
+    if test is None or test.p >= LEVEL or abs(test.difference) < LEAST_HARM:
         return {}
-    return {
-        REASONING_HARMS: f"{name} {value:.3f} with the rules, {without.metrics[name]:.3f} without reasoning"
-        f" (difference {test.difference:+.3f}, 95 % interval {test.low:+.3f} to {test.high:+.3f}, p {test.p:.4f})"
-    }
+    numbers = f"{name} {value:.3f} with the rules, {without.metrics[name]:.3f} without reasoning"
+    chance = f"difference {test.difference:+.3f}, 95 % interval {test.low:+.3f} to {test.high:+.3f}, p {test.p:.4f}"
+    return {REASONING_HARMS: f"{own.split}: reasoning makes it worse: {numbers} ({chance})"}
 
 
-def selected_on(split: str, logits: AtomLogits, problem: Problem, options: Options | None) -> dict[str, str]:
+def selected_on(
+    own: Report, logits: AtomLogits, problem: Problem, options: Options | None, calibration: Calibrated | None
+) -> dict[str, str]:
     """What the protocol says of choices that were made on validation queries: the combination, and what they were."""
     ways = dict.fromkeys(str(model.combination.chosen) for model in logits.models if model.combination is not None)
-    combined, said = bool(ways) and logits.way is None and "valid" in problem.queries, {}
+    combined, said = bool(ways) and logits.way is None and len(problem.valid) > 0, {}
     if ways and logits.way is None:
         by = f"the best of {len(WAYS)} on the validation queries" if combined else "nothing could choose another"
         said["combination"] = f"{'; '.join(ways)} ({by})"
     stopped = options is not None and options.training.patience is not None
-    uses = [*["early stopping"] * stopped, *["choosing the combination of network and rules"] * combined]
-    if split == "valid" and uses:
+    is_fitted = calibration is not None and calibration.on_validation and not calibration.is_as_trained
+    uses = [
+        *["early stopping"] * stopped,
+        *["choosing the combination of network and rules"] * combined,
+        *["the calibration"] * (is_fitted and own.calibrated is not None),
+    ]
+    if own.split == "valid" and len(problem.valid) and uses:
         said[NOT_HELD_OUT] = f"used for {' and for '.join(uses)}" + (
             "; in training its metric was filtered without the facts of other splits"
             if is_filtered_less(problem)

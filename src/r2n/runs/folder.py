@@ -207,9 +207,8 @@ def _content(folder: RunFolder) -> bytes:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ConfigError(f"{folder.path} holds no run", hint="a run is made by: r2n train P --out DIR") from error
     except OSError as error:
-        raise CheckpointError(
-            f"{folder.config} cannot be read: {error.strerror}", hint="see to its permissions"
-        ) from error
+        hint = "see to its permissions" if isinstance(error, PermissionError) else WHAT_TO_DO
+        raise CheckpointError(f"{folder.config} cannot be read: {error.strerror}", hint=hint) from error
     except ValueError as error:  # a path that no system takes
         raise ConfigError(f"{str(folder.path)!r} is no folder: {error}") from error
 

@@ -65,7 +65,7 @@ def _open_atoms(base: HerbrandBase, evidence: Evidence, *, true: bool = False) -
 
 
 def _unlearned(problem: Problem, options: Options) -> Iterator[str]:
-    """Asked predicates of which nothing open is known; those that are all closed are told of elsewhere."""
+    """Asked predicates of which nothing open is known; those that are all closed have a warning of their own."""
     if options.training.ask_closed:
         return
     base = problem.knowledge.base

@@ -27,7 +27,6 @@ from r2n.progress import Progress, no_progress
 from r2n.runs.chosen import choose_options, corrupted_positions
 from r2n.runs.config import as_trained, check_options, make_device, make_source, problem_to_train
 from r2n.runs.evaluate import evaluate_split as evaluate_split
-from r2n.runs.evaluate import evaluate_splits
 from r2n.runs.limits import MemoryLimit
 from r2n.training.batches import Batches, FixedBatches, draws
 from r2n.training.fit import Settle, Trainer, Validate
@@ -135,11 +134,6 @@ class Run:
     def epochs(self) -> int:
         """Those that were trained."""
         return self.trainer.epoch
-
-    def reports(self, progress: Progress = no_progress, calibration: Calibrated | None = None) -> list[Report]:
-        """The reports on all splits, by one pass over the ground rules, with a mirror beside each."""
-        report = partial(evaluate_splits, self.logits(), self.problem, progress, options=self.options)
-        return report(calibration=calibration, memory=self.memory)
 
 
 def _positions(options: TrainingOptions) -> tuple[int, ...] | None:

@@ -41,11 +41,13 @@ def train_in(
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
     progress: Progress = no_progress,
     team: Team = ONE,
+    calibrated: bool = True,
 ) -> Generator[Epoch, None, None]:
     """Train, keeping trace and checkpoint in the folder; `resume` goes on from what is there, or begins.
 
     The networks of an ensemble are trained one after the other, each in a folder of its own inside. At the end the
-    calibration is fitted, and kept. Of a `team`, this is the process that writes; the others `follow`.
+    calibration is fitted and kept, unless only logits are read (not `calibrated`). Of a `team`, this is the process
+    that writes; the others `follow`.
     """
     folder = RunFolder(path)
     config = config_of(
@@ -68,8 +70,9 @@ def train_in(
             member.trainer.join(team)
             phase = "train" if len(places) == 1 else f"train {number} of {len(places)}"
             yield from _train(place, member, config, checkpoint_seconds, partial(progress, phase))
-        progress("calibrate", 0, 0)
-        keep_calibration(folder, calibrate(run), run.seeds)
+        if calibrated:
+            progress("calibrate", 0, 0)
+            keep_calibration(folder, calibrate(run), run.seeds)
 
 
 def lacks_comparison(path: Path, run: Run | Ensemble) -> bool:
@@ -94,7 +97,9 @@ def train_without_reasoning(
     try:
         options = without_reasoning(run.options)
         alone = prepare_ensemble(problem, options, run.seed, size=len(run.seeds), memory=run.memory)
-        epochs = train_in(unfinished, alone, resume=True, progress=lambda _, *steps: progress(PHASE, *steps))
+        epochs = train_in(
+            unfinished, alone, resume=True, progress=lambda _, *steps: progress(PHASE, *steps), calibrated=False
+        )
         with closing(epochs):
             is_over = any(monotonic() - began > max(seconds, FREE_SECONDS) for _ in epochs)
         if is_over:

@@ -28,7 +28,8 @@ def kept(folder: Path, problem: r2n.Problem, seed: int = 0) -> Kept:
     run = prepare_run(problem, problem.options, seed)
     for _ in train_in(folder, run):
         pass
-    return Kept(folder, Trained.of(run), run.reports())
+    trained = Trained.of(run)
+    return Kept(folder, trained, [trained.evaluate(split, mirror=True) for split in problem.queries])
 
 
 @pytest.fixture(scope="session")

@@ -168,6 +168,7 @@ def test_ties_are_told_only_where_they_matter() -> None:
 def test_the_protocol_in_words() -> None:
     said = protocol_words(
         {"task": "ranking", "queries": 1234, "ranks": 2468, "left_out": 0, "filter": "others are none"}
+        | {"reasoning_harms": "a note of the page"}
     )
     assert said == ["Ranking of 1,234 queries.", "ranks: 2,468.", "filter: others are none."]
 

@@ -83,6 +83,7 @@ def test_validation_that_is_all_right_leaves_it_to_hidden_facts_where_there_are_
     told = Evidence(valid.atoms, run.logits()(valid.atoms) > np.median(run.logits()(valid.atoms)))
     found = fitted(replace(run, problem=with_queries(run.problem, valid=told)))
     assert found.fitted_on == ("30 validation queries" if changes else "20 hidden training facts and 10 negatives")
+    assert found.on_validation == bool(changes)
 
 
 def test_a_few_validation_queries_without_a_mistake_make_no_network_sure() -> None:
@@ -344,8 +345,8 @@ def test_what_was_changed_or_is_stale_is_refused_until_it_is_fitted_again(
     none = Calibrated(1.0, 0.0, "labels", "they are too few")
     keep_calibration(folder, none, range(1))
     assert read_calibration(folder, range(1)) == none
-    keep_calibration(folder, Calibrated(2.0, 0.5, "labels"), range(1))
-    assert read_calibration(folder, range(1)) == Calibrated(2.0, 0.5, "labels")
+    keep_calibration(folder, Calibrated(2.0, 0.5, "labels", on_validation=True), range(1))
+    assert read_calibration(folder, range(1)) == Calibrated(2.0, 0.5, "labels", on_validation=True)
     change(folder.calibration)
     with pytest.raises(CheckpointError, match=message) as caught:
         read_calibration(folder, range(1))

@@ -15,8 +15,9 @@ from r2n.evaluation.metrics import average_precision
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.problem import Problem, load_problem
 from r2n.model.atom_logits import AtomLogits
-from r2n.runs.evaluate import evaluate_split, evaluate_splits
-from r2n.runs.mirror import DEVIATION, SINGLE
+from r2n.runs import evaluate
+from r2n.runs.evaluate import evaluate_split
+from r2n.runs.mirror import DEVIATION, SINGLE, mirrors
 from r2n.runs.run import Run, prepare_run
 
 
@@ -56,7 +57,7 @@ def test_an_ensemble_stands_beside_its_networks(logits: AtomLogits, toy: Problem
         assert report.beside[SINGLE][name] == pytest.approx(mean(values))
         assert report.beside[DEVIATION][name] == pytest.approx(stdev(values))
     assert not evaluate_split(logits, toy, "test").beside
-    assert {SINGLE, DEVIATION} < set(evaluate_splits(logits, toy)[0].beside)
+    assert {SINGLE, DEVIATION} < set(evaluate_split(logits, toy, "test", beside=mirrors(logits, toy)).beside)
 
 
 def test_a_ranking_too(logits: AtomLogits, toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,3 +96,26 @@ def test_metrics_do_not_depend_on_how_many_atoms_are_scored_at_once(tmp_path: Pa
     truth = np.isin(asked, problem.train.atoms)
     parts = [np.concatenate([logits(asked[i : i + size]) for i in range(0, 1000, size)]) for size in (7, 61, 1000)]
     assert len({average_precision(part, truth) for part in parts}) == 1
+
+
+def test_calibrated_figures_of_what_the_calibration_was_fitted_on_are_not_held_out(toy_run: Run) -> None:
+    fitted = Calibrated(3.0, 0.5, "4 validation queries", on_validation=True)
+    valid, test = (toy_run.evaluate(split, calibration=fitted).protocol for split in ("valid", "test"))
+    assert valid["not_held_out"] == "used for the calibration"
+    assert "not_held_out" not in test
+    for other in (replace(fitted, on_validation=False), replace(fitted, temperature=1.0, shift=0.0)):
+        assert "not_held_out" not in toy_run.evaluate("valid", calibration=other).protocol
+
+
+def test_without_validation_queries_nothing_was_chosen(toy: Problem) -> None:
+    empty = replace(toy, queries={"valid": Evidence.empty(), "test": toy.test})
+    run = prepare_run(empty, toy.options.changed(["model.rules=counted", "training.epochs=1"]), 0)
+    valid, test = (run.evaluate(split).protocol for split in empty.queries)
+    assert str(test["combination"]).endswith("(nothing could choose another)")
+    assert "not_held_out" not in valid
+
+
+def test_results_that_cannot_be_paired_are_not_said_to_be_worse(toy_run: Run) -> None:
+    report = toy_run.evaluate("test")
+    better = replace(report, metrics={**report.metrics, "ap": 2.0})
+    assert evaluate._harm(report, replace(better, by_query=None)) == {}

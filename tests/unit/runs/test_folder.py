@@ -206,7 +206,9 @@ def test_a_folder_that_cannot_be_written_or_read(toy: Problem, config: RunConfig
         with pytest.raises(ConfigError, match=r"cannot be written: .*\n  give another --out"):
             write_config(RunFolder(path), config)
     (tmp_path / "config.json").mkdir()
-    with pytest.raises(CheckpointError, match=r"config\.json cannot be read: Is a directory"):
+    with pytest.raises(
+        CheckpointError, match=r"config\.json cannot be read: Is a directory\n  copy the whole run folder"
+    ):
         read_config(RunFolder(tmp_path))
 
 

@@ -1,5 +1,7 @@
 """What stands beside a network: the same queries, asked of its parts."""
 
+import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from r2n.runs import mirror
 from r2n.runs.mirror import mirrors
 from r2n.runs.run import Run, prepare_run
 from r2n.runs.training import train_in, train_without_reasoning
+from tests.command_line import invoke
 from tests.ordered_problem import write_ordered_problem
 
 
@@ -30,7 +33,8 @@ def prepared(problem: Problem, *changes: str) -> Run:
 
 
 def test_rules_are_counted_beside_reasoning_layers(toy: Problem, toy_run: Run) -> None:
-    reports = toy_run.reports()
+    trained = Trained.of(toy_run)
+    reports = [trained.evaluate(split, mirror=True) for split in toy.queries]
     alone = RulesAlone.of(toy.knowledge)
     assert alone is not None
     for report, split in zip(reports, toy.queries, strict=True):
@@ -38,7 +42,6 @@ def test_rules_are_counted_beside_reasoning_layers(toy: Problem, toy_run: Run) -
         assert report.beside == {"rules alone": expected}
         assert report.metrics == toy_run.evaluate(split).metrics, "the report itself is not touched"
     assert toy_run.evaluate("test").beside == {}
-    assert Trained.of(toy_run).evaluate("test", mirror=True).beside == reports[1].beside
 
 
 def test_counted_rules_are_shown_with_their_learned_weights(tmp_path: Path) -> None:
@@ -47,7 +50,7 @@ def test_counted_rules_are_shown_with_their_learned_weights(tmp_path: Path) -> N
         pass
     problem, logits = run.problem, run.logits()
     base, filtered = problem.knowledge.base, Filter.of(problem)
-    (_, report) = run.reports()
+    report = Trained.of(run).evaluate("test", mirror=True)
     for name, way in (("rules alone", RULES_ALONE), ("without reasoning", NETWORK_ALONE)):
         expected = evaluate_scores(logits.by(way), problem.test, base, filtered, split="test").metrics
         assert report.beside[name] == expected
@@ -175,3 +178,24 @@ def test_what_takes_longer_than_the_training_is_given_up(tmp_path: Path, monkeyp
     monkeypatch.setattr("r2n.runs.training.read_trace", lambda _: [])
     assert train_without_reasoning(tmp_path / "run", run, problem) == "it takes longer than the training itself (0 s)"
     assert not list((tmp_path / "run").glob("without*"))
+
+
+def test_a_damaged_comparison_is_left_out_and_the_run_is_evaluated(tmp_path: Path) -> None:
+    problem, folder = linked_items(tmp_path / "items", alike=True, items=20), tmp_path / "run"
+    sound = compared(problem, folder, "training.epochs=1")
+    config = folder / "without-reasoning" / "config.json"
+    config.unlink()
+    os.mkfifo(config)
+    found = json.loads(invoke("evaluate", str(folder), "--json"))
+    assert found["metrics"] == sound.to_dict()["metrics"]
+    assert set(found["beside"]) == set(sound.beside) - {"without reasoning"}
+    why = f"with 'without reasoning': {config} cannot be read: it is a pipe, not a regular file; delete {config.parent}"
+    assert found["protocol"]["not_compared"].startswith(why)
+    assert "not compared with 'without reasoning'" in invoke("evaluate", str(folder))
+    assert "not_compared" not in sound.protocol
+
+
+def test_the_comparison_is_not_calibrated(tmp_path: Path) -> None:
+    problem, folder = linked_items(tmp_path / "items", alike=True, items=60), tmp_path / "run"
+    compared(replace(problem, queries={"valid": problem.test, "test": problem.test}), folder, "training.epochs=1")
+    assert [path.parent.name for path in folder.rglob("calibration.json")] == ["run"]

@@ -144,7 +144,8 @@ function protocol(told) {
   const heldOut = told.not_held_out ? ` Not held out: ${told.not_held_out}.` : "";
   const said = [`${task[0].toUpperCase()}${task.slice(1)} of ${count(told.queries)} queries${true_}.${heldOut}`];
   for (const [key, value] of Object.entries(told)) {
-    if (["task", "queries", "true", "nothing_to_rank", "not_held_out"].includes(key) || value === 0 || value === "") continue;
+    const apart = ["task", "queries", "true", "nothing_to_rank", "not_held_out", "reasoning_harms"];
+    if (apart.includes(key) || value === 0 || value === "") continue;
     said.push(`${key.replaceAll("_", " ")}: ${typeof value === "number" ? count(value) : value}.`);
   }
   return said;
