@@ -6,6 +6,7 @@ definition may be a stranger's, and must give the same facts each time.
 """
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator
 from functools import cache, lru_cache
 from typing import Any
@@ -37,7 +38,7 @@ _IN_ANY_CASE = {
     ),
 }
 _SORTING = {"list_sort", "array_sort", "list_reverse_sort", "array_reverse_sort"}  # DuckDB's list(x ORDER BY x) too
-_NUMBERING = {"row_number", "ntile"}
+_NUMBERING = {"row_number", "ntile", "lag", "lead"}
 _CUTS = {"LIMIT_MODIFIER": "LIMIT", "LIMIT_PERCENT_MODIFIER": "LIMIT", "DISTINCT_MODIFIER": "DISTINCT ON"}
 
 Scope = frozenset[str]
@@ -62,7 +63,7 @@ def order_read(sql: str) -> tuple[str, str] | None:
     def look(node: Node, _: Scope) -> tuple[str, str] | None:
         if node.get("function_name") in _SORTING:
             sorted_lists.update(map(id, node.get("children", ())))
-        return _cut(node) or (None if id(node) in sorted_lists else _taken(node)) or _position(node)
+        return _cut(node) or (None if id(node) in sorted_lists else _taken(node)) or _numbered(node) or _position(node)
 
     found = _first(sql, look)
     return found if isinstance(found, tuple) else None
@@ -98,10 +99,50 @@ def _taken(node: Node) -> tuple[str, str] | None:
     if name in _IN_ORDER and _plain(of[0]) not in orders:
         over = f"{name}(x) OVER (... ORDER BY y, x)" if is_window else f"{name}(x ORDER BY y, x)"
         return name, f"order the rows by what it takes: {over}, or take min(x) or max(x)"
-    counts_rows = name in _NUMBERING or any("ROWS" in str(node.get(key)) for key in ("start", "end"))
-    if is_window and counts_rows and not orders:
+    if is_window and _counts_rows(node) and not orders:
         return f"{name}() OVER", f"order the rows: {name}(...) OVER (... ORDER BY ...)"
     return None
+
+
+def _counts_rows(window: Node) -> bool:
+    name = str(window.get("function_name", "")).casefold()
+    return name in _NUMBERING or any("ROWS" in str(window.get(key)) for key in ("start", "end"))
+
+
+def _numbered(node: Node) -> tuple[str, str] | None:
+    """A window that counts rows, some of them equal in its order but not in all that is read besides it."""
+    if node.get("type") != "SELECT_NODE":
+        return None
+    read = [*node.get("select_list", ()), node.get("qualify", {})]
+    aliases = [[str(item["alias"]).casefold()] for item in read if item.get("alias")]
+
+    def is_column(part: Node) -> bool:
+        names = [str(name).casefold() for name in part.get("column_names", ())]
+        is_alias = names in aliases and not re.fullmatch(r"c\d+", names[0])  # a column of a table of facts goes first
+        return part.get("class") == "STAR" or (bool(names) and not is_alias)
+
+    for window in _parts(read, lambda part: part.get("class") == "WINDOW" and _counts_rows(part)):
+        orders = [order["expression"] for order in window.get("orders", ())]
+        given = [_plain(part) for part in (*orders, *window.get("partitions", ()), window)]
+        if next(_parts([*read, *window.get("children", ())], is_column, given), None):
+            name = window["function_name"]
+            return (
+                f"{name}() OVER",
+                f"order its rows by all columns that the SELECT reads: {name}(...) OVER (ORDER BY ...)",
+            )
+    return None
+
+
+def _parts(tree: Any, is_wanted: Callable[[Node], bool], but_not: Collection[Node] = ()) -> Iterator[Node]:
+    """The wanted expressions within others, but not within those given."""
+    if isinstance(tree, list):
+        for part in tree:
+            yield from _parts(part, is_wanted, but_not)
+    elif isinstance(tree, dict) and not (tree.get("class") and _plain(tree) in but_not):
+        if is_wanted(tree):
+            yield tree
+        for part in tree.values():
+            yield from _parts(part, is_wanted, but_not)
 
 
 def _position(node: Node) -> tuple[str, str] | None:

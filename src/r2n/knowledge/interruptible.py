@@ -16,15 +16,16 @@ def interruptible(connection: duckdb.DuckDBPyConnection, seconds: float | None =
     That thread then waits, deaf to any further Ctrl-C, until the others have answered the whole query. After so many
     `seconds` the query ends too, with DuckDB's InterruptException.
     """
-    timer = threading.Timer(seconds or 0, connection.interrupt)
-    timer.daemon = True
-    if seconds is not None:
+    timer = None if seconds is None else threading.Timer(seconds, connection.interrupt)
+    if timer is not None:
+        timer.daemon = True
         timer.start()
     try:
         with _ended_by_ctrl_c(connection):
             yield
     finally:
-        timer.cancel()
+        if timer is not None:
+            timer.cancel()
 
 
 @contextmanager

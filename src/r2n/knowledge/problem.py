@@ -1,5 +1,6 @@
 """What is known: a problem (knowledge, queries, options), read from a problem.toml or built from tables."""
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -22,7 +23,7 @@ from r2n.knowledge.options import Options
 from r2n.knowledge.places import placed
 from r2n.knowledge.problem_file import CandidateOptions, FeatureOptions, ProblemFile, read_problem_file
 from r2n.knowledge.problem_tables import described_table
-from r2n.knowledge.reading.headers import FirstRow, is_unusual, vocabulary
+from r2n.knowledge.reading.headers import FirstRow, Occurrences, is_unusual, vocabulary
 from r2n.knowledge.reading.records import OnError
 from r2n.knowledge.reading.tables import FactRows, Facts, Table, read_facts
 from r2n.knowledge.reading.text_files import check_file, read_text
@@ -110,7 +111,9 @@ class Problem:
         _refuse_overlap(encoded, splits, base)
         read_in, unread = read_features(language, features or {}, on_error=skip, mention=partial(_first_mention, rows))
         report = _load_report(encoded, splits, [*rejected, *wrong, *unencoded, *unread], read_in, read)
-        described = [[pa.array([language.constants[i] for i in part.constants])] for part in read_in.values()]
+        described = [
+            [pa.array([language.constants[i] for i in part.constants], pa.string())] for part in read_in.values()
+        ]
         unusual = _unusual_first_rows(read, written, domains or {}, described)
         report = replace(report, warnings=tuple(row.note for row in unusual))
         train, where = splits.pop(TRAIN), Location(source) if source is not None else None
@@ -178,16 +181,25 @@ def _unusual_first_rows(
         if part.first is not None and not part.first.is_header and group.rows[0] == part.first.row
     }
     domains = {predicate.name: predicate.domains for predicate in theory.predicates}
+    sizes, of_table = Counter(), defaultdict(list)
+    for i, group in enumerate(groups):
+        sizes[group.predicate] += len(group)
+        of_table[id(group.table)].append(i)
+    seen: dict[bool, tuple[list[list[pa.Array]], Occurrences]] = {}
     for group, row in first.items():
         is_triple = group.table.predicate is None
         is_known = any(d.listed is not None or d.name in listed for d in domains.get(group.predicate, theory.domains))
-        if is_known or (is_triple and sum(len(g) for g in groups if g.predicate == group.predicate) > 1):
+        if is_known or (is_triple and sizes[group.predicate] > 1):
             continue
-        cells = {g: _cells(g, int(g in first), is_triple=is_triple) for g in groups}
-        own = [columns for g, columns in cells.items() if g.table is group.table]
+        if is_triple not in seen:
+            cells = [_cells(g, int(g in first), is_triple=is_triple) for g in groups]
+            heads = {column[0].as_py() for g in first for column in _cells(g, 0, is_triple=is_triple)}
+            seen[is_triple] = cells, Occurrences([*cells, *described], heads)
+        (cells, others), own = seen[is_triple], of_table[id(group.table)]
+        columns = [pa.concat_arrays(parts) for parts in zip(*(cells[i] for i in own), strict=True)]
         names = vocabulary(theory, (Path(row.source).name.split(".")[0],))
         constants = [column[0].as_py() for column in _cells(group, 0, is_triple=is_triple)]
-        if is_unusual(constants, own, [*cells.values(), *described], names):
+        if is_unusual(constants, columns, own, others, names):
             yield row
 
 

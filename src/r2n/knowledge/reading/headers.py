@@ -1,4 +1,4 @@
-"""The first row of a TSV or CSV table: the names of its columns, a fact, or in doubt."""
+"""The first row of a TSV or CSV table: the names of its columns, a fact, or ambiguous."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -41,7 +41,8 @@ class FirstRow:
                 " in this table of the problem file"
             )
         return (
-            f"{where}: '{shown}' was read as a fact, but its constants occur nowhere else, as those of a header;"
+            f"{where}: '{shown}' was read as a fact, but its constants occur in no other row, which is"
+            " usual for a header;"
             " write header = true in this table of the problem file if these are the names of the columns,"
             " header = false if they are constants"
         )
@@ -123,29 +124,43 @@ def _is_above_numbers(column: pa.Array, pattern: str = _NUMBER) -> bool:
     return bool(is_like) and re.search(r"\d", column[0].as_py()) is None
 
 
+class Occurrences:
+    """How often constants occur in tables, by row: all that first rows are compared with, counted once.
+
+    `groups` are columns of constants. `known` are those of the given `first` that occur, `alone` and `rows` for each
+    group the number of rows whose constants all occur once, and of all rows.
+    """
+
+    def __init__(self, groups: Sequence[Sequence[pa.Array]], first: Collection[str]) -> None:
+        """Count."""
+        columns = pa.chunked_array([column for group in groups for column in group], pa.string())
+        counts = pc.value_counts(columns)
+        values, once = counts.field("values"), pc.equal(counts.field("counts"), 1)
+        self.known = frozenset(values.filter(pc.is_in(values, pa.array(sorted(first), pa.string()))).to_pylist())
+        flags = pc.is_in(columns, value_set=values.filter(once)).to_numpy()
+        ends = np.cumsum([len(column) for group in groups for column in group])
+        flags = iter(np.split(flags, ends[:-1]))
+        alone = [[next(flags) for _ in group] for group in groups]
+        self.alone = [int(np.logical_and.reduce(group).sum()) if group else 0 for group in alone]
+        self.rows = [len(group[0]) if group else 0 for group in groups]
+
+
 def is_unusual(
-    first: Sequence[str], own: Sequence[Sequence[pa.Array]], others: Sequence[Sequence[pa.Array]], names: frozenset[str]
+    first: Sequence[str], columns: Sequence[pa.Array], own: Sequence[int], others: Occurrences, names: frozenset[str]
 ) -> bool:
     """Whether a first row that was read as a fact looks like a header: its constants occur in no other row.
 
-    `own` are the cells of the table's other rows, by predicate and position, `others` those of all rows of the
+    `columns` are the cells of the table's other rows, which are the groups `own` of the `others`: all rows of the
     problem but first ones. That a constant occurs once is no sign of a header where it is usual; one of the `names`, or
     a word above numbers and codes, is.
     """
-    cells = pa.array(list(first))
-    columns = [column for group in others for column in group]
-    if any(pc.any(pc.is_in(column, value_set=cells)).as_py() for column in columns):
+    if others.known.intersection(first):
         return False
-    below = [pa.concat_arrays([pa.array([cell]), *parts]) for cell, *parts in zip(first, *own, strict=True)]
-    if _is_in(normal(cells), names).any() or any(_is_above_numbers(column, r"\d") for column in below):
-        return any(map(len, columns))
+    below = [pa.concat_arrays([pa.array([cell]), column]) for cell, column in zip(first, columns, strict=True)]
+    if _is_in(normal(pa.array(list(first))), names).any() or any(_is_above_numbers(column, r"\d") for column in below):
+        return any(others.rows)
     if any(re.search(r"[\d/:#@]", cell) for cell in first):  # as codes and addresses have, and few names of columns
         return False
-    compared = own if any(len(group[0]) for group in own) else others
-    counts = pc.value_counts(pa.chunked_array(columns, pa.string()))
-    once = counts.field("values").filter(pc.equal(counts.field("counts"), 1))
-    single = rows = 0
-    for group in compared:
-        alone = [pc.is_in(column, value_set=once).to_numpy(zero_copy_only=False) for column in group]
-        single, rows = single + int(np.logical_and.reduce(alone).sum()), rows + len(group[0])
+    compared = own if any(others.rows[i] for i in own) else range(len(others.rows))
+    single, rows = (sum(counts[i] for i in compared) for counts in (others.alone, others.rows))
     return rows > 0 and single <= _RARE * rows

@@ -40,17 +40,26 @@ def _refuse_mixed(source: object, name: str) -> None:
     if name != "pandas.DataFrame":
         return
     for column, cells in source.items():  # pyright: ignore[reportAttributeAccessIssue]
-        rows = [(row, type(cell)) for row, cell in enumerate(cells) if cell is not None and cell == cell]
-        other = next((pair for pair in rows if pair[1] is not rows[0][1]), rows[0] if rows else None)
         try:
             pa.array(cells)
         except (pa.ArrowException, TypeError, ValueError):
-            row, kind = other or (0, type(None))
-            article = "an" if kind.__name__[0] in "aeiou" else "a"
-            what = f"column '{column}' holds {article} {kind.__name__}"
-            what += f", where the first cell holds a {rows[0][1].__name__}" if kind is not rows[0][1] else ""
+            given = enumerate(zip(cells, cells.isna(), strict=True))
+            rows = [(row, type(cell)) for row, (cell, is_empty) in given if not is_empty] or [(0, type(None))]
+            first = rows[0][1]
+            row, kind = next((pair for pair in rows if pair[1] is not first), rows[0])
+            what = f"column '{column}' holds {_a(kind)}"
+            what += f", where the first cell holds {_a(first)}" if kind is not first else ""
+            holds_many = any(hasattr(part, "__iter__") and not issubclass(part, str | bytes) for _, part in rows)
             hint = f"give the column one type, text or numbers: frame['{column}'].astype(str)"
+            if holds_many:
+                hint = (
+                    f"give each constant a row or a column of its own: of lists, frame.explode('{column}') makes rows"
+                )
             raise DataError(what, where=row_location(name, row), hint=hint) from None
+
+
+def _a(kind: type) -> str:
+    return f"{'an' if kind.__name__.startswith(('a', 'e', 'i', 'o', 'u', 'nd')) else 'a'} {kind.__name__}"
 
 
 def read_parquet(path: Path) -> Records:
@@ -96,7 +105,7 @@ def as_text(table: pa.Table, source: str) -> Records:
     """Every column as text; null stays null."""
     kept = [j for j, name in enumerate(table.column_names) if not name.startswith(INDEX_OF_PANDAS)]
     names = tuple(table.column_names[j] for j in kept)
-    plain = [_without_bytes(table.column(j)) for j in kept]
+    plain = [_plain(table.column(j)) for j in kept]
     found: tuple[pa.Array, ...] = ()
     if plain:
         texts, kinds = zip(*(_cell(f"c{j}", column.type) for j, column in enumerate(plain)), strict=True)
@@ -111,16 +120,19 @@ def _cell(name: str, kind: pa.DataType) -> tuple[str, str]:
     """The SQL of a cell as text, and of what it is where it is no constant."""
     if pa.types.is_floating(kind):
         return number_text(name), number_kind(name)
+    if pa.types.is_decimal(kind) and kind.scale > 0:
+        return f"regexp_replace(CAST({name} AS VARCHAR), '\\.?0+$', '')", "CAST(NULL AS VARCHAR)"
     if not pa.types.is_nested(kind):
         return f"CAST({name} AS VARCHAR)", "CAST(NULL AS VARCHAR)"
     held = "map" if pa.types.is_map(kind) else "struct" if pa.types.is_struct(kind) else "list"
     return f"CAST({name} AS VARCHAR)", f"CASE WHEN {name} IS NOT NULL THEN '{held}' END"
 
 
-def _without_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Bytes as the UTF-8 text that they hold: DuckDB would write them as escapes."""
-    is_bytes = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
-    return column.cast(pa.large_string()) if is_bytes else column
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values of a dictionary (of texts DuckDB reads it), and bytes as the UTF-8 text that they hold."""
+    if pa.types.is_dictionary(column.type) and str(column.type.value_type) not in ("string", "large_string"):
+        column = pa.chunked_array([part.dictionary_decode() for part in column.chunks], column.type.value_type)
+    return column.cast(pa.large_string()) if str(column.type) in ("binary", "large_binary") else column
 
 
 def fetch_texts(relation: duckdb.DuckDBPyRelation) -> tuple[pa.Array, ...]:

@@ -1,4 +1,4 @@
-"""The first row of a TSV or CSV table: the names of its columns, a fact, or in doubt."""
+"""The first row of a TSV or CSV table: the names of its columns, a fact, or ambiguous."""
 
 import gzip
 import json
@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 
 from r2n.cli import app
 from r2n.errors import DataError
+from r2n.knowledge import problem as problem_module
+from r2n.knowledge.features import FeatureTable
 from r2n.knowledge.problem import Problem, load_problem
 from r2n.knowledge.reading.chunks import read_fact_chunks
 from r2n.knowledge.reading.tables import Table, read_facts
@@ -134,7 +136,7 @@ MORE = "".join(f"{office},{city}\n" for city in ("rome", "oslo", "bonn") for off
 
 
 @pytest.mark.parametrize("first", ["branch,town", "office,town", "office,city", "atlantis,lemuria"])
-def test_a_first_row_in_doubt_is_a_fact_and_a_warning(first: str, tmp_path: Path) -> None:
+def test_an_ambiguous_first_row_is_a_fact_and_a_warning(first: str, tmp_path: Path) -> None:
     """Without domains nothing tells `office,city` from a fact but that its constants occur nowhere else."""
     folder = problem_of(
         tmp_path, {"a.csv": f"{first}\n{MORE}"}, '{ file = "a.csv", predicate = "located_in" }', theory=OPEN
@@ -162,13 +164,13 @@ def test_a_first_row_in_doubt_is_a_fact_and_a_warning(first: str, tmp_path: Path
         ("ann", "bob\ncid\ndan\neve\n"),
     ],
 )
-def test_a_first_row_like_the_others_is_no_doubt(first: str, rest: str, tmp_path: Path) -> None:
+def test_a_first_row_like_the_others_is_not_ambiguous(first: str, rest: str, tmp_path: Path) -> None:
     theory = OPEN if "," in first else ""
     folder = problem_of(tmp_path, {"a.csv": f"{first}\n{rest}"}, '{ file = "a.csv", predicate = "p" }', theory=theory)
     assert load_problem(folder).report.warnings == ()
 
 
-def test_a_doubt_looks_at_all_tables(tmp_path: Path) -> None:
+def test_all_tables_are_compared_with_a_first_row(tmp_path: Path) -> None:
     """In a table of one column, or of pairs that occur once, only other tables show that its first row is odd."""
     people = "".join(f"p{name}\n" for name in "abcdef")
     knows = "".join(f"p{x},p{y}\n" for x in "abcdef" for y in "abcdef" if x < y)
@@ -185,7 +187,7 @@ def test_a_doubt_looks_at_all_tables(tmp_path: Path) -> None:
         load_problem(folder)
 
 
-def test_constants_that_are_listed_or_described_are_no_doubt(tmp_path: Path) -> None:
+def test_constants_that_are_listed_or_described_are_not_ambiguous(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f"branch,town\n{MORE}")
     tables = [Table(tmp_path / "a.csv", "located_in")]
     assert Problem.build("p", parse_theory(THEORY), tables).report.warnings
@@ -214,3 +216,21 @@ def test_numbered_constants_in_every_row_are_no_header(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("office1,city1\noffice2,city2\noffice3,city3\n")
     (facts,) = read_facts(Table(tmp_path / "a.csv", "located_in"), theory=parse_theory(THEORY)).facts
     assert len(facts) == 3
+
+
+def test_features_of_no_constant_say_nothing_of_a_first_row(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"branch,town\n{MORE}")
+    described = {"city": FeatureTable({"nowhere": "a text"}, missing="learn")}
+    tables = [Table(tmp_path / "a.csv", "located_in")]
+    (warning,) = Problem.build("p", parse_theory(THEORY), tables, features=described).report.warnings
+    assert "its constants occur in no other row, which is usual for a header" in warning
+
+
+def test_constants_are_counted_once_for_all_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables, counted, count = [], [], problem_module.Occurrences
+    for i in range(5):
+        (tmp_path / f"{i}.csv").write_text(f"branch,town\n{MORE}" if i == 3 else MORE)
+        tables.append(Table(tmp_path / f"{i}.csv", f"p{i}"))
+    monkeypatch.setattr(problem_module, "Occurrences", lambda *given: counted.append(given) or count(*given))
+    assert len(Problem.build("p", parse_theory(""), tables).report.warnings) == 1
+    assert len(counted) == 1

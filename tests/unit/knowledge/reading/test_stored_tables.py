@@ -192,6 +192,24 @@ def test_whole_numbers_are_one_constant_however_they_are_stored(kind: str, tmp_p
     assert [column.to_pylist() for column in facts.arguments] == [["1", "3", "2.5", "0"], ["1", "3", "4", "5"]]
 
 
+NUMBERS = pa.array([1.0, None, 100.0, 2.5])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        NUMBERS.dictionary_encode(),
+        NUMBERS.cast(pa.decimal128(9, 2)),
+        NUMBERS.cast(pa.decimal128(9, 2)).dictionary_encode(),
+        pd.Series([1.0, None, 100.0, 2.5], dtype="category"),
+        pa.array([b"1", None, b"100", b"2.5"]).dictionary_encode(),
+    ],
+)
+def test_whole_numbers_are_one_constant_in_any_encoding(cells: object) -> None:
+    table = pd.DataFrame({"a": cells}) if isinstance(cells, pd.Series) else pa.table({"a": cells})
+    assert read_arrow(table).columns[0].to_pylist() == ["1", None, "100", "2.5"]
+
+
 def test_integers_of_pandas_with_none() -> None:
     frame = pd.DataFrame({"a": [1, None, 3], "b": ["x", "y", "z"]})
     (facts,) = read_facts(Table(frame, "p", empty="skip")).facts
@@ -232,6 +250,8 @@ def test_a_cell_that_is_no_constant_is_refused_with_its_row(cells: pa.Array, wha
     ("cells", "what"),
     [
         (["a", 1], r"row 2: column 'c' holds an int, where the first cell holds a str"),
+        ([1, pd.NA, "a"], "row 3: column 'c' holds a str, where the first cell holds an int"),
+        ([np.zeros(2), "a"], "row 2: column 'c' holds a str, where the first cell holds an ndarray"),
         (["a", frozenset("a")], "row 2: column 'c' holds a frozenset"),
         ([frozenset("a"), None], "row 1: column 'c' holds a frozenset"),
         ([{"a"}, {"b"}], "row 1: .* holds a list"),
@@ -243,3 +263,5 @@ def test_cells_of_pandas_that_are_no_text_are_refused_with_their_row(cells: list
     with pytest.raises(DataError, match=what) as caught:
         read_facts(Table(pd.DataFrame({"c": cells}), "p"))
     assert caught.value.hint
+    if any(isinstance(cell, list | frozenset | np.ndarray) for cell in cells):
+        assert "astype" not in caught.value.hint
