@@ -121,6 +121,8 @@ def _others(members: np.ndarray, facts: int, samples: int | None, generator: np.
         return members[None, :]
     if generator is None:
         raise ConfigError("sampled corruptions need a generator")
+    if facts * samples <= len(members):  # without a permutation of all members, which may be millions
+        return generator.choice(members, (facts, samples), replace=False)
     first = generator.integers(len(members), size=(facts, 1))
     return generator.permutation(members)[(first + np.arange(samples)) % len(members)]
 
