@@ -139,3 +139,13 @@ def test_a_training_that_asks_nothing_is_warned_of_once(toy: Problem) -> None:
     problem = replace(toy, knowledge=knowledge)
     assert sum("r2n infer" in text for text in preflight_warnings(problem, toy.options)) == 1
     assert prepare_run(problem, toy.options, 0).notes() == []
+
+
+def test_only_predicates_with_false_facts_are_named_for_labels_only() -> None:
+    """It named all predicates that are asked, and of the others no negative could be drawn."""
+    theory = r2n.parse_theory("domain d\npredicate p(d, d)\npredicate q(d, d)\n")
+    ring = [(f"c{i}", f"c{(i + 1) % 8}") for i in range(8)]
+    facts = [table("p", [(*pair, int(i < 6)) for i, pair in enumerate(ring)], labelled=True), table("q", ring)]
+    asked = [table(name, [("c0", "c2")]) for name in ("p", "q")]
+    (note,) = prepare_run(Problem.build("two", theory, facts, {"test": asked}), Options(), 0).notes()
+    assert note.endswith(": to ask only labelled atoms of p, set training.labels_only to ['p']")
