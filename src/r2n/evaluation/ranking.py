@@ -91,10 +91,10 @@ def rank(
 
     Candidates are all constants of the position's domain, except those that make another atom that is `filtered`, or
     another true query. A rank that is 1 for sure, as no other candidate is there or left, is no rank: it would lift the
-    mean of the others. `sides`: the positions, from 0, to ask (all). `sample`: so many of the queries are asked, drawn
-    by `seed`. `forbidden` candidates stand below all others, equal among themselves, a true one too. Rows are scored as
-    many at once as `memory` (bytes) holds, one at least; `share` says which of these parts are scored here, and joins
-    what others found.
+    mean of the others. `sides`: the positions to ask (all), from 0, negative ones from the end. `sample`: so many of
+    the queries are asked, drawn by `seed`. `forbidden` candidates stand below all others, equal among themselves, a
+    true one too. Rows are scored as many at once as `memory` (bytes) holds, one at least; `share` says which of
+    these parts are scored here, and joins what others found.
     """
     every = queries.atoms[queries.truth]
     predicate_bounds(base, every)
@@ -124,13 +124,13 @@ def rank(
 
 def _sides(base: HerbrandBase, predicate: int, wanted: tuple[int, ...] | None) -> list[Side]:
     shape, most = base.shapes[predicate], max(map(len, base.shapes))
-    unknown = [side for side in wanted or () if not 0 <= side < most]
+    unknown = [side for side in wanted or () if not -most <= side < most]
     if unknown:
         raise DataError(
             f"no predicate has a position {unknown[0]}",
-            hint=f"sides are positions counted from 0; the longest predicate has {most}",
+            hint=f"sides are positions counted from 0, or from the end (-1); the longest predicate has {most}",
         )
-    asked = [i for i in range(len(shape)) if wanted is None or i in wanted]
+    asked = [i for i in range(len(shape)) if wanted is None or i in wanted or i - len(shape) in wanted]
     return [Side.of(base, predicate, i) for i in asked]
 
 

@@ -228,7 +228,7 @@ def constant_labels(
     for part in features.values():
         shown = part.labels or (part.texts if with_texts else None) or ()
         places = np.flatnonzero(np.isin(part.constants, list(wanted))).tolist() if shown else []
-        found |= {int(part.constants[place]): " ".join(shown[place].split()) for place in places}
+        found |= {int(part.constants[place]): label for place in places if (label := " ".join(shown[place].split()))}
     told = {name: found.get(constant, "") for constant, name in wanted.items()}
     return {name: label for name, label in told.items() if label and label != name}
 

@@ -89,7 +89,8 @@ def _in_bounds(fitted: Calibrated, run: Run | Ensemble, logits: AtomLogits, fact
     problem, positions = run.problem, run.options.training.corrupted_positions
     sides = None
     if positions is not None and not run.options.grounding.reciprocal:
-        sides = tuple({p % len(shape) for p in positions for shape in problem.knowledge.base.shapes})
+        most = max(map(len, problem.knowledge.base.shapes))
+        sides = tuple(p for p in positions if -most <= p < most)
     report = rank(
         logits,
         Evidence(facts, np.ones(len(facts), bool)),
@@ -105,7 +106,10 @@ def _in_bounds(fitted: Calibrated, run: Run | Ensemble, logits: AtomLogits, fact
     mean, share = float(fitted(logits(first)).mean()), report.metrics["hits@1"]
     if mean >= LEAST_SHARE * share:
         return fitted
-    why = f"fitted on {fitted.fitted_on}, first answers, {share:.0%} of them right, would have probability {mean:.3f}"
+    why = (
+        f"fitted on {fitted.fitted_on}, right first answers would have a mean probability of {mean:.3f}, though"
+        f" {100 * share:.0f} % of first answers are right"
+    )
     return Calibrated(1.0, 0.0, fitted.fitted_on, why)
 
 

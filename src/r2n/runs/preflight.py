@@ -122,9 +122,9 @@ def _without_negatives(problem: Problem, options: Options) -> Iterator[str]:
         elif all(len(base.language.members(domain)) == 1 for domain in domains.values()):
             reason = " and ".join(f"position {p} has one constant ({domain.name})" for p, domain in domains.items())
         yield (
-            f"no negative of {predicate.name} can be drawn: {reason}; a training sees it true alone, and learns that it"
-            " always is: label some of its atoms false, name the constants of its domains in [domains], or corrupt"
-            " other positions (training.corrupted_positions)"
+            f"no negative of {predicate.name} can be drawn: {reason}; training would see only true atoms of it and"
+            " learn that it is always true: label some of its atoms false, name the constants of its domains in"
+            " [domains], or corrupt other positions (training.corrupted_positions)"
         )
 
 
@@ -174,8 +174,12 @@ def _missing(store: Store, rule: Rule, strategy: str) -> str:
         if is_closed:
             closed = f"{atom.predicate} is closed, and no fact of it is known"
             return f"{closed}; {facts}, or take 'closed' from its declaration"
-        known = "fact of it is known" if literal.positive else "atom of it is known to be false"
-        return f"no {known.replace('of it', f'of {atom.predicate}')}; {facts}, or take grounding.strategy 'full'"
+        known = (
+            f"fact of {atom.predicate} is known"
+            if literal.positive
+            else f"atom of {atom.predicate} is known to be false"
+        )
+        return f"no {known}; {facts}, or take grounding.strategy 'full'"
     hint = "see whether the arguments in its body are in the right order"
     return f"no facts meet its body; {hint}{', or take a wider strategy' if strategy == 'known-body' else ''}"
 

@@ -16,15 +16,16 @@ from r2n.evaluation.evaluate import Report
 from r2n.evaluation.filters import Filter
 from r2n.evaluation.network import evaluate_scores
 from r2n.graph.sources import GraphSource
-from r2n.knowledge.herbrand import Codes
+from r2n.knowledge.closed_world import closed_atoms
 from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.knowledge.options import MOST_WHOLE, Options, TrainingOptions
 from r2n.knowledge.problem import TRAIN, Problem
+from r2n.logic.language import Predicate
 from r2n.model.atom_logits import AtomLogits
 from r2n.model.combination import WAYS, Way
 from r2n.model.r2n import R2N
 from r2n.progress import Progress, no_progress
-from r2n.runs.chosen import choose_options, corrupted_positions
+from r2n.runs.chosen import FEW_LABELS, choose_options, corrupted_positions, labelled_predicates
 from r2n.runs.config import as_trained, check_options, make_device, make_source, problem_to_train
 from r2n.runs.evaluate import evaluate_split as evaluate_split
 from r2n.runs.limits import MemoryLimit
@@ -75,39 +76,51 @@ class Run:
         return report(calibration=calibration, memory=self.memory)
 
     def notes(self) -> list[str]:
-        """What a person should know before this training, found without looking at the truth of any query."""
-        if self.options.training.loss == "full-softmax":
+        """Which queries this training asks as false, where something can be set or labelled instead.
+
+        A softmax only compares, closed atoms are false, and `assumed_false` warns of predicates of one position. No
+        truth of a query is looked at but whether all of a split are true, as in a ranking.
+        """
+        knowledge = self.problem.knowledge
+        if self.options.training.loss != "bce":
             return []
-        true, false = self.trainer.batches.asked(torch.Generator())
+        false = np.setdiff1d(self.trainer.batches.asked(torch.Generator())[1], knowledge.evidence.atoms)
         found = []
-        if not len(true) and not len(false):
-            found.append(
-                "nothing is asked in this training, for no atom of an open predicate is known: r2n infer"
-                " answers from facts and rules alone"
-            )
         for split, queries in self.problem.queries.items():
             asked = queries.atoms[np.isin(queries.atoms, false)]
-            if len(asked):
+            asked = asked[~closed_atoms(knowledge.base, asked)]
+            index = np.unique(knowledge.base.decode(asked)[0])
+            predicates = [knowledge.language.predicates[i] for i in index]
+            advice = self._fewer_corruptions(predicates, is_ranking=bool(queries.truth.all()))
+            if advice:
                 found.append(
                     f"{len(asked):,} of {len(queries):,} queries '{split}' are asked as false in training, as"
-                    f" corruptions of facts: {self._fewer_corruptions(asked)}"
+                    f" corruptions of facts: {advice}"
                 )
         return found
 
-    def _fewer_corruptions(self, asked: Codes) -> str:
-        """What to set or to label so that these queries are not asked as false."""
-        base, options = self.problem.knowledge.base, self.options
-        predicates = [base.language.predicates[i] for i in np.unique(base.decode(asked)[0])]
-        names = [predicate.name for predicate in predicates]
-        if any(len(self.problem.knowledge.false_facts(predicate)) for predicate in predicates):
-            return f"to ask no other atoms than those that are labelled, set training.labels_only to {names}"
-        positions = corrupted_positions(self.problem.knowledge, options.training.labels_only)
-        is_pair = any(predicate.arity == 2 for predicate in predicates)
-        if is_pair and positions and not options.grounding.reciprocal and positions != _positions(options.training):
+    def _fewer_corruptions(self, predicates: list[Predicate], *, is_ranking: bool) -> str:
+        """What to set or to label so that fewer queries of some predicates are asked as false; "" for nothing."""
+        knowledge, training = self.problem.knowledge, self.options.training
+        labels, advice = labelled_predicates(knowledge), list[str]()
+        labelled = [predicate.name for predicate in predicates if predicate.name in labels]
+        others = [predicate for predicate in predicates if predicate.name not in labels and predicate.arity > 1]
+        if labelled:
+            only = [*training.labels_only, *labelled]
+            advice.append(f"to ask only labelled atoms of {', '.join(labelled)}, set training.labels_only to {only}")
+        positions = corrupted_positions(knowledge, [*training.labels_only, *labelled])
+        is_pair = any(predicate.arity == 2 for predicate in others)
+        if is_pair and positions and not self.options.grounding.reciprocal and positions != _positions(training):
             where = "last" if positions == (-1,) else "first"
             setting = f"set training.corrupted_positions to {[*positions]}"
-            return f"only the {where} constant of a fact excludes others: {setting}"
-        return f"label some facts of {', '.join(names)} false, and only these are asked as false"
+            advice.append(f"only the {where} constant of a fact excludes others: {setting}")
+        elif others and not is_ranking:
+            names = ", ".join(predicate.name for predicate in others)
+            advice.append(
+                f"label facts of {names} false, at least one to {FEW_LABELS} true ones, and name {names} in"
+                " training.labels_only: then only these are asked as false"
+            )
+        return "; ".join(advice)
 
     def again(
         self, seed: int, encoders: Mapping[str, nn.Module] | None = None, progress: Progress = no_progress

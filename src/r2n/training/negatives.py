@@ -121,6 +121,8 @@ def _others(members: np.ndarray, facts: int, samples: int | None, generator: np.
         return members[None, :]
     if generator is None:
         raise ConfigError("sampled corruptions need a generator")
+    if facts * samples <= len(members):  # without a permutation of all members, which may be millions
+        return generator.choice(members, (facts, samples), replace=False)
     first = generator.integers(len(members), size=(facts, 1))
     return generator.permutation(members)[(first + np.arange(samples)) % len(members)]
 
@@ -170,8 +172,8 @@ def assumed_false(knowledge: KnowledgeBase, options: TrainingOptions) -> list[st
     others = "every other constant" if options.negatives is None else f"{options.negatives:,} other constants a fact"
     return [
         f"{name} has {counted(len(knowledge.facts(predicate)), 'true fact')} and no false one, so that training asks"
-        f" {others} as false, those of queries among them: label some facts of it false (a column 'label' with 0), and"
-        " training asks these instead"
+        f" {others} as false, those of queries among them: label some facts of it false (a column 'label' with 0) and"
+        " name it in training.labels_only, and training asks these instead"
         for name, predicate in asked.items()
     ]
 

@@ -124,10 +124,26 @@ def test_the_protocol_says_how_it_was_asked() -> None:
 
 
 def test_a_side_that_no_predicate_has_is_refused() -> None:
-    with pytest.raises(DataError, match=r"no predicate has a position 2\n  sides are positions counted from 0; the lo"):
+    with pytest.raises(DataError, match=r"no predicate has a position 2\n  sides are positions counted from 0, or "):
         rank(scorer({}), evidence({"large(italy)": True}), BASE, filtered(), sides=(2,))
     report = rank(scorer({}), evidence({"large(italy)": True}), BASE, filtered(), sides=(1,))  # locatedIn has it
     assert report.protocol["ranks"] == 0
+
+
+def test_a_side_counted_from_the_end_is_the_last_of_each_predicate() -> None:
+    called: list[int] = []
+
+    def score(codes: np.ndarray) -> np.ndarray:
+        called.extend(codes.ravel().tolist())
+        return np.zeros(codes.shape)
+
+    queries = evidence({"large(italy)": True, "locatedIn(italy, europe)": True})
+    rank(score, queries, BASE, filtered(), sides=(-1,))
+    names = BASE.names(np.unique(called))
+    assert {name for name in names if name.startswith("locatedIn")} == {
+        name for name in names if name.startswith("locatedIn(italy, ")
+    }
+    assert sum(name.startswith("large") for name in names) > 1
 
 
 def test_a_row_is_scored_once_and_whole() -> None:

@@ -1,5 +1,6 @@
 """Features of a domain: which constants have some, where they come from, and what is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import r2n
 from r2n.errors import ConfigError, DataError
 from r2n.grounding.cache import fingerprint
-from r2n.knowledge.features import Features, FeatureTable
+from r2n.knowledge.features import Features, FeatureTable, constant_labels
 from r2n.knowledge.reciprocal import with_reciprocals
 from r2n.logic.language import Language
 
@@ -226,3 +227,11 @@ def test_a_language_with_more_constants_has_other_ids() -> None:
     assert named(found, grown) == ["p1", "p2", "p3"]
     assert found.texts == tuple(TITLES.values())
     assert found.constants.tolist() != known.features["paper"].constants.tolist()
+
+
+def test_an_empty_label_takes_no_other_ones_place() -> None:
+    known = problem({"paper": TITLES}).knowledge
+    papers = known.features["paper"]
+    first, second = (replace(papers, labels=labels) for labels in (("Cats", "Dogs", ""), (" ", "Hounds", "")))
+    labels = constant_labels({"paper": first, "person": second}, known.language, TITLES)
+    assert labels == {"p1": "Cats", "p2": "Hounds"}

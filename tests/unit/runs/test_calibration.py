@@ -1,6 +1,7 @@
 """What probabilities are calibrated on, that no test query is asked for it, and the file that keeps it."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,8 @@ import torch
 import r2n
 from r2n.errors import CheckpointError
 from r2n.evaluation.calibrate import Calibrated
+from r2n.evaluation.evaluate import Report
+from r2n.evaluation.ranking import rank
 from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
@@ -26,7 +29,7 @@ from r2n.runs.ensemble import prepare_ensemble
 from r2n.runs.folder import RunFolder, digest
 from r2n.runs.run import Run, prepare_run
 from r2n.runs.training import train_in
-from tests.labelled_problems import staff, topics
+from tests.labelled_problems import staff, table, topics
 from tests.oracles.calibration import third_of_wrong_shares
 
 THEORY = """
@@ -267,11 +270,28 @@ def test_what_makes_right_answers_improbable_is_not_published(staff_run: Run) ->
     absurd = Calibrated(10.0, 40.0, "some labels")
     found = calibration._in_bounds(absurd, run, run.logits(), facts)
     assert found.is_as_trained
-    right = str(found).partition("first answers, ")[2].partition("%")[0]
-    assert int(right) > 50
-    assert str(found).startswith("as trained, not calibrated: fitted on some labels, first answers, ")
+    said = r"as trained, not calibrated: fitted on some labels, right first answers would have a mean probability of"
+    right = re.fullmatch(said + r" 0\.\d{3}, though (\d+) % of first answers are right", str(found))
+    assert right is not None
+    assert int(right[1]) > 50
     assert found.in_words == str(found)
     assert calibration._in_bounds(fitted(run), run, run.logits(), facts) == fitted(run)
+
+
+@pytest.mark.parametrize(("positions", "sides"), [("[-1]", 1), ("[-1, 7]", 1), ("[-2]", 1), ("[0, 1]", 2)])
+def test_only_the_positions_that_training_corrupts_are_ranked(
+    positions: str, sides: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a predicate of one position in the theory, [-1] was both positions of a pair: 24 ranks of 12 facts."""
+    theory = r2n.parse_theory("domain a, b\npredicate old(a)\npredicate likes(a, b)\n")
+    rows = [(f"a{i}", f"b{i % 4}") for i in range(24)]
+    valid = {"valid": [table("likes", rows[12:])]}
+    problem = Problem.build("likes", theory, [table("likes", rows[:12]), table("old", [("a1",)])], valid)
+    run = trained(problem, "training.epochs=1", f"training.corrupted_positions={positions}")
+    found: list[Report] = []
+    monkeypatch.setattr(calibration, "rank", lambda *a, **k: found.append(rank(*a, **k)) or found[-1])
+    calibration._in_bounds(Calibrated(2.0, 0.0, "some labels"), run, run.logits(), problem.valid.atoms)
+    assert [report.protocol["ranks"] for report in found] == [12 * sides]
 
 
 def test_no_test_query_is_asked_or_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

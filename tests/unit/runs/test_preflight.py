@@ -183,6 +183,7 @@ predicate member(person, club)
     found = Problem.build("clubs", parse_theory(theory), [rows], {"test": [facts(("cleo", "member", "chess"))]})
     text = told(found, "training.corrupted_positions=[-1]")
     assert "no negative of member can be drawn" in text
+    assert "training would see only true atoms of it and learn that it is always true" in text
     assert "position -1 has one constant (club)" in text
     assert "training.corrupted_positions" in text
     assert told(found) == ""

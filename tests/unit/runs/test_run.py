@@ -11,6 +11,7 @@ from r2n.knowledge.knowledge_base import Evidence
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.knowledge.reciprocal import reciprocal_codes
+from r2n.runs.preflight import preflight_warnings
 from r2n.runs.run import Run, prepare_run
 from tests.labelled_problems import table
 from tests.unit.training.toy_training import step_of
@@ -83,6 +84,7 @@ def test_queries_that_are_asked_as_false_are_told_whatever_their_truth(toy: Prob
 
 
 PAIRS = "domain d\npredicate p(d, d)\n"
+LABEL = "label facts of p false, at least one to 10 true ones, and name p in training.labels_only: then only these"
 
 
 @pytest.mark.parametrize(
@@ -90,33 +92,60 @@ PAIRS = "domain d\npredicate p(d, d)\n"
     [
         ("many", [], "only the last constant of a fact excludes others: set training.corrupted_positions to [-1]"),
         ("many", ["training.corrupted_positions=[0, 1]"], "set training.corrupted_positions to [-1]"),
-        ("many", ["training.corrupted_positions=[-1]"], "label some facts of p false"),
-        ("many", ["training.corrupted_positions=[1]"], "label some facts of p false"),
+        ("many", ["training.corrupted_positions=[-1]"], LABEL),
+        ("many", ["training.corrupted_positions=[1]"], LABEL),
         ("reversed", [], "only the first constant of a fact excludes others: set training.corrupted_positions to [-2]"),
-        ("ring", [], "label some facts of p false"),
-        ("labelled", [], "set training.labels_only to ['p']"),
+        ("ring", [], LABEL),
+        ("labelled", [], "to ask only labelled atoms of p, set training.labels_only to ['p']"),
+        ("few labels", [], LABEL),
+        ("labelled", ["training.loss=softmax"], None),
     ],
 )
 def test_the_way_out_of_corrupted_queries_fits_the_facts_and_what_is_set(
-    facts: str, changes: list[str], advice: str
+    facts: str, changes: list[str], advice: str | None
 ) -> None:
-    """The advice was [-1] whatever was set, and where neither position excludes another constant."""
+    """The advice was [-1] whatever was set, and labels_only with one false fact to many, or with a softmax.
+
+    Of a ranking, whose queries are all true, a note is made only where something better can be set.
+    """
     pairs = [(f"p{i}", f"c{i % 2}") for i in range(8)]
-    pairs = {"reversed": [(b, a) for a, b in pairs], "ring": [(f"p{i}", f"p{(i + 1) % 8}") for i in range(8)]}.get(
-        facts, pairs
-    )
+    pairs = {
+        "reversed": [(b, a) for a, b in pairs],
+        "ring": [(f"p{i}", f"p{(i + 1) % 8}") for i in range(8)],
+        "few labels": [(f"p{i}", f"p{(i + 1) % 16}") for i in range(16)],
+    }.get(facts, pairs)
     asked = (pairs[0][0], pairs[1][1]) if facts != "reversed" else (pairs[1][0], pairs[0][1])
-    told = [(*pair, int(facts != "labelled" or i < 4)) for i, pair in enumerate(pairs)]
+    true = {"labelled": 4, "few labels": 15}.get(facts, len(pairs))
+    told = [(*pair, int(i < true)) for i, pair in enumerate(pairs)]
     problem = Problem.build(
         "pairs", r2n.parse_theory(PAIRS), [table("p", told, labelled=True)], {"test": [table("p", [asked])]}
     )
-    (note,) = prepare_run(problem, Options().changed(changes), 0).notes()
+    options = Options().changed(changes)
+    ranked = prepare_run(problem, options, 0).notes()
+    assert len(ranked) == (advice not in (None, LABEL))
+    false = {"test": Evidence(problem.test.atoms, ~problem.test.truth)}
+    notes = prepare_run(replace(problem, queries=false), options, 0).notes()
+    assert len(notes) == (advice is not None)
+    if advice is None:
+        return
+    (note,) = notes
     assert note.startswith("1 of 1 queries 'test' are asked as false in training, as corruptions of facts: ")
     assert advice in note
 
 
-def test_a_training_that_asks_nothing_says_so(toy: Problem) -> None:
+def test_a_training_that_asks_nothing_is_warned_of_once(toy: Problem) -> None:
     closed = toy.train.atoms[toy.train.atoms >= toy.knowledge.base.offsets[1]]
     knowledge = replace(toy.knowledge, evidence=Evidence(closed, np.ones(len(closed), bool)))
-    (note,) = prepare_run(replace(toy, knowledge=knowledge), toy.options, 0).notes()
-    assert note.startswith("nothing is asked in this training")
+    problem = replace(toy, knowledge=knowledge)
+    assert sum("r2n infer" in text for text in preflight_warnings(problem, toy.options)) == 1
+    assert prepare_run(problem, toy.options, 0).notes() == []
+
+
+def test_only_predicates_with_false_facts_are_named_for_labels_only() -> None:
+    """It named all predicates that are asked, and of the others no negative could be drawn."""
+    theory = r2n.parse_theory("domain d\npredicate p(d, d)\npredicate q(d, d)\n")
+    ring = [(f"c{i}", f"c{(i + 1) % 8}") for i in range(8)]
+    facts = [table("p", [(*pair, int(i < 6)) for i, pair in enumerate(ring)], labelled=True), table("q", ring)]
+    asked = [table(name, [("c0", "c2")]) for name in ("p", "q")]
+    (note,) = prepare_run(Problem.build("two", theory, facts, {"test": asked}), Options(), 0).notes()
+    assert note.endswith(": to ask only labelled atoms of p, set training.labels_only to ['p']")

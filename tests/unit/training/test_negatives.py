@@ -133,6 +133,29 @@ def test_samples_are_drawn_by_the_generator_from_the_same_corruptions_none_twice
     assert not np.array_equal(drawn[0], drawn[1])
 
 
+def test_a_few_samples_of_many_constants_need_no_permutation_of_them() -> None:
+    """It drew as many random numbers as there are constants, for each group of facts and step."""
+    people = " ".join(f"p{i}" for i in range(300)).replace(" ", ", ")
+    base = knowledge(
+        "", "likes(p0,p1) likes(p2,p3)", "", f"domain person = {{{people}}}\npredicate likes(person, person)"
+    )
+    facts = base.evidence.atoms
+
+    def drawn() -> tuple[np.ndarray, object]:
+        generator = np.random.default_rng(0)
+        found = corruptions(base.base, facts, facts, positions=[1], samples=5, generator=generator)
+        return found.atoms, generator.bit_generator.state["state"]
+
+    atoms, state = drawn()
+    assert [len(set(row)) for row in atoms.tolist()] == [5, 5]
+    assert np.array_equal(atoms, drawn()[0])
+    other, states = np.random.default_rng(0), []
+    for _ in range(100):
+        other.bit_generator.random_raw()
+        states.append(other.bit_generator.state["state"])
+    assert state in states, "fewer than 100 random numbers"
+
+
 def test_a_sampled_held_out_fact_is_kept() -> None:
     """With enough draws every corruption comes up, held-out facts among them."""
     base = known("liesIn(italy,europe)")
