@@ -1,6 +1,7 @@
 """The command line: facts and constants that a command is told, which its run did not have."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,7 +28,25 @@ def changed(predictor: "Predictor", more: list[str], fewer: list[str], constants
     from r2n.prediction.changes import Named, told_otherwise
 
     named = Named("--with", "--without", "--constant")
-    return told_otherwise(predictor, more, fewer, by_domain(constants), named)
+    found = told_otherwise(predictor, more, fewer, by_domain(constants), named)
+    tell_headers(predictor, [*fewer, *more])
+    return found
+
+
+def tell_headers(predictor: "Predictor", given: Iterable[str | Path]) -> None:
+    """Which first rows of files on the command line are taken for headers, on standard error; other texts are facts."""
+    from r2n.knowledge.atom_text import looks_like_atom
+    from r2n.knowledge.reading.tables import Table, checked_format, with_header
+
+    for path in (Path(item) for item in given if isinstance(item, Path) or not looks_like_atom(item)):
+        table, theory = Table(path), predictor.changed.problem.knowledge.theory
+        first = with_header(table, checked_format(table, path), theory)[1]
+        if first is not None and first.is_header:
+            overruled = (
+                "if it is a fact or a query, write it below another row, or use Table(file, header=False) in Python"
+            )
+            said = first.taken(overruled)
+            typer.echo(visible(f"note: {said}"), err=True)
 
 
 def by_domain(constants: list[str]) -> dict[str, list[str]]:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
-from r2n.cli.changed_facts import ConstantOption, WithOption, WithoutOption, by_domain, changed, tell_of_changes
+from r2n.cli.changed_facts import (
+    ConstantOption,
+    WithOption,
+    WithoutOption,
+    by_domain,
+    changed,
+    tell_headers,
+    tell_of_changes,
+)
 from r2n.cli.screen import (
     DeviceOption,
     JobsOption,
@@ -97,6 +105,7 @@ def predict(
     with progress(str(run)) as shown:
         predictor = Predictor.load(run, device=device, progress=shown)
         predictor = changed(predictor, more or [], fewer or [], constants or [])
+        tell_headers(predictor, [] if queries is None else [queries])
         if queries is None or out is None or as_json:
             told = _told(predictor, question, queries, wanted, as_table=out is not None)
         else:

@@ -49,12 +49,14 @@ class Candidates:
 class CandidateSource:
     """Where the candidates of a predicate come from, whatever is told later.
 
-    `given` are the atoms of its tables; `labelled` says whether atoms labelled or asked for are candidates too.
+    `given` are the atoms of its tables; `labelled` says whether atoms labelled or asked for are candidates too. `notes`
+    say which rows of the tables were taken for headers.
     """
 
     options: Candidates
     given: Codes
     labelled: bool
+    notes: tuple[str, ...] = ()
 
 
 def candidate_sources(
@@ -68,11 +70,9 @@ def candidate_sources(
     found: dict[str, CandidateSource] = {}
     for name, options in wanted.items():
         predicate = _predicate(base.language, name)
-        groups = [
-            facts
-            for table in options.tables
-            for facts in read_facts(table, theory=Theory(base.language.domains, base.language.predicates)).facts
-        ]
+        theory = Theory(base.language.domains, base.language.predicates)
+        read = [read_facts(table, theory=theory) for table in options.tables]
+        groups = [facts for part in read for facts in part.facts]
         _refuse_others(name, groups)
         one_sided = _one_sided(base, predicate, train, queries)
         if one_sided and not options.tables and options.shared_words is None:
@@ -82,7 +82,9 @@ def candidate_sources(
                 where=where,
                 hint=f"give {name} tables or shared_words, or false atoms too, or leave out [candidates.{name}]",
             )
-        found[name] = CandidateSource(options, np.unique(encode_facts(base, groups)[0].codes), one_sided is None)
+        given = np.unique(encode_facts(base, groups)[0].codes)
+        notes = tuple(part.first.note for part in read if part.first is not None and part.first.is_header)
+        found[name] = CandidateSource(options, given, one_sided is None, notes)
     return found
 
 

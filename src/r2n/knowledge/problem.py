@@ -118,6 +118,8 @@ class Problem:
         report = replace(report, warnings=tuple(row.note for row in unusual))
         train, where = splits.pop(TRAIN), Location(source) if source is not None else None
         sources = candidate_sources(base, candidates or {}, train, splits, where)
+        notes = (note for part in sources.values() for note in part.notes)
+        report = replace(report, notes=(*report.notes, *notes))
         labelled = union(train.atoms, *(part.atoms for part in splits.values()))
         found = find_candidates(base, sources, labelled, read_in)
         knowledge = KnowledgeBase(theory, language, train, read_in, found)

@@ -170,6 +170,21 @@ def test_a_file_of_queries_becomes_a_file_of_answers(run_folder: Path, tmp_path:
     assert len(json.loads((tmp_path / "one.json").read_text())) == 2
 
 
+def test_what_was_taken_for_a_header_is_said(run_folder: Path, tmp_path: Path) -> None:
+    queries, more = tmp_path / "queries.tsv", tmp_path / "more.csv"
+    queries.write_text("head\trelation\ttail\nn5\tliesIn\tnorth\n")
+    more.write_text("source,relation,target\nn2,near,s2\n")
+    asked = ["predict", str(run_folder), "--queries", str(queries), "--with", str(more), "--with", "near(n3, s3)"]
+    for out in ([], ["--out", str(tmp_path / "answers.csv")], ["--json"]):
+        result = runner.invoke(app, [*asked, *out])
+        assert result.exit_code == 0, result.output
+        assert "queries.tsv:1: 'head, relation, tail' was read as the names of the columns; if" in result.stderr
+        assert "more.csv:1: 'source, relation, target' was read as the names of the columns; if" in result.stderr
+        assert "problem file" not in result.stderr
+    queries.write_text("n5\tliesIn\tnorth\n")
+    assert "names of the columns" not in runner.invoke(app, asked[:4]).stderr
+
+
 def test_known_facts_can_be_hidden(run_folder: Path) -> None:
     result = runner.invoke(app, ["predict", str(run_folder), "liesIn(n1, ?)", "--unknown"])
     assert "liesIn(n1, north)" not in result.stdout

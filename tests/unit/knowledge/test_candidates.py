@@ -103,6 +103,14 @@ def test_tables_add_more_and_their_truth_is_not_read() -> None:
     assert atoms(problem(Candidates(tables=(denied,)))) == named(LABELLED | {("icml", "aaai_88")})
 
 
+def test_what_was_taken_for_a_header_of_their_table_is_said(tmp_path: Path) -> None:
+    (tmp_path / "more.csv").write_text("venue1,venue2\nicml,aaai_88\nicml,icml\n")
+    found = problem(Candidates(tables=(Table(tmp_path / "more.csv", "same"),)))
+    assert atoms(found) == named(LABELLED | {("icml", "aaai_88"), ("icml", "icml")})
+    (said,) = found.report.notes
+    assert "more.csv:1: 'venue1, venue2' was read as the names of the columns; if it is a fact, write header" in said
+
+
 def words(text: str) -> set[str]:
     return set(text.lower().replace("_", " ").replace(".", " ").split())
 

@@ -33,19 +33,21 @@ class FirstRow:
 
     @property
     def note(self) -> str:
-        """What it was taken for, and how to overrule that."""
-        shown, where = shortened(", ".join(self.cells)), Location(self.source, self.row + 1)
+        """What it was taken for, and how to overrule that in a problem file."""
         if self.is_header:
-            return (
-                f"{where}: '{shown}' was read as the names of the columns; if it is a fact, write header = false"
-                " in this table of the problem file"
-            )
+            return self.taken("if it is a fact, write header = false in this table of the problem file")
+        shown, where = shortened(", ".join(self.cells)), Location(self.source, self.row + 1)
         return (
             f"{where}: '{shown}' was read as a fact, but its constants occur in no other row, which is"
             " usual for a header;"
             " write header = true in this table of the problem file if these are the names of the columns,"
             " header = false if they are constants"
         )
+
+    def taken(self, overruled: str) -> str:
+        """That it was taken for a header, and how that is `overruled`."""
+        shown, where = shortened(", ".join(self.cells)), Location(self.source, self.row + 1)
+        return f"{where}: '{shown}' was read as the names of the columns; {overruled}"
 
 
 def is_header(columns: Sequence[pa.Array], predicate: str | None, theory: Theory, called: Collection[str] = ()) -> bool:
