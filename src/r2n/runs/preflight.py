@@ -34,7 +34,12 @@ MOST_NAMED = 3  # rules that a sentence names
 
 def preflight_warnings(problem: Problem, options: Options) -> list[str]:
     """What a person should know of a problem and its options before they train, a sentence each."""
-    found = [*_empty_splits(problem), *_unlearned(problem, options), *_asked_closed(problem)]
+    found = [
+        *_empty_splits(problem),
+        *_trained_on_valid(problem, options),
+        *_unlearned(problem, options),
+        *_asked_closed(problem),
+    ]
     found += [*_without_negatives(problem, options), *assumed_false(problem.knowledge, options.training)]
     if options.model.has_layers and problem.knowledge.theory.rules:
         store = Store(as_trained(problem.knowledge, options.grounding))
@@ -49,6 +54,14 @@ def _empty_splits(problem: Problem) -> Iterator[str]:
     for split, queries in problem.queries.items():
         if not len(queries):
             yield f"the split '{split}' holds no query: add rows to its table, or leave it out of [queries]"
+
+
+def _trained_on_valid(problem: Problem, options: Options) -> Iterator[str]:
+    if options.training.with_valid and len(problem.valid):
+        count = counted(len(problem.valid), "query", "queries")
+        yield f"training.with_valid: {count} of 'valid' used for training, and not reported"
+    elif options.training.with_valid:
+        yield "training.with_valid changes nothing: there are no queries 'valid'"
 
 
 def asked_predicates(problem: Problem) -> list[str]:
@@ -180,6 +193,12 @@ def _missing(store: Store, rule: Rule, strategy: str) -> str:
             else f"atom of {atom.predicate} is known to be false"
         )
         return f"no {known}; {facts}, or take grounding.strategy 'full'"
+    limited = next((atom.predicate for atom in rule.atoms if atom.predicate in store.knowledge.candidates), None)
+    if limited is not None:
+        return (
+            f"no atoms that are candidates of {limited} meet in it; name those that are missing in a table of"
+            f" [candidates.{limited}], p(b, a) next to p(a, b) where a rule turns them round"
+        )
     hint = "see whether the arguments in its body are in the right order"
     return f"no facts meet its body; {hint}{', or take a wider strategy' if strategy == 'known-body' else ''}"
 

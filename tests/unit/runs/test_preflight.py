@@ -4,12 +4,14 @@ import pyarrow as pa
 import pytest
 
 from r2n.datasets.benchmarks import load
+from r2n.knowledge.candidates import Candidates
 from r2n.knowledge.options import Options
 from r2n.knowledge.problem import Problem
 from r2n.knowledge.reading.tables import Table
 from r2n.logic.parser import parse_theory
 from r2n.runs.chosen import choose_options
 from r2n.runs.preflight import preflight_warnings
+from tests.candidate_problem import things_problem
 
 THEORY = """\
 domain person
@@ -211,3 +213,23 @@ def test_an_empty_split() -> None:
 def test_nothing_is_said_of_the_packaged_problems(name: str) -> None:
     found = load(name)
     assert preflight_warnings(found, choose_options(found, found.options)[0]) == []
+
+
+def test_a_rule_that_candidates_leave_without_a_ground_rule() -> None:
+    labels = {("red_car", "blue_car"): True, ("red_bus", "old_tram"): False}
+    found = things_problem(labels, {("blue_bus", "tram"): True, ("tram", "red_car"): False}, Candidates())
+    said = " ".join(preflight_warnings(found, found.options))
+    assert "rule 'transitive' has no ground rule: no atoms that are candidates of same meet in it" in said
+    assert "right order" not in said
+
+
+def test_validation_queries_that_are_trained_on() -> None:
+    rows = [("a", "p", "b"), ("b", "p", "c"), ("c", "p", "a")]
+    queries = {"valid": [facts(("a", "p", "c"))], "test": [facts(("b", "p", "a"))]}
+    theory, options = parse_theory(""), Options().changed(["training.with_valid=true"])
+    both, one = (
+        Problem.build("p", theory, [facts(*rows)], {n: queries[n] for n in names}) for names in (queries, ["test"])
+    )
+    assert "1 query of 'valid' used for training" in " ".join(preflight_warnings(both, options))
+    assert "training.with_valid changes nothing" in " ".join(preflight_warnings(one, options))
+    assert "with_valid" not in " ".join(preflight_warnings(both, Options()))
