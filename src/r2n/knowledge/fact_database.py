@@ -15,7 +15,7 @@ from r2n.knowledge.interruptible import interruptible
 from r2n.knowledge.reading.stored_tables import fetch_texts
 from r2n.knowledge.reading.tables import Facts
 
-MOST_SECONDS = 60  # of one SELECT
+MOST_SECONDS = 60.0  # of one SELECT
 MOST_BYTES = 2**32  # that one SELECT may need, besides the tables
 ENDLESS = "if it recurs without end, bound it; if it is only large, store its rows as a table and read that"
 _LOCKED = ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true")

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
+from r2n.logic.language import Language
 from r2n.prediction.answers import Answer, Answers
 from r2n.prediction.predictor import Predictor
 from tests.command_line import invoke
@@ -99,7 +100,7 @@ def test_what_is_said_of_an_answer(item: Answer, shown: str, monkeypatch: pytest
     asked: list[tuple[str, bool]] = []
 
     class Fixed:
-        knowledge = SimpleNamespace(features={}, language=None)
+        knowledge = SimpleNamespace(features={}, language=Language.build((), ()))
         problem = SimpleNamespace(knowledge=knowledge)
         model = changed = SimpleNamespace(evidence_input="add", new_constants=(), problem=problem)
 
