@@ -167,7 +167,7 @@ def test_a_definition_that_never_ends_is_stopped(monkeypatch: pytest.MonkeyPatch
         derived({"linked": ENDLESS.format("a")}, BIBS)
     assert str(caught.value).splitlines()[0] == "p.toml [derived] linked: it has not ended after 0.5 seconds"
     assert caught.value.hint == fact_database.ENDLESS
-    monkeypatch.setattr(fact_database, "MOST_SECONDS", 60)
+    monkeypatch.setattr(fact_database, "MOST_SECONDS", 60.0)
     monkeypatch.setattr(fact_database, "MOST_BYTES", 2**26)
     with pytest.raises(ConfigError, match=r"it needs more than 0\.1 GiB of memory") as caught:
         derived({"linked": ENDLESS.format("a || a")}, BIBS)
