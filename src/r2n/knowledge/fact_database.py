@@ -175,7 +175,7 @@ class FactDatabase:
                 found = self.connection.sql(f"SELECT DISTINCT COLUMNS(*)::VARCHAR FROM ({select.sql}\n) ORDER BY ALL")
                 columns = fetch_texts(found)
         except duckdb.InterruptException as error:
-            raise select.error(f"it has not ended after {seconds} seconds", hint=ENDLESS) from error
+            raise select.error(f"it has not ended after {seconds:g} seconds", hint=ENDLESS) from error
         except duckdb.OutOfMemoryException as error:
             raise select.error(f"it needs more than {MOST_BYTES / 2**30:.1f} GiB of memory", hint=ENDLESS) from error
         except duckdb.Error as error:
