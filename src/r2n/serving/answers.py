@@ -66,6 +66,7 @@ class Calibration(Document):
     shift: float
     fitted_on: str
     why_not: str
+    on_validation: bool
 
 
 class Result(Document):
