@@ -18,10 +18,9 @@ import torch
 import typer
 
 import r2n
-from r2n.explanation.scene import Changes, Scene
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.known_states import known_states
-from r2n.runs.run import prepare_run
+from r2n.explanation.neighbourhood import Changes, Scene
+from r2n.model.run import prepare_run
+from r2n.network.factor_graph import FactorGraph, known_states
 
 sys.path.insert(0, str(Path(__file__).parent))
 from grounding import compared, print_rows, ratio_row, seconds_of

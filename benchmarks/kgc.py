@@ -20,9 +20,9 @@ import torch
 import typer
 
 import r2n
+from r2n.model.run import Run, prepare_run
 from r2n.reproduction.paper import PAPER_SECONDS
-from r2n.reproduction.table import table_rows
-from r2n.runs.run import Run, prepare_run
+from r2n.reproduction.reproduce import table_rows
 
 sys.path.insert(0, str(Path(__file__).parent))
 from grounding import Seconds, compared, print_rows, ratio_row, seconds_of

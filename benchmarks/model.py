@@ -19,11 +19,11 @@ import typer
 from torch import Tensor
 
 import r2n
-from r2n.graph.incidence import Incidence
-from r2n.knowledge.options import ModelOptions
-from r2n.model.reasoning import ReasoningLayer, make_layer
+from r2n.model.run import prepare_run
+from r2n.network.reasoning import ReasoningLayer, make_layer
+from r2n.network.scatter import Incidence
+from r2n.options import ModelOptions
 from r2n.reproduction.paper import PAPER_SECONDS
-from r2n.runs.run import prepare_run
 
 sys.path.insert(0, str(Path(__file__).parent))
 from grounding import Seconds, compared, print_rows, ratio_row, seconds_of, transitivity

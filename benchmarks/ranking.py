@@ -17,12 +17,11 @@ import torch
 import typer
 
 import r2n
+from r2n.data.problem import Problem
 from r2n.errors import DataError
-from r2n.evaluation.filters import Filter
-from r2n.evaluation.ranking import rank
-from r2n.graph.sources import Ungrounded
-from r2n.knowledge.problem import Problem
-from r2n.model.atom_logits import AtomLogits
+from r2n.evaluation.ranking import Filter, rank
+from r2n.network.graph_sources import Ungrounded
+from r2n.scoring import AtomLogits
 
 sys.path.insert(0, str(Path(__file__).parent))
 from grounding import compared, print_rows, ratio_row, seconds_of

@@ -81,8 +81,8 @@ def alone(run: Path, queries: list[str], requests: int) -> float:
 
 def questions(run: Path) -> list[str]:
     """What is asked: each known atom's predicate with its last constant open."""
-    from r2n.knowledge.atom_text import written_name
-    from r2n.prediction.predictor import Predictor
+    from r2n.data.atom_text import written_name
+    from r2n.model.predictor import Predictor
 
     base = Predictor.load(run).base
     found = []

@@ -15,9 +15,9 @@ import torch
 import typer
 
 import r2n
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
-from r2n.runs.run import prepare_run
+from r2n.data.problem import Problem
+from r2n.model.run import prepare_run
+from r2n.options import Options
 from r2n.training.fit import Trainer
 
 sys.path.insert(0, str(Path(__file__).parent))

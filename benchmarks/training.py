@@ -27,9 +27,9 @@ import torch
 import typer
 
 import r2n
+from r2n.data.problem import Problem
 from r2n.errors import DataError
-from r2n.knowledge.problem import Problem
-from r2n.runs.run import prepare_run
+from r2n.model.run import prepare_run
 from r2n.training.batches import AnyStep, Batches
 from r2n.training.fit import Trainer
 

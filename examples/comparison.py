@@ -15,10 +15,9 @@ import torch
 from torch import nn
 
 import r2n
-from r2n.evaluation.filters import Filter
-from r2n.evaluation.ranking import rank
-from r2n.knowledge.problem import Problem
-from r2n.runs.run import Run, prepare_run
+from r2n.data.problem import Problem
+from r2n.evaluation.ranking import Filter, rank
+from r2n.model.run import Run, prepare_run
 
 SEEDS = range(5)
 SEARCH_SEEDS = range(10, 13)  # settings are chosen on other data than the claims are measured on

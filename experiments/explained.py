@@ -21,8 +21,8 @@ import typer
 
 import r2n
 from r2n.explanation.records import Reason
-from r2n.knowledge.options import Options
-from r2n.runs.run import prepare_run
+from r2n.model.run import prepare_run
+from r2n.options import Options
 
 THEORY = """
 domain person, club, book, shop, town, topic

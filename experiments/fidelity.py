@@ -25,11 +25,10 @@ import typer
 from torch import Tensor
 
 import r2n
+from r2n.data.knowledge_base import counterparts, reciprocal_codes
 from r2n.explanation.records import Fidelity
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.known_states import known_states
-from r2n.knowledge.reciprocal import counterparts, reciprocal_codes
-from r2n.model.reasoning import ReasoningLayer
+from r2n.network.factor_graph import FactorGraph, known_states
+from r2n.network.reasoning import ReasoningLayer
 
 TOPS, LEAST = (1, 3, 5), 0.1
 ATOM = re.compile(r"[^][\s(!&|,]+\([^()]*\)")

@@ -19,16 +19,16 @@ import typer
 from scipy.special import expit
 
 import r2n
+from r2n.data.problem import Problem
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import average_precision, calibration
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
-from r2n.model.atom_logits import AtomLogits
-from r2n.reproduction.table import table_rows
-from r2n.runs.calibration import calibrate
-from r2n.runs.ensemble import prepare_ensemble
-from r2n.runs.evaluate import evaluate_split
-from r2n.runs.training import train_in
+from r2n.model.calibration import calibrate
+from r2n.model.evaluation import evaluate_split
+from r2n.model.run import prepare_ensemble
+from r2n.model.training import train_in
+from r2n.options import Options
+from r2n.reproduction.reproduce import table_rows
+from r2n.scoring import AtomLogits
 
 NETWORKS, SEEDS = 5, 5
 PEOPLE, CIRCLES = 240, 30

@@ -12,11 +12,10 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from r2n.knowledge.problem import load_problem
-from r2n.prediction.rule_report import rule_report
-from r2n.prediction.rule_theory import export_theory
-from r2n.prediction.trained import Trained
-from r2n.runs.run import Run, prepare_run
+from r2n.data.problem import load_problem
+from r2n.model.rule_report import export_theory, rule_report
+from r2n.model.run import Run, prepare_run
+from r2n.model.trained import Trained
 from tests.clause_problem import CLAUSES, with_theory, write_clause_problem
 
 

@@ -22,9 +22,8 @@ from torch import from_numpy
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import r2n
-from r2n.reproduction.reproduce import with_rules
-from r2n.reproduction.table import table_rows
-from r2n.runs.run import Run, prepare_run, validation
+from r2n.model.run import Run, prepare_run, validation
+from r2n.reproduction.reproduce import table_rows, with_rules
 
 
 class Measure(StrEnum):

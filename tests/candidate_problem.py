@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from r2n.knowledge.candidates import Candidates
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
-from r2n.knowledge.reading.tables import Table
+from r2n.data.candidates import Candidates
+from r2n.data.problem import Problem
+from r2n.data.reading.tables import Table
 from r2n.logic.parser import parse_theory
+from r2n.options import Options
 
 THEORY = """
 domain thing

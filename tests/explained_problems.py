@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 import r2n
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import LoadReport, Problem
+from r2n.data.problem import LoadReport, Problem
 from r2n.logic.formula import Atom, Variable
 from r2n.logic.language import Domain, Predicate
 from r2n.logic.theory import Rule, Theory
-from r2n.model.r2n import R2N
-from r2n.prediction.trained import Trained
-from r2n.runs.config import as_trained, make_source
+from r2n.model.memory import as_trained, make_source
+from r2n.model.trained import Trained
+from r2n.network.r2n import R2N
+from r2n.options import Options
 from tests.model_strategies import AGGREGATIONS, make_small_world, seed_of, shaken
 from tests.one_way import STRATEGIES
 from tests.one_way import backward as backward_strategy

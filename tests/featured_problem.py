@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 import r2n
-from r2n.knowledge.features import FeatureTable
+from r2n.data.features import FeatureTable
 
 THEORY = r2n.parse_theory("""
 domain paper, image, person

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 import r2n
-from r2n.knowledge.features import FeatureTable
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
+from r2n.data.features import FeatureTable
+from r2n.data.problem import Problem
+from r2n.options import Options
 
 
 def table(predicate: str, rows: Sequence[tuple[object, ...]], *, labelled: bool = False) -> r2n.Table:

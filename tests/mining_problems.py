@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import r2n
-from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.data.knowledge_base import KnowledgeBase
 
 THEORY = """\
 domain low = {a, b, c}

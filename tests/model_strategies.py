@@ -10,17 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from r2n.graph.factor_graph import FactorGraph
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.options import ModelOptions
 from r2n.logic.formula import Atom, Constant, Formula, Implies, Or, Term, Variable
 from r2n.logic.language import Domain
 from r2n.logic.theory import Rule
-from r2n.model.mlp import MLP, PositionMLP
-from r2n.model.reasoning import ReasoningLayer, make_layer
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.mlp import MLP, PositionMLP
+from r2n.network.reasoning import ReasoningLayer, make_layer
+from r2n.options import ModelOptions
 from tests.oracles.grounding import World, domain_of, variables_of
 from tests.oracles.message_passing import Choices, Maps, PlainRule
 from tests.strategies import knowledge_of, make_graph, make_world

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from r2n.data.knowledge_base import Evidence
+from r2n.data.problem import Problem
 from r2n.evaluation.metrics import average_precision
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.problem import Problem
 
 Logits = NDArray[np.float64]
 """Of all p(head, tail): a row for each head, a column for each tail."""

@@ -16,7 +16,7 @@ from random import Random
 import pyarrow as pa
 
 import r2n
-from r2n.knowledge.options import Options
+from r2n.options import Options
 
 THEORIES = {
     "alike": """

@@ -8,12 +8,11 @@ import numpy as np
 from scipy.special import expit
 
 import r2n
+from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
+from r2n.data.problem import Problem
 from r2n.grounding.ground_rules import Grounder
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.problem import Problem
-from r2n.knowledge.reciprocal import with_reciprocals
-from r2n.runs.run import Run, prepare_run
-from r2n.runs.training import train_in
+from r2n.model.run import Run, prepare_run
+from r2n.model.training import train_in
 from tests.oracles import grounding as oracle
 from tests.oracles.atom_logit import GroundAlone
 

@@ -5,9 +5,9 @@ from math import nan
 import numpy as np
 
 from r2n.evaluation.by_query import PrecisionRecall, RankCounts
-from r2n.evaluation.evaluate import Report
 from r2n.evaluation.metrics import calibration
 from r2n.evaluation.plots import Curve
+from r2n.evaluation.report import Report
 from r2n.explanation.records import (
     Belief,
     Contrast,

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from r2n.knowledge.problem import load_problem
-from r2n.runs.run import prepare_run
-from r2n.runs.training import train_in
+from r2n.data.problem import load_problem
+from r2n.model.run import prepare_run
+from r2n.model.training import train_in
 from tests.toy_problem import write_toy_problem
 
 MARKUP = "<img src=x onerror=alert(1)>"

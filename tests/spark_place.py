@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
+from r2n.data.spark_session import SparkPlace
 from r2n.grounding.spark_engine import SparkEngine
-from r2n.knowledge.spark_session import SparkPlace
 
 ADAPTIVE = "spark.sql.adaptive.enabled"
 SETTINGS = {

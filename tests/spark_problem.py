@@ -5,13 +5,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from r2n.data.problem import load_problem, read_problem_file
+from r2n.grounding.cache import read_partitioned
 from r2n.grounding.ground_rules import Grounder, Grounding
-from r2n.grounding.partitioned import read_partitioned
 from r2n.grounding.remote.grounding import RemoteGrounding, in_scratch, write_remote
 from r2n.grounding.remote.problem import open_problem
 from r2n.grounding.store import Store
-from r2n.knowledge.problem import load_problem
-from r2n.knowledge.problem_file import read_problem_file
 from tests.spark_place import spark_engine
 
 THEORY = """\

@@ -10,8 +10,8 @@ from random import Random
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.logic.formula import And, Formula, Implies
 from r2n.logic.language import Language
 from r2n.logic.theory import Theory

@@ -6,8 +6,8 @@ from dataclasses import replace
 from torch import Tensor
 
 import r2n
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.options import ModelOptions
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.options import ModelOptions
 
 
 def knowledge_without(knowledge: KnowledgeBase, names: Collection[str]) -> KnowledgeBase:

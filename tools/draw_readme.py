@@ -21,7 +21,7 @@ from PIL import Image
 from r2n.cli import app
 from r2n.explanation.drawing.svg import explanation_svg
 from r2n.explanation.text import explanation_text
-from r2n.prediction.predictor import Predictor
+from r2n.model.predictor import Predictor
 from r2n.reporting.files import write_file
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"

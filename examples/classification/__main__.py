@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from examples.classification.make_data import SIDE, make_data
 from examples.comparison import SEARCH_SEEDS, SEEDS, Comparison, accuracy, compare, main, make_problem, search, trained
 from examples.digits import small_cnn
-from r2n.knowledge.problem import Problem
+from r2n.data.problem import Problem
 
 EXAMPLE = Path(__file__).parent
 CNN = {"image": partial(small_cnn, SIDE)}

@@ -8,11 +8,10 @@ import numpy as np
 
 from examples.comparison import SEEDS, Comparison, compare, main, make_problem, search, trained
 from examples.link_prediction.make_data import make_data
-from r2n.evaluation.evaluate import Score
-from r2n.evaluation.filters import Filter
-from r2n.evaluation.ranking import rank
-from r2n.knowledge.herbrand import Codes
-from r2n.knowledge.problem import Problem
+from r2n.data.herbrand import Codes
+from r2n.data.problem import Problem
+from r2n.evaluation.ranking import Filter, rank
+from r2n.evaluation.report import Score
 
 EXAMPLE = Path(__file__).parent
 DISTMULT = ["model.input=distmult", "model.dim=8", "training.learning_rate=0.01", "training.n3=1.0"]

@@ -8,9 +8,9 @@ from statistics import mean
 
 from examples.comparison import SEARCH_SEEDS, SEEDS, Comparison, compare, main, make_problem, search, trained
 from examples.logical_reasoning.make_data import make_data
+from r2n.data.problem import Problem
 from r2n.evaluation.metrics import average_precision
-from r2n.knowledge.problem import Problem
-from r2n.prediction.inference import believe
+from r2n.model.infer import believe
 
 EXAMPLE = Path(__file__).parent
 RULES_ALONE = {"prior": 0.5, "weight": 0.5, "iterations": 2}

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Locator, expect
 
-from r2n.explanation.wording import probability_text
+from r2n.explanation.text import probability_text
 from tests.browser.watched_page import Look, WatchedPage
 
 Open = Callable[..., WatchedPage]

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import Route, expect
 
-from r2n.explanation.rule_records import Context
+from r2n.explanation.rules import Context
 from tests.browser.page_fixtures import LOOKS, TOKEN
 from tests.browser.watched_page import Look, WatchedPage
 

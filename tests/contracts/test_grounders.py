@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import GroundingError
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.cache import fingerprint, read_grounding, write_grounding
@@ -13,9 +14,8 @@ from r2n.grounding.ground_rules import Grounder, Grounding
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.grounding.strategies import make_grounder
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.options import GroundingOptions
 from r2n.logic.parser import parse_theory
+from r2n.options import GroundingOptions
 from tests.oracles.grounding import World, members_of
 from tests.strategies import codes_of, knowledge_of
 

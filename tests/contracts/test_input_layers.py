@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.options import ModelOptions
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
-from r2n.model.atom_embedding import AtomEmbedding
-from r2n.model.constant_embedding import ConstantEmbedding
-from r2n.model.input_layer import INPUTS, make_input
+from r2n.network.atom_embedding import AtomEmbedding
+from r2n.network.constant_embedding import ConstantEmbedding
+from r2n.network.input_layers import INPUTS, make_input
+from r2n.options import ModelOptions
 
 KNOWLEDGE = KnowledgeBase.build(
     parse_theory("domain d = {a, b, c}\npredicate p(d, d)\npredicate u(d)\npredicate q(d, d)")

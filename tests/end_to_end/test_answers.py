@@ -14,14 +14,14 @@ import torch
 from scipy.special import expit
 
 import r2n
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
-from r2n.model.r2n import R2N
-from r2n.prediction.answer_table import answer_table
-from r2n.prediction.answers import Answer
-from r2n.prediction.trained import Trained
-from r2n.runs.run import prepare_run
-from r2n.runs.training import train_in
+from r2n.data.problem import Problem
+from r2n.model.answers import Answer
+from r2n.model.questions import answer_table
+from r2n.model.run import prepare_run
+from r2n.model.trained import Trained
+from r2n.model.training import train_in
+from r2n.network.r2n import R2N
+from r2n.options import Options
 from tests.command_line import document, run
 
 SMALL = ("model.dim=4", "model.layers=1", "training.epochs=2")

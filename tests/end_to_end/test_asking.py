@@ -22,7 +22,7 @@ PATIENCE = 240.0  # seconds; a test that fails takes so long, one that passes ne
 PROGRAM = [sys.executable, "-c", "from r2n.__main__ import main; main()"]
 SLOW_FOR_N0 = """
 import time
-from r2n.prediction.predictor import Predictor
+from r2n.model.predictor import Predictor
 answer = Predictor.predict
 def predict(self, question, **wanted):
     while "n0" in question:

@@ -9,18 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from r2n.evaluation.filters import Filter
-from r2n.evaluation.network import evaluate_scores
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import TRAIN, Problem, load_problem
-from r2n.model.combination import NETWORK_ALONE, WAYS
-from r2n.prediction.predictor import Predictor
-from r2n.prediction.trained import Trained
-from r2n.runs.run import Run, evaluate_split, prepare_run
-from r2n.runs.training import train_in
-from r2n.training.rows import RowBatches
-from r2n.training.rule_rows import RuleBatches
+from r2n.data.knowledge_base import Evidence
+from r2n.data.problem import TRAIN, Problem, load_problem
+from r2n.evaluation.evaluate import evaluate_scores
+from r2n.evaluation.ranking import Filter
+from r2n.model.predictor import Predictor
+from r2n.model.run import Run, evaluate_split, prepare_run
+from r2n.model.trained import Trained
+from r2n.model.training import train_in
+from r2n.network.mixture import NETWORK_ALONE, WAYS
+from r2n.options import Options
+from r2n.training.rows import RowBatches, RuleBatches
 from tests.command_line import document
 
 PEOPLE = [f"p{i}" for i in range(40)]

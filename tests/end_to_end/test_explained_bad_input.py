@@ -8,8 +8,8 @@ import pytest
 
 import r2n
 from r2n.errors import R2NError
-from r2n.knowledge.options import Options
-from r2n.runs.run import prepare_run
+from r2n.model.run import prepare_run
+from r2n.options import Options
 from tests.toy_problem import write_toy_problem
 
 SMALL = ("model.dim=4", "model.layers=1", "training.epochs=2", "training.corrupted_positions=[-1]")

@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 import r2n
 from r2n.cli import app
 from r2n.errors import CheckpointError, ConfigError
-from r2n.knowledge.options import Options
-from r2n.model.channels import WordChannel
-from r2n.prediction.trained import Trained
-from r2n.runs.run import prepare_run
-from r2n.runs.training import train_in
+from r2n.model.run import prepare_run
+from r2n.model.trained import Trained
+from r2n.model.training import train_in
+from r2n.network.constant_embedding import WordChannel
+from r2n.options import Options
 from tests.command_line import document
 
 PAGE = (Path(__file__).parents[2] / "docs" / "features.md").read_text(encoding="utf-8")

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 import r2n
+from r2n.data.herbrand import closed_atoms
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import DataError
-from r2n.knowledge.closed_world import closed_atoms
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.model.atom_logits import AtomLogits
-from r2n.runs.run import Run, prepare_run
+from r2n.model.run import Run, prepare_run
+from r2n.scoring import AtomLogits
 from r2n.training.fit import Epoch
 from tests.noise_chance import SLACK, Logits, chance, mrr, truth_of
 from tests.noise_problem import TAILS, noise_problem

@@ -8,12 +8,11 @@ import pytest
 import torch
 
 import r2n
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.known_states import known_states
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.problem import Problem, load_problem
-from r2n.reproduction.table import table_rows
-from r2n.runs.run import Run, prepare_run, validation
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.data.problem import Problem, load_problem
+from r2n.model.run import Run, prepare_run, validation
+from r2n.network.factor_graph import FactorGraph, known_states
+from r2n.reproduction.reproduce import table_rows
 from tests.oracles.metrics import average_precision
 from tests.toy_problem import write_toy_problem
 from tests.unit.grounding.small_knowledge import codes, knowledge

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import r2n
 from r2n.cli import app
-from r2n.knowledge.options import Options
+from r2n.options import Options
 from tests.command_line import document
 from tests.featured_problem import NUMBERS, TITLES, featured_problem
 from tests.toy_problem import write_toy_problem
@@ -88,8 +88,8 @@ epochs = 2
 
 def train(name: str, folder: Path) -> None:
     """Leave a run in `folder`/runs/NAME, and what it was made of in `folder`/problems."""
-    from r2n.runs.run import prepare_run
-    from r2n.runs.training import train_in  # not above: the other process imports this file, and trains nothing
+    from r2n.model.run import prepare_run
+    from r2n.model.training import train_in  # not above: the other process imports this file, and trains nothing
 
     run, sets = folder / "runs" / name, [part for change in CHANGES[name] for part in ("--set", change)]
     if name == "python":
@@ -197,7 +197,7 @@ def refused(*arguments: object) -> str:
 
 
 def test_what_is_loaded_is_all_that_a_problem_was(towns: Path, tmp_path: Path) -> None:
-    from r2n.prediction.trained import Trained
+    from r2n.model.trained import Trained
 
     trained, original = Trained.load(towns), r2n.load(write_toy_problem(tmp_path / "again"))
     ours, theirs = trained.problem.knowledge, original.knowledge

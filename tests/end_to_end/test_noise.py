@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from r2n.knowledge.problem import Problem
-from r2n.runs.run import Run, prepare_run
+from r2n.data.problem import Problem
+from r2n.model.run import Run, prepare_run
 from tests.noise_chance import chance, chance_ap, truth_of
 from tests.noise_problem import noise_problem
 from tests.one_way import STRATEGIES

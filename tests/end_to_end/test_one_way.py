@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import r2n
+from r2n.data.knowledge_base import Evidence
+from r2n.data.problem import Problem
 from r2n.grounding.ground_rules import Grounder
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
-from r2n.model.atom_logits import AtomLogits
+from r2n.options import Options
+from r2n.scoring import AtomLogits
 from tests.one_way import CLOSE, STRATEGIES, brier, knowledge_in, run_in
 
 CORA = Path(os.environ.get("R2N_DATA") or "nowhere") / "cora"

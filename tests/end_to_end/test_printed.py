@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import r2n
-from r2n.runs.run import Run, prepare_run
+from r2n.model.run import Run, prepare_run
 from tests.toy_problem import write_toy_problem
 
 LONGEST = 400  # characters

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from r2n.knowledge.problem import load_problem
+from r2n.data.problem import load_problem
 from r2n.logic.parser import parse_theory
-from r2n.prediction.rule_report import rule_report
-from r2n.prediction.trained import Trained
-from r2n.runs.run import prepare_run
+from r2n.model.rule_report import rule_report
+from r2n.model.run import prepare_run
+from r2n.model.trained import Trained
 from tests.clause_problem import CLAUSES, with_theory, write_clause_problem
 from tests.command_line import document, run
 from tests.false_rule_problem import write_false_rule_problem

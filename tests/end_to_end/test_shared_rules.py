@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem, load_problem
-from r2n.prediction.trained import Trained
-from r2n.runs.run import Run, prepare_run
-from r2n.runs.training import train_in
+from r2n.data.problem import Problem, load_problem
+from r2n.model.run import Run, prepare_run
+from r2n.model.trained import Trained
+from r2n.model.training import train_in
+from r2n.options import Options
 
 RULES = 100
 SHARED = ("model.rule_network=shared", "model.dim=4", "model.layers=2", "training.epochs=4", "training.negatives=2")

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 import r2n
 from r2n.cli import app
+from r2n.data.validation import contradictions
 from r2n.datasets.planted import PlantedOptions, plant
-from r2n.knowledge.contradictions import contradictions
-from r2n.runs.chosen import choose_options
+from r2n.model.choices import choose_options
 from tests.examples import first_of
 
 SMALL = PlantedOptions(facts=900, constants=150, relations=6, rules=8, communities=8)

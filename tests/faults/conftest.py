@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import r2n
-from r2n.knowledge.problem import load_problem
+from r2n.data.problem import load_problem
 from tests.faults.killed_works import Given, write_given, write_site
 from tests.faults.warm_process import WarmProcess, done
 from tests.toy_problem import write_toy_problem

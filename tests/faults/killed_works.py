@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 
-from r2n.grounding.content import content_of
+from r2n.data.problem import load_problem
+from r2n.grounding.cache import content_of
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.problem import load_problem
-from r2n.runs.checkpoint import read_checkpoint
-from r2n.runs.trace import read_trace
+from r2n.store.checkpoint import read_checkpoint
+from r2n.store.trace import read_trace
 from tests.toy_problem import TOWNS, VALLEYS, write_toy_problem
 from tests.unit.grounding.parts import write_parts
 

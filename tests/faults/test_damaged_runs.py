@@ -11,14 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from r2n.data.problem import load_problem
 from r2n.errors import R2NError
-from r2n.knowledge.problem import load_problem
-from r2n.prediction.trained import Trained
+from r2n.model.run import prepare_ensemble, prepare_run
+from r2n.model.trained import Trained
+from r2n.model.training import train_in
 from r2n.reporting.curves import training_curves
 from r2n.reporting.write import training_of
-from r2n.runs.ensemble import prepare_ensemble
-from r2n.runs.run import prepare_run
-from r2n.runs.training import train_in
 from tests.examples import first_of
 from tests.toy_problem import write_toy_problem
 

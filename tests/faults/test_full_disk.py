@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from r2n.prediction.trained import Trained
+from r2n.model.trained import Trained
 from tests.examples import first_of
 from tests.faults.all_commands import WRITING, filled, with_run
 from tests.faults.killed_works import Given, check_whole

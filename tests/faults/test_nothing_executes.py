@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 import r2n
+from r2n.data.problem import Problem
+from r2n.data.reading.tables import Table, read_facts
 from r2n.datasets.download import GITHUB
 from r2n.errors import R2NError
-from r2n.grounding import join
+from r2n.grounding import store
 from r2n.grounding.engines import DuckDBEngine
-from r2n.knowledge.problem import Problem
-from r2n.knowledge.reading.tables import Table, read_facts
 from tests.oracles.fact_writers import WRITERS
 
 SOURCE = Path(__file__).parents[2] / "src" / "r2n"
@@ -79,7 +79,7 @@ def test_names_are_data_to_memory_and_engine(name: str, monkeypatch: pytest.Monk
     knowledge = Problem.build("p", theory(name), tables(name)).knowledge
     ground = r2n.KnownBodyGrounder().ground
     in_memory = ground(r2n.Store(knowledge))
-    monkeypatch.setattr(join, "MOST_ROWS", 0)
+    monkeypatch.setattr(store, "MOST_ROWS", 0)
     by_engine = ground(r2n.Store(knowledge, DuckDBEngine()))
     assert len(in_memory) > 0
     for ours, theirs in zip(in_memory.ground_rules, by_engine.ground_rules, strict=True):

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 import r2n
 from r2n.cli import app
+from r2n.data.features import FeatureTable
+from r2n.data.problem import load_problem
 from r2n.evaluation.metrics import average_precision, ranking_metrics, ranks
-from r2n.knowledge.features import FeatureTable
-from r2n.knowledge.problem import load_problem
-from r2n.runs.run import Run, prepare_run
+from r2n.model.run import Run, prepare_run
 from tests.faults.killed_works import Given, of_training
 from tests.faults.warm_process import WarmProcess, done
 from tests.featured_problem import NUMBERS, featured_problem

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import r2n
-from r2n.runs.run import Run, prepare_run
+from r2n.model.run import Run, prepare_run
 from tests.toy_problem import write_toy_problem
 
 BOUND = 1e-6  # in the logit: sums are added up in another order

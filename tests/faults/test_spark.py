@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from r2n.data.problem import read_problem_file
 from r2n.errors import DataError
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.remote.grounding import in_scratch, write_remote
 from r2n.grounding.remote.problem import open_problem
 from r2n.grounding.spark_engine import SparkEngine
-from r2n.knowledge.problem_file import read_problem_file
 from tests.spark_place import spark_place
 from tests.spark_problem import write_problem
 

@@ -123,9 +123,9 @@ def fetch(address: str, cache: str, described: str) -> None:
 
 def train(problem: str, folder: str, networks: str) -> None:
     """A training as `r2n train --resume` makes it, every epoch of it kept, without the reports."""
-    from r2n.knowledge.problem import load_problem
-    from r2n.runs.ensemble import prepare_ensemble
-    from r2n.runs.training import train_in
+    from r2n.data.problem import load_problem
+    from r2n.model.run import prepare_ensemble
+    from r2n.model.training import train_in
 
     loaded = load_problem(Path(problem))
     run = prepare_ensemble(loaded, loaded.options, 3, size=int(networks))
@@ -135,9 +135,9 @@ def train(problem: str, folder: str, networks: str) -> None:
 
 def lay_out(problem: str, folder: str) -> None:
     """A grounding that is kept in parts, read for the first time: its arrays are laid beside it."""
+    from r2n.data.problem import load_problem
+    from r2n.grounding.cache import read_partitioned
     from r2n.grounding.full import FullGrounder
-    from r2n.grounding.partitioned import read_partitioned
-    from r2n.knowledge.problem import load_problem
 
     assert read_partitioned(Path(folder), load_problem(Path(problem)).knowledge, FullGrounder()) is not None
 
@@ -249,13 +249,6 @@ def _load() -> None:
     import sklearn.metrics  # noqa: F401
     import torch._dynamo  # noqa: F401  # an optimiser imports it when it is made
 
-    import r2n.cli
-    import r2n.prediction.predicted_file
-    import r2n.reporting.compare_page
-    import r2n.reporting.explanations.page
-    import r2n.reporting.write
-    import r2n.runs.following
-    import r2n.runs.training  # noqa: F401
     from r2n.evaluation.plots import plot_ranks
 
     with TemporaryDirectory() as folder:

@@ -10,9 +10,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from r2n.graph.known_states import FALSE, TRUE, UNKNOWN
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.model.r2n import R2N
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN
+from r2n.network.r2n import R2N
 from tests.model_strategies import plain_maps, plain_rules
 from tests.oracles import message_passing
 from tests.oracles.grounding import GroundAtom, Substitution, World, rows

@@ -11,15 +11,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.known_states import known_states, known_truths
-from r2n.graph.sources import GroundedOnDemand
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import Evidence, KnowledgeBase, reciprocal_codes, with_reciprocals
 from r2n.grounding.ground_rules import Grounder
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.reciprocal import reciprocal_codes, with_reciprocals
-from r2n.model.mlp import ModulesOf
-from r2n.model.r2n import R2N
+from r2n.network.factor_graph import FactorGraph, known_states, known_truths
+from r2n.network.graph_sources import GroundedOnDemand
+from r2n.network.mlp import ModulesOf
+from r2n.network.r2n import R2N
 
 GroundRule = tuple[int, tuple[int, ...]]
 NOTHING: frozenset[GroundRule] = frozenset()

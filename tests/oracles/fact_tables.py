@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from r2n.knowledge.reading.tables import FactRows
+from r2n.data.reading.tables import FactRows
 
 Fact = tuple[str, tuple[str, ...], bool]
 

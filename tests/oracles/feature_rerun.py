@@ -16,13 +16,13 @@ import torch
 from scipy.sparse import csr_array
 from torch import nn
 
-from r2n.graph.sources import GraphSource
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.options import ModelOptions
-from r2n.knowledge.words import Bags
-from r2n.model.atom_logits import AtomLogits
-from r2n.model.channels import Channel, VectorChannel
-from r2n.model.r2n import R2N
+from r2n.data.features import Bags
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.network.constant_embedding import Channel, VectorChannel
+from r2n.network.graph_sources import GraphSource
+from r2n.network.r2n import R2N
+from r2n.options import ModelOptions
+from r2n.scoring import AtomLogits
 
 
 def words_of(text: str) -> list[str]:
@@ -113,5 +113,5 @@ def words_as_before(before: Mapping[tuple[str, ...], tuple[str, ...]]):
         columns = np.array([every.index(word) for word in vocabulary], np.int64)
         return Bags(tuple(vocabulary), known, marked, tuple(every), columns, is_scaled=weights == "tfidf")
 
-    with patch("r2n.model.channels.bags_of_words", bags):
+    with patch("r2n.network.constant_embedding.bags_of_words", bags):
         yield

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise, permutations, product
 
-from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.data.knowledge_base import KnowledgeBase
 
 Facts = Mapping[str, set[tuple[str, str]]]
 Counts = tuple[int, int, int]

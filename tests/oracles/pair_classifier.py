@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from r2n.model.channels import DenseChannel, WordChannel
-from r2n.model.constant_embedding import ConstantEmbedding
-from r2n.model.pair_embedding import PairEmbedding
+from r2n.network.constant_embedding import ConstantEmbedding, DenseChannel, WordChannel
+from r2n.network.pair_embedding import PairEmbedding
 
 
 def feature(embedding: PairEmbedding, constants: ConstantEmbedding, channel: int, constant: int) -> Tensor | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.logic.formula import Atom
 from r2n.logic.theory import Rule
 from tests.oracles.formula import holds

@@ -17,10 +17,9 @@ from r2n.datasets.benchmarks import load
 from r2n.grounding.cache import fingerprint
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.model.pair_embedding import PairEmbedding
-from r2n.reproduction.reproduce import measure
-from r2n.reproduction.table import table_rows
-from r2n.runs.run import prepare_run
+from r2n.model.run import prepare_run
+from r2n.network.pair_embedding import PairEmbedding
+from r2n.reproduction.reproduce import measure, table_rows
 
 FOLDS = (1, 2, 3, 4, 5)
 FOLDER = Path(os.environ.get("R2N_DATA") or "nowhere") / "cora"

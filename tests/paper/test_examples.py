@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from r2n.graph.factor_graph import FactorGraph
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
+from r2n.network.factor_graph import FactorGraph
 
 SMOKERS = """
 domain person = {a, b, c}

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 import r2n.datasets
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.data.reading.tables import Facts, Table
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.reading.tables import Facts, Table
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Theory
 from tests.oracles import grounding as oracle

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from r2n.data.problem import load_problem
+from r2n.data.reading.stored_tables import PostgresTable
+from r2n.data.reading.tables import Table, read_facts
 from r2n.errors import DataError
-from r2n.knowledge.problem import load_problem
-from r2n.knowledge.reading.postgres import PostgresTable
-from r2n.knowledge.reading.tables import Table, read_facts
 from tests.command_line import run
 from tests.postgres.server import Server, programs, running
 from tests.toy_problem import write_toy_problem

@@ -9,13 +9,12 @@ import pytest
 import torch
 from hypothesis import assume, event, given
 
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.incidence import Incidence
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.logic.formula import And, Atom, Formula, Iff, Implies, Not, Or, Variable, Xor
 from r2n.logic.theory import Rule
-from r2n.model.belief_propagation import LOG_ZERO, belief_layer
-from r2n.model.inference import infer, normalised
+from r2n.network.belief_propagation import LOG_ZERO, belief_layer, infer, normalised
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.scatter import Incidence
 from tests.examples import at_most
 from tests.oracles import belief_propagation as oracle
 from tests.theory_strategies import dice, one_in

@@ -17,18 +17,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import r2n
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.known_states import known_states
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.options import TrainingOptions
-from r2n.model.formulas import ComplEx
-from r2n.model.input_layer import INPUTS
-from r2n.model.layout import Layout
-from r2n.model.r2n import R2N, Predictions
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.network.collate import Layout
+from r2n.network.factor_graph import FactorGraph, known_states
+from r2n.network.input_layers import INPUTS, ComplEx
+from r2n.network.r2n import R2N, Predictions
+from r2n.options import TrainingOptions
 from r2n.training.batches import Step
 from r2n.training.negatives import draw_negatives
-from r2n.training.objective import Objective
-from r2n.training.regularisation import T_NORMS
+from r2n.training.objective import T_NORMS, Objective
 from r2n.training.targets import targets_of
 from tests.examples import first_of
 from tests.featured_problem import featured_problem
@@ -221,7 +218,7 @@ def test_a_language_that_has_grown() -> None:
 
 
 def test_ground_rules_in_several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("r2n.graph.slots.PART", 30)
+    monkeypatch.setattr("r2n.network.scatter.PART", 30)
     for kind in ("dense", "indexed"):
         stays(build(rule_dropout=0.0), kind)
 

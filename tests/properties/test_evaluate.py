@@ -11,11 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from r2n.evaluation.evaluate import classify
-from r2n.evaluation.filters import Filter
-from r2n.evaluation.ranking import BYTES_BY_CODE, BYTES_IN_A_ROW, rank
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import Evidence
+from r2n.evaluation.ranking import BYTES_BY_CODE, BYTES_IN_A_ROW, Filter, rank
+from r2n.evaluation.report import classify
 from r2n.logic.language import Domain, Language, Predicate
 from tests.examples import at_most
 from tests.oracles import metrics as oracle

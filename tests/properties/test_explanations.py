@@ -12,9 +12,7 @@ from r2n.explanation.drawing.layout import Place, lay_out
 from r2n.explanation.drawing.reason_graph import reason_graph
 from r2n.explanation.drawing.svg import explanation_svg
 from r2n.explanation.records import Explanation, Reason
-from r2n.explanation.telling import Line, tell
-from r2n.explanation.text import LONGEST_NAME, explanation_text
-from r2n.explanation.wording import printable, shortened
+from r2n.explanation.text import LONGEST_NAME, Line, explanation_text, printable, shortened, tell
 from r2n.reporting.explanations.page import explanation_page
 from r2n.visible import visible
 from tests.examples import at_most

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
 from r2n.errors import R2NError
-from r2n.graph.batching import subgraph
-from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.logic.formula import Atom, Variable
 from r2n.logic.theory import Rule
+from r2n.network.factor_graph import FactorGraph, subgraph
 from tests.oracles import factor_graph as oracle
 from tests.strategies import Graph, graphs
 

@@ -11,17 +11,16 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import r2n
-from r2n.explanation import feature_effects as module
-from r2n.explanation.feature_effects import feature_effects
-from r2n.graph.sources import GroundedOnDemand, Ungrounded
+from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
+from r2n.explanation import features as module
+from r2n.explanation.features import feature_effects
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.options import ModelOptions
-from r2n.knowledge.reciprocal import with_reciprocals
-from r2n.model.atom_logits import AtomLogits
-from r2n.model.r2n import R2N
+from r2n.network.graph_sources import GroundedOnDemand, Ungrounded
+from r2n.network.r2n import R2N
+from r2n.options import ModelOptions
+from r2n.scoring import AtomLogits
 from tests.examples import at_most
 from tests.model_strategies import seed_of, shaken
 from tests.oracles.feature_rerun import Rerun, words_of

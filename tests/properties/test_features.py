@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import r2n
-from r2n.model.r2n import R2N
+from r2n.network.r2n import R2N
 from tests.examples import at_most
 
 THEORY = r2n.parse_theory("""

@@ -9,19 +9,17 @@ from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.func import functional_call
 
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.incidence import Incidence
-from r2n.graph.known_states import FALSE, TRUE, UNKNOWN
-from r2n.graph.segments import by_segment, gather_sum, segment_sum
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
-from r2n.model.constant_embedding import ConstantEmbedding
-from r2n.model.input_layer import INPUTS
-from r2n.model.outputs import AtomOutput, RuleOutput
-from r2n.model.r2n import R2N, EvidenceInput
-from r2n.training.losses import n3_penalty, semantic_loss, softmax_loss, supervised_loss
+from r2n.network.constant_embedding import ConstantEmbedding
+from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph
+from r2n.network.input_layers import INPUTS
+from r2n.network.mlp import AtomOutput, RuleOutput
+from r2n.network.r2n import R2N, EvidenceInput
+from r2n.network.scatter import Incidence, by_segment, gather_sum, segment_sum
+from r2n.training.targets import n3_penalty, semantic_loss, softmax_loss, supervised_loss
 from tests.model_strategies import AGGREGATIONS, layer_for, shaken, vectors
 from tests.oracles.message_passing import Choices
 

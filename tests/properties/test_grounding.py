@@ -7,14 +7,13 @@ import numpy as np
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from r2n.grounding import join
-from r2n.grounding.backward import BackwardGrounder
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.grounding import store
+from r2n.grounding.backward import BackwardGrounder, Neighbourhoods
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder, Grounding
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.neighbourhoods import Neighbourhoods
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from tests.examples import at_most
 from tests.oracles import clingo_judge
 from tests.oracles import grounding as oracle
@@ -73,7 +72,7 @@ def test_known_body_is_what_loops_find(world: World) -> None:
     found = run(KnownBodyGrounder(), world)
     note(found)
     assert found == oracle.rows(world, oracle.known_body(world))
-    with patch.object(join, "MOST_ROWS", -1):
+    with patch.object(store, "MOST_ROWS", -1):
         assert run(KnownBodyGrounder(), world) == found, "by a database"
 
 
@@ -89,7 +88,7 @@ def test_backward_is_what_loops_find(asks: Asked, width: int, depth: int, last_w
     found = run(grounder, world, asked)
     note(found)
     assert found == oracle.rows(world, oracle.backward(world, asked, width, depth, last_width, prune))
-    with patch.object(join, "MOST_ROWS", -1):
+    with patch.object(store, "MOST_ROWS", -1):
         assert run(grounder, world, asked) == found, "by a database"
 
 
@@ -109,7 +108,7 @@ def test_over_candidates_full_is_what_loops_find(asks: Asked) -> None:
     found = run(FullGrounder(), world)
     note(found)
     assert found == oracle.rows(world, oracle.full(world))
-    with patch.object(join, "MOST_ROWS", -1):
+    with patch.object(store, "MOST_ROWS", -1):
         assert run(FullGrounder(), world) == found, "by a database"
 
 

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 from hypothesis import given
 
-from r2n.knowledge.herbrand import HerbrandBase
+from r2n.data.herbrand import HerbrandBase
 from r2n.logic.language import Language
 from tests.oracles.grounding import GroundAtom, World
 from tests.strategies import ground_atoms, knowledge_of, named_atoms, worlds

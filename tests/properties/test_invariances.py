@@ -9,19 +9,17 @@ import torch
 from hypothesis import given
 from torch import Tensor
 
-from r2n.graph.batching import subgraph
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.incidence import Incidence
-from r2n.graph.known_states import FALSE, TRUE, UNKNOWN
-from r2n.graph.sources import GroundedOnDemand
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Implies, Not, Or, Term, Unequal, Xor
 from r2n.logic.language import Domain, Predicate
 from r2n.logic.theory import Rule, Theory
-from r2n.model.r2n import R2N
-from r2n.model.reasoning import ReasoningLayer
+from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph, subgraph
+from r2n.network.graph_sources import GroundedOnDemand
+from r2n.network.r2n import R2N
+from r2n.network.reasoning import ReasoningLayer
+from r2n.network.scatter import Incidence
 from r2n.training.fit import fit
 from tests.examples import at_most
 from tests.model_strategies import (

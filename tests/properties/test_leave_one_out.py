@@ -9,9 +9,8 @@ import torch
 from hypothesis import event, given
 
 import r2n
-from r2n.graph.factor_graph import FactorGraph
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.reciprocal import with_reciprocals
+from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
+from r2n.network.factor_graph import FactorGraph
 from tests.examples import at_most
 from tests.one_way import STRATEGIES, Strategy, backward
 from tests.oracles import grounding as oracle

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import r2n
-from r2n.graph.left_out import emptied, without_rules
+from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.options import ModelOptions
-from r2n.knowledge.reciprocal import with_reciprocals
-from r2n.model.atom_logits import AtomLogits
+from r2n.network.graph_sources import emptied, without_rules
+from r2n.options import ModelOptions
+from r2n.scoring import AtomLogits
 from tests.model_strategies import make_small_world, seed_of, shaken
 from tests.one_way import STRATEGIES
 from tests.strategies import knowledge_of

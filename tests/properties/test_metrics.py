@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import Evidence
 from r2n.evaluation import metrics
-from r2n.evaluation.evaluate import Report
-from r2n.evaluation.filters import Filter
-from r2n.evaluation.ranking import BYTES_BY_CODE, rank
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence
+from r2n.evaluation.ranking import BYTES_BY_CODE, Filter, rank
+from r2n.evaluation.report import Report
 from r2n.logic.language import Domain, Language, Predicate
 from tests.examples import at_most
 from tests.oracles import metrics as oracle

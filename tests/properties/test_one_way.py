@@ -11,11 +11,10 @@ import pyarrow as pa
 import pytest
 
 import r2n
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
-from r2n.knowledge.reciprocal import with_reciprocals
-from r2n.model.atom_logits import AtomLogits
+from r2n.data.knowledge_base import Evidence, KnowledgeBase, with_reciprocals
+from r2n.data.problem import Problem
+from r2n.options import Options
+from r2n.scoring import AtomLogits
 from tests.examples import first_of
 from tests.model_strategies import make_small_world, seed_of, shaken
 from tests.one_way import CLOSE, STRATEGIES, brier, knowledge_in, run_in

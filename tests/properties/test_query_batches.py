@@ -11,9 +11,8 @@ from hypothesis import event, given
 from torch import Tensor
 
 import r2n
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.options import TrainingOptions
-from r2n.knowledge.reciprocal import with_reciprocals
+from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
+from r2n.options import TrainingOptions
 from r2n.training.batches import Step, make_batches
 from r2n.training.objective import Losses, Objective
 from r2n.training.query_batches import QueryBatches

@@ -11,17 +11,15 @@ import torch
 from hypothesis import given
 from torch import Tensor
 
-from r2n.graph import slots
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.incidence import Incidence
-from r2n.graph.known_states import FALSE, TRUE, UNKNOWN
-from r2n.graph.slots import Box, Indexed
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
-from r2n.model.r2n import R2N
-from r2n.model.reasoning import ReasoningLayer
+from r2n.network import scatter
+from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph
+from r2n.network.r2n import R2N
+from r2n.network.reasoning import ReasoningLayer
+from r2n.network.scatter import Box, Incidence, Indexed
 from tests.examples import at_most
 from tests.model_strategies import (
     AGGREGATIONS,
@@ -78,8 +76,8 @@ def assert_equal_to_plain(graph: FactorGraph, chosen: Choices, seed: int) -> Non
     inputs = [atoms, *layer.parameters()]
     expected = plain(layer, atoms, graph, chosen)
     expected_gradients = gradients(weighed(expected, seed), inputs)
-    for dense, part in ((True, slots.PART), (False, slots.PART), (True, 5), (False, 5)):
-        with patch.object(slots, "PART", part):
+    for dense, part in ((True, scatter.PART), (False, scatter.PART), (True, 5), (False, 5)):
+        with patch.object(scatter, "PART", part):
             found = library(layer, atoms, graph, dense=dense)
             found_gradients = gradients(weighed(found, seed), inputs)
         for ours, theirs in zip([*found, *found_gradients], [*expected, *expected_gradients], strict=True):
@@ -116,8 +114,8 @@ def test_networks_that_rules_share_are_plain_networks_of_each_rule(aggregation: 
     updated, per_rule = message_passing.layer(atoms, rows_of(graph), rules, chosen)
     expected = [updated, *(torch.stack(part) if part else atoms.new_zeros(0, 2) for part in per_rule)]
     expected_gradients = gradients(weighed(expected, seed), inputs)
-    for part in (slots.PART, 5):
-        with patch.object(slots, "PART", part):
+    for part in (scatter.PART, 5):
+        with patch.object(scatter, "PART", part):
             new, embeddings = layer(atoms, Incidence.of(graph, grouped=True))
             found_gradients = gradients(weighed([new, *embeddings], seed), inputs)
         found = [new, *embeddings, *found_gradients]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from r2n.prediction.predictor import Predictor
+from r2n.model.predictor import Predictor
 from r2n.serving.app import create_app
 from r2n.serving.guards import Access
 from r2n.serving.keeper import Keeper

@@ -8,6 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from r2n.data.herbrand import Codes
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.data.problem import load_problem
 from r2n.datasets.benchmarks import load
 from r2n.datasets.streamed import StreamedOptions, write_streamed
 from r2n.grounding.backward import BackwardGrounder
@@ -17,9 +20,6 @@ from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.spark_engine import SparkEngine
 from r2n.grounding.store import Store
-from r2n.knowledge.herbrand import Codes
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.problem import load_problem
 from tests.spark_place import adaptive, spark_engine
 from tests.strategies import Asked, asked_worlds, codes_of, knowledge_of
 

@@ -9,16 +9,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from hypothesis.strategies import DrawFn
 
+from r2n.data.candidates import Candidates, CandidateSource
+from r2n.data.features import Features
+from r2n.data.knowledge_base import Evidence, KnowledgeBase, with_reciprocals
+from r2n.data.problem import LoadReport, Problem
 from r2n.errors import DataError, Location
 from r2n.grounding.cache import fingerprint
-from r2n.knowledge.candidates import Candidates, CandidateSource
-from r2n.knowledge.features import Features
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import LoadReport, Problem
-from r2n.knowledge.reciprocal import with_reciprocals
 from r2n.logic.theory import MOST_WEIGHT
-from r2n.runs.stored_problem import problem_bytes, problem_fingerprints, problem_from_bytes
+from r2n.options import Options
+from r2n.store.stored_problem import problem_bytes, problem_fingerprints, problem_from_bytes
 from tests.examples import at_most
 from tests.same_records import assert_same
 from tests.strategies import candidate_worlds, codes_of, knowledge_of

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from torch.autograd import gradcheck
 
 from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Implies, Not, Or, Variable, Xor
-from r2n.training.regularisation import T_NORMS, fuzzy_truth
+from r2n.training.objective import T_NORMS, fuzzy_truth
 from tests.examples import at_most
 from tests.oracles import t_norms as oracle
 from tests.theory_strategies import dice, make_formula

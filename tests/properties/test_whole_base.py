@@ -8,14 +8,14 @@ import torch
 from hypothesis import event, given
 from torch import Tensor
 
-from r2n.graph.factor_graph import FactorGraph
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
-from r2n.model.layout import Layout
-from r2n.model.r2n import R2N, Predictions
-from r2n.model.reasoning import Aggregation
+from r2n.network.collate import Layout
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.r2n import R2N, Predictions
+from r2n.network.reasoning import Aggregation
 from tests.examples import at_most
 from tests.model_strategies import seed_of, shaken
 from tests.theory_strategies import dice, one_in

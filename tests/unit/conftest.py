@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from r2n.knowledge.problem import Problem, load_problem
-from r2n.runs.run import Run, prepare_run
+from r2n.data.problem import Problem, load_problem
+from r2n.model.run import Run, prepare_run
 from tests.toy_problem import write_toy_problem
 
 

@@ -5,7 +5,7 @@ from math import inf, nan
 
 import pytest
 
-from r2n.json_text import finite, json_text
+from r2n.files import finite, json_text
 
 
 def test_what_is_not_finite_is_null() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from r2n import whole_files
-from r2n.whole_files import new_file, new_folder, scratch_folder, take_away, write_atomically
+from r2n import files
+from r2n.files import new_file, new_folder, scratch_folder, take_away, write_atomically
 
 
 def names(folder: Path) -> list[str]:
@@ -59,7 +59,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     def fail(_: int) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("r2n.whole_files.os.fsync", fail)
+    monkeypatch.setattr("r2n.files.os.fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
@@ -113,7 +113,7 @@ def test_only_temporary_names_are_taken_away(tmp_path: Path) -> None:
 
 
 def test_where_the_system_has_no_locks_all_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole_files, "fcntl", None)
+    monkeypatch.setattr(files, "fcntl", None)
     (tmp_path / ".file.12.tmp").write_text("half")
     write_atomically(tmp_path / "file", b"whole")
     with new_folder(tmp_path / "folder") as work:
@@ -125,12 +125,12 @@ def test_a_name_that_another_takes_for_a_left_over_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokens = iter(["0a", "0a", "0b", "0c", "0d"])
-    monkeypatch.setattr("r2n.whole_files.secrets.token_hex", lambda _: next(tokens))
+    monkeypatch.setattr("r2n.files.secrets.token_hex", lambda _: next(tokens))
     (tmp_path / ".file.0a.tmp").touch()
-    monkeypatch.setattr("r2n.whole_files.take_away", lambda *_: None)
-    is_still = whole_files._is_still
+    monkeypatch.setattr("r2n.files.take_away", lambda *_: None)
+    is_still = files._is_still
     monkeypatch.setattr(
-        "r2n.whole_files._is_still",
+        "r2n.files._is_still",
         lambda descriptor, path: (".0b." not in path.name or path.unlink()) and is_still(descriptor, path),
     )
     write_atomically(tmp_path / "file", b"whole")

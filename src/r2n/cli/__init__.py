@@ -9,19 +9,10 @@ import typer
 
 from r2n import __version__
 from r2n.cli.asking import ask
-from r2n.cli.datasets import datasets_app
-from r2n.cli.explanation import explain
-from r2n.cli.failures import tell_interrupt, watch_interrupts
-from r2n.cli.grounding import ground
-from r2n.cli.inference import infer
-from r2n.cli.mining import mine
-from r2n.cli.prediction import predict
-from r2n.cli.problems import check
-from r2n.cli.reports import compare, report
-from r2n.cli.reproduce import reproduce
-from r2n.cli.rules import rules
-from r2n.cli.screen import ClearErrors
-from r2n.cli.serving import serve
+from r2n.cli.prediction import explain, infer, predict, rules
+from r2n.cli.problems import check, datasets_app, ground, mine
+from r2n.cli.reports import compare, report, reproduce, serve
+from r2n.cli.screen import ClearErrors, tell_interrupt, watch_interrupts
 from r2n.cli.training import evaluate, train
 
 app = typer.Typer(cls=ClearErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)

@@ -9,17 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from r2n.cli.asking_session import Known, Session, as_written
-from r2n.cli.changed_facts import ConstantOption, WithOption, WithoutOption, changed, tell_of_changes
-from r2n.cli.failures import INTERRUPTED, failure, forget_interrupts
-from r2n.cli.prediction import AllOption, TopOption, UnknownOption, Wanted, most_answers, tell_calibration
-from r2n.cli.screen import DeviceOption, RunArgument, progress
+from r2n.cli.prediction import (
+    AllOption,
+    ConstantOption,
+    TopOption,
+    UnknownOption,
+    Wanted,
+    WithOption,
+    WithoutOption,
+    changed,
+    most_answers,
+    tell_calibration,
+    tell_of_changes,
+)
+from r2n.cli.screen import INTERRUPTED, DeviceOption, RunArgument, failure, forget_interrupts, progress
 from r2n.errors import R2NError, counted
-from r2n.json_text import json_text
+from r2n.files import json_text
 from r2n.progress import Progress, no_progress
 from r2n.visible import visible
 
 if TYPE_CHECKING:  # torch takes seconds to import
-    from r2n.prediction.predictor import Predictor
+    from r2n.model.predictor import Predictor
 
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="One JSON document for each line.")]
 
@@ -39,7 +49,7 @@ def ask(
 
     Without a terminal, lines are read from standard input.
     """
-    from r2n.prediction.predictor import Predictor
+    from r2n.model.predictor import Predictor
 
     work = Work(str(run))
     with work.shown():

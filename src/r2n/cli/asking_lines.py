@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from r2n.errors import ConfigError, nearest
 from r2n.logic.language import Language
-from r2n.prediction.completion import Completions, complete
+from r2n.model.questions import Completions, complete
 
 HELP = {
     "PREDICATE(CONSTANT, ?)": "ask; ? stands for what is asked, and an atom without ? is asked alone",

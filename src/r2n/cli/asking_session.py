@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from r2n.cli.asking_lines import HELP, Line
-from r2n.cli.changed_facts import changes_told
-from r2n.cli.explanation import print_tree
-from r2n.cli.prediction import Wanted, answers_document, print_answers
+from r2n.cli.prediction import Wanted, answers_document, changes_told, print_answers, print_tree
 from r2n.cli.screen import ScreenTable, screen, shortened
+from r2n.data.atom_text import parse_atom, written_atom
 from r2n.errors import ConfigError, counted
-from r2n.knowledge.atom_text import parse_atom, written_atom
 from r2n.visible import visible
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
-    from r2n.prediction.answers import Answers
-    from r2n.prediction.predictor import Predictor
+    from r2n.model.answers import Answers
+    from r2n.model.predictor import Predictor
 
 
 MOST = 1_000_000_000  # answers

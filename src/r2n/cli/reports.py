@@ -1,24 +1,19 @@
-"""The command line: r2n report, compare."""
+"""The command line: r2n report, compare, reproduce, serve."""
 
+import os
+from importlib.util import find_spec
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from r2n.cli.screen import (
-    DeviceOption,
-    JsonOption,
-    RunArgument,
-    ScreenTable,
-    print_json,
-    progress,
-    screen,
-    shortened,
-)
+from r2n.cli.screen import DeviceOption, JsonOption, RunArgument, ScreenTable, print_json, progress, screen, shortened
+from r2n.errors import ConfigError
 
-if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
+if TYPE_CHECKING:
     from r2n.reporting.compare import ComparedSplit, Comparison
+
 
 LONGEST_NAME = 40
 
@@ -34,7 +29,7 @@ def report(
     as_json: JsonOption = False,
 ) -> None:
     """Write the report of a run again, as a page."""
-    from r2n.prediction.trained import Trained
+    from r2n.model.trained import Trained
     from r2n.reporting.files import check_writable
     from r2n.reporting.gather import gather
     from r2n.reporting.write import training_of, write_run_page
@@ -120,3 +115,108 @@ def _print_split(split: "ComparedSplit", names: list[str]) -> None:
             typer.echo(f"{split.split}: {name} is not tested against {names[0]}: {other.why_not}", err=True)
     if tests.rows:
         screen().print(tests)
+
+
+WIDEST = 1000
+
+
+def reproduce(
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="countries | ablation | kgc | cora | wn18rr | fb15k237")
+    ],
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = 5,
+    dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset (may be repeated).")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only this row (may be repeated).")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes at once (default: one a core).")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a table of the paper again, ours beside theirs."""
+    from r2n.reproduction.reproduce import cells, summarise
+    from r2n.reproduction.reproduce import reproduce as measure_all
+
+    chosen = cells(table, range(seeds), datasets=dataset or (), models=model or ())
+    if not chosen:
+        raise ConfigError(f"table '{table}' has no such dataset or model", hint="leave --dataset and --model away")
+    measured = []
+    with progress(table) as shown:
+        shown("measure", 0, len(chosen))
+        for item in measure_all(chosen, jobs=jobs or os.cpu_count() or 1):
+            measured.append(item)
+            shown("measure", len(measured), len(chosen))
+    records = summarise(measured)
+    if as_json:
+        print_json(records)
+    else:
+        _print_table(table, records)
+
+
+def _print_table(table: str, records: list[dict[str, Any]]) -> None:
+    """A line for each model and dataset, a column for each metric."""
+    metrics = list(dict.fromkeys(record["metric"] for record in records))
+    shown = ScreenTable("dataset", "model", title=f"{table}: mean ± deviation over seeds")
+    for name in (*metrics, "the paper", "seeds", "CPU-seconds"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    cells: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for record in records:
+        cells.setdefault((record["dataset"], record["model"]), {})[record["metric"]] = record
+    for (dataset, model), by_metric in sorted(cells.items(), key=lambda cell: cell[0][0]):
+        any_record = next(iter(by_metric.values()))
+        values = [_shown(by_metric[m]) if m in by_metric else "" for m in metrics]
+        headline = by_metric.get("mrr", any_record)
+        paper = "" if headline["paper"] is None else f"{headline['paper']:.3f}"
+        seconds = f"{any_record['cpu_seconds']:.1f}" if any_record["seeds"] else ""
+        shown.add_texts([dataset, model, *values, paper, str(any_record["seeds"] or "published"), seconds])
+    console = screen()
+    wanted = console.measure(shown, options=console.options.update(width=WIDEST)).maximum
+    console.width = max(wanted, console.width)  # a line that the terminal wraps beats one that is cut
+    console.print(shown)
+
+
+def _shown(record: dict[str, Any]) -> str:
+    """Mean and deviation, or what was published."""
+    if record["mean"] is None:
+        return f"{record['paper']:.3f}"
+    return f"{record['mean']:.3f} ± {record['std']:.3f}"
+
+
+HostOption = Annotated[str, typer.Option(help="Where to listen; any other than a loopback needs a token.")]
+PortOption = Annotated[int, typer.Option(min=0, max=65_535, help="0: any that is free.")]
+TokenOption = Annotated[Path | None, typer.Option(metavar="FILE", help="A file with the token that clients send.")]
+NameOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Another name that clients know the server by, as a proxy's.")
+]
+WorkersOption = Annotated[int | None, typer.Option(min=1, max=64, help="Processes that answer.", show_default="cores")]
+SecondsOption = Annotated[float, typer.Option(min=0.1, help="A request that takes longer is stopped.")]
+ClientOption = Annotated[float, typer.Option(min=0.1, help="The time of a client to send a request.")]
+
+
+def serve(
+    run: RunArgument,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8000,
+    token_file: TokenOption = None,
+    public_name: NameOption = None,
+    workers: WorkersOption = None,
+    seconds: SecondsOption = 10.0,
+    client_seconds: ClientOption = 20.0,
+) -> None:
+    """Serve a run: a page for people, and an API for programs."""
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise ConfigError("r2n serve needs more than r2n alone", hint="pip install 'r2n[serve]'")
+    from r2n.serving.app import create_app
+    from r2n.serving.keeper import Keeper
+    from r2n.serving.limits import Limits
+    from r2n.serving.server import access_to, address, listening, make_server
+
+    access = access_to(host, token_file, public_name or [])
+    limits = Limits(seconds=seconds, client_seconds=client_seconds)
+    with listening(host, port) as own:
+        with progress(str(run)) as shown:
+            shown("read", 0, 0)
+            keeper = Keeper.start(run, limits)
+        try:
+            server = make_server(create_app(keeper, access, workers or os.cpu_count() or 1), limits)
+            typer.echo(f"{run} is served at {address(own)}; Ctrl-C ends it", err=True)
+            server.run(sockets=[own])
+        finally:
+            keeper.close()

@@ -1,14 +1,18 @@
-"""The command line: what its commands share, from options to tables, progress and clear errors.
+"""What a command prints: tables, progress, errors and JSON; options that commands share."""
 
-Names that come from data are printed as they are: rich reads `[red]` in a plain string as markup, in `Text` never.
-"""
-
+import errno
+import os
+import re
+import signal
+import sys
+from _thread import interrupt_main
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, RLock, Thread
 from time import monotonic
+from types import FrameType
 from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import typer
@@ -18,10 +22,90 @@ from rich.table import Column, Table
 from rich.text import Text
 from typer.core import TyperGroup
 
-from r2n.cli.failures import failure
-from r2n.json_text import json_text
+from r2n.errors import DataError, ProcessError, R2NError, counted, is_out_of_memory
+from r2n.files import json_text
 from r2n.progress import shown_duration
+from r2n.reproduction.paper import PAPER_COUNTRIES
 from r2n.visible import visible
+
+REFUSED, FAILED, INTERRUPTED = 2, 1, 130
+NO_MEMORY = "the machine gives no more memory"
+_SOON = 0.01  # seconds
+_PATIENCE = 2  # interrupts before the process ends at once
+
+_interrupts = 0
+_is_told = False
+
+
+def failure(error: BaseException) -> tuple[str, int] | None:
+    """What to say of an error, and the exit code; None where it is none of these."""
+    global _is_told
+    if _interrupts or isinstance(error, KeyboardInterrupt):  # libraries make other errors of it
+        _is_told = True
+        return "interrupted", INTERRUPTED
+    if isinstance(error, R2NError):
+        return f"error: {error}", FAILED if isinstance(error, ProcessError) else REFUSED
+    if is_out_of_memory(error):
+        notes = getattr(error, "__notes__", [])
+        hint = "ask for less, or see what needs how much: r2n train --memory SIZE refuses it before it is taken"
+        return f"error: {'; '.join([NO_MEMORY, *notes])}\n  {hint}", FAILED
+    if isinstance(error, OSError) and error.errno != errno.EPIPE:
+        return f"error: {_about(error)}", FAILED
+    return None
+
+
+def _about(error: OSError) -> str:
+    what = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"{what}\n  make room, and go on with --resume where a run was trained: its last checkpoint is whole"
+    return what
+
+
+def tell_interrupt(code: object) -> None:
+    """Say what ended the program where nobody has: before a command begins, and after its end."""
+    if code == INTERRUPTED and not _is_told:
+        sys.stderr.write("interrupted\n")
+
+
+def watch_interrupts() -> None:
+    """From now on Ctrl-C is remembered, whatever a library makes of it; the third ends the process at once."""
+    forget_interrupts()
+    signal.signal(signal.SIGINT, _interrupt)
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, _interrupt)
+    sys.unraisablehook = _unraisable
+
+
+def forget_interrupts() -> None:
+    """What was interrupted is over, and the command goes on: the next Ctrl-C is the first again."""
+    global _interrupts, _is_told
+    _interrupts, _is_told = 0, False
+
+
+_is_told = False
+
+
+def _interrupt(_: int, __: FrameType | None) -> None:
+    global _interrupts
+    _interrupts += 1
+    if _interrupts == 1:
+        raise KeyboardInterrupt
+    if _interrupts > _PATIENCE:
+        os._exit(INTERRUPTED)
+
+
+def _unraisable(unraisable: Any) -> None:
+    """An interrupt in a place that cannot raise, as the end of an object, comes again when that is left."""
+    global _interrupts
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        _interrupts = 0
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, _SOON)  # here, too, it would be lost
+        else:
+            interrupt_main()
+    elif not _interrupts:
+        sys.__unraisablehook__(unraisable)
+
 
 SECONDS_WITHOUT_BAR = 2.0
 SECONDS_BETWEEN_LINES = 5.0
@@ -292,3 +376,96 @@ def progress(title: str) -> Iterator[PhaseProgress]:
         is_over.set()
         watcher.join()
         shown.view.close()
+
+
+MOST_SHOWN = 3
+_NAME = re.compile(r"'(?:[^']|'(?=\w))*'")
+_NUMBER = re.compile(r"\d+")
+
+
+def by_kind(rejected: Sequence[DataError]) -> dict[str, list[DataError]]:
+    """Errors that differ in names and numbers alone, together, in the order of the first of each kind."""
+    found: dict[str, list[DataError]] = {}
+    for error in rejected:
+        found.setdefault(_NUMBER.sub("N", _NAME.sub("'...'", error.what)), []).append(error)
+    return found
+
+
+def print_rejected(rejected: Sequence[DataError], *, everything: bool = False, more: str = "--all") -> None:
+    """On standard error: how many rows of each kind were skipped, and the first few; `more` says how to see all."""
+    for kind, errors in by_kind(rejected).items():
+        typer.echo(f"skipped {counted(len(errors), 'row')}: {kind}", err=True)
+        for error in errors if everything else errors[:MOST_SHOWN]:
+            shown = str(error) if everything else f"{error.where}: {error.what}" if error.where else error.what
+            typer.echo(visible("\n".join(f"  {line}" for line in shown.splitlines())), err=True)
+        if not everything and len(errors) > MOST_SHOWN:
+            typer.echo(f"  ... and {len(errors) - MOST_SHOWN:,} more: {more} shows them", err=True)
+
+
+SHOWN_METRICS = ("ap", "roc_auc_macro", "accuracy", "brier", "ece", "mrr", "hits@1", "hits@3", "hits@10")
+
+
+COMPARED_OTHERWISE = ("single network, mean", "deviation", "without reasoning")  # no parts of it, or tested
+MUCH_BETTER = 0.02  # in the main metric: then a part of the network alone is worth a note
+
+
+def print_report(report: dict[str, Any], name: str) -> None:
+    """The metrics of one split; what nothing defines is left empty. Of a sample, how sure they are.
+
+    What parts of the network reach alone stands beside it.
+    """
+    sample, intervals, beside = report["protocol"].get("sample"), report["intervals"], report["beside"]
+    constraints = report["protocol"].get("constraints")
+    title = f"{name}, {report['split']}" + (f": a sample, {sample}" if sample else "")
+    table = ScreenTable("metric", title=title + (", with constraints" if constraints else ""))
+    for column in ("value", *beside):
+        table.add_column(column, justify="right")
+    metrics = {metric: report["metrics"][metric] for metric in SHOWN_METRICS if metric in report["metrics"]}
+    is_paper = report["split"] == "test" and name in PAPER_COUNTRIES and "ap" in metrics
+    if is_paper:
+        table.add_column("the paper's R2NS", justify="right")
+    if sample:
+        table.add_column("of all, at 95 %", justify="right")
+    for metric, value in metrics.items():
+        paper = [f"{PAPER_COUNTRIES[name]:.3f}" if metric in ("ap", "roc_auc_macro") else ""] if is_paper else []
+        shown = [_number(numbers[metric]) for numbers in ({metric: value}, *beside.values())]
+        table.add_texts([metric, *shown, *paper, *_interval(intervals.get(metric))])
+    for metric in ("brier", "ece") if report.get("calibrated") else ():
+        table.add_texts([f"{metric}, calibrated", _number(report["calibrated"][metric])])
+    screen().print(table)
+    shown = ("nothing_to_rank", "no metrics: "), ("not_held_out", f"{report['split']} is not held out: ")
+    for key, words in (
+        *shown,
+        ("combination", "combination: "),
+        ("constraints", "constraints: "),
+        ("not_compared", "not compared "),
+        ("ensemble", ""),
+    ):
+        if key in report["protocol"]:
+            screen().print(Text(f"{words}{report['protocol'][key]}"))
+
+
+def notes_beside(report: dict[str, Any]) -> list[str]:
+    """Which part of the network is better alone than the whole, by much."""
+    name = "mrr" if "mrr" in report["metrics"] else "ap"
+    harm = report["protocol"].get("reasoning_harms")
+    own, found = report["metrics"].get(name), [harm] if harm else []
+    for part, metrics in report["beside"].items():
+        alone = None if part in COMPARED_OTHERWISE else metrics.get(name)
+        if own is not None and alone is not None and alone > own + MUCH_BETTER:
+            which = "the rules alone, counted, reach" if part == "rules alone" else f"the {part} reaches"
+            costly = "network does not earn its cost" if part == "rules alone" else "rules do not earn their cost"
+            found.append(f"{report['split']}: {which} {name} {alone:.3f}, and all together {own:.3f}: the {costly}")
+    return found
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _interval(bounds: list[float | None] | None) -> list[str]:
+    """Between which numbers a metric of all queries lies: no column where all were asked."""
+    if bounds is None:
+        return []
+    low, high = bounds
+    return ["" if low is None or high is None else f"{low:.4f} to {high:.4f}"]

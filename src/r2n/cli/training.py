@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from r2n.cli.rejected import print_rejected
-from r2n.cli.report_table import notes_beside, print_report
 from r2n.cli.screen import (
     DeviceOption,
     JobsOption,
@@ -21,28 +19,29 @@ from r2n.cli.screen import (
     ScreenTable,
     SetOption,
     new_path,
+    notes_beside,
     print_json,
+    print_rejected,
+    print_report,
     progress,
     screen,
 )
+from r2n.data.problem import Problem
 from r2n.datasets.benchmarks import load
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
-from r2n.runs.chosen import choose_options
-from r2n.runs.cost import cost_warnings
-from r2n.runs.memory import parse_size
-from r2n.runs.preflight import preflight_warnings
+from r2n.model.choices import choose_options
+from r2n.model.memory import parse_size
+from r2n.model.preflight import cost_warnings, preflight_warnings
+from r2n.options import Options
 from r2n.visible import visible
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
-    from r2n.evaluation.evaluate import Report
-    from r2n.prediction.trained import Trained
+    from r2n.evaluation.report import Report
+    from r2n.model.run import Ensemble, Run
+    from r2n.model.trained import Trained
+    from r2n.model.training import Settings
     from r2n.reporting.gather import Training
     from r2n.reporting.phases import PhaseMeter
     from r2n.reporting.write import Written
-    from r2n.runs.ensemble import Ensemble
-    from r2n.runs.run import Run
-    from r2n.runs.training import Settings
     from r2n.training.fit import Epoch
 
 EXAMPLES = 5
@@ -81,12 +80,19 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train a network on a problem, keep it as a run, and report on its queries."""
+    from r2n.model.processes import together
+    from r2n.model.training import (
+        FollowedRun,
+        check_folder,
+        follow_elsewhere,
+        follow_run,
+        lacks_comparison,
+        settings_of,
+        train_in,
+    )
     from r2n.reporting.phases import PhaseMeter
     from r2n.reporting.write import write_results
-    from r2n.runs.devices import together
-    from r2n.runs.folder import usual_folder
-    from r2n.runs.following import FollowedRun, follow_elsewhere, follow_run
-    from r2n.runs.training import check_folder, lacks_comparison, settings_of, train_in
+    from r2n.store.folder import usual_folder
 
     limit, wanted = None if memory is None else parse_size(memory), list(changes or ())
     wanted += [] if device is None else [f"training.device={device}"]
@@ -125,7 +131,7 @@ def train(
 
 def _train_baseline(folder: Path, run: "Run | Ensemble", problem: Problem, meter: "PhaseMeter") -> None:
     """Train the same input layer without rules, which results are compared with; what is missing is said."""
-    from r2n.runs.training import train_without_reasoning
+    from r2n.model.training import train_without_reasoning
 
     why = train_without_reasoning(folder, run, problem, meter)
     if why is not None:
@@ -139,11 +145,11 @@ def _evaluated(
 
     A resumed run keeps the reasons for its options, and what it took where it was over already.
     """
-    from r2n.prediction.trained import Trained
+    from r2n.model.calibration import read_calibration
+    from r2n.model.trained import Trained
     from r2n.reporting.gather import Training
     from r2n.reporting.write import training_of
-    from r2n.runs.calibration import read_calibration
-    from r2n.runs.folder import RunFolder
+    from r2n.store.folder import RunFolder
 
     calibration = read_calibration(RunFolder(folder), run.seeds)
     trained = Trained.of(run, calibration, folder)
@@ -174,7 +180,7 @@ def _tell_training(folder: Path, trained: "Trained", written: "Written", *, as_j
 
 def _next_steps(folder: Path, problem: Problem) -> Iterator[str]:
     """Commands that go on from here, with the first true query of the run, or a fact where there is none."""
-    from r2n.prediction.answers import question_text
+    from r2n.model.answers import question_text
 
     run, base = quote(str(folder)), problem.knowledge.base
     every = (problem.test, *problem.queries.values(), problem.train)
@@ -227,7 +233,7 @@ def _tell_beside(*reports: dict[str, Any]) -> None:
 
 def _show_epoch(shown: PhaseProgress, epoch: "Epoch", problem: Problem) -> None:
     """An epoch's loss and, where there is one, the validation metric, which the report may filter by more facts."""
-    from r2n.runs.evaluate import is_filtered_less
+    from r2n.model.evaluation import is_filtered_less
 
     shown.detail(loss=f"{epoch.loss:.4f}")
     if epoch.valid is not None:
@@ -242,7 +248,7 @@ def _print_reports(reports: list[dict[str, Any]], name: str) -> None:
 
 def _print_examples(trained: "Trained") -> None:
     """A few test queries with their probabilities, evenly from the most to the least probable."""
-    from r2n.prediction.predictor import Predictor
+    from r2n.model.predictor import Predictor
 
     problem = trained.problem
     if "test" not in problem.queries:
@@ -276,8 +282,8 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """Report on a run's queries."""
-    from r2n.prediction.evaluation_jobs import EvaluationOfRun, evaluate_run
-    from r2n.runs.constrained import RANKED_KINDS
+    from r2n.model.evaluation import RANKED_KINDS
+    from r2n.model.trained import EvaluationOfRun, evaluate_run
 
     limit = None if memory is None else parse_size(memory)
     ranked = tuple(kinds or (RANKED_KINDS if constraints else ()))

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
+from r2n.data.problem import Problem, load_problem
+from r2n.data.reading.records import read_text
+from r2n.data.reading.tables import Table
 from r2n.datasets.cora import cuts, load_cora
 from r2n.datasets.download import find
 from r2n.errors import ConfigError, nearest
-from r2n.knowledge.options import GroundingOptions, Options
-from r2n.knowledge.problem import Problem, load_problem
-from r2n.knowledge.reading.tables import Table
-from r2n.knowledge.reading.text_files import read_text
 from r2n.logic.horn import parse_horn_rules
 from r2n.logic.theory import Theory
+from r2n.options import GroundingOptions, Options
 
 EMBEDDED = Path(__file__).parent / "data"
 

@@ -15,12 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Bool
 
+from r2n.data.candidates import Candidates
+from r2n.data.encoding import wrong_arity
+from r2n.data.problem import Problem, read_problem_file
+from r2n.data.reading.tables import Table, read_facts
 from r2n.errors import DataError
-from r2n.knowledge.candidates import Candidates
-from r2n.knowledge.encoding import wrong_arity
-from r2n.knowledge.problem import Problem
-from r2n.knowledge.problem_file import read_problem_file
-from r2n.knowledge.reading.tables import Table, read_facts
 from r2n.logic.parser import read_theory
 
 FOLDS = (1, 2, 3, 4, 5)

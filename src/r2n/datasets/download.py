@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from r2n.errors import DataError, nearest
+from r2n.files import scratch_folder, take_away
 from r2n.progress import Progress
-from r2n.whole_files import scratch_folder, take_away
 
 GITHUB = "https://raw.githubusercontent.com"
 DATA_VARIABLE = "R2N_DATA"

@@ -18,7 +18,7 @@ from jaxtyping import Int64
 from scipy.sparse import csr_array
 
 from r2n.errors import ConfigError
-from r2n.whole_files import new_folder
+from r2n.files import new_folder
 
 MOST_WALKS = 5_000_000  # of a body: above, it is followed from some of its first constants only
 LENGTHS, SHARES_OF_LENGTHS = (1, 2, 3), (0.2, 0.6, 0.2)

@@ -1,13 +1,16 @@
-"""Predictions -> numbers: what a report rests on, query by query, and its curves and counts by predicate."""
+"""Results query by query, and paired tests of two models."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import nan
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int8, Int32, Int64
+from scipy.special import expit
+from scipy.stats import permutation_test, rankdata
 
+from r2n.data.herbrand import Codes, HerbrandBase
 from r2n.evaluation.metrics import Ranks, average_precision, levels
-from r2n.knowledge.herbrand import Codes, HerbrandBase
 
 POOLED = "all predicates"
 MOST_POINTS = 200
@@ -121,3 +124,147 @@ def _parts(atoms: Codes, base: HerbrandBase) -> Iterator[tuple[str, np.ndarray]]
     parts = np.split(order, starts[1:])
     for i in sorted(range(len(parts)), key=lambda i: -len(parts[i])):
         yield base.language.predicates[int(predicates[i])].name, parts[i]
+
+
+SEED = 0
+WORK = 2**23  # numbers drawn for a test, about
+AT_ONCE = 2**21
+FEWEST, MOST_SWAPS, MOST_DRAWS = 199, 4_999, 1_999
+HITS = (1, 10)
+
+Values = Float64[np.ndarray, " queries"]
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTest:
+    """The second network's metric minus the first's over `queries`, its 95 % interval, and p."""
+
+    metric: str
+    queries: int
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+def compare_queries(first: ByQuery | None, second: ByQuery | None) -> list[PairedTest]:
+    """The tests for two results on the same queries, of either kind; none where something else was asked."""
+    if isinstance(first, RankedQueries) and isinstance(second, RankedQueries):
+        return compare_rankings(first, second)
+    if isinstance(first, ClassifiedQueries) and isinstance(second, ClassifiedQueries):
+        return compare_classifications(first, second)
+    return []
+
+
+def compare_rankings(first: RankedQueries, second: RankedQueries) -> list[PairedTest]:
+    """Both are of the same queries and positions, in the same order."""
+    _, query = np.unique(first.atoms, return_inverse=True)
+    ranks = np.bincount(query).astype(np.float64)
+    pair = first.realistic, second.realistic
+    measures: dict[str, Callable[[np.ndarray], np.ndarray]] = {"mrr": lambda r: 1 / r}
+    measures |= {f"hits@{k}": lambda r, k=k: (r <= k).astype(np.float64) for k in HITS}
+    found = []
+    for name, measure in measures.items():
+        a, b = (np.bincount(query, measure(part), len(ranks)) for part in pair)
+        found.append(compare_sums(name, (b - a).astype(np.float64), ranks))
+    return found
+
+
+def compare_classifications(first: ClassifiedQueries, second: ClassifiedQueries) -> list[PairedTest]:
+    """Both are of the same queries, in the same order."""
+    truth, both = first.truth, (first.logits, second.logits)
+    ones = np.ones(len(truth))
+    found = [compare_average_precision(*both, truth)] if truth.any() else []
+    brier = [(expit(part) - truth) ** 2 for part in both]
+    loss = [np.logaddexp(0, np.where(truth, -part, part)) for part in both]
+    return [*found, compare_sums("log_loss", loss[1] - loss[0], ones), compare_sums("brier", brier[1] - brier[0], ones)]
+
+
+def compare_sums(metric: str, differences: Values, counts: Values) -> PairedTest:
+    """For a metric that is a sum over queries divided by a count: the difference of each query's part of the sum."""
+    n, total = len(differences), max(1.0, float(counts.sum()))
+    difference = float(differences.sum() / total)
+    if not differences.any():
+        return _the_same(metric, n)
+    moved = differences[differences != 0]  # the others are the same whichever way round
+    p = _p((moved,), lambda x, axis: x.sum(axis))
+    low, high = _interval((differences, counts), lambda d, c: d.sum(-1) / c.sum(-1))
+    return PairedTest(metric, n, difference, low, high, p)
+
+
+def compare_average_precision(first: Values, second: Values, truth: Bool[np.ndarray, " queries"]) -> PairedTest:
+    """Networks that score on other scales are compared by places: what is swapped is an atom's place among all."""
+    a, b = rankdata(levels(first)), rankdata(levels(second))
+    if np.array_equal(a, b):
+        return _the_same("ap", len(truth))
+
+    def difference(x: np.ndarray, y: np.ndarray, true: np.ndarray = truth, axis: int = -1) -> np.ndarray:
+        return np.asarray(average_precisions(y, true) - average_precisions(x, true))
+
+    p = _p((a, b), difference)
+    low, high = _interval((a, b, truth), difference)
+    return PairedTest("ap", len(truth), float(difference(a, b)), low, high, p)
+
+
+def average_precisions(scores: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Average precision along the last axis, many at once; equal scores are one threshold. NaN where none is true.
+
+    `scores` float (..., atoms); `truth` bool (..., atoms), or the same for all; the result is float (...).
+    """
+    order = np.argsort(-scores, axis=-1)
+    ordered = np.take_along_axis(scores, order, -1)
+    hits = np.take_along_axis(np.broadcast_to(truth, scores.shape), order, -1)
+    places = np.arange(scores.shape[-1])
+    is_last = np.ones(scores.shape, bool)  # of those that score the same
+    is_last[..., :-1] = ordered[..., 1:] != ordered[..., :-1]
+    last = np.where(is_last, places, len(places))
+    last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
+    precision = np.take_along_axis(np.cumsum(hits, axis=-1) / (places + 1), last, -1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((precision * hits).sum(-1) / hits.sum(-1))
+
+
+def _the_same(metric: str, n: int) -> PairedTest:
+    return PairedTest(metric, n, 0.0, 0.0, 0.0, 1.0)
+
+
+def _p(data: tuple[np.ndarray, ...], statistic: Callable[..., np.ndarray]) -> float:
+    """By a permutation test; one query alone could as well have come the other way round."""
+    n = len(data[0])
+    if n < 2:
+        return 1.0
+    found = permutation_test(
+        data,
+        statistic,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=_times(n, MOST_SWAPS),
+        batch=_at_once(n),
+        rng=SEED,
+    )
+    return min(1.0, float(found.pvalue))
+
+
+def _interval(data: tuple[np.ndarray, ...], statistic: Callable[..., np.ndarray]) -> tuple[float, float]:
+    """Between which numbers the statistic lies in 95 of 100 draws of the queries; NaN where there is one alone.
+
+    A draw without a true atom says nothing, and is left out: scipy's bootstrap would give NaN for all.
+    """
+    n, generator = len(data[0]), np.random.default_rng(SEED)
+    if n < 2:
+        return nan, nan
+    left, found = _times(n, MOST_DRAWS), []
+    while left > 0:
+        drawn = generator.integers(n, size=(min(left, _at_once(n)), n))
+        found.append(statistic(*(part[drawn] for part in data)))
+        left -= len(drawn)
+    low, high = np.nanquantile(np.concatenate(found), (0.025, 0.975)).tolist()
+    return low, high
+
+
+def _times(n: int, most: int) -> int:
+    return int(np.clip(WORK // max(1, n), FEWEST, most))
+
+
+def _at_once(n: int) -> int:
+    return max(1, AT_ONCE // max(1, n))

@@ -1,172 +1,150 @@
-"""Predictions -> numbers: what is asked of a model, and the report that says how it was asked.
+"""Evaluation of scores, and of rules alone."""
 
-Two protocols. `classify` takes the queries as they are, true and false. `rank` (`ranking.py`) takes the true ones, and
-asks for each position which constant belongs there, among all constants of its domain.
-"""
-
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from math import isnan
-from typing import Any, NoReturn
+from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float64
-from scipy.special import expit
+from jaxtyping import Float64, Int64
 
-from r2n.errors import DataError, counted
-from r2n.evaluation.by_query import ByQuery, ClassifiedQueries
+from r2n.data.herbrand import Codes, HerbrandBase, RowIndex, Side
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.errors import ConfigError, GroundingError
 from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.metrics import (
-    TOLERANCE,
-    Calibration,
-    average_precision,
-    roc_auc_by_group,
-    roc_auc_macro,
-)
-from r2n.evaluation.metrics import calibration as reliability
-from r2n.json_text import finite
-from r2n.knowledge.herbrand import Codes, HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence
+from r2n.evaluation.ranking import ALONE, MEMORY, Filter, ForbiddenCandidates, Share, rank
+from r2n.evaluation.report import Report, Score, classify
+from r2n.grounding.counting import RuleCounts, split_rules
+from r2n.grounding.known_body import known_body_query
+from r2n.grounding.store import Store
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.graph_sources import GraphSource, WholeGraph
+from r2n.network.r2n import R2N
+from r2n.progress import Progress, no_progress
+from r2n.scoring import AtomLogits
 
-Score = Callable[[Codes], Float64[np.ndarray, " atoms"]]
-"""Codes of atoms -> their logits."""
+POWER = 0.3  # of a count: the tenth proof by one rule says less than the first; counted rules begin there too
+UNREACHED = -30.0  # the logit of an atom that no rule concludes: below all others
+MOST_RULES = 20_000
+MOST_GROUND_RULES = 5_000_000  # by the estimate, of all rules together: above, counting would take long
 
-Numbers = Mapping[str, int | float]
-
-NOTHING_TO_RANK, NOT_HELD_OUT, REASONING_HARMS = "nothing_to_rank", "not_held_out", "reasoning_harms"  # of a protocol
-NOT_COMPARED = "not_compared"
+_BySide = tuple[RowIndex, Int64[np.ndarray, " atoms"], Float64[np.ndarray, " atoms"]]
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
-    """The metrics of one split, pooled and per predicate, and the protocol: how they came about.
+class RulesAlone:
+    """The atoms (ascending) that some rule concludes, and their logits."""
 
-    `ties` holds what the metrics would be with equal scores placed at best ("optimistic") and at worst
-    ("pessimistic") for the model. `intervals` holds, where only a sample of the queries was asked, between which
-    numbers each metric of all of them lies, in 95 of 100 samples. `beside` holds the metrics that parts of the model
-    reach alone on the same queries, where they were asked. `calibration` and the metrics speak of the probabilities
-    that the logits give, `calibrated` of those after a calibration, where there is one. `by_query` holds what all this
-    was computed from, and stays out of JSON. A metric of nothing is NaN here, and null in JSON; `nothing_to_rank` says
-    why a ranking has none.
+    base: HerbrandBase
+    atoms: Codes
+    logits: Float64[np.ndarray, " atoms"]
+    _sides: dict[tuple[int, int], _BySide] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, knowledge: KnowledgeBase) -> "RulesAlone | None":
+        """None where no rule can be counted, or not at once."""
+        rules, store = split_rules(knowledge)[1], Store(knowledge)
+        if not rules or len(rules) > MOST_RULES:
+            return None
+        if sum(known_body_query(store, rule).estimate() for rule in rules) > MOST_GROUND_RULES:
+            return None
+        try:
+            return cls.by(RuleCounts.of(store, rules))
+        except GroundingError:  # the estimate was wrong
+            return None
+
+    @classmethod
+    def by(cls, counts: RuleCounts) -> "RulesAlone":
+        """What rules say by their counts."""
+        atoms, number = np.unique(counts.codes, return_inverse=True)
+        masses = np.bincount(number, counts.confidences[counts.rule] * counts.counts**POWER, minlength=len(atoms))
+        return cls(counts.base, atoms, np.log(np.expm1(masses)))
+
+    def __call__(self, codes: Codes) -> Float64[np.ndarray, " atoms"]:
+        """The logits of atoms."""
+        found = np.full(len(codes), UNREACHED)
+        place = np.searchsorted(self.atoms, codes)
+        inside = np.flatnonzero(place < len(self.atoms))
+        reached = inside[self.atoms[place[inside]] == codes[inside]]
+        found[reached] = self.logits[place[reached]]
+        return found
+
+    def rows(
+        self, predicate: int, position: int, given: Int64[np.ndarray, "rows positions"]
+    ) -> Float64[np.ndarray, "rows candidates"]:
+        """The logits of a predicate's atoms with each constant of the open position's domain, in its order."""
+        side = Side.of(self.base, predicate, position)
+        if (predicate, position) not in self._sides:
+            self._sides[predicate, position] = self._made(side)
+        index, places, logits = self._sides[predicate, position]
+        row, entry = index.entries(side.rows(given))
+        found = np.full((len(given), side.candidates), UNREACHED)
+        found[row, places[entry]] = logits[entry]
+        return found
+
+    def _made(self, side: Side) -> _BySide:
+        part = slice(*np.searchsorted(self.atoms, side.bounds))
+        rows, places = side.located(self.atoms[part])
+        order = np.argsort(rows, kind="stable")
+        return RowIndex.of(rows[order]), places[order], self.logits[part][order]
+
+
+def evaluate(
+    model: R2N,
+    source: GraphSource | FactorGraph,
+    queries: Evidence,
+    *,
+    evidence: Evidence | None = None,
+    split: str = "queries",
+) -> Report:
+    """The report on queries: ranking where all are true, else classification.
+
+    Ranking is filtered by the true queries themselves and the true `evidence`; `evidence` is also what a network
+    that reads evidence is told. A graph stands for a source that has no other: it must hold all that is compared.
     """
-
-    split: str
-    metrics: Mapping[str, float]
-    per_predicate: Mapping[str, Numbers]
-    protocol: Mapping[str, str | int]
-    ties: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    calibration: Calibration | None = None
-    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    beside: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    calibrated: Calibration | None = None
-    by_query: ByQuery | None = None
-
-    @property
-    def main(self) -> tuple[str, float]:
-        """The metric to look at first, with its name: of a ranking `mrr`, of a classification `ap`."""
-        name = "mrr" if "mrr" in self.metrics else "ap"
-        return name, self.metrics[name]
-
-    @property
-    def nothing_to_rank(self) -> str:
-        """Why a ranking has no metrics, in a sentence; empty where it has some, and of a classification."""
-        return str(self.protocol.get(NOTHING_TO_RANK, ""))
-
-    def __repr__(self) -> str:
-        """The metrics of the whole split, those that are defined."""
-        asked = f"{self.protocol['task']}, {counted(int(self.protocol['queries']), 'query', 'queries')}"
-        metrics = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items() if not isnan(value))
-        return f"Report on '{self.split}' ({asked}): {metrics or self.nothing_to_rank or 'no metrics'}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as one JSON document."""
-        document = asdict(replace(self, by_query=None))
-        del document["by_query"]
-        return finite(document)
+    graphs = WholeGraph(source) if isinstance(source, FactorGraph) else source
+    logits = AtomLogits(model, graphs, evidence if evidence is not None else Evidence.empty())
+    return evaluate_scores(logits, queries, model.base, Filter.by(evidence), split=split)
 
 
-def classify(
-    score: Score,
+def evaluate_scores(
+    scores: Score,
     queries: Evidence,
     base: HerbrandBase,
+    filtered: Filter,
     *,
-    split: str = "queries",
+    split: str,
+    sample: int | None = None,
+    seed: int = 0,
+    forbidden: ForbiddenCandidates | None = None,
     calibration: Calibrated | None = None,
+    memory: int = MEMORY,
+    share: Share = ALONE,
+    progress: Progress = no_progress,
 ) -> Report:
-    """Tell true queries from false ones: pooled average precision, macro ROC-AUC, accuracy, calibration.
+    """The report of scores on queries: ranking (filtered) where all are true, else classification.
 
-    With a `calibration`, the probabilities are judged once more after it.
+    `sample`, `seed`, `forbidden`, `memory` and `share` are those of `rank`, `calibration` is that of `classify`.
     """
-    bounds = predicate_bounds(base, queries.atoms)
-    scores = scored(score, queries.atoms, base)
-    groups = _groups(base, queries.atoms)
-    per_predicate: dict[str, Numbers] = {}
-    for predicate, start, end in zip(base.language.predicates, bounds[:-1], bounds[1:], strict=True):
-        if start < end:
-            part = slice(start, end)
-            counts = {"queries": int(end - start), "true": int(queries.truth[part].sum())}
-            per_predicate[predicate.name] = counts | _classified(scores[part], queries.truth[part], groups[part])
-    aucs = roc_auc_by_group(scores, queries.truth, groups)
-    protocol: dict[str, str | int] = {
-        "task": "classification",
-        "ap": f"pooled over all queries; logits are equal within {TOLERANCE:g} of the largest, or of 1",
-        "roc_auc_macro": "mean over groups of one predicate and last constant (a unary predicate is one group)",
-        "accuracy": "an atom is held true where its logit is above 0",
-        "queries": len(queries),
-        "true": int(queries.truth.sum()),
-        "groups": len(aucs),
-        "groups_of_one_class_left_out": int(np.isnan(aucs).sum()),
-    }
-    pooled = _classified(scores, queries.truth, groups)
-    before = reliability(expit(scores), queries.truth)
-    after = None if calibration is None or calibration.why_not else reliability(calibration(scores), queries.truth)
-    asked = ClassifiedQueries(queries.atoms, queries.truth, scores)
-    return Report(split, pooled, per_predicate, protocol, calibration=before, calibrated=after, by_query=asked)
-
-
-def _classified(scores: np.ndarray, truth: np.ndarray, groups: np.ndarray) -> dict[str, float]:
-    believed = reliability(expit(scores), truth)
-    return {
-        "ap": average_precision(scores, truth),
-        "roc_auc_macro": roc_auc_macro(scores, truth, groups),
-        "accuracy": float(np.mean((scores > 0) == truth)) if len(truth) else float("nan"),
-        "brier": believed.brier,
-        "ece": believed.ece,
-    }
-
-
-def _groups(base: HerbrandBase, codes: Codes) -> Codes:
-    """A number for each atom's predicate and last constant; for the predicate alone where it is unary."""
-    index, arguments = base.decode(codes)
-    arity = np.array([predicate.arity for predicate in base.language.predicates], np.int64)[index]
-    last = np.where(arity > 1, arguments[np.arange(len(codes)), arity - 1], -1)
-    return index * (len(base.language.constants) + 1) + last + 1
-
-
-def predicate_bounds(base: HerbrandBase, codes: Codes) -> np.ndarray:
-    """Where each predicate's atoms begin among the codes (ascending), and the end; int64 (predicates + 1,)."""
-    if len(codes) and not 0 <= codes[0] <= codes[-1] < base.size:
-        raise DataError(
-            f"the queries hold a code outside the Herbrand base of {base.size:,} atoms",
-            hint="take queries and base from one problem",
+    if queries.truth.all():
+        return rank(
+            scores,
+            queries,
+            base,
+            filtered,
+            split=split,
+            sample=sample,
+            seed=seed,
+            forbidden=forbidden,
+            memory=memory,
+            share=share,
+            progress=progress,
         )
-    return np.searchsorted(codes, base.offsets).astype(np.int64)
-
-
-def scored(score: Score, codes: Codes, base: HerbrandBase) -> Float64[np.ndarray, " atoms"]:
-    """The logits of atoms; what is no logit is refused."""
-    scores = np.asarray(score(codes), np.float64)
-    if scores.shape != codes.shape:
-        raise DataError(f"the model gave scores of shape {scores.shape} for {len(codes):,} atoms")
-    wrong = np.isnan(scores)
-    if wrong.any():
-        refuse_nan(base, codes[wrong], len(codes))
-    return scores
-
-
-def refuse_nan(base: HerbrandBase, wrong: Codes, among: int) -> NoReturn:
-    """Say which atoms, of how many, have NaN for a logit."""
-    raise DataError(
-        f"the score of {base.names(wrong[:1])[0]} is NaN, and {len(wrong) - 1:,} others of {among:,}",
-        hint="the model is broken: look for the epoch where its loss stopped being a number",
-    )
+    if forbidden is not None:
+        raise ConfigError(
+            f"only a ranking respects constraints, and the queries '{split}' are classified: some are false",
+            hint="ask without them",
+        )
+    if sample is not None:
+        raise ConfigError(
+            f"only a ranking is sampled, and the queries '{split}' are classified: some are false",
+            hint="ask for all of them, which takes one pass",
+        )
+    return classify(scores, queries, base, split=split, calibration=calibration)

@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from r2n.errors import DataError
 from r2n.evaluation.by_query import LAST_RANKS, PrecisionRecall, RankCounts
 from r2n.evaluation.metrics import Calibration
-from r2n.whole_files import new_file
+from r2n.files import new_file
 
 FORMATS = (".png", ".svg")
 MOST_CURVES = 8

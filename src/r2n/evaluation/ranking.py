@@ -1,38 +1,103 @@
-"""Predictions -> numbers: the rank of each true query among all constants of a position's domain.
+"""Filtered ranking among the candidates of each query."""
 
-Filtered, on logits, ties in the middle. A row is a query with one position open; rows that several queries share are
-scored once. A score that offers rows is never asked for atoms one by one.
-"""
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64
 
+from r2n.data.herbrand import Codes, HerbrandBase, Side, union
+from r2n.data.knowledge_base import Evidence
+from r2n.data.problem import TRAIN, Problem
 from r2n.errors import DataError
 from r2n.evaluation.by_query import RankedQueries
-from r2n.evaluation.evaluate import (
-    NOTHING_TO_RANK,
-    Numbers,
-    Report,
-    Score,
-    predicate_bounds,
-    refuse_nan,
-    scored,
-)
-from r2n.evaluation.filters import Filter
-from r2n.evaluation.metrics import TOLERANCE, Cells, Ranks, ranking_metrics, ranks
-from r2n.evaluation.sampling import drawn, intervals
-from r2n.evaluation.shares import ALONE, Share
-from r2n.knowledge.code_sets import union
-from r2n.knowledge.herbrand import Codes, HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.sides import Side
+from r2n.evaluation.metrics import TOLERANCE, Cells, Ranks, drawn, intervals, ranking_metrics, ranks
+from r2n.evaluation.report import NOTHING_TO_RANK, Numbers, Report, Score, predicate_bounds, refuse_nan, scored
 from r2n.progress import Progress, no_progress
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """True atoms that are no candidates beside a query, and the splits they are of; the queries are always added.
+
+    Never for negative samples in training: that would tell the network what is held out.
+    """
+
+    facts: Codes
+    splits: tuple[str, ...]
+
+    @classmethod
+    def of(cls, problem: Problem, splits: Sequence[str] | None = None) -> "Filter":
+        """The true atoms of some splits of a problem: `train`, and the names of its queries; all by default."""
+        every = {TRAIN: problem.train, **problem.queries}
+        chosen = tuple(every) if splits is None else tuple(splits)
+        return cls(true_atoms(every[split] for split in chosen), chosen)
+
+    @classmethod
+    def by(cls, evidence: Evidence | None) -> "Filter":
+        """The true atoms of evidence, if there is any."""
+        if evidence is None:
+            return cls(np.zeros(0, np.int64), ())
+        return cls(true_atoms([evidence]), ("evidence",))
+
+    def words(self, split: str) -> str:
+        """What a report on the queries of a split says."""
+        splits = tuple(dict.fromkeys((*self.splits, split)))
+        named = " and ".join(part for part in (", ".join(splits[:-1]), splits[-1]) if part)
+        return f"other true atoms of {named} are no candidates"
+
+
+def true_atoms(parts: Iterable[Evidence]) -> Codes:
+    """The true atoms of several parts of evidence, sorted and distinct."""
+    return union(*(part.atoms[part.truth] for part in parts))
+
+
+Part = TypeVar("Part")
+
+
+@runtime_checkable
+class Share(Protocol):
+    """What one process does of the work of `count`."""
+
+    @property
+    def count(self) -> int:
+        """How many processes there are."""
+        ...
+
+    def takes(self, number: int) -> bool:
+        """Whether a part is done here."""
+        ...
+
+    def together(self, own: Sequence[tuple[int, Part]]) -> list[Part]:
+        """The parts done here, and, in the process that asked for the work, those of all, by their numbers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """All of the work."""
+
+    count: int = 1
+
+    def takes(self, number: int) -> bool:
+        """Every part."""
+        return True
+
+    def together(self, own: Sequence[tuple[int, Part]]) -> list[Part]:
+        """The parts done here are all."""
+        return in_order(own)
+
+
+def in_order(parts: Sequence[tuple[int, Part]]) -> list[Part]:
+    """Parts by their numbers."""
+    return [part for _, part in sorted(parts, key=lambda pair: pair[0])]
+
+
+ALONE = Alone()
+
 
 MEMORY = 2**28  # bytes
 SHARE_OF_ROWS = 8  # rows at once take at most the eighth part of what may be taken
@@ -42,7 +107,7 @@ BYTES_IN_A_ROW = 2**5  # of one that is only scored and compared
 Given = Int64[np.ndarray, "rows positions"]
 """The constants (ids) of rows; what stands at the open position is not read."""
 
-Forbidden = Callable[[int, int, Given], Bool[np.ndarray, "rows candidates"]]
+ForbiddenCandidates = Callable[[int, int, Given], Bool[np.ndarray, "rows candidates"]]
 """(predicate by index, open position, constants given) -> which candidates cannot be, in the order of their domain."""
 
 
@@ -82,7 +147,7 @@ def rank(
     sides: tuple[int, ...] | None = None,
     sample: int | None = None,
     seed: int = 0,
-    forbidden: Forbidden | None = None,
+    forbidden: ForbiddenCandidates | None = None,
     memory: int = MEMORY,
     share: Share = ALONE,
     progress: Progress = no_progress,
@@ -164,7 +229,7 @@ class _Asking:
 
     score: Score
     side: Side
-    forbidden: Forbidden | None
+    forbidden: ForbiddenCandidates | None
     memory: int
 
     @property

@@ -1,17 +1,135 @@
-"""A trained network, explained: why an atom is answered as it is, where rules are counted beside the network."""
+"""Reasons of an answer by counted rules."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
 
-from r2n.explanation.counted_row import CountedAtom
+from r2n.data.herbrand import HerbrandBase, RowIndex, Side
 from r2n.explanation.counterfactuals import Counterfactuals, Turn, largest
-from r2n.explanation.ground_text import ground_text
-from r2n.explanation.reasons import Moved, ranked
+from r2n.explanation.neighbourhood import Scene, Subject
+from r2n.explanation.reasons import Moved, ground_text, ranked
 from r2n.explanation.records import Belief, Contrast, Explanation, Fidelity, LayerBelief, Member, Reason
-from r2n.explanation.scene import Scene
-from r2n.explanation.subject import Subject
+from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.counting import RuleCounts, SideCounts
+from r2n.grounding.ground_rules import GroundRules
+from r2n.network.mixture import NETWORK_ALONE, log_odds, rule_shares
+from r2n.scoring import AtomLogits
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """The row of an atom with one position open: what network and counts say of its candidates.
+
+    `network` holds the log of each candidate's share, `known` the places of those known to be true.
+    """
+
+    counts: SideCounts
+    row: int
+    place: int
+    network: Float[np.ndarray, " candidates"]
+    known: Int64[np.ndarray, " known"]
+
+    @classmethod
+    def of(cls, member: AtomLogits, counts: RuleCounts, code: int, position: int) -> "Row":
+        """The row of an atom, with the entries of the counts that stand in it."""
+        base = member.model.base
+        index = int(base.decode(np.array([code]))[0][0])
+        whole = counts.side(index, position)
+        row, place = (int(part[0]) for part in whole.side.located(np.array([code])))
+        _, entries = whole.index.entries(np.array([row]))
+        own = {name: getattr(whole, name)[entries] for name in ("places", "rules", "counts", "is_fact", "order")}
+        counted = replace(whole, index=RowIndex.of(np.full(len(entries), row)), **own)
+        network = member.by(NETWORK_ALONE).rows(index, position, whole.side.given(np.array([row])))[0]
+        return cls(counted, row, place, network, _known(whole.side, row, member))
+
+    def entries(self, code: int, rule: int) -> Bool[np.ndarray, " entries"]:
+        """Which of the counts are those of a rule for an atom; none where the atom stands in another row."""
+        side = self.counts.side
+        first, end = side.bounds
+        if not first <= code < end:
+            return np.zeros(len(self.counts.counts), bool)
+        row, place = (int(part[0]) for part in side.located(np.array([code])))
+        return (self.counts.places == place) & (self.counts.rules == rule) & (row == self.row)
+
+    def log_odds(self, member: AtomLogits, counts: Int64[np.ndarray, " entries"]) -> float:
+        """The logit of the atom's share, with these counts in the place of those that there are."""
+        model = member.model
+        assert model.counted is not None
+        assert model.combination is not None
+        left = np.flatnonzero(counts > 0)
+        own = {name: getattr(self.counts, name)[left] for name in ("places", "rules", "is_fact", "order")}
+        index = RowIndex.of(np.full(len(left), self.row))
+        made = replace(self.counts, index=index, counts=counts[left], **own)
+        with torch.no_grad():
+            shares = rule_shares(model.counted, made, np.array([self.row]))
+            network = torch.from_numpy(self.network[None].copy()).to(shares.rest)
+            known = np.zeros(len(self.known), np.int64), self.known
+            logs = model.combination.log_shares(network, known, shares, member.way)
+        return float(log_odds(logs[0, self.place].double().cpu().numpy()[None])[0])
+
+
+def _known(side: Side, row: int, member: AtomLogits) -> Int64[np.ndarray, " known"]:
+    evidence = member.evidence
+    codes = row + side.stride * np.arange(side.candidates)
+    return np.flatnonzero(np.isin(codes, evidence.atoms[evidence.truth]))
+
+
+@dataclass(frozen=True, eq=False)
+class CountedAtom:
+    """An atom that counted rules may conclude, as one or several networks see it."""
+
+    members: Sequence[AtomLogits]
+    code: int
+
+    @property
+    def _counts(self) -> RuleCounts:
+        counts = self.members[0].source.counts
+        assert counts is not None
+        return counts
+
+    @cached_property
+    def numbers(self) -> dict[int, int]:
+        """How many ground rules of each rule (by number) conclude the atom."""
+        start, end = np.searchsorted(self._counts.codes, [self.code, self.code + 1])
+        return dict(zip(self._counts.rule[start:end].tolist(), self._counts.counts[start:end].tolist(), strict=True))
+
+    @cached_property
+    def _rows(self) -> list[list[Row]]:
+        base: HerbrandBase = self.members[0].model.base
+        arity = len(base.shapes[int(base.decode(np.array([self.code]))[0][0])])
+        return [[Row.of(m, self._counts, self.code, position) for position in range(arity)] for m in self.members]
+
+    def logit(self, fewer: Mapping[int, int] | None = None, *, of: int | None = None) -> float:
+        """The atom's logit; `fewer`: so many ground rules of some rules are left out, that conclude it, or another."""
+        code = self.code if of is None else of
+        found = []
+        for member, rows in zip(self.members, self._rows, strict=True):
+            for row in rows:
+                counts = row.counts.counts.copy()
+                for rule, number in (fewer or {}).items():
+                    counts[row.entries(code, rule)] -= number
+                found.append(row.log_odds(member, counts))
+        return float(np.mean(found))
+
+    @property
+    def network(self) -> float:
+        """The logit without the counted rules."""
+        return float(np.mean([member.by(NETWORK_ALONE)(np.array([self.code]))[0] for member in self.members]))
+
+    def ground_rules(self) -> list[tuple[int, GroundRules]]:
+        """The ground rules that conclude the atom, with the number of their rule."""
+        numbers = list(self.numbers)
+        if not numbers:
+            return []
+        store = self._counts.store.with_rules(tuple(self._counts.rules[j] for j in numbers))
+        found = BackwardGrounder(width=0, depth=1).neighbourhoods(store, np.array([self.code])).grounding.ground_rules
+        return list(zip(numbers, found, strict=True))
+
 
 MOST_FACTS = 30_000  # with more, nothing is counted again
 ALIKE = (

@@ -5,18 +5,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from r2n.data.herbrand import Codes, Side
 from r2n.explanation.counted import explain_counted
 from r2n.explanation.counterfactuals import Counterfactuals, Turn, largest
-from r2n.explanation.ground_text import ground_text
-from r2n.explanation.input_reasons import input_reasons
-from r2n.explanation.reasons import Moved, Tree, leaving_out, located, ranked
+from r2n.explanation.features import input_reasons
+from r2n.explanation.neighbourhood import Changes, Scene, Subject
+from r2n.explanation.reasons import Moved, Tree, ground_text, leaving_out, located, ranked
 from r2n.explanation.records import Belief, Contrast, Counterfactual, Explanation, Fidelity, LayerBelief, Member, Reason
-from r2n.explanation.scene import Changes, Scene
-from r2n.explanation.subject import Subject
-from r2n.graph.known_states import known_truths
-from r2n.graph.left_out import rules_felt
-from r2n.knowledge.herbrand import Codes
-from r2n.knowledge.sides import Side
+from r2n.network.factor_graph import known_truths
+from r2n.network.graph_sources import rules_felt
 
 MOST_CANDIDATES = 5_000  # of a row, among which an atom may be the first
 MOST_RIVALS = 10  # that are asked again in every change

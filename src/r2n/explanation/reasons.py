@@ -1,17 +1,40 @@
-"""A trained network, explained: the ground rules that moved an atom, and those that moved their atoms in turn."""
+"""Reasons of an answer: ground rules ranked by what leaving each out does."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Int64
 
-from r2n.explanation.ground_text import ground_text
+from r2n.explanation.neighbourhood import HIDDEN, Changes, Scene, Subject
 from r2n.explanation.records import Belief, Member, Reason
-from r2n.explanation.scene import HIDDEN, Changes, Scene
-from r2n.explanation.subject import Subject
-from r2n.graph.known_states import known_truths
+from r2n.logic.formula import And, Atom, Formula, Or, Variable
 from r2n.logic.theory import Rule
+from r2n.network.factor_graph import known_truths
+
+
+def ground_text(rule: Rule, names: Sequence[str]) -> str:
+    """`neighborOf(italy, france) & locatedIn(italy, europe) -> locatedIn(france, europe)`, by its atoms' names."""
+    if rule.formula is None:
+        return f"[{', '.join(dict.fromkeys(names))}]"  # a reciprocal has the name of what it says
+    return str(_named(rule.formula, dict(zip(rule.atoms, names, strict=True))))
+
+
+def _named(formula: Formula, names: Mapping[Atom, str]) -> Formula:
+    """The formula with a name in the place of each atom."""
+    if isinstance(formula, Atom):
+        return _Named(names[formula], (Variable("x"),))
+    if isinstance(formula, And | Or):
+        return type(formula)(tuple(_named(part, names) for part in formula.parts))
+    return type(formula)(*(_named(part, names) for part in formula.operands()))
+
+
+class _Named(Atom):
+    """An atom that is printed by its name."""
+
+    def __str__(self) -> str:
+        return self.predicate
+
 
 Identity = tuple[str, tuple[int, ...]]
 """Of a ground rule: its rule's name, and the codes of its atoms."""

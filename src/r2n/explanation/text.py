@@ -1,15 +1,374 @@
-"""An explanation -> a tree for the terminal, and the same tree as plain text."""
+"""An explanation as text."""
 
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from io import StringIO
+from typing import Literal
 
 from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
+from scipy.special import expit
 
-from r2n.explanation.records import Explanation
-from r2n.explanation.telling import Line, Span, tell
-from r2n.explanation.wording import shortened
+from r2n.errors import counted
+from r2n.explanation.records import (
+    Belief,
+    Counterfactual,
+    Explanation,
+    Fidelity,
+    InputReasons,
+    LayerBelief,
+    Member,
+    Reason,
+)
 from r2n.visible import visible
+
+REPLACED = "\N{REPLACEMENT CHARACTER}"
+
+
+def printable(text: str) -> str:
+    """The text on one line, with a picture of what has none: control characters, halves of surrogate pairs."""
+    return text if text.isprintable() else "".join(map(_character, text))
+
+
+def _character(character: str) -> str:
+    code = ord(character)
+    if code < 0x20 or code == 0x7F:
+        return chr(0x2400 + min(code, 0x21))
+    is_none = unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or code & 0xFFFE == 0xFFFE
+    return REPLACED if is_none else character
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, without its middle where it is longer than `most` characters."""
+    if len(text) <= most:
+        return text
+    end = most // 3
+    return f"{text[: most - end - 1]}…{text[len(text) - end :]}"
+
+
+def probability_text(probability: float) -> str:
+    """`0.97`; near 0 and 1 with the digits that tell it from them."""
+    if not 0 < probability < 1:
+        return f"{probability:.2f}"
+    texts = (f"{probability:.{digits}f}" for digits in (2, 3, 4))
+    return next((text for text in texts if 0 < float(text) < 1), "<0.0001" if probability < 0.5 else ">0.9999")
+
+
+def effect_text(effect: float) -> str:
+    """`+2.31`, `-0.0004`."""
+    text = f"{effect:+.2f}"
+    return text if effect == 0 or not math.isfinite(effect) or float(text) else f"{effect:+.1g}"
+
+
+def change_text(before: float, after: float) -> str:
+    """`0.97 → 0.41`, with as many digits as tell the two apart, at most four."""
+    for digits in (2, 3, 4):
+        texts = f"{before:.{digits}f}", f"{after:.{digits}f}"
+        if texts[0] != texts[1] and {0.0, 1.0}.isdisjoint({float(texts[0]), float(texts[1])} - {before, after}):
+            return " → ".join(texts)
+    return f"{probability_text(before)} → {probability_text(after)}"
+
+
+def strongest(effects: Iterable[float]) -> float:
+    """The largest effect, of either sign, which others are held against; 0 where there is none."""
+    return max((abs(effect) for effect in effects if math.isfinite(effect)), default=0.0)
+
+
+def share_of(effect: float, whole: float) -> float:
+    """How much (0 to 1) of the strongest effect an effect is."""
+    return 0.0 if not whole or math.isnan(effect) else min(abs(effect) / whole, 1.0)
+
+
+def known_text(belief: Belief) -> str | None:
+    """What is known of an atom, where anything is."""
+    if belief.known is not None:
+        return "true by the facts" if belief.known else "false by the facts"
+    return "closed: no fact, so false" if belief.closed else None
+
+
+def status_text(belief: Belief) -> str:
+    """What is known of an atom, or else how far it is believed."""
+    return known_text(belief) or f"believed {probability_text(belief.probability)}"
+
+
+def answer_texts(explanation: Explanation) -> list[str]:
+    """What is said of the answer beside its probability: what it rests on, and how sure it is."""
+    belief, known = explanation.belief, known_text(explanation.belief)
+    texts = ["not known, believed by the network"] if known is None else [known]
+    if known is not None:
+        texts.append(f"the network predicts {probability_text(network_probability(explanation))}")
+    if belief.calibrated:
+        texts.append(printable(belief.calibrated))
+    elif known is None:
+        texts.append("not calibrated")
+    if belief.spread is not None:
+        texts.append(f"networks differ by ±{belief.spread:.2f} (logit)")
+    return texts
+
+
+def network_probability(explanation: Explanation) -> float:
+    """What the network says, also of an atom that is known."""
+    belief = explanation.belief
+    if belief.known is None and not belief.closed:
+        return belief.probability
+    if explanation.layers:
+        return explanation.layers[-1].probability
+    return float(expit(belief.logit))
+
+
+def layer_name(layer: LayerBelief) -> str:
+    """`input layer`, `layer 1`, ..."""
+    return f"layer {layer.layer}" if layer.layer else "input layer"
+
+
+def condition_texts(counterfactual: Counterfactual) -> tuple[str, str]:
+    """What stands before and behind the names of a counterfactual: `if `, ` were not known`."""
+    if counterfactual.kind == "without rule":
+        return "without rule ", ""
+    return "if ", f" were {counterfactual.kind}"
+
+
+def fidelity_text(fidelity: Fidelity) -> str:
+    """`these 5 of 12 ground rules alone give 0.93 of what ground rules do; without them 0.12 is left`."""
+    if not fidelity.ground_rules:
+        return "the atom stands in no ground rule"
+    rules = counted(fidelity.ground_rules, "ground rule")
+    if fidelity.sufficiency is None or fidelity.necessity is None:
+        return f"the answer is the same without any of the {rules} that the atom stands in"
+    if not fidelity.listed:
+        return f"none of the {rules} that the atom stands in is listed"
+    if fidelity.listed >= fidelity.ground_rules:
+        these = "this is the only ground rule" if fidelity.ground_rules == 1 else f"these are all {rules}"
+        return f"{these} that the atom stands in"
+    is_one = fidelity.listed == 1
+    these, gives, them = ("this one", "gives", "it") if is_one else (f"these {fidelity.listed:,}", "give", "them")
+    return (
+        f"{these} of {rules} alone {gives} {fidelity.sufficiency:.2f} of what ground rules do; "
+        f"without {them} {1 - fidelity.necessity:.2f} is left"
+    )
+
+
+def fidelity_logits(fidelity: Fidelity) -> str:
+    """The logits that the shares are made from."""
+    if not fidelity.listed:
+        return f"logit {fidelity.full:.2f}; without any ground rule {fidelity.none:.2f}"
+    return (
+        f"logit {fidelity.full:.2f}; with these alone {fidelity.alone:.2f}, without them {fidelity.without:.2f}, "
+        f"without any ground rule {fidelity.none:.2f}"
+    )
+
+
+LONGEST_LABEL = 80
+MOST_MEMBERS = 8
+"""Of a ground rule with more atoms than this, these are shown, and the others counted."""
+
+Role = Literal["words", "quiet", "title", "label", "atom", "rule", "formula", "number", "for", "against", "bar"]
+"""What a span is; a formula stands on a line of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of a line; `share` (0 to 1) is the length of a bar."""
+
+    text: str
+    role: Role = "words"
+    share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is said in one line, and the lines below it."""
+
+    spans: tuple[Span, ...]
+    lines: tuple["Line", ...] = ()
+
+    def __str__(self) -> str:
+        """The line as plain words, without bars and without what is below."""
+        return "".join(span.text for span in self.spans if span.role != "bar")
+
+
+def tell(explanation: Explanation) -> Line:
+    """An explanation as one line with all others below it: its parts, each under a title."""
+    head = (
+        _atom(explanation.atom),
+        Span("  "),
+        Span(probability_text(explanation.belief.probability), "number"),
+        Span(f"  {'; '.join(answer_texts(explanation))}", "quiet"),
+    )
+    return Line(head, tuple(part for part in _parts(explanation) if part.lines))
+
+
+def _parts(explanation: Explanation) -> Iterator[Line]:
+    teller = _Teller(_strongest(explanation), {explanation.atom})
+    yield _titled("layer by layer", _layers(explanation))
+    title = "because of these ground rules, by their effect on the logit"
+    yield _titled(title, [teller.reason(reason) for reason in explanation.reasons])
+    yield _titled("what if", [_counterfactual(explanation, item) for item in explanation.counterfactuals])
+    if explanation.turned_by is not None:
+        title = "the smallest set of facts found whose absence turns the answer"
+        yield _titled(title, [_counterfactual(explanation, explanation.turned_by)])
+    if explanation.contrast is not None:
+        yield teller.contrast(explanation)
+    if explanation.fidelity is not None:
+        texts = fidelity_text(explanation.fidelity), fidelity_logits(explanation.fidelity)
+        yield _titled("how far these ground rules carry the answer", [_quiet(text) for text in texts])
+    if explanation.input is not None:
+        yield _titled("what the input layer goes by", teller.input(explanation.input))
+    labels = ((name, shortened(printable(label), LONGEST_LABEL)) for name, label in explanation.labels)
+    named = [Line((_atom(name), Span(f": {label}"))) for name, label in labels]
+    yield _titled("what the constants are called", named)
+    yield _titled("notes", [Line((Span(printable(note)),)) for note in explanation.notes])
+
+
+class _Teller:
+    """Tells reasons in their order, knowing what was told before."""
+
+    def __init__(self, whole: float, told: set[str]) -> None:
+        """`whole` is the effect of a whole bar; `told` are the atoms whose reasons stand above."""
+        self.whole, self.told = whole, told
+
+    def reason(self, reason: Reason) -> Line:
+        spans = (*self._effect(reason.effect), Span(printable(reason.rule), "rule"))
+        shown, others = shown_members(reason)
+        lines = [self.member(member) for member in shown]
+        if others:
+            lines.append(_quiet(f"and {_counts(others)}"))
+        return Line((*spans, Span(printable(reason.ground_rule), "formula")), tuple(lines))
+
+    def member(self, member: Member) -> Line:
+        spans = [_atom(member.atom), Span(f": {status_text(member.belief)}")]
+        if member.effect is not None:
+            spans.append(Span(f"  (effect {effect_text(member.effect)})", "quiet"))
+        if member.is_told_above:
+            spans.append(Span(f"  (told {'above' if member.atom in self.told else 'elsewhere'})", "quiet"))
+        if member.reasons:
+            self.told.add(member.atom)
+        return Line(tuple(spans), tuple(self.reason(reason) for reason in member.reasons))
+
+    def contrast(self, explanation: Explanation) -> Line:
+        contrast = explanation.contrast
+        assert contrast is not None
+        known = known_text(contrast.belief)
+        difference = f"the logits differ by {effect_text(contrast.difference)}; these ground rules make it"
+        spans = (
+            Span("rather than ", "title"),
+            _atom(contrast.other),
+            Span("  "),
+            Span(probability_text(contrast.belief.probability), "number"),
+            Span(f"  {known + '; ' if known else ''}{difference}", "quiet"),
+        )
+        lines = [self.reason(reason) for reason in contrast.reasons] or [_quiet("no ground rule makes a difference")]
+        return Line(spans, tuple(lines))
+
+    def input(self, reasons: InputReasons) -> list[Line]:
+        lines = [
+            Line(
+                (
+                    Span(f"similarity {item.similarity:.2f}  "),
+                    _atom(item.atom),
+                    Span(f": {'true' if item.known else 'false'} by the facts"),
+                )
+            )
+            for item in reasons.similar
+        ]
+        for item in reasons.features:
+            what = (Span(printable(item.part), "atom"), Span(f" of {printable(item.of)}" if item.of else "", "quiet"))
+            lines.append(Line((*self._effect(item.effect), *what)))
+        return lines
+
+    def _effect(self, effect: float) -> tuple[Span, ...]:
+        """`+2.31`, and a bar as long as it is."""
+        role: Role = "against" if effect < 0 else "for"
+        return Span(f"{effect_text(effect):>6} ", role), Span("", "bar", share_of(effect, self.whole)), Span(" ")
+
+
+def shown_members(reason: Reason) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
+    """The atoms of a ground rule that are shown, and the others, each in the order of the rule.
+
+    Where there are many, those that have reasons are shown first, then the strongest and those known to be true.
+    """
+    members = reason.because
+    if len(members) <= MOST_MEMBERS + 1:
+        return members, ()
+    order = sorted(range(len(members)), key=lambda i: _weight(members[i]), reverse=True)
+    kept = set(order[:MOST_MEMBERS])
+    shown, others = ([members[i] for i in range(len(members)) if (i in kept) is wanted] for wanted in (True, False))
+    return tuple(shown), tuple(others)
+
+
+def _weight(member: Member) -> tuple[bool, float, bool, float]:
+    has_reasons = bool(member.reasons) or member.is_told_above
+    return has_reasons, abs(member.effect or 0.0), member.belief.known is True, member.belief.probability
+
+
+def _counts(members: Sequence[Member]) -> str:
+    """`47 more atoms: 2 true by the facts, 45 believed`."""
+    kinds = Counter(known_text(member.belief) or "believed" for member in members)
+    told = ", ".join(f"{number:,} {kind.partition(':')[0]}" for kind, number in kinds.items())
+    return f"{counted(len(members), 'more atom')}: {told}"
+
+
+def _layers(explanation: Explanation) -> list[Line]:
+    names = [layer_name(layer) for layer in explanation.layers]
+    width = max(map(len, names), default=0)
+    return [
+        Line((Span(f"{name:<{width}}  ", "label"), _share(p), Span(f" {probability_text(p)}", "number")))
+        for name, p in zip(names, (layer.probability for layer in explanation.layers), strict=True)
+    ]
+
+
+def _counterfactual(explanation: Explanation, item: Counterfactual) -> Line:
+    """`if neighborOf(italy, france) were not known: 0.97 → 0.41, the answer turns  (effect +3.97)`."""
+    before, logit = network_probability(explanation), explanation.belief.logit
+    first, last = condition_texts(item)
+    names = [span for name in item.what for span in (Span(" and "), _named(item, name))][1:]
+    turns = [Span(", the answer turns", "against")] if item.turns else []
+    effect = Span(f"  (effect {effect_text(logit - item.logit)})", "quiet")
+    change = Span(change_text(before, item.probability), "number")
+    return Line((Span(first), *names, Span(f"{last}: "), change, *turns, effect))
+
+
+def _named(item: Counterfactual, name: str) -> Span:
+    return Span(printable(name), "rule") if item.kind == "without rule" else _atom(name)
+
+
+def _strongest(explanation: Explanation) -> float:
+    """The largest effect of all, which has the longest bar."""
+    effects = [reason.effect for reason in all_reasons(explanation.reasons)]
+    if explanation.contrast is not None:
+        effects += [reason.effect for reason in all_reasons(explanation.contrast.reasons)]
+    if explanation.input is not None:
+        effects += [item.effect for item in explanation.input.features]
+    return strongest(effects)
+
+
+def all_reasons(reasons: Iterable[Reason]) -> Iterator[Reason]:
+    """These reasons and all below them, each before those of its atoms."""
+    for reason in reasons:
+        yield reason
+        for member in reason.because:
+            yield from all_reasons(member.reasons)
+
+
+def _atom(name: str) -> Span:
+    return Span(printable(name), "atom")
+
+
+def _share(probability: float) -> Span:
+    return Span("", "bar", probability if 0 <= probability <= 1 else 0.0)
+
+
+def _quiet(text: str) -> Line:
+    return Line((Span(text, "quiet"),))
+
+
+def _titled(title: str, lines: Iterable[Line]) -> Line:
+    return Line((Span(title, "title"),), tuple(lines))
+
 
 BAR_WIDTH = 10
 EIGHTHS = " ▏▎▍▌▋▊▉"

@@ -1,19 +1,364 @@
-"""Rules -> ground rules: around the queries, by backward chaining BC_{w,d} of width w and depth d."""
+"""Backward chaining: proofs of bounded width and depth, found from the queries."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Int64
 
+from r2n.data.herbrand import Codes
 from r2n.errors import GroundingError
-from r2n.grounding.ground_rules import Grounding, GroundRules, distinct_codes
-from r2n.grounding.neighbourhoods import Neighbourhoods, Paths
-from r2n.grounding.proofs import proved
-from r2n.grounding.search import Search
+from r2n.grounding.ground_rules import Grounding, GroundRules, Links, codes_without, distinct_codes
+from r2n.grounding.joins import Relation, RuleQuery
 from r2n.grounding.store import Store
-from r2n.grounding.substitutions import MAX_GROUNDINGS
-from r2n.knowledge.herbrand import Codes
+from r2n.grounding.substitutions import (
+    MAX_GROUNDINGS,
+    Substitutions,
+    are_candidates,
+    check_budget,
+    encode_substitutions,
+    places_of,
+    sorted_substitutions,
+)
+from r2n.logic.formula import Atom, Variable
+from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
+
+Known = Bool[np.ndarray, "_ _"]
+"""Whether each body literal of a rule's ground rules is known; (ground rules, literals)."""
+
+
+def known_literals(store: Store, rule: Rule, atoms: Int64[np.ndarray, "ground_rules positions"]) -> Known:
+    """Whether each body literal is known, in ground rules given by the codes of their atoms."""
+    known = np.zeros((len(atoms), len(rule.body)), bool)
+    for i, literal in enumerate(rule.body):
+        (relation, _), is_in = store.known_by(rule, literal)
+        known[:, i] = np.isin(atoms[:, literal.position], relation.codes) == is_in
+    return known
+
+
+def proved(
+    rules: Sequence[Rule], rows: Sequence[np.ndarray], known: Sequence[Known], rounds: int
+) -> list[Bool[np.ndarray, " _"]]:
+    """Which ground rules have only body literals that are known, or proved within `rounds`; one array a rule.
+
+    `rows` are numbers of atoms from 0, position by position; the same number is the same atom. An atom is proved in a
+    round if it is in the consequent of a ground rule whose unknown body atoms were all proved in the rounds before; a
+    denied literal that is not known is never proved.
+    """
+    proved = np.zeros(1 + max((int(part.max()) for part in rows if part.size), default=-1), bool)
+
+    def rests(rule: Rule, part: np.ndarray, known_part: np.ndarray) -> np.ndarray:
+        holds = np.ones(len(part), bool)
+        for i, literal in enumerate(rule.body):
+            holds &= known_part[:, i] | (proved[part[:, literal.position]] & literal.positive)
+        return holds
+
+    for _ in range(rounds):
+        proved_now = [
+            part[rests(rule, part, known_part)][:, list(rule.head_positions)].ravel()
+            for rule, part, known_part in zip(rules, rows, known, strict=True)
+        ]
+        before = int(proved.sum())
+        for part in proved_now:
+            proved[part] = True
+        if int(proved.sum()) == before:
+            break  # later rounds prove nothing more
+    return [rests(rule, part, known_part) for rule, part, known_part in zip(rules, rows, known, strict=True)]
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a search has found of one rule; `admitted`: the substitutions that a query at each head position led to."""
+
+    rule: Rule
+    substitutions: Substitutions
+    atoms: np.ndarray
+    known: Known
+    admitted: tuple[tuple[int, Substitutions], ...] = ()
+    estimate: int = 0
+    seconds: float = 0.0
+
+    @property
+    def unknown(self) -> np.ndarray:
+        """How many body literals of each ground rule are unknown."""
+        return np.count_nonzero(~self.known, axis=1)
+
+    @property
+    def unknown_bodies(self) -> list[np.ndarray]:
+        """For each positive body literal, the codes of its atom in ground rules, -1 where it is known."""
+        return [
+            np.where(self.known[:, i], -1, self.atoms[:, literal.position])
+            for i, literal in enumerate(self.rule.body)
+            if literal.positive
+        ]
+
+
+class Search:
+    """Backward chaining over a store; `prune` says that what is not proved will be left out in the end."""
+
+    def __init__(self, store: Store, max_groundings: int, *, prune: bool) -> None:
+        """A search that has found nothing yet."""
+        self.store, self.prune, self.max_groundings = store, prune, max_groundings
+        rules = store.knowledge.theory.rules
+        self.found = [self._nothing(rule) for rule in rules]
+        self.provable = {rule.atoms[i].predicate for rule in rules for i in rule.head_positions}
+
+    def _nothing(self, rule: Rule) -> Searched:
+        nothing = np.zeros((0, len(rule.variables)), np.int64)
+        atoms = np.zeros((0, len(rule.atoms)), np.int64)
+        return Searched(rule, nothing, atoms, np.zeros((0, len(rule.body)), bool))
+
+    def run(self, queries: Codes, widths: list[int], leading: int, progress: Progress) -> None:
+        """Ask the queries (distinct), then step by step the unknown body atoms met; one width a step.
+
+        Each atom is asked once. Only ground rules with at most `leading` unknown body literals lead on.
+        """
+        asking = asked = queries
+        for step, width in enumerate(widths):
+            if step and not len(asking):
+                break  # nothing new was met: whatever the depth, there is nothing more to find
+            relations = self.store.asked(asking)
+            for number, part in enumerate(self.found):
+                progress("ground", step * len(self.found) + number, len(widths) * len(self.found))
+                self.found[number] = self._step(part, relations, width)
+            asking = codes_without(self._met(leading), asked)
+            asked = np.concatenate([asked, asking])
+
+    def _met(self, leading: int) -> Codes:
+        """The unknown positive body atoms of the ground rules that lead on."""
+        codes = [np.full(1, -1)]
+        for part in self.found:
+            leads = part.unknown <= leading
+            codes += [bodies[leads] for bodies in part.unknown_bodies]
+        return distinct_codes(codes)[1:]
+
+    def _step(self, part: Searched, asked: dict[str, Relation], width: int) -> Searched:
+        """Ground one rule around what is asked, from every head atom and every anchor."""
+        start, rule = perf_counter(), part.rule
+        queries = self.queries(rule, asked, width)
+        if not queries:
+            return part
+        answers = [(head, self.store.substitutions(query, self.max_groundings)) for head, query in queries]
+        admitted = tuple((head, self._over_candidates(rule, answer.substitutions)) for head, answer in answers)
+        everything = np.concatenate([part.substitutions, *(found for _, found in admitted)])
+        found = sorted_substitutions(everything, len(self.store.language.constants), distinct=True)
+        atoms = encode_substitutions(self.store.base, rule, found)
+        check_budget(rule, len(atoms), self.max_groundings, exact=True)
+        return replace(
+            part,
+            substitutions=found,
+            atoms=atoms,
+            known=known_literals(self.store, rule, atoms),
+            admitted=(*part.admitted, *admitted),
+            estimate=part.estimate + sum(answer.estimate for _, answer in answers),
+            seconds=part.seconds + perf_counter() - start,
+        )
+
+    def queries(self, rule: Rule, asked: dict[str, Relation], width: int) -> list[tuple[int, RuleQuery]]:
+        """What a rule is asked, for each head position that is asked for and each anchor."""
+        return [
+            (head, rule_query(self, rule, head, asked[rule.atoms[head].predicate], anchor, width))
+            for head in rule.head_positions
+            if rule.atoms[head].predicate in asked
+            for anchor in _anchors(rule)
+        ]
+
+    def _over_candidates(self, rule: Rule, found: Substitutions) -> Substitutions:
+        """Those whose atoms are candidates, before anything is asked or proved by the others."""
+        knowledge = self.store.knowledge
+        if not knowledge.candidates:
+            return found
+        return found[are_candidates(knowledge, rule, encode_substitutions(knowledge.base, rule, found))]
+
+
+def rule_query(search: Search, rule: Rule, head: int, asked: Relation, anchor: int | None, width: int) -> RuleQuery:
+    """The ground rules whose head atom is asked, whose anchor is bound by it or a fact, of at most `width` unknowns.
+
+    No positive body atom but the anchor is the head atom. With pruning and a width of one, an unknown literal that
+    nothing proves would take the whole width and be pruned: it is demanded at once. In a wider ground rule it stands
+    beside others, which are still asked.
+    """
+    store, query = search.store, rule.atoms[head]
+    joined, absent, counted, apart = [(asked, query)], [], [], []
+    for literal in rule.body:
+        atom, is_anchor = rule.atoms[literal.position], literal.positive and literal.position == anchor
+        match, is_in = store.known_by(rule, literal)
+        is_provable = literal.positive and atom.predicate in search.provable
+        closed = store.knowledge.theory.is_closed(rule, literal.position)
+        if not is_in:
+            absent.append(match)
+        elif closed or (is_anchor and not _is_bound(atom, query)) or (search.prune and width <= 1 and not is_provable):
+            joined.append(match)
+        else:
+            counted.append(match)
+        if literal.positive and not is_anchor and atom.predicate == query.predicate:
+            apart.append((atom, query))
+    return RuleQuery(
+        rule, rule.variables, store.domains(rule), tuple(joined), tuple(absent), tuple(counted), width, tuple(apart)
+    )
+
+
+def _anchors(rule: Rule) -> list[int | None]:
+    """The positive body positions; one empty anchor where there are none."""
+    return [literal.position for literal in rule.body if literal.positive] or [None]
+
+
+def _is_bound(atom: Atom, query: Atom) -> bool:
+    return all(term in query.terms for term in atom.terms if isinstance(term, Variable))
+
+
+Pairs = Int64[np.ndarray, " _"]
+"""Pairs of a query and something else, each as the one's index times the number of the others, plus the other's."""
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhoods:
+    """The ground rules around each of many queries, each ground rule once.
+
+    `members[j]` pairs queries (their index) with ground rules of rule j (their row in `grounding`), sorted by query,
+    then by row.
+    """
+
+    grounding: Grounding
+    members: tuple[Int64[np.ndarray, "_ 2"], ...]
+
+
+@runtime_checkable
+class NeighbourhoodGrounder(Protocol):
+    """A strategy that starts from what is asked: each query has ground rules of its own."""
+
+    def neighbourhoods(self, store: Store, queries: Codes, progress: Progress = no_progress) -> Neighbourhoods:
+        """For each of the queries (sorted, distinct) the ground rules that it has alone."""
+        ...
+
+    def rules_met(self, store: Store, queries: Codes) -> Bool[np.ndarray, " rules"]:
+        """False where a rule makes no difference to what the queries have."""
+        ...
+
+    def may_reach(self, store: Store, queries: Codes) -> Bool[np.ndarray, " queries"]:
+        """False where a query has no ground rule, True where it may have one; cheaper than to find them."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """What a search has found, as paths: from an atom to ground rules it is asked by, to their unknown body atoms.
+
+    Atoms are numbered in the order of their codes, ground rules rule after rule, those of rule j from `offsets[j]`.
+    """
+
+    found: Sequence[Searched]
+    codes: Codes
+    queries: Int64[np.ndarray, " _"]  # numbers of the queries' atoms
+    offsets: Int64[np.ndarray, " _"]
+    unknown: Int64[np.ndarray, " _"]  # of each ground rule, how many body literals
+    heads: Int64[np.ndarray, "_ 2"]  # atoms, and ground rules that asking them leads to; distinct
+    bodies: Links
+
+    @classmethod
+    def through(cls, found: Sequence[Searched], queries: Codes, constants: int) -> "Paths":
+        """The paths from the queries through what a search for them has found, over ids below `constants`."""
+        codes = distinct_codes([queries, *(part.atoms for part in found)])
+        offsets = np.cumsum([0, *(len(part.atoms) for part in found)])
+        heads, bodies = [np.zeros((2, 0), np.int64)], [np.zeros((2, 0), np.int64)]
+        for part, offset in zip(found, offsets[:-1], strict=True):
+            for head, substitutions in part.admitted:
+                rows = places_of(substitutions, part.substitutions, constants)
+                heads.append(np.stack([part.atoms[rows, head], rows + offset]))
+            for atoms in part.unknown_bodies:
+                rows = np.flatnonzero(atoms >= 0)
+                bodies.append(np.stack([rows + offset, atoms[rows]]))
+        ground_rules, met = np.concatenate(bodies, axis=1)
+        asked, led_to = np.concatenate(heads, axis=1)
+        size = max(1, int(offsets[-1]))
+        once = distinct_codes([np.searchsorted(codes, asked) * size + led_to])  # several positions may be one atom
+        return cls(
+            found,
+            codes,
+            np.searchsorted(codes, queries),
+            offsets,
+            np.concatenate([np.zeros(0, np.int64), *(part.unknown for part in found)]),
+            np.stack(np.divmod(once, size)).T,
+            Links.build(ground_rules, np.searchsorted(codes, met), int(offsets[-1])),
+        )
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        """How many atoms and ground rules there are, at least one of each: pairs are divided by these."""
+        return max(1, len(self.codes)), max(1, int(self.offsets[-1]))
+
+    def followed(self, widths: Sequence[int], max_groundings: int) -> Pairs:
+        """Pairs of a query and a ground rule that its own search finds, ascending; one width a step."""
+        atoms, ground_rules = self._sizes
+        asking = asked = np.arange(len(self.queries)) * atoms + self.queries
+        found, counts = np.zeros(0, np.int64), np.zeros(len(self.found))
+        for step, width in enumerate(widths):
+            if step and not len(asking):
+                break
+            queries, at = np.divmod(asking, atoms)
+            admitted = self.heads[self.unknown[self.heads[:, 1]] <= width]
+            counts = counts + self._pairs_to_come(admitted, at)
+            self._check_budget(counts, max_groundings)
+            place, led_to = Links.build(admitted[:, 0], admitted[:, 1], atoms).follow(at)
+            new = distinct_codes([queries[place] * ground_rules + led_to])
+            found = distinct_codes([found, new])
+            queries, through = np.divmod(new, ground_rules)
+            place, met = self.bodies.follow(through)
+            asking = codes_without(distinct_codes([queries[place] * atoms + met]), asked)
+            asked = np.concatenate([asked, asking])
+        return found
+
+    def _pairs_to_come(self, admitted: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """How many pairs of each rule a step from these atoms makes, counted before they are made."""
+        times = np.bincount(at, minlength=len(self.codes))[admitted[:, 0]]
+        return np.bincount(self._rules(admitted[:, 1]), times, minlength=len(self.found))
+
+    def _rules(self, ground_rules: np.ndarray) -> np.ndarray:
+        """The index of each ground rule's rule."""
+        return np.searchsorted(self.offsets, ground_rules, side="right") - 1
+
+    def _check_budget(self, counts: np.ndarray, max_groundings: int) -> None:
+        if counts.size:
+            most = int(counts.argmax())
+            check_budget(self.found[most].rule, int(counts[most]), max_groundings, exact=False)
+
+    def neighbourhoods(self, pairs: Pairs, rounds: int | None) -> Neighbourhoods:
+        """These pairs of a query and a ground rule; of each query only what its own prove in so many rounds."""
+        queries, ground_rules = np.divmod(pairs, self._sizes[1])
+        rules = self._rules(ground_rules)
+        order = np.argsort(rules, kind="stable")
+        ends = np.cumsum(np.bincount(rules, minlength=len(self.found)))
+        split = [order[end - count : end] for end, count in zip(ends, np.diff(ends, prepend=0), strict=True)]
+        members = [
+            (queries[own], ground_rules[own] - offset) for own, offset in zip(split, self.offsets[:-1], strict=True)
+        ]
+        if rounds is not None:
+            kept = self._proved(members, rounds)
+            members = [(own[keep], rows[keep]) for (own, rows), keep in zip(members, kept, strict=True)]
+        return self._gathered(members)
+
+    def _proved(self, members: list[tuple[np.ndarray, np.ndarray]], rounds: int) -> list[np.ndarray]:
+        """Which pairs stay: to each query an atom is its own, so that no query proves what another asks."""
+        own = [
+            queries[:, None] * self._sizes[0] + np.searchsorted(self.codes, part.atoms)[rows]
+            for part, (queries, rows) in zip(self.found, members, strict=True)
+        ]
+        distinct = distinct_codes(own)
+        known = [part.known[rows] for part, (_, rows) in zip(self.found, members, strict=True)]
+        return proved([part.rule for part in self.found], [np.searchsorted(distinct, o) for o in own], known, rounds)
+
+    def _gathered(self, members: list[tuple[np.ndarray, np.ndarray]]) -> Neighbourhoods:
+        """The ground rules that some query keeps, each once, and who keeps them."""
+        ground_rules, pairs = [], []
+        for part, (queries, rows) in zip(self.found, members, strict=True):
+            used = distinct_codes([rows])
+            ground_rules.append(GroundRules(part.rule, part.atoms[used], part.estimate, part.seconds))
+            pairs.append(np.stack([queries, np.searchsorted(used, rows)]).T)
+        return Neighbourhoods(Grounding(tuple(ground_rules)), tuple(pairs))
+
 
 QUERIES_AT_ONCE = 2**18
 FEW_QUERIES = 2**10

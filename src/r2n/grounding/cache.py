@@ -1,7 +1,9 @@
-"""Rules -> ground rules: a grounding written to Parquet, one file a rule, and found again by its fingerprint."""
+"""Groundings on disk: fingerprints, one Parquet file a rule, and grounding in parts."""
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +11,86 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from r2n.data.herbrand import Codes
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import CheckpointError, ConfigError
+from r2n.files import check_regular, new_file, new_folder, read_file
 from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules
-from r2n.knowledge.herbrand import Codes
-from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.grounding.store import Store
 from r2n.logic.theory import Rule, Theory
-from r2n.whole_files import new_folder, read_file
+from r2n.progress import Progress, no_progress
+
+Tally = tuple[int, int]
+"""The number of rows, and the exclusive or of their hashes."""
+
+_SEED = 42  # Spark's, of xxhash64
+_PRIMES = tuple(
+    np.uint64(prime)
+    for prime in (
+        0x9E3779B185EBCA87,
+        0xC2B2AE3D27D4EB4F,
+        0x165667B19E3779F9,
+        0x85EBCA77C2B2AE63,
+        0x27D4EB2F165667C5,
+    )
+)
+
+
+@dataclass(frozen=True)
+class Content:
+    """The tallies of constants (by name), domains (by id) and known atoms (by ids, for each predicate and truth)."""
+
+    constants: Tally
+    domains: Sequence[Tally]
+    known: Mapping[tuple[int, bool], Tally]
+
+    def digest(self, theory: Theory, grounder: Grounder) -> str:
+        """One digest of these, a theory and a strategy."""
+        known = [[p, truth, *tally] for (p, truth), tally in sorted(self.known.items()) if tally[0]]
+        told = [repr(grounder), str(theory), self.constants, list(self.domains), known]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def content_of(knowledge: KnowledgeBase) -> Content:
+    """Of a knowledge base in this process."""
+    language = knowledge.language
+    names = 0
+    for name in language.constants:
+        names ^= int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:15], 16)
+    known = {}
+    for p, predicate in enumerate(language.predicates):
+        known[p, True] = _tally(knowledge.facts(predicate))
+        known[p, False] = _tally(knowledge.false_facts(predicate))
+    domains = [_tally(language.members(domain)[:, None]) for domain in language.domains]
+    return Content((len(language.constants), names), domains, known)
+
+
+def _tally(rows: np.ndarray) -> Tally:
+    hashes = xxhash64(list(rows.T))
+    return len(rows), int(np.bitwise_xor.reduce(hashes.view(np.int64), initial=0))
+
+
+def xxhash64(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """The hash of each row of 64-bit integers, as Spark's function of this name gives it; uint64."""
+    hashes = np.full(len(columns[0]), _SEED, np.uint64)
+    for column in columns:
+        hashes = _hashed(np.ascontiguousarray(column, np.int64).view(np.uint64), hashes)
+    return hashes
+
+
+def _hashed(values: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    one, two, three, four, five = _PRIMES
+    found = seeds + five + np.uint64(8)
+    found = found ^ (_rotated(values * two, 31) * one)
+    found = _rotated(found, 27) * one + four
+    found = (found ^ (found >> np.uint64(33))) * two
+    found = (found ^ (found >> np.uint64(29))) * three
+    return found ^ (found >> np.uint64(32))
+
+
+def _rotated(values: np.ndarray, by: int) -> np.ndarray:
+    return (values << np.uint64(by)) | (values >> np.uint64(64 - by))
+
 
 FORMAT = 2
 MANIFEST = "grounding.json"
@@ -52,11 +128,16 @@ def _write_grounding(grounding: Grounding, folder: Path, digest: str) -> None:
         raise CheckpointError(f"{folder} holds something that is no grounding", hint="give another --out folder")
     with new_folder(folder) as work:
         rules = [_write_rule(part, work / f"rule_{i}.parquet") for i, part in enumerate(grounding.ground_rules)]
-        manifest = {"format": FORMAT, "fingerprint": digest, "rules": rules, "sha256": _whole(digest, rules)}
+        manifest = {
+            "format": FORMAT,
+            "fingerprint": digest,
+            "rules": rules,
+            "sha256": _manifest_checksum(digest, rules),
+        }
         (work / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
 
 
-def _whole(digest: str, rules: list[Any]) -> str:
+def _manifest_checksum(digest: str, rules: list[Any]) -> str:
     """One checksum over all that the manifest says."""
     return hashlib.sha256(json.dumps([digest, rules], sort_keys=True).encode()).hexdigest()
 
@@ -88,7 +169,7 @@ def read_grounding(folder: Path, theory: Theory, digest: str) -> Grounding | Non
         if manifest["format"] != FORMAT or manifest["fingerprint"] != digest:
             return None
         entries = manifest["rules"]
-        if manifest["sha256"] != _whole(digest, entries):
+        if manifest["sha256"] != _manifest_checksum(digest, entries):
             raise ValueError("checksum of the manifest")
         parts = zip(theory.rules, entries, strict=True)
         return Grounding(tuple(_read_rule(folder, rule, entry) for rule, entry in parts))
@@ -104,3 +185,137 @@ def _read_rule(folder: Path, rule: Rule, entry: dict[str, Any]) -> GroundRules:
     atoms = np.stack([column.to_numpy() for column in table.columns]).T
     shape = None if entry["shape"] is None else tuple(entry["shape"])
     return GroundRules(rule, atoms, entry["estimate"], entry["seconds"], shape)
+
+
+FORMAT_OF_PARTS = "parts-1"
+ARRAYS = "_arrays"
+ROWS_AT_ONCE = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class RuleParts:
+    """What the manifest says of a rule: where its ground rules are, how many, and what it took to find them."""
+
+    name: str
+    folder: str
+    files: tuple[tuple[str, str], ...]
+    ground_rules: int
+    estimate: int
+    seconds: float
+
+    @classmethod
+    def from_entry(cls, entry: list[Any]) -> "RuleParts":
+        """As it stands in a manifest."""
+        name, folder, files, *numbers = entry
+        return cls(name, folder, tuple((file, checksum) for file, checksum in files), *numbers)
+
+
+def write_manifest(folder: Path, digest: str, rules: Sequence[RuleParts]) -> None:
+    """Say what is in a folder, when all of it is there."""
+    entries = [
+        [r.name, r.folder, [list(file) for file in r.files], r.ground_rules, r.estimate, r.seconds] for r in rules
+    ]
+    manifest = {
+        "format": FORMAT_OF_PARTS,
+        "fingerprint": digest,
+        "rules": entries,
+        "sha256": _parts_checksum(digest, entries),
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
+
+
+def parts_of(folder: Path) -> tuple[tuple[str, str], ...]:
+    """The Parquet files of a rule, in order, each with its checksum."""
+    return tuple((path.name, _checksum(path)) for path in sorted(folder.glob("*.parquet")))
+
+
+def _checksum(path: Path) -> str:
+    check_regular(path)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _parts_checksum(digest: str, entries: list[Any]) -> str:
+    return hashlib.sha256(json.dumps([digest, entries]).encode()).hexdigest()
+
+
+def is_partitioned(folder: Path) -> bool:
+    """Whether a folder holds a grounding in parts."""
+    try:
+        return json.loads(read_file(folder / MANIFEST)).get("format") == FORMAT_OF_PARTS
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def read_partitioned(folder: Path, knowledge: KnowledgeBase, grounder: Grounder) -> Grounding | None:
+    """The grounding in a folder if it is that of this knowledge base, else None; a damaged one is refused."""
+    hint = f"delete {folder} and ground again"
+    try:
+        manifest = json.loads(read_file(folder / MANIFEST))
+        if manifest["fingerprint"] != content_of(knowledge).digest(knowledge.theory, grounder):
+            return None
+        entries = manifest["rules"]
+        if manifest["sha256"] != _parts_checksum(manifest["fingerprint"], entries):
+            raise ValueError("checksum of the manifest")
+        parts = zip(knowledge.theory.rules, entries, strict=True)
+        return Grounding(tuple(_read(folder, rule, RuleParts.from_entry(entry)) for rule, entry in parts))
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        raise CheckpointError(f"the grounding in {folder} is damaged", hint=hint) from error
+
+
+def _read(folder: Path, rule: Rule, parts: RuleParts) -> GroundRules:
+    positions = len(rule.atoms)
+    told = hashlib.sha256(json.dumps([list(file) for file in parts.files]).encode()).hexdigest()[:16]
+    path = folder / ARRAYS / f"{parts.folder.replace('=', '_')}-{told}.npy"
+    if parts.ground_rules == 0:
+        return GroundRules(rule, np.zeros((0, positions), np.int64), parts.estimate, parts.seconds)
+    if not path.exists():
+        _lay_out(folder, parts, positions, path)
+    check_regular(path)
+    atoms = np.load(path, mmap_mode="r")
+    if atoms.shape != (positions, parts.ground_rules) or atoms.dtype != np.int64:
+        raise ValueError(f"shape of {path.name}")
+    return GroundRules(rule, atoms.T, parts.estimate, parts.seconds)
+
+
+def _lay_out(folder: Path, parts: RuleParts, positions: int, path: Path) -> None:
+    """The files of a rule as one array on disk, some rows at a time."""
+    path.parent.mkdir(exist_ok=True)
+    with new_file(path) as laid:
+        array = np.lib.format.open_memmap(laid.name, "w+", np.int64, (positions, parts.ground_rules))
+        row = 0
+        for name, checksum in parts.files:
+            file = folder / parts.folder / name
+            if _checksum(file) != checksum:
+                raise ValueError(f"checksum of {name}")
+            with pq.ParquetFile(file) as opened:
+                for batch in opened.iter_batches(ROWS_AT_ONCE, columns=[f"a{i}" for i in range(positions)]):
+                    for i, column in enumerate(batch.columns):
+                        array[i, row : row + len(batch)] = column.to_numpy()
+                    row += len(batch)
+        if row != parts.ground_rules:
+            raise ValueError(f"{row} rows of {parts.ground_rules}")
+        array.flush()
+
+
+@dataclass(frozen=True)
+class KeptGrounder:
+    """A strategy whose grounding was made before, by whatever engine, and is kept in a folder."""
+
+    grounder: Grounder
+    folder: Path
+
+    @property
+    def reads_evidence(self) -> bool:
+        """As the strategy does."""
+        return self.grounder.reads_evidence
+
+    def __repr__(self) -> str:
+        """As the strategy: where a grounding is kept makes no difference."""
+        return repr(self.grounder)
+
+    def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
+        """The grounding that is kept; where none is, or that of something else, it is made anew."""
+        progress("ground", 0, 0)
+        kept = read_partitioned(self.folder, store.knowledge, self.grounder) if is_partitioned(self.folder) else None
+        return self.grounder.ground(store, queries, progress) if kept is None else kept

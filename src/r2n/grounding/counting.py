@@ -1,28 +1,319 @@
-"""Rules -> numbers of ground rules: n_j(a), how many ground rules of rule j with a known body conclude atom a.
-
-Where a network reads of a ground rule only that its body is known, all ground rules of a rule that conclude an atom are
-alike: their number is all there is to know. Chains are counted by products of sparse matrices, in parts, other rules by
-grounding them one at a time, each once. No ground rule is kept.
-"""
+"""How many bodies of each rule hold for an atom, without the ground rules themselves."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int64
 from scipy.sparse import csr_array
 
-from r2n.grounding.chains import MOST_ENTRIES, Chain, StepMatrices, as_chain
+from r2n.data.herbrand import Codes, HerbrandBase, RowIndex, Side
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.path_counts import row_of_entries
 from r2n.grounding.store import Store
 from r2n.grounding.substitutions import MAX_GROUNDINGS
-from r2n.knowledge.herbrand import Codes, HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.sides import RowIndex, Side
+from r2n.logic.formula import Atom, Variable
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
+
+MOST_STEPS_DISTINCT = 3
+"""Steps of a path whose constants are distinct: beyond it, the walks to take away again are too many kinds."""
+
+
+def path_counts(steps: Sequence[csr_array], distinct: bool) -> csr_array:
+    """For each pair (x, y), how many paths x - z_1 - ... - y there are; `distinct`: over distinct constants only.
+
+    `steps` holds a matrix (constants, constants) a step: the i-th is not zero at (a, b) where its predicate, read in
+    its direction, leads from a to b. The counts, int64, have sorted indices and no stored zero. A first step of which
+    only some rows are filled gives the counts of these rows: they depend on no other row of it.
+    """
+    if not steps:
+        raise ValueError("a path has at least one step")
+    if distinct and len(steps) > MOST_STEPS_DISTINCT:
+        raise ValueError(f"paths over distinct constants have at most {MOST_STEPS_DISTINCT} steps, not {len(steps)}")
+    counts = [csr_array(step, dtype=np.int64) for step in steps]
+    if not distinct:
+        found = counts[0]
+        for step in counts[1:]:
+            found = csr_array(found @ step)
+        return _tidy(found.copy())
+    return _tidy(_distinct_counts([without_diagonal(step) for step in counts]))
+
+
+def path_counts_in_parts(steps: Sequence[csr_array], distinct: bool, most: int) -> Iterator[tuple[int, csr_array]]:
+    """The same, for so many rows at a time that about `most` entries are made between, in the rows of one at least.
+
+    Each part comes with the number of its first row.
+    """
+    for start, end in row_parts(reached_from(steps), most):
+        yield start, path_counts([_only_rows(csr_array(steps[0]), start, end), *steps[1:]], distinct)[start:end]
+
+
+def reached_from(steps: Sequence[csr_array]) -> np.ndarray:
+    """For each constant, at most how many entries the products of the first 1, 2, ... steps have in its row."""
+    size = len(steps[0].indptr) - 1
+    total = np.zeros(size)
+    for last in range(len(steps)):
+        walks = np.diff(steps[last].indptr).astype(np.float64)
+        for step in reversed(steps[:last]):
+            walks = (step != 0) @ walks
+        total += np.minimum(walks, size)
+    return total
+
+
+def row_parts(entries: np.ndarray, most: int) -> list[tuple[int, int]]:
+    """Rows, from the first to before the last, in parts of about `most` entries; no part where there is no row."""
+    cuts = np.flatnonzero(np.diff(np.cumsum(entries) // max(1, most))) + 1
+    bounds = [0, *cuts.tolist(), len(entries)]
+    return list(pairwise(bounds))
+
+
+def _only_rows(matrix: csr_array, start: int, end: int) -> csr_array:
+    """The matrix with these rows alone filled."""
+    first, last = int(matrix.indptr[start]), int(matrix.indptr[end])
+    starts = np.clip(matrix.indptr, first, last) - first
+    return csr_array((matrix.data[first:last], matrix.indices[first:last], starts), shape=matrix.shape)
+
+
+def _distinct_counts(steps: Sequence[csr_array]) -> csr_array:
+    """Paths over distinct constants, of steps without diagonals.
+
+    Two steps A1, A2: the product without its diagonal (x != y). Three steps: (A1 A2 without its diagonal) A3 leaves
+    x, z_1, z_2 and z_2, y distinct; the walks with z_1 = y, x != z_2 are taken away again: A1 D(A2 A3), less those
+    with x = z_2, which are A1 * A2' * A3 elementwise; D(.) is the diagonal. At last x != y.
+    """
+    if len(steps) == 1:
+        return steps[0]
+    found = without_diagonal(csr_array(steps[0] @ steps[1]))
+    if len(steps) == MOST_STEPS_DISTINCT:
+        found = without_diagonal(csr_array(found @ steps[2] - returns_to_first_step(*steps)))
+    return found
+
+
+def returns_to_first_step(first: csr_array, second: csr_array, third: csr_array) -> csr_array:
+    """Walks x - y - z - y of three steps without diagonals, z distinct from x and y: (constants, constants)."""
+    back = second.multiply(third.T).sum(axis=1)  # D(A2 A3): from y to some z and back to y
+    walks = csr_array(first, copy=True)
+    walks.data = walks.data * np.asarray(back)[walks.indices]
+    return csr_array(walks - first.multiply(second.T).multiply(third))
+
+
+def without_diagonal(matrix: csr_array) -> csr_array:
+    """The matrix without the entries (x, x)."""
+    rows = row_of_entries(matrix)
+    kept = matrix.indices != rows
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=len(matrix.indptr) - 1))])
+    return csr_array((matrix.data[kept], matrix.indices[kept], starts), shape=matrix.shape)
+
+
+def row_of_entries(matrix: csr_array) -> np.ndarray:
+    """The row of every stored entry, in the order of `matrix.indices`."""
+    return np.repeat(np.arange(len(matrix.indptr) - 1, dtype=matrix.indices.dtype), np.diff(matrix.indptr))
+
+
+def _tidy(matrix: csr_array) -> csr_array:
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+MOST_ENTRIES = 2**23  # of products at a time: about half a gigabyte
+
+Pairs = tuple[np.ndarray, np.ndarray]
+"""Two columns of constants (ids), one pair a fact."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainStep:
+    """A body atom between two neighbours of a chain, read from the one to the other."""
+
+    predicate: str
+    forward: bool
+
+    def turned(self) -> "ChainStep":
+        """The same step the other way."""
+        return ChainStep(self.predicate, not self.forward)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A rule head(x, y) <- a chain of binary atoms from x to y; `distinct`: all its variables differ by guards.
+
+    `mirrored`: it was turned round, so that its first constant is the head's second.
+    """
+
+    head: str
+    steps: tuple[ChainStep, ...]
+    distinct: bool
+    mirrored: bool = False
+
+    def turned(self) -> "Chain":
+        """The chain from y to x."""
+        steps = tuple(step.turned() for step in reversed(self.steps))
+        return Chain(self.head, steps, self.distinct, not self.mirrored)
+
+
+def as_chain(knowledge: KnowledgeBase, rule: Rule) -> Chain | None:
+    """The rule as a chain, where it is one: over binary atoms of variables, each held to its predicates' domains."""
+    if not rule.body or len(rule.head_positions) != 1 or not all(literal.positive for literal in rule.body):
+        return None
+    head, body = rule.atoms[rule.head_positions[0]], [rule.atoms[literal.position] for literal in rule.body]
+    ends = _pair(head)
+    if ends is None or any(_pair(atom) is None for atom in body) or not _domains_are_free(knowledge, rule):
+        return None
+    steps = _steps(ends[0], ends[1], body)
+    wanted = len(rule.variables) * (len(rule.variables) - 1) // 2
+    pairs = {frozenset((guard.left, guard.right)) for guard in rule.guards}
+    is_distinct = len(pairs) == wanted and all(isinstance(term, Variable) for pair in pairs for term in pair)
+    if steps is None or (pairs and not is_distinct) or (is_distinct and len(steps) > MOST_STEPS_DISTINCT):
+        return None
+    return Chain(head.predicate, steps, is_distinct)
+
+
+def _pair(atom: Atom) -> tuple[str, str] | None:
+    """The two different variables of an atom."""
+    names = [term.name for term in atom.terms if isinstance(term, Variable)]
+    return (names[0], names[1]) if len(names) == len(atom.terms) == 2 and names[0] != names[1] else None
+
+
+def _domains_are_free(knowledge: KnowledgeBase, rule: Rule) -> bool:
+    """Whether no variable is held to less than the domains of the positions where it stands."""
+    domains = dict(zip(rule.variables, knowledge.theory.variable_domains(rule), strict=True))
+    return all(
+        domains[term.name] == domain
+        for atom in rule.atoms
+        for term, domain in zip(atom.terms, knowledge.language.predicate(atom.predicate).domains, strict=True)
+        if isinstance(term, Variable)
+    )
+
+
+def _steps(start: str, end: str, body: list[Atom]) -> tuple[ChainStep, ...] | None:
+    """The body from one variable to the other, every atom once and no variable twice; None where that is no way."""
+    left, here, seen, steps = list(body), start, {start}, list[ChainStep]()
+    while left:
+        touching = [atom for atom in left if here in (_pair(atom) or ())]
+        if len(touching) != 1:
+            return None
+        left.remove(touching[0])
+        first, second = _pair(touching[0]) or ("", "")
+        steps.append(ChainStep(touching[0].predicate, first == here))
+        here = second if first == here else first
+        if here in seen:
+            return None
+        seen.add(here)
+    return tuple(steps) if here == end else None
+
+
+class StepMatrices:
+    """The facts of binary predicates as sparse matrices (constants, constants), in both directions, each made once."""
+
+    def __init__(self, knowledge: KnowledgeBase, most: int = MOST_ENTRIES) -> None:
+        """Nothing is made yet. Products are made in parts with about `most` entries at a time."""
+        self.knowledge, self.most = knowledge, most
+        self._made: dict[tuple[ChainStep, bool], csr_array] = {}
+
+    def pairs(self, predicate: str) -> Pairs:
+        """The predicate's true facts, in the order of their codes."""
+        facts = self.knowledge.facts(self.knowledge.language.predicate(predicate))
+        return facts[:, 0], facts[:, 1]
+
+    def matrix(self, step: ChainStep, *, distinct: bool) -> csr_array:
+        """One where the step leads from row to column; `distinct`: without its diagonal."""
+        if (step, distinct) not in self._made:
+            first, second = self.pairs(step.predicate)
+            rows, columns = (first, second) if step.forward else (second, first)
+            size = len(self.knowledge.language.constants)
+            made = csr_array((np.ones(len(rows), np.int64), (rows, columns)), shape=(size, size))
+            self._made[step, distinct] = without_diagonal(made) if distinct else made
+        return self._made[step, distinct]
+
+    def counts(self, chain: Chain) -> Iterator[tuple[int, csr_array]]:
+        """For each pair (x, y), how many ground rules of the chain conclude head(x, y).
+
+        In parts, each with the number of its first x.
+        """
+        matrices = [self.matrix(step, distinct=chain.distinct) for step in chain.steps]
+        return path_counts_in_parts(matrices, chain.distinct, self.most)
+
+    def through(self, chain: Chain) -> Iterator[tuple[int, csr_array]]:
+        """For each fact f of the head and each constant c, the ground rules that have f in the body and conclude the
+        atom that is f with c in place of its last constant (of its first one, where the chain is `mirrored`).
+
+        Shape (facts of the head, constants), a row a fact in the order of their codes, in parts, each with the number
+        of its first fact.
+        """
+        starts, ends = self.pairs(chain.head)[:: -1 if chain.mirrored else 1]
+        matrices = [self.matrix(step, distinct=chain.distinct) for step in chain.steps]
+        walk = _through_distinct if chain.distinct else _through
+        for first, last in row_parts(reached_from(matrices)[starts], self.most):
+            part = walk(chain, matrices, starts[first:last], ends[first:last])
+            part.sum_duplicates()
+            part.eliminate_zeros()
+            yield first, part
+
+
+def _through_distinct(chain: Chain, matrices: Sequence[csr_array], starts: np.ndarray, ends: np.ndarray) -> csr_array:
+    """Over distinct constants, a fact that the path's first constant stands in can only be its first step."""
+    facts, size = len(starts), len(matrices[0].indptr) - 1
+    if chain.steps[0] != ChainStep(chain.head, not chain.mirrored) or len(matrices) == 1:
+        return csr_array((facts, size), dtype=np.int64)
+    is_step = (starts != ends).astype(np.int64)
+    found = csr_array(_scaled(_chosen(ends, size), is_step) @ matrices[1])
+    if len(matrices) == MOST_STEPS_DISTINCT:
+        back = _entries(found, starts)
+        found = csr_array(found @ matrices[2] - _scaled(csr_array(_chosen(starts, size) @ matrices[2]), back))
+    return _without(_without(found, starts), ends)
+
+
+def _through(chain: Chain, matrices: Sequence[csr_array], starts: np.ndarray, ends: np.ndarray) -> csr_array:
+    """Walks may pass the fact again and again: those with it are those in all, less those that never take it.
+
+    With D_i the walks of i steps that take the fact: D_i = D_{i-1} A_i + (walks of i - 1 steps without it that end
+    where it begins) at where it ends.
+    """
+    facts, size = len(starts), len(matrices[0].indptr) - 1
+    every = _chosen(starts, size)
+    found = csr_array((facts, size), dtype=np.int64)
+    for step, matrix in zip(chain.steps, matrices, strict=True):
+        onward = csr_array(found @ matrix)
+        if step.predicate == chain.head:
+            is_onward = step.forward != chain.mirrored
+            begins, arrives = (starts, ends) if is_onward else (ends, starts)
+            without = _entries(every, begins) - _entries(found, begins)
+            onward = csr_array(onward + _scaled(_chosen(arrives, size), without))
+        found, every = onward, csr_array(every @ matrix)
+    return found
+
+
+def _chosen(columns: np.ndarray, size: int) -> csr_array:
+    """A row a fact, one in the column of its constant."""
+    return csr_array(
+        (np.ones(len(columns), np.int64), columns, np.arange(len(columns) + 1)), shape=(len(columns), size)
+    )
+
+
+def _entries(matrix: csr_array, columns: np.ndarray) -> np.ndarray:
+    """The entry of each row in its column."""
+    rows = row_of_entries(matrix)
+    hit = matrix.indices == columns[rows]
+    return np.bincount(rows[hit], matrix.data[hit], minlength=len(columns)).astype(np.int64)
+
+
+def _scaled(matrix: csr_array, by: np.ndarray) -> csr_array:
+    """The matrix with each row multiplied by its number."""
+    scaled = matrix.copy()
+    scaled.data = scaled.data * by[row_of_entries(scaled)]
+    return scaled
+
+
+def _without(matrix: csr_array, columns: np.ndarray) -> csr_array:
+    """The matrix with each row's entry in its column put to zero."""
+    kept = matrix.copy()
+    kept.data = np.where(kept.indices == columns[row_of_entries(kept)], 0, kept.data)
+    return kept
+
 
 BYTES_OF_ENTRY = 160  # of a count: code, rule, number, where it stands; and the same by row for both positions
 BYTES_OF_LEFT_OUT = 28  # of a count that is less while a fact is asked: fact, entry, number; and the last two in order

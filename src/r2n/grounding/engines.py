@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from r2n.data.interruptible import interruptible
 from r2n.errors import MemoryLimitError
-from r2n.knowledge.interruptible import interruptible
 
 LEAST_MEMORY = 64 * 10**6  # bytes: below, a database does not start its work
 

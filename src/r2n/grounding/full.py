@@ -9,14 +9,12 @@ from time import perf_counter
 
 import numpy as np
 
+from r2n.data.herbrand import Codes, HerbrandBase
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.grounding.ground_rules import Grounding, GroundRules, check_held
-from r2n.grounding.relations import Kind
-from r2n.grounding.rule_query import RuleQuery
+from r2n.grounding.joins import Kind, RuleQuery, Tables
 from r2n.grounding.store import Store
 from r2n.grounding.substitutions import MAX_GROUNDINGS, encode_substitutions, sorted_substitutions
-from r2n.grounding.tables import Tables
-from r2n.knowledge.herbrand import Codes, HerbrandBase
-from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.formula import Constant, Variable
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress

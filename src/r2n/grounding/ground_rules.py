@@ -1,4 +1,4 @@
-"""Rules -> ground rules: what a grounding is, and who makes one."""
+"""Ground rules as arrays, and adjacency of atoms."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,11 +8,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Int64
 
+from r2n.data.herbrand import Codes, union
 from r2n.errors import counted
-from r2n.grounding.ceiling import Ceiling
-from r2n.grounding.store import WAYS_OUT, Store
-from r2n.knowledge.code_sets import union
-from r2n.knowledge.herbrand import Codes
+from r2n.grounding.store import WAYS_OUT, Ceiling, Store
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
 
@@ -105,3 +103,28 @@ def distinct_codes(parts: Sequence[np.ndarray]) -> Codes:
 def codes_without(codes: Codes, others: Codes) -> Codes:
     """The codes that are not among the others; both distinct, the order stays."""
     return codes[~np.isin(codes, others, assume_unique=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """From numbered things to others: those of thing i are `targets[starts[i] : starts[i + 1]]`."""
+
+    starts: Int64[np.ndarray, " _"]
+    targets: Int64[np.ndarray, " _"]
+
+    @classmethod
+    def build(cls, sources: Int64[np.ndarray, " _"], targets: Int64[np.ndarray, " _"], count: int) -> "Links":
+        """The links from each source, below `count`, to the target beside it."""
+        order = np.argsort(sources, kind="stable")
+        return cls(np.searchsorted(sources[order], np.arange(count + 1)), targets[order])
+
+    def follow(self, sources: Int64[np.ndarray, " _"]) -> tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]]:
+        """For every target of the sources, the place of its source, and the target itself."""
+        first, counts = self.starts[sources], self.starts[sources + 1] - self.starts[sources]
+        return np.repeat(np.arange(len(sources)), counts), self.targets[ranges(first, counts)]
+
+
+def ranges(first: Int64[np.ndarray, " _"], counts: Int64[np.ndarray, " _"]) -> Int64[np.ndarray, " _"]:
+    """first[0], first[0] + 1, ... so many numbers as counts[0] says, then those of the next, in one array."""
+    before = np.cumsum(counts) - counts
+    return np.arange(counts.sum()) + np.repeat(first - before, counts)

@@ -4,13 +4,12 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from time import perf_counter
 
+from r2n.data.herbrand import Codes
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding, GroundRules, check_held
-from r2n.grounding.rule_query import RuleQuery
+from r2n.grounding.joins import RuleQuery, Tables
 from r2n.grounding.store import Answer, Store
 from r2n.grounding.substitutions import MAX_GROUNDINGS, are_candidates, encode_substitutions, sorted_substitutions
-from r2n.grounding.tables import Tables
-from r2n.knowledge.herbrand import Codes
 from r2n.logic.formula import Term, Variable
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress

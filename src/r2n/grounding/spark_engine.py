@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from r2n.data.spark_session import SparkPlace, without_warnings
 from r2n.errors import ConfigError, DataError, MemoryLimitError, R2NError
-from r2n.knowledge.spark_session import SparkPlace, without_warnings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,7 +1,7 @@
-"""Rules -> ground rules: the tables of a knowledge base, made once, and who answers queries over them."""
+"""Known facts in the form that grounding reads: arrays, and tables of an engine."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,18 +11,168 @@ from operator import itemgetter
 import numpy as np
 from sqlglot import exp
 
-from r2n.grounding import join
-from r2n.grounding.ceiling import UNLIMITED, Ceiling
+from r2n.data.conjunctive import ConjunctiveSelect, Expression
+from r2n.data.herbrand import Codes
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.errors import MemoryLimitError
 from r2n.grounding.engines import DuckDBEngine, Engine
-from r2n.grounding.relations import Kind, Relation
-from r2n.grounding.rule_query import RuleQuery
+from r2n.grounding.joins import Kind, Match, Relation, RuleQuery, Tables
 from r2n.grounding.substitutions import Substitutions, check_budget
-from r2n.grounding.tables import Tables
-from r2n.knowledge.conjunctive import ConjunctiveSelect, Expression
-from r2n.knowledge.herbrand import Codes
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.logic.language import Domain, Predicate
+from r2n.logic.formula import Atom, Constant, Term, Variable
+from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.theory import Rule, Theory
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """The most bytes that work may hold at a time; None: nobody has set any."""
+
+    most: int | None = None
+
+    def fitting(self, each: int, at_most: int) -> int:
+        """How many pieces of `each` bytes fit, one at least and `at_most` at most."""
+        return at_most if self.most is None else min(at_most, max(1, self.most // each))
+
+    def check(self, needed: int, *, what: str, ways_out: Sequence[str]) -> None:
+        """Refuse what needs more bytes; `what` is the subject of a sentence."""
+        if self.most is not None and needed > self.most:
+            raise MemoryLimitError(
+                f"{what} needs about {shown_size(needed)}, more than the {shown_size(self.most)} that it may take",
+                hint="; or ".join([*ways_out, "allow more with --memory SIZE"]),
+            )
+
+
+UNLIMITED = Ceiling()
+
+
+def shown_size(size: int) -> str:
+    """`95 GB`, `18.4 GB`, `512 MB`."""
+    number, unit = (size / 1e9, "GB") if size >= 1e9 else (size / 1e6, "MB")
+    return f"{number:,.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"
+
+
+MOST_ROWS = 20_000_000  # of an intermediate result; beyond, a database that can leave memory does better
+
+
+class TooManyRowsError(Exception):
+    """A join would not fit in memory."""
+
+
+def joined(query: RuleQuery, language: Language, most_rows: int = MOST_ROWS) -> Substitutions:
+    """The substitutions that a query seeks, in no order, each once; TooManyRowsError where they do not fit."""
+    found = _Bindings(language, most_rows)
+    found.join_all(query.joined)
+    for relation, atom in query.ranging:
+        found.join(relation, atom)
+    for guard in query.rule.guards:
+        found.keep(found.value(guard.left) != found.value(guard.right))
+    for relation, atom in query.absent:
+        found.keep(~found.holds(relation, atom))
+    for some, other in query.apart:
+        found.keep(~found.same(some, other))
+    if len(query.counted) > query.width:
+        missing = [~found.holds(relation, atom) for relation, atom in query.counted]
+        found.keep(np.sum(missing, axis=0) <= query.width)
+    columns = [found.columns[name] for name in query.variables]
+    return np.stack(columns).T if columns else np.zeros((found.size, 0), np.int64)
+
+
+class _Bindings:
+    """Bindings of variables to constants, joined with one relation after the other."""
+
+    def __init__(self, language: Language, most_rows: int) -> None:
+        self.language, self.size, self.most_rows = language, 1, most_rows
+        self.columns: dict[str, np.ndarray] = {}
+
+    def value(self, term: Term) -> np.ndarray:
+        """The constant ids of a bound term, row by row."""
+        if isinstance(term, Constant):
+            return np.full(self.size, self.language.constant_id(term.name))
+        return self.columns[term.name]
+
+    def keep(self, which: np.ndarray) -> None:
+        """Only these rows (places, with repetition, or a mask)."""
+        self.size = int(np.count_nonzero(which)) if which.dtype == bool else len(which)
+        if which.dtype != bool or self.size < len(which):
+            self.columns = {name: column[which] for name, column in self.columns.items()}
+
+    def is_bound(self, term: Term) -> bool:
+        return isinstance(term, Constant) or term.name in self.columns
+
+    def holds(self, relation: Relation, atom: Atom) -> np.ndarray:
+        """Whether the atom, with all its variables bound, is one of the relation's, row by row."""
+        return relation.holds([self.value(term) for term in atom.terms])
+
+    def same(self, some: Atom, other: Atom) -> np.ndarray:
+        """Whether two atoms of one predicate, with all their variables bound, are the same, row by row."""
+        pairs = zip(some.terms, other.terms, strict=True)
+        return np.logical_and.reduce([self.value(left) == self.value(right) for left, right in pairs])
+
+    def join_all(self, matches: tuple[Match, ...]) -> None:
+        """Join the atom that leaves the fewest rows, again and again."""
+        left = list(matches)
+        while left:
+            best = 0 if len(left) == 1 else int(np.argmin([self._matches(*match) for match in left]))
+            self.join(*left.pop(best))
+
+    def _key(self, relation: Relation, atom: Atom) -> int | None:
+        """The bound position of an atom that leaves the fewest matches on average."""
+        bound = [i for i, term in enumerate(atom.terms) if self.is_bound(term)]
+        return bound[0] if len(bound) == 1 else max(bound, key=relation.distinct, default=None)
+
+    def _matches(self, relation: Relation, atom: Atom) -> int:
+        """How many rows a join with the atom makes, before the conditions on its other positions."""
+        if all(map(self.is_bound, atom.terms)):
+            return self.size
+        position = self._key(relation, atom)
+        if position is None:
+            return self.size * len(relation)
+        _, starts = relation.index(position)
+        key = self.value(atom.terms[position])
+        return int((starts[key + 1] - starts[key]).sum())
+
+    def join(self, relation: Relation, atom: Atom) -> None:
+        """Keep and multiply the rows by the atoms of the relation that match."""
+        if all(map(self.is_bound, atom.terms)):
+            self.keep(self.holds(relation, atom))
+            return
+        position = self._key(relation, atom)
+        if position is None:
+            found = self._times(len(relation))
+        else:
+            order, starts = relation.index(position)
+            key = self.value(atom.terms[position])
+            first, counts = starts[key], starts[key + 1] - starts[key]
+            self._check(int(counts.sum()))
+            before = np.cumsum(counts) - counts
+            found = order[np.arange(counts.sum()) + np.repeat(first - before, counts)]
+            self.keep(np.repeat(np.arange(self.size), counts))
+        self._bind(atom, relation.rows[found], position)
+
+    def _bind(self, atom: Atom, rows: np.ndarray, joined: int | None) -> None:
+        """Bind the atom's free variables to its rows, and keep the rows that agree with what is bound."""
+        agrees: list[np.ndarray] = []
+        for i, term in enumerate(atom.terms):
+            if i == joined:
+                continue
+            if self.is_bound(term):
+                agrees.append(self.value(term) == rows[:, i])
+            elif isinstance(term, Variable):
+                self.columns[term.name] = rows[:, i]
+        if agrees:
+            self.keep(np.logical_and.reduce(agrees))
+
+    def _times(self, count: int) -> np.ndarray:
+        """Repeat each row `count` times; the number of each repetition."""
+        self._check(self.size * count)
+        numbers = np.tile(np.arange(count), self.size)
+        self.keep(np.repeat(np.arange(self.size), count))
+        return numbers
+
+    def _check(self, rows: int) -> None:
+        if rows > self.most_rows:
+            raise TooManyRowsError
+
 
 SURELY_TOO_MANY = 100  # times the budget: then the estimate alone refuses, without counting
 BYTES_OF_BINDING = 16  # of a variable in a row of a join: its column, and what the join makes of it
@@ -138,8 +288,8 @@ class Store(Tables):
             return self._from_engine(query, box, max_groundings)
         try:
             each = BYTES_OF_BINDING * (len(query.variables) + 2)
-            found = join.joined(query, self.language, self.ceiling.fitting(each, join.MOST_ROWS))
-        except join.TooManyRowsError:
+            found = joined(query, self.language, self.ceiling.fitting(each, MOST_ROWS))
+        except TooManyRowsError:
             return self._from_engine(query, box, max_groundings)
         self._check(query.rule, len(found) * box, max_groundings, exact=True)
         return Answer(found, len(found))

@@ -1,18 +1,116 @@
-"""Rules -> ground rules: options of a problem file -> the objects they name."""
+"""Grounding strategies by name, their plans and estimates, and which queries they reach."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
-from r2n.errors import ConfigError
-from r2n.grounding.backward import BackwardGrounder
+import numpy as np
+
+from r2n.data.herbrand import Codes, are_among, distinct
+from r2n.data.spark_session import SparkPlace, is_spark
+from r2n.errors import ConfigError, GroundingError
+from r2n.grounding.backward import BackwardGrounder, NeighbourhoodGrounder, Search
+from r2n.grounding.cache import KeptGrounder
 from r2n.grounding.engines import DuckDBEngine, Engine
-from r2n.grounding.full import FullGrounder
-from r2n.grounding.ground_rules import Grounder
-from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.partitioned import KeptGrounder
+from r2n.grounding.full import FullGrounder, uncontradicted_query
+from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules
+from r2n.grounding.joins import RuleQuery
+from r2n.grounding.known_body import KnownBodyGrounder, known_body_query
 from r2n.grounding.spark_engine import SparkEngine
-from r2n.knowledge.options import GroundingOptions
-from r2n.knowledge.spark_session import SparkPlace, is_spark
+from r2n.grounding.store import Store, TooManyRowsError, joined
+from r2n.grounding.substitutions import are_candidates, encode_substitutions
+from r2n.logic.theory import Rule
+from r2n.options import GroundingOptions
+
+
+def reached_by(grounding: Grounding, atoms: Codes, steps: int | None = None) -> Grounding:
+    """The ground rules within `steps` (None: any number) of the atoms: no other can change what they are told.
+
+    One step leads from an atom to the ground rules it stands in, and on to all their atoms.
+    """
+    codes = grounding.atoms
+    rows = [np.searchsorted(codes, part.atoms) for part in grounding.ground_rules]
+    felt = are_among(codes, distinct(atoms))
+    kept = [np.zeros(len(part), bool) for part in rows]
+    done = 0
+    while steps is None or done < steps:
+        before = np.count_nonzero(felt)
+        kept = [np.any(felt[part], axis=1) for part in rows]
+        for part, keep in zip(rows, kept, strict=True):
+            felt[part[keep]] = True
+        done += 1
+        if np.count_nonzero(felt) == before:
+            break
+    parts = zip(grounding.ground_rules, kept, strict=True)
+    return Grounding(tuple(_restricted(part, keep) for part, keep in parts))
+
+
+def _restricted(part: GroundRules, keep: np.ndarray) -> GroundRules:
+    if keep.all():
+        return part
+    return GroundRules(part.rule, part.atoms[keep], part.estimate, part.seconds)
+
+
+def reached_atoms(grounding: Grounding, atoms: Codes) -> np.ndarray:
+    """Whether each of the atoms stands in any ground rule; bool (atoms,)."""
+    return are_among(atoms, grounding.atoms)
+
+
+MOST_WORK = 2_000_000  # facts times rules: above, no rule is joined to count its ground rules
+MOST_ROWS = 200_000  # of a join that counts the ground rules of a rule
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A number of ground rules: exact, or an estimate."""
+
+    count: int
+    exact: bool
+
+    def __str__(self) -> str:
+        """The number, with "about" before an estimate."""
+        return f"{'' if self.exact else 'about '}{self.count:,}"
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether there surely is no ground rule."""
+        return self.exact and not self.count
+
+
+def expected_size(store: Store, rule: Rule, strategy: str) -> Size:
+    """The ground rules of a rule under full or known-body grounding: exact where that takes no time."""
+    is_known_body = strategy == "known-body" and bool(rule.body)
+    query = known_body_query(store, rule) if is_known_body else uncontradicted_query(store, rule)
+    pairs = zip(rule.variables, store.domains(rule), strict=True)
+    box = prod(len(domain) for name, domain in pairs if name not in query.variables)
+    if query.is_free:
+        return Size(box, exact=True)
+    if not box or not all(len(relation) for relation, _ in (*query.joined, *query.ranging)):
+        return Size(0, exact=True)
+    estimate, knowledge = query.estimate(), store.knowledge
+    if estimate <= MOST_ROWS and len(knowledge.evidence) * len(knowledge.theory.rules) <= MOST_WORK:
+        try:
+            found = joined(query, store.language, MOST_ROWS)
+        except TooManyRowsError:
+            return Size(estimate * box, exact=False)
+        if is_known_body and knowledge.candidates:
+            found = found[are_candidates(knowledge, rule, encode_substitutions(knowledge.base, rule, found))]
+        return Size(len(found) * box, exact=True)
+    return Size(estimate * box, exact=False)
+
+
+def mean_neighbourhood(store: Store, grounder: NeighbourhoodGrounder, sample: Codes) -> np.ndarray | None:
+    """For each rule, how many ground rules an atom of the sample has on average; None where that takes long."""
+    knowledge = store.knowledge
+    if len(knowledge.evidence) * len(knowledge.theory.rules) > MOST_WORK:
+        return None
+    try:
+        members = grounder.neighbourhoods(store, np.unique(sample)).members
+    except GroundingError:
+        return None
+    return np.array([len(pairs) for pairs in members], float) / max(1, len(sample))
+
 
 GROUNDERS = {"full": FullGrounder, "known-body": KnownBodyGrounder, "backward": BackwardGrounder}
 ENGINES: dict[str, Callable[[int | None], Engine]] = {
@@ -45,3 +143,28 @@ def make_engine(name: str = "duckdb", memory: int | None = None) -> Engine:
         hint = f"there is: {', '.join(ENGINES)}, local[N], spark://HOST:PORT, sc://HOST:PORT"
         raise ConfigError(f"there is no engine '{name}'", hint=hint)
     return ENGINES[name](memory)
+
+
+def plans(store: Store, grounder: Grounder, queries: Codes) -> Iterator[tuple[Rule, str]]:
+    """The engine's plan of each query that a strategy asks first, rule by rule."""
+    if isinstance(grounder, BackwardGrounder):
+        search = Search(store, grounder.max_groundings, prune=grounder.prune)
+        relations = store.asked(queries)
+        for rule in store.theory.rules:
+            for _, query in search.queries(rule, relations, grounder.widths[0]):
+                yield rule, store.explain(query)
+        return
+    for rule in store.theory.rules:
+        query = _query(store, grounder, rule)
+        if not query.is_free:
+            yield rule, store.explain(query)
+        else:
+            yield rule, "every substitution over the domains: index arithmetic, no query"
+
+
+def _query(store: Store, grounder: Grounder, rule: Rule) -> RuleQuery:
+    own = grounder.grounder if isinstance(grounder, KeptGrounder) else grounder
+    if isinstance(own, KnownBodyGrounder) and rule.body:
+        return known_body_query(store, rule)
+    assert isinstance(own, KnownBodyGrounder | FullGrounder)
+    return uncontradicted_query(store, rule)

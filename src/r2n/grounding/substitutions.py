@@ -3,9 +3,9 @@
 import numpy as np
 from jaxtyping import Bool, Int64
 
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import GroundingError
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.formula import Constant
 from r2n.logic.theory import Rule
 

@@ -1,17 +1,274 @@
-"""Symbols: the text of a theory file -> Theory, or an error with line, column, a caret, and what to do."""
+"""Parsing of theory files with lark; each error names line and column."""
 
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
-from lark import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
 from lark.exceptions import VisitError
 
 from r2n.errors import Location, TheoryError, nearest
+from r2n.files import read_file
+from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Implies, Not, Or, Term, Unequal, Variable, Xor
 from r2n.logic.horn import parse_horn_rules
-from r2n.logic.theory import Theory
-from r2n.logic.theory_builder import location_in, theory_builder
-from r2n.whole_files import read_file
+from r2n.logic.language import Domain, Predicate
+from r2n.logic.theory import ANY_PREDICATE, Rule, Theory
+
+MOST_NESTED = 100
+
+
+def location_in(lines: list[str], source: str | None, line: int, column: int | None) -> Location:
+    """A place in a text, given by its lines, with its own line as the excerpt."""
+    excerpt = lines[line - 1].rstrip("\r") if 0 < line <= len(lines) else ""
+    return Location(source, line, column, excerpt)
+
+
+Nested = tuple[Formula, int]  # a formula and how deep it is
+
+
+class TheoryBuilder(Transformer[Token, Theory]):
+    """Builds the theory while the text is parsed, bottom up: no tree, hence no recursion on deep input."""
+
+    def __init__(self) -> None:
+        """Compile the grammar: that takes longer than most theories, so a builder is used again."""
+        super().__init__()
+        self._begin("", None)
+        self._parser = Lark(
+            files("r2n.logic").joinpath("theory.lark").read_text("utf-8"), parser="lalr", transformer=self
+        )
+
+    def _begin(self, text: str, source: str | None) -> None:
+        """With nothing declared."""
+        self.lines, self.source = text.split("\n"), source
+        self.domains: dict[str, Domain] = {}
+        self.predicates: list[Predicate] = []
+        self.rules: dict[str, Rule] = {}  # by name: theories may have tens of thousands
+        self.types: dict[str, str] = {}
+
+    def build(self, text: str, source: str | None) -> Theory:
+        self._begin(text, source)
+        self._parser.parse(text)
+        return Theory(tuple(self.domains.values()), tuple(self.predicates), tuple(self.rules.values()), self.source)
+
+    def _at(self, token: Token) -> Location:
+        return location_in(self.lines, self.source, token.line or 1, token.column)
+
+    def name(self, children: list[Token]) -> Token:
+        token = children[0]
+        value = _unquoted(token) if token.type == "STRING" else str(token)
+        return Token.new_borrow_pos("NAME", value, token)
+
+    # declarations
+
+    def _declare(self, token: Token, domain: Domain) -> None:
+        if domain.name in self.domains:
+            raise TheoryError(f"domain '{domain.name}' is declared twice", where=self._at(token))
+        self.domains[domain.name] = domain
+
+    def open_domains(self, names: list[Token]) -> None:
+        for token in names:
+            self._declare(token, Domain(str(token)))
+
+    def listed_domain(self, names: list[Token]) -> None:
+        listed: dict[str, None] = {}
+        for token in names[1:]:
+            if str(token) in listed:
+                raise TheoryError(f"constant '{token}' is listed twice", where=self._at(token))
+            listed[str(token)] = None
+        self._declare(names[0], Domain(str(names[0]), listed=tuple(listed)))
+
+    def union_domain(self, names: list[Token]) -> None:
+        parts = tuple(self._domain(token) for token in names[1:])
+        self._declare(names[0], Domain(str(names[0]), parts=parts))
+
+    def _domain(self, token: Token) -> Domain:
+        if str(token) not in self.domains:
+            raise TheoryError(
+                f"unknown domain '{token}'",
+                where=self._at(token),
+                hint=nearest(token, self.domains) or f"declare it above this line: domain {token}",
+            )
+        return self.domains[str(token)]
+
+    def signature(self, names: list[Token]) -> list[Token]:
+        return names
+
+    def open_world(self, _: list[None]) -> None:
+        return None
+
+    def closed_world(self, _: list[None]) -> bool:
+        return True
+
+    def closed_part(self, names: list[Token]) -> list[Token]:
+        return names
+
+    def closed_parts(self, parts: list[list[Token]]) -> list[list[Token]]:
+        return parts
+
+    def predicate(self, children: list[Any]) -> None:
+        (name, *tokens), closing = children
+        if any(predicate.name == name for predicate in self.predicates):
+            raise TheoryError(f"predicate '{name}' is declared twice", where=self._at(name))
+        if str(name) == ANY_PREDICATE:
+            raise TheoryError("a predicate cannot be called '*'", where=self._at(name))
+        domains = tuple(map(self._domain, tokens))
+        parts = tuple(self._closed_part(name, domains, part) for part in closing) if isinstance(closing, list) else ()
+        self.predicates.append(Predicate(str(name), domains, closing is True, parts))
+
+    def _closed_part(self, name: Token, domains: tuple[Domain, ...], tokens: list[Token]) -> tuple[Domain, ...]:
+        part = tuple(map(self._domain, tokens))
+        if len(part) != len(domains) or not all(map(Domain.is_within, part, domains)):
+            raise TheoryError(
+                f"predicate '{name}': closed({', '.join(tokens)}) is no part of its domains",
+                where=self._at(tokens[0]),
+                hint=f"name one domain for each position, each a part of {', '.join(d.name for d in domains)}",
+            )
+        return part
+
+    # terms and formulas
+
+    def variable(self, children: list[Token]) -> Term:
+        return Variable(str(children[0]))
+
+    def constant(self, children: list[Token]) -> Term:
+        return Constant(_unquoted(children[0]))
+
+    def typed_variable(self, children: list[Token]) -> Term:
+        name, domain = str(children[0]), str(children[1])
+        if self.types.setdefault(name, domain) != domain:
+            raise TheoryError(
+                f"variable {name} is annotated twice, as {self.types[name]} and as {domain}",
+                where=self._at(children[0]),
+            )
+        return Variable(name)
+
+    def atom(self, children: list[Any]) -> Nested:
+        return Atom(str(children[0]), tuple(children[1:]), self._at(children[0])), 1
+
+    star = atom
+
+    def guard(self, children: list[Term]) -> Nested:
+        return Unequal(children[0], children[1]), 1
+
+    def _connect(self, build: Callable[..., Formula], children: list[Nested]) -> Nested:
+        depth = 1 + max(depth for _, depth in children)
+        if depth > MOST_NESTED:
+            where = next((atom.where for atom in _first_atoms(children)), None)
+            raise TheoryError(
+                f"the formula is nested more than {MOST_NESTED} deep",
+                where=where,
+                hint="split it into several rules",
+            )
+        return build(*(formula for formula, _ in children)), depth
+
+    def iff(self, children: list[Nested]) -> Nested:
+        return self._connect(Iff, children)
+
+    def xor(self, children: list[Nested]) -> Nested:
+        return self._connect(Xor, children)
+
+    def implies(self, children: list[Nested]) -> Nested:
+        return self._connect(Implies, children)
+
+    def any_of(self, children: list[Nested]) -> Nested:
+        return self._connect(lambda *parts: Or(parts), children)
+
+    def all_of(self, children: list[Nested]) -> Nested:
+        return self._connect(lambda *parts: And(parts), children)
+
+    def deny(self, children: list[Nested]) -> Nested:
+        return self._connect(Not, children)
+
+    # rules
+
+    def weight(self, children: list[Token]) -> float | None:
+        return float(children[0]) if children else None
+
+    def guards(self, children: list[Nested]) -> tuple[Unequal, ...]:
+        return tuple(guard for guard, _ in children if isinstance(guard, Unequal))
+
+    def pattern(self, children: list[Nested]) -> tuple[Atom, ...]:
+        return tuple(dict.fromkeys(atom for atom, _ in children if isinstance(atom, Atom)))
+
+    def rule(self, children: list[Any]) -> None:
+        name, weight, (formula, _), guards = children
+        formula, inner = _without_guards(formula)
+        if formula is None or _holds_guard(formula):
+            raise TheoryError(
+                f"rule '{name}': a guard must be a conjunct of the body, or stand behind the formula",
+                where=self._at(name),
+                hint=f"write: rule {name}: FORMULA, x != y",
+            )
+        self._add(name, formula, formula.atoms(), (*inner, *guards), weight)
+
+    def implicit(self, children: list[Any]) -> None:
+        name, weight, atoms, guards = children
+        self._add(name, None, atoms, guards, weight)
+
+    def _add(
+        self,
+        name: Token,
+        formula: Formula | None,
+        atoms: tuple[Atom, ...],
+        guards: tuple[Unequal, ...],
+        weight: float | None,
+    ) -> None:
+        if name in self.rules:
+            raise TheoryError(f"rule '{name}' is declared twice", where=self._at(name))
+        try:
+            rule = Rule(str(name), formula, atoms, tuple(dict.fromkeys(guards)), tuple(self.types.items()), weight)
+        except TheoryError as error:
+            raise TheoryError(error.what, where=error.where or self._at(name), hint=error.hint) from None
+        self.types.clear()
+        self.rules[rule.name] = rule
+
+    def start(self, _: list[None]) -> None:
+        """Everything is collected on the way."""
+
+
+def _unquoted(token: Token) -> str:
+    escapes = {"n": "\n", "t": "\t", "r": "\r"}
+    return re.sub(r"\\(.)", lambda match: escapes.get(match.group(1), match.group(1)), str(token)[1:-1])
+
+
+def _first_atoms(children: list[Nested]) -> tuple[Atom, ...]:
+    """The first atom of a formula that may be too deep for recursion."""
+    formula = children[0][0]
+    while not isinstance(formula, Atom) and formula.operands():
+        formula = formula.operands()[0]
+    return (formula,) if isinstance(formula, Atom) else ()
+
+
+def _without_guards(formula: Formula) -> tuple[Formula | None, tuple[Unequal, ...]]:
+    """The formula without the guards among the conjuncts of its body, and those guards."""
+    if not isinstance(formula, Implies):
+        return formula, ()
+    parts = formula.body.parts if isinstance(formula.body, And) else (formula.body,)
+    guards = tuple(part for part in parts if isinstance(part, Unequal))
+    if not guards:
+        return formula, ()
+    rest = tuple(part for part in parts if not isinstance(part, Unequal))
+    if not rest:
+        return formula.head, guards
+    return Implies(rest[0] if len(rest) == 1 else And(rest), formula.head), guards
+
+
+def _holds_guard(formula: Formula) -> bool:
+    return isinstance(formula, Unequal) or any(_holds_guard(part) for part in formula.operands())
+
+
+_OF_THREAD = threading.local()
+
+
+def theory_builder() -> TheoryBuilder:
+    """This thread's builder."""
+    if not hasattr(_OF_THREAD, "builder"):
+        _OF_THREAD.builder = TheoryBuilder()
+    return _OF_THREAD.builder
+
 
 LONGEST_LINE = 1_000_000
 THEORY_SUFFIX = ".r2n"

@@ -1,5 +1,6 @@
-"""Symbols: rules, explicit or implicit, and the theory that holds them with their domains and predicates."""
+"""Theories: rules, implicit rules and definitions over typed predicates, and their text form."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -8,7 +9,41 @@ from math import isfinite
 from r2n.errors import Location, TheoryError, nearest
 from r2n.logic.formula import And, Atom, Formula, Implies, Not, Unequal, Variable, printed_name
 from r2n.logic.language import Domain, Predicate
-from r2n.logic.printing import annotated, printed_domain, printed_predicate
+
+_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\w+(\()?')
+
+
+def annotated(text: str, types: dict[str, str]) -> str:
+    """The text of a formula with `: domain` behind the first occurrence of each annotated variable."""
+    waiting = dict(types)
+
+    def annotate(match: re.Match[str]) -> str:
+        word = match.group()
+        if word.startswith('"') or match.group(1) or word not in waiting:
+            return word
+        return f"{word}: {printed_name(waiting.pop(word))}"
+
+    return _WORD.sub(annotate, text)
+
+
+def printed_domain(domain: Domain) -> str:
+    """A domain's declaration as a theory file writes it."""
+    name = printed_name(domain.name)
+    if domain.parts:
+        return f"domain {name} = {' | '.join(printed_name(part.name) for part in domain.parts)}"
+    if domain.listed is not None:
+        return f"domain {name} = {{{', '.join(map(printed_name, domain.listed))}}}"
+    return f"domain {name}"
+
+
+def printed_predicate(predicate: Predicate) -> str:
+    """A predicate's declaration as a theory file writes it, without the keyword."""
+    domains = ", ".join(printed_name(domain.name) for domain in predicate.domains)
+    closed = " closed" if predicate.closed else ""
+    for part in predicate.closed_parts:
+        closed += f" closed({', '.join(printed_name(domain.name) for domain in part)})"
+    return f"{printed_name(predicate.name)}({domains}){closed}"
+
 
 ANY_PREDICATE = "*"
 MOST_WEIGHT = 1e6  # a rule that outweighs even this holds strictly

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from scipy.sparse import csr_array
 
-from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.logic.formula import Atom, Formula, Implies, Not, Unequal, Variable
 from r2n.logic.theory import Rule
 from r2n.mining.step_graph import binary_predicates

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Int64
 from scipy.sparse import csr_array
 
-from r2n.grounding.path_counts import row_of_entries
+from r2n.grounding.counting import row_of_entries
 from r2n.mining.step_graph import StepGraph
 
 

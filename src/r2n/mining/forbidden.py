@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Bool, Int64
 from scipy.sparse import csr_array
 
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import Evidence
 from r2n.logic.language import Predicate
 from r2n.mining.constraints import Constraint
 

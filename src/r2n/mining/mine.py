@@ -6,9 +6,9 @@ from functools import partial
 from itertools import count
 from time import monotonic
 
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, TheoryError
 from r2n.grounding.engines import Engine
-from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.theory import Rule, Theory
 from r2n.mining.constant_rules import mine_constant_rules
 from r2n.mining.ends import Ends

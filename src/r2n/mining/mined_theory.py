@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from r2n.errors import ConfigError
+from r2n.files import write_atomically
 from r2n.logic.parser import THEORY_SUFFIX
 from r2n.logic.theory import Theory
 from r2n.mining.constraints import Constraint, constraint_rules
 from r2n.mining.mined_rules import MinedRule
-from r2n.whole_files import write_atomically
 
 
 def mined_theory(

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Int64
 from scipy.sparse import csr_array
 
-from r2n.grounding.path_counts import returns_to_first_step, row_of_entries, without_diagonal
+from r2n.grounding.counting import returns_to_first_step, row_of_entries, without_diagonal
 from r2n.mining.step_graph import StepGraph
 
 MOST_STEPS = 3

@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Bool, Int64
 from scipy.sparse import csr_array, vstack
 
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import DataError
-from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.language import Domain, Language, Predicate
 
 

@@ -1,1 +1,1 @@
-"""Tensors -> predictions: input layer, reasoning layers, output layers."""
+"""A model: train, evaluate, predict, explain."""

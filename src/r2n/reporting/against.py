@@ -7,14 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from r2n.data.herbrand import Codes, HerbrandBase
+from r2n.data.problem import Problem
 from r2n.errors import counted
-from r2n.evaluation.by_query import ByQuery, ClassifiedQueries, RankedQueries
-from r2n.evaluation.evaluate import Report
-from r2n.evaluation.filters import Filter
-from r2n.evaluation.paired import PairedTest, compare_queries
-from r2n.knowledge.herbrand import Codes, HerbrandBase
-from r2n.knowledge.problem import Problem
-from r2n.runs.folder import RunConfig
+from r2n.evaluation.by_query import ByQuery, ClassifiedQueries, PairedTest, RankedQueries, compare_queries
+from r2n.evaluation.ranking import Filter
+from r2n.evaluation.report import Report
+from r2n.store.folder import RunConfig
 
 
 @dataclass(frozen=True, eq=False)

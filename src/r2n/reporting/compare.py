@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from r2n.errors import ConfigError, counted
-from r2n.evaluation.evaluate import NOT_HELD_OUT, Report
-from r2n.json_text import finite
-from r2n.prediction.trained import Trained
+from r2n.evaluation.report import NOT_HELD_OUT, Report
+from r2n.files import finite
+from r2n.model.trained import Trained
 from r2n.progress import Progress, no_progress
 from r2n.reporting.against import Against, ComparedRun, against
 from r2n.reporting.overview import option_text
-from r2n.runs.folder import RunFolder, read_config
+from r2n.store.folder import RunFolder, read_config
 
 _TOLD_APART = frozenset({"name", "source", "options", "versions", "problem_sha256", "fingerprints", "seeds"})
 

@@ -1,6 +1,6 @@
 """Runs -> pages: runs side by side -> the page."""
 
-from r2n.evaluation.paired import PairedTest
+from r2n.evaluation.by_query import PairedTest
 from r2n.reporting.charts import Axis
 from r2n.reporting.compare import Comparison
 from r2n.reporting.pages import page

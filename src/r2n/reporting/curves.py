@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from r2n.evaluation.plots import Curve
-from r2n.runs.folder import RunFolder
-from r2n.runs.trace import read_trace
+from r2n.store.folder import RunFolder
+from r2n.store.trace import read_trace
 
 LOSSES = ("loss", "supervised", "semantic")
 LOSSES_WHERE_USED = ("regularisation", "rules")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from r2n.errors import ConfigError
-from r2n.whole_files import write_atomically
+from r2n.files import write_atomically
 
 
 def check_writable(path: Path, option: str = "file") -> None:

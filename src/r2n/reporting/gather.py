@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from r2n.data.herbrand import HerbrandBase
 from r2n.errors import R2NError
 from r2n.evaluation.by_query import ClassifiedQueries, RankedQueries, precision_recall, rank_counts
-from r2n.evaluation.evaluate import REASONING_HARMS, Report
+from r2n.evaluation.report import REASONING_HARMS, Report
 from r2n.explanation.records import Explanation
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.prediction.predictor import Predictor
-from r2n.prediction.rule_report import rule_report
-from r2n.prediction.trained import Trained
+from r2n.model.predictor import Predictor
+from r2n.model.rule_report import rule_report
+from r2n.model.trained import Trained
 from r2n.reporting.curves import curves_of_networks
 from r2n.reporting.overview import figures, option_lines, trained_on
 from r2n.reporting.phases import PhaseCost
 from r2n.reporting.records import Result, RuleTable, RunReport, ToldAnswers
 from r2n.reporting.rule_lines import rule_table_of
 from r2n.reporting.told_answers import Explain, told_answers
-from r2n.runs.folder import RunFolder, read_config
+from r2n.store.folder import RunFolder, read_config
 
 TOLD = "test"
 MOST_RULES = 20  # in the table: each costs passes over the ground rules

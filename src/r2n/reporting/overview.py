@@ -6,16 +6,16 @@ from math import isnan
 
 import numpy as np
 
+from r2n.data.herbrand import Codes
+from r2n.data.problem import Problem
 from r2n.errors import counted
 from r2n.evaluation.calibrate import told_calibration
-from r2n.evaluation.evaluate import NOT_HELD_OUT, Report
-from r2n.knowledge.herbrand import Codes
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
-from r2n.prediction.trained import Trained
+from r2n.evaluation.report import NOT_HELD_OUT, Report
+from r2n.model.trained import Trained
+from r2n.options import Options
 from r2n.reporting.phases import PhaseCost
 from r2n.reporting.records import OptionLine, PredicateLine, TrainedOn
-from r2n.runs.folder import RunConfig
+from r2n.store.folder import RunConfig
 
 MOST_RULES = 300
 MOST_PREDICATES = 300

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from time import perf_counter, process_time
 from typing import Any
 
+from r2n.model.memory import peak_gigabytes
 from r2n.progress import Progress, no_progress
-from r2n.runs.memory import peak_gigabytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from r2n.evaluation.by_query import PrecisionRecall, RankCounts
-from r2n.evaluation.evaluate import Report
 from r2n.evaluation.plots import Curve
+from r2n.evaluation.report import Report
 from r2n.explanation.records import Explanation
 from r2n.reporting.phases import PhaseCost
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from math import isnan
 
 from r2n.evaluation.by_query import PrecisionRecall, RankCounts
-from r2n.evaluation.evaluate import NOT_HELD_OUT, NOTHING_TO_RANK, REASONING_HARMS, Numbers, Report
 from r2n.evaluation.metrics import Calibration
 from r2n.evaluation.plots import rank_words
+from r2n.evaluation.report import NOT_HELD_OUT, NOTHING_TO_RANK, REASONING_HARMS, Numbers, Report
 from r2n.reporting.charts import Chart, Series, bar_chart, line_chart
 from r2n.reporting.curves import Networks, told_apart
 from r2n.reporting.pages import number as number_text

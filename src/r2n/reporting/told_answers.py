@@ -8,14 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from r2n.data.atom_text import written_atom
+from r2n.data.herbrand import Codes, HerbrandBase, Side
 from r2n.evaluation.by_query import ByQuery, ClassifiedQueries, RankedQueries
-from r2n.evaluation.filters import Filter
-from r2n.evaluation.ranking import row_scores
+from r2n.evaluation.ranking import Filter, row_scores
 from r2n.explanation.records import Explanation
-from r2n.knowledge.atom_text import written_atom
-from r2n.knowledge.herbrand import Codes, HerbrandBase
-from r2n.knowledge.sides import Side
-from r2n.prediction.predictor import Predictor
+from r2n.model.predictor import Predictor
 from r2n.reporting.records import ToldAnswer, ToldAnswers
 
 MOST = 3

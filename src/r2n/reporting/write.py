@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from r2n.errors import R2NError
-from r2n.evaluation.evaluate import Report
 from r2n.evaluation.plots import plot_precision_recall, plot_ranks, plot_reliability, plot_training
-from r2n.json_text import json_text
-from r2n.prediction.trained import Trained
+from r2n.evaluation.report import Report
+from r2n.files import json_text, read_file, write_atomically
+from r2n.model.trained import Trained
 from r2n.reporting.curves import told_apart
 from r2n.reporting.files import write_file
 from r2n.reporting.gather import Training, gather
 from r2n.reporting.phases import from_records, to_records
 from r2n.reporting.records import RunReport
 from r2n.reporting.run_page import run_page
-from r2n.runs.folder import RunFolder
-from r2n.whole_files import read_file, write_atomically
+from r2n.store.folder import RunFolder
 
 PAGE = "report.html"
 

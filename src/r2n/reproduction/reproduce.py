@@ -1,29 +1,214 @@
-"""The paper's tables, measured: several seeds, mean and deviation, ours beside the paper's."""
+"""The paper's tables: rows, baselines and rules counted."""
 
 import signal
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from importlib.resources import files
 from multiprocessing import active_children, get_context
 from statistics import mean, stdev
 from time import process_time
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
+import torch
+from jaxtyping import Float64
+from pydantic import BaseModel, ConfigDict, ValidationError
+from scipy.sparse import csr_array
+
+from r2n.data.features import bags_of_words
+from r2n.data.herbrand import Codes
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.data.problem import Problem
 from r2n.datasets.benchmarks import cuts_of_test, load
-from r2n.evaluation.evaluate import Score, classify
+from r2n.errors import ConfigError, nearest
 from r2n.evaluation.metrics import average_precision
-from r2n.knowledge.problem import Problem
+from r2n.evaluation.report import Score, classify
+from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Theory
 from r2n.mining.mine import MiningOptions, mine_rules
-from r2n.model.combination import NETWORK_ALONE, RULES_ALONE
-from r2n.reproduction.baselines import EvidenceScores, ProofCounts, best_depth
-from r2n.reproduction.rule_accuracy import rule_accuracy
-from r2n.reproduction.table import TableRow, table_rows
-from r2n.runs.constrained import Constrained
-from r2n.runs.memory import forget_peak, peak_gigabytes
-from r2n.runs.run import Run, evaluate_split, prepare_run
+from r2n.model.evaluation import Constrained
+from r2n.model.memory import forget_peak, peak_gigabytes
+from r2n.model.run import Run, evaluate_split, prepare_run
+from r2n.network.factor_graph import known_states, known_truths
+from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE
+from r2n.options import Options
+from r2n.training.targets import rule_targets
+
+
+class TableRow(BaseModel):
+    """A row: which table, which datasets, what kind of thing is measured, and what the paper printed for it.
+
+    `kind`: a `network` is trained; `proofs` counts ground rules, without learning; `published` is what others printed,
+    measured by nobody here; `evidence` scores an atom by the truth of `reads`, an evidence predicate, on the same
+    constants, and `evidence-words` adds the Jaccard similarity of their words. `paper` gives for each dataset its
+    headline figure, or a figure for each metric; `average` names the mean over all datasets. `rules = false` takes the
+    theory's rules away from the network, a text puts others in their place; `rule_accuracy` measures out(g) too;
+    `mined` puts rules mined from the training facts, up to this length, in their place, of at least `mined_confidence`
+    and at most `mined_rules` of each head and length; what counted rules and the network say alone are then rows too.
+    `constraints` ranks once more, without the candidates that constraints of the training facts forbid: a row too.
+    `minus` names the row from which its distance is told. `[grounding]`, `[model]` and `[training]` change the
+    problem's own options.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    table: str
+    row: str
+    place: int
+    about: str
+    kind: Literal["network", "proofs", "published", "evidence", "evidence-words"] = "network"
+    minus: str | None = None
+    rules: bool | str = True
+    mined: int = 0
+    mined_confidence: float = 0.01
+    mined_rules: int = 100
+    constraints: bool = False
+    reads: str | None = None
+    average: str | None = None
+    rule_accuracy: bool = False
+    datasets: tuple[str, ...]
+    paper: Mapping[str, float | Mapping[str, float]] = {}
+    grounding: Mapping[str, object] = {}
+    model: Mapping[str, object] = {}
+    training: Mapping[str, object] = {}
+
+    def paper_figure(self, dataset: str, metric: str) -> float | None:
+        """What the paper printed for a metric; one figure for a dataset stands for all its metrics."""
+        printed = self.paper.get(dataset)
+        return printed.get(metric) if isinstance(printed, Mapping) else printed
+
+    def options(self, problem: Options) -> Options:
+        """The problem's options with this row's changes."""
+        sections = problem.model_dump()
+        for name in sections:
+            sections[name] |= getattr(self, name)
+        return Options.model_validate(sections)
+
+
+def table_rows(table: str) -> list[TableRow]:
+    """The rows of a table, in order."""
+    rows = [row for row in _all_rows() if row.table == table]
+    if not rows:
+        names = sorted({row.table for row in _all_rows()})
+        raise ConfigError(f"there is no table '{table}'", hint=nearest(table, names) or f"known: {', '.join(names)}")
+    return sorted(rows, key=lambda row: row.place)
+
+
+def _all_rows() -> list[TableRow]:
+    folder = files("r2n.reproduction") / "tables"
+    rows = []
+    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if file.name.endswith(".toml"):
+            try:
+                rows.append(TableRow.model_validate(tomllib.loads(file.read_text("utf-8"))))
+            except (tomllib.TOMLDecodeError, ValidationError) as error:
+                raise ConfigError(f"{file.name}: {error}") from error
+    return rows
+
+
+def rule_accuracy(run: Run, split: str) -> dict[str, float]:
+    """The accuracy of out(g) on the ground rules with at least one atom of a split and no atom of unknown truth.
+
+    `rules_hold` is the share of these that hold: what saying "it holds" each time would score. Empty where there are no
+    such ground rules, or no rule output.
+    """
+    queries, model, evidence = run.problem.queries[split], run.model, run.knowledge.evidence
+    graph = run.source.around(queries.atoms)
+    order = np.argsort(atoms := np.concatenate([evidence.atoms, queries.atoms]))
+    everything = Evidence(atoms[order], np.concatenate([evidence.truth, queries.truth])[order])
+    labels = torch.from_numpy(known_truths(model.base, graph.atoms.numpy(), everything))
+    asked = torch.isin(graph.atoms, torch.from_numpy(queries.atoms.copy()))
+    layout, known_then = model.lay_out(graph), known_states(model.base, graph.atoms, evidence)
+    model.eval()
+    with torch.no_grad():
+        outputs = model(layout, known=known_then.to(model.device)).rules
+    if not outputs:
+        return {}
+    right, holds = [], []
+    for j, (out, rows) in enumerate(zip(outputs, graph.neighbours, strict=True)):
+        known, truth = rule_targets(graph, j, labels)
+        wanted = asked[rows[known]].any(dim=1)
+        right.append((out.cpu()[known] > 0)[wanted] == truth[wanted])
+        holds.append(truth[wanted])
+    if not len(torch.cat(right)):
+        return {}
+    return {
+        "rule_accuracy": float(torch.cat(right).double().mean()),
+        "rules_hold": float(torch.cat(holds).double().mean()),
+    }
+
+
+DEPTHS = (1, 2, 3)
+
+
+@dataclass(frozen=True, eq=False)
+class ProofCounts:
+    """The number of ground rules with an atom in their consequent, by backward chaining of a given depth."""
+
+    knowledge: KnowledgeBase
+    depth: int
+
+    def __call__(self, codes: Codes) -> Float64[np.ndarray, " atoms"]:
+        """The counts of atoms given by their codes."""
+        width = 0 if self.depth == 1 else 1
+        grounding = BackwardGrounder(width, self.depth).ground(Store(self.knowledge), codes)
+        counts = np.zeros(len(codes))
+        order = np.argsort(codes)
+        for part in grounding.ground_rules:
+            for position in part.rule.head_positions:
+                heads = part.atoms[:, position]
+                place = np.searchsorted(codes, heads, sorter=order)
+                found = place < len(codes)
+                found[found] = codes[order[place[found]]] == heads[found]
+                np.add.at(counts, order[place[found]], 1.0)
+        return counts
+
+
+def best_depth(problem: Problem) -> int:
+    """The depth whose counts classify the validation queries best."""
+    base = problem.knowledge.base
+    precision = {
+        depth: classify(ProofCounts(problem.knowledge, depth), problem.valid, base).metrics["ap"] for depth in DEPTHS
+    }
+    return max(DEPTHS, key=lambda depth: precision[depth])
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceScores:
+    """An atom P(x, y) scores 1 where `reads`(x, y) is a fact, plus (`words`) the Jaccard similarity of their texts."""
+
+    knowledge: KnowledgeBase
+    reads: str
+    words: bool
+
+    def __call__(self, codes: Codes) -> Float64[np.ndarray, " atoms"]:
+        """The scores of binary atoms given by their codes."""
+        knowledge = self.knowledge
+        arguments = knowledge.base.decode(codes)[1][:, :2]
+        read = knowledge.language.predicate(self.reads)
+        same = knowledge.base.encode(read, np.ascontiguousarray(arguments))
+        scores = np.isin(same, knowledge.known_codes(read, True)).astype(np.float64)
+        return scores + self._jaccard(*arguments.T) if self.words else scores
+
+    @cached_property
+    def _bags(self) -> csr_array:
+        """The words of each constant, by id; none for constants without a text."""
+        texts = [""] * len(self.knowledge.language.constants)
+        for part in self.knowledge.features.values():
+            for constant, text in zip(part.constants.tolist(), part.texts or (), strict=False):
+                texts[constant] = text
+        return bags_of_words(texts, np.ones(len(texts), bool)).every
+
+    def _jaccard(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        sizes = np.asarray(self._bags.sum(axis=1)).reshape(-1)
+        shared = np.asarray(self._bags[left].multiply(self._bags[right]).sum(axis=1)).reshape(-1)
+        return shared / np.maximum(sizes[left] + sizes[right] - shared, 1)
+
 
 METRICS = (
     "ap",

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from r2n.knowledge.atom_text import ANYTHING, written_name
-from r2n.knowledge.herbrand import Codes
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.prediction.answers import Question
-from r2n.prediction.asking import Asked, Told, ask_together
-from r2n.prediction.predictor import Predictor
+from r2n.data.atom_text import ANYTHING, written_name
+from r2n.data.herbrand import Codes
+from r2n.data.knowledge_base import Evidence
+from r2n.model.answers import Question
+from r2n.model.predictor import Asked, Predictor, Told, ask_together
 from r2n.serving.constants import domains_of, find_constant, positions_of
 from r2n.serving.limits import Limits
 from r2n.serving.replies import Reply

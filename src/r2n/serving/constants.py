@@ -8,8 +8,8 @@ import numpy as np
 
 from r2n.errors import DataError, R2NError, nearest
 from r2n.logic.language import Domain, Language
-from r2n.prediction.answers import Question
-from r2n.prediction.completion import complete
+from r2n.model.answers import Question
+from r2n.model.questions import complete
 from r2n.serving.replies import NOT_FOUND, Reply, caret_of, refusal
 from r2n.serving.session import Session
 

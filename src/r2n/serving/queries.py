@@ -7,10 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from r2n.errors import DataError, R2NError
-from r2n.prediction.answer_table import told_table
-from r2n.prediction.answers import Question
-from r2n.prediction.asking import Asked, Told, ask_together
-from r2n.prediction.predictor import Predictor
+from r2n.model.answers import Question
+from r2n.model.predictor import Asked, Predictor, Told, ask_together
+from r2n.model.questions import told_table
 from r2n.serving.limits import Limits
 from r2n.serving.replies import ARROW, JSON_LINES, Reply, refusal, to_json
 from r2n.serving.session import Session

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from r2n.errors import Location, R2NError
-from r2n.json_text import json_text
+from r2n.files import json_text
 
 JSON, JSON_LINES, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
 REFUSED, NOT_FOUND, FAILED, BUSY = 422, 404, 500, 503

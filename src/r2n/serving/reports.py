@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from r2n import __version__
-from r2n.prediction.rule_report import rule_report
+from r2n.model.rule_report import rule_report
 from r2n.reporting.gather import gather_results
 from r2n.reporting.write import training_of
 from r2n.serving.replies import Reply

@@ -6,10 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from r2n.data.atom_text import looks_like_atom
 from r2n.errors import DataError
-from r2n.knowledge.atom_text import looks_like_atom
-from r2n.prediction.changes import Named, told_otherwise
-from r2n.prediction.predictor import Predictor
+from r2n.model.predictor import Named, Predictor, told_otherwise
 from r2n.serving.limits import Limits
 from r2n.serving.requests import CHANGES
 

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from r2n.data.atom_text import parse_atom
+from r2n.data.growth import constant_ids
+from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
 from r2n.errors import DataError
-from r2n.knowledge.atom_text import parse_atom
-from r2n.knowledge.closed_world import closed_atoms
-from r2n.knowledge.growth import constant_ids
-from r2n.knowledge.herbrand import Codes, HerbrandBase
-from r2n.prediction.answers import AnswerColumns, Question
-from r2n.prediction.asking import Told, ask_together
-from r2n.prediction.predictor import Predictor
+from r2n.model.answers import AnswerColumns, Question
+from r2n.model.predictor import Predictor, Told, ask_together
 from r2n.serving.queries import QueryError, parse_all
 from r2n.serving.replies import Reply, refusal
 from r2n.serving.session import Session

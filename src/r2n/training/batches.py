@@ -9,17 +9,14 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from r2n.graph.batching import Batch, component_batches
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.known_states import known_states
-from r2n.graph.sources import GraphSource
-from r2n.knowledge.closed_world import closed_atoms
-from r2n.knowledge.contradictions import refuse_torn_rows
-from r2n.knowledge.herbrand import Codes
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.options import TrainingOptions
-from r2n.model.layout import Layout
-from r2n.model.r2n import R2N
+from r2n.data.herbrand import Codes, closed_atoms
+from r2n.data.knowledge_base import Evidence
+from r2n.data.validation import refuse_torn_rows
+from r2n.network.collate import Layout
+from r2n.network.factor_graph import Batch, FactorGraph, component_batches, known_states
+from r2n.network.graph_sources import GraphSource
+from r2n.network.r2n import R2N
+from r2n.options import TrainingOptions
 from r2n.progress import Progress, no_progress
 from r2n.training.negatives import Negatives, draw_negatives
 from r2n.training.targets import Targets, rule_targets, targets_of

@@ -1,8 +1,8 @@
-"""Predictions -> a trained network: the training loop, one record an epoch."""
+"""`fit`: training as a generator of epochs."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import isnan
+from math import cos, isnan, pi
 from time import perf_counter
 
 import torch
@@ -10,19 +10,46 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
+from r2n.data.knowledge_base import Evidence
 from r2n.errors import R2NError
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.sources import GraphSource, WholeGraph
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.options import TrainingOptions, chosen
-from r2n.model.r2n import R2N
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.graph_sources import GraphSource, WholeGraph
+from r2n.network.r2n import R2N
+from r2n.options import OptimisationOptions, TrainingOptions, chosen
 from r2n.training.batches import AnyStep, Batches, Step
-from r2n.training.hiding import hidden_atoms, hidden_by_code
 from r2n.training.objective import Losses, Objective
-from r2n.training.optimiser import make_optimizer, set_learning_rates
 from r2n.training.query_batches import QueryBatches, batches_of
 from r2n.training.rows import RowBatches
+from r2n.training.targets import hidden_atoms, hidden_by_code
 from r2n.training.team import ONE, Team, added_up, refuse_lonely_options, weighed
+
+
+def make_optimizer(model: R2N, options: OptimisationOptions) -> torch.optim.Optimizer:
+    """Adam, or Adagrad, for the input layer, all other parameters, and counted rules where there are any.
+
+    Each has a decay of its own; counted rules have none, for a log weight of 0 is no smaller belief.
+    """
+    of_input = {id(p) for part in (model.constants, model.atom_embedding) for p in part.parameters()}
+    counted = [] if model.counted is None else list(model.counted.parameters())
+    apart = of_input | set(map(id, counted))
+    inputs = [p for p in model.parameters() if id(p) in of_input]
+    others = [p for p in model.parameters() if id(p) not in apart]
+    decays = [(inputs, options.input_weight_decay), (others, options.weight_decay)]
+    if counted:
+        decays.append((counted, 0.0))
+    made = torch.optim.Adam if options.optimiser == "adam" else torch.optim.Adagrad
+    return made([{"params": parameters, "weight_decay": decay} for parameters, decay in decays])
+
+
+def set_learning_rates(optimizer: torch.optim.Optimizer, options: OptimisationOptions, epoch: int) -> None:
+    """The rates of an epoch (from 0), for the input layer, for the others, and for counted rules."""
+    share = 0.5 * (1 + cos(pi * epoch / max(1, options.epochs))) if options.schedule == "cosine" else 1.0
+    rule_rate = options.learning_rate if options.rule_learning_rate is None else options.rule_learning_rate
+    counted_rate = rule_rate if options.counted_learning_rate is None else options.counted_learning_rate
+    rates = (options.learning_rate, rule_rate, counted_rate)
+    for group, rate in zip(optimizer.param_groups, rates, strict=False):  # the last, where rules are counted
+        group["lr"] = rate * share
+
 
 Validate = Callable[[R2N], float]
 Settle = Callable[[R2N], None]

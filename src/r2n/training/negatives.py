@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int64
 
+from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import ConfigError, counted
-from r2n.knowledge.closed_world import closed_atoms
-from r2n.knowledge.herbrand import Codes, HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.options import SamplingOptions, TrainingOptions
 from r2n.logic.language import Domain, Language, Predicate
+from r2n.options import SamplingOptions, TrainingOptions
 
 MOST_LISTED = 50_000_000
 

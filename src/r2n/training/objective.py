@@ -1,19 +1,158 @@
-"""Predictions -> a trained network: all that a step minimises, from L_sup to the penalty on vectors."""
+"""The objective of a step: supervised, semantic and regularisation terms."""
 
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from r2n.knowledge.contradictions import refuse_copying
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.options import TrainingOptions
-from r2n.model.r2n import R2N, Predictions
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import Evidence
+from r2n.data.validation import refuse_copying, refuse_without_explicit_rules, refuse_without_facts
+from r2n.logic.formula import Formula
+from r2n.network.r2n import R2N, Predictions
+from r2n.options import TrainingOptions
 from r2n.training.batches import Step
-from r2n.training.losses import n3_penalty, semantic_loss, softmax_loss, supervised_loss
-from r2n.training.regularisation import T_NORMS, fuzzy_loss
-from r2n.training.whole_rows import WholeRows
+from r2n.training.targets import n3_penalty, semantic_loss, softmax_loss, supervised_loss
+
+Truths = Float[Tensor, " *batch"]
+TNorm = Callable[[Truths, Truths], Truths]
+
+
+def product(left: Truths, right: Truths) -> Truths:
+    """T(a, b) = a b."""
+    return left * right
+
+
+def goedel(left: Truths, right: Truths) -> Truths:
+    """T(a, b) = min(a, b)."""
+    return torch.minimum(left, right)
+
+
+def lukasiewicz(left: Truths, right: Truths) -> Truths:
+    """T(a, b) = max(0, a + b - 1)."""
+    return (left + right - 1).clamp(min=0)
+
+
+T_NORMS: dict[str, TNorm] = {"product": product, "goedel": goedel, "lukasiewicz": lukasiewicz}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fuzzy:
+    """Truths in [0, 1] with the connectives that a t-norm gives."""
+
+    truth: Truths
+    t_norm: TNorm
+
+    def __invert__(self) -> "Fuzzy":
+        """!a = 1 - a."""
+        return Fuzzy(1 - self.truth, self.t_norm)
+
+    def __and__(self, other: "Fuzzy") -> "Fuzzy":
+        """a & b = T(a, b)."""
+        return Fuzzy(self.t_norm(self.truth, other.truth), self.t_norm)
+
+    def __or__(self, other: "Fuzzy") -> "Fuzzy":
+        """a | b = !(!a & !b)."""
+        return ~(~self & ~other)
+
+    def __xor__(self, other: "Fuzzy") -> "Fuzzy":
+        """A xor b = (a & !b) | (b & !a)."""
+        return (self & ~other) | (other & ~self)
+
+
+def fuzzy_truth(formula: Formula, truths: Float[Tensor, "*batch positions"], t_norm: TNorm) -> Truths:
+    """How true a formula is, in [0, 1], where its atoms have these truths; on 0 and 1 as `Formula.evaluate` says."""
+    return formula.interpreted([Fuzzy(truth, t_norm) for truth in truths.unbind(-1)]).truth
+
+
+def fuzzy_loss(step: Step, out: Float[Tensor, " atoms"], t_norm: TNorm) -> Float[Tensor, ""]:
+    """The mean over all ground rules (the step's own) of explicit rules of 1 - their fuzzy truth on the outputs.
+
+    Labels are not needed: every ground rule counts. An atom under the closed-world assumption is not predicted but
+    known, so it enters with its truth; all others enter with sigmoid(out(a)). Zero where there is no ground rule.
+    """
+    refuse_without_explicit_rules(step.graph.rules)
+    targets = step.targets
+    closed_truth = ((targets.labels == 1) & ~targets.open_atoms).to(out)
+    truths = torch.where(targets.open_atoms, torch.sigmoid(out), closed_truth)
+    counted = step.graph.neighbours
+    if step.own is not None:
+        counted = [rows[own] for rows, own in zip(counted, step.own, strict=True)]
+    found = [
+        fuzzy_truth(rule.formula, truths.index_select(0, rows.flatten()).view(rows.shape), t_norm)
+        for rule, rows in zip(step.graph.rules, counted, strict=True)
+        if rule.formula is not None
+    ]
+    unmet = 1 - torch.cat(found)
+    return unmet.mean() if len(unmet) else unmet.sum()
+
+
+class WholeRows:
+    """The rows of a base that hold training facts: for each group of predicates with the same domains, its facts."""
+
+    def __init__(
+        self,
+        base: HerbrandBase,
+        evidence: Evidence,
+        *,
+        positions: Sequence[int] | None = None,
+        relation_weight: float = 0.0,
+    ) -> None:
+        """`positions` are those to ask for (all by default; negative ones count from the end)."""
+        refuse_without_facts(evidence)
+        self.base, self.relation_weight = base, relation_weight
+        index, arguments = base.decode(evidence.atoms[evidence.truth])
+        groups: dict[tuple[object, ...], list[int]] = {}
+        for i, predicate in enumerate(base.language.predicates):
+            groups.setdefault((predicate.domains, predicate.reciprocal_of is None), []).append(i)
+        self.groups: list[tuple[list[int], list[int], tuple[Tensor, ...]]] = []
+        for predicates in groups.values():
+            which = np.isin(index, predicates)
+            if not which.any():
+                continue
+            arity = base.language.predicates[predicates[0]].arity
+            chosen = range(arity) if positions is None else positions
+            asked = sorted({p % arity for p in chosen if -arity <= p < arity})
+            place = np.searchsorted(predicates, index[which])
+            domains = base.language.predicates[predicates[0]].domains
+            places = [base.place(domain, arguments[which, i]) for i, domain in enumerate(domains)]
+            self.groups.append((predicates, asked, tuple(torch.from_numpy(np.array(x)) for x in (place, *places))))
+
+    def to(self, device: torch.device) -> "WholeRows":
+        """The same on another device."""
+        moved = copy(self)
+        moved.groups = [(*group[:2], tuple(part.to(device) for part in group[2])) for group in self.groups]
+        return moved
+
+    def _grid(self, out: Tensor, predicates: list[int]) -> Tensor:
+        """The logits of some predicates as (predicates, constants of position 0, ...)."""
+        shape = self.base.shapes[predicates[0]]
+        starts = [int(self.base.offsets[i]) for i in predicates]
+        size = int(self.base.offsets[predicates[0] + 1]) - starts[0]
+        if predicates == list(range(predicates[0], predicates[-1] + 1)):
+            return out[starts[0] : starts[0] + size * len(predicates)].view(len(predicates), *shape)
+        return torch.stack([out[start : start + size] for start in starts]).view(len(predicates), *shape)
+
+    def loss(self, out: Float[Tensor, " atoms"]) -> Float[Tensor, ""]:
+        """The mean over facts and asked positions of minus the log of the fact's share of its row.
+
+        `out` are the logits of all atoms of the base; relations are a term of their own, with its own mean.
+        """
+        rows, relations = [], []
+        for predicates, asked, facts in self.groups:
+            grid = self._grid(out, predicates)
+            true = grid[facts]
+            for position in asked:
+                others = [part for axis, part in enumerate(facts) if axis != position + 1]
+                rows.append(torch.logsumexp(grid, dim=position + 1)[tuple(others)] - true)
+            if self.relation_weight:
+                relations.append(torch.logsumexp(grid, dim=0)[facts[1:]] - true)
+        loss = torch.cat(rows).mean()
+        return loss + self.relation_weight * torch.cat(relations).mean() if relations else loss
 
 
 @dataclass(frozen=True, eq=False)

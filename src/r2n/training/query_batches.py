@@ -1,10 +1,9 @@
-"""Predictions -> a trained network: an epoch in batches of queries, each step with the graph of what it asks.
+"""Predictions -> a trained network: the part of a batch of queries that one of several processes asks.
 
-Leave-one-out: a fact that a step asks is asked as a test query is. Nothing is known of it in that step, nor of what is
-asked beside it: no ground rule is there because of them, and no input tells their truth.
+What is asked is dealt out by its codes, so that every atom, and every ground rule, counts for one process.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,24 +12,65 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.known_states import UNKNOWN, known_states
-from r2n.graph.sources import GraphSource
-from r2n.knowledge.closed_world import closed_atoms
-from r2n.knowledge.contradictions import refuse_batches
-from r2n.knowledge.herbrand import Codes, HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.options import TrainingOptions
-from r2n.knowledge.reciprocal import counterparts
+from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
+from r2n.data.knowledge_base import Evidence, counterparts
+from r2n.data.validation import refuse_batches
 from r2n.logic.theory import Rule
-from r2n.model.r2n import R2N
+from r2n.network.factor_graph import UNKNOWN, FactorGraph, known_states
+from r2n.network.graph_sources import GraphSource
+from r2n.network.r2n import R2N
+from r2n.options import TrainingOptions
 from r2n.progress import Progress, no_progress
 from r2n.training.batches import Batches, Check, Step, make_batches
 from r2n.training.negatives import Negatives, draw_negatives
 from r2n.training.rows import RowBatches, asks_rows
-from r2n.training.sharding import Part, owned, part_of
 from r2n.training.targets import Targets, targets_of
 from r2n.training.team import ONE, Team
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What one process asks of a step: atoms, facts beside their negatives (for a softmax), and atoms beside."""
+
+    asked: Codes
+    negatives: Negatives
+    beside: Codes
+
+
+def part_of(whole: Part, team: Team, *, by_fact: bool) -> Part:
+    """The part of a process: atoms one by one, and (`by_fact`) facts, each with all its negatives."""
+    if team.count == 1:
+        return whole
+    own = slice(team.rank, None, team.count)
+    asked, negatives = whole.asked[own].copy(), Negatives.none()
+    if by_fact:
+        negatives = Negatives(whole.negatives.facts[own].copy(), whole.negatives.atoms[own].copy())
+        asked = np.union1d(asked, np.union1d(negatives.facts, negatives.codes))
+    return Part(asked, negatives, whole.beside[own].copy())
+
+
+def owned(
+    graph: FactorGraph, own: Sequence[Int64[Tensor, " _"]], whole: Part, team: Team
+) -> tuple[Int64[Tensor, " _"], ...]:
+    """Of some ground rules of each rule, those of this process: of the first of its atoms that the whole step holds."""
+    if team.count == 1:
+        return tuple(own)
+    codes = np.concatenate([whole.asked, whole.beside])
+    owner = np.concatenate([np.arange(len(part)) % team.count for part in (whole.asked, whole.beside)])
+    order = np.argsort(codes)
+    codes, owner = codes[order], owner[order]
+    atoms = graph.atoms.numpy()
+    place = np.minimum(np.searchsorted(codes, atoms), max(len(codes) - 1, 0))
+    is_there = codes[place] == atoms if len(codes) else np.zeros(len(atoms), bool)
+    first = np.where(is_there, atoms, np.iinfo(np.int64).max)  # the smallest code of a ground rule that is there
+    found = []
+    for rows, some in zip(graph.neighbours, own, strict=True):
+        chosen = rows[some].numpy()
+        best = first[chosen].argmin(axis=1) if len(chosen) else np.zeros(0, np.int64)
+        mine = owner[place[chosen[np.arange(len(chosen)), best]]] == team.rank
+        found.append(some[torch.from_numpy(mine)])
+    return tuple(found)
+
 
 FEWEST_BATCHES_LEFT_OUT = 5  # what is left out together is missed by its own neighbours: at most a fifth of the facts
 

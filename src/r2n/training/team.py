@@ -13,8 +13,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from r2n.errors import ConfigError
-from r2n.knowledge.options import TrainingOptions
-from r2n.model.r2n import R2N
+from r2n.network.r2n import R2N
+from r2n.options import TrainingOptions
 from r2n.training.batches import Step
 from r2n.training.objective import Losses
 

@@ -3,9 +3,9 @@
 import pytest
 
 from r2n.cli.asking_lines import COMMANDS, Line, complete_line
+from r2n.data.problem import Problem
 from r2n.errors import ConfigError
-from r2n.knowledge.problem import Problem
-from r2n.prediction.completion import Completions
+from r2n.model.questions import Completions
 
 
 def test_a_question_has_no_command() -> None:

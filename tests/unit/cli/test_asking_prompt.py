@@ -11,7 +11,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from r2n.cli.asking_prompt import MOST_REMEMBERED, LineCompleter, QuestionHistory, history_file, prompt_of
-from r2n.knowledge.problem import Problem
+from r2n.data.problem import Problem
 
 
 @pytest.fixture(autouse=True)

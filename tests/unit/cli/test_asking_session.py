@@ -7,8 +7,8 @@ import pytest
 
 from r2n.cli.asking_session import Known, Session, as_written
 from r2n.errors import ConfigError, DataError
-from r2n.prediction.predictor import Predictor
-from r2n.runs.run import Run
+from r2n.model.predictor import Predictor
+from r2n.model.run import Run
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from r2n.cli.changed_facts import changed, changes_told, tell_of_changes
+from r2n.cli.prediction import changed, changes_told, tell_of_changes
 from r2n.errors import ConfigError, DataError, Location
-from r2n.prediction.predictor import Predictor
-from r2n.runs.run import Run
+from r2n.model.predictor import Predictor
+from r2n.model.run import Run
 
 
 class Recorded:

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
-from r2n.cli import datasets as module
+from r2n.cli import problems as module
 from r2n.datasets.benchmarks import DATASETS
 from r2n.progress import Progress
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from r2n.cli import app
 from r2n.explanation.records import Explanation
-from r2n.prediction.predictor import Predictor
+from r2n.model.predictor import Predictor
 from tests.explanations import NASTY, italy
 from tests.page_reader import read_page
 from tests.toy_problem import write_toy_problem

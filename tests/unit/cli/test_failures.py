@@ -17,8 +17,8 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from r2n.cli import app, failures, main
-from r2n.cli.failures import failure, forget_interrupts, is_out_of_memory, watch_interrupts
+from r2n.cli import app, main, screen
+from r2n.cli.screen import failure, forget_interrupts, is_out_of_memory, watch_interrupts
 from r2n.errors import ConfigError
 from tests.toy_problem import write_toy_problem
 
@@ -34,7 +34,7 @@ def watched() -> Iterator[None]:
     yield
     for number, handler in before:
         signal.signal(number, handler)
-    sys.unraisablehook, failures._interrupts = hook, 0
+    sys.unraisablehook, screen._interrupts = hook, 0
 
 
 def test_what_is_told_of_an_error() -> None:
@@ -70,7 +70,7 @@ import resource
 from pathlib import Path
 import numpy as np
 from safetensors.numpy import load, save
-from r2n.cli.failures import failure
+from r2n.cli.screen import failure
 data = save({"a": np.zeros(2**22)})
 held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (held + 2**20, held + 2**20))
@@ -97,7 +97,7 @@ def test_an_interrupt_where_none_can_be_raised_comes_again(watched: None) -> Non
     sys.unraisablehook(SimpleNamespace(exc_value=KeyboardInterrupt()))  # pyright: ignore[reportArgumentType]
     with pytest.raises(KeyboardInterrupt):  # and not in the hook itself, where it would be lost again
         time.sleep(60)
-    assert failures._interrupts == 1
+    assert screen._interrupts == 1
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from r2n.cli import app
 from r2n.datasets.benchmarks import load
-from r2n.grounding.content import content_of
+from r2n.grounding.cache import content_of
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from tests.unit.grounding.parts import write_parts

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from r2n.cli import app
 from r2n.logic.language import Language
-from r2n.prediction.answers import Answer, Answers
-from r2n.prediction.predictor import Predictor
+from r2n.model.answers import Answer, Answers
+from r2n.model.predictor import Predictor
 from tests.command_line import invoke
 from tests.toy_problem import TOWNS, valley_of, write_toy_problem
 

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
-from r2n.cli.rejected import MOST_SHOWN, by_kind, print_rejected
+from r2n.cli.screen import MOST_SHOWN, by_kind, print_rejected
 from r2n.errors import DataError
 from tests.toy_problem import write_toy_problem
 

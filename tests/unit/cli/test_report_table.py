@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from r2n.cli.report_table import notes_beside, print_report
+from r2n.cli.screen import notes_beside, print_report
 
 
 def report_of(metrics: dict[str, Any], beside: dict[str, Any] | None = None, **protocol: str) -> dict[str, Any]:

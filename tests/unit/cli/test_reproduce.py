@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from r2n.cli import app
 from r2n.reproduction import reproduce as module
-from r2n.reproduction.table import TableRow, table_rows
+from r2n.reproduction.reproduce import TableRow, table_rows
 
 runner = CliRunner()
 

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
-from r2n.cli.rules import _contexts, _print_clauses
-from r2n.explanation.rule_records import Context, LearnedClause, Occurrence, RuleAccount, RuleEffect
+from r2n.cli.prediction import _contexts, _print_clauses
+from r2n.explanation.rules import Context, LearnedClause, Occurrence, RuleAccount, RuleEffect
 from r2n.logic.parser import parse_theory
 from tests.command_line import invoke
 from tests.false_rule_problem import write_false_rule_problem

@@ -154,7 +154,7 @@ def test_memory_is_handed_on_in_bytes(tmp_path: Path, monkeypatch: pytest.Monkey
         given.append(options.get("memory"))
         raise DataError("enough")
 
-    monkeypatch.setattr("r2n.runs.following.prepare_ensemble", prepare)
+    monkeypatch.setattr("r2n.model.training.prepare_ensemble", prepare)
     folder = write_toy_problem(tmp_path / "towns")
     for arguments in (["--memory", "2 GB"], ["--memory", "500MiB"], []):
         assert "error: enough" in invoke("train", str(folder), *arguments, code=2)

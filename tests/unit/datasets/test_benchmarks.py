@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from r2n.data.problem import Problem
 from r2n.datasets.benchmarks import DATASETS, EMBEDDED, Dataset, folder_of, load
 from r2n.errors import ConfigError, DataError
-from r2n.knowledge.problem import Problem
 
 KNOWN = [dataset for dataset in DATASETS.values() if dataset.is_embedded]
 FETCHED = [dataset for dataset in DATASETS.values() if not dataset.is_embedded]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from r2n.data.problem import Problem
 from r2n.datasets.benchmarks import DATASETS, cuts_of_test, load
 from r2n.datasets.cora import FOLDS
 from r2n.errors import DataError
-from r2n.knowledge.problem import Problem
 
 FOLD = {
     "facts": "Author(B1,Author_a_)\nAuthor(B2,Author_a_b_{i}_)\nTitle(B1,Title_t_)\nTitle(B2,Title_t_{i}_)\n"

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from r2n.data.problem import load_problem
 from r2n.datasets import streamed
 from r2n.datasets.streamed import StreamedGraph, StreamedOptions, write_streamed
 from r2n.errors import ConfigError
-from r2n.knowledge.problem import load_problem
 
 SMALL = StreamedOptions(20_000, 6, 8, seed=3)
 

@@ -14,9 +14,9 @@ from r2n.evaluation.by_query import (
     precision_recall,
     rank_counts,
 )
-from r2n.evaluation.evaluate import classify
 from r2n.evaluation.metrics import Ranks
 from r2n.evaluation.ranking import rank
+from r2n.evaluation.report import classify
 from tests.examples import at_most
 from tests.unit.evaluation.three_countries import BASE, code, evidence, filtered, scorer
 

@@ -6,12 +6,12 @@ from math import isnan, nan
 import numpy as np
 import pytest
 
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import Evidence
 from r2n.datasets.benchmarks import load
 from r2n.errors import DataError
-from r2n.evaluation.evaluate import classify
 from r2n.evaluation.ranking import rank
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence
+from r2n.evaluation.report import classify
 from r2n.logic.language import Language
 from tests.unit.evaluation.three_countries import BASE, evidence, filtered, scorer
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import r2n
-from r2n.evaluation.evaluate import Report
-from r2n.runs.run import Run, prepare_run
+from r2n.evaluation.report import Report
+from r2n.model.run import Run, prepare_run
 from tests.noise_problem import noise_problem
 
 SPLITS = ("train", "valid", "test")

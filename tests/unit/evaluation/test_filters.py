@@ -3,7 +3,7 @@
 import numpy as np
 
 from r2n.datasets.benchmarks import load
-from r2n.evaluation.filters import Filter
+from r2n.evaluation.ranking import Filter
 
 
 def test_a_filter_has_the_true_atoms_of_its_splits() -> None:

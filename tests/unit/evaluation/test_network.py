@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import r2n
-from r2n.knowledge.reciprocal import reciprocal_codes
-from r2n.runs.run import Run, prepare_run
+from r2n.data.knowledge_base import reciprocal_codes
+from r2n.model.run import Run, prepare_run
 from tests.unit.training.toy_training import step_of
 
 

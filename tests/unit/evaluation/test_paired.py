@@ -8,16 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
-from r2n.evaluation import paired
-from r2n.evaluation.by_query import ClassifiedQueries, RankedQueries
-from r2n.evaluation.metrics import Ranks
-from r2n.evaluation.paired import (
+from r2n.evaluation import by_query
+from r2n.evaluation.by_query import (
+    ClassifiedQueries,
+    RankedQueries,
     average_precisions,
     compare_average_precision,
     compare_classifications,
     compare_rankings,
     compare_sums,
 )
+from r2n.evaluation.metrics import Ranks
 from tests.examples import at_most
 from tests.oracles import metrics
 from tests.oracles.paired import Pairs, mean_difference, share_at_least
@@ -157,8 +158,8 @@ def test_draws_without_a_true_atom_say_nothing() -> None:
 
 
 def test_many_queries_cost_fewer_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paired, "WORK", 2**12)
-    assert paired._times(10, 9_999) == 409
-    assert paired._times(10**9, 9_999) == paired.FEWEST
-    assert paired._times(0, 1_999) == 1_999
-    assert paired._at_once(10**9) == 1
+    monkeypatch.setattr(by_query, "WORK", 2**12)
+    assert by_query._times(10, 9_999) == 409
+    assert by_query._times(10**9, 9_999) == by_query.FEWEST
+    assert by_query._times(0, 1_999) == 1_999
+    assert by_query._at_once(10**9) == 1

@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import Evidence
 from r2n.errors import DataError
-from r2n.evaluation.filters import Filter
-from r2n.evaluation.ranking import BYTES_BY_CODE, BYTES_IN_A_ROW, MEMORY, Forbidden, rank, row_memory
-from r2n.evaluation.shares import in_order
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence
+from r2n.evaluation.ranking import (
+    BYTES_BY_CODE,
+    BYTES_IN_A_ROW,
+    MEMORY,
+    Filter,
+    ForbiddenCandidates,
+    in_order,
+    rank,
+    row_memory,
+)
 from r2n.logic.language import Domain, Language, Predicate
 from tests.unit.evaluation.three_countries import BASE, REGION, code, codes, evidence, filtered, scorer
 
@@ -262,7 +269,7 @@ def test_forbidden_candidates_stand_below_the_others_and_the_report_says_so() ->
         BASE.language.members(REGION).tolist().index(BASE.language.constant_id(n)) for n in ("asia", "europe")
     )
 
-    def without(*places: int) -> Forbidden:
+    def without(*places: int) -> ForbiddenCandidates:
         def forbidden(predicate: int, position: int, given: np.ndarray) -> np.ndarray:
             assert (predicate, position) == (0, 1)
             assert given[:, 0].tolist() == [BASE.language.constant_id("italy")]

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from r2n.data.herbrand import Side
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import GroundingError
-from r2n.evaluation import rules_alone
-from r2n.evaluation.rules_alone import POWER, UNREACHED, RulesAlone
+from r2n.evaluation import evaluate
+from r2n.evaluation.evaluate import POWER, UNREACHED, RulesAlone
 from r2n.grounding.counting import RuleCounts
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.sides import Side
 from tests.examples import at_most
 from tests.unit.grounding.test_counting import THEORY, counted_one_by_one, random_knowledge
 
@@ -57,13 +57,13 @@ def test_nothing_is_counted_without_rules_or_where_they_are_many(monkeypatch: py
     assert (alone(np.arange(5)) == UNREACHED).all(), "no fact, no proof"
     bare = KnowledgeBase.build(type(THEORY)(THEORY.domains, THEORY.predicates, ()), domains=domains)
     assert RulesAlone.of(bare) is None
-    monkeypatch.setattr(rules_alone, "MOST_RULES", len(THEORY.rules) - 1)
+    monkeypatch.setattr(evaluate, "MOST_RULES", len(THEORY.rules) - 1)
     assert RulesAlone.of(knowledge) is None
 
 
 def test_an_estimate_above_the_ceiling_leaves_it(monkeypatch: pytest.MonkeyPatch) -> None:
     knowledge = KnowledgeBase.build(THEORY, domains={"d": ["a", "b"]})
-    monkeypatch.setattr(rules_alone, "MOST_GROUND_RULES", -1)
+    monkeypatch.setattr(evaluate, "MOST_GROUND_RULES", -1)
     assert RulesAlone.of(knowledge) is None
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from r2n.errors import DataError
-from r2n.evaluation.metrics import Ranks, ranking_metrics
-from r2n.evaluation.sampling import drawn, intervals
+from r2n.evaluation.metrics import Ranks, drawn, intervals, ranking_metrics
 
 
 def test_a_sample_is_drawn_without_repetition_and_ascending() -> None:

@@ -1,6 +1,6 @@
 """Work in numbered parts: alone, all of it, in order."""
 
-from r2n.evaluation.shares import ALONE, Share, in_order
+from r2n.evaluation.ranking import ALONE, Share, in_order
 
 
 def test_who_is_alone_does_everything() -> None:

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from r2n.evaluation.evaluate import Score
-from r2n.evaluation.filters import Filter
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import Evidence
+from r2n.evaluation.ranking import Filter
+from r2n.evaluation.report import Score
 from r2n.logic.language import Domain, Language, Predicate
 
 COUNTRY, REGION, PLANET = Domain("country"), Domain("region"), Domain("planet")

@@ -3,12 +3,11 @@
 import numpy as np
 import torch
 
-from r2n.explanation.subject import Subject
-from r2n.knowledge.problem import Problem
-from r2n.prediction.answers import Question
-from r2n.prediction.explained import subject_of
-from r2n.prediction.predictor import Predictor
-from r2n.runs.run import prepare_run
+from r2n.data.problem import Problem
+from r2n.explanation.neighbourhood import Subject
+from r2n.model.answers import Question
+from r2n.model.predictor import Predictor, subject_of
+from r2n.model.run import prepare_run
 
 
 def predictor_of(problem: Problem, *changes: str, seed: int = 0) -> Predictor:

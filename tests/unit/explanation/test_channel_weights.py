@@ -10,14 +10,13 @@ import torch
 from scipy.sparse import csr_array, hstack
 from torch import Tensor, nn
 
-from r2n.explanation.channel_weights import channel_weights
-from r2n.explanation.feature_effects import feature_effects
-from r2n.graph.sources import GroundedOnDemand, Ungrounded
+from r2n.explanation.features import channel_weights, feature_effects
 from r2n.grounding.full import FullGrounder
-from r2n.model import pair_layout
-from r2n.model.atom_logits import AtomLogits
-from r2n.model.channels import VectorChannel, WordChannel
-from r2n.model.r2n import R2N
+from r2n.network import pair_embedding
+from r2n.network.constant_embedding import VectorChannel, WordChannel
+from r2n.network.graph_sources import GroundedOnDemand, Ungrounded
+from r2n.network.r2n import R2N
+from r2n.scoring import AtomLogits
 from tests.featured_problem import featured_problem
 from tests.model_strategies import shaken
 
@@ -81,19 +80,19 @@ def test_an_encoder_has_a_channel_of_words_and_one_of_vectors_and_a_module_none(
 
 
 def no_counts(_: R2N, patched: pytest.MonkeyPatch) -> None:
-    counted = pair_layout.pair_counts
-    patched.setattr(pair_layout, "pair_counts", lambda *given: 0 * counted(*given))
+    counted = pair_embedding.pair_counts
+    patched.setattr(pair_embedding, "pair_counts", lambda *given: 0 * counted(*given))
 
 
 def no_kind(kind: str) -> Callable[[R2N, pytest.MonkeyPatch], None]:
     def change(_: R2N, patched: pytest.MonkeyPatch) -> None:
-        read = pair_layout.pair_of_bags
+        read = pair_embedding.pair_of_bags
 
         def without(bags: csr_array, left: np.ndarray, right: np.ndarray, kinds: tuple[str, ...]) -> csr_array:
             parts = [read(bags, left, right, (one,)) * float(one != kind) for one in kinds]
             return csr_array(hstack(parts, format="csr"))
 
-        patched.setattr(pair_layout, "pair_of_bags", without)
+        patched.setattr(pair_embedding, "pair_of_bags", without)
 
     return change
 

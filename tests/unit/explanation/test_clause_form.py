@@ -1,7 +1,7 @@
 """Clauses as rules: a theory with them means the same, and is parsed again."""
 
 import r2n
-from r2n.explanation.clause_form import canonical, clause_rule
+from r2n.explanation.rules import canonical, clause_rule
 from r2n.logic.parser import parse_theory
 
 THEORY = parse_theory(

@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import fisher_exact
 
 import r2n
-from r2n.explanation.contexts import FELT, LEVEL, SUPPORT, Marks, find_contexts
-from r2n.knowledge.features import Features, read_features
-from r2n.knowledge.herbrand import HerbrandBase
+from r2n.data.features import Features, read_features
+from r2n.data.herbrand import HerbrandBase
+from r2n.explanation.rules import FELT, LEVEL, SUPPORT, Marks, find_contexts
 
 CITIES = tuple(f"c{i:02}" for i in range(40))
 COLOURS = ("blue", "green", "red")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from r2n.data.problem import Problem, load_problem
 from r2n.explanation import counted
-from r2n.knowledge.problem import Problem, load_problem
 from tests.toy_problem import THEORY, write_toy_problem
 from tests.unit.explanation.small_subject import predictor_of
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from r2n.explanation.counted_row import CountedAtom
-from r2n.knowledge.problem import Problem
-from r2n.model.combination import WAYS, Way
+from r2n.data.problem import Problem
+from r2n.explanation.counted import CountedAtom
+from r2n.network.mixture import WAYS, Way
 from tests.unit.explanation.small_subject import codes, subject
 
 COUNTED = ("model.rules=counted", "model.reasoner=none")

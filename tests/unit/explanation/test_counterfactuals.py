@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
+from r2n.data.problem import Problem
 from r2n.explanation.counterfactuals import Counterfactuals, Turn, largest
+from r2n.explanation.neighbourhood import Otherwise, Scene, mean_logits
 from r2n.explanation.records import Counterfactual
-from r2n.explanation.scene import Scene
-from r2n.explanation.subject import Otherwise, mean_logits
-from r2n.knowledge.problem import Problem
 from tests.unit.explanation.small_subject import codes, subject
 
 

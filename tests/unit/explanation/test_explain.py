@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from r2n.data.problem import Problem
 from r2n.explanation.explain import Wanted, explain
-from r2n.explanation.scene import Changes, Scene
-from r2n.knowledge.problem import Problem
+from r2n.explanation.neighbourhood import Changes, Scene
 from tests.unit.explanation.small_subject import code, codes, subject
 
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from r2n.explanation.fact_changes import FactChanges
-from r2n.explanation.scene import Scene
-from r2n.explanation.subject import Otherwise, mean_logits
-from r2n.knowledge.problem import Problem
+from r2n.data.problem import Problem
+from r2n.explanation.counterfactuals import FactChanges
+from r2n.explanation.neighbourhood import Otherwise, Scene, mean_logits
 from r2n.logic.parser import parse_theory
 from tests.unit.explanation.small_subject import code, codes, subject
 

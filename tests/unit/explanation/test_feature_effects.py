@@ -5,17 +5,17 @@ import pyarrow as pa
 import pytest
 
 import r2n
-from r2n.explanation.feature_effects import Around, feature_effects
+from r2n.data.features import FeatureTable
+from r2n.data.problem import Problem
+from r2n.explanation.features import Around, feature_effects
 from r2n.explanation.records import FeatureEffect
-from r2n.graph.sources import GroundedOnDemand, Ungrounded
 from r2n.grounding.full import FullGrounder
-from r2n.knowledge.features import FeatureTable
-from r2n.knowledge.options import ModelOptions, Options
-from r2n.knowledge.problem import Problem
-from r2n.model.atom_logits import AtomLogits
-from r2n.model.r2n import R2N
-from r2n.prediction.predictor import Predictor
-from r2n.runs.run import prepare_run
+from r2n.model.predictor import Predictor
+from r2n.model.run import prepare_run
+from r2n.network.graph_sources import GroundedOnDemand, Ungrounded
+from r2n.network.r2n import R2N
+from r2n.options import ModelOptions, Options
+from r2n.scoring import AtomLogits
 from tests.featured_problem import TITLES, featured_problem, table
 from tests.model_strategies import shaken
 from tests.oracles.feature_rerun import Rerun

@@ -2,7 +2,7 @@
 
 import pytest
 
-from r2n.explanation.ground_text import ground_text
+from r2n.explanation.reasons import ground_text
 from r2n.logic.parser import parse_theory
 
 THEORY = """

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from r2n.explanation.input_reasons import input_reasons
+from r2n.explanation.features import input_reasons
 from r2n.explanation.records import InputReasons
-from r2n.graph.sources import GroundedOnDemand
 from r2n.grounding.full import FullGrounder
-from r2n.model.atom_logits import AtomLogits
-from r2n.model.r2n import R2N
+from r2n.network.graph_sources import GroundedOnDemand
+from r2n.network.r2n import R2N
+from r2n.scoring import AtomLogits
 from tests.featured_problem import featured_problem
 
 KNOWN = featured_problem().knowledge

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import r2n
-from r2n.explanation.learned_clauses import LEAST_AGREEMENT, LEAST_FIDELITY, Truths, _Table, learned_clauses
+from r2n.explanation.rules import LEAST_AGREEMENT, LEAST_FIDELITY, Truths, _Table, learned_clauses
 from r2n.logic.theory import Theory
 from tests.oracles import rules as oracle
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from r2n.data.problem import Problem
+from r2n.explanation.neighbourhood import Scene
 from r2n.explanation.reasons import MOST_MEMBERS, Moved, Tree, ranked
 from r2n.explanation.records import Reason
-from r2n.explanation.scene import Scene
-from r2n.knowledge.problem import Problem
 from tests.unit.explanation.small_subject import code, subject
 
 

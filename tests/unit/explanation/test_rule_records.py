@@ -2,7 +2,7 @@
 
 import json
 
-from r2n.explanation.rule_records import Context, LearnedClause, Occurrence, RuleAccount, RuleEffect, RuleReport
+from r2n.explanation.rules import Context, LearnedClause, Occurrence, RuleAccount, RuleEffect, RuleReport
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Rule
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import r2n
-from r2n.explanation.rule_statistics import counted_occurrences, occurrences
-from r2n.graph.known_states import known_truths
+from r2n.explanation.rules import counted_occurrences, occurrences
 from r2n.grounding.counting import RuleCounts, is_counted
 from r2n.grounding.store import Store
+from r2n.network.factor_graph import known_truths
 from tests.model_strategies import make_small_world
 from tests.one_way import STRATEGIES
 from tests.oracles import rules as oracle

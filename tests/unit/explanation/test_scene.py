@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from r2n.explanation import scene as of_scene
-from r2n.explanation.scene import HIDDEN, Changes, Scene
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.known_states import FALSE, TRUE, UNKNOWN, known_states
-from r2n.graph.sources import GroundedOnDemand
+from r2n.data.knowledge_base import with_reciprocals
+from r2n.data.problem import Problem
+from r2n.explanation import neighbourhood as of_scene
+from r2n.explanation.neighbourhood import HIDDEN, Changes, Scene
 from r2n.grounding.full import FullGrounder
-from r2n.knowledge.problem import Problem
-from r2n.knowledge.reciprocal import with_reciprocals
-from r2n.model.atom_logits import AtomLogits
-from r2n.model.r2n import R2N
+from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph, known_states
+from r2n.network.graph_sources import GroundedOnDemand
+from r2n.network.r2n import R2N
+from r2n.scoring import AtomLogits
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "mean": {"layers": 2},

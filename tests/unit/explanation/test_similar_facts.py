@@ -9,15 +9,15 @@ import pytest
 import torch
 
 import r2n
-from r2n.explanation import similar_facts as module
-from r2n.explanation.similar_facts import similar_facts
-from r2n.graph.sources import Ungrounded
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.problem import Problem
-from r2n.model.atom_logits import AtomLogits
-from r2n.model.r2n import R2N
-from r2n.prediction.predictor import Predictor
-from r2n.runs.run import Run
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.data.problem import Problem
+from r2n.explanation import features as module
+from r2n.explanation.features import similar_facts
+from r2n.model.predictor import Predictor
+from r2n.model.run import Run
+from r2n.network.graph_sources import Ungrounded
+from r2n.network.r2n import R2N
+from r2n.scoring import AtomLogits
 from tests.featured_problem import table
 
 THEORY = r2n.parse_theory("""

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from r2n.explanation.subject import Otherwise, mean_logits
-from r2n.knowledge.problem import Problem
+from r2n.data.problem import Problem
+from r2n.explanation.neighbourhood import Otherwise, mean_logits
 from tests.unit.explanation.small_subject import code, codes, predictor_of, subject
 
 

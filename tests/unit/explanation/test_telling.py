@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from r2n.explanation.records import Belief, Explanation, Member, Reason
-from r2n.explanation.telling import MOST_MEMBERS, Line, all_reasons, shown_members, tell
+from r2n.explanation.text import MOST_MEMBERS, Line, all_reasons, shown_members, tell
 from tests.explanations import CLOSED, TRUE, chain, italy
 
 

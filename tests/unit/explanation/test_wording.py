@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from r2n.explanation.records import Belief, Counterfactual, Fidelity, LayerBelief
-from r2n.explanation.wording import (
+from r2n.explanation.text import (
     answer_texts,
     change_text,
     condition_texts,

@@ -5,11 +5,10 @@ import pytest
 import torch
 from hypothesis import given
 
-from r2n.graph.batching import component_batches, components, subgraph
-from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.logic.formula import Atom, Variable
 from r2n.logic.theory import Rule
+from r2n.network.factor_graph import FactorGraph, component_batches, components, subgraph
 from tests.examples import at_most
 from tests.strategies import Graph, graphs
 

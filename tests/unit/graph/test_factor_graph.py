@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from r2n.errors import DataError
-from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.logic.formula import Atom, Variable
 from r2n.logic.theory import Rule
+from r2n.network.factor_graph import FactorGraph
 
 PAIR = Rule("r", None, (Atom("p", (Variable("x"),)), Atom("q", (Variable("x"),))))
 

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.incidence import Incidence
-from r2n.graph.slots import Box, Indexed
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.scatter import Box, Incidence, Indexed
 
 THEORY = """
 domain d = {a, b}

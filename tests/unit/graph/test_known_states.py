@@ -2,8 +2,8 @@
 
 import torch
 
-from r2n.graph.known_states import FALSE, TRUE, UNKNOWN, known_states, known_truths
-from r2n.knowledge.problem import Problem
+from r2n.data.problem import Problem
+from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, known_states, known_truths
 
 
 def test_evidence_then_the_closed_world_then_unknown(toy: Problem) -> None:

@@ -8,14 +8,22 @@ import torch
 from numpy.testing import assert_array_equal
 
 import r2n
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.data.problem import load_problem
 from r2n.datasets.planted import plant
 from r2n.errors import ConfigError
-from r2n.graph.left_out import counted_rules, emptied, layered_rules, rules_felt, without_rules
-from r2n.graph.sources import Counted, GraphSource, Ungrounded
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.problem import load_problem
-from r2n.runs.run import prepare_run
+from r2n.model.run import prepare_run
+from r2n.network.graph_sources import (
+    Counted,
+    GraphSource,
+    Ungrounded,
+    counted_rules,
+    emptied,
+    layered_rules,
+    rules_felt,
+    without_rules,
+)
 
 THEORY = """
 domain thing = {u, v, w}

@@ -2,7 +2,7 @@
 
 import torch
 
-from r2n.graph.segments import by_segment, gather_sum, segment_sum
+from r2n.network.scatter import by_segment, gather_sum, segment_sum
 
 
 def test_rows_are_ordered_by_segment_and_keep_their_order_within() -> None:

@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from r2n.graph import slots as module
-from r2n.graph.incidence import Incidence
-from r2n.graph.slots import Box, Ways
+from r2n.network import scatter as module
+from r2n.network.scatter import Box, Incidence, Ways
 from tests.unit.graph.test_incidence import RULE, graph_of
 
 BOTH = pytest.mark.parametrize("dense", [True, False])

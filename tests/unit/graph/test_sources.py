@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 import torch
 
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import DataError
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.sources import Counted, GraphSource, GroundedOnDemand, Ungrounded, WholeGraph
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.counting import RuleCounts, is_counted
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.graph_sources import Counted, GraphSource, GroundedOnDemand, Ungrounded, WholeGraph
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
 THEORY = "domain d = {a, b, c, e, f}\npredicate p(d, d)\npredicate q(d, d) closed\n"

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from hypothesis import given
 
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.spread import Spread, Step
 from r2n.grounding.ground_rules import Grounding, GroundRules
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.incremental import Spread, Step
 from tests.examples import at_most
 from tests.strategies import make_graph
 from tests.theory_strategies import dice

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from hypothesis import given
 
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.surroundings import Surroundings
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.logic.formula import And, Atom, Implies, Variable
 from r2n.logic.theory import Rule
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.graph_sources import Surroundings
 from tests.strategies import make_graph
 from tests.theory_strategies import dice
 

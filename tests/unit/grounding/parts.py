@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from r2n.grounding.cache import RuleParts, parts_of, write_manifest
 from r2n.grounding.ground_rules import Grounding
-from r2n.grounding.partitioned import RuleParts, parts_of, write_manifest
 
 
 def write_parts(grounding: Grounding, folder: Path, digest: str) -> None:

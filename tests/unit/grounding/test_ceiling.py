@@ -3,7 +3,7 @@
 import pytest
 
 from r2n.errors import MemoryLimitError
-from r2n.grounding.ceiling import UNLIMITED, Ceiling, shown_size
+from r2n.grounding.store import UNLIMITED, Ceiling, shown_size
 
 
 def test_as_many_pieces_as_fit_one_at_least() -> None:

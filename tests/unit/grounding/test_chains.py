@@ -6,8 +6,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from r2n.grounding.chains import Chain, ChainStep, StepMatrices, as_chain
-from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.grounding.counting import Chain, ChainStep, StepMatrices, as_chain
 from r2n.logic.parser import parse_theory
 from tests.unit.grounding.small_knowledge import knowledge
 

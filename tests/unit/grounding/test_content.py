@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from r2n.grounding.content import content_of, xxhash64
+from r2n.grounding.cache import content_of, xxhash64
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.known_body import KnownBodyGrounder
 from tests.unit.grounding.small_knowledge import THEORY, knowledge

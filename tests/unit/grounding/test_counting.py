@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import GroundingError, MemoryLimitError
 from r2n.grounding import counting
-from r2n.grounding.ceiling import Ceiling
-from r2n.grounding.chains import MOST_ENTRIES
-from r2n.grounding.counting import RuleCounts, is_counted
+from r2n.grounding.counting import MOST_ENTRIES, RuleCounts, is_counted
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from r2n.grounding.store import Ceiling, Store
 from r2n.logic.parser import parse_theory
 from tests.examples import at_most
 

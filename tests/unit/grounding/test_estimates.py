@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
+from r2n.data.candidates import Candidates
 from r2n.datasets.benchmarks import load
-from r2n.grounding import estimates
+from r2n.grounding import strategies
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.estimates import Size, expected_size, mean_neighbourhood
 from r2n.grounding.store import Store
-from r2n.grounding.strategies import make_grounder
-from r2n.knowledge.candidates import Candidates
-from r2n.knowledge.options import GroundingOptions
+from r2n.grounding.strategies import Size, expected_size, make_grounder, mean_neighbourhood
+from r2n.options import GroundingOptions
 from tests.candidate_problem import things_problem
 
 LABELS = {("red_car", "red_bus"): True, ("red_bus", "tram"): False, ("red_bus", "blue_bus"): True}
@@ -31,7 +30,7 @@ def test_the_size_is_that_of_the_grounding(strategy: str, candidates: bool) -> N
 def test_a_large_join_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(things_problem(LABELS, ASKED, Candidates()).knowledge)
     rule = store.theory.rules[0]
-    monkeypatch.setattr(estimates, "MOST_ROWS", 0)
+    monkeypatch.setattr(strategies, "MOST_ROWS", 0)
     size = expected_size(store, rule, "known-body")
     assert not size.exact
     assert str(size) == f"about {size.count:,}"
@@ -47,5 +46,5 @@ def test_the_mean_neighbourhood_is_that_of_the_sample(monkeypatch: pytest.Monkey
     np.testing.assert_allclose(mean * len(sample), [len(pairs) for pairs in members])
     assert mean.sum() > 0
     assert mean_neighbourhood(store, BackwardGrounder(max_groundings=0), sample) is None
-    monkeypatch.setattr(estimates, "MOST_WORK", 0)
+    monkeypatch.setattr(strategies, "MOST_WORK", 0)
     assert mean_neighbourhood(store, grounder, sample) is None

@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from r2n.errors import MemoryLimitError
-from r2n.grounding.ceiling import Ceiling
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder, Grounding, codes_without, distinct_codes
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.store import Store
+from r2n.grounding.store import Ceiling, Store
 from tests.unit.grounding.small_knowledge import knowledge
 
 

@@ -3,10 +3,9 @@
 import pytest
 
 import r2n
-from r2n.grounding.join import MOST_ROWS, TooManyRowsError, joined
+from r2n.grounding.joins import Kind, RuleQuery
 from r2n.grounding.known_body import known_body_query
-from r2n.grounding.relations import Kind
-from r2n.grounding.rule_query import RuleQuery
+from r2n.grounding.store import MOST_ROWS, TooManyRowsError, joined
 from r2n.grounding.substitutions import Substitutions
 from tests.unit.grounding.small_knowledge import knowledge
 

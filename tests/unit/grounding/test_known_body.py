@@ -4,7 +4,7 @@ import pytest
 
 import r2n
 from r2n.errors import GroundingError
-from r2n.grounding import join
+from r2n.grounding import store
 from tests.unit.grounding.small_knowledge import knowledge, named
 
 
@@ -51,7 +51,7 @@ CUBE = "rule r: smokes(x) & smokes(y) & smokes(z) -> knows(x, z)\n"
 @pytest.fixture(params=[False, True], ids=["in memory", "by a database"])
 def by_database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     if request.param:
-        monkeypatch.setattr(join, "MOST_ROWS", -1)
+        monkeypatch.setattr(store, "MOST_ROWS", -1)
     return request.param
 
 

@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 from hypothesis import given
 
-from r2n.grounding.links import Links, ranges
+from r2n.grounding.ground_rules import Links, ranges
 from tests.theory_strategies import dice
 
 

@@ -8,10 +8,8 @@ import pytest
 
 import r2n
 from r2n.errors import CheckpointError
-from r2n.grounding.cache import MANIFEST
-from r2n.grounding.content import content_of
+from r2n.grounding.cache import ARRAYS, MANIFEST, KeptGrounder, content_of, is_partitioned, read_partitioned
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.partitioned import ARRAYS, KeptGrounder, is_partitioned, read_partitioned
 from r2n.grounding.store import Store
 from tests.unit.grounding.parts import write_parts
 from tests.unit.grounding.small_knowledge import knowledge

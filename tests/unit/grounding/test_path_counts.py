@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, vstack
 
-from r2n.grounding.path_counts import (
+from r2n.grounding.counting import (
     path_counts,
     path_counts_in_parts,
     reached_from,

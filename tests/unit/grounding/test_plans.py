@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.cache import KeptGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.partitioned import KeptGrounder
-from r2n.grounding.plans import plans
 from r2n.grounding.store import Store
+from r2n.grounding.strategies import plans
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
 KB = knowledge(

@@ -3,7 +3,7 @@
 import numpy as np
 
 import r2n
-from r2n.grounding.proofs import known_literals, proved
+from r2n.grounding.backward import known_literals, proved
 from tests.unit.grounding.small_knowledge import knowledge, named
 
 CHAIN = "rule r: smokes(x) & knows(x, y) -> smokes(y)\n"

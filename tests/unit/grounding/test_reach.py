@@ -1,7 +1,7 @@
 """What atoms can feel of a grounding."""
 
 import r2n
-from r2n.grounding.reach import reached_atoms, reached_by
+from r2n.grounding.strategies import reached_atoms, reached_by
 from tests.unit.grounding.small_knowledge import codes, knowledge, named
 
 KB = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "knows(ann,bob) knows(bob,cy)")

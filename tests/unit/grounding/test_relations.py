@@ -3,7 +3,7 @@
 import numpy as np
 
 import r2n
-from r2n.grounding.relations import Kind, Relation
+from r2n.grounding.joins import Kind, Relation
 from r2n.logic.language import Domain
 from tests.unit.grounding.small_knowledge import knowledge
 

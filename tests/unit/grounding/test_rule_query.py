@@ -4,9 +4,8 @@ import pytest
 from sqlglot import exp
 
 import r2n
+from r2n.grounding.joins import Kind, RuleQuery
 from r2n.grounding.known_body import known_body_query
-from r2n.grounding.relations import Kind
-from r2n.grounding.rule_query import RuleQuery
 from tests.unit.grounding.small_knowledge import knowledge
 
 KB = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "smokes(ann) smokes(bob) knows(ann,bob) knows(ann,cy)")

@@ -3,7 +3,7 @@
 import numpy as np
 
 import r2n
-from r2n.grounding.search import Search, rule_query
+from r2n.grounding.backward import Search, rule_query
 from r2n.progress import no_progress
 from tests.unit.grounding.small_knowledge import codes, knowledge
 

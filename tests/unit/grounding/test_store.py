@@ -7,13 +7,11 @@ import pytest
 from sqlglot import exp
 
 from r2n.errors import GroundingError, MemoryLimitError
-from r2n.grounding import join
-from r2n.grounding.ceiling import Ceiling
+from r2n.grounding import store as stores
 from r2n.grounding.engines import DuckDBEngine
+from r2n.grounding.joins import Kind, RuleQuery
 from r2n.grounding.known_body import known_body_query
-from r2n.grounding.relations import Kind
-from r2n.grounding.rule_query import RuleQuery
-from r2n.grounding.store import Store
+from r2n.grounding.store import Ceiling, Store
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
 KB = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "smokes(ann) smokes(bob) knows(ann,bob) knows(ann,cy)")
@@ -50,7 +48,7 @@ def answer(store: Store, limit: int = 100) -> list[tuple[str, ...]]:
 @pytest.fixture(params=[False, True], ids=["in memory", "by an engine"])
 def by_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     if request.param:
-        monkeypatch.setattr(join, "MOST_ROWS", -1)
+        monkeypatch.setattr(stores, "MOST_ROWS", -1)
     return request.param
 
 
@@ -106,7 +104,7 @@ def test_relations_are_decoded_once() -> None:
 
 
 def test_what_is_asked_takes_the_place_of_what_was_asked_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join, "MOST_ROWS", -1)
+    monkeypatch.setattr(stores, "MOST_ROWS", -1)
     store, (rule,) = Store(KB), KB.theory.rules
     for name in ("smokes(ann)", "smokes(cy)"):
         asked = store.asked(codes(KB, name, "knows(bob, bob)"))

@@ -8,7 +8,7 @@ from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.cache import fingerprint
 from r2n.grounding.engines import Engine
 from r2n.grounding.strategies import ENGINES, GROUNDERS, make_engine, make_grounder
-from r2n.knowledge.options import GroundingOptions
+from r2n.options import GroundingOptions
 from tests.unit.grounding.small_knowledge import knowledge
 
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from r2n.grounding.relations import Kind
+from r2n.grounding.joins import Kind, Tables
 from r2n.grounding.store import Store
-from r2n.grounding.tables import Tables
 from tests.unit.grounding.small_knowledge import knowledge
 
 KB = knowledge("rule r: smokes(x) & !knows(x, y) & !takes(y, d) -> smokes(y)\n", "smokes(ann)")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from r2n.data.atom_text import facts_from_texts, looks_like_atom, parse_atom, written_atom, written_name
 from r2n.errors import DataError
-from r2n.knowledge.atom_text import facts_from_texts, looks_like_atom, parse_atom, written_atom, written_name
 
 
 @pytest.mark.parametrize(

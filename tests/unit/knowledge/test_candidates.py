@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from r2n.data.candidates import Candidates
+from r2n.data.problem import Problem, load_problem
+from r2n.data.reading.tables import Table
 from r2n.errors import ConfigError, DataError
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.candidates import Candidates
-from r2n.knowledge.problem import Problem, load_problem
-from r2n.knowledge.reading.tables import Table
 from r2n.logic.parser import parse_theory
 from tests.examples import at_most
 
@@ -160,7 +160,7 @@ def test_what_is_wrong_is_named() -> None:
 
 
 def test_too_many_pairs_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("r2n.knowledge.candidates.MOST_PAIRS", 3)
+    monkeypatch.setattr("r2n.data.candidates.MOST_PAIRS", 3)
     with pytest.raises(ConfigError, match="pairs of same share words, more than 3\n  lower rarer_than"):
         problem(Candidates(shared_words=1))
 

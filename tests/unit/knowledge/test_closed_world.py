@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from r2n.knowledge.closed_world import closed_atoms
+from r2n.data.herbrand import closed_atoms
 from tests.unit.grounding.small_knowledge import knowledge
 
 THEORY = """

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2n.knowledge.code_sets import are_among, distinct, union
+from r2n.data.herbrand import are_among, distinct, union
 
 codes = st.lists(st.integers(0, 20) | st.integers(0, 2**63 - 1), max_size=20)
 

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 from sqlglot import exp
 
-from r2n.knowledge.conjunctive import AtomTable, ConjunctiveSelect
+from r2n.data.conjunctive import AtomTable, ConjunctiveSelect
 from r2n.logic.formula import Constant, Variable
 
 X, Y, Z = (Variable(name) for name in "xyz")

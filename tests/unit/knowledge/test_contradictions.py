@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from r2n.data.knowledge_base import Evidence
+from r2n.data.problem import Problem
+from r2n.data.validation import contradictions
 from r2n.errors import ConfigError
-from r2n.knowledge.contradictions import contradictions
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
 from r2n.logic.theory import Theory
-from r2n.model.r2n import R2N
-from r2n.runs.run import prepare_run
+from r2n.model.run import prepare_run
+from r2n.network.r2n import R2N
+from r2n.options import Options
 from r2n.training.rows import asks_rows
 
 WIDE = "domain person, thing\npredicate gives(person, thing, person)\n"

@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from r2n.knowledge.definition_sql import functions, order_read, other_function, other_read
+from r2n.data.definition_sql import functions, order_read, other_function, other_read
 
 OF_X = "lambda x:" if tuple(map(int, duckdb.__version__.split(".")[:2])) >= (1, 3) else "x ->"  # a function, in SQL
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from r2n.data import fact_database
+from r2n.data.derived import Definitions, derive
+from r2n.data.problem import Problem, load_problem
+from r2n.data.reading.tables import Facts, Table, read_facts
 from r2n.errors import ConfigError, DataError
-from r2n.knowledge import fact_database
-from r2n.knowledge.derived import Definitions, derive
-from r2n.knowledge.problem import Problem, load_problem
-from r2n.knowledge.reading.tables import Facts, Table, read_facts
 from r2n.logic.parser import parse_theory
 from tests.examples import at_most
 from tests.oracles.derived import GroundAtom, closure

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 import r2n
+from r2n.data import encoding
+from r2n.data.encoding import complete, encode_facts
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.reading.tables import Facts, Table, read_facts
 from r2n.errors import DataError, TheoryError
-from r2n.knowledge import encoding
-from r2n.knowledge.encoding import complete, encode_facts
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.reading.tables import Facts, Table, read_facts
 
 THEORY = "domain city\ndomain land = {italy, france}\npredicate within(city, land)\npredicate big(city)\n"
 

@@ -7,9 +7,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from r2n.data.fact_database import FactDatabase, Select
+from r2n.data.reading.tables import Table, read_facts
 from r2n.errors import ConfigError, DataError
-from r2n.knowledge.fact_database import FactDatabase, Select
-from r2n.knowledge.reading.tables import Table, read_facts
 
 
 def database(connection: duckdb.DuckDBPyConnection, *rows: tuple[str, str, str]) -> FactDatabase:

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from r2n.data.features import FeatureRows, feature_rows, read_feature_records
+from r2n.data.reading.records import settle
 from r2n.errors import DataError
-from r2n.knowledge.feature_rows import FeatureRows, feature_rows, read_feature_records
-from r2n.knowledge.reading.records import settle
 
 COLUMNS = {"id": ["a", "b"], "title": ["cats, dogs", "x y"], "u": [1.5, -2.0], "v": [0.0, 1e-3]}
 LISTS = {**COLUMNS, "list": [[1.0, 2.0, 0.1], [4.0, 5.0, 6.0]]}

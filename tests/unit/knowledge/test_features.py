@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import r2n
+from r2n.data.features import Features, FeatureTable, constant_labels
+from r2n.data.knowledge_base import with_reciprocals
 from r2n.errors import ConfigError, DataError
 from r2n.grounding.cache import fingerprint
-from r2n.knowledge.features import Features, FeatureTable, constant_labels
-from r2n.knowledge.reciprocal import with_reciprocals
 from r2n.logic.language import Language
 
 THEORY = r2n.parse_theory("domain paper, person\npredicate cites(paper, paper)\npredicate wrote(person, paper)\n")

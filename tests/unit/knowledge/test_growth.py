@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from r2n.errors import DataError
-from r2n.knowledge.atom_text import facts_from_texts
-from r2n.knowledge.growth import (
+from r2n.data.atom_text import facts_from_texts
+from r2n.data.growth import (
     check_declared,
     constant_ids,
     grown,
@@ -15,7 +14,8 @@ from r2n.knowledge.growth import (
     members_of,
     recoded,
 )
-from r2n.knowledge.herbrand import HerbrandBase
+from r2n.data.herbrand import HerbrandBase
+from r2n.errors import DataError
 from r2n.logic.language import Domain, Language, Predicate
 from tests.examples import at_most
 from tests.theory_strategies import languages

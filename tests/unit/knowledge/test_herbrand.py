@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from r2n.data.herbrand import HerbrandBase
 from r2n.errors import DataError
-from r2n.knowledge.herbrand import HerbrandBase
 from r2n.logic.language import Domain, Language, Predicate
 
 PERSON = Domain("person", listed=("a", "b", "c"))

@@ -9,7 +9,7 @@ from contextlib import closing
 import duckdb
 import pytest
 
-from r2n.knowledge.interruptible import interruptible
+from r2n.data.interruptible import interruptible
 
 LONG = "SELECT a.range FROM range(20000000000) a WHERE hash(a.range) % 99999999 = 7"  # minutes, on all threads
 

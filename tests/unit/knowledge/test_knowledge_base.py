@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import r2n
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import DataError
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
 from tests.featured_problem import featured_problem
 from tests.unit.grounding.small_knowledge import knowledge
 

@@ -3,7 +3,7 @@
 import pytest
 
 from r2n.errors import ConfigError
-from r2n.knowledge.options import (
+from r2n.options import (
     GroundingOptions,
     HidingOptions,
     ModelOptions,

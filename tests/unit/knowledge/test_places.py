@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from r2n.data.problem import FOLDERS_VARIABLE, load_problem, placed
 from r2n.errors import ConfigError
-from r2n.knowledge.places import FOLDERS_VARIABLE, placed
-from r2n.knowledge.problem import load_problem
 from tests.toy_problem import write_toy_problem
 
 

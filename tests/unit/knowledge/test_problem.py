@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 import r2n
+from r2n.data.problem import Problem, load_problem
+from r2n.data.reading.tables import Table
 from r2n.errors import ConfigError, DataError
-from r2n.knowledge.problem import Problem, load_problem
-from r2n.knowledge.reading.tables import Table
 from tests.toy_problem import write_toy_problem
 
 

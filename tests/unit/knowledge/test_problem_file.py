@@ -5,10 +5,10 @@ from typing import get_args
 
 import pytest
 
+from r2n.data.problem import FormatName, read_problem_file
+from r2n.data.reading.tables import NAMED_FORMATS
 from r2n.errors import ConfigError
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem_file import FormatName, read_problem_file
-from r2n.knowledge.reading.tables import NAMED_FORMATS
+from r2n.options import Options
 
 
 def read(tmp_path: Path, text: str | bytes) -> object:

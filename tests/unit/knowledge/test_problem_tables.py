@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
+from r2n.data.problem import TableOptions, described_table, read_problem_file
+from r2n.data.reading.stored_tables import PostgresTable
+from r2n.data.reading.tables import Table
 from r2n.errors import ConfigError
-from r2n.knowledge.problem_file import TableOptions, read_problem_file
-from r2n.knowledge.problem_tables import described_table
-from r2n.knowledge.reading.postgres import PostgresTable
-from r2n.knowledge.reading.tables import Table
 
 URL = "postgresql://db.example.org/kg"
 

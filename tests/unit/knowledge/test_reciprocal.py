@@ -3,7 +3,7 @@
 import numpy as np
 
 import r2n
-from r2n.knowledge.reciprocal import counterparts, reciprocal_codes, with_reciprocals
+from r2n.data.knowledge_base import counterparts, reciprocal_codes, with_reciprocals
 from tests.unit.grounding.small_knowledge import knowledge
 
 THEORY = "domain d = {a, b}\ndomain e = {k}\npredicate p(d, d)\npredicate t(d, e) closed\npredicate u(d)\n"

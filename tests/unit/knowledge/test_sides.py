@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.sides import RowIndex, Side, ranges
+from r2n.data.herbrand import HerbrandBase, RowIndex, Side, ranges
 from r2n.logic.language import Domain, Language, Predicate
 
 ONE, TWO, NONE = Domain("one"), Domain("two"), Domain("none")

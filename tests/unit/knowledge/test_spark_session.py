@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from r2n.data.spark_session import SETTINGS, SparkPlace, check_java, is_spark
 from r2n.errors import ConfigError
-from r2n.knowledge.spark_session import SETTINGS, SparkPlace, check_java, is_spark
 from tests.spark_place import spark_place
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from r2n.data.reading.tables import Table, format_of, read_facts
 from r2n.errors import ConfigError, DataError
-from r2n.knowledge.reading.tables import Table, format_of, read_facts
 from tests.oracles.fact_tables import listed, plain_triples
 from tests.oracles.fact_writers import TRIPLES, WRITERS, write_prolog, write_tsv
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2n.knowledge.words import WordWeights, bags_of_words
+from r2n.data.features import WordWeights, bags_of_words
 
 TEXTS = ("The cat sat, the cat ran", "a_dog ran", "", "zebra sat")
 IN_TRAINING = np.array([True, True, True, False])

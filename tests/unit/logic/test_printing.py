@@ -4,7 +4,7 @@ import pytest
 
 from r2n.logic.language import Domain, Predicate
 from r2n.logic.parser import parse_theory
-from r2n.logic.printing import annotated, printed_domain, printed_predicate
+from r2n.logic.theory import annotated, printed_domain, printed_predicate
 
 TOWN, VALLEY = Domain("town", listed=("a b", "c")), Domain("valley")
 PLACE = Domain("place", parts=(TOWN, VALLEY))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import r2n
-from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.mining.constraints import Constraint, Kind, constraint_rules, mine_constraints
 from tests.examples import at_most
 from tests.mining_problems import knowledge_of, random_knowledge

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2n.knowledge.knowledge_base import KnowledgeBase
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.mining.constraints import KINDS, Constraint, mine_constraints
 from r2n.mining.forbidden import Forbidden, forbidden
 from tests.examples import at_most

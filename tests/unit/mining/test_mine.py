@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import r2n
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, DataError
-from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.mining.mine import Mining, MiningOptions, mine_rules
 from tests.examples import at_most
 from tests.mining_problems import knowledge_bases, knowledge_of, noise_graph, planted_graph, random_knowledge

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.grounding.engines import DuckDBEngine
-from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.mining.mine import MiningOptions, mine_rules
 from r2n.mining.path_queries import PathCounter, mine_paths_by_queries
 from r2n.mining.search import Clock, Thresholds

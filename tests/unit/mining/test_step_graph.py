@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from r2n.data.knowledge_base import with_reciprocals
 from r2n.errors import DataError
-from r2n.knowledge.reciprocal import with_reciprocals
 from r2n.mining.step_graph import FactsByPair, StepGraph
 from tests.mining_problems import knowledge_of, random_knowledge
 

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 import torch
 
+from r2n import scoring
+from r2n.data.herbrand import Side
+from r2n.data.problem import Problem
 from r2n.errors import DataError
-from r2n.graph.sources import GroundedOnDemand, Ungrounded, WholeGraph
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.knowledge.problem import Problem
-from r2n.knowledge.sides import Side
-from r2n.model import atom_logits
-from r2n.model.atom_logits import AtomLogits
-from r2n.model.r2n import R2N
-from r2n.runs.run import Run
+from r2n.model.run import Run
+from r2n.network.graph_sources import GroundedOnDemand, Ungrounded, WholeGraph
+from r2n.network.r2n import R2N
+from r2n.scoring import AtomLogits
 
 GROUNDERS = [FullGrounder(), KnownBodyGrounder(), BackwardGrounder(1, 2), BackwardGrounder(0, 1)]
 
@@ -42,8 +42,8 @@ def network(problem: Problem, reads: str) -> R2N:
 def test_an_atom_has_one_logit_whatever_else_is_asked(
     grounder: Grounder, reads: str, toy: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(atom_logits, "ATOMS_IN_NO_RULE", 7)
-    monkeypatch.setattr(atom_logits, "ATOMS_WITH_THEIR_OWN_RULES", 5)
+    monkeypatch.setattr(scoring, "ATOMS_IN_NO_RULE", 7)
+    monkeypatch.setattr(scoring, "ATOMS_WITH_THEIR_OWN_RULES", 5)
     model, everything = network(toy, reads), np.arange(toy.knowledge.base.size)
 
     def logits() -> AtomLogits:
@@ -83,7 +83,7 @@ def test_equal_atoms_have_equal_logits_however_many_there_are(toy: Problem, monk
     with torch.no_grad():
         model.constants.vectors.copy_(model.constants.vectors[:1].expand_as(model.constants.vectors))
     near = np.arange(*toy.knowledge.base.offsets[1:3])
-    monkeypatch.setattr(atom_logits, "ATOMS_IN_NO_RULE", len(near) - 1)
+    monkeypatch.setattr(scoring, "ATOMS_IN_NO_RULE", len(near) - 1)
     found = AtomLogits(model, Ungrounded(), toy.train)(near)
     assert len(set(found.tolist())) == 1
 
@@ -134,8 +134,8 @@ def test_few_candidates_at_once_make_no_difference(
         logits = AtomLogits(network(toy, reads), GroundedOnDemand.of(toy.knowledge, grounder), toy.train)
         expected = logits.rows(0, 0, given)
         with monkeypatch.context() as patch:
-            patch.setattr(atom_logits, "CANDIDATES_BY_CODE", 20)
-            patch.setattr(atom_logits, "ATOMS_WITH_THEIR_OWN_RULES", 5)
+            patch.setattr(scoring, "CANDIDATES_BY_CODE", 20)
+            patch.setattr(scoring, "ATOMS_WITH_THEIR_OWN_RULES", 5)
             np.testing.assert_allclose(logits.rows(0, 0, given), expected, rtol=1e-5, atol=1e-6)
 
 
@@ -158,7 +158,7 @@ def networks(problem: Problem, **changes: object) -> list[R2N]:
 def test_the_logits_of_an_ensemble_are_the_means_of_its_networks(
     grounder: Grounder, reads: str, toy: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(atom_logits, "ATOMS_WITH_THEIR_OWN_RULES", 50)
+    monkeypatch.setattr(scoring, "ATOMS_WITH_THEIR_OWN_RULES", 50)
     models, source = networks(toy, evidence_input=reads), GroundedOnDemand.of(toy.knowledge, grounder)
     logits = AtomLogits(models[0], source, toy.train, others=tuple(models[1:]))
     alone = [AtomLogits(model, source, toy.train) for model in models]

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from r2n.errors import ConfigError
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.incidence import Incidence
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.logic.formula import And, Atom, Formula, Or, Variable
 from r2n.logic.theory import Rule
-from r2n.model.belief_propagation import LOG_ZERO, belief_layer, maximum_network, satisfying
+from r2n.network.belief_propagation import LOG_ZERO, belief_layer, maximum_network, satisfying
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.scatter import Incidence
 
 A, B = (Atom(name, (Variable("x"),)) for name in "ab")
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import ConfigError
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.options import ModelOptions
-from r2n.model.channels import Channel, ModuleChannel, VectorChannel, WordChannel, make_channels
+from r2n.network.constant_embedding import Channel, ModuleChannel, VectorChannel, WordChannel, make_channels
+from r2n.options import ModelOptions
 from tests.featured_problem import IMAGES, NUMBERS, TITLES, featured_problem
 
 KNOWN = featured_problem().knowledge

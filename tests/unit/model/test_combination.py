@@ -8,20 +8,19 @@ import numpy as np
 import pytest
 import torch
 
+from r2n import scoring
+from r2n.data.herbrand import Side
+from r2n.data.knowledge_base import Evidence, KnowledgeBase, with_reciprocals
 from r2n.errors import ConfigError
-from r2n.graph.sources import Counted, GraphSource, GroundedOnDemand, Ungrounded
 from r2n.grounding.counting import split_rules
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.reciprocal import with_reciprocals
-from r2n.knowledge.sides import Side
 from r2n.logic.parser import parse_theory
-from r2n.model import atom_logits
-from r2n.model.atom_logits import AtomLogits
-from r2n.model.combination import NETWORK_ALONE, RULES_ALONE, WAYS, RulesBeside, Way, log_odds
-from r2n.model.r2n import R2N
+from r2n.network.graph_sources import Counted, GraphSource, GroundedOnDemand, Ungrounded
+from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WAYS, RulesBeside, Way, log_odds
+from r2n.network.r2n import R2N
+from r2n.scoring import AtomLogits
 
 DECLARED = """
 domain d = {a, b, c, f}
@@ -168,7 +167,7 @@ def test_atoms_rows_and_positions_tell_the_same(
     theory: str, reciprocal: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The logit of an atom is the mean over its positions of that of its share, whatever else is asked."""
-    monkeypatch.setattr(atom_logits, "CANDIDATES_BY_CODE", at_once)
+    monkeypatch.setattr(scoring, "CANDIDATES_BY_CODE", at_once)
     model, known = made(theory, reciprocal=reciprocal)
     logits = AtomLogits(model, source_of(known), known.evidence)
     expected: dict[int, list[float]] = {}

@@ -5,9 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from r2n.knowledge.options import ModelOptions
-from r2n.model.channels import VectorChannel, WordChannel, make_channels
-from r2n.model.constant_embedding import ConstantEmbedding, FeatureEncoder
+from r2n.network.constant_embedding import ConstantEmbedding, FeatureEncoder, VectorChannel, WordChannel, make_channels
+from r2n.options import ModelOptions
 from tests.featured_problem import featured_problem
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from r2n.logic.parser import parse_theory
-from r2n.model.counted_rules import CountedRules, log_sum
+from r2n.network.mixture import CountedRules, log_sum
 from tests.examples import at_most
 
 THEORY = parse_theory("domain d\npredicate p(d, d)\nrule one: p(x, y) -> p(y, x)\nrule two: p(x, x) -> p(x, y)\n")

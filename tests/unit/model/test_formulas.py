@@ -8,8 +8,7 @@ from torch import Tensor
 
 from r2n.errors import ConfigError
 from r2n.logic.language import Domain, Predicate
-from r2n.model.formulas import ComplEx, DistMult, RotatE
-from r2n.model.transe import TransE
+from r2n.network.input_layers import ComplEx, DistMult, RotatE, TransE
 from tests.model_strategies import shaken, vectors
 
 DOMAIN = Domain("d")

@@ -2,7 +2,7 @@
 
 import torch
 
-from r2n.model.grid_atoms import GridAtoms, InputAtoms, Places, row_dropout
+from r2n.network.grid import GridAtoms, InputAtoms, Places, row_dropout
 
 
 def test_a_table_taken_whole_is_not_copied() -> None:

@@ -5,13 +5,11 @@ import pytest
 import torch
 
 import r2n
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.incidence import Incidence
-from r2n.knowledge.options import ModelOptions
-from r2n.model.grid_atoms import GridAtoms
-from r2n.model.grid_layer import reason, takes
-from r2n.model.reasoning import make_layer
-from r2n.model.whole_base import WholeBase
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.grid import GridAtoms, WholeBase
+from r2n.network.reasoning import make_layer, reason, takes
+from r2n.network.scatter import Incidence
+from r2n.options import ModelOptions
 from tests.model_strategies import shaken, vectors
 
 THEORY = """\

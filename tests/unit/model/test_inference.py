@@ -5,12 +5,11 @@ import pytest
 import torch
 
 from r2n.errors import ConfigError
-from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.logic.formula import And, Atom, Implies, Variable
 from r2n.logic.theory import Rule
-from r2n.model.inference import infer, log_beliefs, normalised
-from r2n.model.worlds import find_clash
+from r2n.network.belief_propagation import find_clash, infer, log_beliefs, normalised
+from r2n.network.factor_graph import FactorGraph
 
 A, B = (Atom(name, (Variable("x"),)) for name in "ab")
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 import r2n
-from r2n.knowledge.options import ModelOptions
-from r2n.model.constant_embedding import ConstantEmbedding
-from r2n.model.input_layer import make_input
-from r2n.model.r2n import R2N
+from r2n.network.constant_embedding import ConstantEmbedding
+from r2n.network.input_layers import make_input
+from r2n.network.r2n import R2N
+from r2n.options import ModelOptions
 from tests.featured_problem import featured_problem
 
 PROBLEM = featured_problem()

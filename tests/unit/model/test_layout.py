@@ -6,12 +6,12 @@ import numpy as np
 import torch
 
 import r2n
-from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.ground_rules import Grounding
-from r2n.model.atom_embedding import AtomLayout, NetworkLayout
-from r2n.model.layout import Layout
-from r2n.model.pair_layout import PairLayout
-from r2n.model.r2n import R2N
+from r2n.network.atom_embedding import AtomLayout, NetworkLayout
+from r2n.network.collate import Layout
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.pair_embedding import PairLayout
+from r2n.network.r2n import R2N
 from tests.featured_problem import featured_problem
 
 THEORY = "domain d = {a, b}\npredicate p(d, d)\npredicate u(d)\nimplicit r: [p(x, y), u(x)]\n"

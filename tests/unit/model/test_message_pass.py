@@ -4,10 +4,9 @@ import pytest
 import torch
 from torch import Tensor, relu
 
-from r2n.graph import slots as module
-from r2n.graph.incidence import Incidence
-from r2n.graph.slots import Ways
-from r2n.model.message_pass import message_pass
+from r2n.network import scatter as module
+from r2n.network.reasoning import message_pass
+from r2n.network.scatter import Incidence, Ways
 from tests.model_strategies import vectors
 from tests.unit.graph.test_incidence import RULE, graph_of
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from r2n.model.mlp import MLP, ModulesOf, PositionMLP
+from r2n.network.mlp import MLP, ModulesOf, PositionMLP
 from tests.model_strategies import plain_maps, plain_rule, shaken, vectors
 from tests.oracles import message_passing
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from r2n.model.outputs import AtomOutput, RuleOutput
+from r2n.network.mlp import AtomOutput, RuleOutput
 from tests.model_strategies import plain_maps, shaken, vectors
 from tests.oracles import message_passing
 

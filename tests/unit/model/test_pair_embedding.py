@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 import r2n
-from r2n.knowledge.options import ModelOptions
-from r2n.model.constant_embedding import ConstantEmbedding
-from r2n.model.input_layer import make_input
-from r2n.model.pair_embedding import KINDS, PairEmbedding
+from r2n.network.constant_embedding import ConstantEmbedding
+from r2n.network.input_layers import make_input
+from r2n.network.pair_embedding import KINDS, PairEmbedding
+from r2n.options import ModelOptions
 from tests.featured_problem import featured_problem, table
 from tests.oracles import pair_classifier as oracle
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from r2n.graph.factor_graph import FactorGraph
+from r2n.data.problem import Problem
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.problem import Problem
-from r2n.model.passes import Pass
-from r2n.model.r2n import R2N
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.r2n import R2N
+from r2n.scoring import Pass
 
 WAYS = [{}, {"input": "mlp"}, {"input": "transe"}, {"evidence_input": "only"}, {"rule_network": "shared"}]
 

@@ -7,18 +7,16 @@ import pytest
 import torch
 from torch import Tensor
 
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.known_states import FALSE, TRUE, UNKNOWN
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.options import ModelOptions
 from r2n.logic.parser import parse_theory
-from r2n.model.formulas import DistMult
-from r2n.model.input_layer import INPUTS
-from r2n.model.r2n import R2N, Predictions
-from r2n.model.reasoning import make_layer
+from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph
+from r2n.network.input_layers import INPUTS, DistMult
+from r2n.network.r2n import R2N, Predictions
+from r2n.network.reasoning import make_layer
+from r2n.options import ModelOptions
 
 KNOWLEDGE = KnowledgeBase.build(
     parse_theory(

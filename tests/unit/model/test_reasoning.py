@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.incidence import Incidence
-from r2n.knowledge.options import ModelOptions
-from r2n.model.mlp import MLP, PositionMLP
-from r2n.model.reasoning import ReasoningLayer, make_layer
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.mlp import MLP, PositionMLP
+from r2n.network.reasoning import ReasoningLayer, make_layer
+from r2n.network.scatter import Incidence
+from r2n.options import ModelOptions
 from tests.model_strategies import graph_of_rows, shaken, vectors
 
 # one rule of two positions: ground rules (0, 1) and (0, 0); atom 2 stands in none

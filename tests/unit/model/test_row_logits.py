@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from r2n.graph.sources import Ungrounded
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
+from r2n import scoring
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.logic.parser import parse_theory
-from r2n.model import row_logits
-from r2n.model.atom_logits import AtomLogits
-from r2n.model.r2n import R2N
-from r2n.model.row_logits import IsolatedRows
+from r2n.network.graph_sources import Ungrounded
+from r2n.network.r2n import R2N
+from r2n.scoring import AtomLogits, IsolatedRows
 from tests.model_strategies import shaken
 
 KNOWLEDGE = KnowledgeBase.build(
@@ -43,7 +42,7 @@ def network(**options: Any) -> R2N:
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("kind", ["distmult", "complex", "transe", "rotate"])
 def test_rows_equal_atoms_one_by_one(kind: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_logits, "FEATURES_AT_ONCE", 30)  # a few rows at once
+    monkeypatch.setattr(scoring, "FEATURES_AT_ONCE", 30)  # a few rows at once
     model, language = network(input=kind, **NETWORKS[name]), KNOWLEDGE.language
     isolated, by_atom = IsolatedRows.of(model), AtomLogits(model, Ungrounded(), Evidence.empty())
     assert isolated is not None

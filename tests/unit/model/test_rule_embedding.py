@@ -2,7 +2,7 @@
 
 import torch
 
-from r2n.model.rule_embedding import RuleEmbedding
+from r2n.network.reasoning import RuleEmbedding
 
 
 def test_a_rule_begins_as_its_groups_network() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from r2n.model.sparse_rows import SparseRows
+from r2n.network.constant_embedding import SparseRows
 from tests.examples import at_most
 
 

@@ -3,7 +3,7 @@
 import torch
 
 from r2n.logic.language import Domain, Predicate
-from r2n.model.transe import TransE
+from r2n.network.input_layers import TransE
 
 D = Domain("d")
 

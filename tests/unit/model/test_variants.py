@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from r2n.model import variants
-from r2n.model.channels import ModuleChannel, VectorChannel, WordChannel
-from r2n.model.r2n import R2N
-from r2n.model.variants import Variant, VariedInput, channels_of, variants_of, without_word
+from r2n.explanation import features
+from r2n.explanation.features import Variant, VariedInput, channels_of, variants_of, without_word
+from r2n.network.constant_embedding import ModuleChannel, VectorChannel, WordChannel
+from r2n.network.r2n import R2N
 from tests.featured_problem import IMAGES, TITLES, featured_problem
 
 KNOWN = featured_problem().knowledge
@@ -56,7 +56,7 @@ def test_words_of_the_vocabulary_come_first_and_no_more_than_some(monkeypatch: p
     """Training knows `dogs` and not `unseen`, as it knows p2 and not p4."""
     (p4,) = ids("p4")
     assert [v.word for v in variants_of(network(), p4)] == [None, "dogs", "unseen"]
-    monkeypatch.setattr(variants, "WORDS_OF_A_BAG", 1)
+    monkeypatch.setattr(features, "WORDS_OF_A_BAG", 1)
     assert [v.word for v in variants_of(network(), p4)] == [None, "dogs"]
 
 
@@ -66,7 +66,7 @@ def test_a_text_for_a_module_loses_its_words_one_by_one_but_not_the_last(monkeyp
     p2, p3 = ids("p2", "p3")
     assert [v.word for v in variants_of(model, p3)] == [None, "cats", "and", "mice"]
     assert [v.word for v in variants_of(model, p2)] == [None], "dogs alone"
-    monkeypatch.setattr(variants, "WORDS_OF_A_TEXT", 2)
+    monkeypatch.setattr(features, "WORDS_OF_A_TEXT", 2)
     assert [v.word for v in variants_of(model, p3)] == [None, "cats", "and"]
 
 

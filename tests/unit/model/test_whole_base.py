@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 import r2n
-from r2n.graph.factor_graph import FactorGraph
-from r2n.model.whole_base import WholeBase
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.grid import WholeBase
 
 THEORY = """\
 domain d = {a, b, c}

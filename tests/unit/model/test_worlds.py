@@ -1,4 +1,4 @@
-"""Whether a world satisfies strict rules: against all worlds, one by one."""
+"""Whether a world satisfies strict rules: against all belief_propagation, one by one."""
 
 from itertools import product
 
@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import r2n
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.known_states import known_truths
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.grounding.full import FullGrounder
-from r2n.knowledge.knowledge_base import KnowledgeBase
 from r2n.logic.theory import Rule
-from r2n.model import worlds
-from r2n.model.worlds import find_clash
+from r2n.network import belief_propagation
+from r2n.network.belief_propagation import find_clash
+from r2n.network.factor_graph import FactorGraph, known_truths
 from tests.examples import at_most
 
 DECLARED = "domain d = {a, b}\npredicate p(d)\npredicate q(d)\npredicate e(d, d)\n"
@@ -45,7 +44,7 @@ def graph_of(formulas: list[str], facts: dict[str, bool]) -> tuple[FactorGraph, 
         )
         for name, truth in zip(names, truths, strict=True)
     ]
-    read = [group for table in tables for group in r2n.knowledge.reading.tables.read_facts(table).facts]
+    read = [group for table in tables for group in r2n.data.reading.tables.read_facts(table).facts]
     knowledge = KnowledgeBase.build(r2n.parse_theory(DECLARED + rules), read)
     graph = FactorGraph.from_grounding(FullGrounder().ground(r2n.Store(knowledge)), np.arange(knowledge.base.size))
     return graph, known_truths(knowledge.base, graph.atoms.numpy(), knowledge.evidence)
@@ -93,9 +92,9 @@ def test_rules_with_a_weight_never_clash() -> None:
 def test_what_cannot_be_told_within_the_bounds_is_not_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, truths = graph_of(["e(x, y) <-> !e(y, x)", "p(x) xor q(y)", "p(x) xor q(x)", "p(x) <-> q(x)"], {})
     assert find_clash(graph, truths) is not None
-    monkeypatch.setattr(worlds, "MOST_TRIES", 0)
+    monkeypatch.setattr(belief_propagation, "MOST_TRIES", 0)
     clash = find_clash(graph, truths)
     assert clash is not None
     assert not clash.is_minimal
-    monkeypatch.setattr(worlds, "MOST_CLAUSES", 1)
+    monkeypatch.setattr(belief_propagation, "MOST_CLAUSES", 1)
     assert find_clash(graph_of(["p(x) xor q(x)", "p(x) <-> q(x)"], {})[0], np.full(8, -1)) is None

@@ -7,11 +7,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from r2n.data.reading.tables import Table
 from r2n.errors import ConfigError, DataError
-from r2n.knowledge.reading.tables import Table
-from r2n.prediction.answer_table import WRITERS, answer_table, question_table, write_answers
-from r2n.prediction.predictor import Predictor
-from r2n.runs.run import Run
+from r2n.model.predictor import Predictor
+from r2n.model.questions import WRITERS, answer_table, question_table, write_answers
+from r2n.model.run import Run
 
 COLUMNS = ["row", "rank", "predicate", "argument_1", "argument_2"]
 SAID = ["probability", "known", "closed", "network", "logit", "reached"]

@@ -2,8 +2,8 @@
 
 import torch
 
-from r2n.graph.factor_graph import FactorGraph
-from r2n.prediction.answerable import supported
+from r2n.model.answers import supported
+from r2n.network.factor_graph import FactorGraph
 
 
 def marks(count: int, *rows: int) -> torch.Tensor:

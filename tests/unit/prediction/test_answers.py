@@ -5,11 +5,11 @@ import re
 import numpy as np
 import pytest
 
+from r2n.data.problem import Problem
 from r2n.errors import DataError
-from r2n.knowledge.problem import Problem
-from r2n.prediction.answers import Answer, Answers, Question
-from r2n.prediction.predictor import Predictor
-from r2n.runs.run import Run
+from r2n.model.answers import Answer, Answers, Question
+from r2n.model.predictor import Predictor
+from r2n.model.run import Run
 
 
 def names(problem: Problem, question: str) -> list[str]:
@@ -48,7 +48,7 @@ def test_a_bad_question_is_refused(question: str, message: str, toy: Problem) ->
 
 
 def test_too_large_a_question_is_refused(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("r2n.prediction.answers.MOST_ASKED", 10)
+    monkeypatch.setattr("r2n.model.answers.MOST_ASKED", 10)
     with pytest.raises(DataError, match="asks for 32 atoms"):
         Question.parse(toy.knowledge.base, "liesIn(?, ?)").codes()
 

@@ -1,10 +1,9 @@
 """Several questions in one pass."""
 
 from r2n.errors import DataError
-from r2n.prediction.answers import Question
-from r2n.prediction.asking import Asked, Told, ask_together
-from r2n.prediction.predictor import Predictor
-from r2n.runs.run import Run
+from r2n.model.answers import Question
+from r2n.model.predictor import Asked, Predictor, Told, ask_together
+from r2n.model.run import Run
 
 
 def test_each_is_answered_as_alone(toy_run: Run) -> None:

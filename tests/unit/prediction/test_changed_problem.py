@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from r2n.data.knowledge_base import Evidence
+from r2n.data.problem import Problem
+from r2n.data.reading.tables import Table
 from r2n.errors import DataError, R2NError
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.problem import Problem
-from r2n.knowledge.reading.tables import Table
-from r2n.prediction.changed_problem import ChangedProblem
+from r2n.model.changes import ChangedProblem
 
 UNIONS = """
 domain country, region

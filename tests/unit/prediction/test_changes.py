@@ -3,9 +3,8 @@
 import pytest
 
 from r2n.errors import DataError
-from r2n.prediction.changes import Named, told_otherwise
-from r2n.prediction.predictor import Predictor
-from r2n.runs.run import Run
+from r2n.model.predictor import Named, Predictor, told_otherwise
+from r2n.model.run import Run
 
 NAMED = Named("more", "fewer", "new")
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from r2n.data.atom_text import facts_from_texts, written_atom, written_name
+from r2n.data.encoding import encode_facts
+from r2n.data.herbrand import HerbrandBase
 from r2n.errors import DataError
-from r2n.knowledge.atom_text import facts_from_texts, written_atom, written_name
-from r2n.knowledge.encoding import encode_facts
-from r2n.knowledge.herbrand import HerbrandBase
 from r2n.logic.language import Domain, Language, Predicate
-from r2n.prediction.answers import Question
-from r2n.prediction.completion import Completions, complete
+from r2n.model.answers import Question
+from r2n.model.questions import Completions, complete
 
 COUNTRY, REGION = Domain("country"), Domain("region")
 PLACE = Domain("place", parts=(COUNTRY, REGION))

@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from r2n.data.problem import load_problem
 from r2n.errors import ConfigError
-from r2n.evaluation.shares import ALONE
-from r2n.knowledge.problem import load_problem
-from r2n.prediction import evaluation_jobs
-from r2n.prediction.evaluation_jobs import EvaluationOfRun, evaluate_run
-from r2n.prediction.trained import Trained
-from r2n.runs.run import prepare_run
-from r2n.runs.training import train_in
+from r2n.evaluation.ranking import ALONE
+from r2n.model import trained as trained_module
+from r2n.model.run import prepare_run
+from r2n.model.trained import EvaluationOfRun, Trained, evaluate_run
+from r2n.model.training import train_in
 from tests.toy_problem import write_toy_problem
 
 
@@ -42,7 +41,7 @@ def test_one_job_reports_what_is_reported_without(run: Path, threads: None) -> N
     assert trained.problem.name == "towns"
     assert reports[0].to_dict() == alone.evaluate("test", mirror=True).to_dict()
     assert [("constraints" in report.protocol) for report in reports] == [False, True]
-    evaluation_jobs._evaluate_share(ALONE, EvaluationOfRun(run, "valid"))
+    trained_module._evaluate_share(ALONE, EvaluationOfRun(run, "valid"))
 
 
 def test_what_cannot_be_asked_is_refused(run: Path) -> None:

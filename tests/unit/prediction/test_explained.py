@@ -2,10 +2,10 @@
 
 import pytest
 
+from r2n.data.problem import Problem
 from r2n.errors import R2NError
-from r2n.knowledge.problem import Problem
-from r2n.prediction.predictor import Predictor
-from r2n.runs.run import Run
+from r2n.model.predictor import Predictor
+from r2n.model.run import Run
 from tests.unit.explanation.small_subject import predictor_of
 
 

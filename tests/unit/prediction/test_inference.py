@@ -6,13 +6,13 @@ import pytest
 import torch
 
 import r2n
+from r2n.data.candidates import Candidates
+from r2n.data.problem import Problem
 from r2n.errors import ConfigError
-from r2n.knowledge.candidates import Candidates
-from r2n.knowledge.problem import Problem
 from r2n.logic.parser import parse_theory
-from r2n.prediction.inference import believe
-from r2n.prediction.trained import Trained
-from r2n.runs.run import Run
+from r2n.model.infer import believe
+from r2n.model.run import Run
+from r2n.model.trained import Trained
 from tests.candidate_problem import things_problem
 
 SMOKERS = """\

@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from r2n.data.features import FeatureTable
+from r2n.data.problem import Problem
+from r2n.data.reading.tables import Table
 from r2n.errors import DataError
-from r2n.knowledge.features import FeatureTable
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
-from r2n.knowledge.reading.tables import Table
 from r2n.logic.parser import parse_theory
-from r2n.prediction.predictor import Predictor
-from r2n.runs.run import Run, prepare_run
+from r2n.model.predictor import Predictor
+from r2n.model.run import Run, prepare_run
+from r2n.options import Options
 
 THEORY = parse_theory(
     """

@@ -12,13 +12,13 @@ import torch
 from hypothesis import assume, given
 from torch import Tensor
 
+from r2n.data.candidates import Candidates
+from r2n.data.problem import Problem, load_problem
 from r2n.errors import DataError
-from r2n.graph.known_states import FALSE, TRUE, UNKNOWN
-from r2n.knowledge.candidates import Candidates
-from r2n.knowledge.problem import Problem, load_problem
-from r2n.prediction.predictor import Predictor
-from r2n.runs.run import Run, prepare_run
-from r2n.runs.training import train_in
+from r2n.model.predictor import Predictor
+from r2n.model.run import Run, prepare_run
+from r2n.model.training import train_in
+from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN
 from tests.candidate_problem import THINGS, table, things_problem
 from tests.examples import at_most
 from tests.theory_strategies import dice

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from r2n.knowledge.problem import load_problem
-from r2n.prediction.rule_beliefs import PlainRule, _telling, ground_rules_of, rule_truths
-from r2n.prediction.trained import Trained
-from r2n.runs.run import prepare_run
+from r2n.data.problem import load_problem
+from r2n.model.rule_report import PlainRule, _telling, ground_rules_of, rule_truths
+from r2n.model.run import prepare_run
+from r2n.model.trained import Trained
 from tests.clause_problem import write_clause_problem
 
 

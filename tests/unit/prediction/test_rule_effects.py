@@ -7,12 +7,12 @@ import pytest
 from scipy.special import expit
 
 import r2n
-from r2n.knowledge.problem import load_problem
-from r2n.model.atom_logits import AtomLogits
-from r2n.prediction.rule_effects import RuleSwitches, rule_effects
-from r2n.prediction.trained import Trained
-from r2n.runs.config import make_source
-from r2n.runs.run import prepare_run
+from r2n.data.problem import load_problem
+from r2n.model.memory import make_source
+from r2n.model.rule_report import RuleSwitches, rule_effects
+from r2n.model.run import prepare_run
+from r2n.model.trained import Trained
+from r2n.scoring import AtomLogits
 from tests.false_rule_problem import write_false_rule_problem
 from tests.without_rules import knowledge_without, network_without
 

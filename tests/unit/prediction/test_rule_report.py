@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from r2n.data.problem import load_problem
 from r2n.errors import ConfigError
-from r2n.knowledge.problem import load_problem
-from r2n.prediction.rule_report import held_back, rule_report
-from r2n.prediction.trained import Trained
-from r2n.runs.run import prepare_run
+from r2n.model.rule_report import held_back, rule_report
+from r2n.model.run import prepare_run
+from r2n.model.trained import Trained
 from tests.clause_problem import write_clause_problem
 from tests.false_rule_problem import write_false_rule_problem
 

@@ -6,9 +6,9 @@ import pytest
 
 import r2n
 from r2n.errors import ConfigError
-from r2n.explanation.rule_records import LearnedClause, RuleAccount, RuleEffect, RuleReport
+from r2n.explanation.rules import LearnedClause, RuleAccount, RuleEffect, RuleReport
 from r2n.logic.parser import parse_theory
-from r2n.prediction.rule_theory import export_theory, helps, report_theory
+from r2n.model.rule_report import export_theory, helps, report_theory
 
 THEORY = parse_theory(
     "domain d\ndomain e = {a, b}\npredicate p(d)\npredicate q(d, e) closed\n"

@@ -11,11 +11,10 @@ import pytest
 
 from r2n.errors import ConfigError
 from r2n.evaluation.calibrate import Calibrated
-from r2n.prediction.answer_table import question_table
-from r2n.prediction.answers import Answer, Answers
-from r2n.prediction.predictor import Predictor
-from r2n.prediction.shown_answers import BAR, MOST_ROWS, argument_names
-from r2n.runs.run import Run
+from r2n.model.answers import BAR, MOST_ROWS, Answer, Answers, argument_names
+from r2n.model.predictor import Predictor
+from r2n.model.questions import question_table
+from r2n.model.run import Run
 from tests.explanations import NASTY
 from tests.page_reader import read_page
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import nn
 
+from r2n.data.problem import load_problem
 from r2n.errors import CheckpointError, ConfigError
-from r2n.knowledge.problem import load_problem
-from r2n.prediction.trained import Trained
-from r2n.runs.checkpoint import read_checkpoint
-from r2n.runs.run import Run, prepare_run
-from r2n.runs.training import train_in
+from r2n.model.run import Run, prepare_run
+from r2n.model.trained import Trained
+from r2n.model.training import train_in
+from r2n.store.checkpoint import read_checkpoint
 
 
 @pytest.fixture

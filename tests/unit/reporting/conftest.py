@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import r2n
-from r2n.evaluation.evaluate import Report
-from r2n.prediction.trained import Trained
-from r2n.runs.run import prepare_run
-from r2n.runs.training import train_in
+from r2n.evaluation.report import Report
+from r2n.model.run import prepare_run
+from r2n.model.trained import Trained
+from r2n.model.training import train_in
 from tests.toy_problem import write_toy_problem
 
 QUICK = ("training.epochs=3", "model.dim=4", "model.layers=1")

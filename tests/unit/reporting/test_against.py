@@ -8,9 +8,9 @@ import pytest
 
 import r2n
 from r2n.evaluation.by_query import ClassifiedQueries
-from r2n.evaluation.evaluate import Report
+from r2n.evaluation.report import Report
 from r2n.reporting.against import ComparedRun, against
-from r2n.runs.folder import RunFolder, config_of, read_config
+from r2n.store.folder import RunFolder, config_of, read_config
 from tests.toy_problem import write_toy_problem
 from tests.unit.reporting.conftest import Kept
 

@@ -4,7 +4,7 @@ from math import nan
 
 import pytest
 
-from r2n.evaluation.paired import PairedTest
+from r2n.evaluation.by_query import PairedTest
 from r2n.reporting.against import Against
 from r2n.reporting.compare import ComparedSplit, Comparison
 from r2n.reporting.compare_page import compare_page, interval_places

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from r2n.reporting.curves import curves_of_networks, told_apart, training_curves
-from r2n.runs.folder import RunFolder
+from r2n.store.folder import RunFolder
 
 RECORDS = [
     {"number": 1, "loss": 3.0, "supervised": 2.0, "semantic": 1.0, "regularisation": 0.0, "valid": None},

@@ -6,7 +6,7 @@ import pytest
 
 from r2n.errors import DataError
 from r2n.explanation.records import Explanation
-from r2n.prediction.predictor import Predictor
+from r2n.model.predictor import Predictor
 from r2n.reporting import gather as gather_module
 from r2n.reporting.gather import Training, explainer, gather
 from r2n.reporting.phases import PhaseCost

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from r2n.evaluation.evaluate import Report
-from r2n.knowledge.options import Options
-from r2n.model.r2n import R2N
+from r2n.evaluation.report import Report
+from r2n.network.r2n import R2N
+from r2n.options import Options
 from r2n.reporting import overview
 from r2n.reporting.overview import figures, option_lines, option_text, probability_words, trained_on
 from r2n.reporting.phases import PhaseCost
 from r2n.reporting.records import OptionLine
-from r2n.runs.folder import RunFolder, read_config
+from r2n.store.folder import RunFolder, read_config
 from tests.unit.reporting.conftest import Kept
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from r2n.evaluation.by_query import RankCounts
-from r2n.evaluation.evaluate import Report
 from r2n.evaluation.metrics import calibration
+from r2n.evaluation.report import Report
 from r2n.explanation.records import Belief, Explanation
 from r2n.reporting.records import Result, RuleLine, RuleTable, RunReport, ToldAnswer, ToldAnswers, TrainedOn
 from r2n.reporting.run_page import (

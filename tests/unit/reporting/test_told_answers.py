@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
+from r2n.data.herbrand import HerbrandBase
 from r2n.evaluation.by_query import ClassifiedQueries, RankedQueries
-from r2n.evaluation.filters import Filter
 from r2n.evaluation.metrics import Ranks
+from r2n.evaluation.ranking import Filter
 from r2n.explanation.records import Explanation
-from r2n.knowledge.herbrand import HerbrandBase
 from r2n.logic.language import Domain, Language, Predicate
-from r2n.prediction.answers import Question
-from r2n.prediction.predictor import Predictor
+from r2n.model.answers import Question
+from r2n.model.predictor import Predictor
 from r2n.reporting.told_answers import MOST, atom_text, told_answers
 from tests.report_samples import explanation
 from tests.unit.reporting.conftest import Kept

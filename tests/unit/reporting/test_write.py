@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from r2n.evaluation.evaluate import Report
-from r2n.prediction.trained import Trained
+from r2n.evaluation.report import Report
+from r2n.model.trained import Trained
 from r2n.reporting import write as write_module
 from r2n.reporting.gather import Training, gather
 from r2n.reporting.phases import PhaseCost

@@ -4,13 +4,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from r2n.data.problem import Problem
+from r2n.data.reading.tables import Table
 from r2n.datasets.benchmarks import load
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.problem import Problem
-from r2n.knowledge.reading.tables import Table
 from r2n.logic.parser import parse_theory
-from r2n.reproduction.baselines import EvidenceScores, ProofCounts, best_depth
+from r2n.reproduction.reproduce import EvidenceScores, ProofCounts, best_depth
 from tests.strategies import codes_of
 
 THEORY = "domain d\npredicate same(d, d)\npredicate linked(d, d) closed"

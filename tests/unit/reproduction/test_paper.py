@@ -1,7 +1,7 @@
 """What the paper printed."""
 
 from r2n.reproduction.paper import PAPER_COUNTRIES
-from r2n.reproduction.table import table_rows
+from r2n.reproduction.reproduce import table_rows
 
 
 def test_the_figures_agree_with_the_table_of_countries() -> None:

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from r2n.data.problem import load_problem
 from r2n.datasets.benchmarks import load
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import load_problem
+from r2n.model.evaluation import Constrained
+from r2n.model.run import evaluate_split, prepare_run
+from r2n.options import Options
 from r2n.reproduction import reproduce as module
-from r2n.reproduction.reproduce import Measured, cells, measure, summarise, with_rules
-from r2n.reproduction.table import TableRow, table_rows
-from r2n.runs.constrained import Constrained
-from r2n.runs.run import evaluate_split, prepare_run
+from r2n.reproduction.reproduce import Measured, TableRow, cells, measure, summarise, table_rows, with_rules
 from tests.ordered_problem import write_ordered_problem
 
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from r2n.graph.known_states import known_states
-from r2n.reproduction.rule_accuracy import rule_accuracy
-from r2n.runs.run import Run, prepare_run
+from r2n.model.run import Run, prepare_run
+from r2n.network.factor_graph import known_states
+from r2n.reproduction.reproduce import rule_accuracy
 
 
 def by_loops(run: Run) -> tuple[float, float]:

@@ -4,8 +4,7 @@ import pytest
 
 from r2n.datasets.benchmarks import DATASETS, load
 from r2n.errors import ConfigError
-from r2n.reproduction.reproduce import ALONE, METRICS
-from r2n.reproduction.table import table_rows
+from r2n.reproduction.reproduce import ALONE, METRICS, table_rows
 
 
 @pytest.mark.parametrize("table", ["countries", "ablation", "kgc"])

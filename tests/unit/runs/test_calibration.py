@@ -12,23 +12,22 @@ import pytest
 import torch
 
 import r2n
+from r2n.data.herbrand import Side
+from r2n.data.knowledge_base import Evidence
+from r2n.data.problem import Problem
 from r2n.errors import CheckpointError
 from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.evaluate import Report
 from r2n.evaluation.ranking import rank
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
-from r2n.knowledge.sides import Side
-from r2n.model.atom_logits import AtomLogits
-from r2n.prediction.predictor import Predictor
-from r2n.prediction.trained import Trained
-from r2n.runs import calibration
-from r2n.runs.calibration import calibrate, keep_calibration, query_groups, read_calibration
-from r2n.runs.ensemble import prepare_ensemble
-from r2n.runs.folder import RunFolder, digest
-from r2n.runs.run import Run, prepare_run
-from r2n.runs.training import train_in
+from r2n.evaluation.report import Report
+from r2n.model import calibration
+from r2n.model.calibration import calibrate, keep_calibration, query_groups, read_calibration
+from r2n.model.predictor import Predictor
+from r2n.model.run import Run, prepare_ensemble, prepare_run
+from r2n.model.trained import Trained
+from r2n.model.training import train_in
+from r2n.options import Options
+from r2n.scoring import AtomLogits
+from r2n.store.folder import RunFolder, digest
 from tests.labelled_problems import staff, table, topics
 from tests.oracles.calibration import third_of_wrong_shares
 

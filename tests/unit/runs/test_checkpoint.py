@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from r2n.errors import CheckpointError
-from r2n.runs.checkpoint import MANIFEST, read_checkpoint, write_checkpoint
+from r2n.store.checkpoint import MANIFEST, read_checkpoint, write_checkpoint
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2], dtype=torch.uint8)}
 

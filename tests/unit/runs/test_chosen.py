@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 
 import r2n
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.data.problem import Problem
+from r2n.data.validation import contradictions
 from r2n.errors import ConfigError
-from r2n.knowledge.contradictions import contradictions
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
 from r2n.logic.parser import parse_theory
-from r2n.runs.chosen import choose_options, corrupted_positions
-from r2n.runs.preflight import preflight_warnings
-from r2n.runs.run import Run, prepare_run
+from r2n.model.choices import choose_options, corrupted_positions
+from r2n.model.preflight import preflight_warnings
+from r2n.model.run import Run, prepare_run
+from r2n.options import Options
 from tests.labelled_problems import featured_graph, items, table
 from tests.unit.grounding.small_knowledge import knowledge
 
@@ -60,7 +60,7 @@ def test_a_large_graph_is_asked_row_by_row_with_counted_rules() -> None:
 
 def test_features_change_nothing_that_is_chosen_for_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     """They had bce over all corruptions, 300 epochs and dim 32, without a word."""
-    monkeypatch.setattr("r2n.runs.chosen.MANY_NEGATIVES", 10_000)
+    monkeypatch.setattr("r2n.model.choices.MANY_NEGATIVES", 10_000)
     problem = featured_graph(0, count=60)
     options, choices = choose_options(problem, Options())
     assert choices == choose_options(featured_graph(0, count=60, vector=False), Options())[1]

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from r2n.data.problem import Problem
 from r2n.errors import ConfigError
-from r2n.graph.sources import Counted, GroundedOnDemand, Ungrounded
-from r2n.grounding.ceiling import Ceiling
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.knowledge.options import GroundingOptions, Options
-from r2n.knowledge.problem import Problem
-from r2n.runs.config import as_trained, check_options, make_device, make_source, problem_to_train
+from r2n.grounding.store import Ceiling
+from r2n.model.memory import as_trained, check_options, make_device, make_source, problem_to_train
+from r2n.network.graph_sources import Counted, GroundedOnDemand, Ungrounded
+from r2n.options import GroundingOptions, Options
 
 
 def test_a_network_that_reads_no_rules_grounds_none(toy: Problem) -> None:

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from r2n.data.knowledge_base import Evidence
+from r2n.data.problem import Problem, load_problem
 from r2n.errors import ConfigError
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.problem import Problem, load_problem
-from r2n.prediction.trained import Trained
-from r2n.runs.constrained import LEAST_SUPPORT, RANKED_KINDS, Constrained
-from r2n.runs.run import prepare_run
+from r2n.model.evaluation import LEAST_SUPPORT, RANKED_KINDS, Constrained
+from r2n.model.run import prepare_run
+from r2n.model.trained import Trained
 from tests.oracles import metrics as oracle_metrics
 from tests.oracles import mining as oracle
 from tests.ordered_problem import write_ordered_problem

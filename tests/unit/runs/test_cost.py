@@ -9,13 +9,13 @@ import torch
 from typer.testing import CliRunner
 
 from r2n.cli import app
+from r2n.data.problem import Problem
 from r2n.datasets.benchmarks import load
 from r2n.grounding.store import Store
 from r2n.grounding.strategies import make_grounder
-from r2n.knowledge.options import GroundingOptions
-from r2n.knowledge.problem import Problem
-from r2n.runs.chosen import choose_options
-from r2n.runs.cost import Speed, Work, cost_warnings, measured_speed
+from r2n.model.choices import choose_options
+from r2n.model.preflight import Speed, Work, cost_warnings, measured_speed
+from r2n.options import GroundingOptions
 
 THEORY = """\
 domain record
@@ -129,7 +129,7 @@ def test_other_layers_of_the_network_are_more_work(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["countries-s1", "countries-s2", "countries-s3", "nations", "kinship", "umls"])
 def test_nothing_is_said_or_measured_of_the_packaged_problems(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("r2n.runs.cost.measured_speed", None)  # calling it would fail
+    monkeypatch.setattr("r2n.model.preflight.measured_speed", None)  # calling it would fail
     problem = load(name)
     assert cost_warnings(problem, choose_options(problem, problem.options)[0]) == []
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from r2n.errors import ConfigError, DataError, ProcessError
-from r2n.knowledge.options import TrainingOptions
-from r2n.runs import devices
-from r2n.runs.devices import FabricTeam, Place, begun_elsewhere, follows_elsewhere, together
+from r2n.model import processes
+from r2n.model.processes import FabricTeam, Place, begun_elsewhere, follows_elsewhere, together
+from r2n.options import TrainingOptions
 from r2n.training.team import ONE, Team
 from tests.ended_process import EndedProcess
 
@@ -76,7 +76,7 @@ def test_processes_that_others_began(
         with pytest.raises(ConfigError, match="began 4 processes, --devices says 2"):
             begun_elsewhere(2)
         with together(4, BATCHES, nothing) as team:
-            assert (team.rank, team.count) == (devices._rank_elsewhere(), 4)
+            assert (team.rank, team.count) == (processes._rank_elsewhere(), 4)
 
 
 def test_slurm_is_heard_only_where_devices_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_processes_of_one_machine_meet_on_loopback() -> None:
     assert given["MASTER_PORT"] == "4711"
     assert given["LOCAL_RANK"] == "1"
     assert given["GLOO_SOCKET_IFNAME"] in ("lo", "lo0")
-    with closing(devices._listening()) as made:
+    with closing(processes._listening()) as made:
         assert made.getsockname()[0] == "127.0.0.1"
 
 
@@ -110,7 +110,7 @@ def test_a_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
             pass
     monkeypatch.setenv("MASTER_PORT", "here")
     with pytest.raises(ConfigError, match="cannot listen at"):
-        devices._listening()
+        processes._listening()
 
 
 class Broken:
@@ -149,7 +149,7 @@ def test_who_is_gone_and_what_it_said_last(code: int, message: str, pipe: tuple)
     here, there = pipe
     process = EndedProcess(code)
     there.send(DataError("a wrong row"))
-    assert devices._who_is_gone([(process, here)]) == message
+    assert processes._who_is_gone([(process, here)]) == message
 
 
 def test_one_that_fails_before_the_first_step(pipe: tuple) -> None:
@@ -157,12 +157,12 @@ def test_one_that_fails_before_the_first_step(pipe: tuple) -> None:
     process = EndedProcess(-signal.SIGKILL)
     there.send(DataError("a wrong row"))
     with pytest.raises(DataError, match="a wrong row"):
-        devices._wait_for(1, 2, process, here)
+        processes._wait_for(1, 2, process, here)
     there.send("ready")
-    devices._wait_for(1, 2, process, here)
+    processes._wait_for(1, 2, process, here)
     there.close()
     with pytest.raises(ProcessError, match="rank 1 was killed by signal 9, before the first step"):
-        devices._wait_for(1, 2, process, here)
+        processes._wait_for(1, 2, process, here)
 
 
 def refuses(_: Team, kind: str) -> None:
@@ -177,11 +177,11 @@ def test_what_another_process_fails_with_is_handed_over(
 ) -> None:
     monkeypatch.setattr(signal, "signal", lambda *_: None)  # it is this process
     here, there = pipe
-    devices._follow(Place(1, 2, 0), "cpu", there, refuses, (kind,))
+    processes._follow(Place(1, 2, 0), "cpu", there, refuses, (kind,))
     assert str(here.recv()) == message
 
 
 def test_more_processes_than_a_machine_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "begin", nothing)
+    monkeypatch.setattr(processes, "begin", nothing)
     with pytest.raises(ConfigError, match="processes cannot be begun"), together(10**30, BATCHES, nothing):
         pass

@@ -10,15 +10,14 @@ import torch
 from torch import nn
 
 import r2n
+from r2n.data.problem import Problem, load_problem
 from r2n.errors import CheckpointError, ConfigError, MemoryLimitError
-from r2n.graph.sources import GroundedOnDemand
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem, load_problem
-from r2n.prediction.trained import Trained
-from r2n.runs.ensemble import MOST_NETWORKS, Ensemble, prepare_ensemble
-from r2n.runs.folder import RunFolder
-from r2n.runs.run import Run, prepare_run
-from r2n.runs.training import settings_of, train_in
+from r2n.model.run import MOST_NETWORKS, Ensemble, Run, prepare_ensemble, prepare_run
+from r2n.model.trained import Trained
+from r2n.model.training import settings_of, train_in
+from r2n.network.graph_sources import GroundedOnDemand
+from r2n.options import Options
+from r2n.store.folder import RunFolder
 
 DRAWN = ("training.negatives=1", "model.rule_dropout=0.2")
 WAYS = {
@@ -144,7 +143,7 @@ def test_a_number_that_nobody_can_want_is_refused(size: int, toy: Problem) -> No
 
 
 def test_networks_that_would_not_fit_are_refused(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("r2n.runs.memory.available_bytes", lambda: 10**12)
+    monkeypatch.setattr("r2n.model.memory.available_bytes", lambda: 10**12)
     with pytest.raises(MemoryLimitError, match=r"(?s)100 networks needs about .* train fewer"):
         prepare_ensemble(toy, toy.options.changed(["model.dim=300"]), size=100, memory=300 * 2**20)
 

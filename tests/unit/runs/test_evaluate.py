@@ -8,17 +8,16 @@ from statistics import mean, stdev
 import numpy as np
 import pytest
 
+from r2n.data.knowledge_base import Evidence
+from r2n.data.problem import Problem, load_problem
 from r2n.datasets.planted import plant
 from r2n.errors import ConfigError
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import average_precision
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.problem import Problem, load_problem
-from r2n.model.atom_logits import AtomLogits
-from r2n.runs import evaluate
-from r2n.runs.evaluate import evaluate_split
-from r2n.runs.mirror import DEVIATION, SINGLE, mirrors
-from r2n.runs.run import Run, prepare_run
+from r2n.model import evaluation
+from r2n.model.evaluation import DEVIATION, SINGLE, evaluate_split, mirrors
+from r2n.model.run import Run, prepare_run
+from r2n.scoring import AtomLogits
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +67,7 @@ def test_a_ranking_too(logits: AtomLogits, toy: Problem, monkeypatch: pytest.Mon
     assert report.beside[SINGLE]["mrr"] == pytest.approx(mean(alone))
     assert report.protocol["calibration"] == "temperature 2, fitted on labels"
     assert report.calibrated is None
-    monkeypatch.setattr("r2n.runs.mirror.MOST_CANDIDATES_WITH_LAYERS", 10)
+    monkeypatch.setattr("r2n.model.evaluation.MOST_CANDIDATES_WITH_LAYERS", 10)
     assert SINGLE not in evaluate_split(logits, ranked, "test", beside={}).beside, "it would cost much"
 
 
@@ -118,4 +117,4 @@ def test_without_validation_queries_nothing_was_chosen(toy: Problem) -> None:
 def test_results_that_cannot_be_paired_are_not_said_to_be_worse(toy_run: Run) -> None:
     report = toy_run.evaluate("test")
     better = replace(report, metrics={**report.metrics, "ap": 2.0})
-    assert evaluate._harm(report, replace(better, by_query=None)) == {}
+    assert evaluation._harm(report, replace(better, by_query=None)) == {}

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from r2n.data.knowledge_base import Evidence
+from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.problem import Problem
-from r2n.runs.folder import (
+from r2n.store.folder import (
     RunConfig,
     RunFolder,
     config_of,
@@ -216,7 +216,7 @@ def test_the_problem_is_written_before_the_configuration(
     toy: Problem, config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
-    monkeypatch.setattr("r2n.runs.folder.write_atomically", lambda path, content: written.append(path.name))
+    monkeypatch.setattr("r2n.store.folder.write_atomically", lambda path, content: written.append(path.name))
     write_run(RunFolder(tmp_path), toy, config)
     assert written == ["problem.safetensors", "config.json"]
 

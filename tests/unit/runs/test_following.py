@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from r2n.knowledge.problem import load_problem
-from r2n.runs.following import FollowedRun, follow_elsewhere, follow_run
-from r2n.runs.training import train_in
+from r2n.data.problem import load_problem
+from r2n.model.training import FollowedRun, follow_elsewhere, follow_run, train_in
 from tests.thread_team import ThreadTeam, together
 
 

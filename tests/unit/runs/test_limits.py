@@ -3,14 +3,13 @@
 import pytest
 
 import r2n
+from r2n.data.problem import Problem
 from r2n.errors import ConfigError, MemoryLimitError
-from r2n.graph.sources import GroundedOnDemand
 from r2n.grounding.full import FullGrounder
-from r2n.knowledge.problem import Problem
-from r2n.model.r2n import R2N
-from r2n.runs.config import as_trained
-from r2n.runs.limits import MemoryLimit, count_weights
-from r2n.runs.run import prepare_run
+from r2n.model.memory import MemoryLimit, as_trained, count_weights
+from r2n.model.run import prepare_run
+from r2n.network.graph_sources import GroundedOnDemand
+from r2n.network.r2n import R2N
 
 
 def test_atoms_are_counted_before_a_negative_is_drawn(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +80,7 @@ def test_weights_are_counted_before_they_are_made(changes: list[str], toy: Probl
 
 @pytest.mark.parametrize("change", ["model.dim=100000", "model.rule_dim=1000000", "model.layers=1000"])
 def test_a_network_that_would_not_fit_is_refused(change: str, toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("r2n.runs.run.R2N.build", lambda *_, **__: pytest.fail("made"))
+    monkeypatch.setattr("r2n.model.run.R2N.build", lambda *_, **__: pytest.fail("made"))
     with pytest.raises(MemoryLimitError, match=r"a network of about [\d,]+ weights needs about") as caught:
         prepare_run(toy, toy.options.changed(["model.dim=256", change]), 0, memory=10**9)
     assert "model.dim" in str(caught.value)

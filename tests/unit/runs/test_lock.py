@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from r2n.errors import ConfigError
-from r2n.runs import lock
-from r2n.runs.lock import LOCK, locked
+from r2n.store import trace
+from r2n.store.trace import LOCK, locked
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from r2n.runs.lock import locked
+from r2n.store.trace import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
@@ -51,7 +51,7 @@ def test_the_lock_of_a_killed_process_blocks_nobody(tmp_path: Path) -> None:
 def test_a_file_taken_away_between_opening_and_locking_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take, calls = lock._is_locked, []
+    take, calls = trace._is_locked, []
 
     def slow(descriptor: int, path: Path) -> bool:
         if not calls:
@@ -59,14 +59,14 @@ def test_a_file_taken_away_between_opening_and_locking_is_made_anew(
         calls.append(descriptor)
         return take(descriptor, path)
 
-    monkeypatch.setattr(lock, "_is_locked", slow)
+    monkeypatch.setattr(trace, "_is_locked", slow)
     with locked(tmp_path), pytest.raises(ConfigError), locked(tmp_path):
         pass
     assert len(calls) == 3
 
 
 def test_a_lock_on_a_file_that_another_has_replaced_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    take, calls = lock._is_locked, []
+    take, calls = trace._is_locked, []
 
     def slow(descriptor: int, path: Path) -> bool:
         if not calls:
@@ -75,7 +75,7 @@ def test_a_lock_on_a_file_that_another_has_replaced_is_none(tmp_path: Path, monk
         calls.append(descriptor)
         return take(descriptor, path)
 
-    monkeypatch.setattr(lock, "_is_locked", slow)
+    monkeypatch.setattr(trace, "_is_locked", slow)
     with locked(tmp_path), pytest.raises(ConfigError), locked(tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
@@ -95,7 +95,7 @@ def test_where_there_are_no_locks_training_goes_on(
     monkeypatch.setattr("fcntl.flock", refuse(number))
     with locked(tmp_path), locked(tmp_path):
         pass
-    monkeypatch.setattr(lock, "fcntl", None)
+    monkeypatch.setattr(trace, "fcntl", None)
     with locked(tmp_path), locked(tmp_path):
         pass
 

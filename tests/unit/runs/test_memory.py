@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from r2n.errors import ConfigError, MemoryLimitError
-from r2n.runs import memory
-from r2n.runs.memory import (
+from r2n.model import memory
+from r2n.model.memory import (
     MEMORY_SHARE,
     available_bytes,
     check_memory,

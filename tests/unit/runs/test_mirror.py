@@ -8,18 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from r2n.cli.report_table import notes_beside
-from r2n.evaluation.evaluate import Report, classify
-from r2n.evaluation.filters import Filter
-from r2n.evaluation.network import evaluate_scores
-from r2n.evaluation.rules_alone import RulesAlone
-from r2n.knowledge.problem import Problem, load_problem
-from r2n.model.combination import NETWORK_ALONE, RULES_ALONE
-from r2n.prediction.trained import Trained
-from r2n.runs import mirror
-from r2n.runs.mirror import mirrors
-from r2n.runs.run import Run, prepare_run
-from r2n.runs.training import train_in, train_without_reasoning
+from r2n.cli.screen import notes_beside
+from r2n.data.problem import Problem, load_problem
+from r2n.evaluation.evaluate import RulesAlone, evaluate_scores
+from r2n.evaluation.ranking import Filter
+from r2n.evaluation.report import Report, classify
+from r2n.model import evaluation
+from r2n.model.evaluation import mirrors
+from r2n.model.run import Run, prepare_run
+from r2n.model.trained import Trained
+from r2n.model.training import train_in, train_without_reasoning
+from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE
 from tests.command_line import invoke
 from tests.ordered_problem import write_ordered_problem
 
@@ -82,10 +81,10 @@ def test_what_is_not_cheap_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     problem = road(tmp_path)
     layered, counted = prepared(problem), prepared(problem, "model.rules=counted")
     asked = max(sum(2 * 14 if a < 2 * 14**2 else 14 for a in part.atoms) for part in problem.queries.values())
-    monkeypatch.setattr(mirror, "MOST_CANDIDATES", asked)
+    monkeypatch.setattr(evaluation, "MOST_CANDIDATES", asked)
     assert list(mirrors(layered.logits(), problem)) == ["rules alone"]
     assert len(mirrors(counted.logits(), problem)) == 2
-    monkeypatch.setattr(mirror, "MOST_CANDIDATES", asked - 1)
+    monkeypatch.setattr(evaluation, "MOST_CANDIDATES", asked - 1)
     assert mirrors(layered.logits(), problem) == {}
     assert mirrors(counted.logits(), problem) == {}
     assert mirrors(layered.logits(), replace(problem, queries={})) != {}
@@ -174,8 +173,8 @@ def test_what_takes_longer_than_the_training_is_given_up(tmp_path: Path, monkeyp
     run = prepared(problem, "training.epochs=1")
     for _ in train_in(tmp_path / "run", run):
         pass
-    monkeypatch.setattr("r2n.runs.training.FREE_SECONDS", 0.0)
-    monkeypatch.setattr("r2n.runs.training.read_trace", lambda _: [])
+    monkeypatch.setattr("r2n.model.training.FREE_SECONDS", 0.0)
+    monkeypatch.setattr("r2n.model.training.read_trace", lambda _: [])
     assert train_without_reasoning(tmp_path / "run", run, problem) == "it takes longer than the training itself (0 s)"
     assert not list((tmp_path / "run").glob("without*"))
 

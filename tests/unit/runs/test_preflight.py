@@ -3,14 +3,14 @@
 import pyarrow as pa
 import pytest
 
+from r2n.data.candidates import Candidates
+from r2n.data.problem import Problem
+from r2n.data.reading.tables import Table
 from r2n.datasets.benchmarks import load
-from r2n.knowledge.candidates import Candidates
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
-from r2n.knowledge.reading.tables import Table
 from r2n.logic.parser import parse_theory
-from r2n.runs.chosen import choose_options
-from r2n.runs.preflight import preflight_warnings
+from r2n.model.choices import choose_options
+from r2n.model.preflight import preflight_warnings
+from r2n.options import Options
 from tests.candidate_problem import things_problem
 
 THEORY = """\
@@ -108,8 +108,8 @@ def test_what_would_take_long_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> N
     known = [("ada", "grandparent", "cleo"), ("cleo", "kin", "ben")]
     asked = problem([("cleo", "grandparent", "ada")], *known)
     assert "rule 'chain' has no ground rule" in told(asked, "grounding.strategy=known-body")
-    monkeypatch.setattr("r2n.runs.preflight.MOST_WORK", 1)
-    monkeypatch.setattr("r2n.grounding.estimates.MOST_WORK", 1)
+    monkeypatch.setattr("r2n.model.preflight.MOST_WORK", 1)
+    monkeypatch.setattr("r2n.grounding.strategies.MOST_WORK", 1)
     assert told(asked, "grounding.strategy=known-body") == ""
 
 

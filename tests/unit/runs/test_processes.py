@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from r2n.errors import ConfigError, DataError, Location, ProcessError
-from r2n.evaluation.shares import ALONE, Share
-from r2n.runs import processes
-from r2n.runs.processes import MOST_PROCESSES, HelperShare, LeadingShare, begin, shared
+from r2n.evaluation.ranking import ALONE, Share
+from r2n.model import processes
+from r2n.model.processes import MOST_PROCESSES, HelperShare, LeadingShare, begin, shared
 from tests.ended_process import EndedProcess
 
 

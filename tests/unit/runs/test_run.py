@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import r2n
+from r2n.data.knowledge_base import Evidence, reciprocal_codes
+from r2n.data.problem import Problem
 from r2n.errors import ConfigError, MemoryLimitError
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem
-from r2n.knowledge.reciprocal import reciprocal_codes
-from r2n.runs.preflight import preflight_warnings
-from r2n.runs.run import Run, prepare_run
+from r2n.model.preflight import preflight_warnings
+from r2n.model.run import Run, prepare_run
+from r2n.options import Options
 from tests.labelled_problems import table
 from tests.unit.training.toy_training import step_of
 

@@ -12,20 +12,19 @@ import pytest
 from safetensors.numpy import load, save
 
 import r2n
+from r2n.data.candidates import Candidates
+from r2n.data.features import Features
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import Evidence, KnowledgeBase, with_reciprocals
+from r2n.data.problem import LoadReport, Problem
+from r2n.data.reading.tables import Table
 from r2n.errors import CheckpointError
 from r2n.grounding.cache import fingerprint
-from r2n.knowledge.candidates import Candidates
-from r2n.knowledge.features import Features
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import LoadReport, Problem
-from r2n.knowledge.reading.tables import Table
-from r2n.knowledge.reciprocal import with_reciprocals
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Theory
-from r2n.runs.stored_problem import DOCUMENT, problem_bytes, problem_fingerprints, problem_from_bytes
+from r2n.options import Options
+from r2n.store.stored_problem import DOCUMENT, problem_bytes, problem_fingerprints, problem_from_bytes
 from tests.candidate_problem import table, things_problem
 from tests.featured_problem import featured_problem
 from tests.same_records import assert_same

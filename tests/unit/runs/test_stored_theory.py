@@ -9,7 +9,7 @@ from r2n.logic.horn import parse_horn_rules
 from r2n.logic.language import Domain, Predicate
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Theory
-from r2n.runs.stored_theory import signature_of, signature_record, theory_of, theory_record
+from r2n.store.stored_problem import signature_of, signature_record, theory_of, theory_record
 from tests.same_records import assert_same
 
 RICH = """

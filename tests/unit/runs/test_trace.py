@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from r2n.errors import CheckpointError
-from r2n.runs.trace import Trace, read_trace
+from r2n.store.trace import Trace, read_trace
 from r2n.training.fit import Epoch
 
 

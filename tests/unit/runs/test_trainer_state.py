@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from r2n.errors import CheckpointError
-from r2n.runs.trainer_state import restore_trainer, trainer_state
+from r2n.store.checkpoint import restore_trainer, trainer_state
 from r2n.training.fit import Trainer
 from tests.unit.training.toy_training import GRAPH, KNOWN, network, same, weights
 

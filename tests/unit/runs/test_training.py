@@ -11,14 +11,14 @@ import torch
 from torch import nn
 
 import r2n
+from r2n.data.knowledge_base import Evidence
+from r2n.data.problem import Problem, load_problem
 from r2n.errors import CheckpointError, ConfigError
-from r2n.knowledge.knowledge_base import Evidence
-from r2n.knowledge.options import Options
-from r2n.knowledge.problem import Problem, load_problem
-from r2n.prediction.trained import Trained
-from r2n.runs.folder import CONFIG, PROBLEM, TRACE
-from r2n.runs.run import Run, prepare_run
-from r2n.runs.training import check_folder, train_in
+from r2n.model.run import Run, prepare_run
+from r2n.model.trained import Trained
+from r2n.model.training import check_folder, train_in
+from r2n.options import Options
+from r2n.store.folder import CONFIG, PROBLEM, TRACE
 from tests.unit.training.toy_training import steps_of
 
 

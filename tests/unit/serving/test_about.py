@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from r2n.prediction.predictor import Predictor
-from r2n.runs.run import prepare_run
+from r2n.model.predictor import Predictor
+from r2n.model.run import prepare_run
 from r2n.serving.about import about_constant
 from r2n.serving.limits import Limits
 from r2n.serving.session import Session

@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from r2n.prediction.answer_table import question_table
-from r2n.prediction.predictor import Predictor
+from r2n.model.predictor import Predictor
+from r2n.model.questions import question_table
 from r2n.serving.limits import Limits
 from r2n.serving.queries import answer_queries
 from r2n.serving.replies import ARROW, JSON_LINES

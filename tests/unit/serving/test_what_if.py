@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from r2n.prediction.answers import Answer
+from r2n.model.answers import Answer
 from r2n.serving.limits import Limits
 from r2n.serving.session import Session
 from r2n.serving.what_if import MOVED, carried, what_if

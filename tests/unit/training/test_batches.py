@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from r2n.errors import ConfigError
-from r2n.graph.sources import GroundedOnDemand, WholeGraph
 from r2n.grounding.full import FullGrounder
-from r2n.knowledge.options import TrainingOptions
-from r2n.runs.trainer_state import restore_trainer, trainer_state
+from r2n.network.graph_sources import GroundedOnDemand, WholeGraph
+from r2n.options import TrainingOptions
+from r2n.store.checkpoint import restore_trainer, trainer_state
 from r2n.training.batches import FixedBatches, Step, make_batches
 from r2n.training.fit import Trainer
 from r2n.training.negatives import draw_negatives

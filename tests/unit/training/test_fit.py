@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from r2n.data.knowledge_base import Evidence
 from r2n.errors import ConfigError, DataError
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.known_states import FALSE, TRUE, UNKNOWN
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import Evidence
+from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph
 from r2n.training.fit import Trainer, fit
 from tests.oracles import losses as oracle
 from tests.unit.grounding.small_knowledge import knowledge

@@ -3,9 +3,8 @@
 import numpy as np
 import torch
 
-from r2n.knowledge.options import TrainingOptions
-from r2n.training.hiding import hidden_atoms, hidden_by_code
-from r2n.training.targets import Targets
+from r2n.options import TrainingOptions
+from r2n.training.targets import Targets, hidden_atoms, hidden_by_code
 
 MANY = 20_000
 

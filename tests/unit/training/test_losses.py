@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from r2n.training.losses import known_ground_rules, n3_penalty, semantic_loss, softmax_loss, supervised_loss
+from r2n.training.targets import known_ground_rules, n3_penalty, semantic_loss, softmax_loss, supervised_loss
 from tests.oracles import losses as oracle
 
 DICE = Random(0)

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
+from r2n.data.herbrand import HerbrandBase, closed_atoms
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError
-from r2n.knowledge.closed_world import closed_atoms
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.options import SamplingOptions
+from r2n.options import SamplingOptions
 from r2n.training import negatives as module
 from r2n.training.negatives import Negatives, corruptions, count_negatives, draw_negatives, narrowest_domains
 from tests.unit.grounding.small_knowledge import codes, knowledge

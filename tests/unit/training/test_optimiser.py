@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from r2n.knowledge.options import TrainingOptions
-from r2n.runs.run import Run
-from r2n.training.optimiser import make_optimizer, set_learning_rates
+from r2n.model.run import Run
+from r2n.options import TrainingOptions
+from r2n.training.fit import make_optimizer, set_learning_rates
 
 
 @pytest.mark.parametrize(("name", "kind"), [("adam", torch.optim.Adam), ("adagrad", torch.optim.Adagrad)])

@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 import torch
 
+from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
 from r2n.errors import ConfigError
-from r2n.graph.known_states import TRUE, UNKNOWN
-from r2n.graph.sources import GraphSource, GroundedOnDemand, Ungrounded, WholeGraph
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.knowledge.options import TrainingOptions
-from r2n.knowledge.reciprocal import with_reciprocals
-from r2n.runs.trainer_state import restore_trainer, trainer_state
+from r2n.network.factor_graph import TRUE, UNKNOWN
+from r2n.network.graph_sources import GraphSource, GroundedOnDemand, Ungrounded, WholeGraph
+from r2n.options import TrainingOptions
+from r2n.store.checkpoint import restore_trainer, trainer_state
 from r2n.training.batches import FixedBatches, Step
 from r2n.training.fit import Trainer
 from r2n.training.query_batches import QueryBatches, batches_of

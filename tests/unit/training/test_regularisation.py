@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from r2n.errors import ConfigError
-from r2n.graph.factor_graph import FactorGraph
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from r2n.logic.formula import Atom, Implies, Unequal, Variable
+from r2n.network.factor_graph import FactorGraph
 from r2n.training.fit import Epoch, Trainer
-from r2n.training.regularisation import T_NORMS, fuzzy_loss, fuzzy_truth
+from r2n.training.objective import T_NORMS, fuzzy_loss, fuzzy_truth
 from tests.oracles import t_norms as oracle
 from tests.unit.grounding.small_knowledge import knowledge
 from tests.unit.training.toy_training import (

@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 import r2n
+from r2n.data.knowledge_base import with_reciprocals
 from r2n.errors import ConfigError
-from r2n.graph.sources import Ungrounded
-from r2n.knowledge.options import TrainingOptions
-from r2n.knowledge.reciprocal import with_reciprocals
-from r2n.model.r2n import R2N
+from r2n.network.graph_sources import Ungrounded
+from r2n.network.r2n import R2N
+from r2n.options import TrainingOptions
 from r2n.training.fit import Trainer
+from r2n.training.objective import WholeRows
 from r2n.training.query_batches import QueryBatches, batches_of
 from r2n.training.rows import RowBatches, RowStep, asks_rows
-from r2n.training.whole_rows import WholeRows
 from tests.labelled_problems import topics
 from tests.unit.grounding.small_knowledge import knowledge
 

@@ -9,18 +9,17 @@ import numpy as np
 import pytest
 import torch
 
+from r2n.data.herbrand import Side
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import MemoryLimitError
-from r2n.grounding.ceiling import Ceiling
 from r2n.grounding.counting import RuleCounts
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.options import TrainingOptions
-from r2n.knowledge.sides import Side
+from r2n.grounding.store import Ceiling, Store
 from r2n.logic.parser import parse_theory
-from r2n.model.r2n import R2N
-from r2n.training import rule_rows
-from r2n.training.rule_rows import RuleBatches, RuleStep, start_at_confidence
+from r2n.network.r2n import R2N
+from r2n.options import TrainingOptions
+from r2n.training import rows
+from r2n.training.rows import RuleBatches, RuleStep, start_at_confidence
 
 THEORY = parse_theory("""
 domain d
@@ -102,7 +101,7 @@ def test_the_mean_over_the_facts_is_that_of_grounding_without_each(
     seed: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Facts in whose row no rule concludes anything are not asked: they would have the rest for themselves."""
-    monkeypatch.setattr(rule_rows, "ENTRIES_AT_ONCE", at_once)
+    monkeypatch.setattr(rows, "ENTRIES_AT_ONCE", at_once)
     known = random_knowledge(seed)
     model, everything = network(known), counted(known)
     expected: dict[tuple[int, int], list[float]] = {}
@@ -169,7 +168,7 @@ rule inverse: p(y, x) -> p(x, y)
 
 
 def test_an_epoch_depends_on_the_generator_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule_rows, "ENTRIES_AT_ONCE", 5)
+    monkeypatch.setattr(rows, "ENTRIES_AT_ONCE", 5)
     known = random_knowledge(2)
 
     def drawn(seed: int) -> list[tuple[object, ...]]:
@@ -183,7 +182,7 @@ def test_of_very_many_entries_a_share_is_asked(monkeypatch: pytest.MonkeyPatch) 
     known = random_knowledge(2)
     batches = RuleBatches(RuleCounts.of(Store(known), THEORY.rules), OPTIONS)
     every = sum(step.facts for step in batches.epoch(torch.Generator()))
-    monkeypatch.setattr(rule_rows, "ENTRIES_AN_EPOCH", batches.entries / 2)
+    monkeypatch.setattr(rows, "ENTRIES_AN_EPOCH", batches.entries / 2)
     some = sum(step.facts for step in batches.epoch(torch.Generator()))
     assert every / 2 <= some <= every / 2 + len(batches.sides)
 

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from r2n.graph.factor_graph import FactorGraph
-from r2n.knowledge.problem import Problem
-from r2n.runs.run import prepare_run
+from r2n.data.problem import Problem
+from r2n.model.run import prepare_run
+from r2n.network.factor_graph import FactorGraph
 from r2n.training.negatives import Negatives
-from r2n.training.query_batches import QueryBatches, own_ground_rules
-from r2n.training.sharding import Part, owned, part_of
+from r2n.training.query_batches import Part, QueryBatches, own_ground_rules, owned, part_of
 from r2n.training.team import ONE, One
 
 FACTS = np.array([4, 8, 15, 16])

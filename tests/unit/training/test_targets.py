@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 import torch
 
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.datasets.benchmarks import load
 from r2n.errors import DataError
-from r2n.graph.factor_graph import FactorGraph
-from r2n.graph.known_states import FALSE, TRUE, UNKNOWN, known_states
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding
 from r2n.grounding.store import Store
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.knowledge_base import Evidence, KnowledgeBase
-from r2n.knowledge.options import SamplingOptions
+from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph, known_states
+from r2n.options import SamplingOptions
 from r2n.training.negatives import Negatives, draw_negatives
 from r2n.training.targets import Targets, targets_of
 from tests.unit.grounding.small_knowledge import codes, knowledge

@@ -7,10 +7,10 @@ from tempfile import mkdtemp
 import pytest
 import torch
 
+from r2n.data.problem import Problem, load_problem
 from r2n.errors import ConfigError
-from r2n.knowledge.options import TrainingOptions
-from r2n.knowledge.problem import Problem, load_problem
-from r2n.runs.run import prepare_run
+from r2n.model.run import prepare_run
+from r2n.options import TrainingOptions
 from r2n.training.fit import Trainer
 from r2n.training.team import ONE, NothingAsked, Team, added_up, refuse_lonely_options
 from tests.thread_team import ThreadTeam, together

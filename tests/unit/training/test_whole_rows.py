@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import r2n
+from r2n.data.knowledge_base import with_reciprocals
 from r2n.errors import ConfigError
-from r2n.knowledge.reciprocal import with_reciprocals
-from r2n.training.whole_rows import WholeRows
+from r2n.training.objective import WholeRows
 from tests.unit.grounding.small_knowledge import knowledge
 
 THEORY = (

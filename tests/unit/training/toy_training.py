@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from r2n.graph.factor_graph import FactorGraph
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.knowledge.knowledge_base import KnowledgeBase
-from r2n.model.r2n import R2N
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.r2n import R2N
 from r2n.training.batches import FixedBatches, Step
 from r2n.training.fit import Epoch, Trainer, fit
 from tests.unit.grounding.small_knowledge import knowledge

@@ -8,7 +8,7 @@ from r2n.explanation.drawing.marks import Mark, Number, Rectangle, Stroke, Words
 from r2n.explanation.drawing.reason_graph import Node
 from r2n.explanation.drawing.styles import text_width
 from r2n.explanation.records import Belief, Counterfactual, Explanation, LayerBelief
-from r2n.explanation.wording import REPLACED, answer_texts, layer_name, printable, probability_text, shortened
+from r2n.explanation.text import REPLACED, answer_texts, layer_name, printable, probability_text, shortened
 
 LONGEST_NAME = 42  # characters
 LONGEST_RULE = 24

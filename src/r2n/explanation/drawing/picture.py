@@ -9,7 +9,7 @@ from r2n.explanation.drawing.marks import Group, Mark, Number, Picture, Point, R
 from r2n.explanation.drawing.reason_graph import Edge, ReasonGraph, reason_graph
 from r2n.explanation.drawing.styles import text_width
 from r2n.explanation.records import Explanation
-from r2n.explanation.wording import (
+from r2n.explanation.text import (
     answer_texts,
     fidelity_text,
     network_probability,

@@ -7,8 +7,7 @@ from typing import Literal
 
 from r2n.errors import counted
 from r2n.explanation.records import Belief, Member, Reason
-from r2n.explanation.telling import all_reasons, shown_members
-from r2n.explanation.wording import effect_text, printable, status_text, strongest
+from r2n.explanation.text import all_reasons, effect_text, printable, shown_members, status_text, strongest
 
 MOST_GROUND_RULES = 40
 MOST_OF_ONE_ATOM = 12

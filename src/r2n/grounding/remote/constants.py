@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from r2n.data.spark_session import without_warnings
 from r2n.errors import DataError
 from r2n.grounding.remote.stated import Stated, quoted
 from r2n.grounding.spark_engine import SparkEngine, parquet_of
 from r2n.grounding.spark_engine import told as told_by_spark
-from r2n.knowledge.spark_session import without_warnings
 from r2n.logic.language import Domain, Language
 from r2n.logic.theory import Theory
 

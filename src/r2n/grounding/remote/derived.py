@@ -7,14 +7,14 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from r2n.data.conjunctive import AtomTable
+from r2n.data.definition_sql import ONLY_FACTS, functions, other_function
+from r2n.data.derived import add_derived
+from r2n.data.fact_database import NOT_ONE_SELECT, Select, refuse_twin
+from r2n.data.problem import TRAIN
 from r2n.errors import DataError, R2NError
 from r2n.grounding.remote.stated import Stated, quoted
 from r2n.grounding.spark_engine import SparkEngine, parquet_of
-from r2n.knowledge.conjunctive import AtomTable
-from r2n.knowledge.definition_sql import ONLY_FACTS, functions, other_function
-from r2n.knowledge.derived import add_derived
-from r2n.knowledge.fact_database import NOT_ONE_SELECT, Select, refuse_twin
-from r2n.knowledge.problem import TRAIN
 
 _DENIED = "denied"
 

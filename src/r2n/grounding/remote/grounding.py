@@ -10,25 +10,23 @@ from time import perf_counter
 import pyarrow.parquet as pq
 from sqlglot import exp
 
+from r2n.data.conjunctive import AtomTable, ConjunctiveSelect, Expression
+from r2n.data.problem import TRAIN
 from r2n.errors import CheckpointError, ConfigError
-from r2n.grounding.cache import MANIFEST
-from r2n.grounding.content import Content, Tally
+from r2n.files import put_in_place, scratch_folder
+from r2n.grounding.cache import MANIFEST, Content, KeptGrounder, RuleParts, Tally, parts_of, write_manifest
 from r2n.grounding.full import FullGrounder, uncontradicted_query
 from r2n.grounding.ground_rules import Grounder
+from r2n.grounding.joins import RuleQuery
 from r2n.grounding.known_body import KnownBodyGrounder, known_body_query
-from r2n.grounding.partitioned import KeptGrounder, RuleParts, parts_of, write_manifest
 from r2n.grounding.remote.salt import salted
 from r2n.grounding.remote.stated import quoted
 from r2n.grounding.remote.tables import RemoteTables
-from r2n.grounding.rule_query import RuleQuery
 from r2n.grounding.spark_engine import spark_sql
 from r2n.grounding.substitutions import check_budget
-from r2n.knowledge.conjunctive import AtomTable, ConjunctiveSelect, Expression
-from r2n.knowledge.problem import TRAIN
 from r2n.logic.formula import Atom, Constant, Variable
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
-from r2n.whole_files import put_in_place, scratch_folder
 
 COUNT_FIRST = (
     10  # where the estimate is above one so-manieth of the budget, ground rules are counted before they are made

@@ -2,16 +2,14 @@
 
 from pathlib import Path
 
+from r2n.data.problem import TRAIN, ProblemFile, listed_constants, placed
 from r2n.grounding.remote.derived import derive_stated
 from r2n.grounding.remote.stated import is_read_by_spark, read_stated
 from r2n.grounding.remote.tables import RemoteTables, remote_tables
 from r2n.grounding.spark_engine import SparkEngine
-from r2n.knowledge.options import GroundingOptions
-from r2n.knowledge.places import placed
-from r2n.knowledge.problem import TRAIN, listed_constants
-from r2n.knowledge.problem_file import ProblemFile
 from r2n.logic.parser import read_theory
 from r2n.logic.theory import Theory
+from r2n.options import GroundingOptions
 
 _BACKGROUND = "background"
 

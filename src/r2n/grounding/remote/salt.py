@@ -5,9 +5,9 @@ numbers each, those of the second are there once for each number, and the number
 pair still meets once.
 """
 
+from r2n.data.conjunctive import AtomTable
+from r2n.grounding.joins import Match, RuleQuery
 from r2n.grounding.remote.tables import RemoteRelation, RemoteTables
-from r2n.grounding.rule_query import Match, RuleQuery
-from r2n.knowledge.conjunctive import AtomTable
 from r2n.logic.formula import Term, Variable
 
 SALTS = 16

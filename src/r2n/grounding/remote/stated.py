@@ -9,14 +9,12 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from r2n.data.problem import TableOptions, placed
+from r2n.data.reading.records import NO_CONSTANTS, Records
+from r2n.data.reading.stored_tables import MOST_WHOLE, row_location
+from r2n.data.reading.tables import FALSE, TRUE, Facts, Layout, Table, layout_of
 from r2n.errors import ConfigError, DataError, Location
 from r2n.grounding.spark_engine import SparkEngine, parquet_of
-from r2n.knowledge.places import placed
-from r2n.knowledge.problem_file import TableOptions
-from r2n.knowledge.reading.layout import FALSE, TRUE, Layout, layout_of
-from r2n.knowledge.reading.records import NO_CONSTANTS, Records
-from r2n.knowledge.reading.stored_tables import MOST_WHOLE, row_location
-from r2n.knowledge.reading.tables import Facts, Table
 
 TABLE = "table:"
 """How a file's name begins that is no file but a table of Spark's catalog."""

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from r2n.data.encoding import complete, declaration, outside_domain, rule_constants
+from r2n.data.herbrand import first_codes
+from r2n.data.problem import TRAIN
 from r2n.errors import DataError, Location
-from r2n.grounding.relations import Kind, Relation
+from r2n.grounding.joins import Kind, Relation, Tables
 from r2n.grounding.remote.constants import RemoteConstants, constant_id, is_gathered, number_constants
 from r2n.grounding.remote.stated import Stated, empty_facts, quoted
 from r2n.grounding.spark_engine import SparkEngine, parquet_of
-from r2n.grounding.tables import Tables
-from r2n.knowledge.encoding import complete, declaration, outside_domain, rule_constants
-from r2n.knowledge.herbrand import first_codes
-from r2n.knowledge.problem import TRAIN
 from r2n.logic.language import Domain
 from r2n.logic.theory import Theory
 

@@ -10,8 +10,7 @@ from r2n.explanation.drawing.picture import explanation_picture
 from r2n.explanation.drawing.styles import DARK, LIGHT
 from r2n.explanation.drawing.svg import picture_svg
 from r2n.explanation.records import Explanation
-from r2n.explanation.telling import tell
-from r2n.explanation.wording import answer_texts, printable, probability_text
+from r2n.explanation.text import answer_texts, printable, probability_text, tell
 from r2n.reporting.pages import templates_of
 
 

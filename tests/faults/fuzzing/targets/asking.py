@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from r2n.cli.asking_lines import complete_line
 from r2n.cli.asking_session import Known, Session
 from r2n.cli.prediction import Wanted
-from r2n.prediction.predictor import Predictor
+from r2n.model.predictor import Predictor
 from r2n.serving.app import create_app
 from r2n.serving.constants import check_query
 from r2n.serving.explaining import explain_atom

@@ -2,11 +2,11 @@
 
 from functools import cache
 
-from r2n.knowledge.atom_text import facts_from_texts, looks_like_atom, parse_atom, written_atom
-from r2n.knowledge.herbrand import HerbrandBase
-from r2n.knowledge.problem import load_problem
-from r2n.prediction.answers import Question
-from r2n.prediction.completion import complete
+from r2n.data.atom_text import facts_from_texts, looks_like_atom, parse_atom, written_atom
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.problem import load_problem
+from r2n.model.answers import Question
+from r2n.model.questions import complete
 from tests.faults.fuzzing.target import Target, as_text, scratch
 from tests.toy_problem import write_toy_problem
 

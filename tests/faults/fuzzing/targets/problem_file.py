@@ -4,8 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from r2n.cli.problems import summary_of
-from r2n.knowledge.problem import load_problem
-from r2n.knowledge.problem_file import read_problem_file
+from r2n.data.problem import load_problem, read_problem_file
 from tests.faults.fuzzing.target import Target, scratch, written
 from tests.toy_problem import write_toy_problem
 

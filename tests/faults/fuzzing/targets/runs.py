@@ -7,15 +7,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from r2n.knowledge.problem import load_problem
-from r2n.prediction.trained import Trained
+from r2n.data.problem import load_problem
+from r2n.model.calibration import read_calibration
+from r2n.model.run import prepare_run
+from r2n.model.trained import Trained
+from r2n.model.training import train_in
 from r2n.reporting.curves import training_curves
-from r2n.runs.calibration import read_calibration
-from r2n.runs.checkpoint import read_checkpoint, trained_weights
-from r2n.runs.folder import RunFolder, digest, read_config
-from r2n.runs.run import prepare_run
-from r2n.runs.stored_problem import problem_bytes, problem_from_bytes
-from r2n.runs.training import train_in
+from r2n.store.checkpoint import read_checkpoint, trained_weights
+from r2n.store.folder import RunFolder, digest, read_config
+from r2n.store.stored_problem import problem_bytes, problem_from_bytes
 from tests.faults.fuzzing.target import Target, scratch, written
 from tests.toy_problem import write_toy_problem
 

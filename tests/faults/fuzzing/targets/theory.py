@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from r2n.cli.problems import summary_of
-from r2n.knowledge.problem import load_problem
+from r2n.data.problem import load_problem
 from r2n.logic.parser import parse_theory
 from tests.faults.fuzzing.target import Target, as_text, scratch
 from tests.toy_problem import write_toy_problem

@@ -2,8 +2,8 @@
 
 from r2n.explanation.drawing.as_records import explanation_drawing
 from r2n.explanation.drawing.picture import explanation_picture
-from r2n.prediction.predictor import Predictor
-from r2n.runs.run import Run
+from r2n.model.predictor import Predictor
+from r2n.model.run import Run
 
 
 def test_boxes_and_links_are_those_of_the_drawing(toy_run: Run) -> None:

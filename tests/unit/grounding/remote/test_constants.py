@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from r2n.data.spark_session import without_warnings
 from r2n.errors import DataError
 from r2n.grounding.remote.constants import constant_id, number_constants, numbered
 from r2n.grounding.remote.stated import Stated
-from r2n.knowledge.spark_session import without_warnings
 from r2n.logic.language import Language
 from r2n.logic.parser import parse_theory
 from tests.spark_place import spark_engine

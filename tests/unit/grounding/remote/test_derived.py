@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from r2n.data.fact_database import Database
 from r2n.errors import ConfigError
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.remote.derived import SparkDatabase
-from r2n.knowledge.fact_database import Database
 from tests.spark_place import spark_engine
 from tests.spark_problem import both, ground_remotely, write_problem
 

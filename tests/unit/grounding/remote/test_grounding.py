@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from r2n.data.herbrand import first_codes
 from r2n.errors import CheckpointError, ConfigError, DataError, GroundingError
 from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.cache import KeptGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.partitioned import KeptGrounder
 from r2n.grounding.remote import grounding
 from r2n.grounding.remote.constants import RemoteConstants
 from r2n.grounding.remote.grounding import COUNT_FIRST, ground_select, in_scratch, rule_query
 from r2n.grounding.remote.tables import RemoteTables
-from r2n.knowledge.herbrand import first_codes
 from r2n.logic.parser import parse_theory
 from tests.spark_place import spark_engine
 from tests.spark_problem import both, ground_remotely, write_problem

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from r2n.data.problem import ProblemFile
 from r2n.grounding.remote.problem import why_not_remote
-from r2n.knowledge.options import GroundingOptions
-from r2n.knowledge.problem_file import ProblemFile
+from r2n.options import GroundingOptions
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from r2n.data.problem import TableOptions
 from r2n.errors import ConfigError, DataError
 from r2n.grounding.remote.stated import is_read_by_spark, named, quoted, read_stated
-from r2n.knowledge.problem_file import TableOptions
 from tests.spark_place import spark_engine
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from r2n.data.problem import read_problem_file
 from r2n.errors import DataError, TheoryError
-from r2n.grounding.relations import Kind
+from r2n.grounding.joins import Kind
 from r2n.grounding.remote.problem import open_problem
 from r2n.grounding.remote.tables import RemoteTables
-from r2n.knowledge.problem_file import read_problem_file
 from tests.spark_place import spark_engine
 from tests.spark_problem import FACTS, THEORY, triples, write_problem
 

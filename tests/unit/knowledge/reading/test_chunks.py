@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from r2n.data.reading import chunks
+from r2n.data.reading.chunks import chosen_facts, read_fact_chunks
+from r2n.data.reading.tables import Facts, Table, read_facts
 from r2n.errors import DataError
-from r2n.knowledge.reading import chunks
-from r2n.knowledge.reading.chunks import chosen_facts, read_fact_chunks
-from r2n.knowledge.reading.tables import Facts, Table, read_facts
 
 LINES = [f"c{i}\t{'p' if i % 3 else 'q'}\tc{i + 1}" for i in range(11)]
 TSV = "\n".join([*LINES[:4], "", *LINES[4:]])  # a blank line, and no end of the last

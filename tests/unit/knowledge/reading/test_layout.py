@@ -6,9 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from r2n.data.reading.tables import Table, is_header, read_facts
 from r2n.errors import DataError
-from r2n.knowledge.reading.headers import is_header
-from r2n.knowledge.reading.tables import Table, read_facts
 from r2n.logic.theory import Theory
 from tests.oracles.fact_tables import listed
 

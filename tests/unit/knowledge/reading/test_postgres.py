@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from r2n.data.reading.stored_tables import PostgresTable, is_postgres
+from r2n.data.reading.tables import Table, read_facts
 from r2n.errors import ConfigError, DataError
-from r2n.knowledge.reading.postgres import PostgresTable, is_postgres
-from r2n.knowledge.reading.tables import Table, read_facts
 
 
 def closed_port() -> int:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from r2n.data.reading.tables import Table, read_facts
 from r2n.errors import DataError
-from r2n.knowledge.reading.tables import Table, read_facts
 from tests.examples import at_most
 from tests.oracles.fact_tables import Fact, listed
 

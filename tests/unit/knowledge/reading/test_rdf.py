@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from r2n.data.reading.tables import Table, read_facts
 from r2n.errors import ConfigError, DataError
-from r2n.knowledge.reading.tables import Table, read_facts
 from tests.oracles.fact_tables import listed
 
 N_TRIPLES = """<http://x.org/italy> <http://x.org/locatedIn> <http://x.org/europe> .

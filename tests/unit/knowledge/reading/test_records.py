@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from r2n.data.reading.records import Records, settle, shortened
 from r2n.errors import DataError, Location
-from r2n.knowledge.reading.records import Records, settle, shortened
 
 
 def somewhere(row: int, column: int | None = None) -> Location:

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from r2n.data.reading import stored_tables
+from r2n.data.reading.chunks import read_fact_chunks
+from r2n.data.reading.stored_tables import read_arrow, read_parquet, read_sqlite, row_location
+from r2n.data.reading.tables import Table, read_facts
 from r2n.errors import DataError
-from r2n.knowledge.reading import stored_tables
-from r2n.knowledge.reading.chunks import read_fact_chunks
-from r2n.knowledge.reading.stored_tables import read_arrow, read_parquet, read_sqlite, row_location
-from r2n.knowledge.reading.tables import Table, read_facts
 
 
 def sqlite_file(path: Path, *statements: str) -> Path:

@@ -11,8 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from r2n.data.reading.tables import FORMATS, Table, read_facts
 from r2n.errors import ConfigError, DataError
-from r2n.knowledge.reading.tables import FORMATS, Table, read_facts
 from tests.oracles.fact_tables import listed, plain_atoms, plain_triples, plain_tsv
 from tests.oracles.fact_writers import TRIPLES, WRITERS, as_columns, write_tsv
 

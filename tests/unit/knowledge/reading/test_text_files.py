@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2n.errors import DataError
-from r2n.knowledge.reading.text_files import (
+from r2n.data.reading.records import (
     LINE_LIMIT,
     check_file,
     line_location,
@@ -20,6 +19,7 @@ from r2n.knowledge.reading.text_files import (
     spans,
     unreadable,
 )
+from r2n.errors import DataError
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".txt.gz", ".txt.zst"])

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from r2n.data.reading.records import Records
+from r2n.data.reading.text_tables import COMMA, TAB, read_text_table
 from r2n.errors import DataError
-from r2n.knowledge.reading.records import Records
-from r2n.knowledge.reading.text_tables import COMMA, TAB, read_text_table
 from tests.examples import at_most
 
 

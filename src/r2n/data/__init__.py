@@ -1,0 +1,1 @@
+"""What is known: tables of facts, the Herbrand base, evidence, features, problems."""

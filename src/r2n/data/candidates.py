@@ -1,0 +1,180 @@
+"""What is known: which atoms of a predicate ground rules may hold, where not all are worth it.
+
+The atoms that are labelled (evidence) or asked for (queries) are candidates if true and false ones are: else to be a
+candidate would be to be true. More are given in tables, or found by blocking: pairs of constants whose texts share
+words.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from r2n.data.encoding import encode_facts
+from r2n.data.features import Features, bags_of_words
+from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
+from r2n.data.knowledge_base import Evidence
+from r2n.data.reading.tables import Facts, Table, read_facts
+from r2n.errors import ConfigError, DataError, Location, nearest
+from r2n.logic.language import Domain, Language, Predicate
+from r2n.logic.theory import Theory
+
+MOST_PAIRS = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Candidate atoms of a predicate besides those labelled or asked for, if these are true and false.
+
+    `tables` hold atoms of the predicate; what they say of their truth is not read. `shared_words`: all pairs of
+    constants whose texts (features of their domain, else their names) share so many words; a word in more than the
+    share `rarer_than` of a domain's texts does not count.
+    """
+
+    tables: tuple[Table, ...] = ()
+    shared_words: int | None = None
+    rarer_than: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check what can be told without reading."""
+        if self.shared_words is not None and self.shared_words < 1:
+            raise ConfigError(f"shared_words is 1 or more, not {self.shared_words}")
+        if not 0 < self.rarer_than <= 1:
+            raise ConfigError(f"rarer_than is a share above 0 and up to 1, not {self.rarer_than}")
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateSource:
+    """Where the candidates of a predicate come from, whatever is told later.
+
+    `given` are the atoms of its tables; `labelled` says whether atoms labelled or asked for are candidates too. `notes`
+    say which rows of the tables were taken for headers.
+    """
+
+    options: Candidates
+    given: Codes
+    labelled: bool
+    notes: tuple[str, ...] = ()
+
+
+def candidate_sources(
+    base: HerbrandBase,
+    wanted: Mapping[str, Candidates],
+    train: Evidence,
+    queries: Mapping[str, Evidence],
+    where: Location | None = None,
+) -> dict[str, CandidateSource]:
+    """Read the tables, and see for each predicate whether to be labelled or asked for gives the truth away."""
+    found: dict[str, CandidateSource] = {}
+    for name, options in wanted.items():
+        predicate = _predicate(base.language, name)
+        theory = Theory(base.language.domains, base.language.predicates)
+        read = [read_facts(table, theory=theory) for table in options.tables]
+        groups = [facts for part in read for facts in part.facts]
+        _refuse_others(name, groups)
+        one_sided = _one_sided(base, predicate, train, queries)
+        if one_sided and not options.tables and options.shared_words is None:
+            raise ConfigError(
+                f"[candidates.{name}] leaves only atoms that are labelled or asked for, but {one_sided} of {name} are"
+                " all true: to be a candidate would give the answer away",
+                where=where,
+                hint=f"give {name} tables or shared_words, or false atoms too, or leave out [candidates.{name}]",
+            )
+        given = np.unique(encode_facts(base, groups)[0].codes)
+        notes = tuple(part.first.note for part in read if part.first is not None and part.first.is_header)
+        found[name] = CandidateSource(options, given, one_sided is None, notes)
+    return found
+
+
+def _one_sided(
+    base: HerbrandBase, predicate: Predicate, train: Evidence, queries: Mapping[str, Evidence]
+) -> str | None:
+    """The labels of a predicate that are all true, if any; what a closed world states is no label."""
+    is_open = ~closed_atoms(base, train.atoms)
+    labels = {"the facts": Evidence(train.atoms[is_open], train.truth[is_open])}
+    labels |= {f"the queries '{split}'": part for split, part in queries.items()}
+    for what, part in labels.items():
+        rows = _rows_of(base, predicate, part.atoms)
+        if part.truth[rows].all() and len(part.truth[rows]):
+            return what
+    return None
+
+
+def find_candidates(
+    base: HerbrandBase, sources: Mapping[str, CandidateSource], atoms: Codes, features: Mapping[str, Features]
+) -> dict[str, Codes]:
+    """The candidates of each predicate, as codes in ascending order; `atoms` (ascending) are labelled or asked for."""
+    found: dict[str, Codes] = {}
+    for name, source in sources.items():
+        predicate = base.language.predicate(name)
+        parts = [source.given]
+        if source.labelled:
+            parts.append(atoms[_rows_of(base, predicate, atoms)])
+        if source.options.shared_words is not None:
+            parts.append(_sharing_words(base, predicate, source.options, features))
+        found[name] = np.unique(np.concatenate(parts))
+    return found
+
+
+def _refuse_others(name: str, groups: Sequence[Facts]) -> None:
+    for facts in groups:
+        if facts.predicate != name:
+            raise DataError(
+                f"a candidate of {facts.predicate} among those of {name}",
+                where=facts.location(0),
+                hint="give each predicate its own table",
+            )
+
+
+def _predicate(language: Language, name: str) -> Predicate:
+    names = [predicate.name for predicate in language.predicates]
+    if name not in names:
+        hint = nearest(name, names) or f"the predicates are: {', '.join(names)}"
+        raise DataError(f"candidates are given for predicate '{name}', which does not exist", hint=hint)
+    return language.predicate(name)
+
+
+def _rows_of(base: HerbrandBase, predicate: Predicate, codes: Codes) -> slice:
+    """Where the atoms of a predicate stand among codes in ascending order."""
+    index = base.language.predicate_index(predicate.name)
+    return slice(*np.searchsorted(codes, base.offsets[index : index + 2]))
+
+
+def _sharing_words(
+    base: HerbrandBase, predicate: Predicate, options: Candidates, features: Mapping[str, Features]
+) -> Codes:
+    """Pairs whose texts share words, by one product of sparse matrices."""
+    if predicate.arity != 2:
+        raise ConfigError(
+            f"candidates by shared words are pairs, but {predicate.name} takes {predicate.arity} constants",
+            hint="give its candidates in a table",
+        )
+    first, second = (base.language.members(domain) for domain in predicate.domains)
+    if not len(first) or not len(second):
+        return np.zeros(0, np.int64)
+    texts = [_texts(base.language, domain, features) for domain in predicate.domains]
+    words = bags_of_words(texts[0] + texts[1], np.ones(len(first) + len(second), bool)).every
+    left, right = words[: len(first)], words[len(first) :]
+    common = np.maximum(*(np.asarray(part.mean(axis=0)).reshape(-1) for part in (left, right)))
+    counted = np.flatnonzero(common <= options.rarer_than)
+    left, right = left[:, counted], right[:, counted]
+    pairs = int(np.asarray(left.sum(axis=0)).reshape(-1) @ np.asarray(right.sum(axis=0)).reshape(-1))
+    if pairs > MOST_PAIRS:
+        raise ConfigError(
+            f"about {pairs:,} pairs of {predicate.name} share words, more than {MOST_PAIRS:,}",
+            hint="lower rarer_than, so that common words do not count",
+        )
+    shared = (left @ right.T).tocoo()
+    enough = shared.data >= (options.shared_words or 1)
+    rows, columns = (axis[enough].astype(np.int64) for axis in shared.coords)
+    return base.encode_columns(predicate, [first[rows], second[columns]])
+
+
+def _texts(language: Language, domain: Domain, features: Mapping[str, Features]) -> list[str]:
+    """The text of each constant of a domain: its feature, or where there is none its name."""
+    texts = {int(i): language.constants[i] for i in language.members(domain)}
+    for part in features.values():
+        if part.texts is not None:
+            own = zip(part.constants.tolist(), part.texts, strict=True)
+            texts |= {constant: text for constant, text in own if constant in texts}
+    return list(texts.values())

@@ -1,0 +1,571 @@
+"""Features of constants: numeric vectors and text, read from tables and arrays."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Bool, Float, Int64
+from scipy.sparse import csr_array
+
+from r2n.data.reading.records import Fault, Locate, OnError, Records, check_file, settle, shortened
+from r2n.data.reading.stored_tables import read_arrow, read_parquet, read_sqlite, row_location
+from r2n.data.reading.tables import CSV, JSON, JSON_LINES, PARQUET, SQLITE, TSV, Format, format_of
+from r2n.data.reading.text_tables import COMMA, TAB, read_json, read_json_lines, read_text_table
+from r2n.errors import ConfigError, DataError, Location, nearest
+from r2n.logic.language import Domain, Language
+
+WORD = r"[^\W_]+"  # letters and digits of any script; an underscore parts words as a blank does
+WordWeights = Literal["binary", "count", "tfidf"]
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """Texts as bags of words, row by row.
+
+    `known` is over the `vocabulary`, which has only words of training texts. `every` marks all `words`, also those that
+    training never saw: how many words two texts share can be told of them too. `columns` holds the places of the
+    vocabulary among all words. `is_scaled`: each bag has length one.
+    """
+
+    vocabulary: tuple[str, ...]
+    known: csr_array
+    every: csr_array
+    words: tuple[str, ...]
+    columns: Int64[np.ndarray, " vocabulary"]
+    is_scaled: bool = False
+
+    def taken(self, rows: Int64[np.ndarray, " taken"], without: Int64[np.ndarray, " taken"]) -> "Bags":
+        """The bags of some rows, each without a word (by its place among all words; -1: with all that it has)."""
+        place = np.minimum(np.searchsorted(self.columns, without), max(0, len(self.columns) - 1))
+        is_known = (self.columns[place] == without) if len(self.columns) else np.zeros(len(without), bool)
+        known = _without(csr_array(self.known[rows]), np.where(is_known, place, -1))
+        if self.is_scaled:
+            length = np.sqrt(np.asarray(known.multiply(known).sum(axis=1)).reshape(-1))
+            scale = np.where(is_known & (length > 0), 1 / np.where(length > 0, length, 1.0), 1.0)
+            known.data *= np.repeat(scale, np.diff(known.indptr)).astype(known.dtype)
+        every = _without(csr_array(self.every[rows]), without)
+        return Bags(self.vocabulary, known, every, self.words, self.columns, self.is_scaled)
+
+
+def _without(matrix: csr_array, columns: Int64[np.ndarray, " rows"]) -> csr_array:
+    """The matrix without an entry of each row; -1: with all."""
+    sizes = np.diff(matrix.indptr)
+    kept = matrix.indices != np.repeat(columns, sizes)
+    ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
+    return csr_array((matrix.data[kept], matrix.indices[kept], ends), shape=matrix.shape)
+
+
+def bags_of_words(
+    texts: Sequence[str],
+    in_training: Bool[np.ndarray, " texts"],
+    *,
+    weights: WordWeights = "binary",
+    min_texts: int = 1,
+) -> Bags:
+    """The bags of texts; a word of the vocabulary stands in at least `min_texts` training texts.
+
+    Words are told apart by their letters, not by case. `tfidf` weighs a word by how rare it is in the training texts,
+    and gives each bag length one.
+    """
+    counts, words = _counted(texts)
+    every = csr_array((np.ones_like(counts.data), counts.indices, counts.indptr), shape=counts.shape)
+    seen_in = np.asarray(every[in_training].sum(axis=0)).reshape(-1)
+    chosen = np.flatnonzero(seen_in >= max(1, min_texts))
+    known = csr_array((every if weights == "binary" else counts)[:, chosen])
+    if weights == "tfidf" and len(chosen):
+        from sklearn.feature_extraction.text import TfidfTransformer  # takes a second to import
+
+        known = csr_array(TfidfTransformer().fit(known[in_training]).transform(known), dtype=np.float32)
+    named = tuple(words.tolist())
+    return Bags(tuple(named[i] for i in chosen), known, every, named, chosen, is_scaled=weights == "tfidf")
+
+
+def _counted(texts: Sequence[str]) -> tuple[csr_array, np.ndarray]:
+    """How often each word stands in each text, and the words in order."""
+    from sklearn.feature_extraction.text import CountVectorizer  # takes a second to import
+
+    vectorizer = CountVectorizer(token_pattern=WORD)
+    try:
+        counts = vectorizer.fit_transform(texts)
+    except ValueError:  # no text has any word
+        return csr_array(np.zeros((len(texts), 0), np.float32)), np.zeros(0, str)
+    return csr_array(counts, dtype=np.float32), vectorizer.get_feature_names_out()
+
+
+Vectors = Float[np.ndarray, "rows *shape"]
+READERS: dict[Format, Callable[[Path, str | None], Records]] = {
+    TSV: lambda path, _: read_text_table(path, TAB, True),
+    CSV: lambda path, _: read_text_table(path, COMMA, True),
+    PARQUET: lambda path, _: read_parquet(path),
+    JSON: lambda path, _: read_json(path),
+    JSON_LINES: lambda path, _: read_json_lines(path),
+    SQLITE: read_sqlite,
+}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FeatureRows:
+    """Rows of features as they stand in a source: a constant each, with its text, its vector, or both.
+
+    `labels` is what people call the constants. `blank` marks rows that name a constant and nothing more. `faults` are
+    the rows that had to be refused.
+    """
+
+    source: str
+    constants: pa.Array
+    texts: pa.Array | None
+    vectors: Vectors | None
+    blank: Bool[np.ndarray, " rows"]
+    rows: Int64[np.ndarray, " rows"]
+    locate: Locate
+    faults: tuple[Fault, ...] = ()
+    labels: pa.Array | None = None
+
+    def without(self, bad: Bool[np.ndarray, " rows"], error: Callable[[int], DataError]) -> "FeatureRows":
+        """These rows minus the bad ones, which `error` explains by their row in the source."""
+        if not bad.any():
+            return self
+        good = np.flatnonzero(~bad)
+        return replace(
+            self,
+            constants=self.constants.take(pa.array(good)),
+            texts=None if self.texts is None else self.texts.take(pa.array(good)),
+            labels=None if self.labels is None else self.labels.take(pa.array(good)),
+            vectors=None if self.vectors is None else self.vectors[good],
+            blank=self.blank[good],
+            rows=self.rows[good],
+            faults=(*self.faults, Fault(self.rows[bad], error)),
+        )
+
+    def checked(self) -> "FeatureRows":
+        """Without numbers that are not finite, and without the second of two rows for one constant."""
+        rows = self
+        if rows.vectors is not None:
+            finite = np.isfinite(rows.vectors).all(axis=tuple(range(1, rows.vectors.ndim)))
+            rows = rows.without(~finite & ~rows.blank, partial(_not_finite, rows))
+        encoded = rows.constants.dictionary_encode().indices.to_numpy()
+        _, first = np.unique(encoded, return_index=True)
+        again = np.ones(len(encoded), bool)
+        again[first] = False
+        return rows.without(again, partial(_said_twice, rows))
+
+    def place(self, row: int) -> int:
+        """Where the row of the source stands among these."""
+        return int(np.searchsorted(self.rows, row))
+
+
+def _not_finite(given: FeatureRows, row: int) -> DataError:
+    assert given.vectors is not None
+    at = given.place(row)
+    values = given.vectors[at].reshape(-1)
+    number = int(np.flatnonzero(~np.isfinite(values))[0])
+    return DataError(
+        f"the vector of '{given.constants[at].as_py()}' has {values[number]} as component {number + 1}",
+        where=given.locate(row),
+        hint="a feature is a finite number (within single precision); fill the gap, or leave the row out",
+    )
+
+
+def _said_twice(given: FeatureRows, row: int) -> DataError:
+    at = given.place(row)
+    first = int(given.rows[pc.index(given.constants, given.constants[at]).as_py()])
+    return DataError(
+        f"'{given.constants[at].as_py()}' has features already",
+        where=given.locate(row),
+        hint=f"they stand at {Location.__str__(given.locate(first))}; keep one of the two rows",
+    )
+
+
+def read_feature_records(source: Path | object, table: str | None = None) -> Records:
+    """The rows of a table, by column; a text file begins with a line of column names."""
+    if not isinstance(source, Path):
+        return read_arrow(source)
+    check_file(source)
+    reader = READERS.get(format_of(source))
+    if reader is None:
+        hint = "write them as CSV, TSV, Parquet, JSON or SQLite"
+        raise DataError("features are read from tables with named columns", where=Location(str(source)), hint=hint)
+    return reader(source, table)
+
+
+def feature_rows(
+    records: Records, key: str | None, text: str | None, vector: tuple[str, ...], label: str | None = None
+) -> FeatureRows:
+    """Constants, texts, vectors and labels from the named columns; the constants stand in the first one by default."""
+    records = _with_constants(records, 0 if key is None else _column(records, key))
+    constants = records.columns[0 if key is None else _column(records, key)]
+    texts, text_blank = (None, None) if text is None else _texts(records, _column(records, text))
+    columns = [_column(records, name) for name in vector]
+    as_list = len(columns) == 1 and _holds_lists(records.columns[columns[0]])
+    bad, vector_blank, vectors = np.zeros(len(records.rows), bool), None, None
+    error: Callable[[int], DataError] = partial(_no_number, records, columns)
+    if as_list:
+        vectors, vector_blank, bad, error = _from_lists(records, columns[0])
+    elif columns:
+        vectors, vector_blank, bad = _from_columns(records, columns)
+    blank = np.zeros(len(bad), bool)
+    for part in (text_blank, vector_blank):
+        blank |= part if part is not None else False
+    labels = None if label is None else pc.fill_null(pc.cast(records.columns[_column(records, label)], pa.string()), "")
+    rows = FeatureRows(
+        records.source, constants, texts, vectors, blank, records.rows, records.locate, records.faults, labels
+    ).without(bad, error)
+    return rows.checked()
+
+
+def _column(records: Records, name: str) -> int:
+    if name in records.names:
+        return records.names.index(name)
+    near = nearest(name, records.names)
+    hint = f"{near} " * bool(near) + f"the columns are: {shortened(', '.join(records.names), 200)}"
+    raise DataError(f"there is no column '{name}'", where=Location(records.source), hint=hint)
+
+
+def _is_blank(column: pa.Array) -> np.ndarray:
+    return pc.equal(pc.utf8_trim_whitespace(pc.fill_null(column, "")), "").to_numpy(zero_copy_only=False)
+
+
+def _with_constants(records: Records, column: int) -> Records:
+    if column >= len(records.columns):
+        raise DataError("the table of features is empty", where=Location(records.source))
+
+    def error(row: int) -> DataError:
+        hint = "name the constant, or take the row out"
+        return DataError("here are features of no constant", where=records.locate(row, column), hint=hint)
+
+    return records.without(_is_blank(records.columns[column]), error).with_constants(column)
+
+
+def _numbers(column: pa.Array, kind: str = "DOUBLE") -> pa.Array:
+    """The cells as numbers (or lists of them), null where they are none."""
+    with closing(duckdb.connect()) as connection:
+        connection.register("given", pa.table({"cell": column}))
+        table = connection.sql(f"SELECT TRY_CAST(trim(cell) AS {kind}) AS value FROM given").to_arrow_table()
+    return pa.chunked_array(table.column(0).chunks, table.schema.field(0).type).combine_chunks()
+
+
+def _texts(records: Records, column: int) -> tuple[pa.Array, np.ndarray]:
+    texts = pc.fill_null(records.columns[column], "")
+    blank = _is_blank(texts)
+    filled = texts.filter(pa.array(~blank))
+    if len(filled) and _numbers(filled).null_count == 0:
+        row = int(records.rows[np.flatnonzero(~blank)[0]])
+        raise DataError(
+            f"the column '{records.names[column]}' is taken for text, but holds numbers: '{filled[0].as_py()}'",
+            where=records.locate(row, column),
+            hint=f'for numbers write vector = ["{records.names[column]}"]',
+        )
+    return texts, blank
+
+
+def _from_columns(records: Records, columns: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One number a column: the vectors, the rows without any number, the rows where some are missing or none."""
+    parsed = [_numbers(records.columns[column]) for column in columns]
+    unreadable = np.stack([part.is_null().to_numpy(zero_copy_only=False) for part in parsed], 1)
+    blank = np.stack([_is_blank(records.columns[column]) for column in columns], 1).all(axis=1)
+    vectors = np.stack([pc.fill_null(part, 0.0).to_numpy(zero_copy_only=False) for part in parsed], 1)
+    bad = unreadable.any(axis=1) & ~blank
+    return single_precision(vectors), np.asarray(blank), np.asarray(bad)
+
+
+def single_precision(vectors: np.ndarray) -> np.ndarray:
+    """As float32."""
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
+        return vectors.astype(np.float32)
+
+
+def _no_number(records: Records, columns: list[int], row: int) -> DataError:
+    at = int(np.searchsorted(records.rows, row))
+    column = next(c for c in columns if _numbers(records.columns[c].slice(at, 1)).null_count)
+    cell = records.columns[column][at].as_py() or ""
+    return DataError(
+        f"'{shortened(cell)}' in column '{records.names[column]}' is no number",
+        where=records.locate(row, column),
+        hint="a vector needs a number in each of its columns; for words write text = instead of vector =",
+    )
+
+
+def _holds_lists(column: pa.Array) -> bool:
+    filled = column.filter(pa.array(~_is_blank(column)))
+    return len(filled) > 0 and filled[0].as_py().lstrip().startswith("[")
+
+
+def _from_lists(records: Records, column: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Callable[[int], DataError]]:
+    """One list of numbers a row: the vectors, the rows without one, the rows with another length or no list."""
+    blank = _is_blank(records.columns[column])
+    lists = _numbers(records.columns[column], "DOUBLE[]")
+    sizes = pc.fill_null(pc.list_value_length(lists), -1).to_numpy(zero_copy_only=False).copy()
+    sizes[_holds_null(lists)] = -1
+    model = int(np.concatenate([np.flatnonzero(sizes > 0), [0]])[0])
+    good = sizes == max(int(sizes[model]), 1)
+    vectors = np.zeros((len(lists), max(int(sizes[model]), 1)))
+    flat = lists.filter(pa.array(good)).flatten()
+    vectors[good] = flat.to_numpy(zero_copy_only=False).reshape(-1, vectors.shape[1])
+
+    def error(row: int) -> DataError:
+        size, where = int(sizes[np.searchsorted(records.rows, row)]), records.locate(row, column)
+        if size < 0:
+            hint = "write it as [0.5, 1, -2]"
+            return DataError(
+                f"column '{records.names[column]}' has no list of finite numbers here", where=where, hint=hint
+            )
+        other = records.locate(int(records.rows[model]))
+        what = f"a vector of {size} numbers, where that at {other} has {sizes[model]}"
+        return DataError(what, where=where, hint="all vectors of a domain have one length")
+
+    return single_precision(vectors), blank, ~good & ~blank, error
+
+
+def _holds_null(lists: pa.Array) -> np.ndarray:
+    """Whether a list has a null among its items."""
+    parents = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
+    nulls = pc.list_flatten(lists).is_null().to_numpy(zero_copy_only=False)
+    found = np.zeros(len(lists), bool)
+    found[parents[nulls]] = True
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureTable:
+    """Where the features of a domain's constants stand, and how to read them.
+
+    `source` is a file, an object with `__arrow_c_stream__` (pandas, polars, pyarrow), or a mapping from constants to
+    texts or to arrays of numbers, all of one shape. Of a table, `key` is the column with the constants (the first one
+    by default), `text` a column of text, and `vector` columns of numbers, or one column of lists. `label` is a
+    column with what people call the constants, which is shown and not read. With `names`, each constant's own name is
+    its text, and there is no source. A constant without features is an error, or (`missing = "learn"`) has a learned
+    vector as those of other domains have. `table` is the one to read of an SQLite file.
+    """
+
+    source: Path | object | None = None
+    key: str | None = None
+    text: str | None = None
+    vector: Sequence[str] = ()
+    names: bool = False
+    missing: str = "error"
+    table: str | None = None
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check what can be told without reading."""
+        if isinstance(self.source, str):
+            object.__setattr__(self, "source", Path(self.source))
+        object.__setattr__(self, "vector", (self.vector,) if isinstance(self.vector, str) else tuple(self.vector))
+        if self.missing not in ("error", "learn"):
+            raise ConfigError(f"missing is 'error' or 'learn', not '{self.missing}'")
+        has_columns = self.text is not None or bool(self.vector)
+        if self.names and (self.source is not None or has_columns or self.label is not None):
+            raise ConfigError(
+                "with names = true a constant's name is its text: leave out table, text, vector and label"
+            )
+        if not self.names and self.source is None:
+            raise ConfigError("features need a table", hint="give table and text or vector, or names = true")
+        if isinstance(self.source, Mapping):
+            if has_columns or self.key is not None or self.label is not None:
+                raise ConfigError("a mapping has no columns: leave out key, text, vector and label")
+        elif not self.names:
+            self._check_table(has_columns)
+
+    def _check_table(self, has_columns: bool) -> None:
+        if not isinstance(self.source, Path) and not hasattr(self.source, "__arrow_c_stream__"):
+            raise ConfigError(
+                f"features come from a file, a table or a mapping, not from a {type(self.source).__name__}",
+                hint="for an array write {constant: row, ...}, as in dict(zip(constants, array))",
+            )
+        if not has_columns:
+            raise ConfigError(
+                "which columns are the features?", hint='give text = "COLUMN" or vector = ["COLUMN", ...]'
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Texts, vectors or both, one for each of some constants (by id, ascending) of a domain.
+
+    Constants of the domain that are not among them have no features. `ignored` counts the rows that named constants
+    outside the domain. `labels` are what people call the constants; no number depends on them.
+    """
+
+    domain: Domain
+    constants: Int64[np.ndarray, " rows"]
+    texts: tuple[str, ...] | None = None
+    vectors: Vectors | None = None
+    ignored: int = 0
+    labels: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        """The number of constants with features."""
+        return len(self.constants)
+
+    def in_language(self, before: Language, after: Language) -> "Features":
+        """The same features by the ids of a language that has more constants."""
+        ids = [after.constant_id(before.constants[i]) for i in self.constants.tolist()]
+        return replace(self, constants=np.array(ids, np.int64))
+
+    def digest(self) -> str:
+        """The same for the same features, and for no others."""
+        shape = None if self.vectors is None else (self.vectors.shape, str(self.vectors.dtype))
+        digest = hashlib.sha256(json.dumps([self.domain.name, self.texts, shape]).encode())
+        for array in (self.constants, self.vectors):
+            digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+
+Mention = Callable[[str], Location | None]
+
+
+def read_features(
+    language: Language,
+    tables: Mapping[str, object],
+    *,
+    on_error: OnError = "raise",
+    mention: Mention = lambda name: None,
+) -> tuple[dict[str, Features], tuple[DataError, ...]]:
+    """The features of domains, by name, and (`on_error="skip"`) the errors of the rows left out.
+
+    `tables` has for each domain a FeatureTable, or {constant: text or array}; anything else is refused.
+    `mention` says where a constant stands among the facts, for the error about one without features.
+    """
+    features: dict[str, Features] = {}
+    rejected: list[DataError] = []
+    for name, given in tables.items():
+        domain = _domain(language, name)
+        table = given if isinstance(given, FeatureTable) else _table(name, given)
+        if table.names:
+            members = language.members(domain)
+            features[name] = Features(domain, members, tuple(language.constants[i] for i in members))
+            continue
+        rows = _rows(table)
+        rejected += settle(rows.faults, on_error)
+        features[name] = _of_domain(language, domain, rows, table.missing, mention)
+    _refuse_two(language, features)
+    return features, tuple(rejected)
+
+
+def _table(domain: str, given: object) -> FeatureTable:
+    try:
+        return FeatureTable(given)
+    except ConfigError as error:
+        raise ConfigError(f"features of domain '{domain}': {error.what}", hint=error.hint) from None
+
+
+def _domain(language: Language, name: str) -> Domain:
+    domains = {domain.name: domain for domain in language.domains}
+    if name not in domains:
+        hint = nearest(name, domains) or f"the domains are: {', '.join(domains)}"
+        raise DataError(f"features are given for domain '{name}', which does not exist", hint=hint)
+    return domains[name]
+
+
+def _rows(table: FeatureTable) -> FeatureRows:
+    if isinstance(table.source, Mapping):
+        return _from_mapping(table.source).checked()
+    records = read_feature_records(table.source, table.table)
+    return feature_rows(records, table.key, table.text, tuple(table.vector), table.label)
+
+
+def _from_mapping(given: Mapping[object, object]) -> FeatureRows:
+    """Features given in Python; the place of a constant is its row."""
+    keys, values = [str(key) for key in given], list(given.values())
+    nothing = np.zeros(len(keys), bool)
+    rows = FeatureRows(
+        "features", pa.array(keys, pa.string()), None, None, nothing, np.arange(len(keys)), _locate_given
+    )
+    are_texts = [isinstance(value, str) for value in values]
+    if all(are_texts):
+        blank = np.array([not str(value).strip() for value in values], bool)
+        return replace(rows, texts=pa.array([str(value) for value in values], pa.string()), blank=blank)
+    if any(are_texts):
+        row = are_texts.index(not are_texts[0])
+        what = f"'{keys[row]}' has {'text' if are_texts[row] else 'numbers'}, unlike '{keys[0]}'"
+        raise DataError(what, where=_locate_given(row), hint="give all constants of a domain texts, or all arrays")
+    return replace(rows, vectors=_stacked(keys, values))
+
+
+def _locate_given(row: int, column: int | None = None) -> Location:
+    return row_location("features", row)
+
+
+def _stacked(keys: list[str], values: Sequence[object]) -> np.ndarray:
+    """Arrays of one shape as one array."""
+    arrays: list[np.ndarray] = []
+    for row, (key, value) in enumerate(zip(keys, values, strict=True)):
+        try:
+            arrays.append(single_precision(np.asarray(value, np.float64)))
+        except (TypeError, ValueError):
+            what = f"the features of '{key}' are no array of numbers"
+            raise DataError(what, where=_locate_given(row), hint="give a text, or numbers of one shape") from None
+        if not arrays[row].size:
+            hint = "give at least one number, or leave the constant out"
+            raise DataError(f"the vector of '{key}' is empty", where=_locate_given(row), hint=hint)
+        if arrays[row].shape != arrays[0].shape:
+            shape, first = (" x ".join(map(str, a.shape)) or "a single number" for a in (arrays[row], arrays[0]))
+            what = f"the vector of '{key}' has shape {shape}, where that of '{keys[0]}' has {first}"
+            raise DataError(what, where=_locate_given(row), hint="all vectors of a domain have one shape")
+    stacked = np.stack(arrays)
+    return stacked if stacked.ndim > 1 else stacked[:, None]
+
+
+def _of_domain(language: Language, domain: Domain, rows: FeatureRows, missing: str, mention: Mention) -> Features:
+    members = language.members(domain)
+    names = pa.array([language.constants[i] for i in members], pa.string())
+    found = pc.fill_null(pc.index_in(names, value_set=rows.constants), -1).to_numpy().astype(np.int64)
+    has_some = found >= 0
+    has_some[has_some] = ~rows.blank[found[has_some]]
+    if missing == "error" and not has_some.all():
+        at = int(np.flatnonzero(~has_some)[0])
+        raise _missing(domain, names[at].as_py(), int((~has_some).sum()), rows, int(found[at]), mention)
+    chosen = found[has_some]
+    return Features(
+        domain,
+        members[has_some],
+        None if rows.texts is None else tuple(rows.texts.take(pa.array(chosen)).to_pylist()),
+        None if rows.vectors is None else rows.vectors[chosen],
+        len(rows.constants) - int((found >= 0).sum()),
+        None if rows.labels is None else tuple(rows.labels.take(pa.array(chosen)).to_pylist()),
+    )
+
+
+def constant_labels(
+    features: Mapping[str, Features], language: Language, names: Iterable[str], *, with_texts: bool = False
+) -> dict[str, str]:
+    """What people call some constants, where that is known: their label or, with `with_texts`, else their text."""
+    wanted = {language.constant_id(name): name for name in names} if features else {}
+    found: dict[int, str] = {}
+    for part in features.values():
+        shown = part.labels or (part.texts if with_texts else None) or ()
+        places = np.flatnonzero(np.isin(part.constants, list(wanted))).tolist() if shown else []
+        found |= {int(part.constants[place]): label for place in places if (label := " ".join(shown[place].split()))}
+    told = {name: found.get(constant, "") for constant, name in wanted.items()}
+    return {name: label for name, label in told.items() if label and label != name}
+
+
+def _missing(domain: Domain, name: str, count: int, rows: FeatureRows, found: int, mention: Mention) -> DataError:
+    more = f" ({count:,} constants of domain '{domain.name}' have none)" if count > 1 else f" (domain '{domain.name}')"
+    where = rows.locate(int(rows.rows[found])) if found >= 0 else mention(name)
+    near = nearest(name, rows.constants.to_pylist()[:100_000]) if found < 0 else ""
+    hint = f'add it to {rows.source}, or set missing = "learn" for a learned vector'
+    return DataError(f"'{name}' has no features{more}", where=where, hint=f"{near} {hint}".strip())
+
+
+def _refuse_two(language: Language, features: Mapping[str, Features]) -> None:
+    """A constant has features from one table only."""
+    parts = list(features.values())
+    for i, earlier in enumerate(parts):
+        for later in parts[i + 1 :]:
+            shared = np.intersect1d(earlier.constants, later.constants, assume_unique=True)
+            if len(shared):
+                raise DataError(
+                    f"'{language.constants[shared[0]]}' has features of domain '{earlier.domain.name}' and of"
+                    f" '{later.domain.name}'",
+                    hint="give one constant two names, or give features to a domain that holds both",
+                )

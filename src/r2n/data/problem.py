@@ -1,0 +1,562 @@
+"""A problem: its file, theory, facts, queries, features and options."""
+
+import os
+import re
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Int64
+from pydantic import BeforeValidator, Field, ValidationError
+
+from r2n.data.candidates import Candidates, CandidateSource, candidate_sources, find_candidates
+from r2n.data.derived import Definitions, derive
+from r2n.data.encoding import EncodedFacts, complete, encode_facts
+from r2n.data.features import Features, FeatureTable, read_features
+from r2n.data.herbrand import HerbrandBase, union
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.data.reading.records import OnError, check_file, read_text
+from r2n.data.reading.stored_tables import PostgresTable, is_postgres
+from r2n.data.reading.tables import FactRows, Facts, FirstRow, Occurrences, Table, is_unusual, read_facts, vocabulary
+from r2n.errors import ConfigError, DataError, Location, counted
+from r2n.files import read_file
+from r2n.logic.parser import read_theory
+from r2n.logic.theory import Theory
+from r2n.options import GroundingOptions, ModelOptions, Options, Section, TrainingOptions, Whole, as_tuple, option_error
+
+FOLDERS_VARIABLE = "R2N_FOLDERS"
+"""The environment's name for folders that problem files may read beside their own, separated as in PATH."""
+_PACKAGE = Path(__file__).parents[1]  # its problems share files, and no stranger's file is there
+
+
+def placed(folder: Path, given: str) -> Path:
+    """The path of a file that a problem file in this folder names; it, and what it links to, must be there."""
+    path = folder / given
+    try:
+        whole = path.resolve()
+    except (OSError, RuntimeError, ValueError):  # a name that no file can have: who opens it says why
+        return path
+    trusted = [folder, _PACKAGE, *map(Path, filter(None, os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)))]
+    if not any(whole.is_relative_to(place.resolve()) for place in trusted):
+        raise ConfigError(
+            f"'{given}' lies outside {folder}, and a problem file reads from its own folder alone",
+            hint=f"put the file there, or, where you trust the problem file, set {FOLDERS_VARIABLE}={whole.parent}",
+        )
+    return path
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
+MOST_PARTS = 100
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
+_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:\.[ \t]*+{_PART}){{{MOST_PARTS}}}")
+FormatName = Literal["tsv", "csv", "parquet", "json", "jsonl", "sqlite", "ntriples", "turtle", "rdf-xml", "prolog"]
+
+
+class TableOptions(Section):
+    """Where facts stand: a file, or a table or query of a database, and how to read it.
+
+    `table` is the address of a database, `postgresql://HOST/DATABASE`, or, of an SQLite file, one of its tables.
+    """
+
+    file: str | None = None
+    predicate: str | None = None
+    columns: Names = ()
+    label: str | None = None
+    header: bool | None = None
+    table: str | None = None
+    db_schema: str | None = Field(default=None, alias="schema")  # pydantic has another use of the name
+    name: str | None = None
+    query: str | None = None
+    format: FormatName | None = None
+    empty: Literal["error", "skip"] = "error"
+
+
+def _as_tables(value: Any) -> Any:
+    """A file name, the address of a database, a table of options, or a list of either, as a list of options."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return tuple({"table" if is_postgres(item) else "file": item} if isinstance(item, str) else item for item in values)
+
+
+Tables = Annotated[tuple[TableOptions, ...], BeforeValidator(_as_tables)]
+
+
+class FactsOptions(Section):
+    """[facts]: the training evidence, and the background, which only [derived] reads."""
+
+    train: Tables = ()
+    background: Tables = ()
+
+
+class QueriesOptions(Section):
+    """[queries]: what is asked; the labels are for evaluation only."""
+
+    valid: Tables = ()
+    test: Tables = ()
+
+    def splits(self) -> dict[str, tuple[TableOptions, ...]]:
+        """The splits that are there, by name."""
+        return {name: tables for name, tables in (("valid", self.valid), ("test", self.test)) if tables}
+
+
+def _as_names(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else as_tuple(value)
+
+
+class FeatureOptions(Section):
+    """[features.DOMAIN]: texts or vectors of a domain's constants; `FeatureTable` says what each key means."""
+
+    table: str | None = None
+    key: str | None = None
+    text: str | None = None
+    vector: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
+    label: str | None = None
+    names: bool = False
+    missing: Literal["error", "learn"] = "error"
+    database_table: str | None = None
+
+
+class CandidateOptions(Section):
+    """[candidates.PREDICATE]: which of its atoms ground rules may hold, besides those labelled true or false."""
+
+    tables: Tables = ()
+    shared_words: Whole | None = Field(default=None, ge=1)
+    rarer_than: float = Field(default=1.0, gt=0, le=1)
+
+
+class ProblemFile(Section):
+    """A problem file."""
+
+    name: str | None = None
+    theory: str | None = None
+    on_error: Literal["raise", "skip"] = "raise"
+    domains: dict[str, str | Names] = Field(default_factory=dict)
+    facts: FactsOptions = FactsOptions()
+    derived: dict[str, str | Names] = Field(default_factory=dict)
+    queries: QueriesOptions = QueriesOptions()
+    features: dict[str, FeatureOptions] = Field(default_factory=dict)
+    candidates: dict[str, CandidateOptions] = Field(default_factory=dict)
+    grounding: GroundingOptions = GroundingOptions()
+    model: ModelOptions = ModelOptions()
+    training: TrainingOptions = TrainingOptions()
+
+    def options(self) -> "Options":
+        """The sections that say how, not what."""
+        return Options(grounding=self.grounding, model=self.model, training=self.training)
+
+
+def read_problem_file(path: Path) -> ProblemFile:
+    """The checked options of a problem file."""
+    try:
+        text = read_file(path).decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no problem file {path}", hint="a problem is a .toml file or its folder") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ConfigError(
+            "the file is not UTF-8 text", where=Location(str(path), line), hint="save it as UTF-8"
+        ) from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    if not text.strip():
+        raise ConfigError(
+            "the problem file is empty",
+            where=Location(str(path)),
+            hint='it needs at least [facts] train = "FILE"',
+        )
+    _refuse_long_keys(text, path)
+    try:
+        document = tomllib.loads(text.replace("\r\n", "\n"))
+        _refuse_nul(document, path)
+        return ProblemFile.model_validate(document)
+    except tomllib.TOMLDecodeError as error:
+        raise _toml_error(error, text, path) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        keys = [str(key) for key in first["loc"] if not isinstance(key, int)]
+        raise option_error(first, ProblemFile, _find_key(keys, text, path)) from error
+    except (ValueError, RecursionError) as error:  # what Python itself refuses: thousands of digits or brackets
+        what = "it is nested too deep" if isinstance(error, RecursionError) else "a number has too many digits"
+        raise ConfigError(f"the problem file cannot be read: {what}", where=Location(str(path))) from error
+
+
+def _refuse_long_keys(text: str, path: Path) -> None:
+    """TOML's reader takes the square of their length."""
+    found = _LONG_KEY.search(text)
+    if found is not None:
+        where = Location(str(path), text.count("\n", 0, found.start()) + 1)
+        raise ConfigError(f"a key has more than {MOST_PARTS} parts", where=where)
+
+
+def _refuse_nul(value: Any, path: Path) -> None:
+    """No path and no name has a NUL character, which TOML can write."""
+    parts = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    for part in parts:
+        _refuse_nul(part, path)
+    if isinstance(value, str) and "\0" in value:
+        raise ConfigError(
+            f"a text holds the character NUL: {value[:40]!r}", where=Location(str(path)), hint="take it out"
+        )
+
+
+def _toml_error(error: tomllib.TOMLDecodeError, text: str, path: Path) -> ConfigError:
+    match = re.search(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
+    if match is None:
+        return ConfigError(f"not valid TOML: {error}", where=Location(str(path)))
+    line, column = int(match.group(2)), int(match.group(3))
+    where = Location(str(path), line, column, text.split("\n")[line - 1].rstrip("\r"))
+    return ConfigError(f"not valid TOML: {match.group(1)}", where=where)
+
+
+def _find_key(keys: list[str], text: str, path: Path) -> Location:
+    """The line where the last of the nested keys stands, as well as it can be told from the text."""
+    section = ""
+    for number, line in enumerate(text.split("\n"), start=1):
+        header = re.match(r"\s*\[+\s*([^\]]+?)\s*\]+", line)
+        if header is not None:
+            section = header.group(1)
+            if section.split(".") == keys:
+                return Location(str(path), number, line.index(section) + 1, line)
+            continue
+        found = re.search(rf"(?<![\w.-])[\"']?{re.escape(keys[-1])}[\"']?\s*=", line)
+        if found and section == ".".join(keys[:-1])[: len(section)]:
+            return Location(str(path), number, found.start() + 1, line)
+    return Location(str(path))
+
+
+def described_table(spec: TableOptions, folder: Path) -> Table:
+    """A table of a problem file in this folder: a file, or a table of a database."""
+    if spec.file is not None:
+        if spec.db_schema is not None or spec.name is not None or spec.query is not None:
+            raise ConfigError(
+                f"'{spec.file}' is a file: only a database has a schema, a name or a query to pick",
+                hint='write table = "postgresql://HOST/DATABASE" instead of file',
+            )
+        named = (spec.predicate, spec.columns, spec.label, spec.header, spec.table)
+        return Table(placed(folder, spec.file), *named, format=spec.format, empty=spec.empty)
+    if spec.table is None or not is_postgres(spec.table):
+        hint = 'write file = "facts.tsv", or table = "postgresql://HOST/DATABASE"'
+        raise ConfigError("a table of facts is in a file or in a database: here is neither", hint=hint)
+    if spec.header is not None or spec.format is not None:
+        raise ConfigError(f"'{spec.table}' is a database: header and format are for files", hint="leave them out")
+    source = PostgresTable(spec.table, spec.db_schema, spec.name, spec.query)
+    return Table(source, spec.predicate, spec.columns, spec.label, empty=spec.empty)
+
+
+TRAIN = "train"
+_BACKGROUND = "background"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What reading found: facts read per split, duplicates among them, and what was refused.
+
+    `unused_features` counts for each domain the rows of features whose constants are not in it, `empty` for each split
+    the rows that state nothing, where tables may have such (`empty = "skip"`). `notes` say which rows were taken for
+    headers, `warnings` which may be headers but were read as facts.
+    """
+
+    facts: tuple[tuple[str, int], ...]
+    duplicates: tuple[tuple[str, int], ...]
+    rejected: tuple[DataError, ...]
+    unused_features: tuple[tuple[str, int], ...] = ()
+    empty: tuple[tuple[str, int], ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Knowledge with training evidence, the queries of each split, and the options the problem asks for.
+
+    The truth of a query is for evaluation only. `source` is the known name or the file it was loaded from.
+    `candidates` are where those of the knowledge come from, for when facts are told later. `columns` names the
+    arguments of predicates, as the tables of their facts do.
+    """
+
+    name: str
+    knowledge: KnowledgeBase
+    queries: Mapping[str, Evidence]
+    report: LoadReport
+    options: Options = field(default_factory=Options)
+    source: str | None = None
+    candidates: Mapping[str, CandidateSource] = field(default_factory=dict)
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        theory: Theory,
+        facts: Sequence[Table] = (),
+        queries: Mapping[str, Sequence[Table]] | None = None,
+        *,
+        domains: Mapping[str, Iterable[str]] | None = None,
+        features: Mapping[str, object] | None = None,
+        background: Sequence[Table] = (),
+        derived: Definitions | None = None,
+        candidates: Mapping[str, Candidates] | None = None,
+        on_error: str = "raise",
+        options: Options | None = None,
+        source: str | None = None,
+    ) -> "Problem":
+        """Read the tables and join them; `on_error="skip"` collects wrong rows in the report.
+
+        `features` gives the constants of domains texts or vectors: a FeatureTable each, or {constant: text or array}.
+        `derived` defines predicates by SQL or rules over the facts and the `background`, which serves nothing else:
+        its facts are no evidence. Queries are never read for it. `candidates` names predicates of which ground rules
+        hold only atoms that are found as it says, and those labelled or asked for where some of them are false.
+        """
+        skip: OnError = "skip" if on_error == "skip" else "raise"
+        _refuse_reserved(queries or {})
+        tables = {TRAIN: facts, **(queries or {}), _BACKGROUND: background}
+        read = {split: [read_facts(t, on_error=skip, theory=theory) for t in part] for split, part in tables.items()}
+        rows = {split: [group for part in parts for group in part.facts] for split, parts in read.items()}
+        rejected = [error for parts in read.values() for part in parts for error in part.rejected]
+        options_of_derived = {"declared": theory.predicates, "on_error": skip, "source": source}
+        added, wrong = derive(derived or {}, rows[TRAIN], rows.pop(_BACKGROUND), **options_of_derived)
+        rows[TRAIN] += added
+        written = theory
+        theory, language = complete(theory, [group for groups in rows.values() for group in groups], domains or {})
+        base = HerbrandBase(language)
+        encoded, unencoded = _encoded(base, rows, skip)
+        splits = {split: Evidence.from_encoded(part, base) for split, part in encoded.items()}
+        _refuse_overlap(encoded, splits, base)
+        read_in, unread = read_features(language, features or {}, on_error=skip, mention=partial(_first_mention, rows))
+        report = _load_report(encoded, splits, [*rejected, *wrong, *unencoded, *unread], read_in, read)
+        described = [
+            [pa.array([language.constants[i] for i in part.constants], pa.string())] for part in read_in.values()
+        ]
+        unusual = _unusual_first_rows(read, written, domains or {}, described)
+        report = replace(report, warnings=tuple(row.note for row in unusual))
+        train, where = splits.pop(TRAIN), Location(source) if source is not None else None
+        sources = candidate_sources(base, candidates or {}, train, splits, where)
+        notes = (note for part in sources.values() for note in part.notes)
+        report = replace(report, notes=(*report.notes, *notes))
+        labelled = union(train.atoms, *(part.atoms for part in splits.values()))
+        found = find_candidates(base, sources, labelled, read_in)
+        knowledge = KnowledgeBase(theory, language, train, read_in, found)
+        named = [group for groups in rows.values() for group in groups if group.names]
+        columns = {group.predicate: group.names for group in reversed(named)}  # the first table of each counts
+        columns = dict(sorted(columns.items()))
+        return cls(name, knowledge, splits, report, options or Options(), source, sources, columns)
+
+    def __repr__(self) -> str:
+        """How large it is, and how many queries each split has."""
+        splits = ", ".join(f"{split} {len(part):,}" for split, part in self.queries.items())
+        return f"Problem '{self.name}': {self.knowledge.size}; queries: {splits or 'none'}"
+
+    @property
+    def train(self) -> Evidence:
+        """The evidence."""
+        return self.knowledge.evidence
+
+    @property
+    def valid(self) -> Evidence:
+        """The queries for model selection, with their truth."""
+        return self.queries.get("valid", Evidence.empty())
+
+    @property
+    def test(self) -> Evidence:
+        """The queries for the last evaluation, with their truth."""
+        return self.queries.get("test", Evidence.empty())
+
+    def with_valid_as_evidence(self) -> "Problem":
+        """The problem to train on once the settings are chosen: the validation queries are evidence."""
+        atoms, truth = (
+            np.concatenate(both) for both in zip(*((e.atoms, e.truth) for e in (self.train, self.valid)), strict=True)
+        )
+        order = np.argsort(atoms)
+        knowledge = replace(self.knowledge, evidence=Evidence(atoms[order], truth[order]))
+        queries = {name: part for name, part in self.queries.items() if name != "valid"}
+        return replace(self, knowledge=knowledge, queries=queries)
+
+    @cached_property
+    def atoms(self) -> Int64[np.ndarray, " atoms"]:
+        """Codes of the evidence and of all queries, sorted and distinct."""
+        return union(self.train.atoms, *(part.atoms for part in self.queries.values()))
+
+
+def _unusual_first_rows(
+    read: Mapping[str, Sequence[FactRows]],
+    theory: Theory,
+    listed: Collection[str],
+    described: Sequence[Sequence[pa.Array]],
+) -> Iterator[FirstRow]:
+    """First rows of tables that were read as facts and may be headers.
+
+    Of `listed` domains all constants are given; those that are `described` have features.
+    """
+    parts = [part for split in read.values() for part in split]
+    groups = [group for part in parts for group in part.facts]
+    first = {
+        group: part.first
+        for part in parts
+        for group in part.facts
+        if part.first is not None and not part.first.is_header and group.rows[0] == part.first.row
+    }
+    domains = {predicate.name: predicate.domains for predicate in theory.predicates}
+    sizes, of_table = Counter(), defaultdict(list)
+    for i, group in enumerate(groups):
+        sizes[group.predicate] += len(group)
+        of_table[id(group.table)].append(i)
+    seen: dict[bool, tuple[list[list[pa.Array]], Occurrences]] = {}
+    for group, row in first.items():
+        is_triple = group.table.predicate is None
+        is_known = any(d.listed is not None or d.name in listed for d in domains.get(group.predicate, theory.domains))
+        if is_known or (is_triple and sizes[group.predicate] > 1):
+            continue
+        if is_triple not in seen:
+            cells = [_cells(g, int(g in first), is_triple=is_triple) for g in groups]
+            heads = {column[0].as_py() for g in first for column in _cells(g, 0, is_triple=is_triple)}
+            seen[is_triple] = cells, Occurrences([*cells, *described], heads)
+        (cells, others), own = seen[is_triple], of_table[id(group.table)]
+        columns = [pa.concat_arrays(parts) for parts in zip(*(cells[i] for i in own), strict=True)]
+        names = vocabulary(theory, (Path(row.source).name.split(".")[0],))
+        constants = [column[0].as_py() for column in _cells(group, 0, is_triple=is_triple)]
+        if is_unusual(constants, columns, own, others, names):
+            yield row
+
+
+def _cells(facts: Facts, start: int, *, is_triple: bool) -> list[pa.Array]:
+    """The constants of facts from one on, by position; where predicates are cells too, these first."""
+    predicates = [pa.repeat(pa.scalar(facts.predicate), len(facts) - start)] if is_triple else []
+    return [*predicates, *(column[start:] for column in facts.arguments)]
+
+
+def _encoded(
+    base: HerbrandBase, rows: Mapping[str, Sequence[Facts]], on_error: OnError
+) -> tuple[dict[str, EncodedFacts], list[DataError]]:
+    """The codes of each split, and what was refused."""
+    encoded: dict[str, EncodedFacts] = {}
+    rejected: list[DataError] = []
+    for split, groups in rows.items():
+        encoded[split], wrong = encode_facts(base, groups, skip=on_error == "skip")
+        rejected += wrong
+    return encoded, rejected
+
+
+def _load_report(
+    encoded: Mapping[str, EncodedFacts],
+    splits: Mapping[str, Evidence],
+    rejected: Sequence[DataError],
+    features: Mapping[str, Features],
+    read: Mapping[str, Sequence[FactRows]],
+) -> LoadReport:
+    empty = {split: sum(part.empty for part in parts) for split, parts in read.items()}
+    first = [part.first for parts in read.values() for part in parts if part.first is not None]
+    return LoadReport(
+        tuple((split, len(part.codes)) for split, part in encoded.items()),
+        tuple((split, len(part.codes) - len(splits[split])) for split, part in encoded.items()),
+        tuple(rejected),
+        tuple((domain, part.ignored) for domain, part in features.items()),
+        tuple((split, count) for split, count in empty.items() if count),
+        tuple(row.note for row in first if row.is_header),
+    )
+
+
+def _first_mention(rows: Mapping[str, Sequence[Facts]], name: str) -> Location | None:
+    """Where a constant stands first among the facts and queries."""
+    for group in (group for groups in rows.values() for group in groups):
+        for column in group.arguments:
+            row = pc.index(column, name).as_py()
+            if row >= 0:
+                return group.location(row)
+    return None
+
+
+def _refuse_reserved(queries: Mapping[str, object]) -> None:
+    for split, instead in ((TRAIN, "facts"), (_BACKGROUND, "background")):
+        if split in queries:
+            raise ConfigError(
+                f"queries cannot be called '{split}'", hint=f"what is known goes to {instead}=; rename the queries"
+            )
+
+
+def _refuse_overlap(encoded: Mapping[str, EncodedFacts], splits: Mapping[str, Evidence], base: HerbrandBase) -> None:
+    """An atom in two splits would be asked after it was told."""
+    names = list(splits)
+    for i, earlier in enumerate(names):
+        for later in names[i + 1 :]:
+            shared = np.intersect1d(splits[earlier].atoms, splits[later].atoms, assume_unique=True)
+            if len(shared):
+                row = int(np.flatnonzero(encoded[later].codes == shared[0])[0])
+                other = int(np.flatnonzero(encoded[earlier].codes == shared[0])[0])
+                places = encoded[earlier].location(other), encoded[later].location(row)
+                hint = f"it is also at {places[0]}; take it out of one of the two"
+                if all(place.line == 1 for place in places):
+                    hint += ", or write header = true in both tables if it is the names of their columns"
+                raise DataError(
+                    f"{counted(len(shared), 'atom')} of split '{later}' {'stands' if len(shared) == 1 else 'stand'}"
+                    f" in split '{earlier}' too,"
+                    f" {base.names(shared[:1])[0]} for one",
+                    where=places[1],
+                    hint=hint,
+                )
+
+
+def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
+    """The problem in a problem file, or in a folder that holds a `problem.toml`."""
+    path = Path(path)
+    path = path / "problem.toml" if path.is_dir() else path
+    file = read_problem_file(path)
+    folder = path.parent
+    return Problem.build(
+        file.name or folder.resolve().name,
+        read_theory(placed(folder, file.theory)) if file.theory else Theory(),
+        _tables(file, TRAIN, folder),
+        {split: _tables(file, split, folder) for split in file.queries.splits()},
+        domains={name: listed_constants(given, folder) for name, given in file.domains.items()},
+        features={name: _feature_table(name, given, path) for name, given in file.features.items()},
+        background=_tables(file, _BACKGROUND, folder),
+        derived=file.derived,
+        candidates={name: _candidates(given, folder) for name, given in file.candidates.items()},
+        on_error=on_error or file.on_error,
+        options=_options(file, folder),
+        source=str(path.resolve()),
+    )
+
+
+def _options(file: ProblemFile, folder: Path) -> Options:
+    """The options of a problem file; a grounding that it names lies where its other files may lie."""
+    options, kept = file.options(), file.grounding.kept
+    if kept is None:
+        return options
+    grounding = options.grounding.model_copy(update={"kept": str(placed(folder, kept))})
+    return options.model_copy(update={"grounding": grounding})
+
+
+def _tables(file: ProblemFile, split: str, folder: Path) -> list[Table]:
+    specs = {**file.queries.splits(), TRAIN: file.facts.train, _BACKGROUND: file.facts.background}[split]
+    return [described_table(spec, folder) for spec in specs]
+
+
+def _candidates(given: CandidateOptions, folder: Path) -> Candidates:
+    tables = tuple(described_table(spec, folder) for spec in given.tables)
+    return Candidates(tables, given.shared_words, given.rarer_than)
+
+
+def _feature_table(domain: str, given: FeatureOptions, path: Path) -> FeatureTable:
+    """A section [features.DOMAIN] with its path made whole."""
+    options = given.model_dump(exclude={"table", "database_table"})
+    try:
+        source = placed(path.parent, given.table) if given.table is not None else None
+        return FeatureTable(source, table=given.database_table, **options)
+    except ConfigError as error:
+        raise ConfigError(f"[features.{domain}]: {error.what}", where=Location(str(path)), hint=error.hint) from None
+
+
+def listed_constants(given: str | tuple[str, ...], folder: Path) -> list[str]:
+    """A domain's constants: as listed, or one a line in a file."""
+    if not isinstance(given, str):
+        return list(given)
+    path = placed(folder, given)
+    check_file(path)
+    lines = read_text(path).decode().split("\n")
+    return [line.removesuffix("\r") for line in lines if line.strip()]

@@ -1,0 +1,356 @@
+"""Tables that hold their own columns: Parquet, SQLite, PostgreSQL, Arrow."""
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from r2n.data.reading.records import Records, shortened, unreadable
+from r2n.errors import ConfigError, DataError, Location, nearest
+
+INDEX_OF_PANDAS = "__index_level_"
+SQLITE_BATCH = 100_000
+MOST_ROWS_A_BYTE, MANY = 100, 1_000_000  # rows of facts differ: more of them from one byte are none
+MOST_WHOLE = 2**53  # from here on, decimal numbers do not have all whole ones
+MOST_STEPS = 10**9  # of SQLite for a view: about twenty seconds; a table ends by itself
+STEPS_AT_ONCE = 10**6
+
+
+def read_arrow(source: object) -> Records:
+    """The rows of an object that speaks Arrow's PyCapsule interface."""
+    name = source_name(source)
+    try:
+        return as_text(pa.table(source), name)
+    except (pa.ArrowException, duckdb.Error, TypeError, ValueError) as error:
+        _refuse_mixed(source, name)
+        what = f"this cannot be read as a table ({shortened(str(error).splitlines()[0], 160)})"
+        raise DataError(what, where=Location(name), hint="give a table whose columns are text or numbers") from None
+
+
+def _refuse_mixed(source: object, name: str) -> None:
+    """Name the first cell of a pandas table that keeps its column from having one type."""
+    if name != "pandas.DataFrame":
+        return
+    for column, cells in source.items():  # pyright: ignore[reportAttributeAccessIssue]
+        try:
+            pa.array(cells)
+        except (pa.ArrowException, TypeError, ValueError):
+            given = enumerate(zip(cells, cells.isna(), strict=True))
+            rows = [(row, type(cell)) for row, (cell, is_empty) in given if not is_empty] or [(0, type(None))]
+            first = rows[0][1]
+            row, kind = next((pair for pair in rows if pair[1] is not first), rows[0])
+            what = f"column '{column}' holds {_a(kind)}"
+            what += f", where the first cell holds {_a(first)}" if kind is not first else ""
+            holds_many = any(hasattr(part, "__iter__") and not issubclass(part, str | bytes) for _, part in rows)
+            hint = f"give the column one type, text or numbers: frame['{column}'].astype(str)"
+            if holds_many:
+                hint = (
+                    f"give each constant a row or a column of its own: of lists, frame.explode('{column}') makes rows"
+                )
+            raise DataError(what, where=row_location(name, row), hint=hint) from None
+
+
+def _a(kind: type) -> str:
+    return f"{'an' if kind.__name__.startswith(('a', 'e', 'i', 'o', 'u', 'nd')) else 'a'} {kind.__name__}"
+
+
+def read_parquet(path: Path) -> Records:
+    """The rows of a Parquet file."""
+    try:
+        with pq.ParquetFile(path) as file:
+            check_rows(path, file.metadata)
+            return as_text(file.read(), str(path))
+    except (pa.ArrowException, duckdb.Error, OSError) as error:
+        raise unreadable(path, "Parquet", error) from None
+
+
+def check_rows(path: Path, metadata: pq.FileMetaData) -> None:
+    """Refuse a file that says it has far more rows than it has room for: they would fill the memory."""
+    rows = sum(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+    if rows > MANY and rows > MOST_ROWS_A_BYTE * path.stat().st_size:
+        raise unreadable(path, "a table of facts", f"{rows:,} rows in {path.stat().st_size:,} bytes repeat each other")
+
+
+def source_name(source: object) -> str:
+    """How errors call an object: `pandas.DataFrame`."""
+    return f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
+
+
+def row_location(source: Path | str, row: int, column: int | None = None) -> Location:
+    """A record of a source that has no lines. (Errors name its columns in words.)"""
+    return Location(f"{source}, row {row + 1}")
+
+
+def number_text(number: str) -> str:
+    """The SQL of a decimal number as text: without a fraction where it has none, as if it had been an integer."""
+    is_whole = f"abs({number}) < {MOST_WHOLE} AND {number} = trunc({number})"
+    as_whole, as_is = f"CAST(CAST({number} AS BIGINT) AS VARCHAR)", f"CAST({number} AS VARCHAR)"
+    return f"CASE WHEN {is_whole} THEN {as_whole} ELSE {as_is} END"
+
+
+def number_kind(number: str) -> str:
+    """The SQL that is 'number' where a decimal number is no constant: not finite, or without its last digits."""
+    return f"CASE WHEN abs({number}) >= {MOST_WHOLE} THEN 'number' END"  # DuckDB holds NaN for the largest
+
+
+def as_text(table: pa.Table, source: str) -> Records:
+    """Every column as text; null stays null."""
+    kept = [j for j, name in enumerate(table.column_names) if not name.startswith(INDEX_OF_PANDAS)]
+    names = tuple(table.column_names[j] for j in kept)
+    plain = [_plain(table.column(j)) for j in kept]
+    found: tuple[pa.Array, ...] = ()
+    if plain:
+        texts, kinds = zip(*(_cell(f"c{j}", column.type) for j, column in enumerate(plain)), strict=True)
+        with closing(duckdb.connect()) as connection:
+            connection.register("given", pa.table(plain, [f"c{j}" for j in range(len(plain))]))
+            found = fetch_texts(connection.sql(f"SELECT {', '.join((*texts, *kinds))} FROM given"))
+    columns, rows = (found[: len(plain)], found[len(plain) :]), np.arange(table.num_rows)
+    return Records(source, names, columns[0], rows, partial(row_location, source), kinds=columns[1])
+
+
+def _cell(name: str, kind: pa.DataType) -> tuple[str, str]:
+    """The SQL of a cell as text, and of what it is where it is no constant."""
+    if pa.types.is_floating(kind):
+        return number_text(name), number_kind(name)
+    if pa.types.is_decimal(kind) and kind.scale > 0:
+        return f"regexp_replace(CAST({name} AS VARCHAR), '\\.?0+$', '')", "CAST(NULL AS VARCHAR)"
+    if not pa.types.is_nested(kind):
+        return f"CAST({name} AS VARCHAR)", "CAST(NULL AS VARCHAR)"
+    held = "map" if pa.types.is_map(kind) else "struct" if pa.types.is_struct(kind) else "list"
+    return f"CAST({name} AS VARCHAR)", f"CASE WHEN {name} IS NOT NULL THEN '{held}' END"
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values of a dictionary (of texts DuckDB reads it), and bytes as the UTF-8 text that they hold."""
+    if pa.types.is_dictionary(column.type) and str(column.type.value_type) not in ("string", "large_string"):
+        column = pa.chunked_array([part.dictionary_decode() for part in column.chunks], column.type.value_type)
+    return column.cast(pa.large_string()) if str(column.type) in ("binary", "large_binary") else column
+
+
+def fetch_texts(relation: duckdb.DuckDBPyRelation) -> tuple[pa.Array, ...]:
+    """The columns of a query's answer, all text."""
+    table = relation.to_arrow_table()
+    return tuple(_joined(column.chunks) for column in table.columns)
+
+
+def _joined(chunks: Iterable[pa.Array]) -> pa.Array:
+    return pa.chunked_array(list(chunks), pa.string()).combine_chunks()
+
+
+def read_sqlite(path: Path, table: str | None) -> Records:
+    """The rows of a table or view of an SQLite file: the one named, or the only one."""
+    name = table
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+            name, is_view = _sqlite_table(path, connection, table)
+            if is_view:
+                left = iter(range(MOST_STEPS // STEPS_AT_ONCE))
+                connection.set_progress_handler(lambda: next(left, None) is None, STEPS_AT_ONCE)
+            return _sqlite_rows(path, connection, name)
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+            raise _endless(path, f"the view '{name}' has not ended after {MOST_STEPS:,} steps of SQLite") from None
+        raise unreadable(path, "an SQLite database", error) from None
+
+
+def _endless(path: Path, what: str) -> DataError:
+    hint = "if it recurs without end, bound it; if it is only large, store its rows as a table and read that"
+    return DataError(what, where=Location(str(path)), hint=hint)
+
+
+def _sqlite_table(path: Path, connection: sqlite3.Connection, table: str | None) -> tuple[str, bool]:
+    """Its name, and whether it is a view."""
+    query = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_'"
+    kinds = dict(connection.execute(query))
+    listed = f"the tables are: {', '.join(sorted(kinds)) or 'none'}"
+    where = Location(str(path))
+    if table is None and len(kinds) != 1:
+        raise DataError(f"the database has {len(kinds)} tables", where=where, hint=f"say which with `table`; {listed}")
+    if table is not None and table not in kinds:
+        hint = f"{nearest(table, list(kinds))} {listed}".strip()
+        raise DataError(f"the database has no table '{table}'", where=where, hint=hint)
+    name = next(iter(kinds)) if table is None else table
+    return name, kinds[name] == "view"
+
+
+def _sqlite_rows(path: Path, connection: sqlite3.Connection, table: str) -> Records:
+    quoted = '"' + table.replace('"', '""') + '"'
+    names = tuple(column[1] for column in connection.execute(f"PRAGMA table_info({quoted})"))
+    cells = ['"' + name.replace('"', '""') + '"' for name in names]
+    real = "typeof({0}) = 'real' AND abs({0})"
+    whole = (
+        f"CASE WHEN {real} < {MOST_WHOLE} AND {{0}} = CAST({{0}} AS INTEGER) THEN CAST({{0}} AS INTEGER) ELSE {{0}} END"
+    )
+    texts = [f"CAST({whole} AS TEXT)".format(cell) for cell in cells]
+    kinds = [f"CASE WHEN {real} >= {MOST_WHOLE} THEN 'number' END".format(cell) for cell in cells]
+    cursor = connection.execute(f"SELECT {', '.join((*texts, *kinds))} FROM {quoted}")
+    batches: list[list[pa.Array]] = [[] for _ in (*texts, *kinds)]
+    size, count = path.stat().st_size, 0
+    while rows := cursor.fetchmany(SQLITE_BATCH):
+        count += len(rows)
+        if count > MANY and count > MOST_ROWS_A_BYTE * size:  # as no table has: it would fill the memory
+            raise _endless(path, f"the view '{table}' has given {count:,} rows from {size:,} bytes, and has not ended")
+        for batch, column in zip(batches, zip(*rows, strict=True), strict=True):
+            batch.append(pa.array(column, pa.string()))
+    found = tuple(_joined(batch) for batch in batches)
+    columns, rows = (found[: len(names)], found[len(names) :]), np.arange(len(found[0]))
+    return Records(str(path), names, columns[0], rows, partial(row_location, str(path)), kinds=columns[1])
+
+
+SCHEMES = ("postgresql", "postgres")
+SECONDS_TO_CONNECT = 10
+SECRET = ("password", "sslpassword")
+NOT_LET_IN = ("password", "authentication failed", "role ", "no pg_hba.conf entry")
+WHO_ASKS = "say who asks in the environment: PGUSER, and PGPASSWORD or a file ~/.pgpass (or PGPASSFILE)"
+MOST_LISTED = 20
+TABLES = (
+    "SELECT table_schema::text, table_name::text FROM information_schema.tables"
+    " WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2"
+)
+
+
+def is_postgres(text: object) -> bool:
+    """Whether a text is the address of a PostgreSQL database."""
+    return isinstance(text, str) and text.startswith(tuple(f"{scheme}://" for scheme in SCHEMES))
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTable:
+    """A table of a database, or what a query finds in it.
+
+    `name` is the table's, in `schema` or where the database looks for it; without either it is the only one there is.
+    `query` is a SELECT instead.
+    """
+
+    url: str
+    schema: str | None = None
+    name: str | None = None
+    query: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what can be told without a database, a secret in the address above all."""
+        if not is_postgres(self.url):
+            raise ConfigError(f"'{shortened(self.url)}' is no address", hint="write postgresql://HOST/DATABASE")
+        try:
+            parts = urlsplit(self.url)
+            _ = parts.port
+        except ValueError as error:
+            raise ConfigError(f"the address of a database cannot be read: {error}") from None
+        if parts.password is not None or any(key in SECRET for key, _ in parse_qsl(parts.query)):
+            raise ConfigError("the address of a database holds a password", hint=f"take it out, and {WHO_ASKS}")
+        if self.query is not None and (self.name is not None or self.schema is not None):
+            raise ConfigError("facts come from a query or from a table, not from both", where=Location(str(self)))
+
+    def __str__(self) -> str:
+        """The address, and what of the database: `postgresql://db/kg people.works_at`."""
+        what = "query" if self.query is not None else ".".join(part for part in (self.schema, self.name) if part)
+        return f"{self.url} {what}".rstrip()
+
+    def locate(self, row: int, column: int | None = None) -> Location:
+        """A row of the answer."""
+        return row_location(str(self), row)
+
+    def records(self) -> Records:
+        """All rows, in the order in which the database gives them."""
+        names, texts = _read(self)
+        found = tuple(column.combine_chunks() for column in texts.columns)
+        columns, kinds = found[: len(names)], found[len(names) :]
+        return Records(str(self), names, columns, np.arange(texts.num_rows), self.locate, kinds=kinds)
+
+
+def _read(table: PostgresTable) -> tuple[tuple[str, ...], pa.Table]:
+    """The names of the columns, the columns as text, and what their cells are where they are no constants."""
+    driver, where, batches = _driver(), Location(str(table)), []
+    with closing(_connected(driver, table)) as connection, closing(connection.cursor()) as cursor:
+        try:
+            cursor.execute("SET TRANSACTION READ ONLY")
+            selected = _selected(table, cursor)
+            cursor.execute(f"SELECT * FROM {selected} AS given LIMIT 0")
+            names = tuple(column[0] for column in cursor.description)
+            texts = ", ".join(f"given.c{j}::text" for j in range(len(names)))
+            for j in range(len(names)):
+                texts += (
+                    f", CASE WHEN given.c{j} IS NOT NULL AND pg_typeof(given.c{j})::text LIKE '%[]' THEN 'list' END"
+                )
+            columns = ", ".join(f"c{j}" for j in range(len(names)))
+            cursor.execute(f"SELECT {texts} FROM {selected} AS given({columns})")
+            reader = cursor.fetch_record_batch()
+            batches.extend(reader)
+            return names, pa.Table.from_batches(batches, reader.schema)
+        except driver.ProgrammingError as error:
+            hint = "mend the query" if table.query is not None else "may this user read it? Else see the database's log"
+            raise DataError(f"the database refuses: {_said(error)}", where=where, hint=hint) from None
+        except (driver.Error, pa.ArrowException, OSError) as error:
+            read = sum(batch.num_rows for batch in batches)
+            raise DataError(
+                f"the database went away after {read:,} rows: {_said(error)}",
+                where=where,
+                hint="nothing was kept of what was read; ask again when the database is there",
+            ) from None
+
+
+def _driver() -> Any:
+    try:
+        import adbc_driver_postgresql.dbapi
+    except ImportError:
+        raise ConfigError("reading from PostgreSQL needs its driver", hint="pip install r2n[postgres]") from None
+    return adbc_driver_postgresql.dbapi
+
+
+def _connected(driver: Any, table: PostgresTable) -> Any:
+    url = table.url
+    if "connect_timeout" not in url and "PGCONNECT_TIMEOUT" not in os.environ:
+        url = f"{url}{'&' if urlsplit(url).query else '?'}connect_timeout={SECONDS_TO_CONNECT}"
+    try:
+        return driver.connect(url)
+    except driver.Error as error:
+        said = _said(error)
+        is_known = any(words in said for words in NOT_LET_IN)
+        hint = WHO_ASKS if is_known else "is the address right, and the server running? Ask it with psql"
+        raise DataError(f"the database cannot be reached: {said}", where=Location(table.url), hint=hint) from None
+
+
+def _said(error: BaseException) -> str:
+    """The first line of what libpq said, without the way it took."""
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return shortened(re.sub(r"^.*(?:ERROR|FATAL): +|^(?:[A-Z_]+: )?\[libpq\] (?:Failed to connect: )?", "", line), 200)
+
+
+def _selected(table: PostgresTable, cursor: Any) -> str:
+    """What is read, as it stands behind FROM."""
+    if table.query is not None:
+        return f"({table.query.strip().rstrip(';')})"
+    cursor.execute(TABLES)
+    there = [(row[0], row[1]) for row in cursor.fetchall()]
+    named = [(schema, name) for schema, name in there if table.schema in (None, schema) and table.name in (None, name)]
+    if len(named) != 1:
+        raise _no_one_table(table, there, len(named))
+    return ".".join(f'"{part.replace(chr(34), chr(34) * 2)}"' for part in named[0])
+
+
+def _no_one_table(table: PostgresTable, there: Sequence[tuple[str, str]], found: int) -> DataError:
+    where, listed = Location(str(table)), [f"{schema}.{name}" for schema, name in there]
+    more = ", ..." if len(listed) > MOST_LISTED else ""
+    hint = f"the tables are: {', '.join(listed[:MOST_LISTED]) or 'none that this user may read'}{more}"
+    if found:
+        what = f"{found} tables are meant" if table.name is None else f"{found} schemas have a table '{table.name}'"
+        return DataError(what, where=where, hint=f"say which with `schema` and `name`; {hint}")
+    names = {name for _, name in there}
+    if table.schema is not None and table.schema not in {schema for schema, _ in there}:
+        what, near = f"there is no schema '{table.schema}'", nearest(table.schema, sorted({s for s, _ in there}))
+    elif table.name is None:
+        what, near = "the database has no table", ""
+    else:
+        what, near = f"there is no table '{table.name}'", nearest(table.name, sorted(names))
+    return DataError(what, where=where, hint=f"{near} {hint}".strip())

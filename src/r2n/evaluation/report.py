@@ -1,0 +1,162 @@
+"""The report on a split."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from math import isnan
+from typing import Any, NoReturn
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.special import expit
+
+from r2n.data.herbrand import Codes, HerbrandBase
+from r2n.data.knowledge_base import Evidence
+from r2n.errors import DataError, counted
+from r2n.evaluation.by_query import ByQuery, ClassifiedQueries
+from r2n.evaluation.calibrate import Calibrated
+from r2n.evaluation.metrics import TOLERANCE, Calibration, average_precision, roc_auc_by_group, roc_auc_macro
+from r2n.evaluation.metrics import calibration as reliability
+from r2n.files import finite
+
+Score = Callable[[Codes], Float64[np.ndarray, " atoms"]]
+"""Codes of atoms -> their logits."""
+
+Numbers = Mapping[str, int | float]
+
+NOTHING_TO_RANK, NOT_HELD_OUT, REASONING_HARMS = "nothing_to_rank", "not_held_out", "reasoning_harms"  # of a protocol
+NOT_COMPARED = "not_compared"
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """The metrics of one split, pooled and per predicate, and the protocol: how they came about.
+
+    `ties` holds what the metrics would be with equal scores placed at best ("optimistic") and at worst
+    ("pessimistic") for the model. `intervals` holds, where only a sample of the queries was asked, between which
+    numbers each metric of all of them lies, in 95 of 100 samples. `beside` holds the metrics that parts of the model
+    reach alone on the same queries, where they were asked. `calibration` and the metrics speak of the probabilities
+    that the logits give, `calibrated` of those after a calibration, where there is one. `by_query` holds what all this
+    was computed from, and stays out of JSON. A metric of nothing is NaN here, and null in JSON; `nothing_to_rank` says
+    why a ranking has none.
+    """
+
+    split: str
+    metrics: Mapping[str, float]
+    per_predicate: Mapping[str, Numbers]
+    protocol: Mapping[str, str | int]
+    ties: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    calibration: Calibration | None = None
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    beside: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    calibrated: Calibration | None = None
+    by_query: ByQuery | None = None
+
+    @property
+    def main(self) -> tuple[str, float]:
+        """The metric to look at first, with its name: of a ranking `mrr`, of a classification `ap`."""
+        name = "mrr" if "mrr" in self.metrics else "ap"
+        return name, self.metrics[name]
+
+    @property
+    def nothing_to_rank(self) -> str:
+        """Why a ranking has no metrics, in a sentence; empty where it has some, and of a classification."""
+        return str(self.protocol.get(NOTHING_TO_RANK, ""))
+
+    def __repr__(self) -> str:
+        """The metrics of the whole split, those that are defined."""
+        asked = f"{self.protocol['task']}, {counted(int(self.protocol['queries']), 'query', 'queries')}"
+        metrics = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items() if not isnan(value))
+        return f"Report on '{self.split}' ({asked}): {metrics or self.nothing_to_rank or 'no metrics'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as one JSON document."""
+        document = asdict(replace(self, by_query=None))
+        del document["by_query"]
+        return finite(document)
+
+
+def classify(
+    score: Score,
+    queries: Evidence,
+    base: HerbrandBase,
+    *,
+    split: str = "queries",
+    calibration: Calibrated | None = None,
+) -> Report:
+    """Tell true queries from false ones: pooled average precision, macro ROC-AUC, accuracy, calibration.
+
+    With a `calibration`, the probabilities are judged once more after it.
+    """
+    bounds = predicate_bounds(base, queries.atoms)
+    scores = scored(score, queries.atoms, base)
+    groups = _groups(base, queries.atoms)
+    per_predicate: dict[str, Numbers] = {}
+    for predicate, start, end in zip(base.language.predicates, bounds[:-1], bounds[1:], strict=True):
+        if start < end:
+            part = slice(start, end)
+            counts = {"queries": int(end - start), "true": int(queries.truth[part].sum())}
+            per_predicate[predicate.name] = counts | _classified(scores[part], queries.truth[part], groups[part])
+    aucs = roc_auc_by_group(scores, queries.truth, groups)
+    protocol: dict[str, str | int] = {
+        "task": "classification",
+        "ap": f"pooled over all queries; logits are equal within {TOLERANCE:g} of the largest, or of 1",
+        "roc_auc_macro": "mean over groups of one predicate and last constant (a unary predicate is one group)",
+        "accuracy": "an atom is held true where its logit is above 0",
+        "queries": len(queries),
+        "true": int(queries.truth.sum()),
+        "groups": len(aucs),
+        "groups_of_one_class_left_out": int(np.isnan(aucs).sum()),
+    }
+    pooled = _classified(scores, queries.truth, groups)
+    before = reliability(expit(scores), queries.truth)
+    after = None if calibration is None or calibration.why_not else reliability(calibration(scores), queries.truth)
+    asked = ClassifiedQueries(queries.atoms, queries.truth, scores)
+    return Report(split, pooled, per_predicate, protocol, calibration=before, calibrated=after, by_query=asked)
+
+
+def _classified(scores: np.ndarray, truth: np.ndarray, groups: np.ndarray) -> dict[str, float]:
+    believed = reliability(expit(scores), truth)
+    return {
+        "ap": average_precision(scores, truth),
+        "roc_auc_macro": roc_auc_macro(scores, truth, groups),
+        "accuracy": float(np.mean((scores > 0) == truth)) if len(truth) else float("nan"),
+        "brier": believed.brier,
+        "ece": believed.ece,
+    }
+
+
+def _groups(base: HerbrandBase, codes: Codes) -> Codes:
+    """A number for each atom's predicate and last constant; for the predicate alone where it is unary."""
+    index, arguments = base.decode(codes)
+    arity = np.array([predicate.arity for predicate in base.language.predicates], np.int64)[index]
+    last = np.where(arity > 1, arguments[np.arange(len(codes)), arity - 1], -1)
+    return index * (len(base.language.constants) + 1) + last + 1
+
+
+def predicate_bounds(base: HerbrandBase, codes: Codes) -> np.ndarray:
+    """Where each predicate's atoms begin among the codes (ascending), and the end; int64 (predicates + 1,)."""
+    if len(codes) and not 0 <= codes[0] <= codes[-1] < base.size:
+        raise DataError(
+            f"the queries hold a code outside the Herbrand base of {base.size:,} atoms",
+            hint="take queries and base from one problem",
+        )
+    return np.searchsorted(codes, base.offsets).astype(np.int64)
+
+
+def scored(score: Score, codes: Codes, base: HerbrandBase) -> Float64[np.ndarray, " atoms"]:
+    """The logits of atoms; what is no logit is refused."""
+    scores = np.asarray(score(codes), np.float64)
+    if scores.shape != codes.shape:
+        raise DataError(f"the model gave scores of shape {scores.shape} for {len(codes):,} atoms")
+    wrong = np.isnan(scores)
+    if wrong.any():
+        refuse_nan(base, codes[wrong], len(codes))
+    return scores
+
+
+def refuse_nan(base: HerbrandBase, wrong: Codes, among: int) -> NoReturn:
+    """Say which atoms, of how many, have NaN for a logit."""
+    raise DataError(
+        f"the score of {base.names(wrong[:1])[0]} is NaN, and {len(wrong) - 1:,} others of {among:,}",
+        hint="the model is broken: look for the epoch where its loss stopped being a number",
+    )

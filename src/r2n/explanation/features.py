@@ -1,0 +1,445 @@
+"""Which features and similar facts moved the input of an atom."""
+
+import re
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float64, Int64
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from r2n.data.features import WORD
+from r2n.data.herbrand import Codes, closed_atoms
+from r2n.data.knowledge_base import KnowledgeBase, reciprocal_codes
+from r2n.explanation.records import FeatureEffect, InputReasons, Similar
+from r2n.network.atom_embedding import AtomEmbedding
+from r2n.network.collate import Layout
+from r2n.network.constant_embedding import (
+    Channel,
+    ConstantEmbedding,
+    FeatureEncoder,
+    ModuleChannel,
+    VectorChannel,
+    WordChannel,
+)
+from r2n.network.factor_graph import FactorGraph, known_states
+from r2n.network.graph_sources import Ungrounded
+from r2n.network.pair_embedding import COUNTS, PairEmbedding, PairLayout, Term
+from r2n.network.r2n import R2N
+from r2n.scoring import AtomLogits
+
+WORDS_OF_A_BAG = 256
+WORDS_OF_A_TEXT = 64  # of one that a caller's module reads
+
+_WORD_AND_BLANKS = re.compile(rf"({WORD})\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A constant (by its id in the training) without a part of what a channel (by number) gives it.
+
+    The part is a word of its text, all occurrences of it; or (None) all: what the channel gives is 0.
+    """
+
+    constant: int
+    channel: int
+    word: str | None = None
+
+
+def channels_of(model: nn.Module) -> list[Channel]:
+    """The channels that a network reads, in order."""
+    return [part for part in model.modules() if isinstance(part, Channel)]
+
+
+def variants_of(model: R2N, constant: int) -> list[Variant]:
+    """A constant without each word of its text, and (vectors, a caller's module) without what a channel gives it.
+
+    Of a longer text `WORDS_OF_A_BAG` words are taken, first those of the vocabulary; of one that a caller's module
+    reads the first `WORDS_OF_A_TEXT`, and none where it is the only word, for no module is given an empty text.
+    """
+    found: list[Variant] = []
+    for number, channel in enumerate(channels_of(model)):
+        row = int(channel.place[constant])
+        if row < 0:
+            continue
+        if not isinstance(channel, WordChannel):
+            found.append(Variant(constant, number))
+        found += [Variant(constant, number, word) for word in _words(channel, row)]
+    return found
+
+
+def _words(channel: Channel, row: int) -> list[str]:
+    if isinstance(channel, WordChannel):
+        bags = channel.bags
+        every = bags.every.indices[bags.every.indptr[row] : bags.every.indptr[row + 1]]
+        ordered = every[np.lexsort((every, ~np.isin(every, bags.columns)))]
+        return [bags.words[i] for i in ordered[:WORDS_OF_A_BAG]]
+    if isinstance(channel, ModuleChannel) and channel.texts is not None:
+        words = list(dict.fromkeys(word.lower() for word in re.findall(WORD, channel.texts[row])))
+        return words[:WORDS_OF_A_TEXT] if len(words) > 1 else []
+    return []
+
+
+def without_word(text: str, word: str) -> str:
+    """The text without all occurrences of a word, in any case, and the blanks behind them."""
+    return _WORD_AND_BLANKS.sub(lambda found: "" if found[1].lower() == word else found[0], text)
+
+
+@dataclass(frozen=True, eq=False)
+class VariedInput:
+    """An input layer with the weights of a network, for some of its constants and for variants of them."""
+
+    constants: ConstantEmbedding
+    atom_embedding: AtomEmbedding[Any]
+
+    @classmethod
+    def of(cls, model: R2N, read: Int64[np.ndarray, " _"], variants: Sequence[Variant]) -> "VariedInput":
+        """That of a network; `read` are the constants (ids of the training) that are read as they are, ascending."""
+        own, count = torch.from_numpy(read), len(model.constants.place)
+        like = torch.cat([own, torch.tensor([variant.constant for variant in variants], dtype=torch.int64)])
+        ids = torch.cat([own, count + torch.arange(len(variants))])
+        parts = (model.constants, model.atom_embedding)
+        # whatever is in the memo is not copied: it is put in the place of what has the id
+        memo: dict[int, Any] = {id(weight): weight for part in parts for weight in part.parameters()}
+        silent, places = [], []
+        for number, channel in enumerate(channels_of(model)):
+            rows = channel.place[like]
+            has_one = (rows >= 0).nonzero().flatten()
+            lacking = [None] * len(own) + [variant if variant.channel == number else None for variant in variants]
+            part = _Part(ids[has_one], count + len(variants), rows[has_one], [lacking[i] for i in has_one.tolist()])
+            memo |= part.replaced(channel)
+            places.append(part.place)
+            silent.append(part.silent)
+        place = torch.cat([model.constants.place, model.constants.place[like[len(own) :]]])
+        memo[id(model.constants.place)] = place
+        if isinstance(model.atom_embedding, PairEmbedding):
+            memo[id(model.atom_embedding.place)] = torch.stack([*places, place])
+        copied = deepcopy(parts, memo)
+        channels = channels_of(nn.ModuleList([part for part in copied if isinstance(part, nn.Module)]))
+        for channel, rows in zip(channels, silent, strict=True):
+            if isinstance(channel, ModuleChannel):
+                channel.register_forward_hook(_silencing(rows.to(model.device)))
+        return cls(*copied)
+
+    def embed(
+        self, predicates: Int64[np.ndarray, " atoms"], arguments: Int64[np.ndarray, "atoms positions"]
+    ) -> Float[Tensor, "atoms dim"]:
+        """Emb^0 of atoms given by their predicates (by index) and constants (ids, padded with -1)."""
+        device = self.constants.vectors.device
+        embedding = self.constants.vectors.new_zeros(len(predicates), self.atom_embedding.dim)
+        arity = (arguments >= 0).sum(1)
+        for n in np.unique(arity).tolist():
+            rows = np.flatnonzero(arity == n)
+            index, chosen = torch.from_numpy(predicates[rows]), torch.from_numpy(arguments[rows, :n])
+            laid_out = self.atom_embedding.lay_out(index, chosen, self.constants).to(device)
+            embedding[torch.from_numpy(rows).to(device)] = self.atom_embedding(laid_out, self.constants)
+        return embedding
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What is read of a channel: for each of some constants (ids, of so many) a row of it, without something or not."""
+
+    ids: Int64[Tensor, " rows"]
+    of: int
+    rows: Int64[Tensor, " rows"]
+    lacking: list[Variant | None]
+
+    @property
+    def place(self) -> Tensor:
+        place = torch.full((self.of,), -1)
+        place[self.ids] = torch.arange(len(self.ids))
+        return place
+
+    @property
+    def silent(self) -> Tensor:
+        return torch.tensor(
+            [lacking is not None and lacking.word is None for lacking in self.lacking], dtype=torch.bool
+        )
+
+    @property
+    def words(self) -> list[str | None]:
+        return [None if lacking is None else lacking.word for lacking in self.lacking]
+
+    def replaced(self, channel: Channel) -> dict[int, Any]:
+        """The parts of a channel, by id, with what stands in for them: the channel itself, or what it holds."""
+        if isinstance(channel, WordChannel):
+            place = {word: i for i, word in enumerate(channel.bags.words)}
+            without = np.array([-1 if word is None else place[word] for word in self.words], np.int64)
+            bags = channel.bags.taken(self.rows.numpy(), without)
+            made = WordChannel(self.ids.numpy(), self.of, bags, word_dropout=channel.word_dropout)
+            return {id(channel): made.eval().to(channel.get_buffer("by_row0").device), id(channel.place): made.place}
+        found: dict[int, Any] = {id(channel.place): self.place}
+        vectors = channel.vectors
+        if isinstance(vectors, Tensor):
+            taken = vectors[self.rows.to(vectors.device)]
+            if isinstance(channel, VectorChannel):
+                taken[self.silent.to(vectors.device)] = 0
+            found[id(vectors)] = taken
+        if isinstance(channel, ModuleChannel):
+            found[id(channel.module)] = channel.module
+            if channel.texts is not None:
+                pairs = zip([channel.texts[row] for row in self.rows], self.words, strict=True)
+                found[id(channel.texts)] = tuple(t if word is None else without_word(t, word) for t, word in pairs)
+        return found
+
+
+def _silencing(silent: Tensor) -> Any:
+    """Makes 0 of what a module gives for some rows."""
+
+    def hook(_: nn.Module, given: tuple[Tensor, ...], out: Tensor) -> Tensor:
+        return out.masked_fill(silent[given[0]].unsqueeze(1), 0.0)
+
+    return hook
+
+
+Slices = tuple[tuple[str, int, int], ...]
+"""Weights by name, each from a row to a row."""
+PAIR = "pair"
+CONSTANT = "each constant"
+
+
+def channel_weights(model: R2N, layout: Layout, constants: Int64[np.ndarray, " _"]) -> dict[tuple[str, str], Slices]:
+    """For each channel by which the atoms of a graph are read: what it is, where it is read, and the weights for it.
+
+    `constants` are those of the atoms, by the ids of the training. A module of the caller without any weights behind it
+    is no channel here.
+    """
+    found: dict[tuple[str, str], Slices] = {}
+    embedding = model.atom_embedding
+    if isinstance(embedding, PairEmbedding):
+        terms = {
+            block.term: None for _, laid in layout.by_arity if isinstance(laid, PairLayout) for block in laid.blocks
+        }
+        for term in terms:
+            for key, slices in _of_term(embedding, term):
+                found[key] = (*found.get(key, ()), slices)
+    for i, encoder in enumerate(model.constants.encoders):
+        assert isinstance(encoder, FeatureEncoder)
+        if bool((encoder.place[constants] >= 0).any()):
+            for j, (channel, weight) in enumerate(zip(encoder.channels, encoder.first, strict=False)):
+                found[f"channel '{_name(channel)}'", CONSTANT] = (
+                    (f"constants.encoders.{i}.first.{j}", 0, len(weight)),
+                )
+    return found
+
+
+def _of_term(embedding: PairEmbedding, term: Term) -> Iterator[tuple[tuple[str, str], tuple[str, int, int]]]:
+    """What a term reads, where, and the weights for it."""
+    is_learned = term.channel == len(embedding.channels)
+    channel = None if is_learned else embedding.channels[term.channel]
+    name = "learned vectors" if channel is None else _name(channel)
+    first, is_pair = f"atom_embedding.first.{term.key}", len(term.positions) > 1
+    if isinstance(channel, WordChannel) and is_pair:
+        for i, kind in enumerate(embedding.kinds):
+            yield (f"channel '{kind} of {name}'", PAIR), (first, i * channel.size, (i + 1) * channel.size)
+        yield (f"channel 'overlap of {name}'", PAIR), (f"atom_embedding.counts.{term.key}", 0, COUNTS)
+    else:
+        where = PAIR if is_pair else f"position {term.positions[0] + 1}"
+        yield (f"channel '{name}'", where), (first, 0, len(embedding.first[term.key]))
+
+
+def _name(channel: nn.Module) -> str:
+    assert isinstance(channel, Channel)
+    kind = "words" if isinstance(channel, WordChannel) else "vectors"
+    return f"{channel.domain} {'features' if isinstance(channel, ModuleChannel) else kind}"
+
+
+NUMBERS_AT_ONCE = 2**23  # of what a pass reads of atoms, at each position of a ground rule
+
+
+def feature_effects(members: Sequence[AtomLogits], code: int, *, most: int) -> tuple[FeatureEffect, ...]:
+    """The effects of the `most` words that matter most, and of all vectors and channels, the largest first.
+
+    Logits are means over the networks, which read the same features.
+    """
+    model = members[0].model
+    if not channels_of(model):
+        return ()
+    around = Around.of(members[0], code)
+    variants = [variant for constant in around.names for variant in variants_of(model, constant)]
+    channels = channel_weights(model, model.lay_out(around.graph, "indexed"), around.read)
+    found = np.mean([_effects(member, around, variants, list(channels.values())) for member in members], axis=0)
+    told = [(_lacking(model, variant), around.names[variant.constant]) for variant in variants]
+    order = np.argsort(-np.abs(found), kind="stable").tolist()
+    words = [i for i in order if i < len(variants) and variants[i].word is not None]
+    left_out = set(words[most:])
+    parts = [*told, *channels]
+    return tuple(FeatureEffect(parts[i][0], parts[i][1], float(found[i])) for i in order if i not in left_out)
+
+
+def _lacking(model: R2N, variant: Variant) -> str:
+    if variant.word is not None:
+        return f"word '{variant.word}'"
+    return "vector" if isinstance(channels_of(model)[variant.channel], VectorChannel) else "features"
+
+
+@dataclass(frozen=True, eq=False)
+class Around:
+    """The graph around an atom: `rows` are its own: one, or two with that of its reciprocal.
+
+    `constants` are those of each atom by the ids of the training, padded with -1; where one has none it has that of
+    another, for its atoms are blank. `names` has the explained atom's constants with a vector.
+    """
+
+    graph: FactorGraph
+    rows: Int64[np.ndarray, " own"]
+    predicates: Int64[np.ndarray, " atoms"]
+    constants: Int64[np.ndarray, "atoms positions"]
+    names: dict[int, str]
+
+    @classmethod
+    def of(cls, logits: AtomLogits, code: int) -> "Around":
+        """The graph that a network's reasoning layers can feel."""
+        model, codes = logits.model, np.array([code])
+        mirrored = reciprocal_codes(model.base, codes)
+        codes = np.unique(np.concatenate([codes, mirrored[mirrored >= 0]]))
+        graph = logits.source.around(codes, steps=len(model.layers))
+        predicates, now = model.base.decode(graph.atoms.numpy())
+        rows = graph.rows(torch.from_numpy(codes)).numpy()
+        constants = now if model.trained_ids is None else np.where(now < 0, now, model.trained_ids.numpy()[now])
+        pairs = zip(constants[rows[0]].tolist(), now[rows[0]].tolist(), strict=True)
+        names = {own: model.base.language.constants[named] for own, named in pairs if own >= 0}
+        return cls(graph, rows, predicates, np.where(now < 0, now, constants.clip(0)), names)
+
+    @property
+    def read(self) -> Int64[np.ndarray, " _"]:
+        """The constants of all atoms, ascending."""
+        return np.unique(self.constants[self.constants >= 0])
+
+    def copies(self, count: int) -> FactorGraph:
+        """The graph so many times, side by side."""
+        first = len(self.graph.atoms) * torch.arange(count).reshape(-1, 1, 1)
+        neighbours = tuple((part + first).flatten(0, 1) for part in self.graph.neighbours)
+        atoms = self.graph.atoms.repeat(count)
+        return FactorGraph(atoms, neighbours, self.graph.rules, (None,) * len(neighbours), answered=0)
+
+    def logit(self, logits: Float[Tensor, " atoms"]) -> Float64[np.ndarray, " copies"]:
+        """The mean over the atom's own rows, in each copy of the graph."""
+        return logits.double().cpu().numpy().reshape(-1, len(self.graph.atoms))[:, self.rows].mean(axis=1)
+
+
+@torch.no_grad()
+def _effects(
+    logits: AtomLogits, around: Around, variants: Sequence[Variant], channels: Sequence[Slices]
+) -> Float64[np.ndarray, " effects"]:
+    """The logit as it is, minus that with each variant in the place of its constant, and that without each channel."""
+    model = logits.model.eval()
+    known = known_states(model.base, around.graph.atoms, logits.evidence).to(model.device)
+    layout, weights = model.lay_out(around.graph, "indexed"), dict(model.named_parameters())
+    found = []
+    for slices in ((), *channels):
+        changed = {name: weights[name].clone() for name, _, _ in slices}
+        for name, start, end in slices:
+            changed[name][start:end] = 0
+        out = functional_call(model, changed, (layout,), {"known": known, "rule_outputs": False})
+        found.append(around.logit(out.atoms))
+    as_is, *without = np.concatenate(found)
+    return as_is - np.concatenate([*_of_variants(model, around, known, variants), without])
+
+
+def _of_variants(
+    model: R2N, around: Around, known: Tensor, variants: Sequence[Variant]
+) -> Iterator[Float64[np.ndarray, " _"]]:
+    """The logits with each variant, as many in a pass as fit."""
+    entries = len(around.graph.atoms) + sum(part.numel() for part in around.graph.neighbours)
+    size = max(1, NUMBERS_AT_ONCE // (entries * model.atom_embedding.dim))
+    for start in range(0, len(variants), size):
+        some = variants[start : start + size]
+        layout = model.lay_out(around.copies(len(some)), "indexed")
+        embedded = _embedded(model, around, some)
+        out = model(layout, known=known.repeat(len(some)), rule_outputs=False, embedded=embedded)
+        yield around.logit(out.atoms)
+
+
+def _embedded(model: R2N, around: Around, variants: Sequence[Variant]) -> Float[Tensor, "atoms dim"]:
+    """Emb^0 of all atoms with each variant in turn; what a variant leaves as it is, is computed once for all."""
+    varied = np.array([variant.constant for variant in variants], np.int64)
+    number, row = np.nonzero((around.constants == varied[:, None, None]).any(axis=2))
+    own_id = len(model.constants.place) + number[:, None]
+    changed = np.where(around.constants[row] == varied[number, None], own_id, around.constants[row])
+    reads = VariedInput.of(model, around.read, variants)
+    predicates = np.concatenate([around.predicates, around.predicates[row]])
+    embedding = reads.embed(predicates, np.concatenate([around.constants, changed]))
+    place = np.tile(np.arange(len(around.constants)), (len(variants), 1))
+    place[number, row] = len(around.constants) + np.arange(len(row))
+    return embedding[torch.from_numpy(place.flatten()).to(embedding.device)]
+
+
+FACTS_COMPARED = 20_000
+
+
+def similar_facts(
+    members: Sequence[AtomLogits], knowledge: KnowledgeBase, code: int, *, most: int
+) -> tuple[Similar, ...]:
+    """The known atoms of the same predicate that are most similar to an atom, by the mean over the networks.
+
+    Known are those that are stated, not those of a closed world. At most `FACTS_COMPARED` are compared: first those
+    that share a constant with the atom, then an even sample of the others. None has a constant without a vector, and
+    where the atom has one, nothing is similar.
+    """
+    compared = _compared(knowledge, code)
+    is_blank = _is_blank(members[0].model, np.append(compared, code))
+    compared = compared[~is_blank[:-1]]
+    if is_blank[-1] or not len(compared):
+        return ()
+    similarity = np.mean([_cosines(member.model, code, compared) for member in members], axis=0)
+    best = np.lexsort((compared, -similarity))[:most]
+    known = knowledge.evidence.truth[np.searchsorted(knowledge.evidence.atoms, compared[best])]
+    rows = zip(knowledge.base.names(compared[best]), known.tolist(), similarity[best].tolist(), strict=True)
+    return tuple(Similar(*row) for row in rows)
+
+
+def _compared(knowledge: KnowledgeBase, code: int) -> Codes:
+    """The known atoms that an atom is compared to."""
+    base, atoms = knowledge.base, knowledge.evidence.atoms
+    index, arguments = base.decode(np.array([code]))
+    start, end = np.searchsorted(atoms, base.offsets[index[0] : index[0] + 2])
+    own = atoms[start:end]
+    own = own[(own != code) & ~closed_atoms(base, own)]
+    if len(own) <= FACTS_COMPARED:
+        return own
+    shares = np.isin(base.decode(own)[1], arguments[arguments >= 0]).any(axis=1)
+    near = _evenly(own[shares], FACTS_COMPARED)
+    return np.concatenate([near, _evenly(own[~shares], FACTS_COMPARED - len(near))])
+
+
+def _evenly(codes: Codes, count: int) -> Codes:
+    """So many of them, from end to end."""
+    return codes[np.arange(count) * len(codes) // count] if count < len(codes) else codes
+
+
+def _is_blank(model: R2N, codes: Int64[np.ndarray, " atoms"]) -> Bool[np.ndarray, " atoms"]:
+    """Whether each atom has a constant without a vector."""
+    if model.trained_ids is None:
+        return np.zeros(len(codes), bool)
+    arguments = model.base.decode(codes)[1]
+    return np.any((arguments >= 0) & (model.trained_ids.numpy()[arguments] < 0), axis=1)
+
+
+@torch.no_grad()
+def _cosines(model: R2N, code: int, codes: Int64[np.ndarray, " facts"]) -> Float64[np.ndarray, " facts"]:
+    """The cosines of the embeddings of atoms with that of another; 0 where one is nothing but zeros."""
+    graph = Ungrounded().around(np.append(codes, code))
+    embedding = model.eval().embed(model.lay_out(graph, "indexed")).double()
+    embedding = torch.nn.functional.normalize(embedding, dim=1)
+    cosines = (embedding @ embedding[graph.rows(torch.tensor([code]))[0]]).cpu().numpy()
+    return cosines[graph.rows(torch.from_numpy(codes)).numpy()]
+
+
+def input_reasons(members: Sequence[AtomLogits], knowledge: KnowledgeBase, code: int, *, most: int = 5) -> InputReasons:
+    """The known atoms that the input layer reads as it reads an atom, and what its features do to the logit.
+
+    `members` are the networks of an ensemble, or one, and `knowledge` is in their language. At most `most` known atoms
+    and words are told. Nothing is, where the networks read nothing of constants (`evidence_input = "only"`). Rules that
+    are counted beside a network are not looked at.
+    """
+    model = members[0].model
+    if model.evidence_input == "only" and not model.input_score:
+        return InputReasons()
+    similar = similar_facts(members, knowledge, code, most=most)
+    return InputReasons(similar, feature_effects(members, code, most=most))

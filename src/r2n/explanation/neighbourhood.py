@@ -1,0 +1,323 @@
+"""The neighbourhood of an atom: its networks, graph and forward pass, whole or with changes."""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64, Int64
+from torch import Tensor
+
+from r2n.data.herbrand import Codes, HerbrandBase
+from r2n.data.knowledge_base import KnowledgeBase, counterparts, reciprocal_codes
+from r2n.explanation.records import Belief
+from r2n.network.factor_graph import UNKNOWN, FactorGraph, known_states
+from r2n.network.graph_sources import GraphSource
+from r2n.network.incremental import Pairs, Spread, Step
+from r2n.network.r2n import R2N
+from r2n.network.reasoning import ReasoningLayer
+from r2n.network.scatter import Incidence
+from r2n.scoring import AtomLogits
+
+_NOTHING: Codes = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Otherwise:
+    """What might be otherwise: facts (codes) that are not known, those of them that are known to be false, a rule."""
+
+    unknown: Codes = field(default_factory=lambda: _NOTHING)
+    false: Codes = field(default_factory=lambda: _NOTHING)
+    without_rule: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """The networks of an answer (`members`), and how others are made of them.
+
+    `knowledge` is what they know, in the language of the training. `beliefs` tells what is said of atoms, `probability`
+    what logits mean, and `half` is the logit that means one half. `otherwise` gives the networks as they would answer
+    if something were otherwise: they are grounded again, so it costs what a new question costs, or more.
+    """
+
+    members: tuple[AtomLogits, ...]
+    knowledge: KnowledgeBase
+    beliefs: Callable[[Codes], Sequence[Belief]]
+    probability: Callable[[np.ndarray], np.ndarray]
+    otherwise: Callable[[Otherwise], tuple[AtomLogits, ...]]
+    half: float = 0.0
+
+    @property
+    def base(self) -> HerbrandBase:
+        """The Herbrand base of the networks."""
+        return self.members[0].model.base
+
+    def plain(self, codes: Codes) -> Codes:
+        """The atoms as they are asked for: P(x, y) in the place of its reciprocal."""
+        if all(predicate.reciprocal_of is None for predicate in self.base.language.predicates):
+            return codes
+        is_reciprocal = np.array([p.reciprocal_of is not None for p in self.base.language.predicates])
+        return np.where(is_reciprocal[self.base.decode(codes)[0]], counterparts(self.base, codes), codes)
+
+    def names(self, codes: Codes) -> list[str]:
+        """The atoms as text, none as a reciprocal."""
+        return self.base.names(self.plain(codes))
+
+    def logits(self, codes: Codes) -> Float64[np.ndarray, " atoms"]:
+        """The mean of the networks' logits."""
+        return mean_logits(self.members, codes)
+
+
+def mean_logits(members: Sequence[AtomLogits], codes: Codes) -> Float64[np.ndarray, " atoms"]:
+    """The mean over networks of the logits of atoms."""
+    return np.mean([member(codes) for member in members], axis=0)
+
+
+SUMMED = ("sum", "mean")  # aggregations whose messages can be exchanged one by one
+HIDDEN = -1  # nothing is read of an atom
+NUMBERS_AT_ONCE = 2**26  # of messages, in a pass over changes
+
+ChangedLogits = Float64[np.ndarray, "changes asked"]
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """Changes of a graph, by number: ground rules that are left out, and atoms of which something else is read.
+
+    `left_out` pairs changes with ground rules (by number, rule after rule), `altered` with rows; `states` holds for
+    each altered atom what is known of it then, or HIDDEN.
+    """
+
+    count: int
+    left_out: Pairs
+    altered: Pairs
+    states: Int64[np.ndarray, " _"]
+
+    @classmethod
+    def leaving_out(cls, left_out: Pairs, count: int) -> "Changes":
+        """Changes that leave out ground rules, and nothing else."""
+        return cls(count, left_out, np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
+
+    def part(self, start: int, end: int) -> "Changes":
+        """Some of them, numbered from 0."""
+        own = (self.left_out[:, 0] >= start) & (self.left_out[:, 0] < end)
+        read = (self.altered[:, 0] >= start) & (self.altered[:, 0] < end)
+        back = np.array([start, 0])
+        return Changes(end - start, self.left_out[own] - back, self.altered[read] - back, self.states[read])
+
+
+@dataclass(frozen=True, eq=False)
+class Unrolled:
+    """What a network makes of the atoms of a graph: Emb^0(a), ..., Emb^L(a), and what is added to out(a).
+
+    `sums` holds what the layers sum of messages, where they sum or average them.
+    """
+
+    model: R2N
+    embeddings: Sequence[Float[Tensor, "atoms dim"]]
+    sums: Sequence[Float[Tensor, "atoms dim"]]
+    added: Float[Tensor, " atoms"]
+    known: Int64[Tensor, " atoms"]
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, logits: AtomLogits, graph: FactorGraph) -> "Unrolled":
+        """Of a network that is told what it is told for its logits."""
+        model = logits.model.eval()
+        layout = model.lay_out(graph, "indexed")
+        known = known_states(model.base, graph.atoms, logits.evidence).to(model.device)
+        embedded = model.embed(layout)
+        atoms = model.input_layer(layout, known=known)
+        if model.atom_output is None:
+            return cls(model, [atoms], [], model.atom_embedding.score(atoms, layout.predicates), known)
+        embeddings, sums = [atoms], []
+        for layer in model.layers:
+            if layer.aggregation in SUMMED:
+                sums.append(_summing(layer)(atoms, layout.incidence, rule_embeddings=False)[0])
+                atoms = _settled(layer, sums[-1], atoms, layout.incidence.messages)
+            else:
+                atoms, _ = layer(atoms, layout.incidence, rule_embeddings=False)
+            embeddings.append(atoms)
+        added = model.own_score(layout, embedded) if model.input_score else atoms.new_zeros(len(atoms))
+        return cls(model, embeddings, sums, added, known)
+
+    @torch.no_grad()
+    def out(self, layer: int, rows: Int64[np.ndarray, " _"]) -> Float64[np.ndarray, " _"]:
+        """out(a) read off a layer, for some rows."""
+        chosen = torch.from_numpy(rows).to(self.added.device)
+        return self._out(self.embeddings[layer][chosen], chosen)
+
+    def _out(self, embedding: Tensor, rows: Tensor) -> np.ndarray:
+        output = self.model.atom_output
+        logits = self.added[rows] if output is None else output(embedding) + self.added[rows]
+        return logits.double().cpu().numpy()
+
+    @torch.no_grad()
+    def changed(
+        self, steps: Sequence[Step], laid_out: Sequence[Incidence], changes: Changes
+    ) -> tuple[Int64[np.ndarray, " _"], Float64[np.ndarray, " _"]]:
+        """Which atoms of which changes are otherwise at the end (keys of change and row), and their logits then."""
+        device = self.added.device
+        previous = self._altered(changes)
+        for i, (layer, step, incidence) in enumerate(zip(self.model.layers, steps, laid_out, strict=True)):
+            rows = step.as_is.to(device)
+            atoms = self.embeddings[i][rows]
+            which = (step.altered >= 0).nonzero().flatten()
+            atoms[which.to(device)] = previous[step.altered[which].to(device)]
+            count = len(step.outputs)
+            if self.sums:
+                received = _summing(layer)(atoms, incidence, rule_embeddings=False)[0]
+                sums = self.sums[i][rows[:count]] + received[:count] - received[count : 2 * count]
+                previous = _settled(layer, sums, atoms[:count], step.messages.to(device))
+            else:
+                previous = layer(atoms, incidence, rule_embeddings=False)[0][:count]
+        keys = steps[-1].outputs
+        rows = torch.from_numpy(keys % max(1, len(self.added))).to(device)
+        return keys, self._out(previous, rows)
+
+    def _altered(self, changes: Changes) -> Tensor:
+        """What the first layer reads of the altered atoms, in the order of their keys."""
+        order = np.lexsort((changes.altered[:, 1], changes.altered[:, 0]))
+        rows = torch.from_numpy(changes.altered[order, 1]).to(self.added.device)
+        states = torch.from_numpy(changes.states[order]).to(self.added.device)
+        atoms, known, read = self.embeddings[0][rows], self.known[rows], self.model.known
+        hidden = (states == HIDDEN).unsqueeze(1)
+        if read is None:
+            return atoms.masked_fill(hidden, 0.0)
+        states = states.masked_fill(states == HIDDEN, UNKNOWN)
+        if self.model.evidence_input == "only":
+            return read[states]
+        return (atoms - read[known]).masked_fill(hidden, 0.0) + read[states]
+
+
+def _summing(layer: ReasoningLayer) -> ReasoningLayer:
+    """The layer with the same networks, which gives the sums of messages."""
+    view = copy(layer)
+    view.aggregation, view.isolated, view.residual = "sum", "zero", False
+    return view
+
+
+def _settled(layer: ReasoningLayer, sums: Tensor, atoms: Tensor, messages: Tensor) -> Tensor:
+    """What the layer makes of sums of so many messages each, at atoms that it reads."""
+    is_told = (messages > 0).unsqueeze(1)
+    made = sums / messages.clamp(min=1).unsqueeze(1) if layer.aggregation == "mean" else sums
+    if layer.residual:
+        return atoms + made.masked_fill(~is_told, 0.0)
+    return torch.where(is_told, made, atoms if layer.isolated == "keep" else torch.zeros_like(atoms))
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """The graph around some atoms, as one or several networks see it.
+
+    `rows[i]` are the rows of the i-th asked atom: one, or two where it has a reciprocal; its logit is their mean, and
+    that over the networks.
+    """
+
+    graph: FactorGraph
+    codes: Codes
+    rows: tuple[Int64[np.ndarray, " _"], ...]
+    networks: tuple[Unrolled, ...]
+
+    @classmethod
+    def around(cls, members: Sequence[AtomLogits], codes: Codes, source: GraphSource | None = None) -> "Scene":
+        """The scene of distinct atoms; the graph comes from the members' own source, or another."""
+        base, layers = members[0].model.base, len(members[0].model.layers)
+        mirrored = reciprocal_codes(base, codes)
+        every = np.unique(np.concatenate([codes, mirrored[mirrored >= 0]]))
+        graph = (source or members[0].source).around(every, steps=layers)
+        pairs = zip(codes.tolist(), mirrored.tolist(), strict=True)
+        both = [np.unique([code, other]) if other >= 0 else np.array([code]) for code, other in pairs]
+        rows = tuple(graph.rows(torch.from_numpy(pair)).numpy() for pair in both)
+        return cls(graph, codes, rows, tuple(Unrolled.of(member, graph) for member in members))
+
+    @property
+    def layers(self) -> int:
+        """The number of reasoning layers."""
+        return len(self.networks[0].embeddings) - 1
+
+    def out(self, layer: int) -> Float64[np.ndarray, " asked"]:
+        """out(a) of the asked atoms, read off a layer."""
+        return np.array([np.mean([network.out(layer, rows) for network in self.networks]) for rows in self.rows])
+
+    @cached_property
+    def logits(self) -> Float64[np.ndarray, " asked"]:
+        """The logits of the asked atoms in the graph as it is."""
+        return self.out(self.layers)
+
+    @cached_property
+    def _spread(self) -> Spread:
+        return Spread(self.graph, np.concatenate([np.zeros(0, np.int64), *self.rows]), self.layers)
+
+    @property
+    def steps_away(self) -> Int64[np.ndarray, " atoms"]:
+        """How many steps each atom is away from the nearest that is asked."""
+        return self._spread.steps_away
+
+    def ground_rules_of(self, asked: int) -> Int64[np.ndarray, " _"]:
+        """The ground rules (by number) that an asked atom stands in."""
+        return np.unique(self._spread.around.standing(self.rows[asked])[1])
+
+    def standing_at(self, rows: Int64[np.ndarray, " _"]) -> tuple[np.ndarray, ...]:
+        """For every position of a ground rule that rows stand at: the row's place, the ground rule, its rule, it."""
+        return self._spread.around.standing_at(rows)
+
+    def located(self, number: int) -> tuple[int, Int64[np.ndarray, " positions"]]:
+        """The rule (by number) of a ground rule, and the rows of its atoms."""
+        rule = int(self._spread.around.rules_of(np.array([number]))[0])
+        return rule, self.graph.neighbours[rule][number - int(self._spread.around.first[rule])].numpy()
+
+    def copies(self, number: int) -> tuple[int, ...]:
+        """The ground rules (by number) that say what this one says, it among them, in whosever neighbourhood."""
+        if self._is_of_distinct_atoms:
+            return (number,)
+        rule, rows = self.located(number)
+        codes = self._codes_of(rule)
+        same = (codes == self.graph.atoms.numpy()[rows]).all(axis=1)
+        return tuple((int(self._spread.around.first[rule]) + np.flatnonzero(same)).tolist())
+
+    @cached_property
+    def _is_of_distinct_atoms(self) -> bool:
+        """Whether no atom has a copy: the neighbourhoods of all are one graph."""
+        return len(np.unique(self.graph.atoms.numpy())) == len(self.graph.atoms)
+
+    def _codes_of(self, rule: int) -> Int64[np.ndarray, "ground_rules positions"]:
+        return self.graph.atoms.numpy()[self.graph.neighbours[rule].numpy()]
+
+    def numbers(self, rule: int) -> Int64[np.ndarray, " _"]:
+        """The ground rules of a rule, by number."""
+        return np.arange(*self._spread.around.first[rule : rule + 2])
+
+    def changed(self, changes: Changes) -> ChangedLogits:
+        """The logits of the asked atoms in each changed graph."""
+        found = np.tile(self.logits, (changes.count, 1))
+        if not self.layers:
+            return found
+        size = self._at_once()
+        for start in range(0, changes.count, size):
+            end = min(start + size, changes.count)
+            found[start:end] = self._changed(changes.part(start, end))
+        return found
+
+    def _at_once(self) -> int:
+        """How many changes a pass takes, if each were felt everywhere."""
+        entries = sum(part.numel() for part in self.graph.neighbours)
+        width = self.networks[0].embeddings[0].shape[1]
+        return max(1, NUMBERS_AT_ONCE // max(1, entries * width))
+
+    def _changed(self, changes: Changes) -> ChangedLogits:
+        first = self.networks[0]
+        steps = list(self._spread.steps(changes.left_out, changes.altered, by_difference=bool(first.sums)))
+        grouped = any(layer.rule_embedding is not None for layer in first.model.layers)
+        laid_out = [Incidence.of(step.graph, dense=False, grouped=grouped).to(first.added.device) for step in steps]
+        asked = np.unique(self._spread.asked)
+        total = np.zeros((changes.count, len(asked)))
+        for network in self.networks:
+            keys, logits = network.changed(steps, laid_out, changes)
+            change, row = np.divmod(keys, len(self.graph.atoms))
+            own = np.tile(network.out(self.layers, asked), (changes.count, 1))
+            own[change, np.searchsorted(asked, row)] = logits
+            total += own / len(self.networks)
+        return np.stack([total[:, np.searchsorted(asked, rows)].mean(1) for rows in self.rows], axis=1)

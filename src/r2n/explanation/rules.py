@@ -1,0 +1,630 @@
+"""What rules do: how often they hold, where they are used, and what implicit rules have learned."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from itertools import permutations
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+from scipy.sparse import csc_array, csr_array, hstack
+from scipy.special import expit
+from scipy.stats import hypergeom
+
+from r2n.data.features import Features, bags_of_words
+from r2n.data.herbrand import Codes, HerbrandBase
+from r2n.data.knowledge_base import Evidence
+from r2n.files import finite
+from r2n.grounding.counting import RuleCounts
+from r2n.logic.formula import And, Atom, Formula, Implies, Not, Term, Variable
+from r2n.logic.language import Domain
+from r2n.logic.theory import Rule, Theory
+from r2n.network.factor_graph import FactorGraph, known_truths
+
+Kind = Literal["explicit", "implicit", "counted"]
+"""How a network reads a rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """How often a rule stands in the graph, and whether it holds there.
+
+    `known` ground rules have atoms that are all known, and `satisfied` is the share of these that hold: None where
+    there are none, and for implicit rules, of which nobody knows when they hold. `out` is the mean probability that a
+    ground rule holds, as the network says (out(g)), where it was trained to say so.
+    """
+
+    ground_rules: int
+    known: int = 0
+    satisfied: float | None = None
+    out: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleEffect:
+    """What becomes of the answers without a rule, and with it alone.
+
+    `effect` is the mean absolute change of the queries' logits, `gain` the mean change of the probability of the truth,
+    `felt` how many logits change. `metric` is that of the network as it is, `without` and `alone` those without the
+    rule and without all others.
+    """
+
+    effect: float
+    gain: float
+    felt: int
+    metric: float | None = None
+    without: float | None = None
+    alone: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Queries of one kind on which a rule helps, or hurts, more often than on others.
+
+    `kind` and `what` say which: those with this constant, predicate, word, or domain at a position. Queries that do
+    not feel the rule count nowhere. `p` is the chance that queries drawn blindly would differ so much, times the number
+    of kinds that were tried.
+    """
+
+    kind: Literal["predicate", "domain", "word", "constant"]
+    what: str
+    helps: bool
+    helped: int
+    hurt: int
+    helped_elsewhere: int
+    hurt_elsewhere: int
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedClause:
+    """A clause that a network has learned for an implicit rule, as an explicit rule that could stand in its place.
+
+    `support` is the number of ground rules whose body is held true, and `fidelity` the share of these of which the
+    network says the head. `confidence` is the share where the head is known to be so, of `known` ground rules; None
+    where nothing is known. `score` ranks: the share of ground rules with this body, times how much more often than by
+    chance the head follows.
+    """
+
+    rule: Rule
+    support: int
+    fidelity: float
+    known: int
+    confidence: float | None
+    score: float
+
+    def __str__(self) -> str:
+        """The clause with its guards and typed variables, without the name."""
+        return str(self.rule).partition(": ")[2]
+
+    @property
+    def counts(self) -> str:
+        """What was counted, as a comment of a theory file says it."""
+        confidence = "nothing known" if self.confidence is None else f"{self.confidence:.3f} of {self.known:,} known"
+        return f"support {self.support:,}, confidence {confidence}, fidelity {self.fidelity:.3f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As one JSON document."""
+        numbers = {name: getattr(self, name) for name in ("support", "confidence", "known", "fidelity", "score")}
+        return {"clause": str(self), **numbers}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleAccount:
+    """All that is told of one rule; what was not asked or cannot be told is None, or empty."""
+
+    rule: Rule
+    kind: Kind
+    occurrence: Occurrence | None = None
+    effect: RuleEffect | None = None
+    contexts: tuple[Context, ...] = ()
+    clauses: tuple[LearnedClause, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the rule."""
+        return self.rule.name
+
+    def to_dict(self) -> dict[str, Any]:
+        """As one JSON document."""
+        occurrence = asdict(self.occurrence) if self.occurrence is not None else {}
+        effect = asdict(self.effect) if self.effect is not None else {}
+        absent = dict.fromkeys((*Occurrence.__dataclass_fields__, *RuleEffect.__dataclass_fields__))
+        return {
+            "name": self.name,
+            "text": str(self.rule),
+            "kind": self.kind,
+            **absent,
+            **occurrence,
+            **effect,
+            "contexts": [asdict(context) for context in self.contexts],
+            "clauses": [clause.to_dict() for clause in self.clauses],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReport:
+    """What the rules of a trained network do, those with the largest effect first.
+
+    `metric` has its name and value with all rules, `none` its value without any. `left_out` rules are not told of.
+    `contexts_on` says on which labelled atoms contexts were sought. `notes` say what a person should know to read the
+    rest.
+    """
+
+    problem: str
+    split: str | None
+    queries: int
+    metric: str | None
+    value: float | None
+    none: float | None
+    rules: tuple[RuleAccount, ...]
+    left_out: int = 0
+    contexts_on: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as one JSON document."""
+        fields = ("problem", "split", "queries", "metric", "value", "none", "left_out", "contexts_on")
+        document = {name: getattr(self, name) for name in fields}
+        rules = [rule.to_dict() for rule in self.rules]
+        return finite({**document, "notes": list(self.notes), "rules": rules})
+
+
+Outs = Sequence[Float64[np.ndarray, " _"] | None]
+"""For each rule the logits of its ground rules, None where the network was not trained to give any."""
+
+
+def occurrences(
+    graph: FactorGraph, truths: Int64[np.ndarray, " atoms"], outs: Outs | None = None
+) -> dict[str, Occurrence]:
+    """Of each rule of a graph, by name; `truths` are 1 true, 0 false, -1 unknown for each atom of the graph.
+
+    Copies of a ground rule, in the neighbourhoods of several atoms, count once; their out(g) may differ.
+    """
+    found, codes = {}, graph.atoms.numpy()
+    is_shared = graph.answered < len(graph.atoms)
+    for j, (rule, rows) in enumerate(zip(graph.rules, graph.neighbours, strict=True)):
+        ground_rules = rows.numpy()
+        if is_shared and len(ground_rules):
+            ground_rules = ground_rules[np.unique(codes[ground_rules], axis=0, return_index=True)[1]]
+        out = None if outs is None else outs[j]
+        mean = None if out is None or not len(out) else float(expit(out).mean())
+        found[rule.name] = _occurrence(rule, truths[ground_rules], mean)
+    return found
+
+
+def _occurrence(rule: Rule, truths: Int64[np.ndarray, "ground_rules positions"], out: float | None) -> Occurrence:
+    known = truths[(truths >= 0).all(axis=1)]
+    if rule.formula is None or not len(known):
+        return Occurrence(len(truths), len(known), None, out)
+    return Occurrence(len(truths), len(known), float(rule.formula.evaluate(known == 1).mean()), out)
+
+
+def counted_occurrences(counts: RuleCounts, evidence: Evidence) -> dict[str, Occurrence]:
+    """Of rules that are counted: their bodies are known, so that they hold where the head is known to be true."""
+    truths, rules = known_truths(counts.base, counts.codes, evidence), len(counts.rules)
+    number = np.bincount(counts.rule, counts.counts, minlength=rules).astype(np.int64)
+    known = np.bincount(counts.rule, counts.counts * (truths >= 0), minlength=rules).astype(np.int64)
+    hold = np.bincount(counts.rule, counts.counts * (truths == 1), minlength=rules)
+    return {
+        rule.name: Occurrence(int(number[j]), int(known[j]), float(hold[j] / known[j]) if known[j] else None)
+        for j, rule in enumerate(counts.rules)
+    }
+
+
+FELT = 0.01  # of a probability: below, a change neither helps nor hurts
+SUPPORT = 5  # atoms with a mark that feel the rule, and as many without it
+LEVEL = 0.01
+MOST_CONTEXTS = 4  # contexts of a rule
+
+MarkKind = Literal["predicate", "domain", "word", "constant"]
+_Part = tuple[MarkKind, list[str], csr_array]
+Gains = Float64[np.ndarray, " atoms"]
+"""How much more probable a rule makes the truth of each atom."""
+
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """What atoms have: `has[i, m]` is 1 where atom i has mark m, of this kind and name."""
+
+    kinds: tuple[MarkKind, ...]
+    names: tuple[str, ...]
+    has: csc_array
+
+    @classmethod
+    def of(cls, base: HerbrandBase, codes: Codes, features: Mapping[str, Features]) -> "Marks":
+        """The marks of atoms: those of a kind that is told sooner come first."""
+        index, arguments = base.decode(codes)
+        predicates, constants = base.language.predicates, base.language.constants
+        parts: list[_Part] = [("predicate", [p.name for p in predicates], _indicators(index, len(predicates)))]
+        names, has = _domains(base, index, arguments)
+        parts.append(("domain", names, has))
+        for part in features.values():
+            names, has = _words(part, arguments, len(constants))
+            parts.append(("word", names, has))
+        parts.append(("constant", list(constants), _constants(arguments, len(constants))))
+        kinds: list[MarkKind] = [kind for kind, names, _ in parts for _ in names]
+        names = [name for _, names, _ in parts for name in names]
+        everything = csc_array(hstack([matrix for _, _, matrix in parts], format="csc"), dtype=np.int64)
+        used = np.flatnonzero(np.diff(everything.indptr) >= SUPPORT)
+        return cls(tuple(kinds[m] for m in used), tuple(names[m] for m in used), csc_array(everything[:, used]))
+
+
+def _indicators(number: Int64[np.ndarray, " atoms"], size: int) -> csr_array:
+    return csr_array((np.ones(len(number)), (np.arange(len(number)), number)), shape=(len(number), size))
+
+
+def _constants(arguments: Int64[np.ndarray, "atoms positions"], size: int) -> csr_array:
+    """Which constants stand in each atom, once each."""
+    rows, columns = np.nonzero(arguments >= 0)
+    found = csr_array((np.ones(len(rows)), (rows, arguments[rows, columns])), shape=(len(arguments), size))
+    found.data[:] = 1
+    return found
+
+
+def _domains(base: HerbrandBase, index: np.ndarray, arguments: np.ndarray) -> tuple[list[str], csr_array]:
+    """Which part of a position's domain the constant there is in, where it has parts."""
+    names, columns = [], [csr_array((len(index), 0))]
+    for p, predicate in enumerate(base.language.predicates):
+        for position, domain in enumerate(predicate.domains):
+            for part in domain.parts:
+                inside = index == p
+                inside[inside] = base.place(part, arguments[inside, position]) >= 0
+                names.append(f"{part.name} at position {position + 1} of {predicate.name}")
+                columns.append(csr_array(inside[:, None].astype(np.float64)))
+    return names, csr_array(hstack(columns, format="csr"))
+
+
+def _words(features: Features, arguments: np.ndarray, constants: int) -> tuple[list[str], csr_array]:
+    """Which words the texts of each atom's constants have."""
+    if features.texts is None:
+        return [], csr_array((len(arguments), 0))
+    bags = bags_of_words(features.texts, np.ones(len(features), bool))
+    row = np.full(constants + 1, -1, np.int64)
+    row[features.constants] = np.arange(len(features))
+    found = csr_array((len(arguments), len(bags.vocabulary)))
+    for position in range(arguments.shape[1]):
+        rows = row[arguments[:, position]]
+        at = np.flatnonzero(rows >= 0)
+        pick = csr_array((np.ones(len(at)), (at, rows[at])), shape=(len(arguments), len(features)))
+        found = found + pick @ bags.known
+    found = csr_array(found)
+    found.data[:] = 1
+    return [f"{word} ({features.domain.name})" for word in bags.vocabulary], found
+
+
+def find_contexts(
+    marks: Marks, gains: Mapping[str, Gains], *, most: int = MOST_CONTEXTS
+) -> dict[str, tuple[Context, ...]]:
+    """For each rule, by name, the marks that part the atoms it helps from those it hurts, the surest first."""
+    tested = {name: _tested(marks, gain) for name, gain in gains.items()}
+    tests = sum(len(part.marks) for part in tested.values())
+    return {name: _told(marks, part, tests)[:most] for name, part in tested.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class _Tested:
+    """Marks (by number) that were compared, how many atoms with and without them are helped and hurt, and p."""
+
+    marks: Int64[np.ndarray, " marks"]
+    helped: Int64[np.ndarray, " marks"]
+    hurt: Int64[np.ndarray, " marks"]
+    all_helped: int
+    all_hurt: int
+    p: Float64[np.ndarray, " marks"]
+    same: Int64[np.ndarray, " marks"]
+
+
+def _tested(marks: Marks, gain: Gains) -> _Tested:
+    helped, hurt = gain > FELT, gain < -FELT
+    helps, hurts = int(helped.sum()), int(hurt.sum())
+    with_help, with_hurt = _count(marks, helped), _count(marks, hurt)
+    size = with_help + with_hurt
+    tried = np.flatnonzero((size >= SUPPORT) & (helps + hurts - size >= SUPPORT)) if helps and hurts else size[:0]
+    drawn = hypergeom(helps + hurts, helps, size[tried])
+    p = np.minimum(1.0, 2 * np.minimum(drawn.cdf(with_help[tried]), drawn.sf(with_help[tried] - 1)))
+    same = _first_of_equals(marks, helped | hurt)[tried]
+    return _Tested(tried, with_help[tried], with_hurt[tried], helps, hurts, p, same)
+
+
+def _count(marks: Marks, which: Bool[np.ndarray, " atoms"]) -> Int64[np.ndarray, " marks"]:
+    return np.asarray(marks.has.T @ which.astype(np.int64), np.int64)
+
+
+def _first_of_equals(marks: Marks, felt: Bool[np.ndarray, " atoms"]) -> Int64[np.ndarray, " marks"]:
+    """For each mark the first one that the same atoms have, among those that feel the rule: by a number for a set."""
+    numbers = np.random.default_rng(0).integers(1, 2**62, len(felt)) * felt
+    sums = np.asarray(marks.has.T @ numbers)  # wraps around, for equal sets alike
+    _, first, back = np.unique(sums, return_index=True, return_inverse=True)
+    return first[back]
+
+
+def _told(marks: Marks, tested: _Tested, tests: int) -> tuple[Context, ...]:
+    """What is sure enough; of marks that the same atoms have, the first."""
+    p = np.minimum(1.0, tested.p * tests)
+    found, seen = [], set()
+    for i in np.lexsort((tested.marks, p)):
+        if p[i] > LEVEL or tested.same[i] in seen:
+            continue
+        seen.add(tested.same[i])
+        helped, hurt, mark = int(tested.helped[i]), int(tested.hurt[i]), int(tested.marks[i])
+        found.append(
+            Context(
+                marks.kinds[mark],
+                marks.names[mark],
+                helped * tested.all_hurt > hurt * tested.all_helped,
+                helped,
+                hurt,
+                tested.all_helped - helped,
+                tested.all_hurt - hurt,
+                float(p[i]),
+            )
+        )
+    return tuple(found)
+
+
+MOST_RENAMED = 4  # variables: with more, clauses are compared by the names they have
+
+Sign = bool
+Signed = tuple[int, Sign]
+"""A literal: the position of its atom in the implicit rule, and whether it stands undenied."""
+
+
+def clause_rule(rule: Rule, body: Sequence[Signed], head: Signed, theory: Theory, name: str | None = None) -> Rule:
+    """`a & !b -> c` over the atoms of an implicit rule, its variables over the domains that they have there.
+
+    Of the guards those stay whose variables are all in the clause.
+    """
+    literals = [_literal(rule.atoms[position], sign) for position, sign in body]
+    premise = literals[0] if len(literals) == 1 else And(tuple(literals))
+    formula = Implies(premise, _literal(rule.atoms[head[0]], head[1]))
+    made = Rule.explicit(name or rule.name, formula)
+    there = set(made.variables)
+    guards = tuple(
+        guard
+        for guard in rule.guards
+        if all(term.name in there for term in (guard.left, guard.right) if isinstance(term, Variable))
+    )
+    domains = dict(zip(rule.variables, theory.variable_domains(rule), strict=True))
+    types = [(v, domains[v].name) for v in made.variables if _inferred(made, v, theory) != domains[v]]
+    return Rule.explicit(made.name, formula, guards, tuple(types))
+
+
+def _literal(atom: Atom, sign: Sign) -> Formula:
+    return atom if sign else Not(atom)
+
+
+def _inferred(rule: Rule, variable: str, theory: Theory) -> Domain | None:
+    """The domain of a variable as the rule's positions alone tell it; None where they do not."""
+    domains = {predicate.name: predicate.domains for predicate in theory.predicates}
+    places = [
+        domain
+        for atom in rule.atoms
+        for term, domain in zip(atom.terms, domains[atom.predicate], strict=True)
+        if term == Variable(variable)
+    ]
+    return next((domain for domain in places if all(map(domain.is_within, places))), None)
+
+
+def canonical(rule: Rule, literals: Sequence[Signed], theory: Theory) -> object:
+    """The same for clauses that differ in the names of their variables alone, or in the order of their literals."""
+    domains = dict(zip(rule.variables, theory.variable_domains(rule), strict=True))
+    atoms = [(rule.atoms[position], sign) for position, sign in literals]
+    names = list(dict.fromkeys(t.name for atom, _ in atoms for t in atom.terms if isinstance(t, Variable)))
+    if rule.guards or len(names) > MOST_RENAMED:
+        return frozenset(atoms)
+    forms = []
+    for order in permutations(range(len(names))):
+        number = dict(zip(names, order, strict=True))
+        kinds = sorted((number[name], domains[name].name) for name in names)
+        forms.append((tuple(sorted((a.predicate, _terms(a.terms, number), s) for a, s in atoms)), tuple(kinds)))
+    return min(forms)
+
+
+def _terms(terms: Sequence[Term], number: dict[str, int]) -> tuple[str, ...]:
+    return tuple(f"?{number[term.name]}" if isinstance(term, Variable) else f"={term.name}" for term in terms)
+
+
+DEPTH = 3  # literals of a body
+LEAST_SUPPORT = 5  # ground rules
+LEAST_SHARE = 0.005  # of them in all
+LEAST_AGREEMENT = 0.8  # with the truths that the trees are grown on, and with what is known, where labels are
+LEAST_FIDELITY = 0.6  # of a network that has not learned by heart what is known
+LOSS = 0.01  # of agreement, for a literal less
+MOST_GROUND_RULES = 200_000  # above, a sample
+MOST_CLAUSES = 10  # clauses of a rule
+
+
+@dataclass(frozen=True, eq=False)
+class Truths:
+    """What is held of the atoms of a rule's ground rules, position by position.
+
+    `known` is 1 true, 0 false, -1 unknown. `believed` is what is known, else what the network answers. `says` is what
+    the network says of an atom as if it were not known, as far as it can be asked so.
+    """
+
+    known: Int64[np.ndarray, "ground_rules positions"]
+    believed: Bool[np.ndarray, "ground_rules positions"]
+    says: Bool[np.ndarray, "ground_rules positions"]
+
+    def sampled(self, most: int = MOST_GROUND_RULES) -> "Truths":
+        """At most so many of the ground rules, drawn at random."""
+        if len(self.known) <= most:
+            return self
+        rows = np.sort(np.random.default_rng(0).permutation(len(self.known))[:most])
+        return Truths(self.known[rows], self.believed[rows], self.says[rows])
+
+
+def learned_clauses(
+    rule: Rule, truths: Truths, theory: Theory, *, targets: Sequence[int] | None = None, most: int = MOST_CLAUSES
+) -> tuple[LearnedClause, ...]:
+    """The clauses of an implicit rule, the best first; `targets` are the positions that may be heads, by default all.
+
+    `theory` tells the domains of variables.
+    """
+    table = _Table.of(truths.sampled())
+    heads = range(len(rule.atoms)) if targets is None else targets
+    found = [clause for head in heads for clause in table.clauses(head)] if len(table.weights) else []
+    best: dict[object, _Clause] = {}
+    for clause in found:
+        key = canonical(rule, clause.literals, theory)
+        if key not in best or clause.preferred > best[key].preferred:
+            best[key] = clause
+    ranked = sorted(best.values(), key=lambda clause: (-clause.score, len(clause.body), clause.body, clause.head))
+    return tuple(
+        LearnedClause(
+            clause_rule(rule, clause.body, clause.head, theory),
+            clause.support,
+            clause.fidelity,
+            clause.known,
+            clause.confidence,
+            clause.score,
+        )
+        for clause in _without_refinements(ranked)[:most]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """A body and a head, as signed positions, with what was counted."""
+
+    body: tuple[Signed, ...]
+    head: Signed
+    support: int
+    agreement: float
+    fidelity: float
+    known: int
+    confidence: float | None
+    score: float
+    is_contradicted: bool
+
+    @property
+    def literals(self) -> tuple[Signed, ...]:
+        """The clause as a disjunction."""
+        return (*((position, not sign) for position, sign in self.body), self.head)
+
+    @property
+    def preferred(self) -> tuple[Sign, float]:
+        """Of clauses that say the same: one with an undenied head, then the one that says more."""
+        return self.head[1], self.score
+
+    @property
+    def is_worth_telling(self) -> bool:
+        """Whether it agrees with the network and with what is known, and says what makes something so.
+
+        That nothing makes it so, `!a & !b -> !c`, is no clause of its own: the others say what does.
+        """
+        says_why = self.head[1] or any(sign for _, sign in self.body)
+        agrees = self.agreement >= LEAST_AGREEMENT and self.fidelity >= LEAST_FIDELITY
+        return says_why and agrees and self.score > 0 and not self.is_contradicted
+
+
+def _without_refinements(ranked: list[_Clause]) -> list[_Clause]:
+    """Those that are no longer forms of a better one that is as good."""
+    kept: list[_Clause] = []
+    for clause in ranked:
+        shorter = [other for other in kept if set(other.literals) < set(clause.literals)]
+        if not any(other.agreement >= clause.agreement - 2 * LOSS for other in shorter):
+            kept.append(clause)
+    return kept
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """The distinct rows of the truths, and how many ground rules have each."""
+
+    truths: Truths
+    weights: Int64[np.ndarray, " rows"]
+
+    @classmethod
+    def of(cls, truths: Truths) -> "_Table":
+        bits = np.concatenate([truths.known > 0, truths.known >= 0, truths.believed, truths.says], axis=1)
+        packed = np.packbits(bits, axis=1)
+        _, first, counts = np.unique(packed, axis=0, return_index=True, return_counts=True)
+        return cls(Truths(truths.known[first], truths.believed[first], truths.says[first]), counts)
+
+    def clauses(self, head: int) -> list[_Clause]:
+        """Those of the leaves of one tree."""
+        found = []
+        for body in self._leaves(head):
+            for sign in (True, False):
+                clause = self._counted(body, (head, sign))
+                if clause.agreement >= LEAST_AGREEMENT:
+                    clause = self._shortened(clause)
+                    found += [clause] if clause.body and clause.is_worth_telling else []
+        return found
+
+    def _leaves(self, head: int) -> list[tuple[Signed, ...]]:
+        """The bodies: which literals lead to each leaf of a tree that tells the head by the other positions."""
+        from sklearn.tree import DecisionTreeClassifier  # takes a second to import
+
+        believed, weights = self.truths.believed, self.weights
+        others = np.delete(np.arange(believed.shape[1]), head)
+        least = max(LEAST_SUPPORT, LEAST_SHARE * weights.sum()) / weights.sum()
+        if not len(others) or least > 0.5:
+            return []
+        grown = DecisionTreeClassifier(max_depth=DEPTH, min_weight_fraction_leaf=least, random_state=0)
+        tree = grown.fit(believed[:, others], believed[:, head], sample_weight=weights).tree_
+        leaves: list[tuple[Signed, ...]] = []
+        open_nodes: list[tuple[int, tuple[Signed, ...]]] = [(0, ())]
+        while open_nodes:
+            node, path = open_nodes.pop()
+            if tree.children_left[node] < 0:
+                leaves.append(path)
+                continue
+            position = int(others[tree.feature[node]])
+            open_nodes.append((int(tree.children_left[node]), (*path, (position, False))))
+            open_nodes.append((int(tree.children_right[node]), (*path, (position, True))))
+        return leaves
+
+    def _shortened(self, clause: _Clause) -> _Clause:
+        """Without the literals that it does as well without, the least needed first."""
+        floor = clause.agreement - LOSS
+        while len(clause.body) > 1:
+            bodies = [tuple(part for part in clause.body if part != literal) for literal in clause.body]
+            shorter = max((self._counted(body, clause.head) for body in bodies), key=lambda made: made.agreement)
+            if shorter.agreement < floor:
+                break
+            clause = shorter
+        return replace(clause, body=tuple(sorted(clause.body)))
+
+    @cached_property
+    def _labelled(self) -> Bool[np.ndarray, " positions"]:
+        """The positions of which something is known to be false."""
+        return (self.truths.known == 0).any(axis=0)
+
+    @cached_property
+    def _judges(self) -> Int64[np.ndarray, "rows positions"]:
+        """What is known; where nothing is known to be false, what is no fact counts as such."""
+        known = self.truths.known
+        return np.where((known < 0) & ~self._labelled, 0, known)
+
+    def _counted(self, body: tuple[Signed, ...], head: Signed) -> _Clause:
+        (position, sign), truths, weights = head, self.truths, self.weights
+        holds, judged, total = np.ones(len(weights), bool), self._judges[:, position] >= 0, int(weights.sum())
+        for at, wanted in body:
+            holds &= truths.believed[:, at] == wanted
+            judged = judged & (self._judges[:, at] == int(wanted))
+        head_believed = truths.believed[:, position] == sign
+        support, known = int(weights[holds].sum()), int(weights[judged].sum())
+        agreement = _share(weights, holds, head_believed)
+        fidelity = _share(weights, holds, truths.says[:, position] == sign)
+        confidence = _share(weights, judged, self._judges[:, position] == int(sign))
+        chance = int(weights[head_believed].sum()) / total
+        return _Clause(
+            body,
+            head,
+            support,
+            agreement,
+            fidelity,
+            known,
+            confidence if known >= LEAST_SUPPORT else None,
+            support / total * (min(agreement, fidelity) - chance),
+            bool(known >= LEAST_SUPPORT and self._labelled[position] and confidence < LEAST_AGREEMENT),
+        )
+
+
+def _share(weights: np.ndarray, among: np.ndarray, which: np.ndarray) -> float:
+    """The share of `which` among some; 0 of nothing."""
+    return float(weights[among & which].sum() / max(1, weights[among].sum()))

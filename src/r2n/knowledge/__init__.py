@@ -1,1 +1,0 @@
-"""What is known: the Herbrand base, tables of facts, evidence, and the problem they pose."""

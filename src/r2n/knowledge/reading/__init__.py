@@ -1,1 +1,0 @@
-"""What is known: tables of facts as people bring them."""

@@ -1,0 +1,250 @@
+"""Answers written to a file in parts, resumable."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from r2n.data.reading.chunks import read_fact_chunks
+from r2n.data.reading.tables import Table
+from r2n.errors import CheckpointError, ConfigError, counted
+from r2n.evaluation.ranking import Share
+from r2n.files import new_file, write_atomically
+from r2n.model.answers import unnamed_arguments
+from r2n.model.predictor import Predictor
+from r2n.model.processes import shared
+from r2n.model.questions import (
+    PREDICATES,
+    WRITERS,
+    AnswersWanted,
+    answers_to,
+    appending,
+    arity_of,
+    check_output,
+    finished,
+    has_false_labels,
+)
+from r2n.progress import Progress, no_progress
+from r2n.store.checkpoint import MANIFEST
+from r2n.store.folder import RunFolder, read_config
+from r2n.store.trace import locked
+
+PARTS_MANIFEST = "manifest.json"
+FORMAT = 2
+ArgumentNames = Callable[[Iterable[str]], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerParts:
+    """The parts of the answers that are to stand in a file."""
+
+    file: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where they are."""
+        return self.file.with_name(f".{self.file.name}.parts")
+
+    @contextmanager
+    def opened(self, asked: Mapping[str, Any]) -> Iterator[int]:
+        """The number of parts that are done already; parts of other questions than these are taken away."""
+        manifest = {"format": FORMAT, **asked}
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"'{self.file}' cannot be written: {error.strerror}", hint="give another --out") from None
+        with locked(self.folder):
+            if _read_json(self.folder / PARTS_MANIFEST) != manifest:
+                for path in self.folder.glob("*part-*"):
+                    path.unlink()
+                write_atomically(self.folder / PARTS_MANIFEST, json.dumps(manifest, indent=1).encode())
+            try:
+                yield len(self.paths())
+            finally:
+                if not self.paths():
+                    shutil.rmtree(self.folder, ignore_errors=True)
+
+    def paths(self) -> list[Path]:
+        """The parts that are done, in order."""
+        return sorted(self.folder.glob("part-*.parquet"))
+
+    def path(self, number: int) -> Path:
+        """The place of a part."""
+        return self.folder / f"part-{number:09d}.parquet"
+
+    def keep(self, number: int, answers: pa.Table) -> None:
+        """Write a part, whole or not at all."""
+        write_atomically(self.path(number), WRITERS[".parquet"](answers))
+
+    def join(self, names: ArgumentNames | None = None) -> int:
+        """Make one file of all parts, under its name only when it is whole; the number of answers in it.
+
+        `names` gives the names of the argument columns for the predicates of all parts.
+        """
+        paths = self.paths()
+        try:
+            with new_file(self.file) as file:
+                count = _join(paths, file, self.file.suffix.lower(), names)
+        except pa.ArrowException as error:
+            raise CheckpointError(
+                f"a part in {self.folder} is damaged: {error}", hint="delete that folder, and ask again"
+            ) from error
+        for path in paths:
+            path.unlink()
+        return count
+
+
+def file_digest(path: Path) -> str:
+    """The checksum of a file of any size."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _join(paths: list[Path], file: BinaryIO, ending: str, names: ArgumentNames | None) -> int:
+    schemas = [pq.read_schema(path) for path in paths]
+    if names is None:
+        arguments = unnamed_arguments(max(map(arity_of, schemas), default=0))
+    else:
+        asked = [json.loads((schema.metadata or {}).get(PREDICATES, b"[]")) for schema in schemas]
+        arguments = names({predicate for part in asked for predicate in part})
+    labelled = any(has_false_labels(pq.read_table(path, columns=["label"])) for path in paths)
+    count = 0
+    with appending(file, ending) as append:
+        for path in paths:
+            part = finished(pq.read_table(path), arguments, labelled=labelled)
+            append(part)
+            count += part.num_rows
+    return count
+
+
+QUERIES_AT_ONCE = 2**14
+
+
+@dataclass(frozen=True)
+class AskedOfRun:
+    """What is asked of which run: queries, which of their answers, and what is known besides, in words.
+
+    `size`: so many rows of the file are answered at once.
+    """
+
+    folder: Path
+    queries: Path
+    wanted: AnswersWanted = field(default_factory=AnswersWanted)
+    more: tuple[str, ...] = ()
+    fewer: tuple[str, ...] = ()
+    domains: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    device: str = "auto"
+    size: int = QUERIES_AT_ONCE
+
+    def load(self, progress: Progress = no_progress) -> Predictor:
+        """The run's network, knowing less, and then more."""
+        predictor = Predictor.load(self.folder, device=self.device, progress=progress)
+        predictor = predictor.without_facts(list(self.fewer)) if self.fewer else predictor
+        if not self.more and not self.domains:
+            return predictor
+        return predictor.with_facts(list(self.more), domains=self.domains)
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """How many answers were written, and how many parts of them had been there before."""
+
+    answers: int
+    parts: int
+    parts_before: int
+
+    def __str__(self) -> str:
+        """`2 answers, 3 of 4 parts found done`."""
+        found = f", {self.parts_before:,} of {counted(self.parts, 'part')} found done" if self.parts_before else ""
+        return f"{counted(self.answers, 'answer')}{found}"
+
+
+def predict_file(
+    asked: AskedOfRun,
+    out: Path,
+    *,
+    jobs: int | None = None,
+    predictor: Predictor | None = None,
+    progress: Progress = no_progress,
+) -> Predicted:
+    """Write the answers to a file of queries, in its order; `answer_table` says what its columns are.
+
+    `jobs` processes share the work, one thread each (None: one, with as many as torch takes). `predictor`: the network,
+    where it is loaded already. Stopped half-way, the same call goes on from the parts that are done.
+    """
+    check_output(out)
+    parts = AnswerParts(out)
+    with parts.opened(_identity(asked, is_shared=jobs is not None)) as before:
+        with shared(jobs, _predict_share, asked, parts) as share:
+            predictor = asked.load(progress) if predictor is None else predictor
+            made = _predict(share, asked, parts, predictor, progress)
+        return Predicted(parts.join(predictor.argument_names), made, before)
+
+
+def _predict_share(share: Share, asked: AskedOfRun, parts: AnswerParts) -> None:
+    _predict(share, asked, parts, asked.load(), no_progress)
+
+
+def _predict(share: Share, asked: AskedOfRun, parts: AnswerParts, predictor: Predictor, progress: Progress) -> int:
+    """Answer the parts of this share that are not done; the number of parts in all."""
+    number, done, total = -1, 0, _rows_of(asked.queries)
+    theory = predictor.changed.problem.knowledge.theory
+    for number, queries in enumerate(read_fact_chunks(Table(asked.queries), asked.size, theory=theory)):
+        if share.takes(number) and not parts.path(number).exists():
+            parts.keep(number, answers_to(predictor, queries, asked.wanted))
+        done += sum(map(len, queries))
+        progress("predict", done, total)
+    if number < 0:  # a file without queries: a table without rows
+        number = 0
+        parts.keep(0, answers_to(predictor, [], asked.wanted))
+    share.together([])  # all are done
+    return number + 1
+
+
+def _rows_of(path: Path) -> int:
+    """How many queries there are, where that is cheap to tell; else 0."""
+    return pq.read_metadata(path).num_rows if path.suffix == ".parquet" and path.is_file() else 0
+
+
+def _identity(asked: AskedOfRun, *, is_shared: bool) -> dict[str, Any]:
+    """All that the answers depend on: only parts with the same belong together."""
+    folder = RunFolder(asked.folder)
+    networks = folder.networks(read_config(folder).seeds)
+    files = [folder.config, folder.calibration, *(place.path / MANIFEST for place in networks)]
+    told = [*asked.fewer, "", *asked.more]
+    return {
+        "run": [file_digest(path) if path.is_file() else None for path in files],
+        "queries": [str(asked.queries.resolve()), _digest_of(str(asked.queries))],
+        "wanted": asdict(asked.wanted),
+        "told": [_digest_of(text) for text in told],
+        "domains": {name: list(constants) for name, constants in sorted(asked.domains.items())},
+        "device": asked.device,
+        "size": asked.size,
+        "one_thread": is_shared,
+        "versions": {name: version(name) for name in ("r2n", "torch", "pyarrow")},
+    }
+
+
+def _digest_of(text: str) -> str:
+    """The checksum of the file of that name, or of a text that names none."""
+    try:
+        if Path(text).is_file():
+            return file_digest(Path(text))
+    except (OSError, ValueError):  # no name that a file could have
+        pass
+    return hashlib.sha256(text.encode()).hexdigest()

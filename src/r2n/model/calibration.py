@@ -1,0 +1,242 @@
+"""Calibration of the probabilities of a run."""
+
+import json
+from dataclasses import asdict, replace
+from itertools import islice
+
+import numpy as np
+import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from r2n.data.herbrand import Codes, HerbrandBase
+from r2n.data.knowledge_base import Evidence
+from r2n.data.problem import TRAIN
+from r2n.errors import CheckpointError, DataError, counted
+from r2n.evaluation.by_query import RankedQueries
+from r2n.evaluation.calibrate import FEWEST_LABELS, Calibrated, fit_odds, fit_temperature, unless_contradicted, warmed
+from r2n.evaluation.metrics import drawn
+from r2n.evaluation.ranking import Filter, rank
+from r2n.files import read_file
+from r2n.model.run import Ensemble, Run
+from r2n.network.r2n import R2N
+from r2n.options import Options
+from r2n.scoring import AtomLogits
+from r2n.store.checkpoint import checkpoint_digest, write_atomically
+from r2n.store.folder import RunFolder, digest
+from r2n.training.batches import Step
+from r2n.training.negatives import corrupted_facts, corruption_groups, corruptions
+
+FORMAT = 1
+MOST_FACTS = 500  # of a ranking's validation
+CORRUPTIONS = 20  # of each, at each position
+MOST_RANKED = 100  # facts, to see how often the first answer is right
+LEAST_SHARE = 0.5  # of that, the mean probability of right first answers
+MOST_SCORES = 2**28  # where each atom needs whole rows of them: rules that are counted
+PARTS = 10  # of what can be hidden: each is hidden once, while the others are not
+MOST_STEPS = 20  # of an epoch in batches of queries
+HINT = "delete it, and r2n train P --out DIR --resume fits it again; until then probabilities are not calibrated"
+
+
+def calibrate(run: Run | Ensemble, logits: AtomLogits | None = None) -> Calibrated | None:
+    """The calibration of a trained run, or of the `logits` of one of its networks; None without labels to fit it on."""
+    logits, options = logits or run.logits(), run.options
+    valid = run.problem.queries.get("valid", Evidence.empty())
+    if not len(valid):
+        return _on_hidden_facts(run, logits)
+    words, weights = counted(len(valid), "validation query", "validation queries"), np.ones(len(valid))
+    base, is_drawn = run.problem.knowledge.base, bool(valid.truth.all())
+    if is_drawn:
+        valid, weights = _with_corruptions(run, logits)
+        facts = int(valid.truth.sum())
+        words = f"{counted(facts, 'validation fact')} and {counted(len(valid) - facts, 'corruption')} of them"
+    found, groups = logits(valid.atoms), query_groups(base, valid.atoms, valid.truth)
+    fitted, hidden = _fitted(found, valid.truth, groups, options, words, weights=weights), None
+    if fitted is None or _are_apart(found, valid.truth):
+        hidden = _on_hidden_facts(run, logits)
+        fitted = hidden or fitted
+        if fitted is not None and options.training.loss == "bce":
+            fitted = warmed(fitted, found, valid.truth, groups, fitted_on=words, weights=weights)
+    if is_drawn and fitted is None:
+        too_few = "training asks no corruption of them" if valid.truth.all() else f"{words} are too few"
+        return Calibrated(1.0, 0.0, words, f"the validation queries are all true, and {too_few}")
+    if fitted is None:
+        return None
+    fitted = replace(fitted, on_validation=fitted is not hidden)
+    if fitted.is_as_trained and not fitted.why_not:
+        return unless_contradicted(fitted, found, valid.truth, weights, words)
+    return _in_bounds(fitted, run, logits, valid.atoms[valid.truth]) if is_drawn else fitted
+
+
+def _in_bounds(fitted: Calibrated, run: Run | Ensemble, logits: AtomLogits, facts: Codes) -> Calibrated:
+    """A calibration on corruptions, unless it makes right answers improbable: then none.
+
+    Of validation facts that come first in their rows, the mean probability is at least a half (`LEAST_SHARE`) of the
+    share of facts that come first. It is not where corruptions are often true, or where the logits of rows are so far
+    apart that no single temperature and shift fits them.
+    """
+    if fitted.is_as_trained or not len(facts):
+        return fitted
+    problem, positions = run.problem, run.options.training.corrupted_positions
+    sides = None
+    if positions is not None and not run.options.grounding.reciprocal:
+        most = max(map(len, problem.knowledge.base.shapes))
+        sides = tuple(p for p in positions if -most <= p < most)
+    report = rank(
+        logits,
+        Evidence(facts, np.ones(len(facts), bool)),
+        problem.knowledge.base,
+        Filter.of(problem, (TRAIN, "valid")),
+        sides=sides,
+        sample=min(MOST_RANKED, len(facts)),
+    )
+    assert isinstance(report.by_query, RankedQueries)
+    first = report.by_query.atoms[report.by_query.realistic == 1]
+    if len(first) < FEWEST_LABELS:
+        return fitted
+    mean, share = float(fitted(logits(first)).mean()), report.metrics["hits@1"]
+    if mean >= LEAST_SHARE * share:
+        return fitted
+    why = (
+        f"fitted on {fitted.fitted_on}, right first answers would have a mean probability of {mean:.3f}, though"
+        f" {100 * share:.0f} % of first answers are right"
+    )
+    return Calibrated(1.0, 0.0, fitted.fitted_on, why)
+
+
+def _fitted(
+    logits: np.ndarray,
+    truth: np.ndarray,
+    groups: np.ndarray,
+    options: Options,
+    words: str,
+    *,
+    may_shift: bool = True,
+    weights: np.ndarray | None = None,
+) -> Calibrated | None:
+    """A logit of 0 means something where the loss is that of single atoms; a softmax only compares."""
+    if options.training.loss == "bce":
+        return fit_temperature(logits, truth, groups, fitted_on=words, may_shift=may_shift, weights=weights)
+    return fit_odds(logits, truth, fitted_on=words, weights=weights)
+
+
+def _are_apart(logits: np.ndarray, truth: np.ndarray) -> bool:
+    """Whether a threshold separates true from false."""
+    return bool(logits[truth].min(initial=np.inf) > logits[~truth].max(initial=-np.inf))
+
+
+def query_groups(base: HerbrandBase, atoms: Codes, truth: np.ndarray) -> np.ndarray:
+    """A group for each query, such that only queries of one group are likely to be right or wrong together.
+
+    Constants that true queries join are one group, as the spellings of one name are; a false query is with its first
+    constant. A group of more than half of all queries is no such thing: there each first constant is one.
+    """
+    first, constants = base.decode(atoms)[1], len(base.language.constants)
+    links = first[truth]
+    start, end = (np.repeat(links[:, :1], links.shape[1], axis=1)[links >= 0], links[links >= 0])
+    graph = coo_array((np.ones(len(start)), (start, end)), shape=(constants, constants))
+    group = connected_components(graph, directed=False)[1][first[:, 0]]
+    is_large = (np.bincount(group) > len(atoms) / 2)[group]
+    return np.where(is_large, constants + first[:, 0], group)
+
+
+def _with_corruptions(run: Run | Ensemble, logits: AtomLogits) -> tuple[Evidence, np.ndarray]:
+    """Validation facts and those of their corruptions that training would ask, with for how many atoms each stands.
+
+    Corruptions are drawn, none twice, and stand for a share of all candidates; a fact stands for one atom. Those of a
+    reciprocal, which is asked at the last position, are those of its predicate at the first.
+    """
+    base, options, generator = run.problem.knowledge.base, run.options, np.random.default_rng(0)
+    valid, train = run.problem.valid.atoms, run.problem.train
+    widest = max((max(shape, default=1) for shape in base.shapes), default=1)
+    most = MOST_FACTS if logits.model.counted is None else MOST_SCORES // (4 * CORRUPTIONS * widest)
+    facts = valid[drawn(len(valid), max(1, min(MOST_FACTS, most)), 0)]
+    known = np.concatenate([valid, train.atoms[train.truth]])
+    atoms, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
+    for part, positions in corrupted_facts(base, facts, options.training):
+        if options.grounding.reciprocal and positions is not None:
+            positions = (*positions, *(-3 - p if p < 0 else 1 - p for p in positions))
+        for _, position, which, members in corruption_groups(base, part, positions):
+            some = corruptions(base, part[which], known, positions=[position], samples=CORRUPTIONS, generator=generator)
+            atoms += [some.facts, some.atoms.ravel()]
+            weights += [np.ones(len(some.facts)), np.full(some.atoms.size, len(members) / some.atoms.shape[1])]
+    codes, share = np.concatenate(atoms), np.concatenate(weights)
+    asked, back = np.unique(codes[codes >= 0], return_inverse=True)
+    truth, stands_for = np.isin(asked, valid), np.bincount(back, share[codes >= 0], len(asked))
+    return Evidence(asked, truth), stands_for / (stands_for[truth].mean() if truth.any() else 1.0)
+
+
+def _on_hidden_facts(run: Run | Ensemble, logits: AtomLogits) -> Calibrated | None:
+    """Fitted on training atoms whose input is hidden; None where the network never learned to do without it."""
+    first, hides = run.first if isinstance(run, Ensemble) else run, run.options.training.hiding > 0
+    if not logits.model.layers:
+        return None
+    steps = islice(first.trainer.batches.epoch(torch.Generator().manual_seed(0)), MOST_STEPS)
+    asked = [
+        _hidden(step, logits.models, by_atom=run.options.training.hide_by == "atom")
+        for step in steps
+        if isinstance(step, Step) and (hides or step.leaves_out)
+    ]
+    if not asked:
+        return None
+    found, truth, atoms = (np.concatenate(part) for part in zip(*asked, strict=True))
+    groups = query_groups(logits.model.base, atoms, truth)
+    words = f"{counted(int(truth.sum()), 'hidden training fact')} and {counted(int((~truth).sum()), 'negative')}"
+    return _fitted(found, truth, groups, run.options, words, may_shift=False)  # negatives are as many as one likes
+
+
+def _hidden(step: Step, models: tuple[R2N, ...], *, by_atom: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The mean logits of what a step asks, each asked while its input, and that of a part of the others, is hidden.
+
+    With them come their labels and their codes.
+    """
+    targets, first = step.targets, step.targets.first_constants.cpu().numpy()
+    by = np.arange(len(first)) if by_atom else first
+    part_of = np.random.default_rng(0).integers(PARTS, size=int(by.max(initial=0)) + 1)[by]
+    asked = targets.asked[targets.open_atoms[targets.asked]]
+    found, rows = np.zeros(len(asked)), asked.cpu().numpy()
+    for part in range(PARTS):
+        hidden = torch.from_numpy(part_of == part).to(asked.device) & targets.open_atoms
+        for model in models:
+            model.eval()
+            with torch.no_grad():
+                out = model(step.layout, hidden=hidden, known=step.known, rule_outputs=False).atoms
+            found += np.where(part_of[rows] == part, out[asked].double().cpu().numpy(), 0.0) / len(models)
+    return found, (targets.labels[asked] == 1).cpu().numpy(), step.layout.graph.atoms[asked].cpu().numpy()
+
+
+def keep_calibration(folder: RunFolder, calibrated: Calibrated | None, seeds: range) -> None:
+    """Write `calibration.json`, bound to the weights it was fitted on; none where there is no calibration."""
+    if calibrated is None:
+        folder.calibration.unlink(missing_ok=True)
+        return
+    document = {"format": FORMAT, **asdict(calibrated), "weights": _weights(folder, seeds)}
+    document["sha256"] = digest(document)
+    write_atomically(folder.calibration, json.dumps(document, indent=1).encode())
+
+
+def read_calibration(folder: RunFolder, seeds: range) -> Calibrated | None:
+    """The calibration of the run in a folder; None where it has none. One that was changed, or is stale, is refused."""
+    path = folder.calibration
+    if not path.exists():
+        return None
+    try:
+        document = json.loads(read_file(path))
+        if document["sha256"] != digest(document) or document["format"] != FORMAT:
+            raise CheckpointError(f"{path} was changed: its checksum is wrong", hint=HINT)
+        values = [document[name] for name in ("temperature", "shift", "fitted_on")]
+        on_validation = bool(document.get("on_validation", True))  # a file that does not say: it may have been
+        found = Calibrated(*values, why_not=document.get("why_not", ""), on_validation=on_validation)
+        weights = document["weights"]
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}", hint=HINT) from error
+    except (ValueError, KeyError, TypeError, RecursionError, DataError) as error:
+        raise CheckpointError(f"{path} is damaged", hint=HINT) from error
+    if weights != _weights(folder, seeds):
+        raise CheckpointError(f"{path} was fitted on other weights than those of the run", hint=HINT)
+    return found
+
+
+def _weights(folder: RunFolder, seeds: range) -> list[str | None]:
+    """The checksums of all checkpoints."""
+    return [checkpoint_digest(place.path) for place in folder.networks(seeds)]

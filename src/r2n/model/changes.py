@@ -1,0 +1,318 @@
+"""A problem with changed facts, constants and features."""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Int64
+
+from r2n.data.atom_text import facts_from_texts, looks_like_atom
+from r2n.data.candidates import find_candidates
+from r2n.data.encoding import EncodedFacts, encode_facts
+from r2n.data.growth import (
+    GivenFeatures,
+    Members,
+    check_declared,
+    constant_ids,
+    grown,
+    grown_features,
+    members_by_atoms,
+    members_by_facts,
+    members_of,
+    recoded,
+)
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.data.problem import Problem
+from r2n.data.reading.records import shortened
+from r2n.data.reading.tables import Facts, Table, read_facts
+from r2n.errors import ConfigError, DataError, Location
+from r2n.logic.language import Language
+from r2n.logic.theory import Theory
+from r2n.network.constant_embedding import ModuleChannel
+from r2n.network.r2n import R2N
+from r2n.options import ModelOptions
+
+Given = str | Path | Table | Evidence | object
+"""Facts: `p(a, b)` (`!p(a, b)` where it is false), a file, a Table or what one takes, Evidence, or several of these."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChangedProblem:
+    """A problem, what was known in training, and how often each fact of its evidence was told.
+
+    What was told twice must be taken back twice: so taking back the facts that were added always leads to where one
+    was. A new constant is in the language as long as a fact names it, or until its declaration is taken back; the
+    constants of the training stay.
+    """
+
+    problem: Problem
+    training: KnowledgeBase
+    times: Int64[np.ndarray, " atoms"]
+    declared: tuple[tuple[str, str], ...] = ()
+    features: tuple[tuple[str, str, object], ...] = ()
+
+    @classmethod
+    def of(cls, problem: Problem) -> "ChangedProblem":
+        """A problem as it was in training: each fact told once."""
+        return cls(problem, problem.knowledge, np.ones(len(problem.train), np.int64))
+
+    @property
+    def trained(self) -> Language:
+        """The language of the training."""
+        return self.training.language
+
+    @property
+    def base(self) -> HerbrandBase:
+        """The Herbrand base of the language as it is now."""
+        return self.problem.knowledge.base
+
+    @property
+    def new_constants(self) -> tuple[str, ...]:
+        """The constants that the training did not have."""
+        constants = self.problem.knowledge.language.constants
+        is_new = constant_ids(self.problem.knowledge.language, self.trained) < 0
+        return tuple(constants[i] for i in np.flatnonzero(is_new))
+
+    def with_facts(
+        self, given: Given, domains: Mapping[str, Iterable[str]], features: GivenFeatures | None = None
+    ) -> "ChangedProblem":
+        """The problem with more facts; a contradiction is refused."""
+        declared = check_declared(self.trained, domains)
+        groups, stated = _gathered(given, self.problem.knowledge.theory, self.base)
+        language = grown(self.problem.knowledge.language, members_by_facts(self.trained, groups), declared)
+        base = HerbrandBase(language)
+        added, encoded = self._encoded(base, groups, stated)
+        old = self.problem.train
+        atoms = recoded(old.atoms, self.base, base)
+        order = np.argsort(atoms)
+        old, times = Evidence(atoms[order], old.truth[order]), self.times[order]
+        _refuse_contradictions(base, old, added, encoded)
+        union = np.union1d(old.atoms, added.atoms)
+        truth, counts = np.zeros(len(union), bool), np.zeros(len(union), np.int64)
+        for part, number in ((old, times), (added, 1)):
+            rows = np.searchsorted(union, part.atoms)
+            truth[rows] = part.truth
+            counts[rows] += number
+        more = [(domain, name) for domain, names in declared.items() for name in names]
+        of_new = [(domain, name, value) for domain, part in (features or {}).items() for name, value in part.items()]
+        again = {item[:2] for item in self.features}.intersection(item[:2] for item in of_new)
+        if again:
+            raise DataError(
+                f"'{min(again)[1]}' has features already",
+                hint="take back its facts and its declaration first, and they go too",
+            )
+        changed = replace(self, declared=tuple(sorted([*more, *self.declared])), features=(*self.features, *of_new))
+        return changed._settled(base, Evidence(union, truth), counts, {item[:2] for item in of_new})
+
+    def without_facts(self, given: Given, domains: Mapping[str, Iterable[str]] | None = None) -> "ChangedProblem":
+        """The problem with fewer facts, and fewer declared constants; what is not there is refused."""
+        declared = list(self.declared)
+        for domain, names in check_declared(self.trained, domains or {}).items():
+            for name in names:
+                if (domain, name) not in declared:
+                    raise DataError(f"'{name}' was not declared to be in '{domain}', so that cannot be taken back")
+                declared.remove((domain, name))
+        groups, stated = _gathered(given, self.problem.knowledge.theory, self.base)
+        old = self.problem.train
+        removed, encoded = self._encoded(self.base, groups, stated)
+        _refuse_absent(self.base, old, removed, encoded)
+        times = self.times.copy()
+        times[np.searchsorted(old.atoms, removed.atoms)] -= 1
+        kept = times > 0
+        changed = replace(self, declared=tuple(declared))
+        return changed._settled(self.base, Evidence(old.atoms[kept], old.truth[kept]), times[kept])
+
+    def _encoded(
+        self, base: HerbrandBase, groups: list[Facts], stated: list[Evidence]
+    ) -> tuple[Evidence, EncodedFacts]:
+        """The given facts in a base, each once."""
+        encoded, _ = encode_facts(base, groups)
+        parts = [Evidence.from_encoded(encoded, base)]
+        for part in stated:
+            if len(part) and (part.atoms[0] < 0 or part.atoms[-1] >= self.base.size):
+                raise DataError(
+                    f"the evidence has a code outside the Herbrand base of {self.base.size:,} atoms",
+                    hint="codes are those of predictor.base; new constants come as text or tables",
+                )
+            parts.append(Evidence(*_sorted(recoded(part.atoms, self.base, base), part.truth)))
+        for i, part in enumerate(parts[1:], start=1):
+            _refuse_contradictions(base, _joined(parts[:i]), part, None)
+        return _joined(parts), encoded
+
+    def _settled(
+        self, base: HerbrandBase, evidence: Evidence, times: np.ndarray, wanted: Set[tuple[str, str]] = frozenset()
+    ) -> "ChangedProblem":
+        """The evidence in the smallest language that holds the training's, and all constants declared or in facts.
+
+        The features of other constants are forgotten; those of a `wanted` one outside its domain are refused.
+        """
+        language = self._language(base, evidence)
+        new = np.flatnonzero(constant_ids(language, self.trained) < 0)
+        inside = {
+            (domain.name, language.constants[i])
+            for domain in language.domains
+            for i in np.intersect1d(new, language.members(domain))
+        }
+        features = tuple(item for item in self.features if item[:2] in inside | wanted)
+        settled = HerbrandBase(language)
+        order = np.argsort(atoms := recoded(evidence.atoms, base, settled))
+        queries = {
+            split: Evidence(*_sorted(recoded(part.atoms, self.base, settled), part.truth))
+            for split, part in self.problem.queries.items()
+        }
+        sources = {
+            name: replace(source, given=recoded(source.given, self.base, settled))
+            for name, source in self.problem.candidates.items()
+        }
+        known = replace(
+            self.problem.knowledge,
+            language=language,
+            evidence=Evidence(atoms[order], evidence.truth[order]),
+            features=grown_features(self.training.features, self.trained, language, _by_domain(features)),
+        )
+        problem = replace(self.problem, knowledge=known, queries=queries, candidates=sources)
+        found = find_candidates(settled, sources, problem.atoms, known.features)
+        problem = replace(problem, knowledge=replace(known, candidates=found))
+        return ChangedProblem(problem, self.training, times[order], self.declared, features)
+
+    def _language(self, base: HerbrandBase, evidence: Evidence) -> Language:
+        """The training's language with the declared constants and those of the evidence, given in a larger base."""
+        more: Members = {}
+        for domain, name in self.declared:
+            more.setdefault(domain, set()).add(name)
+        language = grown(self.trained, members_by_atoms(self.trained, base, evidence.atoms), more)
+        lost = recoded(evidence.atoms, base, HerbrandBase(language)) < 0
+        if lost.any():  # what said in which part of a union a constant is was taken back: it stays there
+            language = grown(language, members_of(base.language, np.unique(base.decode(evidence.atoms[lost])[1])))
+        own = self.problem.knowledge.language
+        same = own.constants == language.constants and all(map(np.array_equal, own.extensions, language.extensions))
+        return own if same else language
+
+
+def _by_domain(features: Iterable[tuple[str, str, object]]) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = {}
+    for domain, name, value in features:
+        found.setdefault(domain, {})[name] = value
+    return found
+
+
+def _gathered(given: Given, theory: Theory, base: HerbrandBase) -> tuple[list[Facts], list[Evidence]]:
+    """What is given, as facts and as evidence."""
+    items = list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
+    texts = [item for item in items if isinstance(item, str) and looks_like_atom(item)]
+    groups = list(facts_from_texts(texts))
+    stated: list[Evidence] = []
+    for item in items:
+        if isinstance(item, Evidence):
+            stated.append(item)
+        elif not (isinstance(item, str) and looks_like_atom(item)):
+            groups += read_facts(_table(item, base), theory=theory).facts
+    return groups, stated
+
+
+def _table(item: Given, base: HerbrandBase) -> Table:
+    if isinstance(item, Table):
+        return item
+    if isinstance(item, str) and not _is_there(item):
+        example = f' as "{base.names(np.zeros(1, np.int64))[0]}"' if base.size else ""
+        raise DataError(
+            f"'{shortened(item)}' is neither a fact nor a file",
+            hint=f"write a fact{example}, with ! before it if it is false",
+        )
+    if not isinstance(item, str | Path) and not hasattr(item, "__arrow_c_stream__"):
+        raise ConfigError(f"facts are text, files, tables or Evidence, not a {type(item).__name__}")
+    return Table(item)
+
+
+def _is_there(name: str) -> bool:
+    """Whether there is such a file; there is none of a name that no system takes."""
+    try:
+        return Path(name).exists()
+    except OSError:
+        return False
+
+
+def _sorted(atoms: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    order = np.argsort(atoms)
+    return atoms[order], truth[order]
+
+
+def _joined(parts: list[Evidence]) -> Evidence:
+    """Evidence that does not contradict itself, as one."""
+    atoms, first = np.unique(np.concatenate([part.atoms for part in parts]), return_index=True)
+    return Evidence(atoms, np.concatenate([part.truth for part in parts])[first])
+
+
+def _places(evidence: Evidence, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of atoms in evidence, and whether they are there at all."""
+    rows = np.searchsorted(evidence.atoms, atoms)
+    found = rows < len(evidence.atoms)
+    found[found] = evidence.atoms[rows[found]] == atoms[found]
+    return rows, found
+
+
+def _where(encoded: EncodedFacts | None, code: int) -> Location | None:
+    rows = np.flatnonzero(encoded.codes == code) if encoded is not None else np.zeros(0, np.int64)
+    return encoded.location(int(rows[0])) if encoded is not None and len(rows) else None
+
+
+def _refuse_contradictions(base: HerbrandBase, old: Evidence, new: Evidence, encoded: EncodedFacts | None) -> None:
+    rows, found = _places(old, new.atoms)
+    wrong = np.flatnonzero(found)[old.truth[rows[found]] != new.truth[found]]
+    if len(wrong):
+        code, truth = int(new.atoms[wrong[0]]), bool(new.truth[wrong[0]])
+        raise DataError(
+            f"{base.names(new.atoms[wrong[:1]])[0]} is known to be {str(not truth).lower()}, and now told to be"
+            f" {str(truth).lower()}",
+            where=_where(encoded, code),
+            hint="take back what is known first: without_facts, or --without",
+        )
+
+
+def _refuse_absent(base: HerbrandBase, old: Evidence, gone: Evidence, encoded: EncodedFacts) -> None:
+    rows, found = _places(old, gone.atoms)
+    absent = np.flatnonzero(~found)
+    if len(absent):
+        name, code = base.names(gone.atoms[absent[:1]])[0], int(gone.atoms[absent[0]])
+        raise DataError(f"{name} is not among the facts, so it cannot be taken back", where=_where(encoded, code))
+    wrong = np.flatnonzero(old.truth[rows] != gone.truth)
+    if len(wrong):
+        name, code = base.names(gone.atoms[wrong[:1]])[0], int(gone.atoms[wrong[0]])
+        truth = bool(old.truth[rows[wrong[0]]])
+        raise DataError(
+            f"{name} is known to be {str(truth).lower()}: as {str(not truth).lower()} it cannot be taken back",
+            where=_where(encoded, code),
+        )
+
+
+def with_features(trained: R2N, training: KnowledgeBase, now: KnowledgeBase, options: ModelOptions) -> R2N:
+    """The network with the features of what is known now, which an encoder turns into vectors; its weights stay.
+
+    Vocabularies and scales are those of the training's evidence. A new constant without features has no vector.
+    """
+    ids = torch.from_numpy(constant_ids(now.language, training.language))
+    atoms = recoded(training.evidence.atoms, training.base, now.base)
+    order = np.argsort(atoms)
+    known_then = replace(now, evidence=Evidence(atoms[order], training.evidence.truth[order]))
+    encoders = {part.domain: part.module for part in trained.modules() if isinstance(part, ModuleChannel)}
+    with torch.random.fork_rng(devices=[]):
+        model = R2N.build(known_then, options, encoders=encoders, new=np.flatnonzero(ids.numpy() < 0))
+    weights = trained.state_dict()
+    vectors = torch.zeros_like(model.constants.vectors)
+    place = model.constants.place
+    same = ((ids >= 0) & (place >= 0)).nonzero().flatten()
+    vectors[place[same]] = weights["constants.vectors"][trained.constants.place[ids[same]]]
+    try:
+        model.load_state_dict(weights | {"constants.vectors": vectors})
+    except RuntimeError as error:
+        raise ConfigError(
+            "the new constants do not fit the features that the network was trained on",
+            hint="give features to the new constants of a domain as its other constants have them",
+        ) from error
+    has_vector = ids >= 0
+    for part in now.features.values():
+        has_vector[torch.from_numpy(part.constants)] = True
+    return model.eval().on_base(now.base, torch.where(has_vector, torch.arange(len(ids)), -1))

@@ -1,0 +1,95 @@
+"""The most probable world and marginal probabilities by belief propagation."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.special import expit
+
+from r2n.data.herbrand import Codes
+from r2n.data.problem import Problem
+from r2n.errors import ConfigError
+from r2n.evaluation.report import Report, classify
+from r2n.grounding.strategies import make_grounder
+from r2n.logic.language import Language
+from r2n.model.trained import Trained
+from r2n.network.belief_propagation import Clash, Method, find_clash, infer, log_beliefs
+from r2n.network.factor_graph import TRUE, UNKNOWN, known_states, known_truths
+from r2n.network.graph_sources import GroundedOnDemand
+from r2n.options import Options
+
+SURE = 1e-12  # a probability so near to 0 or 1 has a finite logit
+
+
+def _refuse_another_language(ours: Language, theirs: Language) -> None:
+    """Codes mean the same atoms only in the same language."""
+    same = ours.constants == theirs.constants and [p.name for p in ours.predicates] == [
+        p.name for p in theirs.predicates
+    ]
+    if not same or not all(map(np.array_equal, ours.extensions, theirs.extensions)):
+        raise ConfigError(
+            "the run is of another problem: its constants, domains or predicates differ",
+            hint="give the run of a network that was trained on this problem",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Believed:
+    """The probability of each atom asked for, in their order, and whether a ground rule reaches it.
+
+    `truths` has 1 for what is known to be true, 0 for what is known to be false or closed, -1 for what is not known;
+    `is_stated` marks what is known by a fact, not by a closed world. `clash`: rules that hold strictly, and that no
+    world satisfies; the probabilities are then those of worlds that break as few of them as they can.
+    """
+
+    atoms: Codes
+    probability: np.ndarray
+    reached: np.ndarray
+    truths: np.ndarray
+    is_stated: np.ndarray
+    clash: Clash | None = None
+
+    def report(self, problem: Problem, split: str) -> Report | None:
+        """How good the probabilities are on a split that was asked for; None where its labels are all true.
+
+        Those would be ranked among all other atoms, which were not asked for.
+        """
+        queries = problem.queries[split]
+        if queries.truth.all():
+            return None
+        sure = np.clip(self.probability, SURE, 1 - SURE)
+        logits = np.log(sure / (1 - sure))
+        rows = np.searchsorted(self.atoms, queries.atoms)
+        return classify(lambda _: logits[rows], queries, problem.knowledge.base, split=split)
+
+
+def believe(
+    problem: Problem,
+    options: Options,
+    asked: Codes,
+    *,
+    method: Method = "paper",
+    iterations: int = 10,
+    damping: float = 0.0,
+    prior: float = 0.5,
+    trained: Trained | None = None,
+) -> Believed:
+    """Ground the rules, start from the evidence, and iterate.
+
+    What is not known starts at `prior`, or at the probability that a trained network gives it.
+    """
+    knowledge = problem.knowledge
+    graph = GroundedOnDemand.of(knowledge, make_grounder(options.grounding)).around(asked)
+    states = known_states(knowledge.base, graph.atoms, problem.train)
+    start = torch.full((len(graph.atoms),), prior, dtype=torch.float64)
+    if trained is not None:
+        _refuse_another_language(knowledge.language, trained.problem.knowledge.language)
+        logits = trained.logits(graph.atoms.numpy())
+        start = torch.from_numpy((trained.calibration or expit)(logits))
+    start = torch.where(states == UNKNOWN, start, (states == TRUE).double())
+    clash = find_clash(graph, states.numpy() - 1)
+    beliefs = infer(graph, log_beliefs(start), method=method, iterations=iterations, damping=damping)
+    rows = graph.rows(torch.from_numpy(np.array(asked, np.int64)))
+    truths = known_truths(knowledge.base, np.array(asked, np.int64), problem.train)
+    is_stated = np.isin(asked, problem.train.atoms)
+    return Believed(asked, beliefs[rows, 1].exp().numpy(), graph.in_rules[rows].numpy(), truths, is_stated, clash)

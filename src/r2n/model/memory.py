@@ -1,0 +1,366 @@
+"""Memory budgets: what work needs, estimated before it is done."""
+
+import os
+import re
+import resource
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.data.knowledge_base import as_trained as as_trained
+from r2n.data.problem import Problem
+from r2n.data.validation import contradictions, refuse_two_uses_of_valid
+from r2n.errors import ConfigError, MemoryLimitError
+from r2n.grounding.counting import split_rules
+from r2n.grounding.store import Ceiling, Store, shown_size
+from r2n.grounding.strategies import make_engine, make_grounder
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.graph_sources import Counted, GraphSource, GroundedOnDemand, Ungrounded
+from r2n.options import ModelOptions, Options
+from r2n.progress import Progress, no_progress
+from r2n.training.negatives import count_negatives
+
+MEMORY_SHARE = 0.8  # of what is free: what may be taken where nobody says how much
+
+# Of a training step, fitted to measured peaks: docs/decisions/033-memory-before-it-is-taken.md
+FIXED_BYTES = 200 * 2**20  # what the first step takes whatever its size
+BYTES_OF_ATOM = 480  # codes, labels, known states, layout, outputs
+BYTES_OF_NEGATIVE = 28
+BYTES_OF_POSITION = 16
+FLOAT = 4  # bytes
+
+# Floats kept for each atom and each of its dimensions, forward and backward, by input layer.
+FLOATS_OF_INPUT = {"complex": 17.0, "rotate": 17.0, "distmult": 10.0, "pair": 11.0, "mlp": 7.0, "transe": 3.0}
+FLOATS_OF_LAYER = 5.0  # of a reasoning layer, for each atom
+FLOATS_OF_RULE_OUTPUT = 5.0  # of out(g), for each ground rule
+FLOATS_OF_SHALLOW_RULE = 1.5  # for each ground rule and layer: its embedding is kept, not computed again
+FLOATS_OF_MAXIMUM = 3.5  # for each position of a ground rule and layer: every message is kept
+
+_CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+_MEMINFO, _CGROUP, _CGROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+_VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+_VERSION_2 = ("memory.max", "memory.current", "inactive_file")
+MOST_UNITS = 1e15
+_UNITS = {"b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+def forget_peak() -> None:
+    """Begin to measure anew, where the system can; else the peak is that of the whole process."""
+    try:
+        _CLEAR.write_text("5")
+    except OSError:
+        return
+
+
+def peak_gigabytes() -> float:
+    """The most memory the process has held since `forget_peak`, in GB."""
+    try:
+        line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024 / 1e9
+    except (OSError, StopIteration):
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+
+
+def available_bytes() -> int:
+    """The memory that is free for this process: of the machine, and of the control groups (containers) it is in.
+
+    Where the system tells neither, all the memory of the machine.
+    """
+    found = [*_free_in_machine(), *_free_in_groups()]
+    return min(found) if found else _physical_bytes()
+
+
+def _free_in_machine() -> Iterator[int]:
+    try:
+        lines = _MEMINFO.read_text().splitlines()
+    except OSError:
+        return
+    yield from (int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+
+
+def _free_in_groups() -> Iterator[int]:
+    """What each control group of the process leaves, up to the root; those inside a container may not be visible."""
+    try:
+        lines = _CGROUP.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            root, names = _CGROUPS / "memory", _VERSION_1
+        elif not controllers:
+            root, names = _CGROUPS, _VERSION_2
+        else:
+            continue
+        group = root / path.lstrip("/")
+        for folder in (group, *group.parents):
+            if folder.is_relative_to(root):
+                yield from _free_in_group(folder, *names)
+
+
+def _free_in_group(folder: Path, limit_name: str, usage_name: str, idle_key: str) -> Iterator[int]:
+    """The limit without what is used; files that are only cached can be given up."""
+    try:
+        limit, usage = int((folder / limit_name).read_text()), int((folder / usage_name).read_text())
+        lines = (folder / "memory.stat").read_text().splitlines()
+        idle = sum(int(line.split()[1]) for line in lines if line.startswith(f"{idle_key} "))
+    except (OSError, ValueError):  # no such file, or the limit is "max"
+        return
+    yield max(0, limit - usage + idle)
+
+
+def _physical_bytes() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return sys.maxsize
+
+
+def parse_size(text: str) -> int:
+    """`8GB`, `500 MB`, `2GiB` in bytes; a number up to 1 without a unit is a share of what is free."""
+    found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(?:([kmgt]?)(i?)(b?))", text.strip(), re.IGNORECASE)
+    if found is None:
+        raise ConfigError(f"'{text}' is no size of memory", hint="write 8GB, 500MB, or 0.5 for half of what is free")
+    number, unit = float(found[1]), (found[2] or found[4]).lower()
+    if not unit and 0 < number <= 1:
+        return int(number * available_bytes())
+    units = _BINARY_UNITS if found[3] else _UNITS
+    if unit not in units or not 0 < number < MOST_UNITS:
+        raise ConfigError(
+            f"'{text}' is no size of memory",
+            hint=f"with a unit: {found[1]}GB" if number > 1 else "write 8GB, 500MB, or 0.5 for half of what is free",
+        )
+    return int(number * units[unit])
+
+
+def allowed_bytes(limit: int | None) -> int:
+    """The limit, by default `MEMORY_SHARE` of what is free."""
+    return int(MEMORY_SHARE * available_bytes()) if limit is None else limit
+
+
+def check_memory(needed: int, limit: int | None, *, what: str, ways_out: Sequence[str]) -> None:
+    """Refuse what needs more bytes than the limit (by default `MEMORY_SHARE` of what is free), with the ways out.
+
+    `what` is what needs them, as the subject of a sentence: "the training graph of 118,400,000 atoms".
+    """
+    if limit is not None:
+        allowed, by = limit, "that --memory allows"
+    else:
+        free = available_bytes()
+        allowed, by = int(MEMORY_SHARE * free), f"that may be taken ({MEMORY_SHARE:g} of the {shown_size(free)} free)"
+    if needed > allowed:
+        hint = "; or ".join([*ways_out, "allow more with --memory SIZE"])
+        raise MemoryLimitError(
+            f"{what} needs about {shown_size(needed)}, more than the {shown_size(allowed)} {by}", hint=hint
+        )
+
+
+def training_bytes(
+    atoms: int,
+    ground_rules: int,
+    positions: int,
+    dim: int,
+    layers: int,
+    *,
+    negatives: int = 0,
+    input: str = "complex",
+    rule_outputs: bool = True,
+    mlp: str = "deep",
+    aggregation: str = "mean",
+) -> int:
+    """About the most bytes that a training step takes, with its layout, above the process before it.
+
+    The counts are of the largest batch: its atoms, its ground rules, and the `positions` of all of these together.
+    `negatives` are counted as drawn, with repetitions. `layers` are 0 without a reasoner; `rule_outputs`: whether
+    out(g) is computed (semantic_weight above 0). The other options are those of [model].
+    """
+    of_atom = FLOATS_OF_INPUT.get(input, max(FLOATS_OF_INPUT.values())) + layers * FLOATS_OF_LAYER
+    of_rule = FLOATS_OF_RULE_OUTPUT if rule_outputs and layers else 0.0
+    of_rule += layers * FLOATS_OF_SHALLOW_RULE if mlp == "shallow" else 0.0
+    of_position = layers * FLOATS_OF_MAXIMUM if aggregation == "max" else 0.0
+    floats = dim * (atoms * of_atom + ground_rules * of_rule + positions * of_position)
+    integers = atoms * BYTES_OF_ATOM + negatives * BYTES_OF_NEGATIVE + positions * BYTES_OF_POSITION
+    return int(FIXED_BYTES + FLOAT * floats + integers)
+
+
+def over_grids(options: Options) -> bool:
+    """Whether a whole Herbrand base is computed over grids, where the atoms' embeddings are never written out."""
+    model, training = options.model, options.training
+    reads_plain = model.evidence_input == "off" and model.reasoner != "fgnn" and not training.hiding
+    keeps_form = model.mlp == "shallow" and model.aggregation != "max" and not model.exclude_self
+    is_linear = model.input not in ("mlp", "pair")
+    return training.loss == "full-softmax" and reads_plain and is_linear and (keeps_form or not model.has_layers)
+
+
+def problem_to_train(problem: Problem, options: Options) -> Problem:
+    """The problem as it is trained on: with or without its validation queries."""
+    if not options.training.with_valid:
+        return problem
+    refuse_two_uses_of_valid(options.training)
+    return problem.with_valid_as_evidence()
+
+
+def make_source(
+    knowledge: KnowledgeBase,
+    options: Options,
+    progress: Progress = no_progress,
+    *,
+    to_train: bool = False,
+    memory: int | None = None,
+) -> GraphSource:
+    """Where the graphs of atoms come from; `knowledge` is that of the training's language.
+
+    A network without reasoning layers reads no ground rule; only a t-norm in training (`to_train`) does. Grounding and
+    counting take no more than `memory` bytes (by default a share of what is free), or are refused.
+    """
+    ceiling, grounding = Ceiling(allowed_bytes(memory)), options.grounding
+    if options.model.rules == "counted":
+        layered, rules = split_rules(knowledge)
+        changes = {} if layered.theory.rules else {"reasoner": "none"}
+        others = options.model_copy(update={"model": options.model.model_copy(update={"rules": "layers", **changes})})
+        source = make_source(layered, others, progress, to_train=to_train, memory=memory)
+        return Counted(source, Store(knowledge, ceiling=ceiling), rules, progress, grounding.max_groundings)
+    if not options.model.has_layers and not (to_train and options.training.regularisation != "off"):
+        return Ungrounded()
+    store = Store(knowledge, make_engine(memory=ceiling.most), ceiling)
+    return GroundedOnDemand(store, make_grounder(grounding), progress)
+
+
+def make_device(name: str = "auto") -> torch.device:
+    """The device that is named; `auto` is the first accelerator that is there, else the CPU."""
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    found = [known for known, is_there in there.items() if is_there]
+    if name != "auto" and name not in found:
+        raise ConfigError(f"there is no device '{name}' here", hint=f"there is: {', '.join(found)}; or take auto")
+    return torch.device(found[0] if name == "auto" else name)
+
+
+def check_options(problem: Problem, options: Options) -> None:
+    """Refuse options that contradict each other or the problem, before any work is done."""
+    for error in contradictions(problem, options):
+        raise error
+
+
+BYTES_OF_ROW_SCORE = 20  # a score, its exponential, its gradients
+BYTES_OF_VECTOR = 40  # of each complex component: two numbers, their squares in the optimiser, gradients, a best copy
+BYTES_OF_WEIGHT = 24  # a number, its gradient, two moments of the optimiser, a best copy, a checkpoint
+BYTES_OF_GRID_ATOM = 400  # logits and their gradients: measured on UMLS: 0.5 GB for 1.7 million atoms
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLimit:
+    """The most bytes that a training may need; None: a share of what is free."""
+
+    most: int | None = None
+
+    def check_atoms(self, knowledge: KnowledgeBase, options: Options) -> None:
+        """Refuse atoms and weights that would not fit, before a negative is drawn or a network made."""
+        self._check_asked(knowledge, options)
+        self._check_weights(knowledge, options.model)
+
+    def _check_asked(self, knowledge: KnowledgeBase, options: Options) -> None:
+        """Refuse atoms that would not fit."""
+        fewer, negatives = "draw fewer negatives: set training.negatives to 1 or more", 0
+        ways_out = [fewer, "ask less at once: set training.batch_size", "set model.dim lower"]
+        if options.training.batch_size is not None:
+            self._check_rows(knowledge, options)
+            return  # a batch is checked by its graph
+        if options.training.loss == "full-softmax":
+            atoms, what = knowledge.base.size, "full-softmax over the whole Herbrand base, {:,} atoms,"
+            ways_out = ["take loss = 'softmax' with training.negatives", "set model.dim lower"]
+        else:
+            facts = len(knowledge.evidence)
+            share = min(1.0, (options.training.batch_size or facts) / max(1, facts))
+            negatives = round(share * count_negatives(knowledge.base, knowledge.evidence, options.training))
+            atoms, what = round(share * facts) + negatives, "a training on {:,} facts and negatives"
+        if over_grids(options):
+            needed = FIXED_BYTES + atoms * BYTES_OF_GRID_ATOM
+        else:
+            needed = _bytes(options, atoms, negatives=negatives)
+        check_memory(needed, self.most, what=what.format(atoms), ways_out=ways_out)
+
+    def _check_weights(self, knowledge: KnowledgeBase, options: ModelOptions) -> None:
+        """Refuse a network too large to be made."""
+        weights = count_weights(knowledge, options)
+        ways_out = ["set model.dim, model.rule_dim or model.encoder_dim lower"]
+        if options.has_layers:
+            ways_out += ["set model.layers lower", 'set model.rule_network = "shared"']
+        what = f"a network of about {weights:,} weights"
+        check_memory(FIXED_BYTES + weights * BYTES_OF_WEIGHT, self.most, what=what, ways_out=ways_out)
+
+    def _check_rows(self, knowledge: KnowledgeBase, options: Options) -> None:
+        """Refuse rows of a batch that would not fit: scores of all candidates, their gradients, and all vectors."""
+        training, constants = options.training, len(knowledge.language.constants)
+        compared = constants if training.loss == "full-softmax" else min(constants, training.negatives or constants)
+        scores = min(training.batch_size or 1, len(knowledge.evidence)) * compared
+        needed = FIXED_BYTES + scores * BYTES_OF_ROW_SCORE + constants * options.model.dim * BYTES_OF_VECTOR
+        ways_out = ["set training.batch_size lower", "set model.dim lower"]
+        check_memory(needed, self.most, what=f"a step that compares {scores:,} candidates", ways_out=ways_out)
+
+    def for_graph(self, options: Options) -> Callable[[FactorGraph], None]:
+        """Refuses a training graph that would not fit, before it is laid out."""
+
+        def check(graph: FactorGraph) -> None:
+            if over_grids(options) and None not in graph.shapes:
+                return  # the atoms were checked before, and nothing is laid out rule by rule
+            positions = sum(part.numel() for part in graph.neighbours)
+            needed = _bytes(options, len(graph.atoms), ground_rules=len(graph), positions=positions)
+            what = f"the training graph of {len(graph.atoms):,} atoms and {len(graph):,} ground rules"
+            ways_out = [
+                "draw fewer negatives: set training.negatives",
+                "set model.dim or model.layers lower",
+                "ground less: known-body or backward grounding, or typed and closed predicates",
+            ]
+            check_memory(needed, self.most, what=what, ways_out=ways_out)
+
+        return check
+
+
+def count_weights(knowledge: KnowledgeBase, options: ModelOptions) -> int:
+    """About how many numbers a network learns: vectors of constants and predicates, and its linear maps.
+
+    Maps from words, whose number is not known before texts are read, are left out.
+    """
+    dim, language = options.dim, knowledge.language
+    found = 2 * dim * (len(language.constants) + len(language.predicates))
+    if options.input == "mlp":
+        found += sum((predicate.arity + 1) * dim * dim for predicate in language.predicates)
+    if knowledge.features:
+        found += (options.encoder_dim or dim) * dim
+    return found + (_layer_weights(knowledge, options) if options.has_layers else 0)
+
+
+def _layer_weights(knowledge: KnowledgeBase, options: ModelOptions) -> int:
+    """Of the reasoning layers, as `make_layer` makes them, and of the outputs."""
+    rules = split_rules(knowledge)[0].theory.rules if options.rules == "counted" else knowledge.theory.rules
+    dim, hidden = options.dim, options.rule_dim or options.dim
+    sizes = [len(rule.atoms) for rule in rules]
+    inner = hidden * hidden if options.mlp == "deep" else 0
+    found = 2 * len(rules) * hidden if options.rule_network == "shared" else 0
+    for positions in set(sizes) if options.rule_network == "shared" else sizes:
+        copies = 1 if options.reasoner == "fgnn" else positions
+        found += copies * dim * hidden + inner + copies * (inner + hidden * dim)
+    outputs = (dim * dim if options.output == "mlp" else dim) + hidden * hidden
+    return found * (1 if options.shared_layers else options.layers) + outputs
+
+
+def _bytes(options: Options, atoms: int, *, ground_rules: int = 0, positions: int = 0, negatives: int = 0) -> int:
+    model = options.model
+    return training_bytes(
+        atoms,
+        ground_rules,
+        positions,
+        model.dim,
+        model.layers if model.has_layers else 0,
+        negatives=negatives,
+        input=model.input,
+        rule_outputs=options.training.semantic_weight > 0,
+        mlp=model.mlp,
+        aggregation=model.aggregation,
+    )

@@ -1,0 +1,523 @@
+"""Preflight checks: what may make a result wrong or slow, said before the work."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from time import perf_counter
+
+import numpy as np
+
+from r2n.data.candidates import Candidates, candidate_sources, find_candidates
+from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
+from r2n.data.knowledge_base import Evidence, KnowledgeBase, as_trained
+from r2n.data.problem import Problem
+from r2n.data.validation import contradictions
+from r2n.errors import ConfigError, GroundingError, counted
+from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.counting import is_counted, split_rules
+from r2n.grounding.ground_rules import Grounding, GroundRules
+from r2n.grounding.store import SURELY_TOO_MANY, Store
+from r2n.grounding.strategies import MOST_WORK, Size, expected_size, make_grounder, mean_neighbourhood, reached_atoms
+from r2n.grounding.substitutions import budget_error, encode_substitutions
+from r2n.logic.theory import Rule
+from r2n.model.memory import over_grids
+from r2n.options import GroundingOptions, Options
+from r2n.progress import shown_duration
+from r2n.training.negatives import assumed_false, count_negatives, draw_negatives
+
+MOST_GROUNDINGS = 200_000  # of a rule, to find out
+MOST_TRIED = 200  # queries of a split that are grounded around
+MOST_STARTS = 2_000  # facts and queries that are grounded around to see which rules backward grounding meets
+FEW_FACTS = 20  # of a predicate, whose corruptions are drawn to see whether there are negatives
+MOST_NAMED = 3  # rules that a sentence names
+
+
+def preflight_warnings(problem: Problem, options: Options) -> list[str]:
+    """What a person should know of a problem and its options before they train, a sentence each."""
+    found = [
+        *_empty_splits(problem),
+        *_trained_on_valid(problem, options),
+        *_unlearned(problem, options),
+        *_asked_closed(problem),
+    ]
+    found += [*_without_negatives(problem, options), *assumed_false(problem.knowledge, options.training)]
+    if options.model.has_layers and problem.knowledge.theory.rules:
+        store = Store(as_trained(problem.knowledge, options.grounding))
+        found += _ungrounded(problem, store, options)
+        if options.model.rules == "layers":
+            found += [*_over_budget(store, options.grounding), *asked_in_bodies(problem, options)]
+            found += _unreached(problem, store, options.grounding)
+    return found
+
+
+def _empty_splits(problem: Problem) -> Iterator[str]:
+    for split, queries in problem.queries.items():
+        if not len(queries):
+            yield f"the split '{split}' holds no query: add rows to its table, or leave it out of [queries]"
+
+
+def _trained_on_valid(problem: Problem, options: Options) -> Iterator[str]:
+    if options.training.with_valid and len(problem.valid):
+        count = counted(len(problem.valid), "query", "queries")
+        yield f"training.with_valid: {count} of 'valid' used for training, and not reported"
+    elif options.training.with_valid:
+        yield "training.with_valid changes nothing: there are no queries 'valid'"
+
+
+def asked_predicates(problem: Problem) -> list[str]:
+    """Names of the predicates that queries ask for."""
+    base = problem.knowledge.base
+    asked = [base.decode(part.atoms)[0] for part in problem.queries.values()]
+    indices = np.unique(np.concatenate([np.zeros(0, np.int64), *asked]))
+    return [base.language.predicates[i].name for i in indices]
+
+
+def _open_atoms(base: HerbrandBase, evidence: Evidence, *, true: bool = False) -> Codes:
+    atoms = evidence.atoms[evidence.truth] if true else evidence.atoms
+    return atoms[~closed_atoms(base, atoms)]
+
+
+def _unlearned(problem: Problem, options: Options) -> Iterator[str]:
+    """Asked predicates of which nothing open is known; those that are all closed have a warning of their own."""
+    if options.training.ask_closed:
+        return
+    base = problem.knowledge.base
+    known = set(base.decode(_open_atoms(base, problem.train))[0].tolist())
+    asked = {i for part in problem.queries.values() for i in base.decode(_open_atoms(base, part))[0].tolist()}
+    if not known and not asked and len(problem.train):
+        yield (
+            "no atom of an open predicate is known, so that a training has nothing to learn from: add facts of one to"
+            " [facts] train, or ask r2n infer, which answers from facts and rules alone"
+        )
+    for i in sorted(asked - known):
+        yield (
+            f"{base.language.predicates[i].name} is asked, and no open atom of it is known: a training learns nothing"
+            " of it but what the rules say; add facts of it to [facts] train, or ask r2n infer, which needs none"
+        )
+
+
+def _asked_closed(problem: Problem) -> Iterator[str]:
+    base = problem.knowledge.base
+    for split, queries in problem.queries.items():
+        closed = queries.atoms[closed_atoms(base, queries.atoms)]
+        if len(closed):
+            names = ", ".join(base.language.predicates[i].name for i in np.unique(base.decode(closed)[0]))
+            yield (
+                f"{len(closed):,} of {counted(len(queries), 'query', 'queries')} '{split}'"
+                f" {'is' if len(closed) == 1 else 'are'} closed: what is no fact of {names} is false;"
+                " take 'closed' from its declaration where that is not so"
+            )
+
+
+def _without_negatives(problem: Problem, options: Options) -> Iterator[str]:
+    """Open predicates of which a training would see true atoms alone; with reciprocals every position is corrupted."""
+    base, evidence = problem.knowledge.base, problem.train
+    positions = None if options.grounding.reciprocal else options.training.corrupted_positions
+    some = options.training.model_copy(update={"negatives": FEW_FACTS, "corrupted_positions": positions})
+    every, generator = some.model_copy(update={"negatives": None}), np.random.default_rng(0)
+    facts, false = _open_atoms(base, evidence, true=True), evidence.atoms[~evidence.truth]
+    for drawn in (some, every):  # first a few corruptions of a few facts; all of them where these are no negatives
+        facts = facts[~np.isin(base.decode(facts)[0], base.decode(false)[0])]
+        index, first, which = np.unique(base.decode(facts)[0], return_index=True, return_inverse=True)
+        tried = facts if drawn is every else facts[np.arange(len(facts)) - first[which] < FEW_FACTS]
+        if count_negatives(base, Evidence(tried, np.ones(len(tried), bool)), drawn) > MOST_WORK:
+            return
+        false = draw_negatives(base, evidence, drawn, generator, tried).codes
+    for i in np.setdiff1d(index, base.decode(false)[0]):
+        predicate, arity = base.language.predicates[i], base.language.predicates[i].arity
+        corrupted = range(-arity, 0) if positions is None else [p for p in positions if -arity <= p < arity]
+        domains = {position: predicate.domains[position] for position in corrupted}
+        reason = "every corruption of its facts is a fact"
+        if predicate.name in options.training.labels_only:
+            reason = "training.labels_only asks its labelled atoms alone, and none is labelled false"
+        elif not domains:
+            reason = "training.corrupted_positions names none of its positions, and no atom of it is labelled false"
+        elif all(len(base.language.members(domain)) == 1 for domain in domains.values()):
+            reason = " and ".join(f"position {p} has one constant ({domain.name})" for p, domain in domains.items())
+        yield (
+            f"no negative of {predicate.name} can be drawn: {reason}; training would see only true atoms of it and"
+            " learn that it is always true: label some of its atoms false, name the constants of its domains in"
+            " [domains], or corrupt other positions (training.corrupted_positions)"
+        )
+
+
+def _ungrounded(problem: Problem, store: Store, options: Options) -> Iterator[str]:
+    """Rules that surely have no ground rule, those with the same reason in one sentence."""
+    met, named = _rules_met(problem, store, options.grounding), dict[str, list[str]]()
+    for number, rule in enumerate(store.theory.rules):
+        is_in_counts = options.model.rules == "counted" and is_counted(rule)
+        strategy = "known-body" if is_in_counts else options.grounding.strategy
+        reason = None
+        if expected_size(store, rule, "full").is_zero:
+            reason = f": {_missing(store, rule, 'full')}"
+        elif strategy == "known-body" and expected_size(store, rule, strategy).is_zero:
+            where = "where rules are counted" if is_in_counts else "under known-body grounding"
+            reason = f" {where}: {_missing(store, rule, strategy)}"
+        elif strategy == "backward" and not met[number]:
+            heads = " and ".join(dict.fromkeys(rule.atoms[i].predicate for i in rule.head_positions))
+            reason = (
+                f" under backward grounding: it concludes {heads} around no fact or query, from what is known or other"
+                f" rules conclude; add facts or queries of {heads}, raise grounding.width or grounding.depth, or take"
+                " grounding.strategy 'full'"
+            )
+        if reason is not None:
+            named.setdefault(reason, []).append(rule.name)
+    for reason, names in named.items():
+        subject = f"rule '{names[0]}' has" if len(names) == 1 else f"{len(names):,} rules ({_first(names)}) have"
+        yield f"{subject} no ground rule{reason}"
+
+
+def _first(names: list[str], separator: str = ", ") -> str:
+    """The first of some names, with dots where there are more."""
+    return separator.join([*names[:MOST_NAMED], *["..."] * (len(names) > MOST_NAMED)])
+
+
+def _missing(store: Store, rule: Rule, strategy: str) -> str:
+    """Why no substitution of a rule meets what the strategy asks of its body, and what to do."""
+    variables = zip(rule.variables, store.domains(rule), strict=True)
+    empty = [relation.domains[0].name for _, relation in variables if not len(relation)]
+    if empty:
+        return f"the domain {empty[0]} has no constant; name some in [domains]"
+    for literal in rule.body:
+        is_closed = store.theory.is_closed(rule, literal.position)
+        (relation, atom), is_in = store.known_by(rule, literal)
+        if not is_in or len(relation) or not (is_closed or strategy == "known-body"):
+            continue
+        facts = f"add facts of {atom.predicate} to [facts] train"
+        if is_closed:
+            closed = f"{atom.predicate} is closed, and no fact of it is known"
+            return f"{closed}; {facts}, or take 'closed' from its declaration"
+        known = (
+            f"fact of {atom.predicate} is known"
+            if literal.positive
+            else f"atom of {atom.predicate} is known to be false"
+        )
+        return f"no {known}; {facts}, or take grounding.strategy 'full'"
+    limited = next((atom.predicate for atom in rule.atoms if atom.predicate in store.knowledge.candidates), None)
+    if limited is not None:
+        return (
+            f"no atoms that are candidates of {limited} meet in it; name those that are missing in a table of"
+            f" [candidates.{limited}], p(b, a) next to p(a, b) where a rule turns them round"
+        )
+    hint = "see whether the arguments in its body are in the right order"
+    return f"no facts meet its body; {hint}{', or take a wider strategy' if strategy == 'known-body' else ''}"
+
+
+def _rules_met(problem: Problem, store: Store, options: GroundingOptions) -> list[bool]:
+    """For each rule, whether backward grounding finds it around a fact or query; True where that takes long."""
+    rules, atoms = store.theory.rules, problem.atoms
+    if options.strategy != "backward" or len(atoms) > MOST_STARTS:
+        return [True] * len(rules)
+    grounding = _tried(store, atoms, options)
+    return [True] * len(rules) if grounding is None else [len(part) > 0 for part in grounding.ground_rules]
+
+
+def _over_budget(store: Store, options: GroundingOptions) -> Iterator[str]:
+    """Rules that are refused by their estimate alone."""
+    if options.strategy == "backward":
+        return
+    for rule in store.theory.rules:
+        size = expected_size(store, rule, options.strategy)
+        if size.count > options.max_groundings * (1 if size.exact else SURELY_TOO_MANY):
+            error = budget_error(rule, size.count, options.max_groundings, exact=size.exact)
+            yield f"grounding is refused: {error}"
+
+
+def asked_in_bodies(problem: Problem, options: Options) -> Iterator[str]:
+    """Rules of which a training under known-body grounding may learn from the facts that it asks."""
+    is_left_out = options.training.batch_size is not None and options.training.leave_one_out is not False
+    if options.grounding.strategy != "known-body" or is_left_out:
+        return
+    asked, rules = set(asked_predicates(problem)), problem.knowledge.theory.rules
+    found = {
+        rule.name: [
+            name for name in dict.fromkeys(rule.atoms[part.position].predicate for part in rule.body) if name in asked
+        ]
+        for rule in rules
+    }
+    held = [f"{name}: {', '.join(predicates)}" for name, predicates in found.items() if predicates]
+    if held:
+        yield (
+            f"{len(held):,} of {counted(len(rules), 'rule')} {'has' if len(held) == 1 else 'have'} a predicate that is"
+            f" asked in {'its' if len(held) == 1 else 'their'} body ({_first(held, '; ')}): under known-body grounding"
+            " only facts stand there, in training also those that are asked, so that a training may learn from them"
+            " what no test query has; set training.batch_size, which leaves out what a step asks, or"
+            " model.rules = 'counted'"
+        )
+
+
+def _unreached(problem: Problem, store: Store, options: GroundingOptions) -> Iterator[str]:
+    """Splits of which no query stands in a ground rule, as far as it can be found out at once."""
+    for split, queries in problem.queries.items():
+        tried = (
+            queries.atoms[:: max(1, len(queries) // MOST_TRIED)] if options.strategy == "backward" else queries.atoms
+        )
+        if len(queries) and _reaches(store, tried, options) is False:
+            yield (
+                f"no ground rule reaches any of the {counted(len(queries), 'query', 'queries')} '{split}'"
+                f" ({options.strategy}): the rules tell nothing of them; r2n ground shows what each rule gives"
+            )
+
+
+def _reaches(store: Store, asked: Codes, options: GroundingOptions) -> bool | None:
+    """Whether a ground rule holds any of the atoms; None where that would take long to find out."""
+    knowledge = store.knowledge
+    if not _is_spoken_of(knowledge, asked):
+        return False
+    grounding = None if options.strategy == "full" else _tried(store, asked, options)
+    return None if grounding is None else bool(reached_atoms(grounding, asked).any())
+
+
+def _tried(store: Store, asked: Codes, options: GroundingOptions) -> Grounding | None:
+    """The grounding around some atoms; None where that would take long."""
+    if len(store.knowledge.evidence) * len(store.theory.rules) > MOST_WORK:
+        return None
+    budget = min(MOST_GROUNDINGS, options.max_groundings)
+    try:
+        return make_grounder(options.model_copy(update={"max_groundings": budget})).ground(store, asked)
+    except GroundingError:
+        return None
+
+
+def _is_spoken_of(knowledge: KnowledgeBase, asked: Codes) -> bool:
+    """Whether any rule holds a predicate of the atoms."""
+    names = {atom.predicate for rule in knowledge.theory.rules for atom in rule.atoms}
+    predicates = knowledge.language.predicates
+    return any(predicates[i].name in names for i in np.unique(knowledge.base.decode(asked)[0]))
+
+
+LONG = 120.0  # seconds of a training that are said before it
+SHORT_WORK = 3e11  # operations of a training that surely take less: about 20 s on two cores
+OPERATIONS_OF_FLOAT = 64  # of a float of a ground rule that is read and written, in multiplications
+FEW_MEASURED = 2_000  # ground rules or atoms of the smallest graph that is measured
+LONG_ENOUGH = 0.1  # seconds that a pass takes longer than over the graph before: then no larger graph is measured
+MOST_SECONDS = 10.0  # of measuring, after which no larger graph is measured
+TIMES_MEASURED = 3  # passes over a graph
+FEWER = 2  # times: what has fewer ground rules by less is not worth naming
+MOST_SAMPLED = 100  # facts, and as many negatives, whose neighbourhoods stand for all
+SHARED_WORDS = 2  # of candidates by blocking
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What each of the steps of an epoch goes through, at most: the ground rules of each rule, and atoms.
+
+    `knowledge` has the rules that are reasoning layers, in the language of the training.
+    """
+
+    knowledge: KnowledgeBase
+    options: Options
+    sizes: tuple[Size, ...]
+    atoms: int
+    steps: int = 1
+
+    @property
+    def of_step(self) -> int:
+        """The ground rules of a step."""
+        return sum(size.count for size in self.sizes)
+
+    @property
+    def size(self) -> Size:
+        """The ground rules of an epoch."""
+        return Size(self.steps * self.of_step, all(size.exact for size in self.sizes))
+
+    @property
+    def operations(self) -> int:
+        """About how many multiplications an epoch is, of which reading and writing count as some."""
+        model, rules = self.options.model, self.knowledge.theory.rules
+        width = model.rule_dim or model.dim
+        positions = sum(len(rule.atoms) * size.count for rule, size in zip(rules, self.sizes, strict=True))
+        return self.steps * positions * model.layers * width * (width + OPERATIONS_OF_FLOAT)
+
+    @classmethod
+    def of(cls, knowledge: KnowledgeBase, options: Options) -> "Work | None":
+        """That of a training on a problem's knowledge; None where it cannot be told at once."""
+        knowledge = as_trained(knowledge, options.grounding)
+        if options.model.rules == "counted":
+            knowledge = split_rules(knowledge)[0]
+        base, evidence, training = knowledge.base, knowledge.evidence, options.training
+        known = evidence.atoms if training.ask_closed else evidence.atoms[~closed_atoms(base, evidence.atoms)]
+        listed = base.size if training.loss == "full-softmax" else count_negatives(base, evidence, training)
+        negatives = min(listed, base.size - len(known))
+        sizes = _sizes(knowledge, options, known, negatives)
+        if sizes is None:
+            return None
+        asked, steps = len(known) + negatives, max(1, -(-len(known) // (training.batch_size or len(known) or 1)))
+        if options.grounding.strategy == "backward":  # each neighbourhood has its own ground rules and atoms
+            asked += sum(len(rule.atoms) * size.count for rule, size in zip(knowledge.theory.rules, sizes, strict=True))
+            sizes = [Size(-(-size.count // steps), exact=False) for size in sizes]
+        return cls(knowledge, options, tuple(sizes), -(-asked // steps), steps)
+
+
+def _sizes(knowledge: KnowledgeBase, options: Options, known: np.ndarray, negatives: int) -> list[Size] | None:
+    """The ground rules of each rule."""
+    store, rules, grounder = Store(knowledge), knowledge.theory.rules, make_grounder(options.grounding)
+    if not isinstance(grounder, BackwardGrounder):
+        return [expected_size(store, rule, options.grounding.strategy) for rule in rules]
+    dice, evidence = np.random.default_rng(0), knowledge.evidence
+    facts = dice.choice(known, min(len(known), MOST_SAMPLED), replace=False)
+    one = options.training.model_copy(update={"negatives": 1})
+    true = facts[np.isin(facts, evidence.atoms[evidence.truth])]
+    false = draw_negatives(knowledge.base, evidence, one, dice, true).codes
+    means = [mean_neighbourhood(store, grounder, sample) for sample in (facts, false[:MOST_SAMPLED])]
+    if means[0] is None or means[1] is None:
+        return None
+    return [Size(round(count), exact=False) for count in len(known) * means[0] + negatives * means[1]]
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """The seconds of a training step on this machine: some whatever its size, and some for each ground rule."""
+
+    fixed: float
+    of_ground_rule: float
+
+    def seconds(self, ground_rules: int) -> float:
+        """Of a step over so many ground rules."""
+        return self.fixed + self.of_ground_rule * ground_rules
+
+
+def measured_speed(work: Work) -> Speed:
+    """The speed of a training, from passes over small graphs of the same rules, each four times as large as the last.
+
+    Neither the state of the random generator nor the number of threads is changed.
+    """
+    import torch
+
+    from r2n.model.memory import make_device
+    from r2n.model.run import threads_for
+    from r2n.network.factor_graph import FactorGraph
+    from r2n.network.r2n import R2N
+
+    training, threads = work.options.training, torch.get_num_threads()
+    share = min(1.0, FEW_MEASURED / max(1, work.of_step, work.atoms))
+    found: list[tuple[int, float]] = []
+    end = perf_counter() + MOST_SECONDS
+    torch.set_num_threads(threads_for(training, work.of_step))
+    try:
+        with torch.random.fork_rng(devices=[]):
+            model = R2N.build(work.knowledge, work.options.model).to(make_device(training.device))
+            while len(found) < 2 or (share <= 1 and _grown(found) < LONG_ENOUGH and perf_counter() < end):
+                grounding, atoms = _sample(work, min(1.0, share))
+                layout = model.lay_out(FactorGraph.from_grounding(grounding, atoms), "dense")
+                seconds = []
+                for _ in range(TIMES_MEASURED):
+                    start = perf_counter()
+                    predictions = model(layout, rule_outputs=training.semantic_weight > 0)
+                    loss = predictions.atoms.sum() + sum(rule.sum() for rule in predictions.rules)
+                    loss.backward()
+                    float(loss.detach())  # a device has finished
+                    seconds.append(perf_counter() - start)
+                found.append((len(grounding), min(seconds[1:])))  # the first pass finds out what the layout needs
+                share *= 4
+    finally:
+        torch.set_num_threads(threads)
+    (few, short), (many, long) = found[-2:]
+    if many <= few or long <= short:  # more ground rules made no difference
+        return Speed(long, 0.0)
+    rate = (long - short) / (many - few)
+    return Speed(max(0.0, long - rate * many), rate)
+
+
+def _grown(found: list[tuple[int, float]]) -> float:
+    """By how many seconds the last pass took longer than the one before."""
+    return found[-1][1] - found[-2][1]
+
+
+def _sample(work: Work, share: float) -> tuple[Grounding, np.ndarray]:
+    """A share of the ground rules of each rule, over a part of each domain, and of the atoms."""
+    base, language = work.knowledge.base, work.knowledge.language
+    parts: list[GroundRules] = []
+    for rule, size in zip(work.knowledge.theory.rules, work.sizes, strict=True):
+        domains = [language.members(domain) for domain in work.knowledge.theory.variable_domains(rule)]
+        every = prod(map(len, domains))
+        scale = (max(1.0, share * size.count) / every) ** (1 / max(1, len(domains))) if size.count and every else 0.0
+        shape = tuple(min(len(domain), max(int(scale > 0), round(scale * len(domain)))) for domain in domains)
+        chosen = np.indices(shape).reshape(len(shape), prod(shape)).T
+        substitutions = np.zeros(chosen.shape, np.int64)
+        for variable, domain in enumerate(domains):
+            substitutions[:, variable] = domain[chosen[:, variable]]
+        atoms = encode_substitutions(base, rule, substitutions)
+        parts.append(GroundRules(rule, atoms, len(atoms), 0.0, shape if size.count == every else None))
+    dice = np.random.default_rng(0)
+    return Grounding(tuple(parts)), np.unique(dice.integers(0, max(1, base.size), round(share * work.atoms)))
+
+
+def cost_warnings(problem: Problem, options: Options) -> list[str]:
+    """The time of a long training, and what has fewer ground rules here; nothing of a short one."""
+    if not options.model.has_layers or not problem.knowledge.theory.rules or over_grids(options):
+        return []
+    work, epochs = Work.of(problem.knowledge, options), options.training.epochs
+    if work is None or work.operations * epochs < SHORT_WORK:
+        return []
+    seconds = work.steps * measured_speed(work).seconds(work.of_step)
+    if seconds * epochs < LONG:
+        return []
+    largest = max(zip(work.sizes, work.knowledge.theory.rules, strict=True), key=lambda pair: pair[0].count)
+    of_rule = f", most of them of rule '{largest[1].name}'" if len(work.sizes) > 1 else ""
+    steps, most = (f" in {work.steps:,} steps", "at most ") if work.steps > 1 else ("", "")
+    ways_out = "; ".join(_ways_out(problem, options, work)) or (
+        "narrow the domains of variables (x: DOMAIN) or close a predicate of a body; or set model.dim, model.layers or"
+        " training.epochs lower"
+    )
+    return [
+        f"the training takes {most}about {shown_duration(seconds * epochs)} on this machine: {counted(epochs, 'epoch')}"
+        f" of {_shown_seconds(seconds)}, each over {work.size} ground rules{steps}"
+        f" ({options.grounding.strategy} grounding{of_rule}). Settings with fewer ground rules: {ways_out}"
+    ]
+
+
+def _shown_seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else shown_duration(seconds)
+
+
+def _ways_out(problem: Problem, options: Options, work: Work) -> Iterator[str]:
+    """What makes the ground rules far fewer, with their number."""
+    knowledge, refused = problem.knowledge, len(contradictions(problem, options))
+
+    def size(known: KnowledgeBase, changed: Options) -> Size | None:
+        found = None if len(contradictions(problem, changed)) > refused else Work.of(known, changed)
+        return None if found is None or found.size.count * FEWER > work.size.count else found.size
+
+    sections = [(section, size(known, options)) for section, known in _with_candidates(problem)]
+    counts = [(found.count, f"{section} in the problem file ({found})") for section, found in sections if found]
+    if counts:
+        yield min(counts)[1]
+    for strategy in ("known-body", "backward"):
+        grounding = options.grounding.model_copy(update={"strategy": strategy, "kept": None})
+        changed = options.model_copy(update={"grounding": grounding})
+        found = size(knowledge, changed)
+        if found is not None and found.count:
+            leak = " and training.batch_size" if list(asked_in_bodies(problem, changed)) else ""
+            yield f"grounding.strategy = '{strategy}'{leak} ({found})"
+    changed = options.model_copy(update={"model": options.model.model_copy(update={"rules": "counted"})})
+    left, rules = size(knowledge, changed), split_rules(knowledge)[1]
+    if left is not None and rules:
+        store = Store(knowledge)
+        sizes = [expected_size(store, rule, "known-body") for rule in rules]
+        once = Size(sum(found.count for found in sizes), all(found.exact for found in sizes))
+        yield f"model.rules = 'counted' ({left}, and {once} with a known body that are counted once)"
+
+
+def _with_candidates(problem: Problem) -> Iterator[tuple[str, KnowledgeBase]]:
+    """Sections [candidates.P] that would do here, as they are written, and what is known with them."""
+    knowledge = problem.knowledge
+    texts = {name for name, part in knowledge.features.items() if part.texts is not None}
+    names = dict.fromkeys(atom.predicate for rule in knowledge.theory.rules for atom in rule.atoms)
+    for predicate in (knowledge.language.predicate(name) for name in names if name not in knowledge.candidates):
+        name = predicate.name if re.fullmatch(r"[\w-]+", predicate.name, re.ASCII) else json.dumps(predicate.name)
+        forms = [(f"[candidates.{name}]", Candidates())]
+        if predicate.arity == 2 and texts & {domain.name for domain in predicate.domains}:
+            words = f"shared_words = {SHARED_WORDS} under {forms[0][0]}"
+            forms.append((words, Candidates(shared_words=SHARED_WORDS)))
+        for section, wanted in [] if predicate.closed else forms:
+            try:
+                sources = candidate_sources(knowledge.base, {predicate.name: wanted}, problem.train, problem.queries)
+                found = find_candidates(knowledge.base, sources, problem.atoms, knowledge.features)
+            except ConfigError:  # to be labelled would be to be true; or too many pairs share words
+                continue
+            if len(found[predicate.name]):
+                yield section, replace(knowledge, candidates={**knowledge.candidates, **found})
+                break

@@ -1,0 +1,372 @@
+"""Queries as text and tables, and completion of their constants."""
+
+import csv
+import io
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from r2n.data.atom_text import ANYTHING, unescaped, written_name
+from r2n.data.encoding import encode_facts
+from r2n.data.reading.chunks import chosen_facts
+from r2n.data.reading.tables import Facts, Table, read_facts
+from r2n.errors import ConfigError, DataError
+from r2n.files import json_text, new_file
+from r2n.logic.language import Language, Predicate
+from r2n.model.answers import AnswerColumns, Question, unnamed_arguments
+from r2n.model.predictor import Predictor
+
+MOST = 100
+_QUOTED = r'"(?:[^"\\]|\\.)*"' + r"|'[^']*'"
+# Runs of space are taken whole (++, *+), so that a long one is read once, whatever comes behind it.
+_PREDICATE = re.compile(rf"""\s*+(!?)\s*+(?:({_QUOTED}|[^\s("']++)\s*+\()""", re.S)
+_TERM = re.compile(rf"""\s*+(?:{_QUOTED}|[^,"'\s]++(?:\s++[^,"'\s]++)*+)\s*+,""", re.S)
+_BEGUN = re.compile(r"""(?:"((?:[^"\\]|\\.)*)|'([^']*)|([^"']*))\Z""", re.S)  # a name that is not closed yet
+_SPACE = re.compile(r"\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Completions:
+    """Texts that may each stand in the place of `text[start:cursor]`."""
+
+    start: int
+    texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A name that is being typed: where it starts, and what of it is there without quotes.
+
+    `predicate` and `position` say what it is a term of; None: it is the name of a predicate.
+    """
+
+    start: int
+    typed: str
+    predicate: str | None = None
+    position: int = 0
+
+
+def complete(
+    language: Language, text: str, cursor: int | None = None, *, is_fact: bool = False, most: int = MOST
+) -> Completions:
+    """How the question in `text` may go on at `cursor` (its end): predicates, then constants of the right domain.
+
+    Names that begin as what is typed come first, and then those that have it inside, whatever its case. A name is
+    quoted where it has to be, and followed by what comes next. `is_fact`: it is to be a fact, which has no `?` and may
+    have a `!` before it.
+    """
+    cursor = len(text) if cursor is None else cursor
+    begun = _begun(text[:cursor], is_fact=is_fact)
+    if begun is None:
+        return Completions(cursor)
+    follows = not text[cursor:].strip()
+    if begun.predicate is None:
+        names = sorted(predicate.name for predicate in language.predicates)
+        found = islice(_matching(names, begun.typed), most)
+        return Completions(begun.start, tuple(written_name(name) + "(" * follows for name in found))
+    predicate = next((each for each in language.predicates if each.name == begun.predicate), None)
+    if predicate is None or begun.position >= predicate.arity:
+        return Completions(cursor)
+    return Completions(begun.start, tuple(islice(_terms(language, predicate, begun, follows, is_fact), most)))
+
+
+def _begun(text: str, *, is_fact: bool) -> _Begun | None:
+    """The name that a text ends in, where it can be told."""
+    head = _PREDICATE.match(text)
+    if head is None:
+        start = _space(text, 0)
+        start = _space(text, start + 1) if is_fact and text[start : start + 1] == "!" else start
+        name = _name(text[start:])
+        return None if name is None else _Begun(start, name)
+    if head.group(1) and not is_fact:
+        return None
+    place, position = head.end(), 0
+    while (term := _TERM.match(text, place)) is not None:
+        place, position = term.end(), position + 1
+    start = _space(text, place)
+    name = _name(text[start:])
+    return None if name is None else _Begun(start, name, _bare(head.group(2)), position)
+
+
+def _space(text: str, place: int) -> int:
+    """The place behind any space."""
+    found = _SPACE.match(text, place)
+    return place if found is None else found.end()
+
+
+def _name(text: str) -> str | None:
+    """What is there of a name that is not closed yet, without its quote."""
+    found = _BEGUN.match(text)
+    if found is None:
+        return None
+    double, single, bare = found.groups()
+    return bare if bare is not None else unescaped(single if double is None else double)
+
+
+def _bare(name: str) -> str:
+    return unescaped(name[1:-1]) if name[0] in "\"'" else name
+
+
+def _terms(language: Language, predicate: Predicate, begun: _Begun, follows: bool, is_fact: bool) -> Iterator[str]:
+    """The terms that may stand at a position, each with what comes behind it."""
+    behind = "" if not follows else ")" if begun.position == predicate.arity - 1 else ", "
+    if not begun.typed and not is_fact:
+        yield ANYTHING + behind
+    names = [language.constants[i] for i in language.members(predicate.domains[begun.position]).tolist()]
+    for name in _matching(names, begun.typed):
+        yield written_name(name) + behind
+
+
+def _matching(names: Sequence[str], typed: str) -> Iterator[str]:
+    """Of sorted names, those that begin with a text; then those that have it inside, whatever its case."""
+    first = bisect_left(names, typed)
+    last = first
+    while last < len(names) and names[last].startswith(typed):
+        yield names[last]
+        last += 1
+    lower = typed.casefold()
+    yield from (name for i, name in enumerate(names) if not first <= i < last and lower in name.casefold())
+
+
+PREDICATES = b"predicates"
+ROWS_AT_ONCE = 2**16
+Append = Callable[[pa.Table], None]
+
+
+def answer_table(
+    predictor: Predictor,
+    queries: Table | Path | str,
+    *,
+    everything: bool = False,
+    top: int | None = None,
+    unknown: bool = False,
+) -> pa.Table:
+    """The answers to the queries of a file: a row for each atom, in the order of the file.
+
+    A query whose constants are all named has one row. Where a constant is `?`, the query has the rows that
+    `Predictor.predict` answers, at most `top` of them. `unknown` leaves out what is known or closed. The columns: `row`
+    of the file (its line in a text file) from 1, `rank` within the query from 1, `predicate`, one for each argument
+    (`Predictor.argument_names` says what they are called), `probability`, `known` (null: it is not), `closed`,
+    `network`, `logit`, `reached` as an Answer has them, of an ensemble `spread` too, and `label` where the file holds
+    false queries. What cannot be answered has a probability of null.
+    """
+    table = queries if isinstance(queries, Table) else Table(Path(queries))
+    wanted = AnswersWanted(everything, top, unknown)
+    facts = read_facts(table, theory=predictor.changed.problem.knowledge.theory).facts
+    return finished(answers_to(predictor, facts, wanted), predictor.argument_names({part.predicate for part in facts}))
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersWanted:
+    """Which atoms a query with `?` is answered by, and whether what is known is told."""
+
+    everything: bool = False
+    top: int | None = None
+    unknown: bool = False
+
+
+def answers_to(predictor: Predictor, queries: Sequence[Facts], wanted: AnswersWanted) -> pa.Table:
+    """The answers to queries by row and rank, with all columns that such a table may have: see `finished`.
+
+    The table's metadata name the predicates that were asked, also where none of their atoms is an answer.
+    """
+    parts = [part for facts in queries for part in _answered(predictor, facts, wanted)]
+    whole = pa.concat_tables(parts, promote_options="default") if parts else _rows(predictor, _nothing(predictor))
+    asked = json.dumps(sorted({facts.predicate for facts in queries}))
+    return whole.sort_by([("row", "ascending"), ("rank", "ascending")]).replace_schema_metadata({PREDICATES: asked})
+
+
+def finished(table: pa.Table, arguments: Sequence[str], *, labelled: bool | None = None) -> pa.Table:
+    """A table of answers as it is told: columns in their order, `arguments` named; labels only where some are false.
+
+    Of a part of a table, `labelled` says whether the whole has labels.
+    """
+    if not (has_false_labels(table) if labelled is None else labelled):
+        table = table.drop_columns("label")
+    unnamed = unnamed_arguments(len(arguments))
+    for name in unnamed:
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(table.num_rows, pa.string()))
+    last = ["probability", "known", "closed", "network", "logit", "spread", "reached", "label"]
+    first, last = ["row", "rank", "predicate"], [name for name in last if name in table.column_names]
+    table = table.select([*first, *unnamed, *last]).replace_schema_metadata(None)
+    return table.rename_columns([*first, *arguments, *last])
+
+
+def arity_of(schema: pa.Schema) -> int:
+    """How many arguments a table of answers has."""
+    return sum(name.startswith("argument_") for name in schema.names)
+
+
+def has_false_labels(table: pa.Table) -> bool:
+    """Whether a label says that a query is false."""
+    return pc.all(pc.fill_null(table["label"], True)).as_py() is False
+
+
+def question_table(
+    predictor: Predictor,
+    question: str,
+    *,
+    everything: bool = False,
+    top: int | None = None,
+    unknown: bool = False,
+) -> pa.Table:
+    """The answers to one question, in the columns of `answer_table`."""
+    asked = Question.parse(predictor.base, question)
+    columns = predictor.told(asked, everything=everything, top=top, unknown=unknown)
+    return told_table(predictor, [(asked.predicate.name, columns)])
+
+
+def told_table(predictor: Predictor, told: Sequence[tuple[str, AnswerColumns]]) -> pa.Table:
+    """Answers to questions, each with its predicate, in the columns of `answer_table`; the `row` numbers them."""
+    parts = [
+        _rows(predictor, columns, row=np.full(len(columns.atoms), i, np.int64)) for i, (_, columns) in enumerate(told)
+    ]
+    whole = pa.concat_tables(parts, promote_options="default")
+    return finished(whole, predictor.argument_names({predicate for predicate, _ in told}), labelled=False)
+
+
+def _nothing(predictor: Predictor) -> AnswerColumns:
+    return predictor.columns(np.zeros(0, np.int64))
+
+
+def _answered(predictor: Predictor, facts: Facts, wanted: AnswersWanted) -> list[pa.Table]:
+    """The answers to the queries of one predicate: those that name all constants together, the others one by one."""
+    is_open = np.zeros(len(facts), bool)
+    for column in facts.arguments:
+        is_open |= pc.equal(column, ANYTHING).to_numpy(zero_copy_only=False)
+    named, found = chosen_facts(facts, np.flatnonzero(~is_open)), []
+    if len(named):
+        encoded, _ = encode_facts(predictor.base, [named])
+        columns = predictor.columns(encoded.codes)
+        kept = columns.truths < 0 if wanted.unknown else np.ones(len(named), bool)
+        found.append(_rows(predictor, columns.kept(kept), row=named.rows[kept], label=named.truth[kept]))
+    for i in np.flatnonzero(is_open).tolist():
+        columns = predictor.told(_question(predictor, facts, i), **asdict(wanted))
+        found.append(_rows(predictor, columns, row=np.full(len(columns.atoms), facts.rows[i])))
+    return found
+
+
+def _question(predictor: Predictor, facts: Facts, i: int) -> Question:
+    terms = [column[i].as_py() for column in facts.arguments]
+    try:
+        return Question.of(predictor.base, facts.predicate, [None if term == ANYTHING else term for term in terms])
+    except DataError as error:
+        raise DataError(error.what, where=facts.location(i), hint=error.hint) from None
+
+
+def _rows(
+    predictor: Predictor, columns: AnswerColumns, *, row: np.ndarray | None = None, label: np.ndarray | None = None
+) -> pa.Table:
+    """Answers as a table; ranks count from 1 where they answer one question, and are all 1 where each is its own."""
+    base, count = predictor.base, len(columns.atoms)
+    index, arguments = base.decode(columns.atoms)
+    names = pa.array([predicate.name for predicate in base.language.predicates], pa.string())
+    constants = pa.array(base.language.constants, pa.string())
+    where = np.zeros(0, np.int64) if row is None else row + 1
+    arity = int((arguments >= 0).any(axis=0).sum()) if count else arguments.shape[1]
+    made: dict[str, Any] = {
+        "row": pa.array(where, pa.int64()),
+        "rank": pa.array(np.arange(1, count + 1) if label is None else np.ones(count, np.int64), pa.int64()),
+        "predicate": names.take(pa.array(index)),
+        **{f"argument_{i + 1}": constants.take(pa.array(arguments[:, i])) for i in range(arity)},
+        "probability": pa.array(columns.probability, mask=columns.refused),
+        "known": pa.array(columns.truths == 1, mask=~columns.is_stated),
+        "closed": columns.closed,
+        "network": pa.array(columns.network, mask=columns.refused),
+        "logit": pa.array(columns.logits, mask=columns.refused),
+        **({} if columns.spread is None else {"spread": pa.array(columns.spread, mask=columns.refused)}),
+        "reached": columns.reached,
+        "label": pa.array(label, pa.bool_()) if label is not None else pa.nulls(count, pa.bool_()),
+    }
+    return pa.table(made)
+
+
+def as_separated(separator: str, table: pa.Table, *, header: bool = True) -> bytes:
+    """A table as CSV or TSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=separator, lineterminator="\n")
+    if header:
+        writer.writerow(table.column_names)
+    writer.writerows(zip(*(_cells(column) for column in table.columns), strict=True))
+    return text.getvalue().encode()
+
+
+def _cells(column: pa.ChunkedArray) -> list[Any]:
+    """As a text table has them: true and false as 1 and 0, like the labels of tables of facts."""
+    return (column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column).to_pylist()
+
+
+def as_lines(table: pa.Table) -> bytes:
+    """A table as one JSON object a row."""
+    return "".join(f"{json_text(row)}\n" for row in table.to_pylist()).encode()
+
+
+def _as_parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return sink.getvalue().to_pybytes()
+
+
+WRITERS: dict[str, Callable[[pa.Table], bytes]] = {
+    ".csv": lambda table: as_separated(",", table),
+    ".tsv": lambda table: as_separated("\t", table),
+    ".parquet": _as_parquet,
+    ".json": lambda table: json_text(table.to_pylist(), indent=1).encode(),
+    ".jsonl": as_lines,
+}
+
+
+@contextmanager
+def appending(file: BinaryIO, ending: str) -> Iterator[Append]:
+    """Appends tables to a file of that kind; what JSON holds is one list, and written at the end."""
+    parts: list[pa.Table] = []
+    writers: list[pq.ParquetWriter] = []
+
+    def append(part: pa.Table) -> None:
+        if ending == ".json":
+            parts.append(part)
+        elif ending == ".jsonl":
+            file.write(as_lines(part))
+        elif ending != ".parquet":
+            file.write(as_separated({".csv": ",", ".tsv": "\t"}[ending], part, header=file.tell() == 0))
+        else:
+            if not writers:
+                writers.append(pq.ParquetWriter(file, part.schema))
+            writers[0].write_table(part, row_group_size=ROWS_AT_ONCE)
+
+    yield append
+    for writer in writers:
+        writer.close()
+    if parts:
+        file.write(WRITERS[".json"](pa.concat_tables(parts)))
+
+
+def check_output(path: Path) -> None:
+    """Refuse a file that cannot be written, before any work is done."""
+    if path.suffix.lower() not in WRITERS:
+        raise ConfigError(f"'{path}' is no table of answers", hint=f"let it end in {', '.join(WRITERS)}")
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"'{path}' cannot be written: there is no folder {path.parent}", hint="make it first")
+
+
+def write_answers(table: pa.Table, path: Path) -> None:
+    """Write a table of answers, whole or not at all; the ending says as what."""
+    check_output(path)
+    try:
+        with new_file(path) as file, appending(file, path.suffix.lower()) as append:
+            for start in range(0, max(table.num_rows, 1), ROWS_AT_ONCE):
+                append(table.slice(start, ROWS_AT_ONCE))
+    except OSError as error:
+        raise ConfigError(f"'{path}' cannot be written: {error.strerror}", hint="give another --out") from error

@@ -1,0 +1,638 @@
+"""What the rules of a model do."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isnan
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Int64
+from scipy.special import expit, softmax
+
+from r2n.data.herbrand import Codes, HerbrandBase, Side, closed_atoms
+from r2n.data.knowledge_base import Evidence, counterparts, reciprocal_codes
+from r2n.errors import ConfigError, counted
+from r2n.evaluation.evaluate import evaluate_scores
+from r2n.evaluation.metrics import drawn
+from r2n.evaluation.ranking import Filter, ScoreByRow, row_memory
+from r2n.evaluation.report import Score
+from r2n.explanation.neighbourhood import Changes, Scene
+from r2n.explanation.rules import (
+    MOST_GROUND_RULES,
+    Kind,
+    LearnedClause,
+    Marks,
+    Occurrence,
+    Outs,
+    RuleAccount,
+    RuleEffect,
+    RuleReport,
+    Truths,
+    counted_occurrences,
+    find_contexts,
+    learned_clauses,
+    occurrences,
+)
+from r2n.files import write_atomically
+from r2n.logic.formula import Atom
+from r2n.logic.theory import Rule, Theory
+from r2n.model.memory import as_trained, make_source
+from r2n.model.trained import Trained
+from r2n.network.factor_graph import FactorGraph, known_truths
+from r2n.network.graph_sources import WholeGraph, counted_rules, layered_rules, rules_felt
+from r2n.progress import Progress, no_progress
+from r2n.scoring import AtomLogits
+
+FOLDS = 4  # in which the atoms of a position are hidden, where they stand at others too
+MOST_HIDDEN = 2**28  # atoms of the graph, times passes: above, the network is not asked as if an atom were not known
+
+
+@dataclass(frozen=True, eq=False)
+class PlainRule:
+    """An implicit rule as the problem states it, without reciprocals, and the positions that each of its atoms has."""
+
+    rule: Rule
+    positions: tuple[int, ...]
+
+    @classmethod
+    def of(cls, rule: Rule, base: HerbrandBase) -> "PlainRule":
+        """The rule of the training's language; of atoms that say the same, the first."""
+        mirrored = {p.name: p.reciprocal_of for p in base.language.predicates if p.reciprocal_of is not None}
+        atoms: dict[Atom, int] = {}
+        for position, atom in enumerate(rule.atoms):
+            name = mirrored.get(atom.predicate)
+            plain = atom if name is None else Atom(name, atom.terms[::-1])
+            atoms.setdefault(plain, position)
+        return cls(replace(rule, atoms=tuple(atoms)), tuple(atoms.values()))
+
+
+def ground_rules_of(graph: FactorGraph, name: str) -> Int64[np.ndarray, "ground_rules positions"]:
+    """The distinct ground rules of a rule, as codes of their atoms; at most so many as trees look at."""
+    j = [rule.name for rule in graph.rules].index(name)
+    codes = graph.atoms[graph.neighbours[j]].numpy()
+    if graph.answered < len(graph.atoms):
+        codes = np.unique(codes, axis=0)
+    if len(codes) <= MOST_GROUND_RULES:
+        return codes
+    return codes[np.sort(np.random.default_rng(0).permutation(len(codes))[:MOST_GROUND_RULES])]
+
+
+def rule_truths(trained: Trained, plain: PlainRule, codes: Int64[np.ndarray, "ground_rules positions"]) -> Truths:
+    """What is held of each position of the rule, in ground rules given by codes of the training's language.
+
+    One that has an atom at two positions tells nothing of how they are related, and is left out.
+    """
+    base = trained.model.base
+    own = _plain_codes(base, codes[:, list(plain.positions)])
+    own = own[(np.diff(np.sort(own, axis=1), axis=1) > 0).all(axis=1)]
+    atoms, place = np.unique(own, return_inverse=True)
+    place = place.reshape(own.shape)
+    known = known_truths(base, atoms, trained.knowledge.evidence)
+    logits = trained.logits(atoms)
+    threshold = _thresholds(trained, atoms, known, logits)
+    answers = logits > threshold
+    believed = np.where(known >= 0, known == 1, answers)
+    says = answers[place]
+    if _may_be_hidden(trained, len(plain.positions)):
+        for i in range(len(plain.positions)):
+            said = _said_if_hidden(trained, atoms, logits, place, i)
+            says[:, i] = (said > threshold)[place[:, i]]
+    return Truths(known[place], believed[place], says)
+
+
+def _plain_codes(base: HerbrandBase, codes: np.ndarray) -> np.ndarray:
+    """The codes of what says the same without reciprocals."""
+    flat = codes.ravel()
+    mirrored = np.array([p.reciprocal_of is not None for p in base.language.predicates], bool)
+    which = mirrored[base.decode(flat)[0]]
+    if which.any():
+        flat = flat.copy()
+        flat[which] = counterparts(base, flat[which])
+    return flat.reshape(codes.shape)
+
+
+def _thresholds(trained: Trained, atoms: Codes, known: np.ndarray, logits: np.ndarray) -> Float64[np.ndarray, " atoms"]:
+    """For each atom the logit above which it is held true."""
+    if trained.options.training.loss == "bce" and trained.model.counted is None:
+        return np.zeros(len(atoms))
+    index, found = trained.model.base.decode(atoms)[0], np.zeros(len(atoms))
+    for predicate in np.unique(index):
+        own = index == predicate
+        found[own] = _telling(logits[own], known[own] == 1)
+    return found
+
+
+def _telling(logits: Float64[np.ndarray, " atoms"], true: Bool[np.ndarray, " atoms"]) -> float:
+    """Just below the logit down to which facts are told from other atoms with the best F1; all are false of none."""
+    if not true.any():
+        return float("inf")
+    order = np.argsort(-logits, kind="stable")
+    scores = 2 * np.cumsum(true[order]) / (np.arange(1, len(order) + 1) + true.sum())
+    return float(np.nextafter(logits[order][scores.argmax()], -np.inf))
+
+
+def _may_be_hidden(trained: Trained, positions: int) -> bool:
+    """Whether the network learned to answer for hidden atoms, over ground rules that are everybody's."""
+    if trained.options.training.hiding == 0 or trained.model.counted is not None:
+        return False
+    whole = trained.members[0].whole
+    return whole is not None and len(whole.graph.atoms) * positions * FOLDS * len(trained.members) <= MOST_HIDDEN
+
+
+def _said_if_hidden(
+    trained: Trained, atoms: Codes, logits: Float64[np.ndarray, " atoms"], place: np.ndarray, position: int
+) -> Float64[np.ndarray, " atoms"]:
+    """The logits, those of one position's atoms as they are while the atoms are hidden, some at a time."""
+    whole = trained.members[0].whole
+    assert whole is not None
+    own = np.unique(place[:, position])
+    own = own[whole.graph.contains(torch.from_numpy(atoms[own])).numpy()]
+    folds = FOLDS if np.isin(own, np.delete(place, position, axis=1)).any() else 1
+    said = logits.copy()
+    for some in (own[fold::folds] for fold in range(folds)):
+        if len(some):
+            said[some] = np.mean([_hidden_logits(member, atoms[some]) for member in trained.members], axis=0)
+    return said
+
+
+def _hidden_logits(logits: AtomLogits, codes: Codes) -> Float64[np.ndarray, " atoms"]:
+    """The logits of atoms that are hidden all together, with what says the same of them."""
+    made, model = logits.whole, logits.model
+    assert made is not None
+    mirrored = counterparts(model.base, codes)
+    both = np.unique(np.concatenate([codes, mirrored[mirrored >= 0]]))
+    there = both[made.graph.contains(torch.from_numpy(both)).numpy()]
+    hidden = torch.zeros(len(made.graph.atoms), dtype=torch.bool)
+    hidden[torch.from_numpy(made.rows(there))] = True
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        device = model.device
+        out = model(made.layout, hidden=hidden.to(device), known=made.known.to(device), rule_outputs=False).atoms
+    model.train(was_training)
+    return out.double().cpu().numpy()[made.rows(codes)]
+
+
+CANDIDATES_AT_ONCE = 2**23
+FELT = 1e-3  # of a logit: below, a change is no change
+CHANGES_AT_ONCE = 2**22  # of logits
+
+Logits = Float64[np.ndarray, " _"]
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """The logits of queries, the probability of what is true of each, and how good they are.
+
+    Of a query that is ranked, the probability is its share among the candidates of its rows: it is the comparison that
+    is trained, and logits alone need not mean anything. `why_not` says why a ranking has no value.
+    """
+
+    logits: Logits
+    of_truth: Logits
+    metric: str
+    value: float | None
+    why_not: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class RuleSwitches:
+    """A trained network and labelled queries, asked again and again, each time without some of the rules."""
+
+    trained: Trained
+    split: str
+    queries: Evidence
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All rules that the network reads."""
+        source = self.trained.source
+        return tuple(rule.name for rule in (*layered_rules(source), *counted_rules(source)))
+
+    @cached_property
+    def whole(self) -> Answered:
+        """With all rules."""
+        return self.without(())
+
+    @cached_property
+    def none(self) -> Answered:
+        """Without any."""
+        return self.without(self.names)
+
+    @cached_property
+    def felt(self) -> frozenset[str]:
+        """The rules that may make a difference to the queries' logits."""
+        source = self.trained.source
+        if counted_rules(source):
+            return frozenset(self.names)
+        return rules_felt(source, self._codes, len(self.trained.model.layers))
+
+    def logits(self, names: Collection[str]) -> Logits:
+        """The queries' logits without the rules of these names."""
+        if self._near is None:
+            return self.trained.logits.without_rules(names)(self.queries.atoms)
+        return np.mean([member.without_rules(names)(self.queries.atoms) for member in self._near], axis=0)
+
+    def changes(self, names: Sequence[str]) -> Iterator[Logits]:
+        """How much each of the rules adds to each query's logit; many by one pass, where the graph is everybody's."""
+        if self._near is None:
+            for name in names:
+                is_felt = name in self.felt
+                yield self.whole.logits - self.logits([name]) if is_felt else np.zeros(len(self.queries))
+            return
+        size = max(1, CHANGES_AT_ONCE // max(1, len(self.queries)))
+        for start in range(0, len(names), size):
+            yield from self._changes(names[start : start + size])
+
+    @cached_property
+    def _scene(self) -> Scene:
+        assert self._near is not None
+        return Scene.around(self._near, self.queries.atoms)
+
+    def _changes(self, names: Sequence[str]) -> Float64[np.ndarray, "_ queries"]:
+        """The same of rules that are left out of one graph, each in turn."""
+        scene = self._scene
+        place = {rule.name: j for j, rule in enumerate(scene.graph.rules)}
+        numbers = [scene.numbers(place[name]) for name in names]
+        pairs = [np.stack([np.full(len(own), k), own], axis=1) for k, own in enumerate(numbers)]
+        left_out = Changes.leaving_out(np.concatenate([np.zeros((0, 2), np.int64), *pairs]), len(names))
+        return scene.logits - scene.changed(left_out)
+
+    def without(self, names: Collection[str]) -> Answered:
+        """What is answered without the rules of these names."""
+        if not self._is_ranking:
+            logits = self.logits(names)
+            return self._judged(logits, lambda codes: logits)
+        scores = self.trained.logits.without_rules(names)
+        return self._judged(scores(self.queries.atoms), scores)
+
+    def off(self, name: str) -> Answered:
+        """Without one rule; in a ranking, the candidates may feel it too."""
+        return self.without([name]) if self._is_ranking or name in self.felt else self.whole
+
+    def gains(self, off: Answered) -> Logits:
+        """How much less probable the truth of each query is without something."""
+        return self.whole.of_truth - off.of_truth
+
+    def alone(self, name: str) -> Answered:
+        """With one rule only."""
+        others = [other for other in self.names if other != name]
+        if not others:
+            return self.whole
+        return self.without(others) if self._is_ranking or name in self.felt else self.none
+
+    def _judged(self, logits: Logits, scores: Score) -> Answered:
+        problem = self.trained.problem
+        report = evaluate_scores(
+            scores,
+            self.queries,
+            problem.knowledge.base,
+            Filter.of(problem),
+            split=self.split,
+            memory=row_memory(self.trained.memory),
+        )
+        name, value = report.main
+        if self._is_ranking and isinstance(scores, ScoreByRow):
+            of_truth = _shares(scores, problem.knowledge.base, self.queries.atoms)
+        else:
+            of_truth = expit(np.where(self.queries.truth, logits, -logits))
+        return Answered(logits, of_truth, name, None if isnan(value) else value, report.nothing_to_rank)
+
+    @property
+    def _is_ranking(self) -> bool:
+        return bool(self.queries.truth.all())
+
+    @property
+    def _codes(self) -> Codes:
+        """The queries, in both directions where there are reciprocals."""
+        mirrored = reciprocal_codes(self.trained.model.base, self.queries.atoms)
+        return np.union1d(self.queries.atoms, mirrored[mirrored >= 0])
+
+    @cached_property
+    def _near(self) -> tuple[AtomLogits, ...] | None:
+        """The networks over the part of the graph that the queries can feel; None where they need more or other.
+
+        A share needs whole rows, and a search from what is asked depends on the rules.
+        """
+        if self.trained.source.counts is not None or self.trained.source.whole is None:
+            return None
+        found = []
+        for member in self.trained.members:
+            graph = member.source.around(self._codes, steps=len(member.model.layers))
+            found.append(AtomLogits(member.model, WholeGraph(graph), member.evidence, way=member.way))
+        return tuple(found)
+
+
+def rule_effects(
+    switches: RuleSwitches, names: Iterable[str], most: int | None = None, progress: Progress = no_progress
+) -> tuple[dict[str, RuleEffect], dict[str, Logits]]:
+    """What each of the rules does, the largest effect first, and its gain for each query.
+
+    Of more than `most` rules, only those with the largest effect are told, and asked what they do alone.
+    """
+    names, found, gains = list(names), {}, {}
+    best = names if most is None or len(names) <= most else _largest(switches, names, most, progress)
+    for done, name in enumerate(best):
+        progress("without a rule, and with it alone", done, len(best))
+        off = switches.off(name)
+        found[name] = replace(_effect(switches, off), alone=switches.alone(name).value)
+        gains[name] = switches.gains(off)
+    best = sorted(best, key=lambda name: -found[name].effect)
+    return {name: found[name] for name in best}, gains
+
+
+def _largest(switches: RuleSwitches, names: list[str], most: int, progress: Progress) -> list[str]:
+    """The rules that move the logits of the queries most."""
+    sizes = []
+    progress("which rules matter", 0, len(names))
+    for done, change in enumerate(switches.changes(names), start=1):
+        sizes.append(float(np.abs(change).mean()))
+        progress("which rules matter", done, len(names))
+    return [names[i] for i in np.argsort(-np.array(sizes), kind="stable")[:most]]
+
+
+def _effect(switches: RuleSwitches, off: Answered) -> RuleEffect:
+    change = np.abs(switches.whole.logits - off.logits)
+    gain = float(switches.gains(off).mean())
+    return RuleEffect(float(change.mean()), gain, int((change > FELT).sum()), switches.whole.value, off.value)
+
+
+def _shares(scores: ScoreByRow, base: HerbrandBase, codes: Codes) -> Logits:
+    """The share of each atom among the candidates of its rows, the mean over its positions."""
+    index, arguments = base.decode(codes)
+    found = np.zeros(len(codes))
+    for predicate in np.unique(index).tolist():
+        own, arity = np.flatnonzero(index == predicate), len(base.shapes[predicate])
+        for position in range(arity):
+            side = Side.of(base, predicate, position)
+            for some in np.array_split(own, -(-len(own) * side.candidates // CANDIDATES_AT_ONCE)):
+                rows = softmax(
+                    np.asarray(scores.rows(predicate, position, arguments[some, :arity]), np.float64), axis=1
+                )
+                found[some] += rows[np.arange(len(some)), side.located(codes[some])[1]] / arity
+    return found
+
+
+def helps(account: RuleAccount) -> bool:
+    """Whether the metric is better with the rule; where it is the same, whether the truth is more probable."""
+    effect = account.effect
+    if effect is None:
+        return False
+    if effect.metric is None or effect.without is None or effect.metric == effect.without:
+        return effect.gain > 0
+    return effect.metric > effect.without
+
+
+def report_theory(report: RuleReport, theory: Theory) -> tuple[Theory, str]:
+    """The theory with the rules that help and the learned clauses in place of its rules, and its text.
+
+    What was counted of each stands in a comment above it. A clause has its confidence for a weight, or its fidelity
+    where nothing is known.
+    """
+    taken = {rule.name for rule in theory.rules}
+    commented = [pair for account in report.rules for pair in _commented(account, report.metric or "", taken)]
+    if not commented:
+        raise ConfigError(
+            "there is nothing to export: no explicit rule helps, and no clause was learned",
+            hint="train longer, or ask by other queries: --split",
+        )
+    whole = replace(theory, rules=tuple(rule for rule, _ in commented))
+    lines = [f"# {' '.join(comment.split())}\n{rule}\n" for rule, comment in commented]
+    return whole, str(replace(theory, rules=())) + "".join(lines)
+
+
+def _commented(account: RuleAccount, metric: str, taken: set[str]) -> Iterator[tuple[Rule, str]]:
+    """The rules that stand for one rule of the run, each with a comment."""
+    if account.kind != "implicit":
+        effect = account.effect
+        if helps(account) and effect is not None:
+            yield account.rule, f"{metric} {_number(effect.metric)}, without it {_number(effect.without)}"
+        return
+    for number, clause in enumerate(account.clauses, start=1):
+        name = _free(f"{account.name}_{number}", taken)
+        taken.add(name)
+        weight = clause.fidelity if clause.confidence is None else clause.confidence
+        yield replace(clause.rule, name=name, weight=round(weight, 4)), f"learned by '{account.name}': {clause.counts}"
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4f}"
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or with more behind it where it is taken."""
+    return name if name not in taken else _free(f"{name}_", taken)
+
+
+def export_theory(report: RuleReport, theory: Theory, path: Path) -> str:
+    """Write that theory, and say what was written."""
+    whole, text = report_theory(report, theory)
+    try:
+        write_atomically(path, text.encode())
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
+    return f"{counted(len(whole.rules), 'rule')} in {path}"
+
+
+MOST_RULES = 20  # told of
+TRIED_FOR_ONE_TOLD = 10  # rules that are left out once, to find those with the largest effect
+QUERIES_TO_RANK = 500
+SHARE_HELD_BACK = 0.2  # of what is known, where it is asked as if it were not
+KNOWN_TO_GROUND = 5_000  # known atoms, where ground rules are found from what is asked
+
+
+def rule_report(
+    trained: Trained,
+    *,
+    split: str | None = None,
+    most: int | None = MOST_RULES,
+    contexts: bool = True,
+    clauses: bool = True,
+    progress: Progress = no_progress,
+) -> RuleReport:
+    """What the rules of a trained network do, by the queries of a split (default: `valid`, else `test`).
+
+    At most `most` rules are told of, those with the largest effect (None: all). Each costs two passes over the ground
+    rules that the queries feel, and in a ranking two rankings of at most 500 queries. `contexts` and `clauses` say
+    whether these are sought.
+    """
+    rules = {rule.name: rule for rule in trained.problem.knowledge.theory.rules}
+    kinds = _kinds(trained)
+    if not kinds:
+        return _nothing_read(trained, list(rules.values()))
+    switches, notes = _switches(trained, split)
+    seen = Seen.of(trained, switches, progress)
+    tried = sorted(kinds, key=lambda name: -seen.found[name].ground_rules)
+    if most is not None and len(tried) > TRIED_FOR_ONE_TOLD * most:
+        tried = tried[: TRIED_FOR_ONE_TOLD * most]
+        notes.append(f"of {len(kinds):,} rules, the {len(tried):,} with the most ground rules were tried")
+    accounts = {name: RuleAccount(rules[name], kinds[name], seen.found[name]) for name in tried}
+    if switches is None:
+        report = _report(trained, [accounts[name] for name in tried[:most]])
+    else:
+        notes += [switches.whole.why_not] if switches.whole.why_not else []
+        effects, gains = rule_effects(switches, tried, most, progress)
+        told = [replace(accounts[name], effect=effect) for name, effect in effects.items()]
+        report = _report(trained, told, switches)
+        if contexts:
+            report = _with_contexts(report, switches, gains, is_chosen=split is not None, progress=progress)
+    if clauses:
+        told = [_with_clauses(account, trained, seen, progress) for account in report.rules]
+        report = replace(report, rules=tuple(told))
+    return replace(report, left_out=len(kinds) - len(report.rules), notes=(*notes, *seen.notes))
+
+
+def _report(trained: Trained, accounts: Sequence[RuleAccount], switches: RuleSwitches | None = None) -> RuleReport:
+    """What stands in a report beside the rules."""
+    name, told = trained.problem.name, tuple(accounts)
+    if switches is None:
+        return RuleReport(name, None, 0, None, None, None, told)
+    whole, none = switches.whole, switches.none
+    return RuleReport(name, switches.split, len(switches.queries), whole.metric, whole.value, none.value, told)
+
+
+def _kinds(trained: Trained) -> dict[str, Kind]:
+    """The rules that the network reads, by name, and how."""
+    found: dict[str, Kind] = {rule.name: "counted" for rule in counted_rules(trained.source)}
+    if trained.model.layers:
+        layered = layered_rules(trained.source)
+        found |= {rule.name: "implicit" if rule.is_implicit else "explicit" for rule in layered}
+    return found
+
+
+def _nothing_read(trained: Trained, rules: list[Rule]) -> RuleReport:
+    """A report on a network that reads no rule, or on a theory that has none."""
+    model, training = trained.options.model, trained.options.training
+    if not rules:
+        why = "the theory has no rules"
+    else:
+        why = f"the network reads no rules (model.reasoner = {model.reasoner}, model.layers = {model.layers})"
+        if training.regularisation != "off":
+            why += f"; in training they acted on the outputs (training.regularisation = {training.regularisation})"
+    accounts = tuple(RuleAccount(rule, "implicit" if rule.is_implicit else "explicit") for rule in rules)
+    return RuleReport(trained.problem.name, None, 0, None, None, None, accounts, notes=(why,))
+
+
+def _switches(trained: Trained, split: str | None) -> tuple[RuleSwitches | None, list[str]]:
+    """Whom to ask, and what to say of it: a split's queries, or, where there are none, known facts as if unknown."""
+    there = [name for name, queries in trained.problem.queries.items() if len(queries)]
+    if split is not None and split not in there:
+        known = f"it has: {', '.join(there)}" if there else "it has none: leave out --split"
+        raise ConfigError(f"the problem has no queries '{split}'", hint=known)
+    chosen = split or next((name for name in ("valid", "test", *there) if name in there), None)
+    if chosen is None:
+        found = held_back(trained)
+        if found is None:
+            return None, ["there are no queries, and nothing is known that could be asked: no effects are told"]
+        return found, [f"there are no queries: asked for are {found.split}, which the training did know"]
+    queries, notes = trained.problem.queries[chosen], []
+    if queries.truth.all():
+        notes.append(f"all queries '{chosen}' are true, or have no label: they are ranked, and taken for true")
+        if len(queries) > QUERIES_TO_RANK:
+            notes.append(f"a sample of {QUERIES_TO_RANK:,} of {len(queries):,} queries '{chosen}'")
+            some = drawn(len(queries), QUERIES_TO_RANK, 0)
+            queries = Evidence(queries.atoms[some], queries.truth[some])
+    return RuleSwitches(trained, chosen, queries), notes
+
+
+def held_back(trained: Trained) -> RuleSwitches | None:
+    """The network on a problem that has never heard of some known atoms, and these as queries; None where none is."""
+    problem = trained.problem
+    known = problem.train
+    asked = np.flatnonzero(~closed_atoms(problem.knowledge.base, known.atoms))
+    number = min(QUERIES_TO_RANK, max(1, round(SHARE_HELD_BACK * len(asked))))
+    if not len(asked):
+        return None
+    some = asked[drawn(len(asked), number, 0)]
+    rest = np.delete(np.arange(len(known)), some)
+    knowledge = replace(problem.knowledge, evidence=Evidence(known.atoms[rest], known.truth[rest]))
+    own = as_trained(knowledge, trained.options.grounding)
+    source = make_source(own, trained.options, memory=trained.memory)
+    made = replace(trained, problem=replace(problem, knowledge=knowledge), knowledge=own, source=source)
+    queries = Evidence(known.atoms[some], known.truth[some])
+    return RuleSwitches(made, f"{counted(number, 'known atom')}, asked as if they were not known", queries)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The graph that rules are looked at in, how often each stands there, and what to say of it."""
+
+    graph: FactorGraph
+    found: dict[str, Occurrence]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, trained: Trained, switches: RuleSwitches | None, progress: Progress) -> "Seen":
+        """All ground rules, or those around the queries and what is known, where each atom has its own."""
+        evidence, source, notes = trained.knowledge.evidence, trained.source, []
+        graph = source.whole
+        if graph is None:
+            known = evidence.atoms[~closed_atoms(trained.model.base, evidence.atoms)]
+            some = known[drawn(len(known), KNOWN_TO_GROUND, 0)] if len(known) else known
+            about = "known atoms" if len(some) == len(known) else f"{len(some):,} of {len(known):,} known atoms"
+            notes.append(f"ground rules are those around the queries and {about}")
+            progress("ground", 0, 0)
+            graph = source.around(np.union1d(some, some if switches is None else switches.queries.atoms))
+        truths = known_truths(trained.model.base, graph.atoms.numpy(), evidence)
+        found = occurrences(graph, truths, _outs(trained, graph)) if trained.model.layers else {}
+        if source.counts is not None:
+            found |= counted_occurrences(source.counts, evidence)
+        return cls(graph, found, tuple(notes))
+
+
+@torch.no_grad()
+def _outs(trained: Trained, graph: FactorGraph) -> Outs | None:
+    """The logits of all ground rules, the mean over the networks; none where no training made them mean anything."""
+    if trained.options.training.semantic_weight == 0 or trained.model.rule_output is None:
+        return None
+    outs: list[list[Float64[np.ndarray, " _"]]] = []
+    for member in trained.members:
+        kept, model = member.whole, member.model.eval()
+        layout = kept.layout if kept is not None and kept.graph is graph else model.lay_out(graph)
+        known = torch.from_numpy(known_truths(model.base, graph.atoms.numpy(), member.evidence) + 1)
+        outs.append([out.double().cpu().numpy() for out in model(layout, known=known.to(model.device)).rules])
+    means = [np.mean(parts, axis=0) for parts in zip(*outs, strict=True)]
+    return [None if rule.is_implicit else mean for rule, mean in zip(graph.rules, means, strict=True)]
+
+
+def _with_contexts(
+    report: RuleReport, switches: RuleSwitches, gains: dict[str, Logits], *, is_chosen: bool, progress: Progress
+) -> RuleReport:
+    """The same, with where each rule helps and hurts.
+
+    The labels of a split other than `valid` are looked at only where it was chosen; else known atoms are asked.
+    """
+    if not is_chosen and switches.split != "valid" and switches.split in switches.trained.problem.queries:
+        others = held_back(switches.trained)
+        if others is None:
+            return report
+        switches, names, gains = others, list(gains), {}
+        for done, name in enumerate(names):
+            progress("contexts", done, len(names))
+            gains[name] = switches.gains(switches.off(name))
+    knowledge, queries = switches.trained.problem.knowledge, switches.queries
+    marks = Marks.of(knowledge.base, queries.atoms, knowledge.features)
+    found = find_contexts(marks, gains)
+    rules = tuple(replace(account, contexts=found[account.name]) for account in report.rules)
+    return replace(report, rules=rules, contexts_on=switches.split)
+
+
+def _with_clauses(account: RuleAccount, trained: Trained, seen: Seen, progress: Progress) -> RuleAccount:
+    """The same, with the clauses learned where the rule is implicit."""
+    if account.kind != "implicit":
+        return account
+    progress("learned clauses", 0, 0)
+    return replace(account, clauses=clauses_of(trained, seen.graph, account.name))
+
+
+def clauses_of(trained: Trained, graph: FactorGraph, name: str) -> tuple[LearnedClause, ...]:
+    """The clauses that the network has learned for an implicit rule, from its ground rules in a graph."""
+    rule = next(rule for rule in graph.rules if rule.name == name)
+    plain = PlainRule.of(rule, trained.model.base)
+    codes = ground_rules_of(graph, name)
+    own = {p.name for p in trained.problem.knowledge.language.predicates}
+    targets = [i for i, position in enumerate(plain.positions) if rule.atoms[position].predicate in own]
+    truths = rule_truths(trained, plain, codes)
+    return learned_clauses(plain.rule, truths, trained.problem.knowledge.theory, targets=targets)

@@ -1,0 +1,418 @@
+"""A problem with its options and seed, and the networks in training."""
+
+import os
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import partial
+from math import isnan
+
+import numpy as np
+import torch
+from torch import nn
+
+from r2n.data.herbrand import closed_atoms
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.data.problem import TRAIN, Problem
+from r2n.errors import ConfigError
+from r2n.evaluation.calibrate import Calibrated
+from r2n.evaluation.evaluate import evaluate_scores
+from r2n.evaluation.ranking import Filter
+from r2n.evaluation.report import Report
+from r2n.logic.language import Predicate
+from r2n.model.choices import FEW_LABELS, choose_options, corrupted_positions, labelled_predicates
+from r2n.model.evaluation import evaluate_split
+from r2n.model.memory import (
+    MemoryLimit,
+    as_trained,
+    check_memory,
+    check_options,
+    make_device,
+    make_source,
+    problem_to_train,
+)
+from r2n.network.graph_sources import GraphSource
+from r2n.network.mixture import WAYS, Way
+from r2n.network.r2n import R2N
+from r2n.options import MOST_WHOLE, Options, TrainingOptions
+from r2n.progress import Progress, no_progress
+from r2n.scoring import AtomLogits
+from r2n.training.batches import Batches, FixedBatches, draws
+from r2n.training.fit import Settle, Trainer, Validate
+from r2n.training.query_batches import batches_of
+from r2n.training.rows import RuleBatches, start_at_confidence
+
+QUERIES_TO_CHOOSE_BY = 10_000
+SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it gives
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A problem, its options and seed, where its graphs come from, and the network in training.
+
+    `knowledge` is the problem's in the language of the training. `encoders` are the domains whose features go through
+    modules of the caller. `memory`: the bytes that work may take.
+    """
+
+    problem: Problem
+    options: Options
+    seed: int
+    knowledge: KnowledgeBase
+    source: GraphSource
+    trainer: Trainer
+    encoders: tuple[str, ...] = ()
+    memory: int | None = None
+
+    def __repr__(self) -> str:
+        """Of which problem, and how far it is."""
+        return f"Run('{self.problem.name}', seed {self.seed}, epoch {self.trainer.epoch:,} of {self.trainer.epochs:,})"
+
+    @property
+    def model(self) -> R2N:
+        """The network."""
+        return self.trainer.model
+
+    def logits(self) -> AtomLogits:
+        """The network's logits for any atoms, with its weights as they are now."""
+        return AtomLogits(self.model, self.source, self.knowledge.evidence)
+
+    def evaluate(
+        self, split: str, progress: Progress = no_progress, *, calibration: Calibrated | None = None
+    ) -> Report:
+        """The report on a split: ranking where all its queries are true, else classification."""
+        report = partial(evaluate_split, self.logits(), self.problem, split, progress, options=self.options)
+        return report(calibration=calibration, memory=self.memory)
+
+    def notes(self) -> list[str]:
+        """Which queries this training asks as false, where something can be set or labelled instead.
+
+        A softmax only compares, closed atoms are false, and `assumed_false` warns of predicates of one position. No
+        truth of a query is looked at but whether all of a split are true, as in a ranking.
+        """
+        knowledge = self.problem.knowledge
+        if self.options.training.loss != "bce":
+            return []
+        false = np.setdiff1d(self.trainer.batches.asked(torch.Generator())[1], knowledge.evidence.atoms)
+        found = []
+        for split, queries in self.problem.queries.items():
+            asked = queries.atoms[np.isin(queries.atoms, false)]
+            asked = asked[~closed_atoms(knowledge.base, asked)]
+            index = np.unique(knowledge.base.decode(asked)[0])
+            predicates = [knowledge.language.predicates[i] for i in index]
+            advice = self._fewer_corruptions(predicates, is_ranking=bool(queries.truth.all()))
+            if advice:
+                found.append(
+                    f"{len(asked):,} of {len(queries):,} queries '{split}' are asked as false in training, as"
+                    f" corruptions of facts: {advice}"
+                )
+        return found
+
+    def _fewer_corruptions(self, predicates: list[Predicate], *, is_ranking: bool) -> str:
+        """What to set or to label so that fewer queries of some predicates are asked as false; "" for nothing."""
+        knowledge, training = self.problem.knowledge, self.options.training
+        labels, advice = labelled_predicates(knowledge), list[str]()
+        labelled = [predicate.name for predicate in predicates if predicate.name in labels]
+        others = [predicate for predicate in predicates if predicate.name not in labels and predicate.arity > 1]
+        if labelled:
+            only = [*training.labels_only, *labelled]
+            advice.append(f"to ask only labelled atoms of {', '.join(labelled)}, set training.labels_only to {only}")
+        positions = corrupted_positions(knowledge, [*training.labels_only, *labelled])
+        is_pair = any(predicate.arity == 2 for predicate in others)
+        if is_pair and positions and not self.options.grounding.reciprocal and positions != _positions(training):
+            where = "last" if positions == (-1,) else "first"
+            setting = f"set training.corrupted_positions to {[*positions]}"
+            advice.append(f"only the {where} constant of a fact excludes others: {setting}")
+        elif others and not is_ranking:
+            names = ", ".join(predicate.name for predicate in others)
+            advice.append(
+                f"label facts of {names} false, at least one to {FEW_LABELS} true ones, and name {names} in"
+                " training.labels_only: then only these are asked as false"
+            )
+        return "; ".join(advice)
+
+    def again(
+        self, seed: int, encoders: Mapping[str, nn.Module] | None = None, progress: Progress = no_progress
+    ) -> "Run":
+        """The same run with another seed, which begins here; nothing is grounded again that no seed tells.
+
+        `encoders` are the caller's modules, with the weights to begin with.
+        """
+        batches = self.trainer.batches
+        is_fixed = isinstance(batches, FixedBatches) and not draws(self.options.training)
+        made = _Made(self.problem, self.options, self.knowledge, self.source, self.memory)
+        return made.run(seed, encoders or {}, progress, batches if is_fixed else None)
+
+    def members(self, progress: Progress = no_progress) -> Iterator["Run"]:
+        """The runs to train, one after the other: itself alone."""
+        yield self
+
+    @property
+    def seeds(self) -> range:
+        """Its one seed: an ensemble has several."""
+        return range(self.seed, self.seed + 1)
+
+    @property
+    def epochs(self) -> int:
+        """Those that were trained."""
+        return self.trainer.epoch
+
+
+def _positions(options: TrainingOptions) -> tuple[int, ...] | None:
+    """The corrupted positions of pairs, counted from the end."""
+    positions = options.corrupted_positions
+    return None if positions is None else tuple(sorted({p % 2 - 2 for p in positions if -2 <= p < 2}))
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that no generator takes."""
+    if not 0 <= seed <= MOST_WHOLE:
+        raise ConfigError(f"the seed is {seed}", hint=f"give a whole number from 0 to {MOST_WHOLE:,}")
+
+
+def prepare_run(
+    problem: Problem,
+    options: Options | None = None,
+    seed: int = 0,
+    *,
+    encoders: Mapping[str, nn.Module] | None = None,
+    memory: int | None = None,
+    progress: Progress = no_progress,
+) -> Run:
+    """Build network, graph and trainer; the only place where the global seed and the threads are set.
+
+    Without `options`, those of the problem, with what it leaves open chosen as `r2n train` does. `encoders` are modules
+    of the caller for the features of domains, with the weights they begin with. What would need more bytes than
+    `memory` (by default a share of what is free) is refused before it is made.
+    """
+    check_seed(seed)
+    if options is None:
+        options = choose_options(problem, problem.options)[0]
+    problem = problem_to_train(problem, options)
+    check_options(problem, options)
+    knowledge = as_trained(problem.knowledge, options.grounding)
+    MemoryLimit(memory).check_atoms(knowledge, options)
+    source = make_source(knowledge, options, progress, to_train=True, memory=memory)
+    return _Made(problem, options, knowledge, source, memory).run(seed, encoders or {}, progress)
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """All of a run that no seed tells."""
+
+    problem: Problem
+    options: Options
+    knowledge: KnowledgeBase
+    source: GraphSource
+    memory: int | None
+
+    def run(
+        self, seed: int, encoders: Mapping[str, nn.Module], progress: Progress, batches: Batches | None = None
+    ) -> Run:
+        """The run of a seed, which is set here; `batches` are those of another, where they are the same."""
+        knowledge, source, training = self.knowledge, self.source, self.options.training
+        torch.manual_seed(seed)
+        model = R2N.build(knowledge, self.options.model, encoders=encoders).to(make_device(training.device))
+        if batches is None:
+            check = MemoryLimit(self.memory).for_graph(self.options)
+            batches = batches_of(model, source, knowledge.evidence, training, seed=seed, check=check, progress=progress)
+        torch.set_num_threads(threads_for(training, batches.ground_rules))
+        validate = validation(self.problem, model, source, knowledge) if training.patience is not None else None
+        rule_batches, settle = _counted_rules(self.problem, model, source, knowledge, self.options, progress)
+        trainer = Trainer(
+            model,
+            batches,
+            knowledge.evidence,
+            training,
+            rule_batches=rule_batches,
+            validate=validate,
+            settle=settle,
+            seed=seed,
+        )
+        names = tuple(sorted(encoders))
+        return Run(self.problem, self.options, seed, knowledge, source, trainer, names, self.memory)
+
+
+def _counted_rules(
+    problem: Problem,
+    model: R2N,
+    source: GraphSource,
+    knowledge: KnowledgeBase,
+    options: Options,
+    progress: Progress,
+) -> tuple[RuleBatches | None, Settle | None]:
+    """What trains rules that are counted, and chooses how they are combined with the network."""
+    counts = source.counts
+    if model.counted is None or counts is None:
+        return None, None
+    progress("count", 0, 0)
+    start_at_confidence(model.counted, counts)
+    settle = None
+    if "valid" in problem.queries and not options.training.with_valid:
+        settle = partial(choose_way, problem, AtomLogits(model, source, knowledge.evidence))
+    return RuleBatches(counts, options.training), settle
+
+
+def choose_way(problem: Problem, logits: AtomLogits, model: R2N) -> None:
+    """Combine network and counted rules in the way that is best on (a sample of) the validation queries."""
+    assert model.combination is not None
+    filtered = Filter.of(problem, (TRAIN, "valid"))  # not even the filter knows the test
+    logits = logits.again()
+
+    sample = QUERIES_TO_CHOOSE_BY if problem.valid.truth.all() else None  # only a ranking is sampled
+
+    def metric(way: Way) -> float:
+        report = evaluate_scores(
+            logits.by(way), problem.valid, problem.knowledge.base, filtered, split="valid", sample=sample
+        )
+        found = report.main[1]
+        return -1.0 if isnan(found) else found
+
+    best = max(range(len(WAYS)), key=lambda i: metric(WAYS[i]))  # the first of equals
+    model.combination.way.fill_(best)
+
+
+def threads_for(options: TrainingOptions, ground_rules: int) -> int:
+    """The threads that train on so many ground rules."""
+    return options.threads or (1 if ground_rules < SMALL_GRAPH else os.cpu_count() or 1)
+
+
+def validation(problem: Problem, model: R2N, source: GraphSource, knowledge: KnowledgeBase) -> Validate:
+    """The metric that chooses the best weights: average precision, or the mean reciprocal rank, of `valid` alone."""
+    filtered = Filter.of(problem, (TRAIN, "valid"))  # not even the filter knows the test
+    logits = AtomLogits(model, source, knowledge.evidence)
+
+    def validate(_: R2N) -> float:
+        nonlocal logits
+        logits = logits.again()
+        report = evaluate_scores(logits, problem.valid, problem.knowledge.base, filtered, split="valid")
+        return report.main[1]
+
+    return validate
+
+
+MOST_NETWORKS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """The run of the first seed, the number of networks, and those that are trained so far.
+
+    `given` are modules of the caller for features, as they were before the training.
+    """
+
+    first: Run
+    size: int
+    given: Mapping[str, nn.Module] = field(default_factory=dict)
+    trained: list[Run] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        """Of which problem, and how far it is."""
+        return f"Ensemble('{self.problem.name}', {len(self.trained)} of {self.size} networks, seeds from {self.seed})"
+
+    @property
+    def problem(self) -> Problem:
+        """The problem of all networks."""
+        return self.first.problem
+
+    @property
+    def options(self) -> Options:
+        """The options of all networks."""
+        return self.first.options
+
+    @property
+    def seed(self) -> int:
+        """The first seed; the next network has the next one."""
+        return self.first.seed
+
+    @property
+    def seeds(self) -> range:
+        """One for each network."""
+        return range(self.seed, self.seed + self.size)
+
+    @property
+    def knowledge(self) -> KnowledgeBase:
+        """What is known, in the language of the training."""
+        return self.first.knowledge
+
+    @property
+    def source(self) -> GraphSource:
+        """Where the graphs of all networks come from."""
+        return self.first.source
+
+    @property
+    def encoders(self) -> tuple[str, ...]:
+        """The domains whose features go through modules of the caller."""
+        return self.first.encoders
+
+    @property
+    def memory(self) -> int | None:
+        """The bytes that work may take."""
+        return self.first.memory
+
+    @property
+    def epochs(self) -> int:
+        """Those that were trained, of all networks."""
+        return sum(run.epochs for run in self.trained)
+
+    @property
+    def model(self) -> R2N:
+        """The first network."""
+        return self.first.model
+
+    def members(self, progress: Progress = no_progress) -> Iterator[Run]:
+        """The runs to train, one after the other; each is built when it is asked for, and trained before the next."""
+        self.trained.clear()
+        for seed in self.seeds:
+            is_first = seed == self.seed
+            made = self.first if is_first else self.first.again(seed, deepcopy(dict(self.given)), progress)
+            yield made
+            self.trained.append(made)
+
+    def notes(self) -> list[str]:
+        """What a person should know before this training."""
+        return self.first.notes()
+
+    def logits(self) -> AtomLogits:
+        """The means of the logits of the networks that are trained."""
+        if len(self.trained) < self.size:
+            raise ConfigError(
+                f"{len(self.trained)} of {self.size} networks are trained", hint="train them all: train_in(folder, run)"
+            )
+        first, *others = (run.model for run in self.trained)
+        return AtomLogits(first, self.source, self.knowledge.evidence, others=tuple(others))
+
+    def evaluate(
+        self, split: str, progress: Progress = no_progress, *, calibration: Calibrated | None = None
+    ) -> Report:
+        """The report on a split: ranking where all its queries are true, else classification."""
+        report = partial(evaluate_split, self.logits(), self.problem, split, progress, options=self.options)
+        return report(calibration=calibration, memory=self.memory)
+
+
+def check_size(size: int) -> None:
+    """Refuse a number of networks that nobody can want."""
+    if not 1 <= size <= MOST_NETWORKS:
+        hint = f"take 1 to {MOST_NETWORKS}; of more than 10, each adds little"
+        raise ConfigError(f"an ensemble of {size:,} networks cannot be trained", hint=hint)
+
+
+def prepare_ensemble(
+    problem: Problem,
+    options: Options | None = None,
+    seed: int = 0,
+    *,
+    size: int,
+    encoders: Mapping[str, nn.Module] | None = None,
+    memory: int | None = None,
+    progress: Progress = no_progress,
+) -> Run | Ensemble:
+    """Build what `size` networks share, and the first of them; one alone is a run as `prepare_run` makes it."""
+    check_size(size)
+    check_seed(seed + size - 1)
+    given = deepcopy(dict(encoders or {})) if size > 1 else {}
+    first = prepare_run(problem, options, seed, encoders=encoders, memory=memory, progress=progress)
+    if size == 1:
+        return first
+    weights = sum(part.numel() * part.element_size() for part in first.model.state_dict().values())
+    check_memory(4 * size * weights, memory, what=f"{size:,} networks", ways_out=["train fewer: --ensemble"])
+    return Ensemble(first, size, given)

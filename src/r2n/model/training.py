@@ -1,0 +1,370 @@
+"""Crash-safe training in a folder: it can be interrupted at any time and resumed."""
+
+import json
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from time import monotonic
+from typing import Any
+
+import torch
+
+from r2n.data.problem import Problem
+from r2n.datasets.benchmarks import load
+from r2n.errors import CheckpointError, ConfigError, R2NError
+from r2n.files import take_away
+from r2n.model.calibration import calibrate, keep_calibration
+from r2n.model.choices import choose_options
+from r2n.model.processes import follows_elsewhere, together
+from r2n.model.run import Ensemble, Run, prepare_ensemble
+from r2n.options import Options
+from r2n.progress import Progress, no_progress
+from r2n.store.checkpoint import forget_others, read_checkpoint, restore_trainer, trainer_state, write_checkpoint
+from r2n.store.folder import (
+    RunConfig,
+    RunFolder,
+    check_problem,
+    config_of,
+    differences,
+    read_config,
+    usual_folder,
+    write_run,
+)
+from r2n.store.trace import Trace, locked, read_trace
+from r2n.training.fit import Epoch
+from r2n.training.team import ONE, Team
+
+SECONDS_BETWEEN_CHECKPOINTS = 2.0
+FREE_SECONDS = 10.0  # that a comparison may take, however short the training was
+PHASE = "train without rules, to compare"
+
+
+def train_in(
+    path: Path,
+    run: Run | Ensemble,
+    *,
+    resume: bool = False,
+    checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
+    progress: Progress = no_progress,
+    team: Team = ONE,
+    calibrated: bool = True,
+) -> Generator[Epoch, None, None]:
+    """Train, keeping trace and checkpoint in the folder; `resume` goes on from what is there, or begins.
+
+    The networks of an ensemble are trained one after the other, each in a folder of its own inside. At the end the
+    calibration is fitted and kept, unless only logits are read (not `calibrated`). Of a `team`, this is the process
+    that writes; the others `follow`.
+    """
+    folder = RunFolder(path)
+    config = config_of(
+        run.problem,
+        run.options,
+        seed=run.seed,
+        threads=torch.get_num_threads(),
+        encoders=run.encoders,
+        device=str(run.model.device),
+        ensemble=len(run.seeds),
+    )
+    _make(folder.path)
+    with locked(path):
+        config = _ready(folder, run, config, resume=resume)
+        places = folder.networks(run.seeds)
+        if team.count > 1:
+            progress("wait for the others", 0, 0)
+        _meet(team)
+        for number, (place, member) in enumerate(zip(places, run.members(progress), strict=True), start=1):
+            member.trainer.join(team)
+            phase = "train" if len(places) == 1 else f"train {number} of {len(places)}"
+            yield from _train(place, member, config, checkpoint_seconds, partial(progress, phase))
+        if calibrated:
+            progress("calibrate", 0, 0)
+            keep_calibration(folder, calibrate(run), run.seeds)
+
+
+def lacks_comparison(path: Path, run: Run | Ensemble) -> bool:
+    """Whether the same input layer without rules is still to be trained, for a run that has rules and queries."""
+    has_rules = len(run.model.layers) and run.knowledge.theory.rules and run.problem.queries
+    return bool(has_rules) and not RunFolder(path).without_reasoning.config.exists()
+
+
+def train_without_reasoning(
+    path: Path, run: Run | Ensemble, problem: Problem, progress: Progress = no_progress
+) -> str | None:
+    """Train the input layer of a trained run alone: same options and seeds, no rules; returns why there is none.
+
+    It is a run of its own inside the folder, named there when it is done, and may take as long as the run itself.
+    """
+    folder = RunFolder(path)
+    if not lacks_comparison(path, run):
+        return None
+    unfinished = folder.path / f"{folder.without_reasoning.path.name}.unfinished"
+    seconds = sum(epoch["seconds"] for trace in folder.traces for epoch in read_trace(trace))
+    threads, began = torch.get_num_threads(), monotonic()
+    try:
+        options = without_reasoning(run.options)
+        alone = prepare_ensemble(problem, options, run.seed, size=len(run.seeds), memory=run.memory)
+        epochs = train_in(
+            unfinished, alone, resume=True, progress=lambda _, *steps: progress(PHASE, *steps), calibrated=False
+        )
+        with closing(epochs):
+            is_over = any(monotonic() - began > max(seconds, FREE_SECONDS) for _ in epochs)
+        if is_over:
+            rmtree(unfinished)
+            return f"it takes longer than the training itself ({seconds:.0f} s)"
+        unfinished.rename(folder.without_reasoning.path)
+    except (R2NError, OSError) as error:  # the run itself is trained, and stays
+        return error.what if isinstance(error, R2NError) else str(error)
+    finally:
+        torch.set_num_threads(threads)
+    return None
+
+
+def without_reasoning(options: Options) -> Options:
+    """The options of the same network without any rule; all that is left reads an atom's input, so none is hidden."""
+    model = {"reasoner": "none", "rules": "layers", "evidence_input": "off", "input_score": False}
+    training = {"hiding": 0.0, "regularisation": "off", "semantic_weight": 0.0}
+    return options.model_copy(
+        update={
+            "model": options.model.model_copy(update=model),
+            "training": options.training.model_copy(update=training),
+        }
+    )
+
+
+def follow(path: Path, run: Run | Ensemble, team: Team) -> None:
+    """Train as one of a team, all but the first of which write nothing; each goes on from the same checkpoint."""
+    _meet(team)
+    for place, member in zip(RunFolder(path).networks(run.seeds), run.members(), strict=True):
+        member.trainer.join(team)
+        checkpoint = read_checkpoint(place.path)
+        if checkpoint is not None:
+            restore_trainer(member.trainer, *checkpoint)
+        _meet(team)
+        while not member.trainer.is_done:
+            member.trainer.step()
+        member.trainer.finish()
+
+
+def _meet(team: Team) -> None:
+    """Wait for all of a team."""
+    if team.count > 1:
+        team.summed(torch.zeros(1))
+
+
+def _train(
+    folder: RunFolder, run: Run, config: RunConfig, checkpoint_seconds: float, progress: Callable[[int, int], None]
+) -> Generator[Epoch, None, None]:
+    """Train one network, from its checkpoint on, where there is one."""
+    with closing(_go_on(folder, run, config)) as trace:
+        _meet(run.trainer.team)
+        saved = monotonic()
+        progress(run.trainer.epoch, run.trainer.epochs)
+        while not run.trainer.is_done:
+            epoch = run.trainer.step()
+            trace.add(epoch)
+            if monotonic() - saved > checkpoint_seconds or run.trainer.is_done:
+                _keep(folder, run, config, trace)
+                saved = monotonic()
+            progress(epoch.number, run.trainer.epochs)
+            yield epoch
+        if not run.trainer.epoch:  # no epoch was asked for
+            _keep(folder, run, config, trace)
+    run.trainer.finish()
+    run.trainer.join(ONE)
+
+
+def _keep(folder: RunFolder, run: Run, config: RunConfig, trace: Trace) -> None:
+    """Write a checkpoint: all that the trainer holds, and which lines of the trace came before."""
+    tensors, state = trainer_state(run.trainer)
+    write_checkpoint(folder.path, tensors, {**state, "trace": trace.keep()}, config.digest)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options, seed and number of networks of a training, and what a person should know of where they come from."""
+
+    options: Options
+    seed: int
+    notes: tuple[str, ...] = ()
+    begins: bool = False
+    ensemble: int = 1
+
+
+def settings_of(
+    path: Path,
+    given: Options,
+    changes: Sequence[str],
+    seed: int | None = None,
+    *,
+    ensemble: int | None = None,
+    resume: bool = False,
+) -> Settings:
+    """Those that are given, with `section.key=value` changes; or, to be resumed, those that the run was begun with.
+
+    What would make a resumed run another one is refused.
+    """
+    folder = RunFolder(path)
+    if not resume or not folder.config.exists():
+        return Settings(given.changed(changes), seed or 0, begins=True, ensemble=1 if ensemble is None else ensemble)
+    kept = read_config(folder)
+    wanted = _flat(
+        kept.options.changed(changes),
+        kept.seed if seed is None else seed,
+        kept.ensemble if ensemble is None else ensemble,
+    )
+    own = _flat(kept.options, kept.seed, kept.ensemble)
+    for key, value in own.items():
+        if wanted[key] != value:
+            raise CheckpointError(
+                f"the run in {path} was begun with {key} = {json.dumps(value)}, and goes on with that; now it is to be"
+                f" {json.dumps(wanted[key])}",
+                hint="leave it out, or give another --out",
+            )
+    in_file = _flat(given, kept.seed, kept.ensemble)
+    others = [
+        f"{key} = {json.dumps(own[key])} (the problem file: {json.dumps(in_file[key])})"
+        for key in own
+        if own[key] != in_file[key]
+    ]
+    notes = (f"resumed with the run's own options: {', '.join(others)}",) if others else ()
+    return Settings(kept.options, kept.seed, notes, ensemble=kept.ensemble)
+
+
+def _flat(options: Options, seed: int, ensemble: int) -> dict[str, Any]:
+    """`{"model.dim": 32, ..., "seed": 0, "ensemble": 1}`, as JSON has it."""
+    sections = options.model_dump(mode="json")
+    flat = {f"{name}.{key}": value for name, part in sections.items() for key, value in part.items()}
+    return flat | {"seed": seed, "ensemble": ensemble}
+
+
+def check_folder(path: Path, *, resume: bool) -> None:
+    """Refuse a folder that holds a run, or cannot be made, before any work is done."""
+    try:
+        holds_run = RunFolder(path).config.exists()
+        there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        if not there.is_dir():
+            raise NotADirectoryError(0, f"{there} is a file")
+    except (OSError, ValueError) as error:
+        raise _cannot_be_made(path, error) from error
+    if holds_run and not resume:
+        raise ConfigError(f"{path} already holds a run", hint="go on with --resume, or give another --out")
+
+
+def _cannot_be_made(path: Path, error: OSError | ValueError) -> ConfigError:
+    why = getattr(error, "strerror", None) or error
+    return ConfigError(f"the folder {str(path)!r} cannot be made: {why}", hint="give another --out")
+
+
+def _make(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise _cannot_be_made(path, error) from error
+
+
+def _ready(folder: RunFolder, run: Run | Ensemble, config: RunConfig, *, resume: bool) -> RunConfig:
+    """Begin, or go on; what a killed process left half written is taken away. Returns what the run was begun with."""
+    places = folder.networks(run.seeds)
+    for place in {folder.path, *(place.path for place in places)}:
+        _make(place)
+        take_away(place)
+    if resume and folder.config.exists():
+        return _same(folder, config)
+    _begin(folder, run, config)
+    return config
+
+
+def _begin(folder: RunFolder, run: Run | Ensemble, config: RunConfig) -> None:
+    """A new run; weights that the seed does not give, those of the caller's modules, are kept from the start."""
+    check_folder(folder.path, resume=False)
+    places = folder.networks(run.seeds)
+    for place in places:
+        for left_over in (place.trace, *place.path.glob("checkpoint*")):  # of a run whose configuration is gone
+            left_over.unlink(missing_ok=True)
+    folder.calibration.unlink(missing_ok=True)
+    for left_over in folder.path.glob(f"{folder.without_reasoning.path.name}*"):
+        rmtree(left_over)
+    if run.encoders:
+        for place, member in zip(places, run.members(), strict=True):
+            write_checkpoint(place.path, *trainer_state(member.trainer), config.digest)
+    write_run(folder, run.problem, config)
+
+
+def _same(folder: RunFolder, config: RunConfig) -> RunConfig:
+    """What the run was begun with, if that is what it is to go on with.
+
+    The run keeps its number of threads, also on a machine with more or fewer cores.
+    """
+    kept = read_config(folder)
+    torch.set_num_threads(kept.threads)
+    found = differences(kept, replace(config, threads=kept.threads))
+    if found:
+        raise CheckpointError(
+            f"the run in {folder.path} was begun with another problem or options: {'; '.join(found)}",
+            hint="resume with the same, or give another --out",
+        )
+    check_problem(folder, kept)
+    return kept
+
+
+def _go_on(folder: RunFolder, run: Run, config: RunConfig) -> Trace:
+    """Put the trainer where the checkpoint says, and cut the trace to it; without a checkpoint begin."""
+    checkpoint = read_checkpoint(folder.path, config.digest)
+    if checkpoint is None:
+        return Trace(folder.trace)
+    forget_others(folder.path)
+    restore_trainer(run.trainer, *checkpoint)
+    return Trace.resumed(folder.trace, checkpoint[1].get("trace"))
+
+
+@dataclass(frozen=True)
+class FollowedRun:
+    """A training in a folder, told so that another process can make the same."""
+
+    problem: str
+    folder: Path
+    options: Options
+    seed: int
+    ensemble: int = 1
+    memory: int | None = None
+
+    def prepared(self, loaded: Problem, progress: Progress = no_progress) -> Run | Ensemble:
+        """The run, before its first step."""
+        return prepare_ensemble(
+            loaded, self.options, self.seed, size=self.ensemble, memory=self.memory, progress=progress
+        )
+
+
+def follow_run(team: Team, followed: FollowedRun) -> None:
+    """Make the same run, and train it with the team."""
+    follow(followed.folder, followed.prepared(load(followed.problem)), team)
+
+
+def follow_elsewhere(
+    problem: str,
+    out: Path | None,
+    changes: Sequence[str],
+    seed: int | None,
+    ensemble: int | None,
+    *,
+    resume: bool,
+    devices: int | None,
+    memory: int | None,
+) -> bool:
+    """Follow in a process that torchrun or SLURM began, with the options that the one that writes finds too.
+
+    False, and nothing is done, where this is the one that writes, or no such process.
+    """
+    if not follows_elsewhere(devices):
+        return False
+    loaded = load(problem)
+    folder = out or usual_folder(loaded.name, seed or 0)
+    settings = settings_of(folder, loaded.options, changes, seed, ensemble=ensemble, resume=resume)
+    options = choose_options(loaded, settings.options)[0] if settings.begins else settings.options
+    followed = FollowedRun(problem, folder, options, settings.seed, settings.ensemble, memory)
+    with together(devices, options.training, follow_run, followed) as team:
+        follow_run(team, followed)
+    return True

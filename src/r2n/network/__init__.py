@@ -1,0 +1,1 @@
+"""Tensors -> logits: factor graphs, input layers, reasoning layers."""

@@ -1,0 +1,393 @@
+"""Belief propagation as reasoning layers (Theorem 1), and most probable worlds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import ceil, log2
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float64, Int64
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from r2n.errors import ConfigError
+from r2n.logic.theory import Rule
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.mlp import MLP, PositionMLP
+from r2n.network.reasoning import ReasoningLayer
+from r2n.network.scatter import Incidence
+
+LOG_ZERO = -1e4
+"""The log-belief of what is impossible: networks have no minus infinity."""
+
+MOST_ATOMS = 12
+
+Combination = dict[int, float]
+"""A linear combination of the units of a layer: unit -> factor."""
+
+Map = tuple[Tensor, Tensor]
+"""A linear map: weight (inputs, outputs), bias (outputs)."""
+
+
+def belief_layer(rules: Sequence[Rule]) -> ReasoningLayer:
+    """The layer of Theorem 1 for a theory, in float64; atoms in no ground rule get the empty sum."""
+    parts = [_rule_networks(rule) for rule in rules]
+    layer = ReasoningLayer(
+        [update for update, _ in parts],
+        [to_atoms for _, to_atoms in parts],
+        aggregation="sum",
+        isolated="zero",
+        residual=False,
+        exclude_self=False,
+        rule_dropout=0.0,
+    )
+    return layer.double().requires_grad_(requires_grad=False)
+
+
+def maximum_network(inputs: int) -> MLP:
+    """Proposition 1: the maximum of n inputs by ceil(log2 n) ReLU layers of at most 2n units, in float64."""
+    maps = _maximum_maps([list(range(inputs))], inputs, _levels(inputs))
+    network = MLP([inputs, *(bias.shape[0] for _, bias in maps)]).double()
+    with torch.no_grad():
+        for layer, (weight, bias) in zip(network.linear(), maps, strict=True):
+            layer.weight.copy_(weight.t())
+            layer.bias.copy_(bias)
+    return network.requires_grad_(requires_grad=False)
+
+
+def satisfying(rule: Rule) -> list[list[bool]]:
+    """The assignments to a rule's atoms, by position, that satisfy its formula; all of them for an implicit rule."""
+    if len(rule.atoms) > MOST_ATOMS:
+        raise ConfigError(
+            f"rule '{rule.name}' has {len(rule.atoms)} atoms, belief propagation takes at most {MOST_ATOMS}",
+            hint="split the rule, or train a network instead",
+        )
+    if rule.formula is None:
+        return [list(assignment) for assignment in product((False, True), repeat=len(rule.atoms))]
+    return rule.formula.satisfying_assignments().tolist()
+
+
+def _rule_networks(rule: Rule) -> tuple[MLP, PositionMLP]:
+    """MLP^1_j and MLP^2_j of a rule."""
+    positions, assignments = len(rule.atoms), satisfying(rule)
+    width = max(1, positions * len(assignments))
+    sums = torch.zeros(width, 2 * positions, dtype=torch.float64)
+    targets: list[list[list[int]]] = [[[], []] for _ in range(positions)]
+    for i in range(positions):
+        for t, assignment in enumerate(assignments):
+            unit = i * len(assignments) + t
+            targets[i][assignment[i]].append(unit)
+            for j, value in enumerate(assignment):
+                sums[unit, 2 * j + value] = float(j != i)
+    update = MLP((2 * positions, width)).double()
+    with torch.no_grad():
+        update.linear()[0].weight.copy_(sums)
+    levels = max(_levels(len(units)) for pair in targets for units in pair)
+    return update, _position_network([_maximum_maps(pair, width, levels) for pair in targets], width)
+
+
+def _position_network(by_position: list[list[Map]], width: int) -> PositionMLP:
+    """One network for all positions, as wide as the widest of them."""
+    widest = [max(bias.shape[0] for _, bias in maps) for maps in zip(*by_position, strict=True)]
+    network = PositionMLP(len(by_position), [width, *widest]).double()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.zero_()
+        for i, maps in enumerate(by_position):
+            for level, (weight, bias) in enumerate(maps):
+                network.weights[level][i, : weight.shape[0], : weight.shape[1]] = weight
+                network.biases[level][i, : bias.shape[0]] = bias
+    return network
+
+
+def _levels(count: int) -> int:
+    """How often values must be halved until one is left."""
+    return ceil(log2(count)) if count > 1 else 0
+
+
+def _maximum_maps(targets: Sequence[Sequence[int]], inputs: int, levels: int) -> list[Map]:
+    """Linear maps with ReLU between them whose outputs are the maxima over some inputs each; nothing has LOG_ZERO.
+
+    A level replaces each pair of values by max(a, b) = relu(a - b) + relu(b) - relu(-b), and carries a value that is
+    alone as relu(a) - relu(-a).
+    """
+    values: list[list[Combination]] = [[{unit: 1.0} for unit in units] for units in targets]
+    maps: list[Map] = []
+    before = inputs
+    for _ in range(levels):
+        units: list[Combination] = []
+        values = [_halved(of_target, units) for of_target in values]
+        maps.append(_as_map(units, before))
+        before = len(units)
+    weight, bias = _as_map([of_target[0] if of_target else {} for of_target in values], before)
+    bias[[not of_target for of_target in values]] = LOG_ZERO
+    return [*maps, (weight, bias)]
+
+
+def _halved(values: list[Combination], units: list[Combination]) -> list[Combination]:
+    """Half as many values, over new ReLU units of the previous layer's combinations."""
+    halved: list[Combination] = []
+    for a, b in zip(values[::2], [*values[1::2], None], strict=False):
+        start = len(units)
+        if b is None:
+            units += [a, _scaled(a, -1.0)]
+            halved.append({start: 1.0, start + 1: -1.0})
+        else:
+            units += [_added(a, _scaled(b, -1.0)), b, _scaled(b, -1.0)]
+            halved.append({start: 1.0, start + 1: 1.0, start + 2: -1.0})
+    return halved
+
+
+def _scaled(values: Combination, factor: float) -> Combination:
+    return {unit: factor * value for unit, value in values.items()}
+
+
+def _added(one: Combination, other: Combination) -> Combination:
+    return {unit: one.get(unit, 0.0) + other.get(unit, 0.0) for unit in one.keys() | other.keys()}
+
+
+def _as_map(units: list[Combination], inputs: int) -> Map:
+    weight = torch.zeros(inputs, len(units), dtype=torch.float64)
+    for unit, combination in enumerate(units):
+        for source, factor in combination.items():
+            weight[source, unit] = factor
+    return weight, torch.zeros(len(units), dtype=torch.float64)
+
+
+Method = Literal["paper", "max-product", "sum-product"]
+LogBeliefs = Float64[Tensor, "atoms 2"]
+
+
+def log_beliefs(probability: Float[Tensor, " atoms"]) -> LogBeliefs:
+    """(log b(false), log b(true)) of atoms that are true with these probabilities."""
+    probability = probability.double()
+    return torch.stack([1 - probability, probability], dim=1).log().clamp(min=LOG_ZERO)
+
+
+def normalised(beliefs: LogBeliefs) -> LogBeliefs:
+    """The same beliefs, with probabilities that add up to one."""
+    return beliefs - torch.logsumexp(beliefs, dim=1, keepdim=True)
+
+
+def infer(
+    graph: FactorGraph, beliefs: LogBeliefs, *, method: Method = "paper", iterations: int = 10, damping: float = 0.0
+) -> LogBeliefs:
+    """Normalised log-beliefs after so many iterations from those given; `damping` is the share of the old messages.
+
+    It ends earlier where nothing changes any more.
+    """
+    if method != "paper":
+        return _textbook(graph, beliefs, maximum=method == "max-product", iterations=iterations, damping=damping)
+    layer = belief_layer(graph.rules).to(beliefs.device)
+    incidence, beliefs = Incidence.of(graph).to(beliefs.device), normalised(beliefs)
+    for _ in range(iterations):
+        updated, _ = layer(beliefs, incidence, rule_embeddings=False)
+        before, beliefs = beliefs, normalised((1 - damping) * normalised(updated) + damping * beliefs)
+        if torch.equal(before, beliefs):
+            break
+    return beliefs
+
+
+@dataclass
+class _Factors:
+    """The ground rules of one rule: potentials of all assignments, and the messages they sent last."""
+
+    rows: Int64[Tensor, "ground_rules positions"]
+    assignments: Bool[Tensor, "assignments positions"]
+    potentials: Float64[Tensor, "ground_rules assignments"]
+    is_first: Bool[Tensor, "ground_rules positions"]
+    messages: Float64[Tensor, "ground_rules positions 2"]
+
+    @classmethod
+    def of(cls, rule: Rule, rows: Tensor) -> "_Factors":
+        """An atom that fills several positions of a ground rule is one variable: the first of them speaks for it."""
+        positions, device, satisfied = rows.shape[1], rows.device, satisfying(rule)  # refuses too many atoms
+        bits = torch.arange(positions - 1, -1, -1, device=device)
+        assignments = (torch.arange(2**positions, device=device).unsqueeze(1) >> bits) & 1 == 1
+        holds = torch.zeros(2**positions, dtype=torch.bool, device=device)
+        for assignment in satisfied:
+            holds[int(sum(int(value) << int(bit) for value, bit in zip(assignment, bits.tolist(), strict=True)))] = True
+        low, high = (LOG_ZERO, 0.0) if rule.weight is None else (0.0, rule.weight)
+        potentials = torch.tensor([low, high], dtype=torch.float64, device=device)[holds.long()].repeat(len(rows), 1)
+        is_first = torch.ones_like(rows, dtype=torch.bool)
+        for j in range(positions):
+            for i in range(j):
+                same = rows[:, i] == rows[:, j]
+                is_first[:, j] &= ~same
+                differ = assignments[:, i] != assignments[:, j]
+                potentials[same.unsqueeze(1) & differ] = LOG_ZERO
+        return cls(rows, assignments, potentials, is_first, potentials.new_zeros(*rows.shape, 2))
+
+    def send(self, totals: LogBeliefs, *, maximum: bool, damping: float) -> bool:
+        """New messages, from what each atom believes without the last ones; whether any is another."""
+        heard = (totals[self.rows] - self.messages) * self.is_first.unsqueeze(2)
+        chosen = self.assignments.long()
+        positions = range(self.rows.shape[1])
+        scores = self.potentials + sum(heard[:, i, chosen[:, i]] for i in positions)
+        sent = torch.zeros_like(self.messages)
+        for i in positions:
+            for value in (0, 1):
+                part = scores[:, chosen[:, i] == value] - heard[:, i, value].unsqueeze(1)
+                sent[:, i, value] = part.amax(1) if maximum else torch.logsumexp(part, 1)
+        sent = (sent - sent.amax(2, keepdim=True)).clamp(min=LOG_ZERO) * self.is_first.unsqueeze(2)
+        before, self.messages = self.messages, (1 - damping) * sent + damping * self.messages
+        return not torch.equal(before, self.messages)
+
+
+def _textbook(graph: FactorGraph, beliefs: LogBeliefs, *, maximum: bool, iterations: int, damping: float) -> LogBeliefs:
+    """All messages at once, again and again."""
+    parts = zip(graph.rules, graph.neighbours, strict=True)
+    factors = [_Factors.of(rule, rows.to(beliefs.device)) for rule, rows in parts]
+    totals = beliefs.clone()
+    for _ in range(iterations):
+        if not sum([part.send(totals, maximum=maximum, damping=damping) for part in factors]):
+            break
+        totals = beliefs.clone()
+        for part in factors:
+            totals.index_add_(0, part.rows.flatten(), part.messages.flatten(0, 1))
+    return normalised(totals)
+
+
+MOST_CLAUSES = 100_000
+MOST_CELLS = 2**24
+MOST_TRIES = 200
+SECONDS = 5.0
+
+Truths = Int64[np.ndarray, " atoms"]
+"""1 true, 0 false, -1 not known, for each atom of a graph."""
+
+
+@dataclass(frozen=True, eq=False)
+class Clash:
+    """Rules that no world satisfies together, given what is known: none of them can be left out (`is_minimal`)."""
+
+    rules: tuple[Rule, ...]
+    is_minimal: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The ground rules of a strict rule: their rows, and the assignments that satisfy or break it."""
+
+    rule: Rule
+    rows: np.ndarray
+    holds: np.ndarray
+    breaks: np.ndarray
+
+    @classmethod
+    def of(cls, rule: Rule, rows: np.ndarray) -> "_Part":
+        positions = len(rule.atoms)
+        holds = np.array(satisfying(rule), bool).reshape(-1, positions)  # refuses too many atoms
+        every = (np.arange(2**positions)[:, None] >> np.arange(positions)[::-1]) & 1 == 1
+        numbers = holds @ (1 << np.arange(positions)[::-1])
+        return cls(rule, rows, holds, np.delete(every, numbers, axis=0))
+
+
+def find_clash(graph: FactorGraph, truths: Truths) -> Clash | None:
+    """The strict rules of a graph that no world satisfies; None where a world does, or where it cannot be told."""
+    parts = [
+        _Part.of(rule, rows.cpu().numpy())
+        for rule, rows in zip(graph.rules, graph.neighbours, strict=True)
+        if rule.weight is None and rule.formula is not None and len(rows)
+    ]
+    if _is_satisfiable(parts, truths) is not False:
+        return None
+    left_out, tries = True, 0
+    size = max(1, len(parts) // 2)
+    while left_out or size > 1:
+        size = size if left_out else size // 2
+        left_out = False
+        for start in range(0, len(parts), size):
+            rest = [*parts[:start], *parts[start + size :]]
+            tries += 1
+            if tries > MOST_TRIES:
+                return Clash(tuple(part.rule for part in parts), is_minimal=False)
+            if rest and _is_satisfiable(rest, truths) is False:
+                parts, left_out = rest, True
+                break
+    return Clash(tuple(part.rule for part in parts), is_minimal=True)
+
+
+def _is_satisfiable(parts: Sequence[_Part], truths: Truths) -> bool | None:
+    """Whether some world satisfies all ground rules; None where that cannot be told within the bounds."""
+    forced = _forced(parts, truths)
+    return False if forced is None else _is_solvable(parts, forced)
+
+
+def _forced(parts: Sequence[_Part], truths: Truths) -> Truths | None:
+    """What is known, and what follows from one ground rule after another; None where a ground rule cannot hold."""
+    truths, before = truths.copy(), -1
+    while (known := int((truths >= 0).sum())) > before:
+        before = known
+        for part in parts:
+            step = max(1, MOST_CELLS // max(1, part.holds.size))
+            for rows in (part.rows[start : start + step] for start in range(0, len(part.rows), step)):
+                fits = _fitting(part.holds, rows, truths)
+                if not fits.any(axis=1).all():
+                    return None
+                for position, is_true in enumerate(part.holds.T):
+                    for value in (0, 1):
+                        never = ~fits[:, is_true != bool(value)].any(axis=1)
+                        truths[rows[never, position]] = value
+    return truths
+
+
+def _fitting(assignments: np.ndarray, rows: np.ndarray, truths: Truths) -> np.ndarray:
+    """Which assignments to the atoms of each ground rule agree with what is known, and give an atom one truth."""
+    fits = np.ones((len(rows), len(assignments)), bool)
+    for position, values in enumerate(assignments.T):
+        at = truths[rows[:, position]][:, None]
+        fits &= (at < 0) | (at == values)
+        for earlier in range(position):
+            same = (rows[:, earlier] == rows[:, position])[:, None]
+            fits &= ~same | (values == assignments[:, earlier])
+    return fits
+
+
+def _is_solvable(parts: Sequence[_Part], truths: Truths) -> bool | None:
+    """Whether what is not known yet can be chosen: each assignment that breaks a ground rule is one to be avoided."""
+    places, signs, least = [], [], []
+    for part in parts:
+        if len(part.rows) * len(part.breaks) > MOST_CLAUSES:
+            return None
+        clause, ground_rule = np.nonzero(_fitting(part.breaks, part.rows, truths).T)
+        rows, broken = part.rows[ground_rule], part.breaks[clause]
+        is_free = truths[rows] < 0
+        places += [np.where(is_free, rows, -1)]
+        signs += [np.where(broken, -1.0, 1.0)]
+        least += [1.0 - (broken & is_free).sum(axis=1)]
+    if not sum(map(len, least)):
+        return True
+    if sum(map(len, least)) > MOST_CLAUSES:
+        return None
+    return _solved(places, signs, np.concatenate(least), len(truths))
+
+
+def _solved(places: Sequence[np.ndarray], signs: Sequence[np.ndarray], least: np.ndarray, atoms: int) -> bool | None:
+    """Ask the solver; an atom that fills two positions of a ground rule counts once."""
+    offset, clauses, columns, values = 0, [], [], []
+    for where, sign in zip(places, signs, strict=True):
+        for position in range(where.shape[1]):
+            own = where[:, position]
+            again = (where[:, :position] == own[:, None]).any(axis=1)
+            kept = np.flatnonzero((own >= 0) & ~again)
+            clauses.append(kept + offset)
+            columns.append(own[kept])
+            values.append(sign[kept, position])
+            doubled = np.flatnonzero((own >= 0) & again & (sign[:, position] < 0))
+            least[doubled + offset] += 1.0
+        offset += len(where)
+    indices = np.concatenate(clauses), np.concatenate(columns)
+    matrix = csr_array((np.concatenate(values), indices), shape=(len(least), atoms))
+    used = np.unique(indices[1])
+    found = milp(
+        np.zeros(len(used)),
+        constraints=LinearConstraint(matrix[:, used], lb=least),  # pyright: ignore[reportArgumentType]
+        integrality=np.ones(len(used)),
+        bounds=Bounds(0, 1),
+        options={"time_limit": SECONDS},
+    )
+    return {0: True, 2: False}.get(int(found.status))

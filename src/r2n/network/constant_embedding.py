@@ -1,0 +1,373 @@
+"""Emb(c): embeddings of constants from tables and features."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from scipy.sparse import csr_array
+from torch import Tensor, nn
+from torch.nn.functional import dropout, embedding_bag, relu
+
+from r2n.data.features import Bags, Features, bags_of_words
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.errors import ConfigError, nearest
+from r2n.options import ModelOptions
+
+
+class _SparseProduct(torch.autograd.Function):
+    """out[r] = sum_k values[r, k] * table[k]; the gradient is the product with the transposed matrix."""
+
+    @staticmethod
+    def forward(ctx, table: Tensor, *matrix: Tensor) -> Tensor:
+        columns, offsets, values, *transposed = matrix
+        ctx.save_for_backward(*transposed)
+        return _bag(table, columns, offsets, values)
+
+    @staticmethod
+    def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        return _bag(grad_outputs[0].contiguous(), *ctx.saved_tensors), None, None, None, None, None, None
+
+
+def _bag(table: Tensor, columns: Tensor, offsets: Tensor, values: Tensor) -> Tensor:
+    return embedding_bag(
+        columns, table, offsets, mode="sum", per_sample_weights=values.to(table), include_last_offset=True
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """A sparse matrix that never changes, laid out by its rows and by its columns: three tensors each.
+
+    These are the columns (or rows) of its entries, where each row (or column) begins among them, and the values.
+    """
+
+    rows: int
+    by_row: tuple[Tensor, ...]
+    by_column: tuple[Tensor, ...]
+
+    @classmethod
+    def of(cls, matrix: csr_array) -> "SparseRows":
+        """Lay a matrix out."""
+        return cls(len(matrix.indptr) - 1, _laid_out(matrix), _laid_out(csr_array(matrix.T)))
+
+    def to(self, device: torch.device) -> "SparseRows":
+        """The same on another device."""
+        by_row, by_column = (tuple(part.to(device) for part in parts) for parts in (self.by_row, self.by_column))
+        return SparseRows(self.rows, by_row, by_column)
+
+    def times(self, table: Float[Tensor, "columns dim"]) -> Float[Tensor, "rows dim"]:
+        """The product with a dense matrix."""
+        if not len(self.by_row[0]):
+            return table.new_zeros(self.rows, table.shape[1]) + 0.0 * table.sum()
+        result = _SparseProduct.apply(table.contiguous(), *self.by_row, *self.by_column)
+        assert isinstance(result, Tensor)
+        return result
+
+
+def _laid_out(matrix: csr_array) -> tuple[Tensor, Tensor, Tensor]:
+    columns, offsets = (torch.from_numpy(part.astype("int32")) for part in (matrix.indices, matrix.indptr))
+    return columns, offsets, torch.from_numpy(matrix.data.astype("float32"))
+
+
+class Channel(nn.Module):
+    """Vectors of `size` for some constants; `place` holds the row of each constant (by id), -1 where it has none.
+
+    Places are read when atoms are laid out, not in a pass: they stay on the CPU, wherever the network is. `domain` is
+    the one whose features it reads.
+    """
+
+    place: Tensor
+    domain: str = ""
+
+    def __init__(self, constants: Int64[np.ndarray, " rows"], of: int, size: int) -> None:
+        """`constants` are the ids of those that have one, `of` is the number of all."""
+        super().__init__()
+        self.size = size
+        self.place = torch.full((of,), -1, dtype=torch.int64)
+        self.place[torch.from_numpy(np.array(constants, np.int64))] = torch.arange(len(constants))
+
+
+class WordChannel(Channel):
+    """Bags of words, too wide to be written out: only their products with a table of word vectors are.
+
+    In training, each pass forgets a share `word_dropout` of the words, in all texts alike.
+    """
+
+    def __init__(self, constants: Int64[np.ndarray, " rows"], of: int, bags: Bags, *, word_dropout: float) -> None:
+        """`bags` has a row for each of the constants."""
+        super().__init__(constants, of, len(bags.vocabulary))
+        self.bags, self.word_dropout = bags, word_dropout
+        self.texts = len(constants)
+        matrix = SparseRows.of(bags.known)
+        for i, parts in enumerate(zip(matrix.by_row, matrix.by_column, strict=True)):
+            self.register_buffer(f"by_row{i}", parts[0], persistent=False)
+            self.register_buffer(f"by_column{i}", parts[1], persistent=False)
+
+    @property
+    def rows(self) -> SparseRows:
+        """The bags as a sparse matrix, where the network is."""
+        by_row, by_column = (tuple(self.get_buffer(f"{by}{i}") for i in range(3)) for by in ("by_row", "by_column"))
+        return SparseRows(self.texts, by_row, by_column)
+
+    def kept_words(self) -> Float[Tensor, " words"] | None:
+        """What each word weighs in this pass: nothing if it is forgotten."""
+        if not self.training or not self.word_dropout:
+            return None
+        return dropout(torch.ones(self.size, device=self.get_buffer("by_row0").device), self.word_dropout)
+
+    def times(
+        self, table: Float[Tensor, "words dim"], kept: Float[Tensor, " words"] | None
+    ) -> Float[Tensor, "rows dim"]:
+        """The sum of the word vectors of each text."""
+        return self.rows.times(table if kept is None else table * kept.unsqueeze(1))
+
+
+class VectorChannel(Channel):
+    """Given vectors, moved and scaled so that over the training constants each component has mean 0, deviation 1."""
+
+    vectors: Tensor
+
+    def __init__(self, features: Features, of: int, in_training: np.ndarray) -> None:
+        """`in_training` marks the rows whose constants are in the training evidence; without any, all count."""
+        assert features.vectors is not None
+        flat = features.vectors.reshape(len(features), -1).astype(np.float64)
+        super().__init__(features.constants, of, flat.shape[1])
+        seen = flat[in_training] if in_training.any() else flat
+        scale = seen.std(0) if len(seen) else np.ones(flat.shape[1])
+        scale[scale < 1e-6 * (1 + np.abs(seen).max(0, initial=0.0))] = 1.0
+        moved = (flat - (seen.mean(0) if len(seen) else 0.0)) / scale
+        self.register_buffer("vectors", torch.from_numpy(moved.astype(np.float32)), persistent=False)
+
+    def forward(self, rows: Int64[Tensor, " rows"]) -> Float[Tensor, "rows size"]:
+        """The vectors of some rows."""
+        return self.vectors[rows]
+
+
+class ModuleChannel(Channel):
+    """A caller's module on the features as they were given: a tensor of vectors, a list of texts, or both."""
+
+    def __init__(self, features: Features, of: int, module: nn.Module) -> None:
+        """The size is that of what the module gives for the first constants."""
+        self.texts = features.texts
+        vectors = None if features.vectors is None else torch.from_numpy(np.ascontiguousarray(features.vectors))
+        size = _output_size(features, module, self._given(features.texts, vectors, torch.arange(min(2, len(features)))))
+        super().__init__(features.constants, of, size)
+        self.module = module
+        self.register_buffer("vectors", vectors, persistent=False)
+
+    @staticmethod
+    def _given(texts: Sequence[str] | None, vectors: Tensor | None, rows: Tensor) -> list[object]:
+        given: list[object] = [] if vectors is None else [vectors[rows]]
+        return given if texts is None else [*given, [texts[i] for i in rows.tolist()]]
+
+    def forward(self, rows: Int64[Tensor, " rows"]) -> Float[Tensor, "rows size"]:
+        """What the module makes of some rows."""
+        vectors = self.vectors
+        assert vectors is None or isinstance(vectors, Tensor)
+        return self.module(*self._given(self.texts, vectors, rows)).flatten(1)
+
+
+DenseChannel = VectorChannel | ModuleChannel
+"""Channels whose vectors are written out, as `forward` gives them."""
+
+
+def _output_size(features: Features, module: nn.Module, given: list[object]) -> int:
+    """The size of a module's output, from one pass that leaves no trace."""
+    name, was_training = features.domain.name, module.training
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            out = module.eval()(*given)
+    except Exception as error:
+        shapes = [f"vectors of shape {tuple(part.shape)}" if isinstance(part, Tensor) else "texts" for part in given]
+        cause = str(error).splitlines()[0] if str(error) else type(error).__name__
+        what = f"the encoder of domain '{name}' fails on {' and '.join(shapes)}: {cause}"
+        raise ConfigError(what, hint="it is called with the features of some constants, row by row") from error
+    finally:
+        module.train(was_training)
+    rows = min(2, len(features))
+    if not isinstance(out, Tensor) or out.ndim < 2 or len(out) != rows or not out.is_floating_point():
+        kind = f"a tensor of shape {tuple(out.shape)}" if isinstance(out, Tensor) else f"a {type(out).__name__}"
+        what = f"the encoder of domain '{name}' gives {kind} for the features of {rows} constants"
+        raise ConfigError(what, hint="it should give a vector for each constant: (constants, size)")
+    return int(out.flatten(1).shape[1])
+
+
+def make_channels(
+    knowledge: KnowledgeBase,
+    encoders: Mapping[str, Any],
+    options: ModelOptions,
+    *,
+    new: Sequence[int] | Int64[np.ndarray, " new"] = (),
+) -> dict[str, list[Channel]]:
+    """The channels of each domain with features; `encoders` are the caller's modules, by domain.
+
+    Words and scales are those of the constants that the evidence labels, scales without such a one those of all but the
+    `new` constants (ids).
+    """
+    _check_encoders(knowledge, encoders)
+    of = len(knowledge.language.constants)
+    channels: dict[str, list[Channel]] = {}
+    for name, features in knowledge.features.items():
+        if not len(features):
+            continue
+        in_training = np.isin(features.constants, knowledge.training_constants)
+        found: list[Channel] = []
+        if name in encoders:
+            found.append(ModuleChannel(features, of, encoders[name]))
+        elif features.vectors is not None:
+            measured = in_training if in_training.any() else ~np.isin(features.constants, new)
+            found.append(VectorChannel(features, of, measured))
+        if features.texts is not None and name not in encoders:
+            weights, at_least = options.word_weights, options.word_min_texts
+            bags = bags_of_words(features.texts, in_training, weights=weights, min_texts=at_least)
+            found.append(WordChannel(features.constants, of, bags, word_dropout=options.word_dropout))
+        for channel in found:
+            channel.domain = name
+        channels[name] = found
+    return channels
+
+
+def _check_encoders(knowledge: KnowledgeBase, encoders: Mapping[str, Any]) -> None:
+    for name, module in encoders.items():
+        if name not in knowledge.features:
+            known = list(knowledge.features)
+            hint = nearest(name, known) or f"domains with features: {', '.join(known) or 'none'}"
+            raise ConfigError(f"an encoder is given for '{name}', which is no domain with features", hint=hint)
+        if not isinstance(module, nn.Module):
+            raise ConfigError(f"the encoder of domain '{name}' is a {type(module).__name__}, not a torch.nn.Module")
+
+
+class FeatureEncoder(nn.Module):
+    """Emb(c) of the constants of one domain from all their channels: an MLP with one hidden layer.
+
+    Behind a caller's module stands at most one linear map, where its output has another size.
+    """
+
+    place: Tensor
+
+    def __init__(self, channels: Sequence[Channel], dim: int, *, hidden: int, dropout: float) -> None:
+        """All channels have the same constants."""
+        super().__init__()
+        self.channels = nn.ModuleList(channels)
+        self.place = channels[0].place
+        is_made = isinstance(channels[0], ModuleChannel)
+        self.dropout = dropout
+        self.first = nn.ParameterList([] if is_made else [glorot(channel.size, hidden) for channel in channels])
+        self.bias = None if is_made else nn.Parameter(torch.zeros(hidden))
+        before = channels[0].size if is_made else hidden
+        self.last = None if is_made and before == dim else nn.Linear(before, dim)
+        if self.last is not None:
+            nn.init.xavier_uniform_(self.last.weight)
+            nn.init.zeros_(self.last.bias)
+
+    def forward(self, rows: Int64[Tensor, " rows"]) -> Float[Tensor, "rows dim"]:
+        """Emb(c) of some rows."""
+        if self.bias is None:
+            encoded = self.channels[0](rows)
+        else:
+            parts = zip(self.channels, self.first, strict=True)
+            encoded = sum((_through(channel, weight, rows) for channel, weight in parts), self.bias)
+            encoded = dropout(relu(encoded), self.dropout, self.training)
+        return encoded if self.last is None else self.last(encoded)
+
+
+def glorot(inputs: int, outputs: int) -> nn.Parameter:
+    """A matrix of Glorot's weights; one row where there are no inputs, for what has no size is no tensor to torch."""
+    weight = torch.empty(max(1, inputs), outputs)
+    return nn.Parameter(nn.init.xavier_uniform_(weight))
+
+
+def _through(channel: nn.Module, weight: Tensor, rows: Tensor) -> Tensor:
+    if isinstance(channel, WordChannel):
+        return channel.times(weight[: channel.size], channel.kept_words())[rows]
+    assert isinstance(channel, DenseChannel)
+    return channel(rows) @ weight
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantLayout:
+    """Constants to be read: `count` distinct ones, and the place among them of each that is asked for.
+
+    `parts` tell for each source of vectors (the number of an encoder, -1 for learned vectors) which of the distinct
+    constants have theirs there, and in which rows. Without `places`, all constants are asked for, in order.
+    """
+
+    count: int
+    parts: tuple[tuple[int, Int64[Tensor, " _"], Int64[Tensor, " _"]], ...]
+    places: Int64[Tensor, " *batch"] | None
+
+    def to(self, device: torch.device) -> "ConstantLayout":
+        """The same on another device."""
+        parts = tuple((source, which.to(device), rows.to(device)) for source, which, rows in self.parts)
+        return ConstantLayout(self.count, parts, None if self.places is None else self.places.to(device))
+
+
+class ConstantEmbedding(nn.Module):
+    """Vectors for the constants of the language: learned ones, normally distributed at the start, or encoded ones.
+
+    `place` holds the row of each constant among the learned vectors, -1 where it has none; like that of a channel, it
+    is read when atoms are laid out, and stays on the CPU.
+    """
+
+    place: Tensor
+
+    def __init__(
+        self,
+        constants: int,
+        dim: int,
+        *,
+        dropout: float,
+        scale: float = 0.3,
+        encoders: Sequence[FeatureEncoder] = (),
+        without: Sequence[Channel] = (),
+        new: Sequence[int] | Int64[np.ndarray, " new"] = (),
+    ) -> None:
+        """`scale` is the standard deviation at the start; constants in the channels `without` have no vector.
+
+        Nothing was learned of `new` constants (ids): without features, they have no vector.
+        """
+        super().__init__()
+        self.dim, self.dropout = dim, dropout
+        self.encoders = nn.ModuleList(encoders)
+        is_learned = torch.ones(constants, dtype=torch.bool)
+        for part in (*encoders, *without):
+            is_learned &= part.place < 0
+        is_learned[torch.as_tensor(np.asarray(new, np.int64))] = False
+        self.place = torch.where(is_learned, is_learned.cumsum(0) - 1, -1)
+        self._encoded_places = tuple(encoder.place for encoder in encoders)
+        self.vectors = nn.Parameter(torch.randn(int(is_learned.sum()), dim) * scale)
+
+    def lay_out(self, constants: Int64[Tensor, " *batch"] | None = None) -> ConstantLayout:
+        """Constants (by id) to be read again and again, on the CPU; all of them where none are given."""
+        if len(self.vectors) == len(self.place):  # each constant has a learned vector, in the place of its id
+            return ConstantLayout(len(self.place), (), constants)
+        if constants is None:
+            wanted, places = torch.arange(len(self.place)), None
+        else:
+            wanted, places = constants.unique(return_inverse=True)
+        parts = []
+        for source, place in enumerate((self.place, *self._encoded_places), start=-1):
+            rows = place[wanted]
+            which = (rows >= 0).nonzero().flatten()
+            if len(which):
+                parts.append((source, which, rows[which]))
+        return ConstantLayout(len(wanted), tuple(parts), places)
+
+    def forward(self, layout: ConstantLayout) -> Float[Tensor, "*batch dim"]:
+        """Emb(c) of the constants asked for; each is encoded once."""
+        table = self._encoded(layout) if len(self.vectors) < len(self.place) else self.learned()
+        return table if layout.places is None else table[layout.places]
+
+    def learned(self) -> Float[Tensor, "learned dim"]:
+        """The learned vectors, of the constants that have one."""
+        return dropout(self.vectors, self.dropout, self.training)
+
+    def _encoded(self, layout: ConstantLayout) -> Tensor:
+        table = self.vectors.new_zeros(layout.count, self.dim)
+        for source, which, rows in layout.parts:
+            vectors = self.vectors[rows] if source < 0 else self.encoders[source](rows)
+            table = table.index_copy(0, which, vectors)
+        return dropout(table, self.dropout, self.training)

@@ -1,0 +1,216 @@
+"""The factor graph (V, F, E) of ground atoms and ground rules, as tensors."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int64
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
+from r2n.data.knowledge_base import Evidence
+from r2n.errors import DataError, counted
+from r2n.grounding.backward import Neighbourhoods
+from r2n.grounding.ground_rules import Grounding, distinct_codes
+from r2n.logic.theory import Rule
+
+
+@dataclass(frozen=True, eq=False)
+class FactorGraph:
+    """Atoms (codes) and, for each rule j, `neighbours[j][g, i]`: the row in `atoms` of ne(g, i).
+
+    The first `answered` atoms are ascending and distinct, and have all the ground rules that are theirs: what a network
+    says of them is their answer. By default that is all of them. Atoms behind them are there as parts of others'
+    neighbourhoods, each its own copy. `shapes[j]` gives the sizes of the rule's variables' domains where every
+    substitution is there, else None.
+    """
+
+    atoms: Int64[Tensor, " atoms"]
+    neighbours: tuple[Int64[Tensor, "_ _"], ...]
+    rules: tuple[Rule, ...]
+    shapes: tuple[tuple[int, ...] | None, ...]
+    answered: int = -1
+
+    def __post_init__(self) -> None:
+        """By default, all atoms are answered."""
+        if self.answered < 0:
+            object.__setattr__(self, "answered", len(self.atoms))
+
+    @classmethod
+    def from_grounding(cls, grounding: Grounding, atoms: np.ndarray | None = None) -> "FactorGraph":
+        """The graph of a grounding; `atoms` (codes) are in it also when no ground rule reaches them."""
+        extra = np.zeros(0, np.int64) if atoms is None else np.asarray(atoms, np.int64)
+        codes = distinct_codes([extra, *(part.atoms for part in grounding.ground_rules)])
+        neighbours = tuple(torch.from_numpy(_rows(codes, part.atoms)) for part in grounding.ground_rules)
+        rules = tuple(part.rule for part in grounding.ground_rules)
+        return cls(torch.from_numpy(codes), neighbours, rules, tuple(part.shape for part in grounding.ground_rules))
+
+    @classmethod
+    def of_copies(cls, neighbourhoods: Neighbourhoods, queries: Codes) -> "FactorGraph":
+        """The neighbourhoods of queries side by side, nothing shared: each has its own copy of every atom."""
+        grounding, members = neighbourhoods.grounding, neighbourhoods.members
+        codes = distinct_codes([queries, *(part.atoms for part in grounding.ground_rules)])
+        keys = [  # (query, atom) as one number
+            pairs[:, :1] * len(codes) + _rows(codes, part.atoms)[pairs[:, 1]]
+            for part, pairs in zip(grounding.ground_rules, members, strict=True)
+        ]
+        own = np.arange(len(queries)) * len(codes) + _rows(codes, queries)
+        others = np.setdiff1d(distinct_codes(keys), own, assume_unique=True)
+        both = np.concatenate([own, others])
+        order = np.argsort(both)
+        neighbours = tuple(torch.from_numpy(order[_rows(both[order], part)]) for part in keys)
+        rules = tuple(part.rule for part in grounding.ground_rules)
+        atoms = np.concatenate([queries, codes[others % max(1, len(codes))]])
+        return cls(torch.from_numpy(atoms), neighbours, rules, (None,) * len(rules), len(queries))
+
+    def rows(self, codes: Int64[Tensor, " batch"]) -> Int64[Tensor, " batch"]:
+        """The rows of atoms given by their codes, where they are answered."""
+        found = self.contains(codes)
+        if not bool(found.all()):
+            missing = int(codes[~found][0])
+            raise DataError(
+                f"the atom with code {missing} is not in the graph",
+                hint="ask a source that grounds what is asked: GroundedOnDemand.of(knowledge, grounder).around(atoms)",
+            )
+        return torch.searchsorted(self.atoms[: self.answered], codes)
+
+    def contains(self, codes: Int64[Tensor, " batch"]) -> Bool[Tensor, " batch"]:
+        """Whether each atom, given by its code, is answered by the graph."""
+        answered = self.atoms[: self.answered]
+        rows = torch.searchsorted(answered, codes)
+        found = rows < len(answered)
+        found[found.clone()] = answered[rows[found]] == codes[found]
+        return found
+
+    @cached_property
+    def in_rules(self) -> Bool[Tensor, " atoms"]:
+        """Whether each atom stands in a ground rule."""
+        found = torch.zeros(len(self.atoms), dtype=torch.bool, device=self.atoms.device)
+        for part in self.neighbours:
+            found[part.flatten()] = True
+        return found
+
+    def to(self, device: torch.device | str) -> "FactorGraph":
+        """The same graph on a device; the graph itself where it is there already."""
+        if self.atoms.device == torch.device(device):
+            return self
+        return replace(self, atoms=self.atoms.to(device), neighbours=tuple(part.to(device) for part in self.neighbours))
+
+    def __len__(self) -> int:
+        """The number of ground rules."""
+        return sum(map(len, self.neighbours))
+
+    def __repr__(self) -> str:
+        """How large it is."""
+        rules = f"{counted(len(self), 'ground rule')} of {counted(len(self.rules), 'rule')}"
+        return f"FactorGraph({counted(len(self.atoms), 'atom')}, {rules})"
+
+
+def _rows(codes: np.ndarray, atoms: np.ndarray) -> np.ndarray:
+    """The place of each code in the sorted `codes`; by a table instead of bisection where the codes lie close."""
+    if not atoms.size:
+        return np.zeros(atoms.shape, np.int64)
+    low, high = int(codes[0]), int(codes[-1])
+    if high - low < 4 * atoms.size + 1_000_000:
+        table = np.empty(high - low + 1, np.int64)
+        table[codes - low] = np.arange(len(codes))
+        return np.ascontiguousarray(table[atoms - low])
+    return np.searchsorted(codes, atoms)
+
+
+UNKNOWN, FALSE, TRUE = 0, 1, 2
+"""The three states of an atom."""
+
+
+def known_states(base: HerbrandBase, atoms: Int64[Tensor, " atoms"], evidence: Evidence) -> Int64[Tensor, " atoms"]:
+    """UNKNOWN, FALSE or TRUE for each atom (codes): by the evidence, else FALSE where the world is closed."""
+    return torch.from_numpy(known_truths(base, atoms.cpu().numpy(), evidence) + 1).to(atoms.device)
+
+
+def known_truths(base: HerbrandBase, codes: Codes, evidence: Evidence) -> Int64[np.ndarray, " atoms"]:
+    """1 true, 0 false (by the evidence, or by a closed world), -1 unknown, for each atom."""
+    truths = np.full(len(codes), -1, np.int64)
+    truths[closed_atoms(base, codes)] = 0
+    place = np.searchsorted(evidence.atoms, codes)
+    found = place < len(evidence.atoms)
+    found[found] = evidence.atoms[place[found]] == codes[found]
+    truths[found] = evidence.truth[place[found]]
+    return truths
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A part of a graph: `graph` itself, the queries' `rows` in it, and `kept`: the old row of each of its atoms."""
+
+    graph: FactorGraph
+    rows: Int64[Tensor, " batch"]
+    kept: Int64[Tensor, " atoms"]
+
+
+def subgraph(graph: FactorGraph, rows: Int64[Tensor, " batch"], steps: int | None = None) -> Batch:
+    """The ground rules within `steps` of the atoms in `rows` (None: any number of steps), with all their atoms.
+
+    `steps` reasoning layers give the atoms in `rows` the same embeddings here as in the whole graph: what a
+    layer tells an atom at distance d is exact here while it comes from within the remaining steps.
+    """
+    felt = torch.zeros(len(graph.atoms), dtype=torch.bool)
+    felt[rows] = True
+    kept = [torch.zeros(len(part), dtype=torch.bool) for part in graph.neighbours]
+    done = 0
+    while steps is None or done < steps:
+        before = int(felt.sum())
+        kept = [felt[part].any(dim=1) for part in graph.neighbours]
+        for part, keep in zip(graph.neighbours, kept, strict=True):
+            felt[part[keep].flatten()] = True
+        done += 1
+        if int(felt.sum()) == before:
+            break
+    return _cut(graph, felt, kept, rows)
+
+
+def _cut(graph: FactorGraph, felt: Tensor, kept: list[Tensor], rows: Tensor) -> Batch:
+    """The graph of the atoms that are felt and the ground rules that are kept."""
+    new_row = torch.cumsum(felt, 0) - 1
+    answered = int(felt[: graph.answered].sum())
+    neighbours = tuple(new_row[part[keep]] for part, keep in zip(graph.neighbours, kept, strict=True))
+    shapes = tuple(shape if bool(keep.all()) else None for shape, keep in zip(graph.shapes, kept, strict=True))
+    part_graph = FactorGraph(graph.atoms[felt], neighbours, graph.rules, shapes, answered)
+    return Batch(part_graph, new_row[rows], felt.nonzero().flatten())
+
+
+def components(graph: FactorGraph) -> Int64[Tensor, " atoms"]:
+    """The connected component of each atom, numbered by their first atoms: no message passes from one to another."""
+    ends = [part[:, [0, i]] for part in graph.neighbours for i in range(1, part.shape[1])]
+    edges = torch.cat([torch.zeros(0, 2, dtype=torch.int64), *ends]).numpy().T
+    count = len(graph.atoms)
+    links = coo_array((np.ones(edges.shape[1], bool), (edges[0], edges[1])), shape=(count, count))
+    found = connected_components(links, directed=False)[1]
+    _, first, place = np.unique(found, return_index=True, return_inverse=True)
+    return torch.from_numpy(np.argsort(np.argsort(first))[place].astype(np.int64))
+
+
+def component_batches(graph: FactorGraph, wanted: Bool[Tensor, " atoms"], batches: int) -> list[Batch]:
+    """At most `batches` parts that share nothing, each of whole components; those without a wanted atom are left out.
+
+    Components are dealt out by size, largest first, so that the parts are about equal and of all kinds. The `rows` of a
+    part are its wanted atoms.
+    """
+    component = components(graph)
+    sizes = torch.bincount(component[wanted], minlength=int(component.max()) + 1 if len(component) else 0)
+    order = torch.argsort(sizes, descending=True, stable=True)
+    part_of = torch.full_like(sizes, -1)
+    chosen = order[sizes[order] > 0]
+    part_of[chosen] = torch.arange(len(chosen)) % batches
+    of_atom = part_of[component]
+    return [
+        _cut(
+            graph,
+            of_atom == i,
+            [of_atom[part[:, 0]] == i for part in graph.neighbours],
+            ((of_atom == i) & wanted).nonzero().flatten(),
+        )
+        for i in range(min(batches, len(chosen)))
+    ]

@@ -1,0 +1,515 @@
+"""Where factor graphs come from: the full grounding, or ground rules around atoms on demand."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int64
+from torch import Tensor
+
+from r2n.data.herbrand import Codes
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.errors import ConfigError, DataError, nearest
+from r2n.grounding.backward import NeighbourhoodGrounder
+from r2n.grounding.counting import RuleCounts
+from r2n.grounding.ground_rules import Grounder, Links, codes_without, distinct_codes, ranges
+from r2n.grounding.store import Store
+from r2n.grounding.substitutions import MAX_GROUNDINGS
+from r2n.logic.theory import Rule
+from r2n.network.factor_graph import FactorGraph, subgraph
+from r2n.progress import Progress, no_progress
+
+Numbers = Int64[np.ndarray, " _"]
+"""Of ground rules, rule after rule."""
+Entries = Int64[np.ndarray, " _"]
+"""Of positions of ground rules, ground rule after ground rule."""
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """A graph that answers all its atoms, with all that is needed to walk from its atoms to ground rules and back."""
+
+    graph: FactorGraph
+
+    def around(self, codes: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
+        """A graph that answers just these atoms (sorted, distinct), by the ground rules within so many steps of them.
+
+        No steps: all that can be felt. Ground rules that have an atom of `without` in their body are left out. An atom
+        that the graph does not hold is in no ground rule.
+        """
+        numbers = self._numbers(self._rows(codes), steps, self._resting_on(without))
+        ends = np.searchsorted(numbers, self.first)
+        neighbours = [
+            rows[torch.from_numpy(numbers[ends[j] : ends[j + 1]] - self.first[j])]
+            for j, rows in enumerate(self.graph.neighbours)
+        ]
+        return self._renumbered(codes, neighbours)
+
+    def _renumbered(self, codes: Codes, neighbours: list[torch.Tensor]) -> FactorGraph:
+        """The graph of these ground rules: the atoms asked for, and behind them those that they need."""
+        rows = distinct_codes([part.numpy() for part in neighbours])
+        held = self.graph.atoms.numpy()[rows]
+        place = np.searchsorted(codes, held)
+        is_asked = place < len(codes)
+        is_asked[is_asked] = codes[place[is_asked]] == held[is_asked]
+        new_row = torch.from_numpy(np.where(is_asked, place, len(codes) + np.cumsum(~is_asked) - 1))
+        held_rows = torch.from_numpy(rows)
+        graph, pairs = self.graph, zip(self.graph.shapes, self.graph.neighbours, neighbours, strict=True)
+        return FactorGraph(
+            torch.from_numpy(np.concatenate([codes, held[~is_asked]])),
+            tuple(new_row[torch.searchsorted(held_rows, part)] for part in neighbours),
+            graph.rules,
+            tuple(shape if len(part) == len(whole) else None for shape, whole, part in pairs),
+            len(codes),
+        )
+
+    def _numbers(self, rows: Int64[np.ndarray, " _"], steps: int | None, left_out: Numbers) -> Numbers:
+        """The ground rules within so many steps of the rows, sorted."""
+        felt, found, done = rows, np.zeros(0, np.int64), 0
+        while len(rows) and (steps is None or done < steps):
+            met = codes_without(distinct_codes([self._of(self._standing.follow(rows)[1])]), left_out)
+            new = codes_without(met, found)
+            found = np.concatenate([found, new])
+            rows = codes_without(distinct_codes([self._atoms_of(new)]), felt)
+            felt = np.concatenate([felt, rows])
+            done += 1
+        return np.sort(found)
+
+    def _resting_on(self, codes: Codes | None) -> Numbers:
+        """The ground rules with one of these atoms in their body."""
+        if codes is None:
+            return np.zeros(0, np.int64)
+        _, numbers, rules, positions = self.standing_at(self._rows(codes))
+        return distinct_codes([numbers[self._in_body[rules, positions]]])
+
+    def standing(self, rows: Int64[np.ndarray, " _"]) -> tuple[Int64[np.ndarray, " _"], Numbers]:
+        """For every ground rule (and position) that atoms stand in: the atom's place in `rows`, and its number."""
+        places, entries = self._standing.follow(rows)
+        return places, self._of(entries)
+
+    def standing_at(self, rows: Int64[np.ndarray, " _"]) -> tuple[Int64[np.ndarray, " _"], Numbers, Entries, Entries]:
+        """The same, with the rule (by number) and the position."""
+        places, entries = self._standing.follow(rows)
+        rules = self._rules_of(entries)
+        return places, self._of(entries), rules, (entries - self._start[rules]) % self._positions[rules]
+
+    def atoms_of(self, numbers: Numbers) -> tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]]:
+        """For every atom of ground rules: the place of the ground rule among `numbers`, and the atom's row."""
+        positions = self._positions[self.rules_of(numbers)]
+        return np.repeat(np.arange(len(numbers)), positions), self._atoms_of(numbers)
+
+    def rules_of(self, numbers: Numbers) -> Int64[np.ndarray, " _"]:
+        """The rule (by number) of each ground rule."""
+        return np.searchsorted(self.first, numbers, side="right") - 1
+
+    def _rows(self, codes: Codes) -> Int64[np.ndarray, " _"]:
+        """The rows of those atoms that the graph holds."""
+        wanted = torch.from_numpy(np.asarray(codes, np.int64))
+        return self.graph.rows(wanted[self.graph.contains(wanted)]).numpy()
+
+    def _of(self, entries: Entries) -> Numbers:
+        """The ground rule of each entry."""
+        rules = self._rules_of(entries)
+        return self.first[rules] + (entries - self._start[rules]) // self._positions[rules]
+
+    def _rules_of(self, entries: Entries) -> Int64[np.ndarray, " _"]:
+        return np.searchsorted(self._start, entries, side="right") - 1
+
+    def _atoms_of(self, numbers: Numbers) -> Int64[np.ndarray, " _"]:
+        """The rows of all atoms of ground rules."""
+        rules = self.rules_of(numbers)
+        positions = self._positions[rules]
+        return self._flat[ranges(self._start[rules] + (numbers - self.first[rules]) * positions, positions)]
+
+    @cached_property
+    def _positions(self) -> Int64[np.ndarray, " rules"]:
+        return np.array([part.shape[1] for part in self.graph.neighbours], np.int64)
+
+    @cached_property
+    def first(self) -> Numbers:
+        """The number of each rule's first ground rule, and of all."""
+        return np.cumsum([0, *map(len, self.graph.neighbours)])
+
+    @cached_property
+    def _start(self) -> Entries:
+        """The number of each rule's first entry, and of all."""
+        return np.cumsum([0, *(part.numel() for part in self.graph.neighbours)])
+
+    @cached_property
+    def _flat(self) -> Int64[np.ndarray, " entries"]:
+        """The row of each entry's atom."""
+        return torch.cat([torch.zeros(0, dtype=torch.int64), *(p.flatten() for p in self.graph.neighbours)]).numpy()
+
+    @cached_property
+    def _standing(self) -> Links:
+        """From each atom to its entries."""
+        return Links.build(self._flat, np.arange(len(self._flat)), len(self.graph.atoms))
+
+    @cached_property
+    def _in_body(self) -> np.ndarray:
+        """Whether each position of each rule is one of its body; (rules, most positions)."""
+        found = np.zeros((len(self.graph.rules), max(self._positions, default=0)), bool)
+        for j, rule in enumerate(self.graph.rules):
+            found[j, [literal.position for literal in rule.body]] = True
+        return found
+
+
+@runtime_checkable
+class GraphSource(Protocol):
+    """Where the graph of some atoms comes from."""
+
+    @property
+    def whole(self) -> FactorGraph | None:
+        """All ground rules, where they do not depend on what is asked; atoms outside it are in none."""
+        ...
+
+    @property
+    def counts(self) -> RuleCounts | None:
+        """The numbers of ground rules of the rules that are counted, where some are."""
+        ...
+
+    @property
+    def known_in_bodies(self) -> frozenset[str]:
+        """The predicates of which an atom, if it is known, may be why a ground rule is there."""
+        ...
+
+    def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
+        """A graph that answers these atoms, each with the ground rules that are its own.
+
+        With `steps`, a network of so many layers is answered the same, and ground rules that it cannot feel may be left
+        out. With `without`, no ground rule is there because one of these atoms, none of a closed world, is known: the
+        graph is that of a knowledge base without them. With either, no other atoms are answered.
+        """
+        ...
+
+    def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
+        """A cheap question: False where an atom is in no ground rule, True where it may be in one."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class WholeGraph:
+    """A graph that was made elsewhere; atoms that it was not made for are refused."""
+
+    whole: FactorGraph
+    counts: RuleCounts | None = None
+
+    def __repr__(self) -> str:
+        """Of which graph."""
+        return f"WholeGraph({self.whole!r})"
+
+    @property
+    def known_in_bodies(self) -> frozenset[str]:
+        """None: the graph is taken as it is."""
+        return frozenset()
+
+    @cached_property
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(self.whole)
+
+    def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
+        """The part of the graph that the atoms can feel; nobody knows why its ground rules are there."""
+        wanted = torch.from_numpy(np.unique(atoms))
+        missing = wanted[~self.whole.contains(wanted)]
+        if len(missing):
+            raise DataError(
+                f"{len(missing):,} of {len(wanted):,} atoms are not in the graph, that with code {int(missing[0])} for"
+                " one",
+                hint="ask a source that grounds what is asked: GroundedOnDemand.of(knowledge, grounder)",
+            )
+        if steps is not None or without is not None:
+            return self._surroundings.around(wanted.numpy(), steps=steps)
+        return _part(self.whole, self.whole.rows(wanted))
+
+    def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
+        """Those of the graph."""
+        return self.whole.contains(torch.from_numpy(atoms)).numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class Ungrounded:
+    """No rule at all, for networks that read none."""
+
+    counts: RuleCounts | None = None
+
+    @property
+    def whole(self) -> FactorGraph:
+        """Nothing."""
+        return _bare((), torch.zeros(0, dtype=torch.int64))
+
+    @property
+    def known_in_bodies(self) -> frozenset[str]:
+        """None."""
+        return frozenset()
+
+    def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
+        """The atoms alone."""
+        return _bare((), torch.from_numpy(np.unique(atoms)))
+
+    def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
+        """None."""
+        return np.zeros(len(atoms), bool)
+
+
+@dataclass(frozen=True, eq=False)
+class GroundedOnDemand:
+    """Grounds a knowledge base when it is first asked for a graph.
+
+    Under full and known-body grounding the ground rules are everybody's, and are made once. Under backward grounding an
+    atom has those that backward chaining from it alone finds; what several atoms share is there once for each of them.
+    """
+
+    store: Store
+    grounder: Grounder
+    progress: Progress = no_progress
+    counts: RuleCounts | None = None
+
+    @classmethod
+    def of(cls, knowledge: KnowledgeBase, grounder: Grounder, progress: Progress = no_progress) -> "GroundedOnDemand":
+        """The source of a knowledge base."""
+        return cls(Store(knowledge), grounder, progress)
+
+    def __repr__(self) -> str:
+        """How it grounds, and what."""
+        return f"GroundedOnDemand({type(self.grounder).__name__}, {self.store.knowledge!r})"
+
+    @property
+    def whole(self) -> FactorGraph | None:
+        """All ground rules; none under a strategy that starts from what is asked."""
+        return None if isinstance(self.grounder, NeighbourhoodGrounder) else self._whole
+
+    @cached_property
+    def _whole(self) -> FactorGraph:
+        self.progress("ground", 0, 0)
+        return FactorGraph.from_grounding(self.grounder.ground(self.store, None, self.progress))
+
+    @property
+    def known_in_bodies(self) -> frozenset[str]:
+        """Those in bodies, where the strategy asks whether bodies are known."""
+        rules = self.store.knowledge.theory.rules if self.grounder.reads_evidence else ()
+        return frozenset(rule.atoms[literal.position].predicate for rule in rules for literal in rule.body)
+
+    @cached_property
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(self._whole)
+
+    def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
+        """The graph of these atoms."""
+        wanted = np.unique(np.asarray(atoms, np.int64))
+        if isinstance(self.grounder, NeighbourhoodGrounder):
+            store = self.store if without is None else self.store.without(without)
+            return FactorGraph.of_copies(self.grounder.neighbourhoods(store, wanted), wanted)
+        if steps is not None or without is not None:
+            left_out = without if self.grounder.reads_evidence else None
+            return self._surroundings.around(wanted, steps=steps, without=left_out)
+        codes = torch.from_numpy(wanted)
+        inside = self._whole.contains(codes)
+        if not bool(inside.any()):
+            return _bare(self._whole.rules, codes)
+        return _joined(_part(self._whole, self._whole.rows(codes[inside])), codes[~inside])
+
+    def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
+        """Atoms of the ground rules; or those that backward chaining finds a first ground rule for."""
+        if isinstance(self.grounder, NeighbourhoodGrounder):
+            return self.grounder.may_reach(self.store, atoms)
+        return self._whole.contains(torch.from_numpy(atoms)).numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A source, and rules that are counted beside what it grounds, when they are first asked for."""
+
+    source: GraphSource
+    store: Store
+    rules: tuple[Rule, ...]
+    progress: Progress = no_progress
+    max_groundings: int = MAX_GROUNDINGS
+
+    @property
+    def whole(self) -> FactorGraph | None:
+        """That of the source."""
+        return self.source.whole
+
+    @property
+    def counts(self) -> RuleCounts | None:
+        """The numbers of the rules' ground rules in what is known."""
+        return self._counts
+
+    @cached_property
+    def _counts(self) -> RuleCounts:
+        return RuleCounts.of(self.store, self.rules, self.progress, max_groundings=self.max_groundings)
+
+    @property
+    def known_in_bodies(self) -> frozenset[str]:
+        """As the source says: of counted rules, what is asked is left out by itself."""
+        return self.source.known_in_bodies
+
+    def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
+        """The graph of these atoms, of the source."""
+        return self.source.around(atoms, steps=steps, without=without)
+
+    def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
+        """As the source says."""
+        return self.source.may_reach(atoms)
+
+
+def _part(graph: FactorGraph, rows: Tensor) -> FactorGraph:
+    """The part of a graph that atoms can feel; the graph itself where that is all of it."""
+    part = subgraph(graph, rows).graph
+    return graph if len(part.atoms) == len(graph.atoms) else part
+
+
+def _bare(rules: tuple[Rule, ...], atoms: Tensor) -> FactorGraph:
+    """Atoms in no ground rule."""
+    neighbours = tuple(torch.zeros(0, len(rule.atoms), dtype=torch.int64) for rule in rules)
+    return FactorGraph(atoms, neighbours, rules, (None,) * len(rules))
+
+
+def _joined(graph: FactorGraph, isolated: Tensor) -> FactorGraph:
+    """A graph, and atoms that stand in none of its ground rules."""
+    if not len(isolated):
+        return graph
+    atoms = torch.cat([graph.atoms, isolated]).sort().values
+    new_row = torch.searchsorted(atoms, graph.atoms)
+    return FactorGraph(atoms, tuple(new_row[part] for part in graph.neighbours), graph.rules, graph.shapes)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """A source, and the names of its rules that are left out."""
+
+    source: GraphSource
+    names: frozenset[str]
+
+    @property
+    def whole(self) -> FactorGraph | None:
+        """All ground rules of the others, where they do not depend on what is asked."""
+        return self._whole
+
+    @cached_property
+    def _whole(self) -> FactorGraph | None:
+        graph = self.source.whole
+        return None if graph is None else emptied(graph, self.names)
+
+    @property
+    def counts(self) -> RuleCounts | None:
+        """The numbers of ground rules of the others."""
+        return self._counts
+
+    @cached_property
+    def _counts(self) -> RuleCounts | None:
+        counts = self.source.counts
+        return None if counts is None else counts_without(counts, self.names)
+
+    @property
+    def known_in_bodies(self) -> frozenset[str]:
+        """As with all rules."""
+        return self.source.known_in_bodies
+
+    def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
+        """The graph of these atoms."""
+        if self._searching is None:
+            return emptied(self.source.around(atoms, steps=steps, without=without), self.names)
+        graph = self._searching.around(atoms, steps=steps, without=without)
+        return _in_places(graph, layered_rules(self.source))
+
+    def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
+        """As the search without the rules says, or as with them."""
+        return (self._searching or self.source).may_reach(atoms)
+
+    @cached_property
+    def _searching(self) -> GroundedOnDemand | None:
+        """Who searches without the rules, where the strategy starts from what is asked."""
+        grounded = self.source.source if isinstance(self.source, Counted) else self.source
+        if not isinstance(grounded, GroundedOnDemand) or not isinstance(grounded.grounder, NeighbourhoodGrounder):
+            return None
+        kept = tuple(rule for rule in grounded.store.knowledge.theory.rules if rule.name not in self.names)
+        return GroundedOnDemand(grounded.store.with_rules(kept), grounded.grounder, grounded.progress)
+
+
+def without_rules(source: GraphSource, names: Collection[str]) -> GraphSource:
+    """The same source, where the rules of these names ground and count nothing."""
+    known = [rule.name for rule in (*layered_rules(source), *counted_rules(source))]
+    for name in names:
+        if name not in known:
+            raise ConfigError(
+                f"there is no rule '{name}' to leave out", hint=nearest(name, known) or f"there is: {', '.join(known)}"
+            )
+    if isinstance(source, LeftOut):
+        return LeftOut(source.source, source.names | frozenset(names))
+    return LeftOut(source, frozenset(names)) if names else source
+
+
+def layered_rules(source: GraphSource) -> tuple[Rule, ...]:
+    """The rules that a source grounds, those that are left out too, in the order of the networks' parts."""
+    if isinstance(source, LeftOut | Counted):
+        return layered_rules(source.source)
+    if isinstance(source, GroundedOnDemand):
+        return source.store.knowledge.theory.rules
+    return source.whole.rules if isinstance(source, WholeGraph) else ()
+
+
+def counted_rules(source: GraphSource) -> tuple[Rule, ...]:
+    """The rules that a source counts, those that are left out too."""
+    if isinstance(source, LeftOut):
+        return counted_rules(source.source)
+    if isinstance(source, Counted):
+        return source.rules
+    return () if source.counts is None else source.counts.rules
+
+
+def rules_felt(source: GraphSource, atoms: Codes, steps: int) -> frozenset[str]:
+    """The names of grounded rules that may make a difference to what `steps` reasoning layers say of atoms."""
+    grounded = source.source if isinstance(source, Counted) else source
+    if isinstance(grounded, GroundedOnDemand) and isinstance(grounded.grounder, NeighbourhoodGrounder):
+        met = grounded.grounder.rules_met(grounded.store, atoms)
+        rules = grounded.store.knowledge.theory.rules
+        return frozenset(rule.name for rule, is_met in zip(rules, met, strict=True) if is_met)
+    graph = source.around(atoms, steps=steps)
+    return frozenset(rule.name for rule, part in zip(graph.rules, graph.neighbours, strict=True) if len(part))
+
+
+def emptied(graph: FactorGraph, names: Collection[str]) -> FactorGraph:
+    """The graph without the ground rules of some rules; its atoms stay."""
+    out = [rule.name in names for rule in graph.rules]
+    if not any(out):
+        return graph
+    pairs = list(zip(graph.neighbours, graph.shapes, out, strict=True))
+    return replace(
+        graph,
+        neighbours=tuple(part[:0] if is_out else part for part, _, is_out in pairs),
+        shapes=tuple(None if is_out else shape for _, shape, is_out in pairs),
+    )
+
+
+def _in_places(graph: FactorGraph, rules: tuple[Rule, ...]) -> FactorGraph:
+    """The graph of some of the rules, as one of all of them."""
+    found = dict(zip((rule.name for rule in graph.rules), graph.neighbours, strict=True))
+    nothing = {rule.name: torch.zeros(0, len(rule.atoms), dtype=torch.int64) for rule in rules}
+    neighbours = tuple(found.get(rule.name, nothing[rule.name]) for rule in rules)
+    return replace(graph, neighbours=neighbours, rules=rules, shapes=(None,) * len(rules))
+
+
+def counts_without(counts: RuleCounts, names: Collection[str]) -> RuleCounts:
+    """The counts, with nothing of some rules; the others keep their numbers."""
+    out = np.array([rule.name in names for rule in counts.rules], bool)
+    kept = np.flatnonzero(~out[counts.rule])
+    place = np.full(len(counts.codes), -1, np.int64)
+    place[kept] = np.arange(len(kept))
+    inverse = place[counts.inverse]
+    sizes = np.where(out, 0, np.diff(counts.starts))
+    heads = {rule.atoms[rule.head_positions[0]].predicate for rule in counts.rules if rule.name in names}
+    changed = {counts.base.language.predicate_index(head) for head in heads}
+    return replace(
+        counts,
+        codes=counts.codes[kept],
+        rule=counts.rule[kept],
+        counts=counts.counts[kept],
+        inverse=inverse[inverse >= 0],
+        starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        grounded={j: part for j, part in counts.grounded.items() if not out[j]},
+        _sides={key: side for key, side in counts._sides.items() if key[0] not in changed},
+    )

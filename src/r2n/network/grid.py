@@ -1,0 +1,264 @@
+"""Dense grids of atoms: full grounding without index tensors."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+from torch.nn.functional import dropout
+
+from r2n.data.herbrand import HerbrandBase
+from r2n.logic.formula import Variable
+from r2n.logic.theory import Rule
+from r2n.network.factor_graph import FactorGraph
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Some places in a table of a given size, and whether they are all of its places, in order."""
+
+    index: Int64[Tensor, " k"]
+    size: int
+    is_all: bool
+
+    @classmethod
+    def of(cls, places: Sequence[int], size: int) -> "Places":
+        """From their numbers."""
+        return cls(torch.tensor(places, dtype=torch.int64), size, list(places) == list(range(size)))
+
+    def to(self, device: torch.device) -> "Places":
+        """The same on another device."""
+        return replace(self, index=self.index.to(device))
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.index)
+
+    def take(self, table: Tensor) -> Tensor:
+        """These entries of a table; the table itself, not a copy, where these are all of them in order."""
+        return table if self.is_all else table[self.index]
+
+    def sum_at(self, values: Tensor) -> Tensor:
+        """The sum of the values, one for each of these places, at each place of the table."""
+        if self.is_all:
+            return values
+        return values.new_zeros(self.size, *values.shape[1:]).index_add(0, self.index, values)
+
+
+@dataclass(frozen=True, eq=False)
+class GridAtoms:
+    """Embeddings of all atoms of a grid: Emb(P(point)) = features[point] @ maps[P] + offsets[P]."""
+
+    features: Float[Tensor, "points features"]
+    maps: Float[Tensor, "predicates features dim"]
+    offsets: Float[Tensor, "predicates dim"]
+
+    def into(self, places: Places, columns: Float[Tensor, "k hidden dim"]) -> Float[Tensor, "features hidden"]:
+        """The sum over some predicates of their maps, each followed by columns of its own."""
+        return torch.einsum("kfd,khd->fh", places.take(self.maps), columns)
+
+
+@dataclass(frozen=True, eq=False)
+class InputAtoms:
+    """Emb^0 of all atoms of a grid: maps that are diagonals, block by block of the features, as in `AtomEmbedding`."""
+
+    features: Float[Tensor, "points features"]
+    diagonals: Float[Tensor, "predicates features"]
+    offsets: Float[Tensor, "predicates dim"]
+
+    @cached_property
+    def maps(self) -> Float[Tensor, "predicates features dim"]:
+        """The maps, written out."""
+        return torch.diag_embed(self._blocks).flatten(1, 2)
+
+    @property
+    def _blocks(self) -> Tensor:
+        return self.diagonals.unflatten(1, (-1, self.offsets.shape[1]))
+
+    def into(self, places: Places, columns: Float[Tensor, "k hidden dim"]) -> Float[Tensor, "features hidden"]:
+        """As for `GridAtoms`, without writing the maps out."""
+        return torch.einsum("kbd,khd->bdh", places.take(self._blocks), columns).flatten(0, 1)
+
+
+Atoms = GridAtoms | InputAtoms
+
+
+def row_dropout(points: Float[Tensor, "*points dim"], drop: float) -> Float[Tensor, "*points dim"]:
+    """Dropout with one mask for all points that differ on the last axis only.
+
+    These are compared with each other, as alternatives for one constant: with a mask for each, chance would tell them
+    apart.
+    """
+    if not drop:
+        return points
+    return points * dropout(points.new_ones(*points.shape[:-2], 1, points.shape[-1]), drop, training=True)
+
+
+MOST_POINTS = 2**21  # ground rules of a rule; beyond, a pass in parts is faster
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Predicates (by index; `index` holds them as a tensor) with the same domains, and the constants of each position.
+
+    The constants are given by their ids.
+    """
+
+    predicates: tuple[int, ...]
+    index: Int64[Tensor, " predicates"]
+    members: tuple[Int64[Tensor, " _"], ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of constants of each position."""
+        return tuple(map(len, self.members))
+
+    def to(self, device: torch.device) -> "Grid":
+        """The same on another device."""
+        return Grid(self.predicates, self.index.to(device), tuple(part.to(device) for part in self.members))
+
+
+@dataclass(frozen=True, eq=False)
+class Received:
+    """How many messages an atom of each predicate of a grid receives; the least and the most of these numbers."""
+
+    counts: Int64[Tensor, " predicates"]
+    least: int
+    most: int
+
+    @classmethod
+    def of(cls, counts: Sequence[int]) -> "Received":
+        """From the numbers."""
+        return cls(torch.tensor(counts, dtype=torch.int64), min(counts), max(counts))
+
+    def to(self, device: torch.device) -> "Received":
+        """The same on another device."""
+        return replace(self, counts=self.counts.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Positions of a rule whose atoms have the same variables, in the same order, over the same grid.
+
+    `axes[i]` is the variable (by its number in the rule) at position i of the grid; `places` are those of the
+    positions' predicates in the grid. An atom receives `times` messages for each position it stands in.
+    """
+
+    grid: int
+    axes: tuple[int, ...]
+    positions: Places
+    places: Places
+    times: int
+
+    def to(self, device: torch.device) -> "Reading":
+        """The same on another device."""
+        return replace(self, positions=self.positions.to(device), places=self.places.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class RuleBox:
+    """A rule over its box of substitutions: what it reads, and for each grid that it reads what is received there."""
+
+    box: tuple[int, ...]
+    readings: tuple[Reading, ...]
+    received: dict[int, Received]
+
+    def to(self, device: torch.device) -> "RuleBox":
+        """The same on another device."""
+        received = {grid: part.to(device) for grid, part in self.received.items()}
+        return RuleBox(self.box, tuple(reading.to(device) for reading in self.readings), received)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeBase:
+    """The grids of a base, what each rule reads of them, and what each grid receives of all rules together."""
+
+    grids: tuple[Grid, ...]
+    rules: tuple[RuleBox, ...]
+    received: tuple[Received, ...]
+
+    @classmethod
+    def of(cls, graph: FactorGraph, base: HerbrandBase) -> "WholeBase | None":
+        """The form of a graph that is whole; None where atoms or substitutions are missing, or an atom is not plain."""
+        if not base.size or len(graph.atoms) != base.size or not torch.equal(graph.atoms, torch.arange(base.size)):
+            return None
+        grids, rules = _grids(base), []
+        for rule, shape in zip(graph.rules, graph.shapes, strict=True):
+            if shape is None or prod(shape) > MOST_POINTS:
+                return None
+            made = _rule_box(rule, shape, grids, base)
+            if made is None:
+                return None
+            rules.append(made)
+        received = tuple(
+            Received.of(
+                [sum(counts) for counts in zip([0] * len(grid.predicates), *_counts(rules, number), strict=True)]
+            )
+            for number, grid in enumerate(grids)
+        )
+        return cls(grids, tuple(rules), received)
+
+    def to(self, device: torch.device) -> "WholeBase":
+        """The same on another device."""
+        return WholeBase(
+            tuple(grid.to(device) for grid in self.grids),
+            tuple(rule.to(device) for rule in self.rules),
+            tuple(part.to(device) for part in self.received),
+        )
+
+    def in_order(self, by_grid: Sequence[Float[Tensor, "_ _"]]) -> Float[Tensor, " atoms"]:
+        """One number for each atom, in the order of the codes."""
+        if len(by_grid) == 1:
+            return by_grid[0].reshape(-1)
+        parts = zip(self.grids, by_grid, strict=True)
+        rows = {p: row for grid, part in parts for p, row in zip(grid.predicates, part, strict=True)}
+        return torch.cat([rows[p] for p in sorted(rows)])
+
+
+def _grids(base: HerbrandBase) -> tuple[Grid, ...]:
+    by_domains: dict[tuple[object, ...], list[int]] = {}
+    for index, predicate in enumerate(base.language.predicates):
+        by_domains.setdefault(predicate.domains, []).append(index)
+    return tuple(
+        Grid(
+            tuple(indices),
+            torch.tensor(indices),
+            tuple(
+                torch.from_numpy(base.language.members(domain).copy())
+                for domain in base.language.predicates[indices[0]].domains
+            ),
+        )
+        for indices in by_domains.values()
+    )
+
+
+def _counts(rules: Sequence[RuleBox], grid: int) -> list[list[int]]:
+    """What the predicates of a grid receive of each rule that reads it."""
+    return [rule.received[grid].counts.tolist() for rule in rules if grid in rule.received]
+
+
+def _rule_box(rule: Rule, shape: tuple[int, ...], grids: tuple[Grid, ...], base: HerbrandBase) -> RuleBox | None:
+    """A rule over its box; None where an atom has a constant, a variable twice, or one of a narrower domain."""
+    found: dict[tuple[int, tuple[int, ...]], list[tuple[int, int]]] = {}
+    for position, atom in enumerate(rule.atoms):
+        names = [term.name for term in atom.terms if isinstance(term, Variable)]
+        axes = tuple(rule.variables.index(name) for name in names)
+        index = base.language.predicate_index(atom.predicate)
+        number = next(i for i, grid in enumerate(grids) if index in grid.predicates)
+        if len(set(names)) != len(atom.terms) or tuple(shape[axis] for axis in axes) != grids[number].shape:
+            return None
+        found.setdefault((number, axes), []).append((position, grids[number].predicates.index(index)))
+    readings = []
+    received = {grid: Counter[int]() for grid, _ in found}
+    for (grid, axes), pairs in found.items():
+        positions, places = zip(*pairs, strict=True)
+        size, times = len(grids[grid].predicates), prod(shape) // max(1, prod(grids[grid].shape))
+        readings.append(Reading(grid, axes, Places.of(positions, len(rule.atoms)), Places.of(places, size), times))
+        for place in places:
+            received[grid][place] += times
+    counts = {grid: [part[i] for i in range(len(grids[grid].predicates))] for grid, part in received.items()}
+    return RuleBox(shape, tuple(readings), {grid: Received.of(part) for grid, part in counts.items()})

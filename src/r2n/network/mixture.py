@@ -1,0 +1,228 @@
+"""Counted rules as a scorer, and mixtures of it with the network."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64, Int64
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from r2n.data.herbrand import Codes, RowIndex, Side
+from r2n.data.knowledge_base import Evidence
+from r2n.errors import ConfigError
+from r2n.grounding.counting import RuleCounts, SideCounts
+from r2n.logic.theory import Rule
+from r2n.network.graph_sources import GraphSource
+
+
+class CountedRules(nn.Module):
+    """The weights of counted rules."""
+
+    def __init__(self, rules: Sequence[Rule], predicates: int, positions: int) -> None:
+        """One w and v for each rule and position, one rest for each predicate and position."""
+        super().__init__()
+        self.rules = tuple(rules)
+        self.weights = nn.Parameter(torch.full((len(rules), positions), -2.0))
+        self.powers = nn.Parameter(torch.full((len(rules), positions), 0.3))
+        self.rest = nn.Parameter(torch.full((predicates, positions), -2.0))
+
+    def masses(
+        self, position: int, rules: Int64[Tensor, " entries"], log_counts: Float[Tensor, " entries"]
+    ) -> Float[Tensor, " entries"]:
+        """The log of what a rule adds to the mass of an atom: w_j + v_j log n_j(a)."""
+        return self.weights[rules, position] + self.powers[rules, position] * log_counts
+
+
+def log_sum(values: Float[Tensor, " values"], groups: Int64[Tensor, " values"], count: int) -> Float[Tensor, " groups"]:
+    """The log of the sum of exponentials in each group; of an empty one a large negative number."""
+    most = values.new_full((count,), -1e30).scatter_reduce(0, groups, values.detach(), "amax")
+    sums = values.new_zeros(count).index_add(0, groups, torch.exp(values - most[groups]))
+    return most + torch.log(sums.clamp(min=1e-30))
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to combine, with its v."""
+
+    kind: Literal["mixture", "sum", "rules"]
+    value: float = 1.0
+
+    def __str__(self) -> str:
+        """In words."""
+        if self.kind == "rules":
+            return "rules alone"
+        if self.kind == "mixture" and not self.value:
+            return "without counted rules"
+        if self.kind == "sum":
+            return f"sum of the logs, the network's times {self.value:g}"
+        return f"mixture, {self.value:.0%} by the rules"
+
+
+WAYS = (
+    Way("mixture", 0.5),
+    *(Way("mixture", value) for value in (0.0, 0.05, 0.2, 0.35, 0.65, 0.8, 0.95)),
+    *(Way("sum", value) for value in (0.5, 1.0, 2.0, 4.0)),
+)
+"""The first is taken where nothing can choose among them."""
+
+NETWORK_ALONE, RULES_ALONE = Way("mixture", 0.0), Way("rules")
+
+
+@dataclass(frozen=True, eq=False)
+class RuleShares:
+    """The candidates of rows that some rule concludes: row, place, the log of their share, and log(mass / rest).
+
+    `rest` is the log of the rest's share of each row.
+    """
+
+    rows: Int64[Tensor, " reached"]
+    places: Int64[Tensor, " reached"]
+    log_shares: Float[Tensor, " reached"]
+    log_odds: Float[Tensor, " reached"]
+    rest: Float[Tensor, " rows"]
+
+
+def rule_shares(counted: CountedRules, counts: SideCounts, rows: Codes) -> RuleShares:
+    """What counted rules say of rows; the masses of what is known are no part of the whole."""
+    side, device = counts.side, counted.rest.device
+    owner, entry = counts.index.entries(rows)
+    places = counts.places[entry]
+    is_first = np.ones(len(entry), bool)
+    is_first[1:] = (owner[1:] != owner[:-1]) | (places[1:] != places[:-1])
+    rules = torch.from_numpy(counts.rules[entry]).to(device)
+    log_counts = torch.from_numpy(np.log(counts.counts[entry])).float().to(device)
+    number = torch.from_numpy(np.cumsum(is_first) - 1).to(device)
+    masses = log_sum(counted.masses(side.position, rules, log_counts), number, int(is_first.sum()))
+    row = torch.from_numpy(owner[is_first]).to(device)
+    unknown = torch.from_numpy(~counts.is_fact[entry[is_first]]).to(device)
+    rest = counted.rest[side.predicate, side.position]
+    whole = torch.cat([masses[unknown], rest.expand(len(rows))])
+    groups = torch.cat([row[unknown], torch.arange(len(rows), device=device)])
+    total = log_sum(whole, groups, len(rows))
+    return RuleShares(
+        row, torch.from_numpy(places[is_first]).to(device), masses - total[row], masses - rest, rest - total
+    )
+
+
+class Combination(nn.Module):
+    """The way in which network and counted rules are combined; chosen, not learned."""
+
+    way: Tensor
+
+    def __init__(self) -> None:
+        """The first way."""
+        super().__init__()
+        self.register_buffer("way", torch.zeros((), dtype=torch.int64))
+
+    @property
+    def chosen(self) -> Way:
+        """The way that is taken."""
+        return WAYS[int(self.way)]
+
+    def log_shares(
+        self,
+        network: Float[Tensor, "rows candidates"],
+        known: tuple[Int64[np.ndarray, " known"], Int64[np.ndarray, " known"]],
+        rules: RuleShares,
+        way: Way | None = None,
+    ) -> Float[Tensor, "rows candidates"]:
+        """The logs of the candidates' shares of rows; `known` are the rows and places of those known to be true.
+
+        `network` holds logits, and is overwritten. `way` is another than the chosen one.
+        """
+        way, at = way or self.chosen, (rules.rows, rules.places)
+        if way.kind == "rules":
+            left = (network.shape[1] - torch.bincount(rules.rows, minlength=len(network))).clamp(min=1)
+            logs = (rules.rest - torch.log(left)).unsqueeze(1).expand_as(network).clone()
+            logs[at] = rules.log_shares
+            return logs
+        logs = network.sub_(_whole(network, known))
+        if way.kind == "sum":
+            logs.mul_(way.value)
+            logs[at] += softplus(rules.log_odds)
+            logs.sub_(_whole(logs, known))
+        elif way.value:
+            logs.add_(np.log1p(-way.value))
+            logs[at] = torch.logaddexp(logs[at], rules.log_shares + np.log(way.value))
+        return logs
+
+
+def log_odds(log_shares: Float64[np.ndarray, " *_"]) -> Float64[np.ndarray, " *_"]:
+    """The logit of shares given by their logs; a share of one, which rounding makes, has that of 1 - 1e-15.
+
+    What is known may have more than all of the others together: the log of its share is added to that.
+    """
+    return log_shares - np.log(-np.expm1(np.minimum(log_shares, -1e-15)))
+
+
+def from_log_odds(logits: Float64[np.ndarray, " *_"]) -> Float64[np.ndarray, " *_"]:
+    """The logs of shares given by their logits."""
+    return np.maximum(-np.logaddexp(0.0, -logits), logits + np.log(1e-15))
+
+
+def _whole(logits: Tensor, known: tuple[np.ndarray, np.ndarray]) -> Tensor:
+    """The log of the sum over the candidates of each row that are not known; of all where none is left."""
+    among = logits.clone()
+    among[tuple(map(torch.from_numpy, known))] = -torch.inf
+    whole = torch.logsumexp(among, dim=1, keepdim=True)
+    return torch.where(torch.isneginf(whole), torch.logsumexp(logits, dim=1, keepdim=True), whole)
+
+
+@runtime_checkable
+class CountsRules(Protocol):
+    """A network that may count rules."""
+
+    counted: CountedRules | None
+    combination: Combination | None
+
+
+class RulesBeside:
+    """A network's counted rules, with their numbers in what is known: rows of its logits -> logs of shares."""
+
+    def __init__(self, counted: CountedRules, combination: Combination, counts: RuleCounts, evidence: Evidence) -> None:
+        """`evidence` is what is known; its true atoms are no candidates for others' shares."""
+        self.counted, self.combination, self.counts = counted, combination, counts
+        self.true = evidence.atoms[evidence.truth]
+        self._known: dict[tuple[int, int], tuple[RowIndex, Int64[np.ndarray, " _"]]] = {}
+
+    @classmethod
+    def of(cls, model: CountsRules, source: GraphSource, evidence: Evidence) -> "RulesBeside | None":
+        """None for a network that counts no rules."""
+        if model.counted is None or model.combination is None:
+            return None
+        if source.counts is None:
+            raise ConfigError(
+                "this network counts rules, and its graphs come from a source that does not",
+                hint="take the source of the run, or r2n.model.memory.make_source(knowledge, options)",
+            )
+        return cls(model.counted, model.combination, source.counts, evidence)
+
+    @torch.no_grad()
+    def __call__(
+        self,
+        predicate: int,
+        position: int,
+        given: Int64[np.ndarray, "rows positions"],
+        network: Float[np.ndarray, "rows candidates"],
+        way: Way | None = None,
+    ) -> Float[np.ndarray, "rows candidates"]:
+        """The logs of the candidates' shares; `given` are constants (ids)."""
+        counts = self.counts.side(predicate, position)
+        rows = counts.side.rows(given)
+        index, places = self._known_places(counts.side)
+        row, known = index.entries(rows)
+        shares = rule_shares(self.counted, counts, rows)
+        logits = torch.from_numpy(np.ascontiguousarray(network)).to(shares.rest)
+        return self.combination.log_shares(logits, (row, places[known]), shares, way).cpu().numpy()
+
+    def _known_places(self, side: Side) -> tuple[RowIndex, np.ndarray]:
+        """Where the true atoms of a side stand, by row."""
+        key = side.predicate, side.position
+        if key not in self._known:
+            rows, places = side.located(self.true[slice(*np.searchsorted(self.true, side.bounds))])
+            order = np.argsort(rows, kind="stable")
+            self._known[key] = RowIndex.of(rows[order]), places[order]
+        return self._known[key]

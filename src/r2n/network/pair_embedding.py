@@ -1,0 +1,319 @@
+"""Atoms of two constants from comparisons of their features."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from scipy.sparse import csr_array, hstack
+from torch import Tensor, nn
+from torch.nn.functional import dropout, relu
+
+from r2n.data.features import Bags
+from r2n.logic.language import Language
+from r2n.network.atom_embedding import rows_by_predicate
+from r2n.network.constant_embedding import Channel, ConstantEmbedding, DenseChannel, SparseRows, WordChannel, glorot
+from r2n.network.mlp import MLP
+from r2n.options import ModelOptions
+
+COUNTS = 3  # of two texts: words in both, words in one, and the share of the former in all (Jaccard)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A channel (by number), the positions it is read at (one, or two), and the predicate it belongs to (-1: any)."""
+
+    channel: int
+    positions: tuple[int, ...]
+    predicate: int = -1
+
+    @property
+    def key(self) -> str:
+        """A name for its weights."""
+        owner = "shared" if self.predicate < 0 else f"predicate{self.predicate}"
+        return f"{owner}-channel{self.channel}-" + "".join(f"at{i}" for i in self.positions)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The atoms (their rows) with a term, and what it reads: rows of its channel, or the words of two texts."""
+
+    term: Term
+    atoms: Int64[Tensor, " atoms"]
+    rows: Int64[Tensor, "atoms positions"]
+    words: SparseRows | None = None
+    counts: Float[Tensor, "atoms counts"] | None = None
+
+    def to(self, device: torch.device) -> "Block":
+        """The same on another device."""
+        words = None if self.words is None else self.words.to(device)
+        counts = None if self.counts is None else self.counts.to(device)
+        return Block(self.term, self.atoms.to(device), self.rows.to(device), words, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class PairLayout:
+    """Atoms of one arity: their predicates, the rows of each predicate, their blocks, and the rows each channel needs.
+
+    `used[c]` holds the rows of channel c that the blocks need; the blocks' own rows point into it. (Channels of words
+    have all rows.)
+    """
+
+    predicates: Int64[Tensor, " atoms"]
+    by_predicate: tuple[tuple[int, Int64[Tensor, " _"]], ...]
+    blocks: tuple[Block, ...]
+    used: dict[int, Int64[Tensor, " _"]]
+
+    def to(self, device: torch.device) -> "PairLayout":
+        """The same on another device."""
+        return PairLayout(
+            self.predicates.to(device),
+            tuple((predicate, rows.to(device)) for predicate, rows in self.by_predicate),
+            tuple(block.to(device) for block in self.blocks),
+            {channel: rows.to(device) for channel, rows in self.used.items()},
+        )
+
+
+def lay_out(
+    bags: Mapping[int, Bags],
+    terms: Sequence[Term],
+    kinds: Sequence[str],
+    predicates: Int64[Tensor, " atoms"],
+    places: Int64[Tensor, "channels atoms positions"],
+    *,
+    pairs_only: bool,
+) -> PairLayout:
+    """Lay out atoms; `places` are the rows of their constants in each channel, -1 where it has none.
+
+    `bags` are those of the channels of words. `kinds` says what is read of two constants: "difference", "product" or
+    both. `pairs_only`: what is read in a pair is not read by itself too.
+    """
+    arity = places.shape[2]
+    blocks: list[Block] = []
+    for term in terms:
+        if max(term.positions) >= arity:
+            continue
+        of_channel = places[term.channel]
+        has_term = (of_channel[:, list(term.positions)] >= 0).all(1)
+        if term.predicate >= 0:
+            has_term &= predicates == term.predicate
+        if len(term.positions) == 1 and pairs_only:
+            has_term &= ~_has_partner(of_channel, term.positions[0])
+        atoms = has_term.nonzero().flatten()
+        if len(atoms):
+            rows = of_channel[atoms][:, list(term.positions)]
+            blocks.append(_block(bags.get(term.channel), term, kinds, atoms, rows))
+    used, blocks = _local_rows(bags, blocks)
+    return PairLayout(predicates, rows_by_predicate(predicates), tuple(blocks), used)
+
+
+def _has_partner(places: Int64[Tensor, "atoms positions"], position: int) -> Tensor:
+    """Whether the constant at another position shares the channel, so that both are read as a pair."""
+    others = [i for i in range(places.shape[1]) if i != position]
+    return (places[:, others] >= 0).any(1)
+
+
+def _block(bags: Bags | None, term: Term, kinds: Sequence[str], atoms: Tensor, rows: Tensor) -> Block:
+    if len(term.positions) == 1 or bags is None:
+        return Block(term, atoms, rows)
+    left, right = rows[:, 0].numpy(), rows[:, 1].numpy()
+    words = pair_of_bags(bags.known, left, right, kinds)
+    counts = torch.from_numpy(pair_counts(bags, left, right))
+    return Block(term, atoms, rows, SparseRows.of(words), counts)
+
+
+def pair_of_bags(bags: csr_array, left: np.ndarray, right: np.ndarray, kinds: Sequence[str]) -> csr_array:
+    """|a - b| and a * b of the bags of two texts each, as `kinds` say, side by side."""
+    one, other = bags[left], bags[right]
+    made = {"difference": abs(one - other), "product": one.multiply(other)}
+    joined = csr_array(hstack([made[kind] for kind in kinds], format="csr"))
+    joined.eliminate_zeros()
+    return joined
+
+
+def pair_counts(bags: Bags, left: np.ndarray, right: np.ndarray) -> Float[np.ndarray, "pairs counts"]:
+    """How many words two texts share, in how many they differ (both as log(1 + n)), and their Jaccard similarity.
+
+    All words count, also those that training never saw.
+    """
+    sizes = np.asarray(bags.every.sum(axis=1)).reshape(-1)
+    shared = np.asarray(bags.every[left].multiply(bags.every[right]).sum(axis=1)).reshape(-1)
+    union = sizes[left] + sizes[right] - shared
+    jaccard = shared / np.maximum(union, 1)
+    return np.stack([np.log1p(shared), np.log1p(union - shared), jaccard], 1).astype(np.float32)
+
+
+def _local_rows(bags: Mapping[int, Bags], blocks: Sequence[Block]) -> tuple[dict[int, Tensor], list[Block]]:
+    """The distinct rows that are read of each channel but those of words, and the blocks pointing into them."""
+    read: dict[int, list[Tensor]] = {}
+    for block in blocks:
+        if block.term.channel not in bags:
+            read.setdefault(block.term.channel, []).append(block.rows.flatten())
+    used = {channel: torch.cat(rows).unique() for channel, rows in read.items()}
+    moved = [
+        Block(block.term, block.atoms, torch.searchsorted(used[block.term.channel], block.rows.contiguous()))
+        if block.term.channel in used
+        else block
+        for block in blocks
+    ]
+    return used, moved
+
+
+def possible_terms(
+    holds: Sequence[Sequence[Sequence[tuple[bool, bool]]]], *, paired: bool, each: bool, own: bool
+) -> list[Term]:
+    """The terms that atoms may have.
+
+    `holds[p][i][c]` says whether position i of predicate p can hold a constant with channel c, and one without.
+    `paired`: constants that share a channel are read together; `each`: (also) each by itself; `own`: for each predicate
+    apart.
+    """
+    found: dict[Term, None] = {}
+    for p, positions in enumerate(holds):
+        owner, arity = p if own else -1, len(positions)
+        for c in range(len(positions[0]) if positions else 0):
+            inside = [i for i in range(arity) if positions[i][c][0]]
+            for i in inside:
+                alone = all(positions[j][c][1] for j in range(arity) if j != i)
+                if each or not paired or alone:
+                    found[Term(c, (i,), owner)] = None
+            if paired:
+                found |= dict.fromkeys(Term(c, pair, owner) for pair in combinations(inside, 2))
+    return list(found)
+
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "concatenate": (),
+    "difference": ("difference",),
+    "product": ("product",),
+    "symmetric": ("difference", "product"),
+    "all": ("difference", "product"),
+}
+
+
+class PairEmbedding(nn.Module):
+    """The pair classifier: its second hidden layer is the atom embedding.
+
+    `sharing` says what predicates have in common: nothing, the first map, or both maps. The head is each one's own.
+    """
+
+    place: Tensor
+    grids = rows = None
+
+    def __init__(
+        self, language: Language, channels: Sequence[Channel], constants: ConstantEmbedding, options: ModelOptions
+    ) -> None:
+        """`constants` has the learned vectors of those without features; they are a channel too, the last one."""
+        super().__init__()
+        dim, hidden = options.dim, options.encoder_dim or options.dim
+        pair, sharing = options.pair, options.shared_encoder
+        self.dim, self.constant_dim, self.dropout = dim, constants.dim, options.encoder_dropout
+        self.kinds, self.shared = KINDS[pair], sharing
+        self.channels = nn.ModuleList(channels)
+        self.place = torch.stack([*(channel.place for channel in channels), constants.place])
+        self.pairs_only = pair not in ("concatenate", "all")
+        self.terms = possible_terms(
+            _holds(language, self.place), paired=bool(self.kinds), each=not self.pairs_only, own=sharing == "none"
+        )
+        predicates = len(language.predicates)
+        self.first = nn.ParameterDict({term.key: glorot(self._inputs(term), hidden) for term in self.terms})
+        self.counts = nn.ParameterDict(
+            {
+                term.key: glorot(COUNTS, hidden)
+                for term in self.terms
+                if self._is_words(term) and len(term.positions) > 1
+            }
+        )
+        self.bias = nn.Parameter(torch.zeros(predicates if sharing == "none" else 1, hidden))
+        copies = 1 if sharing == "all" else predicates
+        self.second = nn.ModuleList([MLP((hidden, dim), last_relu=True) for _ in range(copies)])
+        self.head = nn.Parameter(nn.init.xavier_uniform_(torch.empty(max(1, predicates), dim)))
+        self.head_bias = nn.Parameter(torch.zeros(max(1, predicates)))
+
+    def _is_words(self, term: Term) -> bool:
+        return term.channel < len(self.channels) and isinstance(self.channels[term.channel], WordChannel)
+
+    def _inputs(self, term: Term) -> int:
+        channel = self.channels[term.channel] if term.channel < len(self.channels) else None
+        size = channel.size if isinstance(channel, Channel) else self.constant_dim
+        return size * (len(self.kinds) if len(term.positions) > 1 else 1)
+
+    def lay_out(
+        self,
+        predicates: Int64[Tensor, " atoms"],
+        arguments: Int64[Tensor, "atoms positions"],
+        constants: ConstantEmbedding,
+    ) -> PairLayout:
+        """Atoms of one arity, laid out once for all passes."""
+        bags = {c: channel.bags for c, channel in enumerate(self.channels) if isinstance(channel, WordChannel)}
+        places = self.place[:, arguments]
+        return lay_out(bags, self.terms, self.kinds, predicates, places, pairs_only=self.pairs_only)
+
+    def forward(self, layout: PairLayout, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
+        """Emb^0(a)."""
+        vectors = {c: self._vectors(c, rows, constants) for c, rows in layout.used.items()}
+        kept = {c: channel.kept_words() for c, channel in enumerate(self.channels) if isinstance(channel, WordChannel)}
+        hidden = self.bias[layout.predicates] if self.shared == "none" else self.bias.expand(len(layout.predicates), -1)
+        for block in layout.blocks:
+            term = self._words(block, kept) if block.term.channel in kept else self._dense(block, vectors)
+            is_whole = len(block.atoms) == len(hidden)
+            hidden = hidden + term if is_whole else hidden.index_add(0, block.atoms, term)
+        hidden = dropout(relu(hidden), self.dropout, self.training)
+        return dropout(self._second(hidden, layout), self.dropout, self.training)
+
+    def _vectors(self, channel: int, rows: Tensor, constants: ConstantEmbedding) -> Tensor:
+        if channel == len(self.channels):
+            return constants.learned()[rows]
+        module = self.channels[channel]
+        assert isinstance(module, DenseChannel)
+        return module(rows)
+
+    def _words(self, block: Block, kept: dict[int, Tensor | None]) -> Tensor:
+        channel, weight = self.channels[block.term.channel], self.first[block.term.key]
+        assert isinstance(channel, WordChannel)
+        if block.words is None:
+            return channel.times(weight[: channel.size], kept[block.term.channel])[block.rows[:, 0]]
+        mask = kept[block.term.channel]
+        weight = weight if mask is None else weight * mask.repeat(len(self.kinds)).unsqueeze(1)
+        assert block.counts is not None
+        return torch.addmm(block.words.times(weight), block.counts.to(weight), self.counts[block.term.key])
+
+    def _dense(self, block: Block, vectors: dict[int, Tensor]) -> Tensor:
+        read, weight = vectors[block.term.channel], self.first[block.term.key]
+        if len(block.term.positions) == 1:
+            return (read @ weight)[block.rows[:, 0]]
+        one, other = read[block.rows[:, 0]], read[block.rows[:, 1]]
+        made = {"difference": (one - other).abs, "product": lambda: one * other}
+        return torch.cat([made[kind]() for kind in self.kinds], 1) @ weight
+
+    def _second(self, hidden: Tensor, layout: PairLayout) -> Tensor:
+        if self.shared == "all":
+            return self.second[0](hidden)
+        if len(layout.by_predicate) == 1:
+            return self.second[layout.by_predicate[0][0]](hidden)
+        embedding = hidden.new_zeros(len(hidden), self.dim)
+        for index, rows in layout.by_predicate:
+            embedding = embedding.index_copy(0, rows, self.second[index](hidden[rows]))
+        return embedding
+
+    def score(
+        self, embedding: Float[Tensor, "atoms dim"], predicates: Int64[Tensor, " atoms"]
+    ) -> Float[Tensor, " atoms"]:
+        """The classifier's own answer, a logit."""
+        return (embedding * self.head[predicates]).sum(1) + self.head_bias[predicates]
+
+
+def _holds(language: Language, place: Tensor) -> list[list[list[tuple[bool, bool]]]]:
+    """For each predicate, position and channel: can there be a constant with the channel, and one without?
+
+    A constant with no channel at all is new to the network, and does not count: its atoms are blanked.
+    """
+    inside = place.numpy() >= 0
+    members = {domain: np.asarray(language.members(domain)) for domain in language.domains}
+    of_domain = {domain: inside[:, ids[inside[:, ids].any(0)]] for domain, ids in members.items()}
+    return [
+        [[(bool(row.any()), bool((~row).any())) for row in of_domain[domain]] for domain in predicate.domains]
+        for predicate in language.predicates
+    ]

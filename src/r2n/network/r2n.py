@@ -1,0 +1,269 @@
+"""The Relational Reasoning Network."""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.data.validation import refuse_unread_evidence
+from r2n.errors import ConfigError
+from r2n.grounding.counting import split_rules
+from r2n.logic.theory import Rule
+from r2n.network.atom_embedding import AtomEmbedding, GridEmbedding
+from r2n.network.collate import Input, Kind, Layout
+from r2n.network.constant_embedding import ConstantEmbedding
+from r2n.network.factor_graph import UNKNOWN, FactorGraph
+from r2n.network.grid import Atoms, InputAtoms, WholeBase, row_dropout
+from r2n.network.input_layers import make_input
+from r2n.network.mixture import Combination, CountedRules
+from r2n.network.mlp import AtomOutput, ModulesOf, RuleOutput
+from r2n.network.reasoning import ReasoningLayer, make_layer, reason, takes
+from r2n.network.scatter import CPU
+from r2n.options import ModelOptions, chosen
+
+EvidenceInput = Literal["off", "add", "only"]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Logits of all atoms of a graph, and of its ground rules, rule by rule (none without a rule output)."""
+
+    atoms: Float[Tensor, " atoms"]
+    rules: tuple[Float[Tensor, " _"], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reasoner:
+    """What stands on the input layer: the reasoning layers, what the first of them reads, and the outputs.
+
+    `evidence_input` adds learned vectors for what is known of an atom to its embedding, or puts them in its place.
+    `belief_input`, FGNN's, maps the belief that the input layer's score gives, in place of the embedding.
+    `atom_dropout` acts on what the first layer reads: on Emb^0(a), or over grids on the features that the predicates
+    share, row by row. With `input_score`, out(a) is the sum of MLP^A and the input layer's score.
+    """
+
+    layers: Sequence[ReasoningLayer]
+    evidence_input: EvidenceInput
+    belief_input: nn.Linear | None
+    atom_dropout: float
+    atom_output: AtomOutput
+    rule_output: RuleOutput
+    input_score: bool
+
+
+class R2N(nn.Module):
+    """Emb^0(a), L reasoning layers, out(a) and out(g)."""
+
+    def __init__(
+        self,
+        base: HerbrandBase,
+        constants: ConstantEmbedding,
+        atom_embedding: AtomEmbedding[Any],
+        reasoner: Reasoner | None = None,
+        counted: CountedRules | None = None,
+    ) -> None:
+        """Put the parts together; without a reasoner, out(a) is the input layer's score."""
+        super().__init__()
+        self.base, self.constants, self.atom_embedding, self.counted = base, constants, atom_embedding, counted
+        has_layers = reasoner is not None
+        self.layers = ModulesOf(reasoner.layers if has_layers else [])
+        self.atom_output = reasoner.atom_output if has_layers else None
+        self.rule_output = reasoner.rule_output if has_layers else None
+        self.belief_input = reasoner.belief_input if has_layers else None
+        self.evidence_input: EvidenceInput = reasoner.evidence_input if has_layers else "off"
+        self.input_score = reasoner.input_score if has_layers else False
+        self.atom_dropout = reasoner.atom_dropout if has_layers else 0.0
+        reads = self.evidence_input != "off"
+        self.known = nn.Parameter(torch.randn(3, atom_embedding.dim) * 0.3) if reads else None
+        self.combination = None if counted is None else Combination()
+        self.trained_ids: Tensor | None = None
+
+    @classmethod
+    def build(
+        cls,
+        knowledge: KnowledgeBase,
+        options: ModelOptions | None = None,
+        *,
+        encoders: Mapping[str, nn.Module] | None = None,
+        new: Sequence[int] | Int64[np.ndarray, " new"] = (),
+        **changes: object,
+    ) -> "R2N":
+        """The network for a knowledge base, by the options of a problem file's [model], and `changes` of them.
+
+        `encoders` are modules of the caller for the features of domains, by name: one is called with a tensor of the
+        features of some constants, `(constants, *shape)`, or a list of their texts, and gives them a vector each. `new`
+        are constants (ids) that the language got after the training.
+        """
+        options = chosen(ModelOptions, options, changes)
+        constants, atom_embedding = make_input(knowledge, options, encoders=encoders, new=new)
+        counted: CountedRules | None = None
+        if options.rules == "counted":
+            knowledge, rules = split_rules(knowledge)
+            counted = _make_counted(knowledge, rules)
+        return cls(knowledge.base, constants, atom_embedding, _make_reasoner(knowledge, options), counted)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.constants.vectors.device
+
+    def lay_out(self, graph: FactorGraph, kind: Literal["auto"] | Kind = "auto") -> Layout:
+        """A graph as this network reads it, where the network is now; kept by who needs it.
+
+        The kind decides how a pass is computed, not what: `grid` where that computes the same, which `auto` finds out.
+        """
+        whole = self._whole(graph) if kind in ("auto", "grid") else None
+        if kind == "grid" and whole is None:
+            raise ConfigError(
+                "this network and this graph cannot be computed over grids",
+                hint="take kind='auto'; docs/decisions/015-whole-base.md tells what grids need",
+            )
+        if kind == "auto":
+            kind = "dense" if whole is None else "grid"
+        reads = Input(self.base, self.constants, self.atom_embedding, self.trained_ids)
+        grouped = any(layer.rule_embedding is not None for layer in self.layers)
+        return Layout(graph, kind, reads, whole, grouped).to(self.device)
+
+    def on_base(self, base: HerbrandBase, trained_ids: Int64[Tensor, " constants"]) -> "R2N":
+        """The same network, with the same weights, for a language that has grown; new constants have the id -1.
+
+        Atoms with a new constant enter blanked, as hidden ones do; what is known of them is read all the same.
+        """
+        view = copy(self)
+        view.base, view.trained_ids = base, trained_ids.to(CPU)
+        return view
+
+    def input_layer(
+        self,
+        layout: Layout,
+        *,
+        hidden: Bool[Tensor, " atoms"] | None = None,
+        known: Int64[Tensor, " atoms"] | None = None,
+    ) -> Float[Tensor, "atoms dim"]:
+        """Emb^0(a) (eq. 1); hidden atoms are blanked, and what is known of them is taken for unknown."""
+        return self._read(layout, self.embed(layout), hidden, known)
+
+    def _read(self, layout: Layout, embedding: Tensor, hidden: Tensor | None, known: Tensor | None) -> Tensor:
+        """What the first reasoning layer reads, made of the input layer's embeddings."""
+        if self.belief_input is not None:
+            score = self.atom_embedding.score(embedding, layout.predicates)
+            embedding = self.belief_input(torch.sigmoid(score).unsqueeze(1))
+        blank = layout.blank
+        if hidden is not None:
+            blank = hidden if blank is None else hidden | blank
+        if blank is not None:
+            embedding = embedding.masked_fill(blank.unsqueeze(1), 0.0)
+        if self.known is not None:
+            states = torch.full_like(layout.predicates, UNKNOWN) if known is None else known
+            states = states if hidden is None else states.masked_fill(hidden, UNKNOWN)
+            embedding = self.known[states] if self.evidence_input == "only" else embedding + self.known[states]
+        return embedding
+
+    def embed(self, layout: Layout) -> Float[Tensor, "atoms dim"]:
+        """f_P of the constants, for all atoms of the graph."""
+        embedded = [(rows, self.atom_embedding(atoms, self.constants)) for rows, atoms in layout.by_arity]
+        if len(embedded) == 1:
+            return embedded[0][1]
+        embedding = self.constants.vectors.new_zeros(len(layout.predicates), self.atom_embedding.dim)
+        for rows, part in embedded:
+            embedding = embedding.index_copy(0, rows, part)
+        return embedding
+
+    def forward(
+        self,
+        layout: Layout,
+        *,
+        hidden: Bool[Tensor, " atoms"] | None = None,
+        known: Int64[Tensor, " atoms"] | None = None,
+        rule_outputs: bool = True,
+        embedded: Float[Tensor, "atoms dim"] | None = None,
+    ) -> Predictions:
+        """Logits of all atoms and ground rules; `known` gives each atom's UNKNOWN, FALSE or TRUE.
+
+        `embedded` stands in for f_P of the constants, where that was made elsewhere.
+        """
+        grids = self.atom_embedding.grids
+        if hidden is None and embedded is None and layout.whole is not None and grids is not None:
+            return self._over_grids(layout, layout.whole, grids, rule_outputs=rule_outputs)
+        embedded = self.embed(layout) if embedded is None else embedded
+        atoms = self._read(layout, embedded, hidden, known)
+        if self.atom_output is None:
+            return Predictions(self.atom_embedding.score(atoms, layout.predicates), ())
+        atoms = dropout(atoms, self.atom_dropout, self.training)
+        rules: list[Tensor] = []
+        for number, layer in enumerate(self.layers, start=1):
+            wanted = rule_outputs and self.rule_output is not None and number == len(self.layers)
+            atoms, rules = layer(atoms, layout.incidence, rule_embeddings=wanted)
+        outputs = tuple(self.rule_output(rule) for rule in rules) if self.rule_output else ()
+        logits = self.atom_output(atoms)
+        return Predictions(logits + self.own_score(layout, embedded) if self.input_score else logits, outputs)
+
+    def own_score(self, layout: Layout, embedding: Tensor) -> Tensor:
+        """The input layer's score, where it is added to the output; nothing for an atom without an embedding."""
+        score, blank = self.atom_embedding.score(embedding, layout.predicates), layout.blank
+        return score if blank is None else score.masked_fill(blank, 0.0)
+
+    def _whole(self, graph: FactorGraph) -> WholeBase | None:
+        """The graph as grids, where that computes the same as its atoms one by one."""
+        reads_more = self.known is not None or self.belief_input is not None or self.trained_ids is not None
+        if reads_more or self.atom_embedding.grids is None or not all(map(takes, self.layers)):
+            return None
+        return WholeBase.of(graph.to(CPU), self.base)
+
+    def _over_grids(
+        self, layout: Layout, whole: WholeBase, embedding: GridEmbedding, *, rule_outputs: bool
+    ) -> Predictions:
+        """The same as `forward`, with the atoms as grids."""
+        vectors = self.constants(layout.all_constants)
+        inputs = [
+            InputAtoms(*embedding.grid(grid.index, [vectors[members] for members in grid.members]))
+            for grid in whole.grids
+        ]
+        needs_score = self.atom_output is None or self.input_score
+        scores = [embedding.grid_score(part.features, part.diagonals, part.offsets) for part in inputs if needs_score]
+        if self.atom_output is None:
+            return Predictions(whole.in_order(scores), ())
+        drop = self.atom_dropout if self.training else 0.0
+        atoms: Sequence[Atoms] = [
+            replace(
+                part,
+                features=row_dropout(part.features.view(*grid.shape, part.features.shape[-1]), drop).flatten(0, -2),
+            )
+            for part, grid in zip(inputs, whole.grids, strict=True)
+        ]
+        rules: list[Tensor] = []
+        for layer in self.layers:
+            atoms, rules = reason(whole, layer, atoms)
+        logits = whole.in_order([self.atom_output.over_grid(part.features, part.maps, part.offsets) for part in atoms])
+        outputs = tuple(self.rule_output(rule) for rule in rules) if rule_outputs and self.rule_output else ()
+        return Predictions(logits + whole.in_order(scores) if scores else logits, outputs)
+
+
+def _make_counted(knowledge: KnowledgeBase, rules: Sequence[Rule]) -> CountedRules:
+    return CountedRules(rules, len(knowledge.language.predicates), max(map(len, knowledge.base.shapes), default=0))
+
+
+def _make_reasoner(knowledge: KnowledgeBase, options: ModelOptions) -> Reasoner | None:
+    """The reasoning layers and outputs; none where the input layer answers alone."""
+    refuse_unread_evidence(options)
+    if not options.has_layers or (options.rules == "counted" and not knowledge.theory.rules):
+        return None
+    count = 1 if options.shared_layers else options.layers
+    made = [make_layer(knowledge.theory.rules, options) for _ in range(count)]
+    return Reasoner(
+        layers=made * options.layers if options.shared_layers else made,
+        evidence_input=options.evidence_input,
+        belief_input=nn.Linear(1, options.dim) if options.reasoner == "fgnn" else None,
+        atom_dropout=options.atom_dropout,
+        atom_output=AtomOutput(options.dim, linear=options.output == "linear"),
+        rule_output=RuleOutput(options.rule_dim or options.dim),
+        input_score=options.input_score,
+    )

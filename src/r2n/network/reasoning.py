@@ -1,0 +1,376 @@
+"""Reasoning layers (eqs. 2-5): plain, factored and dense."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn, relu
+from torch.nn.functional import dropout, embedding, linear
+
+from r2n.logic.theory import Rule
+from r2n.network.grid import Atoms, Grid, GridAtoms, Reading, Received, RuleBox, WholeBase, row_dropout
+from r2n.network.mlp import MLP, ModulesOf, PositionMLP
+from r2n.network.scatter import Incidence, RuleIncidence, Ways
+from r2n.options import ModelOptions
+
+
+class RuleEmbedding(nn.Module):
+    """Two vectors a rule: MLP^1_j of rule j has the hidden layer relu((1 + s_j) * W x + b + t_j), W and b shared.
+
+    Both start at zero, and a decay of weights pulls them there: a rule is its group's network until it learns more.
+    """
+
+    def __init__(self, rules: int, hidden: int) -> None:
+        """For so many rules, and a hidden layer so wide."""
+        super().__init__()
+        self.scales = nn.Parameter(torch.zeros(rules, hidden))
+        self.shifts = nn.Parameter(torch.zeros(rules, hidden))
+
+    def scale(self, rules: Int64[Tensor, " n"]) -> Float[Tensor, "n hidden"]:
+        """1 + s_j, for some rules by number."""
+        return embedding(rules, 1 + self.scales)
+
+    def shift(self, rules: Int64[Tensor, " n"]) -> Float[Tensor, "n hidden"]:
+        """t_j."""
+        return embedding(rules, self.shifts)
+
+
+class _MessagePass(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, ways: Ways, slots: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        ctx.ways = ways
+        ctx.save_for_backward(slots, weight, bias)
+        sums = slots.new_zeros(len(slots), bias.shape[1])
+        for part in ways.parts():
+            messages = torch.addmm(bias.flatten(), relu(part.sum_at_rules(slots)), weight).relu_()
+            part.add_at_atoms(messages.unflatten(1, bias.shape), sums)
+        return sums
+
+    @staticmethod
+    def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        slots, weight, bias = ctx.saved_tensors
+        grad_sums = grad_outputs[0].contiguous()
+        to_slots, to_weight, to_bias = torch.zeros_like(slots), torch.zeros_like(weight), torch.zeros_like(bias)
+        back = weight.t().contiguous()
+        for part in ctx.ways.parts():
+            hidden = relu(part.sum_at_rules(slots))
+            messages = torch.addmm(bias.flatten(), hidden, weight)
+            to_messages = part.at_rules(grad_sums)
+            if to_messages.shape[1] != len(bias):  # one message for all positions
+                to_messages = to_messages.sum(1)
+            to_messages = _where_positive(messages, to_messages.flatten(1))
+            to_weight.addmm_(hidden.t(), to_messages)
+            to_bias += to_messages.sum(0).view_as(bias)
+            to_hidden = _where_positive(hidden, to_messages @ back)
+            part.add_at_atoms(to_hidden.unsqueeze(1), to_slots)
+        return None, to_slots, to_weight, to_bias
+
+
+def _where_positive(values: Tensor, grad: Tensor) -> Tensor:
+    """The gradient of a ReLU, in the place of the one that arrives."""
+    return torch.ops.aten.threshold_backward.grad_input(grad, values, 0, grad_input=grad)
+
+
+def message_pass(
+    ways: Ways,
+    slots: Float[Tensor, "slots hidden"],
+    weight: Float[Tensor, "hidden outputs"],
+    bias: Float[Tensor, "copies message"],
+) -> Float[Tensor, "slots message"]:
+    """For each slot, the sum over its ground rules of relu(relu(sum of their slots) @ weight + bias).
+
+    There is one message for each position (copies = positions, outputs = copies * message), or one for all.
+    """
+    result = _MessagePass.apply(ways, slots, weight, bias)
+    assert isinstance(result, Tensor)
+    return result
+
+
+Aggregation = Literal["sum", "mean", "max", "mean-then-sum"]
+Isolated = Literal["keep", "zero"]
+
+
+class ReasoningLayer(nn.Module):
+    """Emb^{l-1}(a) -> Emb^l(a): from atoms to ground rules by MLP^1_j, and back by MLP^2_{j,i}.
+
+    `update_rule[j]` is MLP^1_j on the concatenation of its atoms; where its input is as wide as one atom, it is
+    order-blind and acts on their sum. `message_to_atoms[j]` is MLP^2_{j,i} for all positions i. An atom in no
+    ground rule keeps its embedding, or (`isolated="zero"`) gets the empty sum. With `exclude_self`, the message
+    to position i comes from the other positions alone. With a `rule_embedding`, j numbers groups of rules with as many
+    atoms, in the order of that number, and the incidence is to be grouped.
+    """
+
+    def __init__(
+        self,
+        update_rule: Sequence[MLP],
+        message_to_atoms: Sequence[PositionMLP],
+        *,
+        aggregation: Aggregation,
+        isolated: Isolated,
+        residual: bool,
+        exclude_self: bool,
+        rule_dropout: float,
+        rule_embedding: RuleEmbedding | None = None,
+    ) -> None:
+        """One MLP^1 and one MLP^2 per rule, or per group of rules."""
+        super().__init__()
+        self.update_rule, self.message_to_atoms = ModulesOf(update_rule), ModulesOf(message_to_atoms)
+        self.aggregation: Aggregation = aggregation
+        self.isolated: Isolated = isolated
+        self.residual, self.exclude_self, self.rule_dropout = residual, exclude_self, rule_dropout
+        self.rule_embedding = rule_embedding
+
+    def parts(self) -> list[tuple[MLP, PositionMLP]]:
+        """MLP^1_j and MLP^2_j, rule by rule, or group by group."""
+        return list(zip(self.update_rule, self.message_to_atoms, strict=True))
+
+    def forward(
+        self, atoms: Float[Tensor, "atoms dim"], incidence: Incidence, *, rule_embeddings: bool = True
+    ) -> tuple[Float[Tensor, "atoms dim"], list[Float[Tensor, "_ rule_dim"]]]:
+        """The atoms' new embeddings Emb^l(a), and the ground rules' Emb^l(g), rule by rule, if they are wanted."""
+        if not incidence.rules:
+            return (atoms if self.isolated == "keep" or self.residual else torch.zeros_like(atoms)), []
+        at_slots = incidence.at_slots(atoms)
+        mapped = [
+            self._scaled(_mapped(update, slots, rule), rule)
+            for (update, _), slots, rule in zip(self.parts(), at_slots, incidence.rules, strict=True)
+        ]
+        arrive = self._maximum if self.aggregation == "max" else self._sum
+        updated = arrive(mapped, incidence)
+        if self.isolated == "keep" and not self.residual:
+            updated = torch.where((incidence.messages > 0).unsqueeze(1), updated, atoms)
+        rules = self._rule_embeddings(mapped, incidence) if rule_embeddings else []
+        return (atoms + updated if self.residual else updated), rules
+
+    def _rule_embeddings(self, mapped: list[Tensor], incidence: Incidence) -> list[Tensor]:
+        """Eqs. 2, 3: Emb^l(g), rule by rule."""
+        found: dict[int, Tensor] = {}
+        for (update, _), slots, rule in zip(self.parts(), mapped, incidence.rules, strict=True):
+            embedding = update.after_first(rule.ways.sum_at_rules(slots) + self._bias(update, rule))
+            if rule.owners is None:
+                found[len(found)] = embedding
+            else:
+                found |= zip(rule.owners.rules, embedding.split(rule.owners.sizes), strict=True)
+        return [found[j] for j in range(len(found))]
+
+    def _scaled(self, slots: Tensor, rule: RuleIncidence) -> Tensor:
+        """The first linear map of MLP^1_j, made of the one that its group shares."""
+        if self.rule_embedding is None or rule.owners is None:
+            return slots
+        return slots * self.rule_embedding.scale(rule.owners.of_slots)
+
+    def _bias(self, update: MLP, rule: RuleIncidence) -> Tensor:
+        """The bias of that map: one for all ground rules, or one for each."""
+        bias = update.linear()[0].bias
+        if self.rule_embedding is None or rule.owners is None:
+            return bias
+        return bias + self.rule_embedding.shift(rule.owners.of_ground_rules)
+
+    def _messages(self, update: MLP, to_atoms: PositionMLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
+        """Eqs. 3, 4 up to the last map of MLP^2, for each ground rule and position."""
+        total = rule.ways.sum_at_rules(slots) + self._bias(update, rule)
+        if self.exclude_self:
+            total = total.unsqueeze(1) - rule.ways.at_rules(slots)
+        return to_atoms.before_last(dropout(update.after_first(total), self.rule_dropout, self.training))
+
+    def _summed(self, update: MLP, to_atoms: PositionMLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
+        """Eqs. 3-5 up to the last map of MLP^2: what arrives at each slot of a rule."""
+        is_plain = len(update.layers) == len(to_atoms.weights) == 2 and not update.last_relu
+        if not is_plain or self.exclude_self or (self.rule_dropout and self.training):
+            return rule.ways.sum_at_atoms(self._messages(update, to_atoms, slots, rule))
+        first, last = update.linear()
+        weight = to_atoms.weights[0].transpose(0, 1).flatten(1)
+        bias = (last.bias @ weight).view_as(to_atoms.biases[0]) + to_atoms.biases[0]
+        at_first = rule.sizes[0]  # every ground rule has one atom at its first position: the bias goes there
+        own = first.bias
+        if self.rule_embedding is not None and rule.owners is not None:
+            own = own + self.rule_embedding.shift(rule.owners.of_slots[:at_first])
+        slots = torch.cat([slots[:at_first] + own, slots[at_first:]])
+        return message_pass(rule.ways, slots, last.weight.t() @ weight, bias)
+
+    def _sum(self, mapped: list[Tensor], incidence: Incidence) -> Tensor:
+        """Eq. 5 by sum, mean, or mean within a rule and sum over rules."""
+        arrived: list[Tensor] = []
+        for slots, rule, (update, to_atoms) in zip(mapped, incidence.rules, self.parts(), strict=True):
+            # In a training, the weights of a rule without ground rules need their zero gradient.
+            if not any(rule.sizes) and not torch.is_grad_enabled():
+                arrived += [slots.new_zeros(0, to_atoms.weights[-1].shape[-1])] * len(rule.sizes)
+                continue
+            sums = self._summed(update, to_atoms, slots, rule).split(rule.sizes)
+            for i, (received, count, total) in enumerate(zip(rule.received, rule.counts, sums, strict=True)):
+                arriving = to_atoms.last(total, i) + count.unsqueeze(1) * to_atoms.last_bias(i)
+                if self.aggregation == "mean-then-sum":
+                    arriving = arriving / received.unsqueeze(1)
+                arrived.append(arriving)
+        updated = incidence.sum_at_atoms(arrived)
+        return updated / incidence.messages.clamp(min=1).unsqueeze(1) if self.aggregation == "mean" else updated
+
+    def _maximum(self, mapped: list[Tensor], incidence: Incidence) -> Tensor:
+        """Eq. 5 by maximum; the last map does not commute with it, so it is applied to each message."""
+        dim = self.parts()[0][1].weights[-1].shape[-1]
+        updated = mapped[0].new_full((len(incidence.messages), dim), -torch.inf)
+        for slots, rule, (update, to_atoms) in zip(mapped, incidence.rules, self.parts(), strict=True):
+            message = self._messages(update, to_atoms, slots, rule)
+            for i, (table, target) in enumerate(zip(rule.tables, rule.ways.targets(), strict=True)):
+                arriving = to_atoms.last(message[:, i], i) + to_atoms.last_bias(i)
+                rows = table[target].unsqueeze(1).expand_as(arriving)
+                updated = updated.scatter_reduce(0, rows, arriving, "amax")
+        return torch.where((incidence.messages > 0).unsqueeze(1), updated, torch.zeros_like(updated))
+
+
+def _mapped(update: MLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
+    """Eq. 2 and the first linear map of MLP^1: each atom in a slot, by the columns of its position."""
+    weight, positions, dim = update.linear()[0].weight, len(rule.tables), slots.shape[1]
+    if weight.shape[1] == dim and positions > 1:  # order-blind
+        return linear(slots, weight)
+    pairs = zip(slots.split(rule.sizes), weight.split(dim, dim=1), strict=True)
+    return torch.cat([linear(table, columns) for table, columns in pairs])
+
+
+def make_layer(rules: Sequence[Rule], options: ModelOptions) -> ReasoningLayer:
+    """A reasoning layer for rules; for the reasoner `fgnn`, its order-blind layer.
+
+    `rule_network="shared"`: one MLP^1 and MLP^2 for all rules of n atoms, for each n in order.
+
+    `mlp="deep"`: Linear-ReLU-Linear for MLP^1 and MLP^2; `"shallow"`: Linear-ReLU for MLP^1 and Linear for MLP^2.
+    """
+    update, messages = [], []
+    dim, rule_dim = options.dim, options.rule_dim or options.dim
+    is_deep, is_ordered = options.mlp == "deep", options.reasoner != "fgnn"
+    is_shared, sizes_of_rules = options.rule_network == "shared", [len(rule.atoms) for rule in rules]
+    for positions in sorted(set(sizes_of_rules)) if is_shared else sizes_of_rules:
+        width = positions * dim if is_ordered else dim
+        update.append(MLP((width, rule_dim, rule_dim) if is_deep else (width, rule_dim), last_relu=not is_deep))
+        sizes = (rule_dim, rule_dim, dim) if is_deep else (rule_dim, dim)
+        messages.append(PositionMLP(positions, sizes, shared=not is_ordered))
+    return ReasoningLayer(
+        update,
+        messages,
+        aggregation=options.aggregation,
+        isolated=options.isolated,
+        residual=options.residual,
+        exclude_self=options.exclude_self,
+        rule_dropout=options.rule_dropout,
+        rule_embedding=RuleEmbedding(len(rules), rule_dim) if is_shared else None,
+    )
+
+
+def takes(layer: ReasoningLayer) -> bool:
+    """Whether the layer's messages leave the atoms in their form, and every rule has networks of its own."""
+    if layer.rule_embedding is not None:
+        return False
+    linear_messages = all(len(to_atoms.weights) == 1 for _, to_atoms in layer.parts())
+    return linear_messages and layer.aggregation != "max" and not layer.exclude_self
+
+
+def reason(
+    whole: WholeBase, layer: ReasoningLayer, atoms: Sequence[Atoms]
+) -> tuple[list[GridAtoms], list[Float[Tensor, "_ rule_dim"]]]:
+    """Emb^{l-1}(a) -> Emb^l(a), and Emb^l(g), rule by rule (eqs. 2-5)."""
+    arriving = [_Arriving(old, received) for old, received in zip(atoms, whole.received, strict=True)]
+    embeddings = []
+    for rule, (update, to_atoms) in zip(whole.rules, layer.parts(), strict=True):
+        embedding = update.after_first(_total(update, rule, atoms, whole.grids))
+        embeddings.append(embedding)
+        sent = row_dropout(
+            embedding.view(*rule.box, embedding.shape[-1]), layer.rule_dropout if layer.training else 0.0
+        )
+        before = {grid: len(arriving[grid].maps) for grid in rule.received}
+        for reading in rule.readings:
+            features = _at_grid(sent, reading, len(rule.box)).reshape(prod(whole.grids[reading.grid].shape), -1)
+            arriving[reading.grid].add(features, to_atoms, reading)
+        if layer.aggregation == "mean-then-sum":
+            for grid, received in rule.received.items():
+                arriving[grid].average(received, since=before[grid])
+    return [part.atoms(layer) for part in arriving], embeddings
+
+
+def _total(
+    update: MLP, rule: RuleBox, atoms: Sequence[Atoms], grids: Sequence[Grid]
+) -> Float[Tensor, "ground_rules hidden"]:
+    """Eq. 2 and the first linear map of MLP^1: one product a reading, then broadcast addition over the box."""
+    first = update.linear()[0]
+    positions, dim = rule.readings[0].positions.size, atoms[0].offsets.shape[1]
+    columns = first.weight.unflatten(1, (-1, dim)).transpose(0, 1).expand(positions, -1, -1)
+    total = first.bias
+    for reading in rule.readings:
+        part, grid = atoms[reading.grid], grids[reading.grid]
+        by_position = reading.positions.take(columns)
+        offset = torch.einsum("kd,khd->h", reading.places.take(part.offsets), by_position)
+        table = torch.addmm(offset, part.features, part.into(reading.places, by_position))
+        total = total + _at_box(table.view(*grid.shape, table.shape[-1]), reading, len(rule.box))
+    return total.expand(*rule.box, -1).reshape(prod(rule.box), -1)
+
+
+def _at_box(table: Tensor, reading: Reading, variables: int) -> Tensor:
+    """A table over a grid as one over the box, of size 1 along the other axes."""
+    order = sorted(range(len(reading.axes)), key=reading.axes.__getitem__)
+    table = table.permute(*order, len(order))
+    for axis in range(variables):
+        if axis not in reading.axes:
+            table = table.unsqueeze(axis)
+    return table
+
+
+def _at_grid(sent: Tensor, reading: Reading, variables: int) -> Tensor:
+    """The sum of what is sent over the axes that the reading's atoms do not have, in the order of the grid."""
+    others = [axis for axis in range(variables) if axis not in reading.axes]
+    summed = sent.sum(others) if others else sent
+    left = sorted(reading.axes)
+    return summed.permute(*(left.index(axis) for axis in reading.axes), len(left))
+
+
+class _Arriving:
+    """What arrives at the atoms of a grid: blocks of features, each with the maps of the predicates it goes to."""
+
+    def __init__(self, old: Atoms, received: Received) -> None:
+        self.old, self.received = old, received
+        self.features: list[Tensor] = []
+        self.maps: list[Tensor] = []
+        self.offsets: list[Tensor] = []
+
+    def add(self, features: Tensor, to_atoms: PositionMLP, reading: Reading) -> None:
+        """The messages of a reading."""
+        weights, biases = (
+            reading.positions.take(last.expand(to_atoms.positions, *last.shape[1:]))
+            for last in (to_atoms.weights[-1], to_atoms.biases[-1] * reading.times)
+        )
+        self.features.append(features)
+        self.maps.append(reading.places.sum_at(weights))
+        self.offsets.append(reading.places.sum_at(biases))
+
+    def average(self, received: Received, *, since: int) -> None:
+        """The mean over the messages of the blocks from `since` on."""
+        if received.most <= 1:
+            return
+        count = received.counts.clamp(min=1)
+        for i in range(since, len(self.maps)):
+            self.maps[i] = self.maps[i] / count.view(-1, 1, 1)
+            self.offsets[i] = self.offsets[i] / count.unsqueeze(1)
+
+    def atoms(self, layer: ReasoningLayer) -> GridAtoms:
+        """Emb^l(a) of the grid."""
+        if layer.aggregation == "mean":
+            self.average(self.received, since=0)
+        if layer.residual:
+            self._keep(torch.ones_like(self.received.counts))
+        elif layer.isolated == "keep" and self.received.least == 0:
+            self._keep(self.received.counts == 0)
+        nothing = torch.zeros_like(self.old.offsets)
+        if not self.maps:
+            return GridAtoms(self.old.features[:, :0], nothing.unsqueeze(1)[:, :0], nothing)
+        return GridAtoms(_joined(self.features), _joined(self.maps), sum(self.offsets, nothing))
+
+    def _keep(self, which: Tensor) -> None:
+        """Add the old embeddings of the predicates marked 1."""
+        kept = which.to(self.old.offsets)
+        self.features.append(self.old.features)
+        self.maps.append(self.old.maps * kept.view(-1, 1, 1))
+        self.offsets.append(self.old.offsets * kept.unsqueeze(1))
+
+
+def _joined(blocks: list[Tensor]) -> Tensor:
+    """Blocks side by side on axis 1."""
+    return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)

@@ -1,0 +1,262 @@
+"""Every option of a problem file: its type, default, bounds and description."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from r2n.errors import ConfigError, Location, nearest
+
+MOST_WHOLE = 2**63 - 1  # what an array of integers holds
+MOST_NUMBER = 1e30  # what a network computes with, and has room for what an optimiser makes of it
+MOST_LAYERS = 1_000
+MOST_STEPS = 1_000_000
+MOST_THREADS = 1_024
+
+Whole = Annotated[int, Field(le=MOST_WHOLE)]
+Number = Annotated[float, Field(le=MOST_NUMBER)]
+
+
+def as_tuple(value: Any) -> Any:
+    """A list as TOML has it, as a tuple."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+class Section(BaseModel):
+    """A section of a problem file: frozen, without unknown keys, and every value of the type that is asked for.
+
+    Text is no number, true is not 1, and no number is infinite.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class GroundingOptions(Section):
+    """[grounding]: the strategy and its options.
+
+    `reciprocal` gives every binary predicate P a reciprocal P^-1 before anything is grounded. `kept` is a folder of
+    `r2n ground --engine spark --out`: its grounding is taken where it is that of the same facts, rules and strategy.
+    """
+
+    strategy: Literal["full", "known-body", "backward"] = "full"
+    width: Whole = Field(default=1, ge=0)
+    depth: int = Field(default=2, ge=1, le=MOST_STEPS)
+    last_width: Whole = Field(default=0, ge=0)
+    prune: bool = True
+    max_groundings: Whole = Field(default=20_000_000, ge=0)
+    reciprocal: bool = False
+    kept: str | None = None
+
+
+class ModelOptions(Section):
+    """[model]: the network; each choice that the paper leaves open is an option.
+
+    With `rules = "counted"`, rules that conclude one atom are no reasoning layers: their ground rules are counted, and
+    stand beside the network. With `rule_network = "shared"`, rules with as many atoms share the networks of a reasoning
+    layer, and differ by a learned embedding. `init_scale` is the standard deviation of learned vectors at the start.
+    """
+
+    input: Literal["distmult", "complex", "transe", "rotate", "mlp", "pair"] = "complex"
+    dim: Whole = Field(default=32, ge=1)
+    rule_dim: Whole | None = Field(default=None, ge=1)
+    layers: int = Field(default=3, ge=0, le=MOST_LAYERS)
+    reasoner: Literal["r2n", "fgnn", "none"] = "r2n"
+    aggregation: Literal["sum", "mean", "max", "mean-then-sum"] = "mean"
+    residual: bool = False
+    exclude_self: bool = False
+    isolated: Literal["keep", "zero"] = "keep"
+    shared_layers: bool = False
+    rule_network: Literal["own", "shared"] = "own"
+    evidence_input: Literal["off", "add", "only"] = "off"
+    rules: Literal["layers", "counted"] = "layers"
+    mlp: Literal["deep", "shallow"] = "deep"
+    output: Literal["mlp", "linear"] = "mlp"
+    input_score: bool = False
+    init_scale: Number = Field(default=0.3, gt=0)
+    constant_dropout: Number = Field(default=0.0, ge=0, lt=1)
+    atom_dropout: Number = Field(default=0.0, ge=0, lt=1)
+    rule_dropout: Number = Field(default=0.0, ge=0, lt=1)
+    pair: Literal["concatenate", "difference", "product", "symmetric", "all"] = "symmetric"
+    shared_encoder: Literal["none", "first", "all"] = "first"
+    encoder_dim: Whole | None = Field(default=None, ge=1)
+    encoder_dropout: Number = Field(default=0.0, ge=0, lt=1)
+    word_weights: Literal["binary", "count", "tfidf"] = "binary"
+    word_min_texts: Whole = Field(default=1, ge=1)
+    word_dropout: Number = Field(default=0.0, ge=0, lt=1)
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether there is a reasoning layer: else the input layer answers alone, and no ground rule is read."""
+        return self.reasoner != "none" and self.layers > 0
+
+
+class SamplingOptions(Section):
+    """Which negative samples are drawn: corruptions of facts.
+
+    `corrupted_positions` count from 0, negative ones from the end; none means all. `negatives` draws so many
+    corruptions of each fact and position instead of taking all. Of the predicates in `labels_only`, only labelled
+    atoms are asked: their facts are not corrupted. `ask_closed` asks for closed atoms too, so that the input layer
+    learns them.
+    """
+
+    corrupted_positions: Annotated[tuple[Whole, ...], BeforeValidator(as_tuple)] | None = None
+    ask_closed: bool = False
+    negatives: Whole | None = Field(default=None, ge=1)
+    labels_only: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
+
+
+class ObjectiveOptions(Section):
+    """What is minimised: L_sup + semantic_weight L_sem + regularisation_weight L_t-norm + n3 N3.
+
+    `full-softmax` asks each fact against its whole row of the Herbrand base, and by `relation_weight` against the other
+    predicates. `regularisation` names the t-norm by which explicit rules act on the outputs. `n3` weighs the cubes of
+    the vectors of constants.
+    """
+
+    loss: Literal["bce", "softmax", "full-softmax"] = "bce"
+    relation_weight: Number = Field(default=0.0, ge=0)
+    semantic_weight: Number = Field(default=0.1, ge=0)
+    regularisation: Literal["off", "product", "goedel", "lukasiewicz"] = "off"
+    regularisation_weight: Number = Field(default=1.0, ge=0)
+    n3: Number = Field(default=0.0, ge=0)
+
+
+class OptimisationOptions(Section):
+    """How it is minimised: over so many epochs, of which the first `rule_epochs` train the rules that are counted.
+
+    `rule_learning_rate` and `weight_decay` are for the reasoning layers and the outputs, `input_weight_decay` for the
+    input layer, `counted_learning_rate` for counted rules, which do not decay. `batches` makes an epoch of at most so
+    many steps, each over connected components of the graph; by default it is one step over the whole graph.
+    `batch_size` makes it steps of so many known atoms each, with negatives drawn anew at every step and the graph
+    around them. `threads` by default is one for small graphs, where more only wait for each other, else all cores.
+    """
+
+    epochs: Whole = Field(default=300, ge=0)
+    optimiser: Literal["adam", "adagrad"] = "adam"
+    rule_epochs: Whole = Field(default=10, ge=0)
+    learning_rate: Number = Field(default=0.01, gt=0)
+    rule_learning_rate: Number | None = Field(default=None, gt=0)
+    counted_learning_rate: Number | None = Field(default=None, gt=0)
+    schedule: Literal["constant", "cosine"] = "constant"
+    weight_decay: Number = Field(default=0.0, ge=0)
+    input_weight_decay: Number = Field(default=0.0, ge=0)
+    clip: Number | None = Field(default=None, gt=0)
+    batches: Whole | None = Field(default=None, ge=1)
+    batch_size: Whole | None = Field(default=None, ge=1)
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    threads: int | None = Field(default=None, ge=1, le=MOST_THREADS)
+
+
+class HidingOptions(Section):
+    """The share of open atoms whose input is blanked in a step while their labels are still asked.
+
+    They are drawn atom by atom, or (`hide_by = "constant"`) all atoms with the same first constant together.
+    `leave_one_out` makes unknown in a step of `batch_size` atoms what it asks: no ground rule is there because of it.
+    By default that is so where something would tell the answer.
+    """
+
+    hiding: Number = Field(default=0.3, ge=0, lt=1)
+    hide_by: Literal["atom", "constant"] = "atom"
+    leave_one_out: bool | None = None
+
+
+class SelectionOptions(Section):
+    """When to stop, and with which weights.
+
+    `validate_every` and `patience` count epochs. With `patience`, training stops when the validation metric has not
+    risen for so many epochs (not validations: it is at least `validate_every`), and the best weights are restored.
+    `with_valid` trains on the validation queries too, once the settings are chosen.
+    """
+
+    validate_every: Whole = Field(default=10, ge=1)
+    patience: Whole | None = Field(default=None, ge=1)
+    with_valid: bool = False
+
+
+class TrainingOptions(SelectionOptions, HidingOptions, OptimisationOptions, ObjectiveOptions, SamplingOptions):
+    """[training]: what is asked, what is minimised and how, what is hidden, and when to stop."""
+
+
+class Options(Section):
+    """How a problem is worked on: grounding, model and training."""
+
+    grounding: GroundingOptions = GroundingOptions()
+    model: ModelOptions = ModelOptions()
+    training: TrainingOptions = TrainingOptions()
+
+    def changed(self, assignments: Iterable[str]) -> "Options":
+        """With `section.key=value` assignments made, each value as TOML writes it (or a bare word)."""
+        sections = {name: {} for name in type(self).model_fields} | self.model_dump(exclude_unset=True)
+        for assignment in assignments:
+            name, equals, text = assignment.partition("=")
+            section, dot, key = name.strip().partition(".")
+            if not equals or not dot or section not in sections:
+                hint = f"write SECTION.KEY=VALUE with SECTION one of {', '.join(sections)}"
+                raise ConfigError(f"'{assignment}' is no assignment", hint=hint)
+            sections[section][key] = _toml_value(text.strip())
+        try:
+            return Options.model_validate(sections)
+        except ValidationError as error:
+            raise option_error(error.errors()[0], Options) from error
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):  # no TOML, or thousands of digits or brackets
+        return text
+
+
+Chosen = TypeVar("Chosen", bound=Section)
+
+
+def chosen(section: type[Chosen], options: Chosen | None, changes: Mapping[str, object]) -> Chosen:
+    """Options given as a section, or as keywords, or as a section with some keys changed."""
+    try:
+        return section.model_validate({**(options.model_dump() if options is not None else {}), **changes})
+    except ValidationError as error:
+        raise option_error(error.errors()[0], section) from error
+
+
+def option_error(error: ErrorDetails, root: type[Section], where: Location | None = None) -> ConfigError:
+    """What pydantic found, in words; an unknown key with the nearest right one, or the section that has it."""
+    path = [str(key) for key in error["loc"] if not isinstance(key, int)]
+    keys = [*(name for name, section in Options.model_fields.items() if section.annotation is root), *path]
+    if error["type"] != "extra_forbidden":
+        expected = re.findall("'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
+        given = error["input"]  # as text only where it is one: a number may have more digits than Python writes
+        hint = (nearest(given, expected) if isinstance(given, str) else "") or None
+        return ConfigError(f"{'.'.join(keys)}: {error['msg'][0].lower()}{error['msg'][1:]}", where=where, hint=hint)
+    known = _known_keys(root, path[:-1])
+    near = nearest(keys[-1], known)
+    elsewhere = [name for name, section in Options.model_fields.items() if keys[-1] in _fields(section.annotation)]
+    hint = f"{near} " * bool(near) + f"known here: {', '.join(known)}"
+    if elsewhere and elsewhere != keys[:-1]:
+        hint = f"it belongs in [{elsewhere[0]}]"
+    inside = f" in [{'.'.join(keys[:-1])}]" if keys[:-1] else ""
+    return ConfigError(f"unknown key '{keys[-1]}'{inside}", where=where, hint=hint)
+
+
+def _known_keys(root: type[Section], path: list[str]) -> list[str]:
+    """The keys that the section at a path of keys may have."""
+    section: Any = root
+    for key in path:
+        fields = _fields(section)
+        annotation = fields[key].annotation if key in fields else section
+        section = next(iter(_sections_in(annotation)), section)
+    return list(_fields(section))
+
+
+def _fields(section: Any) -> dict[str, Any]:
+    """The keys of a section, as they are written."""
+    return {field.alias or name: field for name, field in getattr(section, "model_fields", {}).items()}
+
+
+def _sections_in(annotation: Any) -> list[type[Section]]:
+    """The sections that an annotation such as dict[str, FeatureOptions] speaks of."""
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return [annotation]
+    return [part for argument in getattr(annotation, "__args__", ()) for part in _sections_in(argument)]

@@ -1,1 +1,0 @@
-"""Predictions -> a run: one training is one folder, whole in itself."""

@@ -1,0 +1,298 @@
+"""A model as a folder: complete in itself, with one checksum of all that its numbers depend on."""
+
+import hashlib
+import json
+import platform
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from r2n.data.problem import Problem
+from r2n.errors import CheckpointError, ConfigError
+from r2n.files import read_file, write_atomically
+from r2n.options import Options
+from r2n.store.stored_problem import WHAT_TO_DO, problem_bytes, problem_fingerprints, problem_from_bytes
+
+FORMAT = 2
+CONFIG, PROBLEM, TRACE, REPORT = "config.json", "problem.safetensors", "trace.jsonl", "report.json"
+CALIBRATION = "calibration.json"
+LONGEST_NAME = 60
+_NO_NUMBER_DEPENDS_ON = ("sha256", "versions")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The folder of a run, and where its files are."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """How the run was made."""
+        return self.path / CONFIG
+
+    @property
+    def problem(self) -> Path:
+        """The problem, with everything that was read for it."""
+        return self.path / PROBLEM
+
+    @property
+    def trace(self) -> Path:
+        """One line an epoch; of an ensemble, each network has its own: `networks`."""
+        return self.path / TRACE
+
+    @property
+    def report(self) -> Path:
+        """How good it is."""
+        return self.path / REPORT
+
+    @property
+    def calibration(self) -> Path:
+        """How its logits become probabilities."""
+        return self.path / CALIBRATION
+
+    @property
+    def without_reasoning(self) -> "RunFolder":
+        """A run with the same input layer and no rules, to compare with; not there until it is trained to its end."""
+        return RunFolder(self.path / "without-reasoning")
+
+    @property
+    def traces(self) -> tuple[Path, ...]:
+        """The trace of each network that has begun."""
+        found = sorted(self.path.glob(f"seed-*/{TRACE}"), key=lambda path: (len(path.parent.name), path))
+        return (self.trace,) if self.trace.exists() else tuple(found)
+
+    def networks(self, seeds: range) -> "tuple[RunFolder, ...]":
+        """Where each network has its trace and its checkpoint: here, or in a folder for each of an ensemble."""
+        return (self,) if len(seeds) == 1 else tuple(RunFolder(self.path / f"seed-{seed}") for seed in seeds)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """All that tells a run from another.
+
+    `name` and `source` are the problem's; `encoders` are the domains whose features go through modules of the caller.
+    `fingerprints` has a digest for each part of the problem, so that a difference can be named. `seeds` has one for
+    each network.
+    """
+
+    name: str
+    source: str | None
+    options: Options
+    seeds: range
+    encoders: tuple[str, ...]
+    device: str
+    threads: int
+    versions: Mapping[str, str]
+    problem_sha256: str
+    fingerprints: Mapping[str, str]
+
+    @property
+    def seed(self) -> int:
+        """The first seed."""
+        return self.seeds.start
+
+    @property
+    def ensemble(self) -> int:
+        """The number of networks."""
+        return len(self.seeds)
+
+    @property
+    def digest(self) -> str:
+        """The one checksum over all that the numbers of the run depend on."""
+        return digest(_document(self))
+
+
+def usual_folder(name: str, seed: int) -> Path:
+    """Where a run goes if nobody says: runs/NAME-SEED, the name without what a path or a file system may not have."""
+    plain = re.sub(r"[^\w.-]+", "_", name)[:LONGEST_NAME].strip(".") or "run"
+    return Path("runs") / f"{plain}-{seed}"
+
+
+def config_of(
+    problem: Problem,
+    options: Options,
+    *,
+    seed: int,
+    threads: int,
+    encoders: tuple[str, ...] = (),
+    device: str = "cpu",
+    ensemble: int = 1,
+) -> RunConfig:
+    """The configuration of a run of this process on a problem."""
+    return RunConfig(
+        problem.name,
+        problem.source,
+        options,
+        range(seed, seed + ensemble),
+        encoders,
+        device,
+        threads,
+        {"r2n": version("r2n"), "torch": version("torch"), "python": platform.python_version()},
+        hashlib.sha256(problem_bytes(problem)).hexdigest(),
+        problem_fingerprints(problem),
+    )
+
+
+def write_run(folder: RunFolder, problem: Problem, config: RunConfig) -> None:
+    """Begin a run folder: the problem, and then the configuration, by which the folder holds a run."""
+    _write(folder.problem, problem_bytes(problem))
+    write_config(folder, config)
+
+
+def write_config(folder: RunFolder, config: RunConfig) -> None:
+    """Write `config.json`."""
+    document = _document(config)
+    document["sha256"] = digest(document)
+    _write(folder.config, json.dumps(document, indent=1).encode())
+
+
+def _document(config: RunConfig) -> dict[str, Any]:
+    """The configuration as JSON holds it; a run of one network says nothing of others."""
+    several = {"ensemble": config.ensemble} if config.ensemble > 1 else {}
+    document = {"format": FORMAT, **asdict(config), "options": config.options.model_dump(mode="json")}
+    document = {("seed" if key == "seeds" else key): value for key, value in document.items()}
+    return document | {"seed": config.seed, **several}
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{str(path)!r} cannot be written: {why}", hint="give another --out") from error
+
+
+def digest(document: Mapping[str, Any]) -> str:
+    """Of the document as JSON in one form, without the keys that no number depends on."""
+    kept = {key: value for key, value in document.items() if key not in _NO_NUMBER_DEPENDS_ON}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def read_config(folder: RunFolder) -> RunConfig:
+    """The configuration of the run in a folder, as it was when the run began."""
+    path = folder.config
+    try:
+        document = json.loads(_content(folder))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is damaged: it is no JSON", hint=WHAT_TO_DO) from error
+    if not isinstance(document, dict):
+        raise CheckpointError(f"{path} is damaged: it holds no configuration", hint=WHAT_TO_DO)
+    _refuse_other_formats(folder, document.get("format"))
+    if document.get("sha256") != digest(document):
+        raise CheckpointError(
+            f"{path} was changed after the run began: its checksum is wrong",
+            hint="undo the change, or train again in another folder",
+        )
+    try:
+        return _config(document)
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(
+            f"{path} was written by another version of r2n: {str(error).splitlines()[0]}",
+            hint="use that one, or train again",
+        ) from error
+
+
+def _content(folder: RunFolder) -> bytes:
+    try:
+        return read_file(folder.config)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise ConfigError(f"{folder.path} holds no run", hint="a run is made by: r2n train P --out DIR") from error
+    except OSError as error:
+        hint = "see to its permissions" if isinstance(error, PermissionError) else WHAT_TO_DO
+        raise CheckpointError(f"{folder.config} cannot be read: {error.strerror}", hint=hint) from error
+    except ValueError as error:  # a path that no system takes
+        raise ConfigError(f"{str(folder.path)!r} is no folder: {error}") from error
+
+
+def _refuse_other_formats(folder: RunFolder, found: Any) -> None:
+    if found is None or found == 1:
+        raise CheckpointError(
+            f"the run in {folder.path} was made by an earlier version of r2n", hint="train again in another folder"
+        )
+    if found != FORMAT:
+        raise CheckpointError(
+            f"{folder.config} has format {found!r}, this r2n reads format {FORMAT}",
+            hint="use the r2n that made the run, or train again in another folder",
+        )
+
+
+def _config(document: dict[str, Any]) -> RunConfig:
+    """The configuration with every type checked."""
+    fields = {key: value for key, value in document.items() if key not in ("format", "sha256")}
+    fields.setdefault("ensemble", 1)
+    kinds = {
+        **dict.fromkeys(("name", "device", "problem_sha256"), str),
+        **dict.fromkeys(("seed", "threads", "ensemble"), int),
+        **dict.fromkeys(("versions", "fingerprints", "options"), dict),
+        "source": str | None,
+        "encoders": list,
+    }
+    others = sorted(fields.keys() ^ kinds.keys())
+    if others:
+        raise TypeError(f"'{others[0]}' is missing, or unknown here")
+    for key, kind in kinds.items():
+        if not isinstance(fields[key], kind) or isinstance(fields[key], bool):
+            raise TypeError(f"'{key}' has the wrong type")
+    texts = (*fields["encoders"], *fields["versions"].values(), *fields["fingerprints"].values())
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a text was expected")
+    fields["options"] = Options.model_validate_json(json.dumps(fields["options"]))
+    fields["encoders"] = tuple(fields["encoders"])
+    first, size = fields.pop("seed"), fields.pop("ensemble")
+    return RunConfig(**fields, seeds=range(first, first + size))
+
+
+def read_problem(folder: RunFolder, config: RunConfig | None = None) -> Problem:
+    """The problem of the run in a folder, checked against its configuration (which is read where it is not given)."""
+    config = config or read_config(folder)
+    return problem_from_bytes(_checked_problem(folder, config), folder.problem)
+
+
+def check_problem(folder: RunFolder, config: RunConfig) -> None:
+    """Refuse a folder whose problem is not the one that its configuration names."""
+    _checked_problem(folder, config)
+
+
+def _checked_problem(folder: RunFolder, config: RunConfig) -> bytes:
+    try:
+        content = read_file(folder.problem)
+    except OSError as error:
+        raise CheckpointError(
+            f"the run folder {folder.path} is not whole: {PROBLEM} cannot be read: {error.strerror}", hint=WHAT_TO_DO
+        ) from error
+    if hashlib.sha256(content).hexdigest() != config.problem_sha256:
+        raise CheckpointError(
+            f"{folder.problem} is damaged, or was changed after the run began: its checksum is wrong", hint=WHAT_TO_DO
+        )
+    return content
+
+
+def differences(kept: RunConfig, now: RunConfig) -> list[str]:
+    """What a result depends on and is not as it was, each by its name.
+
+    Versions, and where the problem lies, are left out.
+    """
+    parts = {**kept.fingerprints, **now.fingerprints}
+    found = [f"the {part}" for part in parts if kept.fingerprints.get(part) != now.fingerprints.get(part)]
+    before, after = dict(_settings(kept)), dict(_settings(now))
+    return found + [
+        f"{key}: {_shown(before.get(key))}, now {_shown(after.get(key))}"
+        for key in {**before, **after}
+        if before.get(key) != after.get(key)
+    ]
+
+
+def _settings(config: RunConfig) -> Iterator[tuple[str, Any]]:
+    for section, options in config.options.model_dump(mode="json").items():
+        yield from ((f"options.{section}.{key}", value) for key, value in options.items())
+    for key in ("seed", "ensemble", "encoders", "device", "threads"):
+        yield key, getattr(config, key)
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None or value == () else json.dumps(value)

@@ -1,0 +1,360 @@
+"""A problem inside a run folder."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from operator import index
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from r2n.data.candidates import Candidates, CandidateSource
+from r2n.data.features import Features
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.data.problem import LoadReport, Problem
+from r2n.errors import CheckpointError, DataError, Location, R2NError
+from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Implies, Not, Or, Term, Unequal, Variable, Xor
+from r2n.logic.language import Domain, Language, Predicate
+from r2n.logic.theory import Rule, Theory
+from r2n.options import Options
+
+_NAMES: dict[type[Formula], str] = {Not: "not", And: "and", Or: "or", Implies: "implies", Iff: "iff", Xor: "xor"}
+_CONNECTIVES: dict[str, Callable[..., Formula]] = {
+    "not": Not,
+    "and": lambda *parts: And(parts),
+    "or": lambda *parts: Or(parts),
+    "implies": Implies,
+    "iff": Iff,
+    "xor": Xor,
+}
+Signature = tuple[tuple[Domain, ...], tuple[Predicate, ...]]
+"""Domains and predicates, as a theory and a language have them."""
+
+
+def theory_record(theory: Theory) -> dict[str, Any]:
+    """All of a theory but where it was read."""
+    rules = [_rule_record(rule) for rule in theory.rules]
+    return {"signature": signature_record(theory.domains, theory.predicates), "rules": rules}
+
+
+def theory_of(record: dict[str, Any], source: str | None) -> Theory:
+    """The theory of a record."""
+    domains, predicates = signature_of(record["signature"])
+    return Theory(domains, predicates, tuple(_rule_of(rule) for rule in record["rules"]), source)
+
+
+def signature_record(domains: Sequence[Domain], predicates: Sequence[Predicate]) -> dict[str, Any]:
+    """Domains and predicates; every domain is written once, parts before what they are parts of, and then numbered."""
+    numbers: dict[Domain, int] = {}
+    written: list[list[Any]] = []
+
+    def number(domain: Domain) -> int:
+        if domain not in numbers:
+            written.append([domain.name, domain.listed, [number(part) for part in domain.parts]])
+            numbers[domain] = len(numbers)
+        return numbers[domain]
+
+    declared = [number(domain) for domain in domains]
+    records = [
+        {
+            "name": predicate.name,
+            "domains": [number(domain) for domain in predicate.domains],
+            "closed": predicate.closed,
+            "closed_parts": [[number(domain) for domain in part] for part in predicate.closed_parts],
+            "reciprocal_of": predicate.reciprocal_of,
+        }
+        for predicate in predicates
+    ]
+    return {"written": written, "domains": declared, "predicates": records}
+
+
+def signature_of(record: dict[str, Any]) -> Signature:
+    """The domains and predicates of a record."""
+    made: list[Domain] = []
+    for name, listed, parts in record["written"]:
+        made.append(Domain(name, None if listed is None else tuple(listed), tuple(made[i] for i in parts)))
+    predicates = tuple(
+        Predicate(
+            each["name"],
+            tuple(made[i] for i in each["domains"]),
+            each["closed"],
+            tuple(tuple(made[i] for i in part) for part in each["closed_parts"]),
+            each["reciprocal_of"],
+        )
+        for each in record["predicates"]
+    )
+    return tuple(made[i] for i in record["domains"]), predicates
+
+
+def _rule_record(rule: Rule) -> dict[str, Any]:
+    return {
+        "name": rule.name,
+        "formula": None if rule.formula is None else _formula_record(rule.formula),
+        "atoms": [_formula_record(atom) for atom in rule.atoms],
+        "guards": [_formula_record(guard) for guard in rule.guards],
+        "types": rule.types,
+        "weight": rule.weight,
+    }
+
+
+def _rule_of(record: dict[str, Any]) -> Rule:
+    return Rule(
+        record["name"],
+        None if record["formula"] is None else _formula_of(record["formula"]),
+        tuple(_atom_of(*atom[1:]) for atom in record["atoms"]),
+        tuple(_guard_of(*guard[1:]) for guard in record["guards"]),
+        tuple((variable, domain) for variable, domain in record["types"]),
+        record["weight"],
+    )
+
+
+def _formula_record(formula: Formula) -> list[Any]:
+    match formula:
+        case Atom():
+            return ["atom", formula.predicate, [_term_record(term) for term in formula.terms]]
+        case Unequal():
+            return ["unequal", _term_record(formula.left), _term_record(formula.right)]
+        case _:
+            return [_NAMES[type(formula)], *map(_formula_record, formula.operands())]
+
+
+def _formula_of(record: list[Any]) -> Formula:
+    kind, *rest = record
+    if kind == "atom":
+        return _atom_of(*rest)
+    if kind == "unequal":
+        return _guard_of(*rest)
+    return _CONNECTIVES[kind](*map(_formula_of, rest))
+
+
+def _atom_of(predicate: str, terms: list[Any]) -> Atom:
+    return Atom(predicate, tuple(_term_of(term) for term in terms))
+
+
+def _guard_of(left: Any, right: Any) -> Unequal:
+    return Unequal(_term_of(left), _term_of(right))
+
+
+def _term_record(term: Term) -> str | list[str]:
+    return term.name if isinstance(term, Variable) else [term.name]
+
+
+def _term_of(record: str | list[str]) -> Term:
+    return Variable(record) if isinstance(record, str) else Constant(record[0])
+
+
+FORMAT = 1
+DOCUMENT = "document"
+_DAMAGE = (SafetensorError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, R2NError)
+WHAT_TO_DO = "copy the whole run folder again from where it was made, or train again"
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of a problem: what JSON holds of it, and its arrays by name."""
+
+    record: Any
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def digest(self) -> str:
+        """The same for the same part, and for no other."""
+        digest = hashlib.sha256(_json(self.record))
+        for name, array in self.arrays.items():
+            digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+
+def problem_fingerprints(problem: Problem) -> dict[str, str]:
+    """A digest for each part of a problem that the numbers of a run depend on, by the part's name."""
+    return {name: part.digest() for name, part in _parts(problem).items()}
+
+
+def problem_bytes(problem: Problem) -> bytes:
+    """The problem as the content of a file; equal problems have equal bytes."""
+    parts = _parts(problem)
+    document = {
+        "format": FORMAT,
+        "name": problem.name,
+        "source": problem.source,
+        "theory_source": problem.knowledge.theory.source,
+        "ignored": [part.ignored for part in problem.knowledge.features.values()],
+        "options": problem.options.model_dump(mode="json"),
+        "report": _report_record(problem.report),
+        "columns": {name: list(columns) for name, columns in problem.columns.items()},
+        "parts": {name: part.record for name, part in parts.items()},
+    }
+    arrays = {f"{name}.{key}": array for name, part in parts.items() for key, array in part.arrays.items()}
+    arrays[DOCUMENT] = np.frombuffer(_json(document), np.uint8)
+    return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+
+
+def problem_from_bytes(content: bytes, where: Path) -> Problem:
+    """The problem that `problem_bytes` wrote into the file `where`; anything else is refused."""
+    try:
+        arrays = load(content)
+        document = json.loads(arrays.pop(DOCUMENT).tobytes())
+        found = document["format"]
+    except _DAMAGE as error:
+        raise CheckpointError(f"{where} is damaged, or holds no problem of r2n", hint=WHAT_TO_DO) from error
+    if found != FORMAT:
+        raise CheckpointError(
+            f"{where} has format {found}, this r2n reads format {FORMAT}",
+            hint="use the r2n that wrote it, or train again",
+        )
+    try:
+        return _problem(document, _by_part(document["parts"], arrays))
+    except _DAMAGE as error:
+        raise CheckpointError(f"the problem in {where} is damaged", hint=WHAT_TO_DO) from error
+
+
+def _json(record: Any) -> bytes:
+    return json.dumps(record, separators=(",", ":"), default=index).encode()  # index: the integers of NumPy
+
+
+def _by_part(records: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Part]:
+    inside: dict[str, dict[str, np.ndarray]] = {name: {} for name in records}
+    for key, array in arrays.items():
+        part, _, name = key.partition(".")
+        inside[part][name] = array
+    return {name: Part(record, inside[name]) for name, record in records.items()}
+
+
+def _parts(problem: Problem) -> dict[str, Part]:
+    knowledge = problem.knowledge
+    return {
+        "theory": Part(theory_record(knowledge.theory)),
+        "language": _language_part(knowledge.language, knowledge.theory),
+        "evidence": Part(None, _evidence_arrays(knowledge.evidence)),
+        "features": _features_part(knowledge.features, knowledge.language),
+        "candidates": _candidates_part(problem),
+        "queries": Part(
+            list(problem.queries),
+            {
+                f"{i}.{name}": array
+                for i, part in enumerate(problem.queries.values())
+                for name, array in _evidence_arrays(part).items()
+            },
+        ),
+    }
+
+
+def _problem(document: dict[str, Any], parts: dict[str, Part]) -> Problem:
+    theory = theory_of(parts["theory"].record, document["theory_source"])
+    language = _language(parts["language"], theory)
+    queries = parts["queries"]
+    knowledge = KnowledgeBase(
+        theory,
+        language,
+        _evidence(parts["evidence"].arrays),
+        _features(parts["features"], language, document["ignored"]),
+        {name: parts["candidates"].arrays[f"found.{i}"] for i, name in enumerate(parts["candidates"].record["found"])},
+    )
+    return Problem(
+        document["name"],
+        knowledge,
+        {name: _evidence(queries.arrays, f"{i}.") for i, name in enumerate(queries.record)},
+        _report(document["report"]),
+        Options.model_validate_json(json.dumps(document["options"])),
+        document["source"],
+        _candidate_sources(parts["candidates"]),
+        {name: tuple(map(str, columns)) for name, columns in document.get("columns", {}).items()},
+    )
+
+
+def _language_part(language: Language, theory: Theory) -> Part:
+    """A language; its domains and predicates only where they are not those of the theory."""
+    is_declared = (language.domains, language.predicates) == (theory.domains, theory.predicates)
+    signature = None if is_declared else signature_record(language.domains, language.predicates)
+    arrays = {str(i): extension for i, extension in enumerate(language.extensions)}
+    return Part({"signature": signature, "constants": language.constants}, arrays)
+
+
+def _language(part: Part, theory: Theory) -> Language:
+    signature = part.record["signature"]
+    domains, predicates = (theory.domains, theory.predicates) if signature is None else signature_of(signature)
+    extensions = tuple(part.arrays[str(i)] for i in range(len(domains)))
+    return Language(domains, predicates, tuple(part.record["constants"]), extensions)
+
+
+def _evidence_arrays(evidence: Evidence) -> dict[str, np.ndarray]:
+    return {"atoms": evidence.atoms, "truth": evidence.truth}
+
+
+def _evidence(arrays: Mapping[str, np.ndarray], prefix: str = "") -> Evidence:
+    return Evidence(arrays[f"{prefix}atoms"], arrays[f"{prefix}truth"])
+
+
+def _features_part(features: Mapping[str, Features], language: Language) -> Part:
+    """Features as they were read; how many rows were ignored changes no number, and is not among them."""
+    records = [
+        [name, language.domains.index(part.domain), part.texts, *([] if part.labels is None else [part.labels])]
+        for name, part in features.items()
+    ]
+    arrays: dict[str, np.ndarray] = {}
+    for i, part in enumerate(features.values()):
+        arrays[f"{i}.constants"] = part.constants
+        if part.vectors is not None:
+            arrays[f"{i}.vectors"] = part.vectors
+    return Part(records, arrays)
+
+
+def _features(part: Part, language: Language, ignored: list[int]) -> dict[str, Features]:
+    return {
+        name: Features(
+            language.domains[domain],
+            part.arrays[f"{i}.constants"],
+            None if texts is None else tuple(texts),
+            part.arrays.get(f"{i}.vectors"),
+            ignored[i],
+            tuple(labels[0]) if labels else None,
+        )
+        for i, (name, domain, texts, *labels) in enumerate(part.record)
+    }
+
+
+def _candidates_part(problem: Problem) -> Part:
+    """The candidates and where they come from; of their tables, which are read, the atoms."""
+    found, sources = problem.knowledge.candidates, problem.candidates
+    records = [[name, s.options.shared_words, s.options.rarer_than, s.labelled] for name, s in sources.items()]
+    arrays = {f"found.{i}": codes for i, codes in enumerate(found.values())}
+    arrays |= {f"given.{i}": source.given for i, source in enumerate(sources.values())}
+    return Part({"found": list(found), "sources": records}, arrays)
+
+
+def _candidate_sources(part: Part) -> dict[str, CandidateSource]:
+    return {
+        name: CandidateSource(Candidates((), shared_words, rarer_than), part.arrays[f"given.{i}"], labelled)
+        for i, (name, shared_words, rarer_than, labelled) in enumerate(part.record["sources"])
+    }
+
+
+def _report_record(report: LoadReport) -> dict[str, Any]:
+    rejected = [
+        [error.what, None if error.where is None else asdict(error.where), error.hint] for error in report.rejected
+    ]
+    return {
+        "facts": report.facts,
+        "duplicates": report.duplicates,
+        "rejected": rejected,
+        "unused_features": report.unused_features,
+        "empty": report.empty,
+        "notes": report.notes,
+        "warnings": report.warnings,
+    }
+
+
+def _report(record: dict[str, Any]) -> LoadReport:
+    counts = {key: tuple((name, count) for name, count in record[key]) for key in ("facts", "duplicates")}
+    rejected = tuple(
+        DataError(what, where=None if where is None else Location(**where), hint=hint)
+        for what, where, hint in record["rejected"]
+    )
+    unused = tuple((name, count) for name, count in record["unused_features"])
+    empty = tuple((name, count) for name, count in record.get("empty", ()))
+    notes, warnings = (tuple(record.get(key, ())) for key in ("notes", "warnings"))
+    return LoadReport(counts["facts"], counts["duplicates"], rejected, unused, empty, notes, warnings)

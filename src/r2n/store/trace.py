@@ -1,0 +1,144 @@
+"""The trace of a training, one JSON line an epoch, and the lock of a run folder."""
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from r2n.errors import CheckpointError, ConfigError
+from r2n.files import read_file, write_atomically
+from r2n.training.fit import Epoch
+
+try:
+    import fcntl
+except ImportError:  # not a system that has them
+    fcntl = None
+
+LOCK = ".lock"
+_HELD = (errno.EAGAIN, errno.EACCES)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder that is there; refuse where another process, or another piece of work here, does."""
+    path = folder / LOCK
+    descriptor = _take(path)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            path.unlink(missing_ok=True)  # while it is held: who opens it later makes a new one
+            os.close(descriptor)
+
+
+def _take(path: Path) -> int | None:
+    """A descriptor that holds the lock, or None where there are no locks."""
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError:  # whoever cannot write here hears of it from what is written next
+            return None
+        if not _is_locked(descriptor, path):
+            os.close(descriptor)
+            return None
+        if _is_still(descriptor, path):
+            os.truncate(descriptor, 0)
+            os.write(descriptor, str(os.getpid()).encode())
+            return descriptor
+        os.close(descriptor)  # the one who held it took the file away in between
+
+
+def _is_locked(descriptor: int, path: Path) -> bool:
+    """Whether the lock is ours now; False where there are no locks."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _HELD:
+            return False
+        holder = os.read(descriptor, 20).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise ConfigError(
+            f"another process{f' ({holder})' if holder else ''} is at work in {path.parent}",
+            hint="wait until it ends (a training then goes on with --resume), or give another --out",
+        ) from error
+    return True
+
+
+def _is_still(descriptor: int, path: Path) -> bool:
+    """Whether the file that is open is the one at the path."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+NAMES = frozenset({"number", "loss", "supervised", "semantic", "regularisation", "valid"})
+HINT = "delete it, to go on with a trace that begins later"
+
+
+class Trace:
+    """A trace that grows; `lines` are those that are there already."""
+
+    def __init__(self, path: Path, lines: list[bytes] | None = None) -> None:
+        """Open it; what it holds besides these lines is gone."""
+        content = b"".join(lines or [])
+        write_atomically(path, content)
+        self.lines, self._digest = len(lines or []), hashlib.sha256(content)
+        self._file = path.open("ab")
+
+    @classmethod
+    def resumed(cls, path: Path, kept: Mapping[str, Any] | None) -> "Trace":
+        """The trace as it was when a checkpoint kept it; a file that is gone begins anew."""
+        if kept is None or not path.exists():
+            return cls(path)
+        try:
+            lines = read_file(path).splitlines(keepends=True)[: kept["lines"]]
+        except OSError as error:
+            raise CheckpointError(f"{path} cannot be read: {error.strerror}", hint=HINT) from error
+        if len(lines) != kept["lines"] or hashlib.sha256(b"".join(lines)).hexdigest() != kept["sha256"]:
+            raise CheckpointError(f"{path} was changed, or is damaged: its checksum is wrong", hint=HINT)
+        return cls(path, lines)
+
+    def add(self, epoch: Epoch) -> None:
+        """One more line, which is in the file as a whole, should the process be killed."""
+        line = json.dumps(asdict(epoch)).encode() + b"\n"
+        self._file.write(line)
+        self._file.flush()
+        self._digest.update(line)
+        self.lines += 1
+
+    def keep(self) -> dict[str, Any]:
+        """Bring all lines to the disk, and name them."""
+        os.fsync(self._file.fileno())
+        return {"lines": self.lines, "sha256": self._digest.hexdigest()}
+
+    def close(self) -> None:
+        """No more lines come."""
+        self._file.close()
+
+
+def read_trace(path: Path) -> list[dict[str, Any]]:
+    """The records of a trace; a damaged one is refused."""
+    try:
+        records = [json.loads(line) for line in read_file(path).splitlines()]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}", hint=HINT) from error
+    if not all(map(_is_record, records)):
+        raise CheckpointError(f"{path} is damaged: a line is no record of an epoch", hint=HINT)
+    return records
+
+
+def _is_record(record: Any) -> bool:
+    """Whether it tells of an epoch, in numbers."""
+    if not isinstance(record, dict) or not record.keys() >= NAMES or record["number"] is None:
+        return False
+    return all(value is None or isinstance(value, int | float) for value in record.values())
