@@ -8,7 +8,7 @@ from r2n.network import scatter as module
 from r2n.network.reasoning import message_pass
 from r2n.network.scatter import Incidence, Ways
 from tests.model_strategies import vectors
-from tests.unit.graph.test_incidence import RULE, graph_of
+from tests.unit.network.test_incidence import RULE, graph_of
 
 BOTH = pytest.mark.parametrize("dense", [True, False])
 COPIES = pytest.mark.parametrize("copies", [1, 2])

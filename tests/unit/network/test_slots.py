@@ -5,7 +5,7 @@ import torch
 
 from r2n.network import scatter as module
 from r2n.network.scatter import Box, Incidence, Ways
-from tests.unit.graph.test_incidence import RULE, graph_of
+from tests.unit.network.test_incidence import RULE, graph_of
 
 BOTH = pytest.mark.parametrize("dense", [True, False])
 SLOTS = torch.tensor([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [10.0], [20.0], [30.0]])
