@@ -2,7 +2,7 @@
 
 - 1,000 ground rules of countries-s3 left out one by one: one pass over all these changes, against a forward pass over
   the whole graph for each of them (extrapolated from 10 of them);
-- `Predictor.explain` on countries-s3 and kinship after the run is loaded, in CPU-seconds, and in forward passes.
+- `Model.explain` on countries-s3 and kinship after the run is loaded, in CPU-seconds, and in forward passes.
 """
 
 import json
@@ -30,22 +30,22 @@ EPOCHS = 20  # weights do not matter for speed
 EXPLAINED = 5
 
 
-def trained(name: str) -> r2n.Predictor:
+def trained(name: str) -> r2n.Model:
     """A network that has seen a few epochs, and has answered once."""
     problem = r2n.load(name)
     run = prepare_run(problem, problem.options.changed([f"training.epochs={EPOCHS}"]), seed=0)
     for _ in run.trainer:
         pass
-    predictor = r2n.Predictor.of(run)
+    predictor = r2n.Model.from_run(run)
     predictor.logits(problem.test.atoms[:1])
     return predictor
 
 
-def forward(predictor: r2n.Predictor, graph: FactorGraph) -> np.ndarray:
+def forward(predictor: r2n.Model, graph: FactorGraph) -> np.ndarray:
     """The logits of all atoms of a graph: laid out, and one pass."""
-    known = known_states(predictor.model.base, graph.atoms, predictor.members[0].evidence)
+    known = known_states(predictor.network.base, graph.atoms, predictor.members[0].evidence)
     with torch.no_grad():
-        return predictor.model.eval()(predictor.model.lay_out(graph), known=known, rule_outputs=False).atoms.numpy()
+        return predictor.network.eval()(predictor.network.lay_out(graph), known=known, rule_outputs=False).atoms.numpy()
 
 
 def without(graph: FactorGraph, rule: int, row: int) -> FactorGraph:
@@ -58,7 +58,7 @@ def without(graph: FactorGraph, rule: int, row: int) -> FactorGraph:
 def leave_one_outs() -> dict[str, Any]:
     """How many times faster 1,000 ground rules are left out at once than by a pass over the whole graph each."""
     predictor = trained("countries-s3")
-    graph, codes = predictor.source.whole, predictor.changed.problem.test.atoms
+    graph, codes = predictor.source.whole, predictor.problem.test.atoms
     assert graph is not None
     made: dict[str, np.ndarray] = {}
 
@@ -102,7 +102,7 @@ def explained(name: str, target: str) -> list[dict[str, Any]]:
     """CPU-seconds of explaining some test queries, one after the other; and in forward passes over the whole graph."""
     torch.set_num_threads(1)
     predictor = trained(name)
-    graph, test = predictor.source.whole, predictor.changed.problem.test
+    graph, test = predictor.source.whole, predictor.problem.test
     assert graph is not None
     atoms = predictor.base.names(test.atoms[test.truth][:EXPLAINED])
     one_pass = median(seconds_of(lambda: forward(predictor, graph)).cpu for _ in range(3))
@@ -113,7 +113,7 @@ def explained(name: str, target: str) -> list[dict[str, Any]]:
     ]
 
 
-def explaining(predictor: r2n.Predictor, atom: str) -> Callable[[], object]:
+def explaining(predictor: r2n.Model, atom: str) -> Callable[[], object]:
     """The work of one explanation."""
     return lambda: predictor.explain(atom)
 

@@ -1,6 +1,6 @@
 """How soon an answer is on the screen: from Enter in the page of `r2n serve` to the painted table, in Chromium.
 
-Beside it the bare call of the model, `Predictor.predict`, on the same questions and in the same minutes. Needs what
+Beside it the bare call of the model, `Model.predict`, on the same questions and in the same minutes. Needs what
 `make test-browser` installs; where that is missing, nothing is measured.
 """
 
@@ -62,14 +62,14 @@ def served(run: Path) -> Iterator[str]:
             process.terminate()
 
 
-def questions_of(predictor: r2n.Predictor) -> list[str]:
+def questions_of(predictor: r2n.Model) -> list[str]:
     """Test queries, each with a ? for its last constant."""
-    test = predictor.changed.problem.test
+    test = predictor.problem.test
     atoms = predictor.base.names(test.atoms[test.truth])
     return list(dict.fromkeys(re.sub(r", [^,]*\)$", ", ?)", atom) for atom in atoms))[: QUESTIONS + 2]
 
 
-def bare(predictor: r2n.Predictor, questions: list[str]) -> list[tuple[float, float]]:
+def bare(predictor: r2n.Model, questions: list[str]) -> list[tuple[float, float]]:
     """Seconds and CPU-seconds of each question, asked in Python."""
     seconds = []
     for question in questions:
@@ -95,7 +95,7 @@ def on_screen(browser: Any, server: str, questions: list[str]) -> list[float]:
 
 def measured(browser: Any, name: str, run: Path, target: float) -> list[dict[str, Any]]:
     """The seconds on the screen, and their ratio to the bare call."""
-    predictor = r2n.Predictor.load(run)
+    predictor = r2n.Model.load(run)
     questions = questions_of(predictor)
     bare(predictor, questions[:1])
     with served(run) as server:
@@ -104,9 +104,9 @@ def measured(browser: Any, name: str, run: Path, target: float) -> list[dict[str
     ratios = [seconds / wall for seconds, (wall, _) in zip(shown, alone, strict=True)]
     return [
         ratio_row(f"answer on the screen, {name}, seconds", "one second", shown, f"<= {target:g}"),
-        ratio_row(f"answer on the screen, {name}", "Predictor.predict", ratios, ""),
-        ratio_row(f"Predictor.predict, {name}, seconds", "one second", [wall for wall, _ in alone], ""),
-        ratio_row(f"Predictor.predict, {name}, CPU-seconds", "one second", [cpu for _, cpu in alone], ""),
+        ratio_row(f"answer on the screen, {name}", "Model.predict", ratios, ""),
+        ratio_row(f"Model.predict, {name}, seconds", "one second", [wall for wall, _ in alone], ""),
+        ratio_row(f"Model.predict, {name}, CPU-seconds", "one second", [cpu for _, cpu in alone], ""),
     ]
 
 

@@ -82,9 +82,9 @@ def alone(run: Path, queries: list[str], requests: int) -> float:
 def questions(run: Path) -> list[str]:
     """What is asked: each known atom's predicate with its last constant open."""
     from r2n.data.atom_text import written_name
-    from r2n.model.predictor import Predictor
+    from r2n.model.model import Model
 
-    base = Predictor.load(run).base
+    base = Model.load(run).base
     found = []
     for predicate in base.language.predicates:
         names = [base.language.constants[i] for i in base.language.members(predicate.domains[0])[:100]]

@@ -124,12 +124,12 @@ def table(facts: Sequence[Fact]) -> r2n.Table:
     return r2n.Table(pa.table({name: columns[column] for name, column in order.items()}))
 
 
-def trained(problem: r2n.Problem, seed: int) -> r2n.Predictor:
+def trained(problem: r2n.Problem, seed: int) -> r2n.Model:
     """A network, trained."""
     run = prepare_run(problem, problem.options, seed=seed)
     for _ in run.trainer:
         pass
-    return r2n.Predictor.of(run)
+    return r2n.Model.from_run(run)
 
 
 @dataclass
@@ -154,9 +154,9 @@ class Score:
         return f"{self.explained} answers explained: {shares}; first reasons {dict(self.first)}"
 
 
-def right_answers(predictor: r2n.Predictor) -> Iterator[tuple[str, tuple[Reason, ...]]]:
+def right_answers(predictor: r2n.Model) -> Iterator[tuple[str, tuple[Reason, ...]]]:
     """The test queries that are answered right, with all their ground rules."""
-    test = predictor.changed.problem.test
+    test = predictor.problem.test
     logits = predictor.logits(test.atoms)
     for atom in predictor.base.names(test.atoms[test.truth & (logits > 0)]):
         yield atom, predictor.explain(atom, depth=1, top=None).reasons
@@ -167,7 +167,7 @@ def score(seed: int, options: Sequence[str] = OPTIONS) -> tuple[Score, float]:
     predictor, found = trained(Made(seed).problem(options), seed), Score()
     for _, reasons in right_answers(predictor):
         found.add(reasons)
-    return found, found.explained / len(predictor.changed.problem.test)
+    return found, found.explained / len(predictor.problem.test)
 
 
 app = typer.Typer(add_completion=False)
@@ -192,7 +192,7 @@ def truth(
 def countries(folders: list[Path]) -> None:
     """Runs on Countries S2: a line each."""
     for folder in folders:
-        found = neighbours(r2n.Predictor.load(folder))
+        found = neighbours(r2n.Model.load(folder))
         known, true = found["known"], found["known"] + found["inferred"]
         typer.echo(
             f"{folder.name}: {found.total()} of 24 countries answered right; the first reason is a neighbour that lies"
@@ -200,9 +200,9 @@ def countries(folders: list[Path]) -> None:
         )
 
 
-def neighbours(predictor: r2n.Predictor) -> Counter[str]:
+def neighbours(predictor: r2n.Model) -> Counter[str]:
     """The first reasons of right answers: a neighbour whose region is `known`, or true and `inferred`, or `other`."""
-    problem = predictor.changed.problem
+    problem = predictor.problem
     train, asked = problem.train, (problem.test, problem.valid)
     known = set(predictor.base.names(train.atoms[train.truth]))
     true = {name for part in asked for name in predictor.base.names(part.atoms[part.truth])}

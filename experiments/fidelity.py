@@ -3,7 +3,7 @@
     python experiments/fidelity.py runs/countries-s2 runs/countries-s3 runs/cora-s1 runs/kinship
 
 For test queries that are true and answered so, the ground rules that the atom stands in are ranked by
-- r2n: what `Predictor.explain` says, leaving them out one by one;
+- r2n: what `Model.explain` says, leaving them out one by one;
 - gradient times input: d logit / d mask, with a mask of one on all messages of a ground rule, the greatest first;
 - random.
 The first k of a ranking alone (sufficiency), and all but these (necessity), are run again: 1 means that they carry all
@@ -40,15 +40,15 @@ GroundRule = tuple[int, tuple[int, ...]]
 class Asked:
     """An atom, or its reciprocal, in the graph that its logit depends on."""
 
-    predictor: r2n.Predictor
+    predictor: r2n.Model
     code: int
     graph: FactorGraph
 
     @classmethod
-    def directions(cls, predictor: r2n.Predictor, code: int) -> list["Asked"]:
+    def directions(cls, predictor: r2n.Model, code: int) -> list["Asked"]:
         """The atom, and its reciprocal where there is one."""
-        mirrored = int(reciprocal_codes(predictor.model.base, np.array([code]))[0])
-        steps = len(predictor.model.layers)
+        mirrored = int(reciprocal_codes(predictor.network.base, np.array([code]))[0])
+        steps = len(predictor.network.layers)
         both = [code] if mirrored < 0 else [code, mirrored]
         return [cls(predictor, each, predictor.source.around(np.array([each]), steps=steps)) for each in both]
 
@@ -67,7 +67,7 @@ class Asked:
 
     def logit(self, without: Sequence[GroundRule] = ()) -> float:
         """The logit in the graph without some ground rules."""
-        model, neighbours = self.predictor.model.eval(), []
+        model, neighbours = self.predictor.network.eval(), []
         for j, rows in enumerate(self.graph.neighbours):
             gone = {codes for rule, codes in without if rule == j}
             kept = [tuple(codes) not in gone for codes in self.graph.atoms[rows].tolist()]
@@ -79,7 +79,7 @@ class Asked:
 
     def gradients(self) -> dict[GroundRule, float]:
         """The derivative of the logit by a mask on all messages of a ground rule, for those the atom stands in."""
-        model = self.predictor.model.eval()
+        model = self.predictor.network.eval()
         masks = [torch.ones(len(rows), requires_grad=True) for rows in self.graph.neighbours]
         atoms = model.input_layer(model.lay_out(self.graph, "indexed"), known=self._known)
         for layer in model.layers:
@@ -95,7 +95,7 @@ class Asked:
 
     @property
     def _known(self) -> Tensor:
-        return known_states(self.predictor.model.base, self.graph.atoms, self.predictor.members[0].evidence)
+        return known_states(self.predictor.network.base, self.graph.atoms, self.predictor.members[0].evidence)
 
 
 def masked(layer: ReasoningLayer, atoms: Tensor, graph: FactorGraph, masks: Sequence[Tensor]) -> Tensor:
@@ -129,7 +129,7 @@ class Query:
     rankings: dict[str, list[GroundRule]]
 
     @classmethod
-    def of(cls, predictor: r2n.Predictor, code: int, dice: Random) -> "Query | None":
+    def of(cls, predictor: r2n.Model, code: int, dice: Random) -> "Query | None":
         """None where no ground rule reaches the atom."""
         asked = Asked.directions(predictor, code)
         everything = list(dict.fromkeys(ground_rule for each in asked for ground_rule in each.ground_rules()))
@@ -158,7 +158,7 @@ class Query:
         return fmean(each.logit(without) for each in self.asked)
 
 
-def as_explained(predictor: r2n.Predictor, code: int, asked: Sequence[Asked]) -> list[GroundRule]:
+def as_explained(predictor: r2n.Model, code: int, asked: Sequence[Asked]) -> list[GroundRule]:
     """The ground rules in the order of an explanation's reasons, found by their text."""
     rules = asked[0].graph.rules
     found = {}
@@ -169,19 +169,19 @@ def as_explained(predictor: r2n.Predictor, code: int, asked: Sequence[Asked]) ->
     return [found[reason.rule, tuple(dict.fromkeys(ATOM.findall(reason.ground_rule)))] for reason in reasons]
 
 
-def plain_names(predictor: r2n.Predictor, codes: Sequence[int]) -> list[str]:
+def plain_names(predictor: r2n.Model, codes: Sequence[int]) -> list[str]:
     """Atoms as text; a reciprocal as the atom that it says the same as."""
     both = np.array(codes, np.int64)
-    other = counterparts(predictor.model.base, both)
-    return predictor.model.base.names(np.where((both >= predictor.base.size) & (other >= 0), other, both))
+    other = counterparts(predictor.network.base, both)
+    return predictor.network.base.names(np.where((both >= predictor.base.size) & (other >= 0), other, both))
 
 
 # runs
 
 
-def queries(predictor: r2n.Predictor, most: int, dice: Random) -> Iterator[Query]:
+def queries(predictor: r2n.Model, most: int, dice: Random) -> Iterator[Query]:
     """Test queries that are true and answered so, and that ground rules reach; not of a constant with itself."""
-    test = predictor.changed.problem.test
+    test = predictor.problem.test
     right = test.atoms[test.truth & (predictor.logits(test.atoms) > 0)]
     arguments = predictor.base.decode(right)[1]
     right = right[(arguments != arguments[:, :1]).any(axis=1) | (arguments.shape[1] == 1)].tolist()
@@ -200,7 +200,7 @@ def main(
     torch.set_num_threads(1)
     typer.echo("run | ranking | queries | " + " | ".join(f"first {top}: sufficiency, necessity" for top in TOPS))
     for folder in folders:
-        found = list(queries(r2n.Predictor.load(folder), most, Random(seed)))
+        found = list(queries(r2n.Model.load(folder), most, Random(seed)))
         moved = [query for query in found if abs(query.logit(()) - query.logit(query.rankings["r2n"])) >= LEAST]
         of_each = fmean(len(query.rankings["r2n"]) for query in moved)
         for ranking in ("r2n", "gradient times input", "random"):

@@ -13,9 +13,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from r2n.data.problem import load_problem
+from r2n.model.model import Model
 from r2n.model.rule_report import export_theory, rule_report
 from r2n.model.run import Run, prepare_run
-from r2n.model.trained import Trained
 from tests.clause_problem import CLAUSES, with_theory, write_clause_problem
 
 
@@ -31,7 +31,7 @@ def measured(seed: int, folder: Path) -> dict[str, object]:
     """One seed."""
     write_clause_problem(folder, seed)
     run = trained(folder, seed)
-    report = rule_report(Trained.of(run))
+    report = rule_report(Model.from_run(run))
     clauses = [str(clause) for clause in report.rules[0].clauses]
     export_theory(report, run.problem.knowledge.theory, folder / "learned.r2n")
     with_theory(folder, "learned.r2n")

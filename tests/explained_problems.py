@@ -1,4 +1,4 @@
-"""Dice: small problems with networks of any kind, to be explained: as a Predictor, and as plain re-runs take them."""
+"""Dice: small problems with networks of any kind, to be explained: as a Model, and as plain re-runs take them."""
 
 from dataclasses import dataclass, replace
 from random import Random
@@ -12,7 +12,7 @@ from r2n.logic.formula import Atom, Variable
 from r2n.logic.language import Domain, Predicate
 from r2n.logic.theory import Rule, Theory
 from r2n.model.memory import as_trained, make_source
-from r2n.model.trained import Trained
+from r2n.model.model import Model
 from r2n.network.r2n import R2N
 from r2n.options import Options
 from tests.model_strategies import AGGREGATIONS, make_small_world, seed_of, shaken
@@ -31,7 +31,7 @@ ALL_STRATEGIES = {**STRATEGIES, "backward(2,2)": backward_strategy(2, 2)}
 class Explained:
     """A predictor, the same for plain re-runs, and its atoms by name."""
 
-    predictor: r2n.Predictor
+    predictor: r2n.Model
     rerun: Rerun
     world: World
 
@@ -87,9 +87,9 @@ def draw_any(dice: Random, strategy: str) -> Explained:
     knowledge = as_trained(known, grounding)
     networks = [shaken(R2N.build(knowledge, model), seed_of(dice)).eval() for _ in range(1 + one_in(4, dice))]
     source = make_source(knowledge, options)
-    trained = Trained(problem, options, networks[0], knowledge, source, others=tuple(networks[1:]))
+    trained = Model(problem, options, networks[0], knowledge, source, others=tuple(networks[1:]))
     rerun = Rerun(networks, known, chosen.grounder, grounding.reciprocal)
-    return Explained(r2n.Predictor.of(trained), rerun, world)
+    return Explained(r2n.Model.from_run(trained), rerun, world)
 
 
 def any_world(dice: Random) -> World:

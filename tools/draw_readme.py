@@ -21,7 +21,7 @@ from PIL import Image
 from r2n.cli import app
 from r2n.explanation.drawing.svg import explanation_svg
 from r2n.explanation.text import explanation_text
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.reporting.files import write_file
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
@@ -61,7 +61,7 @@ def trained(folder: Path) -> Path:
 
 
 def _draw_explanation(run: Path, options: argparse.Namespace) -> None:
-    explanation = Predictor.load(run).explain(options.atom, depth=options.depth, top=options.top)
+    explanation = Model.load(run).explain(options.atom, depth=options.depth, top=options.top)
     print(explanation_text(explanation))
     for theme in THEMES:
         write(options.out / f"explanation-{theme}.svg", explanation_svg(explanation, theme=theme).encode())

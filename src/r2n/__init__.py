@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from r2n.errors import R2NError as R2NError
     from r2n.evaluation.evaluate import evaluate as evaluate
     from r2n.evaluation.report import Report as Report
+    from r2n.explanation.records import Explanation as Explanation
     from r2n.grounding.backward import BackwardGrounder as BackwardGrounder
     from r2n.grounding.full import FullGrounder as FullGrounder
     from r2n.grounding.ground_rules import Grounding as Grounding
@@ -45,8 +46,9 @@ if TYPE_CHECKING:
     from r2n.logic.parser import parse_theory as parse_theory
     from r2n.logic.theory import Rule as Rule
     from r2n.logic.theory import Theory as Theory
-    from r2n.model.predictor import Predictor as Predictor
-    from r2n.model.trained import Trained as Trained
+    from r2n.model.answers import Answers as Answers
+    from r2n.model.model import Model as Model
+    from r2n.model.training import train as train
     from r2n.network.factor_graph import FactorGraph as FactorGraph
     from r2n.network.graph_sources import GroundedOnDemand as GroundedOnDemand
     from r2n.network.graph_sources import WholeGraph as WholeGraph
@@ -55,44 +57,50 @@ if TYPE_CHECKING:
     from r2n.training.fit import Epoch as Epoch
     from r2n.training.fit import fit as fit
 
-_HOME = {
-    "data.candidates": ["Candidates"],
-    "data.features": ["FeatureTable"],
-    "data.herbrand": ["HerbrandBase"],
-    "data.knowledge_base": ["Evidence", "KnowledgeBase"],
-    "data.problem": ["Problem"],
-    "data.reading.tables": ["Table"],
-    "datasets.benchmarks": ["load"],
-    "errors": ["R2NError"],
-    "evaluation.evaluate": ["evaluate"],
-    "evaluation.report": ["Report"],
-    "grounding.backward": ["BackwardGrounder"],
-    "grounding.full": ["FullGrounder"],
-    "grounding.ground_rules": ["Grounding"],
-    "grounding.known_body": ["KnownBodyGrounder"],
-    "grounding.store": ["Store"],
-    "logic.language": ["Domain", "Predicate"],
-    "logic.parser": ["parse_theory"],
-    "logic.theory": ["Rule", "Theory"],
-    "model.predictor": ["Predictor"],
-    "model.trained": ["Trained"],
-    "network.factor_graph": ["FactorGraph"],
-    "network.graph_sources": ["GroundedOnDemand", "WholeGraph"],
-    "network.r2n": ["R2N"],
-    "options": ["Options"],
-    "training.fit": ["Epoch", "fit"],
+_HOMES = {
+    "Answers": "model.answers",
+    "BackwardGrounder": "grounding.backward",
+    "Candidates": "data.candidates",
+    "Domain": "logic.language",
+    "Epoch": "training.fit",
+    "Evidence": "data.knowledge_base",
+    "Explanation": "explanation.records",
+    "FactorGraph": "network.factor_graph",
+    "FeatureTable": "data.features",
+    "FullGrounder": "grounding.full",
+    "GroundedOnDemand": "network.graph_sources",
+    "Grounding": "grounding.ground_rules",
+    "HerbrandBase": "data.herbrand",
+    "KnowledgeBase": "data.knowledge_base",
+    "KnownBodyGrounder": "grounding.known_body",
+    "Model": "model.model",
+    "Options": "options",
+    "Predicate": "logic.language",
+    "Problem": "data.problem",
+    "R2N": "network.r2n",
+    "R2NError": "errors",
+    "Report": "evaluation.report",
+    "Rule": "logic.theory",
+    "Store": "grounding.store",
+    "Table": "data.reading.tables",
+    "Theory": "logic.theory",
+    "WholeGraph": "network.graph_sources",
+    "evaluate": "evaluation.evaluate",
+    "fit": "training.fit",
+    "load": "datasets.benchmarks",
+    "parse_theory": "logic.parser",
+    "train": "model.training",
 }
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __version__ = "0.1.0"
-__all__ = sorted(_MODULE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: torch is loaded only by those who need the graph."""
-    if name not in _MODULE_OF:
+    """Import a public name when it is first used: torch is loaded only if it is needed."""
+    if name not in _HOMES:
         raise AttributeError(f"module 'r2n' has no attribute '{name}'")
-    return getattr(import_module(f"r2n.{_MODULE_OF[name]}"), name)
+    return getattr(import_module(f"r2n.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -197,10 +197,27 @@ class Options(Section):
                 hint = f"write SECTION.KEY=VALUE with SECTION one of {', '.join(sections)}"
                 raise ConfigError(f"'{assignment}' is no assignment", hint=hint)
             sections[section][key] = _toml_value(text.strip())
-        try:
-            return Options.model_validate(sections)
-        except ValidationError as error:
-            raise option_error(error.errors()[0], Options) from error
+        return _validated(sections)
+
+    def with_values(self, values: Mapping[str, Any]) -> "Options":
+        """With options set by their names alone: `{"layers": 2, "epochs": 100}`."""
+        sections = {name: {} for name in type(self).model_fields} | self.model_dump(exclude_unset=True)
+        homes = {key: name for name, part in OPTION_SECTIONS.items() for key in part.model_fields}
+        for key, value in values.items():
+            if key not in homes:
+                raise ConfigError(f"there is no option '{key}'", hint=nearest(key, homes) or "see docs/options.md")
+            sections[homes[key]][key] = as_tuple(value)
+        return _validated(sections)
+
+
+OPTION_SECTIONS = {"grounding": GroundingOptions, "model": ModelOptions, "training": TrainingOptions}
+
+
+def _validated(sections: Mapping[str, Any]) -> Options:
+    try:
+        return Options.model_validate(sections)
+    except ValidationError as error:
+        raise option_error(error.errors()[0], Options) from error
 
 
 def _toml_value(text: str) -> Any:

@@ -1,9 +1,25 @@
-"""How far a piece of work is, told in one form by all who work to whoever called."""
+"""How far a piece of work is: the one form in which all work reports it, and its display on standard error."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from threading import Event, RLock, Thread
+from time import monotonic
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from r2n.visible import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SECONDS_WITHOUT_BAR = 2.0
+SECONDS_BETWEEN_LINES = 5.0
+SECONDS_WORTH_A_LAST_LINE = 2.0
+SECONDS_BETWEEN_LOOKS = 0.5
 
 Progress = Callable[[str, int, int], None]
-"""Told as (phase, steps done, steps in all); in all 0 where that is not known.
+"""Called with (phase, steps done, steps in all); 0 in all if that is not known.
 
 The phases of a command: "read", "mine", "ground", "count", "lay out", "train", "evaluate", "report". A phase is
 announced by its first call.
@@ -11,7 +27,7 @@ announced by its first call.
 
 
 def no_progress(phase: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Show nothing."""
 
 
 def shown_duration(seconds: float) -> str:
@@ -20,3 +36,203 @@ def shown_duration(seconds: float) -> str:
     if whole < 60:
         return f"{whole} s"
     return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """How far a phase of a command is: steps done and in all (0: not known), and what else it says of itself.
+
+    `done_before`: steps that were done before it began. `seconds`: how long it takes so far; `running`: the command.
+    """
+
+    name: str
+    done: int = 0
+    total: int = 0
+    done_before: int = 0
+    details: tuple[tuple[str, str], ...] = ()
+    seconds: float = 0.0
+    running: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Steps a second."""
+        return (self.done - self.done_before) / self.seconds if self.seconds > 0 else 0.0
+
+    def __str__(self) -> str:
+        """`120/300, loss 0.4134, 12 s, about 18 s left`, as far as it is known."""
+        parts = [f"{self.done:,}/{self.total:,}"] if self.total else [f"{self.done:,}"] * (self.done > 0)
+        parts += [f"{name} {value}" for name, value in self.details]
+        parts += [shown_duration(self.seconds)]
+        if self.total > self.done and self.rate > 0:
+            parts += [f"about {shown_duration((self.total - self.done) / self.rate)} left"]
+        return ", ".join(parts)
+
+
+@runtime_checkable
+class PhaseView(Protocol):
+    """Shows phases, one after the other."""
+
+    def begin(self, phase: Phase) -> None:
+        """A phase begins."""
+        ...
+
+    def show(self, phase: Phase) -> None:
+        """It goes on; called often."""
+        ...
+
+    def end(self, phase: Phase) -> None:
+        """It is over."""
+        ...
+
+    def close(self) -> None:
+        """All is over, or has failed."""
+        ...
+
+
+class LineView:
+    """Phases as plain lines: one at the beginning, one every few seconds, one at the end of a long phase."""
+
+    def __init__(self) -> None:
+        """Nothing is shown yet."""
+        self.last = 0.0
+
+    def begin(self, phase: Phase) -> None:
+        """`ground ...`."""
+        self.last = phase.running
+        say(f"{phase.name} ...")
+
+    def show(self, phase: Phase) -> None:
+        """`train 120/300, loss 0.4134, 12 s, about 18 s left`, where the last line is some seconds old."""
+        if phase.running - self.last >= SECONDS_BETWEEN_LINES:
+            self.last = phase.running
+            say(f"{phase.name} {phase}")
+
+    def end(self, phase: Phase) -> None:
+        """`ground: done after 12 s`."""
+        if phase.seconds > SECONDS_WORTH_A_LAST_LINE:
+            say(f"{phase.name}: done after {shown_duration(phase.seconds)}")
+
+    def close(self) -> None:
+        """Lines stay."""
+
+
+def say(text: str) -> None:
+    """A line on standard error; work goes on where nobody can read it any more."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"{visible(text)}\n")
+        sys.stderr.flush()
+
+
+class BarView:
+    """Phases as one bar of a terminal, which is gone at the end."""
+
+    def __init__(self, console: "Console", title: str) -> None:
+        """Nothing is shown before `SECONDS_WITHOUT_BAR`."""
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[text]}", markup=False),
+        )
+        # standard output is left alone: it may be a file
+        self.bar = Bar(*columns, console=console, transient=True, redirect_stdout=False)
+        self.title = title
+        self.task = self.bar.add_task(title, total=None, visible=False, text="")
+        self.bar.start()
+
+    def begin(self, phase: Phase) -> None:
+        """The bar begins anew."""
+        self.show(phase)
+
+    def show(self, phase: Phase) -> None:
+        """The bar with `train 120/300, 10.0/s, 12 s, about 18 s left`."""
+        rate = f"{phase.rate:,.3g}/s, " if phase.rate > 0 and phase.total else ""
+        self.bar.update(
+            self.task,
+            description=f"{self.title}: {phase.name}",
+            completed=phase.done if phase.total else 0,
+            total=phase.total or None,
+            visible=phase.running > SECONDS_WITHOUT_BAR,
+            text=f"{rate}{phase}",
+        )
+
+    def end(self, phase: Phase) -> None:
+        """The next phase, or the end, follows at once."""
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self.bar.stop()
+
+
+class PhaseProgress:
+    """An `r2n.progress.Progress` that shows each phase it is called with; `detail` adds what a phase has to say."""
+
+    def __init__(self, view: PhaseView, clock: Callable[[], float] = monotonic) -> None:
+        """`clock` gives seconds."""
+        self.view, self.clock = view, clock
+        self.began = self.phase_began = clock()
+        self.phase: Phase | None = None
+        self.lock = RLock()  # `look` is called by a thread of its own
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        """So many steps of a phase are done; a phase of another name than the last one begins."""
+        with self.lock:
+            if self.phase is None or self.phase.name != phase:
+                self.end()
+                self.phase_began = self.clock()
+                running = self.phase_began - self.began
+                self.phase = Phase(phase, done, total, done_before=done, running=running)  # resumed: not from 0
+                self.view.begin(self.phase)
+            self.phase = replace(self.phase, done=done, total=total)
+            self.look()
+
+    def detail(self, **values: str) -> None:
+        """What there is to say of the present phase besides its steps, by name; the last value of each name is kept."""
+        with self.lock:
+            if self.phase is not None:
+                self.phase = replace(self.phase, details=tuple((dict(self.phase.details) | values).items()))
+
+    def look(self) -> None:
+        """Show the present phase as it is now."""
+        with self.lock:
+            if self.phase is not None:
+                now = self.clock()
+                self.phase = replace(self.phase, seconds=now - self.phase_began, running=now - self.began)
+                self.view.show(self.phase)
+
+    def end(self) -> None:
+        """The present phase is over."""
+        with self.lock:
+            if self.phase is not None:
+                self.view.end(replace(self.phase, seconds=self.clock() - self.phase_began))
+                self.phase = None
+
+
+@contextmanager
+def progress(title: str) -> Iterator[PhaseProgress]:
+    """Progress on standard error: a bar from the third second on, or plain lines if that is no terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    shown = PhaseProgress(BarView(console, title) if console.is_interactive else LineView())
+    is_over = Event()
+
+    def look() -> None:  # phases that count nothing are shown too
+        while not is_over.wait(SECONDS_BETWEEN_LOOKS):
+            shown.look()
+
+    watcher = Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield shown
+        shown.end()
+    except Exception as error:
+        if shown.phase is not None:
+            error.add_note(f"in the phase '{shown.phase.name}' of {title}")
+        raise
+    finally:
+        is_over.set()
+        watcher.join()
+        shown.view.close()

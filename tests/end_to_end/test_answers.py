@@ -16,9 +16,9 @@ from scipy.special import expit
 import r2n
 from r2n.data.problem import Problem
 from r2n.model.answers import Answer
+from r2n.model.model import Model
 from r2n.model.questions import answer_table
 from r2n.model.run import prepare_run
-from r2n.model.trained import Trained
 from r2n.model.training import train_in
 from r2n.network.r2n import R2N
 from r2n.options import Options
@@ -62,7 +62,7 @@ def test_answers_have_the_names_of_the_table_that_the_facts_came_from(kind: str,
     folder = run_in(tmp_path / "run", problem)
     if isinstance(source, Path):
         source.unlink()
-    predictor = r2n.Predictor.load(folder)
+    predictor = r2n.Model.load(folder)
     arguments = ["person", "drink"] if kind == "unnamed" else ["user", "known_1"]
     some = predictor.predict("likes(ann, ?)", everything=True)
     none = predictor.predict("likes(ann, tea)", unknown=True)
@@ -108,14 +108,14 @@ def towns(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return run_in(tmp_path_factory.mktemp("towns") / "run", problem)
 
 
-def answer(predictor: r2n.Predictor, atom: str) -> Answer:
+def answer(predictor: r2n.Model, atom: str) -> Answer:
     (found,) = predictor.predict(atom, everything=True)
     assert found.atom == atom
     return found
 
 
 def test_a_known_atom_is_answered_as_known_with_what_the_network_says_beside_it(towns: Path) -> None:
-    predictor = r2n.Predictor.load(towns)
+    predictor = r2n.Model.load(towns)
     for atom, truth in KNOWN.items():
         found = answer(predictor, atom)
         assert (found.known, found.probability) == (truth, float(truth))
@@ -124,7 +124,7 @@ def test_a_known_atom_is_answered_as_known_with_what_the_network_says_beside_it(
 
 
 def test_a_closed_atom_that_is_no_fact_is_false(towns: Path) -> None:
-    predictor = r2n.Predictor.load(towns)
+    predictor = r2n.Model.load(towns)
     for atom in CLOSED:
         found = answer(predictor, atom)
         assert (found.closed, found.probability) == (True, 0.0)
@@ -133,7 +133,7 @@ def test_a_closed_atom_that_is_no_fact_is_false(towns: Path) -> None:
 
 
 def test_an_open_atom_is_answered_by_the_network(towns: Path) -> None:
-    predictor = r2n.Predictor.load(towns)
+    predictor = r2n.Model.load(towns)
     for atom in OPEN:
         found = answer(predictor, atom)
         assert (found.closed, found.known) == (False, None)
@@ -141,7 +141,7 @@ def test_an_open_atom_is_answered_by_the_network(towns: Path) -> None:
 
 
 def test_what_is_told_later_is_known_and_what_is_taken_back_is_closed_again(towns: Path) -> None:
-    predictor = r2n.Predictor.load(towns)
+    predictor = r2n.Model.load(towns)
     told = predictor.with_facts(["near(b, a)", "!liesIn(b, north)"])
     assert [answer(told, atom).probability for atom in ("near(b, a)", "liesIn(b, north)")] == [1.0, 0.0]
     assert answer(told, "liesIn(b, north)").known is False
@@ -152,7 +152,7 @@ def test_what_is_told_later_is_known_and_what_is_taken_back_is_closed_again(town
 
 def test_the_most_probable_come_first(towns: Path) -> None:
     for question in ("near(a, ?)", "liesIn(?, north)", "liesIn(?, west)"):
-        found = [item.probability for item in r2n.Predictor.load(towns).predict(question, everything=True)]
+        found = [item.probability for item in r2n.Model.load(towns).predict(question, everything=True)]
         assert found == sorted(found, reverse=True)
 
 
@@ -175,13 +175,13 @@ def test_the_command_line_says_known_and_closed(towns: Path) -> None:
 def test_probabilities_of_any_logit_without_a_warning(towns: Path) -> None:
     """Warnings are errors in tests, so exp(1404) would be one."""
     for sign in (1, -1):
-        trained = Trained.load(towns)
+        trained = Model.load(towns)
         with torch.no_grad():
-            assert trained.model.atom_output is not None
-            *_, weight, bias = trained.model.atom_output.parameters()
+            assert trained.network.atom_output is not None
+            *_, weight, bias = trained.network.atom_output.parameters()
             weight.zero_()
             bias.fill_(sign * 1404.0)
-        found = {item.atom: item for item in r2n.Predictor.of(trained).predict("liesIn(e, ?)", everything=True)}
+        found = {item.atom: item for item in r2n.Model.from_run(trained).predict("liesIn(e, ?)", everything=True)}
         for atom in ("liesIn(e, north)", "liesIn(e, a)"):
             assert found[atom].logit == pytest.approx(sign * 1404.0)
             assert found[atom].probability == found[atom].network == (1.0 if sign > 0 else 0.0)
@@ -226,7 +226,7 @@ def many(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_a_question_over_nine_million_atoms_is_answered_with_what_the_rules_reach(many: Path) -> None:
-    predictor = r2n.Predictor.load(many)
+    predictor = r2n.Model.load(many)
     tracemalloc.start()
     try:
         found = predictor.predict("p(?, ?)")
@@ -255,7 +255,7 @@ def test_one_forward_pass_serves_all_questions_about_the_same_facts(
         return forward(*given, **options)
 
     monkeypatch.setattr(R2N, "forward", counted)
-    predictor = r2n.Predictor.load(many)
+    predictor = r2n.Model.load(many)
     first, *others = [atom[2:7] for atom in sorted(reached())[::500]]
     assert predictor.predict(f"p({first}, ?)")
     assert len(passes) == 1

@@ -13,9 +13,8 @@ from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import TRAIN, Problem, load_problem
 from r2n.evaluation.evaluate import evaluate_scores
 from r2n.evaluation.ranking import Filter
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.model.run import Run, evaluate_split, prepare_run
-from r2n.model.trained import Trained
 from r2n.model.training import train_in
 from r2n.network.mixture import NETWORK_ALONE, WAYS
 from r2n.options import Options
@@ -148,7 +147,7 @@ def test_interrupted_and_resumed_is_uninterrupted(
 
 def test_loaded_it_answers_the_same(finished: tuple[Run, Path]) -> None:
     run, path = finished
-    again = Trained.load(path)
+    again = Model.load(path)
     assert again.model.combination is not None
     assert run.model.combination is not None
     assert again.model.combination.chosen == run.model.combination.chosen
@@ -168,7 +167,7 @@ def unconcluded(run: Run) -> tuple[str, str]:
 
 def test_a_fact_after_the_training_is_counted(finished: tuple[Run, Path]) -> None:
     run, path = finished
-    predictor, (x, z) = Predictor.of(run), unconcluded(run)
+    predictor, (x, z) = Model.from_run(run), unconcluded(run)
     names = run.problem.knowledge.language.constants
     parents = run.problem.knowledge.facts(run.problem.knowledge.language.predicate("parent"))
     y = names[int(next(b for a, b in parents if names[a] == x))]
@@ -181,7 +180,7 @@ def test_a_fact_after_the_training_is_counted(finished: tuple[Run, Path]) -> Non
     assert after == pytest.approx(printed["answers"][0]["logit"], abs=1e-4), printed
 
 
-def logit(predictor: Predictor, atom: str) -> float:
+def logit(predictor: Model, atom: str) -> float:
     (answer,) = predictor.predict(atom)
     return answer.logit
 
@@ -201,11 +200,11 @@ def test_rules_in_layers_and_rules_that_are_counted(folder: Path, tmp_path: Path
     assert graph is not None
     assert [rule.name for rule in graph.rules] == ["both"]
     codes = np.arange(problem.knowledge.base.size)
-    np.testing.assert_allclose(Predictor.of(run).logits(codes), run.logits()(codes))
+    np.testing.assert_allclose(Model.from_run(run).logits(codes), run.logits()(codes))
     assert run.source.counts is not None
-    assert Predictor.of(run).columns(codes).reached[run.source.counts.codes].all()
+    assert Model.from_run(run).columns(codes).reached[run.source.counts.codes].all()
     assert run.evaluate("test").metrics["mrr"] > 0.4
-    again = Trained.load(tmp_path / "run")
+    again = Model.load(tmp_path / "run")
     np.testing.assert_array_equal(again.logits(problem.atoms), run.logits()(problem.atoms))
 
 

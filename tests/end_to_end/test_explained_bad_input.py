@@ -1,4 +1,4 @@
-"""What cannot be explained, or hardly: a clear answer each, through `Predictor.explain`."""
+"""What cannot be explained, or hardly: a clear answer each, through `Model.explain`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,11 +15,11 @@ from tests.toy_problem import write_toy_problem
 SMALL = ("model.dim=4", "model.layers=1", "training.epochs=2", "training.corrupted_positions=[-1]")
 
 
-def trained(problem: r2n.Problem, *changes: str) -> r2n.Predictor:
+def trained(problem: r2n.Problem, *changes: str) -> r2n.Model:
     run = prepare_run(problem, problem.options.changed(changes), seed=0)
     for _ in run.trainer:
         pass
-    return r2n.Predictor.of(run)
+    return r2n.Model.from_run(run)
 
 
 def problem_of(theory: str, facts: Sequence[tuple[str, str, str]], **domains: Sequence[str]) -> r2n.Problem:
@@ -32,7 +32,7 @@ def problem_of(theory: str, facts: Sequence[tuple[str, str, str]], **domains: Se
 
 
 @pytest.fixture(scope="module")
-def towns(tmp_path_factory: pytest.TempPathFactory) -> r2n.Predictor:
+def towns(tmp_path_factory: pytest.TempPathFactory) -> r2n.Model:
     """Towns in valleys; the network reads evidence, so that new towns can be asked about."""
     folder = write_toy_problem(tmp_path_factory.mktemp("towns"), epochs=20)
     return trained(r2n.load(folder), "model.evidence_input=only")
@@ -55,26 +55,26 @@ def towns(tmp_path_factory: pytest.TempPathFactory) -> r2n.Predictor:
         ("", "''"),
     ],
 )
-def test_what_is_no_atom_is_refused_and_named(towns: r2n.Predictor, atom: str, said: str) -> None:
+def test_what_is_no_atom_is_refused_and_named(towns: r2n.Model, atom: str, said: str) -> None:
     with pytest.raises(R2NError, match=said):
         towns.explain(atom)
     with pytest.raises(R2NError, match=said):
         towns.explain("liesIn(n5, north)", against=atom)
 
 
-def test_a_negative_depth_and_no_reasons_are_refused(towns: r2n.Predictor) -> None:
+def test_a_negative_depth_and_no_reasons_are_refused(towns: r2n.Model) -> None:
     with pytest.raises(R2NError, match="depth"):
         towns.explain("liesIn(n5, north)", depth=-1)
     with pytest.raises(R2NError, match="top"):
         towns.explain("liesIn(n5, north)", top=0)
 
 
-def test_an_atom_against_itself_is_refused(towns: r2n.Predictor) -> None:
+def test_an_atom_against_itself_is_refused(towns: r2n.Model) -> None:
     with pytest.raises(R2NError, match="itself"):
         towns.explain("liesIn(n5, north)", against="liesIn(n5, north)")
 
 
-def test_a_new_constant_that_nothing_is_known_of_is_refused(towns: r2n.Predictor) -> None:
+def test_a_new_constant_that_nothing_is_known_of_is_refused(towns: r2n.Model) -> None:
     declared = towns.with_facts([], domains={"town": ["n9"]})
     with pytest.raises(R2NError, match="n9"):
         declared.explain("liesIn(n9, north)")
@@ -83,14 +83,14 @@ def test_a_new_constant_that_nothing_is_known_of_is_refused(towns: r2n.Predictor
 # what is explained all the same
 
 
-def test_depth_0_tells_the_answer_alone(towns: r2n.Predictor) -> None:
+def test_depth_0_tells_the_answer_alone(towns: r2n.Model) -> None:
     found = towns.explain("liesIn(n5, north)", depth=0)
     assert found.reasons == ()
     assert len(found.layers) == 2
     assert found.belief.logit == pytest.approx(towns.explain("liesIn(n5, north)").belief.logit)
 
 
-def test_an_atom_that_is_evidence_says_so(towns: r2n.Predictor) -> None:
+def test_an_atom_that_is_evidence_says_so(towns: r2n.Model) -> None:
     found = towns.explain("liesIn(n0, north)")
     assert found.belief.known is True
     assert found.belief.probability == 1.0
@@ -98,7 +98,7 @@ def test_an_atom_that_is_evidence_says_so(towns: r2n.Predictor) -> None:
     assert found.reasons
 
 
-def test_closed_atoms_say_so(towns: r2n.Predictor) -> None:
+def test_closed_atoms_say_so(towns: r2n.Model) -> None:
     found = towns.explain("near(n0, s0)")
     assert (found.belief.closed, found.belief.probability) == (True, 0.0)
     assert any("closed" in note for note in found.notes)
@@ -132,7 +132,7 @@ def test_an_atom_that_no_ground_rule_reaches_explains_its_input_layer() -> None:
     assert found.input.similar
 
 
-def test_a_new_constant_is_explained_by_what_is_told_of_it(towns: r2n.Predictor) -> None:
+def test_a_new_constant_is_explained_by_what_is_told_of_it(towns: r2n.Model) -> None:
     told = towns.with_facts(["near(n0, n9)", "near(n1, n9)"])
     found = told.explain("liesIn(n9, north)")
     assert found.reasons[0].rule == "neighbours"

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 import r2n
 from r2n.cli import app
 from r2n.errors import CheckpointError, ConfigError
+from r2n.model.model import Model
 from r2n.model.run import prepare_run
-from r2n.model.trained import Trained
 from r2n.model.training import train_in
 from r2n.network.constant_embedding import WordChannel
 from r2n.options import Options
@@ -165,14 +165,14 @@ def test_an_image_encoder_of_the_caller(tmp_path: Path) -> None:
     assert run.evaluate("test").metrics["ap"] > 0.9
     assert any(not torch.equal(value, before[name]) for name, value in made[0].state_dict().items())
     torch.manual_seed(5)
-    again = Trained.load(tmp_path / "run", encoders={"image": net()})
+    again = Model.load(tmp_path / "run", encoders={"image": net()})
     np.testing.assert_array_equal(again.logits(problem.atoms), run.logits()(problem.atoms))
     with pytest.raises(ConfigError, match=r"load\(folder, encoders=\{'image': module\}\)"):
-        Trained.load(tmp_path / "run")
+        Model.load(tmp_path / "run")
     with pytest.raises(CheckpointError, match="does not fit its network"):
-        Trained.load(tmp_path / "run", encoders={"image": nn.Flatten()})
+        Model.load(tmp_path / "run", encoders={"image": nn.Flatten()})
     result = CliRunner().invoke(app, ["evaluate", str(tmp_path / "run")])
     assert result.exit_code == 2
     assert "give them again: load(folder, encoders=" in result.stderr
     with pytest.raises(ConfigError, match="encoders are given for other domains"):
-        Trained.load(tmp_path / "run", encoders={"image": net(), "word": net()})
+        Model.load(tmp_path / "run", encoders={"image": net(), "word": net()})

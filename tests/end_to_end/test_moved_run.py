@@ -197,9 +197,9 @@ def refused(*arguments: object) -> str:
 
 
 def test_what_is_loaded_is_all_that_a_problem_was(towns: Path, tmp_path: Path) -> None:
-    from r2n.model.trained import Trained
+    from r2n.model.model import Model
 
-    trained, original = Trained.load(towns), r2n.load(write_toy_problem(tmp_path / "again"))
+    trained, original = Model.load(towns), r2n.load(write_toy_problem(tmp_path / "again"))
     ours, theirs = trained.problem.knowledge, original.knowledge
     assert str(ours.theory) == str(theirs.theory)
     assert (ours.language.constants, ours.language.predicates) == (
@@ -213,8 +213,8 @@ def test_what_is_loaded_is_all_that_a_problem_was(towns: Path, tmp_path: Path) -
         np.testing.assert_array_equal(mine.truth, given.truth)
     assert trained.options.model == original.options.model
     codes = original.test.atoms
-    logits = r2n.Predictor.load(towns).logits(codes)
-    np.testing.assert_array_equal(r2n.Predictor.of(trained).logits(codes), logits)
+    logits = r2n.Model.load(towns).logits(codes)
+    np.testing.assert_array_equal(r2n.Model.from_run(trained).logits(codes), logits)
 
 
 def test_asked_for_what_it_does_not_hold_it_says_so(towns: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_folder_of_an_older_version_is_refused_with_what_to_do(towns: Path) ->
     }
     (towns / "config.json").write_text(json.dumps(old))
     with pytest.raises(r2n.R2NError, match=r"(?s)train.*again"):
-        r2n.Predictor.load(towns)
+        r2n.Model.load(towns)
     for command in (("evaluate", towns), ("predict", towns, "liesIn(n5, ?)")):
         said = refused(*command)
         assert str(towns) in said

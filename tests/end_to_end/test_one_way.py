@@ -34,7 +34,7 @@ RIVALS = 20
 def agree(problem: Problem, folder: Path, grounder: Grounder, rivals: np.ndarray) -> None:
     """Report, predictor and logits one by one: the same for queries, and for rivals that nobody named before."""
     run = run_in(folder, problem)
-    predictor, queries, knowledge = r2n.Predictor.load(folder), problem.test, knowledge_in(problem)
+    predictor, queries, knowledge = r2n.Model.load(folder), problem.test, knowledge_in(problem)
     logits = AtomLogits(run.model, r2n.GroundedOnDemand.of(knowledge, grounder), knowledge.evidence)
     np.testing.assert_allclose(predictor.logits(queries.atoms), logits(queries.atoms), **CLOSE)
     alone = [logits(rivals[i : i + 1])[0] for i in range(len(rivals))]
@@ -63,7 +63,7 @@ def rows_of(problem: Problem) -> list[tuple[int, np.ndarray]]:
     return found
 
 
-def ranked_by(predictor: r2n.Predictor, problem: Problem) -> float:
+def ranked_by(predictor: r2n.Model, problem: Problem) -> float:
     """The mean reciprocal rank, each row asked of the predictor."""
     found = []
     for code, rivals in rows_of(problem):

@@ -8,8 +8,8 @@ import pytest
 import r2n
 from r2n.datasets.planted import PlantedOptions, plant
 from r2n.evaluation.report import Report
+from r2n.model.model import Model
 from r2n.model.run import prepare_run
-from r2n.model.trained import Trained
 
 PLANTED = PlantedOptions(facts=2000, constants=300, rules=40, communities=6, queries=0.1)  # about a tenth of a default
 NOISE = PlantedOptions(facts=1200, constants=150, relations=6, rules=15, noise=1.0, queries=0.1)
@@ -22,7 +22,7 @@ def trained(options: PlantedOptions, folder: Path) -> Report:
     assert run.options.model.rules == ("counted" if options.rules else "layers")
     for _ in run.trainer:
         pass
-    return Trained.of(run).evaluate("test", mirror=True)
+    return Model.from_run(run).evaluate("test", baselines=True)
 
 
 @pytest.mark.slow

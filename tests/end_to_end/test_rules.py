@@ -6,9 +6,9 @@ import pytest
 
 from r2n.data.problem import load_problem
 from r2n.logic.parser import parse_theory
+from r2n.model.model import Model
 from r2n.model.rule_report import rule_report
 from r2n.model.run import prepare_run
-from r2n.model.trained import Trained
 from tests.clause_problem import CLAUSES, with_theory, write_clause_problem
 from tests.command_line import document, run
 from tests.false_rule_problem import write_false_rule_problem
@@ -56,7 +56,7 @@ def test_the_clauses_that_made_the_data_are_the_first_that_are_learned(seed: int
     trained = prepare_run(problem, seed=seed)
     for _ in trained.trainer:
         pass
-    clauses = rule_report(Trained.of(trained)).rules[0].clauses
+    clauses = rule_report(Model.from_run(trained)).rules[0].clauses
     assert {str(clause) for clause in clauses[:2]} == set(CLAUSES)
 
 
@@ -65,7 +65,7 @@ def test_a_false_rule_shows_no_positive_effect_and_a_true_one_a_large_one(tmp_pa
     trained = prepare_run(problem, seed=0)
     for _ in trained.trainer:
         pass
-    accounts = {account.name: account for account in rule_report(Trained.of(trained)).rules}
+    accounts = {account.name: account for account in rule_report(Model.from_run(trained)).rules}
     true, false = accounts["neighbours"], accounts["pen pals"]
     assert true.effect is not None
     assert false.effect is not None

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from r2n.data.problem import Problem, load_problem
+from r2n.model.model import Model
 from r2n.model.run import Run, prepare_run
-from r2n.model.trained import Trained
 from r2n.model.training import train_in
 from r2n.options import Options
 
@@ -60,7 +60,7 @@ def test_what_was_trained_is_loaded_and_answers_alike(
     assert len(layer.parts()) == 2
     assert layer.rule_embedding is not None
     assert bool(layer.rule_embedding.shifts.any(dim=1).sum() > RULES // 2)
-    again = Trained.load(tmp_path / "run")
+    again = Model.load(tmp_path / "run")
     np.testing.assert_array_equal(again.logits(problem.atoms), run.logits()(problem.atoms))
 
 

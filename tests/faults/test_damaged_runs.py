@@ -13,8 +13,8 @@ import pytest
 
 from r2n.data.problem import load_problem
 from r2n.errors import R2NError
+from r2n.model.model import Model
 from r2n.model.run import prepare_ensemble, prepare_run
-from r2n.model.trained import Trained
 from r2n.model.training import train_in
 from r2n.reporting.curves import training_curves
 from r2n.reporting.write import training_of
@@ -61,7 +61,7 @@ DAMAGES: tuple[Callable[[bytearray, random.Random], None], ...] = (flip, cut, in
 @pytest.mark.parametrize("name", first_of(FILES, 1))
 def test_damage_is_refused_or_makes_no_difference(name: str, folder: Path, tmp_path: Path) -> None:
     dice, problem = random.Random(name), load_problem(folder / "toy")
-    said = Trained.load(folder / "run").logits(problem.atoms)
+    said = Model.load(folder / "run").logits(problem.atoms)
     trace = (folder / "run" / "trace.jsonl").read_bytes()
     refused = 0
     for attempt in range(TRIES):
@@ -72,7 +72,7 @@ def test_damage_is_refused_or_makes_no_difference(name: str, folder: Path, tmp_p
         dice.choice(DAMAGES)(content, dice)
         path.write_bytes(bytes(content))
         try:
-            np.testing.assert_array_equal(Trained.load(run).logits(problem.atoms), said)
+            np.testing.assert_array_equal(Model.load(run).logits(problem.atoms), said)
         except R2NError:
             refused += 1
         try:
@@ -92,7 +92,7 @@ OF_AN_ENSEMBLE = ("seed-1/checkpoint.json", "seed-0/checkpoint-*", "seed-1/trace
 @pytest.mark.parametrize("name", OF_AN_ENSEMBLE)
 def test_damage_of_an_ensemble_is_refused_or_makes_no_difference(name: str, folder: Path, tmp_path: Path) -> None:
     dice, problem = random.Random(name), load_problem(folder / "toy")
-    said = Trained.load(folder / "ensemble").logits(problem.atoms)
+    said = Model.load(folder / "ensemble").logits(problem.atoms)
     traces = [path.read_bytes() for path in sorted((folder / "ensemble").glob("seed-*/trace.jsonl"))]
     refused = 0
     for attempt in range(TRIES // 4):
@@ -107,13 +107,13 @@ def test_damage_of_an_ensemble_is_refused_or_makes_no_difference(name: str, fold
             dice.choice(DAMAGES)(content, dice)
             path.write_bytes(bytes(content))
         try:
-            np.testing.assert_array_equal(Trained.load(run).logits(problem.atoms), said)
+            np.testing.assert_array_equal(Model.load(run).logits(problem.atoms), said)
         except R2NError:
             refused += 1
         try:
             for _ in train_in(run, prepare_ensemble(problem, problem.options, 0, size=2), resume=True):
                 pass
-            np.testing.assert_array_equal(Trained.load(run).logits(problem.atoms), said)
+            np.testing.assert_array_equal(Model.load(run).logits(problem.atoms), said)
             found = [path.read_bytes() for path in sorted(run.glob("seed-*/trace.jsonl"))]
             assert is_gone or found == traces
         except R2NError:
@@ -165,7 +165,7 @@ def test_what_is_no_regular_file_is_refused_and_never_read(
     path.unlink(missing_ok=True)
     put(path)
     is_read = {
-        "predict": (lambda: Trained.load(run), name not in ("trace.jsonl", "report.json")),
+        "predict": (lambda: Model.load(run), name not in ("trace.jsonl", "report.json")),
         "resume": (lambda: list(train_in(run, prepare_run(problem, problem.options, 0), resume=True)), name in FILES),
         "curves": (lambda: training_curves(run / "trace.jsonl"), name == "trace.jsonl"),
     }

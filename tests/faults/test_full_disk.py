@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from r2n.model.trained import Trained
+from r2n.model.model import Model
 from tests.examples import first_of
 from tests.faults.all_commands import WRITING, filled, with_run
 from tests.faults.killed_works import Given, check_whole
@@ -25,7 +25,7 @@ def test_the_last_checkpoint_is_kept_and_the_training_goes_on_when_there_is_room
     assert "File too large" in stopped.said
     assert "--resume" in stopped.said
     assert not list(run.glob(".*"))
-    Trained.load(run)
+    Model.load(run)
     done(warm, tmp_path, "r2n", *options)
     assert len((run / "trace.jsonl").read_text().splitlines()) == 300
 

@@ -186,7 +186,7 @@ def test_evaluate_and_predict_agree_on_random_problems(seed: int, tmp_path: Path
     strategy = list(STRATEGIES)[seed % len(STRATEGIES)]
     problem = problem_of(seed, *STRATEGIES[strategy].options)
     run = run_in(tmp_path / "run", problem)
-    predictor = r2n.Predictor.load(tmp_path / "run")
+    predictor = r2n.Model.load(tmp_path / "run")
     queries, everything = problem.test, np.arange(problem.knowledge.base.size)[:30]
     assert run.evaluate("test").metrics["brier"] == pytest.approx(
         brier(predictor.logits(queries.atoms), queries.truth), abs=1e-6

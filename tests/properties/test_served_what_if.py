@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.serving.app import create_app
 from r2n.serving.guards import Access
 from r2n.serving.keeper import Keeper
@@ -34,7 +34,7 @@ class Served:
     """The run behind HTTP, and the same in this process."""
 
     def __init__(self, run: Path, client: TestClient) -> None:
-        self.run, self.client, self.predictor = run, client, Predictor.load(run, device="cpu")
+        self.run, self.client, self.predictor = run, client, Model.load(run, device="cpu")
         self.plain = self.asked({})
 
     def asked(self, change: dict[str, Any]) -> Any:

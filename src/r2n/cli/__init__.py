@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from r2n import __version__
-from r2n.cli.asking import ask
 from r2n.cli.prediction import explain, infer, predict, rules
 from r2n.cli.problems import check, datasets_app, ground, mine
 from r2n.cli.reports import compare, report, reproduce, serve
@@ -23,7 +22,6 @@ app.command()(train)
 app.command()(evaluate)
 app.command()(predict)
 app.command()(explain)
-app.command()(ask)
 app.command()(rules)
 app.command()(serve)
 app.command()(infer)

@@ -1,11 +1,10 @@
 """The command line: r2n predict, explain, rules, infer."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -38,14 +37,12 @@ from r2n.visible import visible
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from r2n.evaluation.calibrate import Calibrated
     from r2n.evaluation.report import Report
     from r2n.explanation.records import Explanation
     from r2n.explanation.rules import Context, RuleAccount, RuleReport
-    from r2n.model.answer_files import AskedOfRun
     from r2n.model.answers import Answers
     from r2n.model.infer import Believed
-    from r2n.model.predictor import Predictor
+    from r2n.model.model import Model
 
 
 WithOption = Annotated[
@@ -59,30 +56,32 @@ ConstantOption = Annotated[
 ]
 
 
-def changed(predictor: "Predictor", more: list[str], fewer: list[str], constants: list[str]) -> "Predictor":
-    """Knowing less, and then more; `constants` are written DOMAIN=NAME."""
-    from r2n.model.predictor import Named, told_otherwise
+def load_changed(
+    run: Path, device: str, shown: PhaseProgress, more: list[str], fewer: list[str], constants: list[str]
+) -> "Model":
+    """The model of a run with fewer facts, and then more; `constants` are written DOMAIN=NAME."""
+    from r2n.model.model import Model
 
-    named = Named("--with", "--without", "--constant")
-    found = told_otherwise(predictor, more, fewer, by_domain(constants), named)
-    tell_headers(predictor, [*fewer, *more])
+    model = Model.load(run, device=device, progress=shown)
+    names = ("--with", "--without", "--constant")
+    found = model.with_changes(more, fewer, by_domain(constants), names)
+    print_headers(model, [*fewer, *more])
     return found
 
 
-def tell_headers(predictor: "Predictor", given: Iterable[str | Path]) -> None:
+def print_headers(model: "Model", given: Iterable[str | Path]) -> None:
     """Which first rows of files on the command line are taken for headers, on standard error; other texts are facts."""
     from r2n.data.atom_text import looks_like_atom
     from r2n.data.reading.tables import Table, checked_format, with_header
 
     for path in (Path(item) for item in given if isinstance(item, Path) or not looks_like_atom(item)):
-        table, theory = Table(path), predictor.changed.problem.knowledge.theory
+        table, theory = Table(path), model.problem.knowledge.theory
         first = with_header(table, checked_format(table, path), theory)[1]
         if first is not None and first.is_header:
-            overruled = (
+            advice = (
                 "if it is a fact or a query, write it below another row, or use Table(file, header=False) in Python"
             )
-            said = first.taken(overruled)
-            typer.echo(visible(f"note: {said}"), err=True)
+            typer.echo(visible(f"note: {first.taken(advice)}"), err=True)
 
 
 def by_domain(constants: list[str]) -> dict[str, list[str]]:
@@ -96,28 +95,21 @@ def by_domain(constants: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def tell_of_changes(predictor: "Predictor", *, facts_changed: bool) -> None:
+def print_changes(model: "Model", *, facts_changed: bool) -> None:
     """What a person who changes facts should know, on standard error."""
-    for line in changes_told(predictor, facts_changed=facts_changed):
-        typer.echo(visible(line), err=True)
-
-
-def changes_told(predictor: "Predictor", *, facts_changed: bool, but_not: Collection[str] = ()) -> list[str]:
-    """The same as lines; new constants in `but_not` were told before."""
-    lines = []
-    for name in predictor.changed.new_constants:
-        if name not in but_not:
-            near = nearest(name, predictor.changed.trained.constants)
-            lines.append(f"new constant: {name}" + (f" ({near})" if near else ""))
-    if facts_changed and predictor.model.evidence_input == "off":
-        lines.append(
-            "this network does not read facts (model.evidence_input = off): they act through the grounding alone"
+    for name in model.changed.new_constants:
+        near = nearest(name, model.changed.trained.constants)
+        typer.echo(visible(f"new constant: {name}" + (f" ({near})" if near else "")), err=True)
+    if facts_changed and model.network.evidence_input == "off":
+        typer.echo(
+            "this network does not read facts (model.evidence_input = off): they act through the grounding alone",
+            err=True,
         )
-    return lines
 
 
 MOST_ROWS_SHOWN = 50
 MOST_ROWS_LAID_OUT = 1_000  # of one table on the screen, whose columns are as wide as its cells
+FEW = 10
 
 QuestionArgument = Annotated[
     str | None, typer.Argument(help='An atom; ? stands for what is asked: "locatedIn(italy, ?)".')
@@ -125,7 +117,6 @@ QuestionArgument = Annotated[
 TopOption = Annotated[
     int | None, typer.Option(min=1, help="How many answers to a question with ?: 10, or with --all every one.")
 ]
-FEW = 10
 UnknownOption = Annotated[bool, typer.Option("--unknown", help="Only what is not known already.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Also atoms that no ground rule reaches.")]
 QueriesOption = Annotated[
@@ -135,19 +126,6 @@ OutOption = Annotated[
     Path | None,
     typer.Option(parser=new_path, metavar="FILE", help="Write the answers: .csv, .tsv, .parquet, .json or .jsonl."),
 ]
-
-
-class Wanted(TypedDict):
-    """Which atoms a question with `?` is answered by."""
-
-    everything: bool
-    top: int | None
-    unknown: bool
-
-
-def most_answers(top: int | None, *, show_all: bool) -> int | None:
-    """How many answers to a question are shown: as many as somebody says, else a few, or (`show_all`) every one."""
-    return top or (None if show_all else FEW)
 
 
 def predict(
@@ -166,9 +144,41 @@ def predict(
     as_json: JsonOption = False,
 ) -> None:
     """Ask a trained network: one question, or a file of queries."""
-    from r2n.model.answer_files import AskedOfRun
-    from r2n.model.predictor import Predictor
-    from r2n.model.questions import AnswersWanted, check_output
+    from r2n.evaluation.calibrate import told_calibration
+    from r2n.model.answers import Question
+    from r2n.model.jobs import AskedOfRun, predict_file
+    from r2n.model.questions import AnswersWanted, answer_table, questions_table
+
+    _check_predict(question, queries, out, is_shared=jobs is not None, as_json=as_json)
+    wanted = AnswersWanted(show_all, top or (None if show_all else FEW), unknown)
+    answers = table = written = None
+    with progress(str(run)) as shown:
+        model = load_changed(run, device, shown, more or [], fewer or [], constants or [])
+        print_headers(model, [] if queries is None else [queries])
+        if question is not None:
+            answers = model.predict(question, **asdict(wanted))
+            if out is not None:
+                table = questions_table(model, [answers], [Question.parse(model.base, question).predicate.name])
+        elif queries is not None and out is not None and not as_json:
+            facts = (tuple(more or ()), tuple(fewer or ()), by_domain(constants or []))
+            asked = AskedOfRun(run, queries, wanted, *facts, device)
+            written = predict_file(asked, out, jobs=jobs, model=model, progress=shown)
+        elif queries is not None:
+            table = answer_table(model, queries, **asdict(wanted))
+    print_changes(model, facts_changed=bool(more or fewer))
+    typer.echo(f"probabilities: {told_calibration(model.calibration)}", err=True)
+    if written is not None:
+        typer.echo(f"{written} in {out}", err=True)
+    elif table is not None:
+        _print_table(table, out, as_json=as_json)
+    elif answers is not None:
+        print_json(answers_document(str(question), answers)) if as_json else print_answers(model, answers)
+
+
+def _check_predict(
+    question: str | None, queries: Path | None, out: Path | None, *, is_shared: bool, as_json: bool
+) -> None:
+    from r2n.model.questions import check_output
 
     if (question is None) == (queries is None):
         raise ConfigError(
@@ -176,83 +186,22 @@ def predict(
         )
     if out is not None:
         check_output(out)
-    if jobs is not None and (queries is None or out is None or as_json):
+    if is_shared and (queries is None or out is None or as_json):
         raise ConfigError("--jobs shares out a file of queries", hint="r2n predict RUN --queries FILE --out FILE")
-    wanted = Wanted(everything=show_all, top=most_answers(top, show_all=show_all), unknown=unknown)
-    with progress(str(run)) as shown:
-        predictor = Predictor.load(run, device=device, progress=shown)
-        predictor = changed(predictor, more or [], fewer or [], constants or [])
-        tell_headers(predictor, [] if queries is None else [queries])
-        if queries is None or out is None or as_json:
-            told = _told(predictor, question, queries, wanted, as_table=out is not None)
-        else:
-            facts = (tuple(more or ()), tuple(fewer or ()), by_domain(constants or []))
-            asked = AskedOfRun(run, queries, AnswersWanted(**wanted), *facts, device)
-            told = _told_in_file(predictor, asked, out, jobs, shown)
-    tell_of_changes(predictor, facts_changed=bool(more or fewer))
-    told(out, as_json)
-
-
-Tell = Callable[[Path | None, bool], None]
-"""Tells what was found: in a file, as JSON, or on the screen."""
-
-
-def _told_in_file(
-    predictor: "Predictor", asked: "AskedOfRun", out: Path, jobs: int | None, shown: PhaseProgress
-) -> Tell:
-    """Answer a file of queries part by part: what was found is in the file already."""
-    from r2n.model.answer_files import predict_file
-
-    found = predict_file(asked, out, jobs=jobs, predictor=predictor, progress=shown)
-
-    def tell(_: Path | None, __: bool) -> None:
-        tell_calibration(predictor.calibration)
-        typer.echo(f"{found} in {out}", err=True)
-
-    return tell
-
-
-def _told(
-    predictor: "Predictor", question: str | None, queries: Path | None, wanted: Wanted, *, as_table: bool
-) -> Tell:
-    from r2n.model.questions import answer_table, question_table
-
-    if question is None:
-        assert queries is not None
-        return partial(_tell_table, answer_table(predictor, queries, **wanted), predictor.calibration)
-    if as_table:
-        return partial(_tell_table, question_table(predictor, question, **wanted), predictor.calibration)
-    return partial(_tell_answers, predictor, question, predictor.predict(question, **wanted))
-
-
-def _tell_answers(predictor: "Predictor", question: str, answers: "Answers", _: Path | None, as_json: bool) -> None:
-    tell_calibration(answers.calibration)
-    if as_json:
-        print_json(answers_document(question, answers))
-    else:
-        print_answers(predictor, answers)
 
 
 def answers_document(question: str, answers: "Answers") -> dict[str, Any]:
     """The answers as they are printed with --json."""
     counts = {name: getattr(answers, name) for name in ("asked", "refused", "left_out", "hidden")}
     calibration = None if answers.calibration is None else asdict(answers.calibration)
-    told, columns = [asdict(item) for item in answers], answers.columns
-    return {"question": question, "columns": columns, "answers": told, **counts, "calibration": calibration}
+    items, columns = [asdict(item) for item in answers], answers.columns
+    return {"question": question, "columns": columns, "answers": items, **counts, "calibration": calibration}
 
 
-def tell_calibration(calibration: "Calibrated | None") -> None:
-    """On what probabilities rest, on standard error."""
-    from r2n.evaluation.calibrate import told_calibration
-
-    typer.echo(f"probabilities: {told_calibration(calibration)}", err=True)
-
-
-def _tell_table(table: "pa.Table", calibration: "Calibrated | None", out: Path | None, as_json: bool) -> None:
+def _print_table(table: "pa.Table", out: Path | None, *, as_json: bool) -> None:
     """Write a table of answers, or show its first rows."""
     from r2n.model.questions import write_answers
 
-    tell_calibration(calibration)
     if out is not None:
         write_answers(table, out)
         typer.echo(f"{counted(table.num_rows, 'answer')} in {out}", err=True)
@@ -273,24 +222,23 @@ def _cell(value: float | int | str | None) -> str:
     return "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
-def print_answers(predictor: "Predictor", answers: "Answers", *, is_numbered: bool = False) -> None:
-    """The answers as a table on standard output, and what else there is to say of them on standard error."""
+def print_answers(model: "Model", answers: "Answers") -> None:
+    """The answers as a table on standard output, and further notes on standard error."""
     from r2n.data.features import constant_labels
     from r2n.model.answers import known_text
 
-    knowledge = predictor.changed.problem.knowledge
+    knowledge = model.problem.knowledge
     names = {name for item in answers for name in item.constants}
     labels = constant_labels(knowledge.features, knowledge.language, names)
-    is_ensemble, number = any(item.spread is not None for item in answers), [""] * is_numbered
-    heads = [*number, "atom", "probability", "known", "predicted", *["logit ± spread"] * is_ensemble]
+    heads = ["atom", "probability", "known", "predicted", *["logit ± spread"] * (answers.spread is not None)]
     heads += ["label"] * bool(labels)
     for start in range(0, max(len(answers), 1), MOST_ROWS_LAID_OUT):
         table = ScreenTable(*heads)
-        for i, item in enumerate(answers.items[start : start + MOST_ROWS_LAID_OUT], start=start + 1):
+        for item in answers.items[start : start + MOST_ROWS_LAID_OUT]:
             spread = [f"{item.logit:.2f} ± {item.spread:.2f}"] if item.spread is not None else []
-            first = [*[str(i)] * is_numbered, item.atom, f"{item.probability:.4f}"]
             label = [", ".join(labels[name] for name in item.constants if name in labels)] if labels else []
-            table.add_texts([*first, known_text(item), f"{item.network:.4f}", *spread, *label])
+            first = [item.atom, f"{item.probability:.4f}", known_text(item), f"{item.network:.4f}"]
+            table.add_texts([*first, *spread, *label])
         screen().print(table)
     if answers.left_out:
         why = "nothing is known of them, and no ground rule reaches them: --all asks the input layer"
@@ -326,28 +274,23 @@ def explain(
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
-    """Say why a trained network answers as it does, and what would turn the answer."""
-    from r2n.model.predictor import Predictor
+    """Say why a trained network answers as it does, and what would flip the answer."""
     from r2n.reporting.files import check_writable
 
     for option, path in (("--html", html), ("--png", png)):
         if path is not None:
             check_writable(path, option)
     with progress(str(run)) as shown:
-        predictor = Predictor.load(run, device=device, progress=shown)
-        predictor = changed(predictor, more or [], fewer or [], constants or [])
-        found: Explanation = predictor.explain(atom, depth=depth, top=top, against=against)  # pyright: ignore[reportAttributeAccessIssue]
-    tell_of_changes(predictor, facts_changed=bool(more or fewer))
-    about = [*_about(run, predictor), *(("with", fact) for fact in more or []), *(("without", f) for f in fewer or [])]
+        model = load_changed(run, device, shown, more or [], fewer or [], constants or [])
+        found = model.explain(atom, depth=depth, top=top, against=against)
+    print_changes(model, facts_changed=bool(more or fewer))
+    about = [("problem", model.problem.name), ("run", str(run))]
+    about += [*(("with", fact) for fact in more or []), *(("without", fact) for fact in fewer or [])]
     _write(found, html, png, about)
     if as_json:
         print_json(found.to_dict())
     else:
         print_tree(found)
-
-
-def _about(run: Path, predictor: "Predictor") -> list[tuple[str, str]]:
-    return [("problem", predictor.changed.problem.name), ("run", str(run))]
 
 
 def _write(found: "Explanation", html: Path | None, png: Path | None, about: list[tuple[str, str]]) -> None:
@@ -394,13 +337,13 @@ def rules(
     as_json: JsonOption = False,
 ) -> None:
     """Tell what each rule of a run does, and what was learned for the implicit ones."""
+    from r2n.model.model import Model
     from r2n.model.rule_report import export_theory, rule_report
-    from r2n.model.trained import Trained
 
     if export is not None:
         check_theory_path(export)
     with progress(str(run)) as shown:
-        trained = Trained.load(run, device=device, progress=shown)
+        trained = Model.load(run, device=device, progress=shown)
         report = rule_report(trained, split=split, most=most, progress=shown)
     for note in report.notes:
         typer.echo(visible(f"note: {note}"), err=True)
@@ -505,7 +448,7 @@ def infer(
     """Answer from facts and rules alone, without training, by belief propagation."""
     from r2n.model.answers import Question
     from r2n.model.infer import believe
-    from r2n.model.trained import Trained
+    from r2n.model.model import Model
 
     with progress(problem) as shown:
         shown("read", 0, 0)
@@ -522,7 +465,7 @@ def infer(
             iterations=iterations,
             damping=damping,
             prior=prior,
-            trained=None if beliefs is None else Trained.load(beliefs),
+            trained=None if beliefs is None else Model.load(beliefs),
         )
     told: dict[str, Any] = {"problem": loaded.name, "method": method.value, "iterations": iterations}
     told["no_world"] = None if found.clash is None else [str(rule) for rule in found.clash.rules]

@@ -29,7 +29,7 @@ def report(
     as_json: JsonOption = False,
 ) -> None:
     """Write the report of a run again, as a page."""
-    from r2n.model.trained import Trained
+    from r2n.model.model import Model
     from r2n.reporting.files import check_writable
     from r2n.reporting.gather import gather
     from r2n.reporting.write import training_of, write_run_page
@@ -37,8 +37,8 @@ def report(
     if out is not None:
         check_writable(out, "--out")
     with progress(str(run)) as shown:
-        trained = Trained.load(run, device=device, progress=shown)
-        reports = [trained.evaluate(split, shown, mirror=True) for split in trained.problem.queries]
+        trained = Model.load(run, device=device, progress=shown)
+        reports = [trained.evaluate(split, shown, baselines=True) for split in trained.problem.queries]
         shown("report", 0, 0)
         path = write_run_page(run, gather(run, trained, reports, training_of(run)), out)
     if as_json:

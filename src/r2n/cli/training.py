@@ -1,10 +1,11 @@
 """The command line: r2n train, evaluate."""
 
 from collections.abc import Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,19 +29,13 @@ from r2n.cli.screen import (
 )
 from r2n.data.problem import Problem
 from r2n.datasets.benchmarks import load
-from r2n.model.choices import choose_options
 from r2n.model.memory import parse_size
-from r2n.model.preflight import cost_warnings, preflight_warnings
-from r2n.options import Options
 from r2n.visible import visible
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
     from r2n.evaluation.report import Report
-    from r2n.model.run import Ensemble, Run
-    from r2n.model.trained import Trained
-    from r2n.model.training import Settings
+    from r2n.model.model import Model
     from r2n.reporting.gather import Training
-    from r2n.reporting.phases import PhaseMeter
     from r2n.reporting.write import Written
     from r2n.training.fit import Epoch
 
@@ -80,19 +75,13 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train a network on a problem, keep it as a run, and report on its queries."""
-    from r2n.model.processes import together
-    from r2n.model.training import (
-        FollowedRun,
-        check_folder,
-        follow_elsewhere,
-        follow_run,
-        lacks_comparison,
-        settings_of,
-        train_in,
-    )
+    import r2n
+    from r2n.model.training import follow_elsewhere
+    from r2n.reporting.gather import Training
     from r2n.reporting.phases import PhaseMeter
-    from r2n.reporting.write import write_results
-    from r2n.store.folder import usual_folder
+    from r2n.reporting.write import training_of, write_results
+    from r2n.store.folder import RunFolder, usual_folder
+    from r2n.store.trace import read_trace
 
     limit, wanted = None if memory is None else parse_size(memory), list(changes or ())
     wanted += [] if device is None else [f"training.device={device}"]
@@ -102,79 +91,54 @@ def train(
         meter = PhaseMeter(shown)
         meter("read", 0, 0)
         loaded = load(problem)
-        folder = out or usual_folder(loaded.name, seed or 0)
         print_rejected(loaded.report.rejected, more="r2n check P --all")
-        _tell_notes(*loaded.report.notes)
-        for text in loaded.report.warnings:
-            typer.echo(f"warning: {text}", err=True)
-        check_folder(folder, resume=resume)
-        settings = settings_of(folder, loaded.options, wanted, seed, ensemble=ensemble, resume=resume)
-        options, reasons = _chosen(loaded, settings)
-        followed = FollowedRun(problem, folder, options, settings.seed, settings.ensemble, limit)
-        with together(devices, options.training, follow_run, followed) as team:
-            run = followed.prepared(loaded, meter)
-            _tell_notes(*settings.notes, *run.notes())
-            if with_baseline and lacks_comparison(folder, run):
-                _tell_notes(
-                    "the input layer is trained without rules too, to compare with; --no-baseline leaves it out"
-                )
-            for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=seconds, progress=meter, team=team):
-                _show_epoch(shown, epoch, loaded)
-        if with_baseline:
-            _train_baseline(folder, run, loaded, meter)
-        trained, reports, training = _evaluated(folder, run, meter, reasons)
-    written = write_results(folder, reports, training)
-    _tell_training(folder, trained, written, as_json=as_json)
-    if with_report:
-        _write_report(folder, trained, reports, training, written)
-
-
-def _train_baseline(folder: Path, run: "Run | Ensemble", problem: Problem, meter: "PhaseMeter") -> None:
-    """Train the same input layer without rules, which results are compared with; what is missing is said."""
-    from r2n.model.training import train_without_reasoning
-
-    why = train_without_reasoning(folder, run, problem, meter)
-    if why is not None:
-        _tell_notes(f"the results are not compared with the input layer without rules: {why}")
-
-
-def _evaluated(
-    folder: Path, run: "Run | Ensemble", meter: "PhaseMeter", reasons: dict[str, str] | None
-) -> "tuple[Trained, list[Report], Training]":
-    """What was trained, how good it is, and what the training took.
-
-    A resumed run keeps the reasons for its options, and what it took where it was over already.
-    """
-    from r2n.model.calibration import read_calibration
-    from r2n.model.trained import Trained
-    from r2n.reporting.gather import Training
-    from r2n.reporting.write import training_of
-    from r2n.store.folder import RunFolder
-
-    calibration = read_calibration(RunFolder(folder), run.seeds)
-    trained = Trained.of(run, calibration, folder)
-    reports = [trained.evaluate(split, meter, mirror=True) for split in trained.problem.queries]
-    meter.end()
-    epochs, training = run.epochs, Training(run.epochs, meter.costs, reasons)
-    if reasons is None:
-        kept = training_of(folder)
+        folder = out or usual_folder(loaded.name, seed or 0)
+        model = r2n.train(
+            problem if devices else loaded,
+            options=wanted,
+            seed=seed,
+            ensemble=ensemble,
+            out=folder,
+            resume=resume,
+            devices=devices,
+            memory=limit,
+            baseline=with_baseline,
+            callback=partial(_show_epoch, shown, loaded),
+            progress=meter,
+            notify=_notify,
+            checkpoint_seconds=seconds,
+        )
+        reports = [model.evaluate(split, meter, baselines=True) for split in model.problem.queries]
+        meter.end()
+    epochs = sum(len(list(read_trace(trace))) for trace in RunFolder(folder).traces)
+    training, kept = Training(epochs, meter.costs, model.chosen), training_of(folder)
+    if model.chosen is None:  # resumed: the reasons for its options stay, and its costs if it was over already
         costs = kept.phases if kept.phases and kept.epochs == epochs else meter.costs
         training = Training(epochs, costs, kept.chosen)
-    return trained, reports, training
+    written = write_results(folder, reports, training)
+    _print_training(folder, model, written, as_json=as_json)
+    if with_report:
+        _write_report(folder, model, reports, training, written)
 
 
-def _tell_training(folder: Path, trained: "Trained", written: "Written", *, as_json: bool) -> None:
-    document, name = written.document, trained.problem.name
-    calibration = trained.calibration
-    _tell_beside(*document["reports"])
-    _tell_notes(*written.failures, *[f"probabilities are {calibration}"] * bool(calibration and calibration.why_not))
+def _notify(kind: str, text: str) -> None:
+    typer.echo(visible(f"{kind}: {text}"), err=True)
+
+
+def _print_training(folder: Path, model: "Model", written: "Written", *, as_json: bool) -> None:
+    document, calibration = written.document, model.calibration
+    notes = [note for report in document["reports"] for note in notes_beside(report)]
+    notes += [*written.failures, *[f"probabilities are {calibration}"] * bool(calibration and calibration.why_not)]
+    for note in notes:
+        _notify("note", note)
     if as_json:
         print_json(document)
         return
-    _print_reports(document["reports"], name)
-    _print_examples(trained)
+    for report in document["reports"]:
+        print_report(report, model.problem.name)
+    _print_examples(model)
     typer.echo(f"the run is in {folder}", err=True)
-    for step in _next_steps(folder, trained.problem):
+    for step in _next_steps(folder, model.problem):
         typer.echo(f"next: {visible(step)}", err=True)
 
 
@@ -193,45 +157,22 @@ def _next_steps(folder: Path, problem: Problem) -> Iterator[str]:
 
 
 def _write_report(
-    folder: Path, trained: "Trained", reports: "list[Report]", training: "Training", written: "Written"
+    folder: Path, model: "Model", reports: "list[Report]", training: "Training", written: "Written"
 ) -> None:
     """Make the page of a run that is over already: it may take long, and nothing is lost with it."""
     from r2n.reporting.write import write_page
 
-    told = len(written.failures)
+    before = len(written.failures)
     with progress(str(folder)) as shown:
         shown("report", 0, 0)
-        write_page(folder, trained, reports, training, written)
-    _tell_notes(*written.failures[told:])
-    if not written.failures[told:]:
+        write_page(folder, model, reports, training, written)
+    for text in written.failures[before:]:
+        _notify("note", text)
+    if not written.failures[before:]:
         typer.echo(f"its report is in {folder / 'report.html'}", err=True)
 
 
-def _chosen(problem: Problem, settings: "Settings") -> tuple[Options, dict[str, str] | None]:
-    """The options, with what nobody set chosen; and the reasons, by the options' keys. Prints choices and warnings.
-
-    A run that goes on has its options, and no new reasons.
-    """
-    if not settings.begins:
-        return settings.options, None
-    options, choices = choose_options(problem, settings.options)
-    for choice in choices:
-        typer.echo(f"chosen: {choice}", err=True)
-    for text in (*preflight_warnings(problem, options), *cost_warnings(problem, options)):
-        typer.echo(f"warning: {text}", err=True)
-    return options, {choice.key: choice.reason for choice in choices}
-
-
-def _tell_notes(*notes: str) -> None:
-    for note in notes:
-        typer.echo(f"note: {note}", err=True)
-
-
-def _tell_beside(*reports: dict[str, Any]) -> None:
-    _tell_notes(*(note for report in reports for note in notes_beside(report)))
-
-
-def _show_epoch(shown: PhaseProgress, epoch: "Epoch", problem: Problem) -> None:
+def _show_epoch(shown: PhaseProgress, problem: Problem, epoch: "Epoch") -> None:
     """An epoch's loss and, where there is one, the validation metric, which the report may filter by more facts."""
     from r2n.model.evaluation import is_filtered_less
 
@@ -241,21 +182,14 @@ def _show_epoch(shown: PhaseProgress, epoch: "Epoch", problem: Problem) -> None:
         shown.detail(**{name: f"{epoch.valid:.4f}"})
 
 
-def _print_reports(reports: list[dict[str, Any]], name: str) -> None:
-    for report in reports:
-        print_report(report, name)
-
-
-def _print_examples(trained: "Trained") -> None:
+def _print_examples(model: "Model") -> None:
     """A few test queries with their probabilities, evenly from the most to the least probable."""
-    from r2n.model.predictor import Predictor
-
-    problem = trained.problem
+    problem = model.problem
     if "test" not in problem.queries:
         return
     queries = problem.test
     truth = dict(zip(problem.knowledge.base.names(queries.atoms), queries.truth, strict=True))
-    answers = Predictor.of(trained).answers(queries.atoms)
+    answers = model.answers(queries.atoms)
     chosen = answers[:: max(1, len(answers) // EXAMPLES)][:EXAMPLES]
     table = ScreenTable("prediction", "probability", "truth", title="some test queries")
     for item in chosen:
@@ -283,17 +217,19 @@ def evaluate(
 ) -> None:
     """Report on a run's queries."""
     from r2n.model.evaluation import RANKED_KINDS
-    from r2n.model.trained import EvaluationOfRun, evaluate_run
+    from r2n.model.jobs import EvaluationOfRun, evaluate_run
 
     limit = None if memory is None else parse_size(memory)
     ranked = tuple(kinds or (RANKED_KINDS if constraints else ()))
     asked = EvaluationOfRun(run, split, sample, seed, ranked, device, limit)
     with progress(str(run)) as shown:
-        loaded, found = evaluate_run(asked, jobs=jobs, progress=shown)
+        model, found = evaluate_run(asked, jobs=jobs, progress=shown)
     reports = [report.to_dict() for report in found]
     report = reports[0] if len(reports) == 1 else {**reports[0], "with_constraints": reports[1]}
-    _tell_beside(report)
+    for note in notes_beside(report):
+        _notify("note", note)
     if as_json:
         print_json(report)
         return
-    _print_reports(reports, loaded.problem.name)
+    for each in reports:
+        print_report(each, model.problem.name)

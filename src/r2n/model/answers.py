@@ -1,8 +1,9 @@
-"""Answers as tables."""
+"""Questions and answers: `Answers` is one table of atoms with their probabilities, and an answer is its row."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from html import escape
 from importlib import import_module
 from math import prod
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Float64, Int64
-from torch import Tensor, ones_like
 
 from r2n.data.atom_text import ANYTHING, AtomText, parse_atom, written_atom, written_name
 from r2n.data.herbrand import Codes, HerbrandBase
@@ -20,78 +20,19 @@ from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import levels
 from r2n.explanation.text import printable, probability_text, shortened
 from r2n.logic.language import Domain, Language, Predicate
-from r2n.network.factor_graph import FactorGraph
-from r2n.network.r2n import R2N
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
-
-def supported(
-    graph: FactorGraph, sources: Bool[Tensor, " atoms"], known: Bool[Tensor, " atoms"], steps: int
-) -> Bool[Tensor, " atoms"]:
-    """The atoms that ground rules connect, within `steps`, with a source, or with atoms that are all known.
-
-    Each reasoning layer is a step: it leads from an atom to the others of its ground rules. A source is an open atom of
-    constants that the training had, or an open fact. Closed atoms are none: that a border is there says nothing of its
-    two sides. But a ground rule that misses one atom only supports that.
-    """
-    found = sources.clone()
-    for _ in range(steps):
-        before = found.clone()
-        for rows in graph.neighbours:
-            missing = ~known[rows]
-            found[rows[missing & (_distinct(rows, missing) == 1)]] = True
-            found[rows[before[rows].any(dim=1)]] = True
-        if bool((found == before).all()):
-            break
-    return found
-
-
-def _distinct(
-    rows: Int64[Tensor, "rules positions"], which: Bool[Tensor, "rules positions"]
-) -> Int64[Tensor, "rules 1"]:
-    """How many different atoms each ground rule has among the marked positions; one may stand at several."""
-    ordered, order = rows.sort(dim=1)
-    is_first = ones_like(which)
-    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    return (which.gather(1, order) & is_first).sum(dim=1, keepdim=True)
-
-
-def no_answer(model: R2N, base: HerbrandBase, codes: Codes, *, does_without_vectors: bool) -> DataError:
-    """Why the first of some atoms has no answer: a constant of it is new to the network."""
-    assert model.trained_ids is not None
-    arguments, ids = base.decode(codes[:1])[1][0], model.trained_ids.numpy()
-    constant = next(base.language.constants[c] for c in arguments if c >= 0 and ids[c] < 0)
-    more = f", nor can {counted(len(codes) - 1, 'other atom')}" if len(codes) > 1 else ""
-    if not model.layers:
-        why, hint = "the network has no reasoning layer", "train one with model.layers of 1 or more"
-    elif not does_without_vectors:
-        why = "the network was trained without hiding, so it never learned to do without a vector"
-        hint = "train one with training.hiding above 0, or with model.evidence_input = only"
-    else:
-        why = "no ground rule connects the atom with anything that is known"
-        hint = f"tell facts about '{constant}' that lead through the rules to what the training knew"
-    return DataError(
-        f"{base.names(codes[:1])[0]} cannot be answered{more}: '{constant}' is no constant of the training, and {why}",
-        hint=hint,
-    )
-
-
+MOST_ASKED = 20_000_000
+MOST_PRINTED = 10
+MOST_NAMED = 5
 MOST_ROWS = 50
 LONGEST_NAME = 200
 BAR = 80  # pixels
-TYPES = {
-    "probability": pa.float64(),
-    "known": pa.bool_(),
-    "closed": pa.bool_(),
-    "network": pa.float64(),
-    "logit": pa.float64(),
-    "spread": pa.float64(),
-    "reached": pa.bool_(),
-}
-FIXED = frozenset({"row", "rank", "predicate", "question", "atom", "label", *TYPES})
+PREDICTED = ("probability", "known", "closed", "network", "logit", "spread", "reached")
+FIXED = frozenset({"row", "rank", "predicate", "question", "atom", "label", *PREDICTED})
 """Columns that tables of answers have besides those of the arguments."""
 
 
@@ -125,33 +66,171 @@ def _numbered(names: tuple[str, ...]) -> tuple[str, ...]:
     return found if is_clear else unnamed_arguments(len(names))
 
 
-def answers_arrow(answers: "Answers") -> pa.Table:
-    """A row for each answer; there is a `spread` where there is an ensemble."""
-    arity = max((len(item.constants) for item in answers), default=len(answers.columns))
-    arguments = answers.columns or unnamed_arguments(arity)
-    columns: dict[str, Any] = {
-        "rank": pa.array(range(1, len(answers) + 1), pa.int64()),
-        "predicate": pa.array([item.predicate for item in answers], pa.string()),
-    }
-    for i, argument in enumerate(arguments):
-        names = [item.constants[i] if i < len(item.constants) else None for item in answers]
-        columns[argument] = pa.array(names, pa.string())
-    for name, kind in TYPES.items():
-        columns[name] = pa.array([getattr(item, name) for item in answers], kind)
-    if not (answers.of_ensemble or _of_ensemble(answers)):
-        del columns["spread"]
-    return pa.table(columns)
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An atom with its probability.
+
+    A `known` atom has the probability of what is known; a `closed` one that is no fact is false, and has 0. `network`
+    is the probability that the network predicts, calibrated where there is a calibration, and `logit` the
+    network's logit before that. `reached`: a ground rule holds the atom (or the network reads no rules). Of an
+    ensemble, the logit is the mean over its networks, and `spread` its standard deviation. `predicate` and `constants`
+    are the atom's parts, by their names.
+    """
+
+    atom: str
+    probability: float
+    known: bool | None
+    closed: bool
+    network: float
+    logit: float
+    reached: bool
+    spread: float | None = None
+    predicate: str = ""
+    constants: tuple[str, ...] = ()
+
+    @property
+    def question(self) -> str:
+        """The atom with its names quoted where they have to be, so that it can be asked."""
+        return written_atom(self.predicate, self.constants)
 
 
-def answers_pandas(answers: "Answers") -> "pandas.DataFrame":
-    """What is not known is missing (`pandas.NA`), and neither true nor false."""
-    boolean = _library("pandas").BooleanDtype()
-    return answers_arrow(answers).to_pandas(types_mapper={pa.bool_(): boolean}.get)
+@dataclass(frozen=True, eq=False)
+class Answers(Sequence[Answer]):
+    """Answers as columns, one row for each atom; `predict` gives the most probable first.
 
+    `truths` is 1 for atoms known to be true, 0 for those that are asserted or closed and so false, -1 for unknown ones.
+    `network` is the probability that the network predicts, `spread` the standard deviation of the logits of an
+    ensemble, `is_refused` marks atoms that cannot be answered. Of a query, `asked` atoms were answered or refused,
+    `refused` of them; `left_out` were not asked, because nothing is known about them and no ground rule reaches them;
+    `hidden` are known and were not wanted. `calibration` says on what the probabilities were calibrated (None: they
+    were not), `columns` names the columns of the arguments in tables.
+    """
 
-def answers_polars(answers: "Answers") -> "polars.DataFrame":
-    """The same table, without a copy where polars needs none."""
-    return _library("polars").from_arrow(answers_arrow(answers))
+    base: HerbrandBase
+    atoms: Codes
+    truths: Int64[np.ndarray, " atoms"]
+    is_asserted: Bool[np.ndarray, " atoms"]
+    logits: Float64[np.ndarray, " atoms"]
+    reached: Bool[np.ndarray, " atoms"]
+    is_refused: Bool[np.ndarray, " atoms"]
+    network: Float64[np.ndarray, " atoms"]
+    spread: Float64[np.ndarray, " atoms"] | None = None
+    calibration: Calibrated | None = None
+    columns: tuple[str, ...] = ()
+    asked: int = 0
+    refused: int = 0
+    left_out: int = 0
+    hidden: int = 0
+
+    @property
+    def probability(self) -> Float64[np.ndarray, " atoms"]:
+        """The truth of known atoms, else the network's probability."""
+        return np.where(self.truths < 0, self.network, self.truths)
+
+    @property
+    def closed(self) -> Bool[np.ndarray, " atoms"]:
+        """Whether an atom is false because its predicate is closed and it is no fact."""
+        return (self.truths == 0) & ~self.is_asserted
+
+    @cached_property
+    def items(self) -> tuple[Answer, ...]:
+        """Each row as an answer."""
+        known = [bool(truth) if known else None for truth, known in zip(self.truths, self.is_asserted, strict=True)]
+        columns = (self.probability, self.closed, self.network, self.logits, self.reached)
+        spread = [None] * len(known) if self.spread is None else self.spread.tolist()
+        rows = zip(self.base.names(self.atoms), known, spread, *(part.tolist() for part in columns), strict=True)
+        return tuple(
+            Answer(name, probability, truth, closed, network, logit, reached, deviation, *parts)
+            for (name, truth, deviation, probability, closed, network, logit, reached), parts in zip(
+                rows, self.base.parts(self.atoms), strict=True
+            )
+        )
+
+    def kept(self, which: Bool[np.ndarray, " atoms"] | Int64[np.ndarray, " kept"]) -> "Answers":
+        """Some rows, by a mask or by their indices."""
+        columns = {part.name: getattr(self, part.name) for part in fields(self)[1:9]}
+        return replace(self, **{name: part if part is None else part[which] for name, part in columns.items()})
+
+    def ranked(self, top: int | None = None) -> "Answers":
+        """The `top` atoms that are not refused: known to be true first, known to be false last, else by logit.
+
+        Atoms whose logits are equal, as in a ranking, stay in order.
+        """
+        certainty = np.where(self.truths < 0, 0, 2 * self.truths - 1)
+        order = np.lexsort((-levels(self.logits), -certainty))
+        return self.kept(order[~self.is_refused[order]][:top])
+
+    @overload
+    def __getitem__(self, index: int) -> Answer: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Answer]: ...
+    def __getitem__(self, index: int | slice) -> Answer | Sequence[Answer]:
+        """Some of them."""
+        return self.items[index]
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.atoms)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the answers are the same."""
+        return isinstance(other, Answers) and self.items == other.items
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        """How many there are, and the first of them, a line each."""
+        lines = [f"{counted(len(self), 'answer')} to {counted(self.asked, 'atom')} asked"]
+        for item in self.items[:MOST_PRINTED]:
+            known = "" if item.known is None else f" (known: {str(item.known).lower()})"
+            lines.append(f"  {item.atom} {item.probability:.4f}{' (closed)' if item.closed else known}")
+        if len(self) > MOST_PRINTED:
+            lines.append(f"  ... and {len(self) - MOST_PRINTED:,} more")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return answers_html(self)
+
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table, one row for each answer: rank, predicate, arguments, probability and what `Answer` has."""
+        return self.table(self.columns)
+
+    def table(self, arguments: Sequence[str] = ()) -> pa.Table:
+        """The same, with other names of the argument columns (by default `argument_1`, ...)."""
+        language, (index, ids) = self.base.language, self.base.decode(self.atoms)
+        arity = int((ids >= 0).any(axis=0).sum()) if len(self) else ids.shape[1]
+        constants, columns = pa.array(language.constants, pa.string()), dict[str, Any]()
+        for i, name in enumerate(arguments or unnamed_arguments(arity)):
+            part = ids[:, i] if i < ids.shape[1] else np.full(len(self), -1)
+            columns[name] = constants.take(pa.array(part, pa.int64(), mask=part < 0))
+        refused = self.is_refused
+        return pa.table(
+            {
+                "rank": pa.array(np.arange(1, len(self) + 1), pa.int64()),
+                "predicate": pa.array([p.name for p in language.predicates], pa.string()).take(pa.array(index)),
+                **columns,
+                "probability": pa.array(self.probability, mask=refused),
+                "known": pa.array(self.truths == 1, mask=~self.is_asserted),
+                "closed": self.closed,
+                "network": pa.array(self.network, mask=refused),
+                "logit": pa.array(self.logits, mask=refused),
+                **({} if self.spread is None else {"spread": pa.array(self.spread, mask=refused)}),
+                "reached": self.reached,
+            }
+        )
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A pandas data frame; what is not known is `pandas.NA`, neither true nor false."""
+        boolean = _library("pandas").BooleanDtype()
+        return self.to_arrow().to_pandas(types_mapper={pa.bool_(): boolean}.get)
+
+    def to_polars(self) -> "polars.DataFrame":
+        """A polars data frame."""
+        return _library("polars").from_arrow(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """For every library that reads Arrow tables: DuckDB, polars, pandas, pyarrow."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
 def _library(name: str) -> Any:
@@ -162,13 +241,9 @@ def _library(name: str) -> Any:
         raise ConfigError(f"answers as a table of {name} need {name}, which is not installed", hint=hint) from None
 
 
-def _of_ensemble(answers: Sequence["Answer"]) -> bool:
-    return any(item.spread is not None for item in answers)
-
-
 def answers_html(answers: "Answers") -> str:
     """A table for a notebook, in the colours of the page around it; names are text, never markup."""
-    heads = ["", "atom", "probability", "", "known", "predicted", *["logit ± spread"] * _of_ensemble(answers)]
+    heads = ["", "atom", "probability", "", "known", "predicted", *["logit ± spread"] * (answers.spread is not None)]
     shown = "".join(_row(i, item) for i, item in enumerate(answers.items[:MOST_ROWS], start=1))
     head = "".join(f'<th scope="col" style="text-align:left">{text}</th>' for text in heads)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{shown}</tbody></table>"
@@ -216,164 +291,6 @@ def known_text(item: "Answer") -> str:
     if item.known is not None:
         return "true" if item.known else "false"
     return "" if item.reached else "(no ground rule)"
-
-
-MOST_ASKED = 20_000_000
-MOST_PRINTED = 10
-MOST_NAMED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An atom with its probability.
-
-    A `known` atom has the probability of what is known; a `closed` one that is no fact is false, and has 0. `network`
-    is the probability that the network predicts, calibrated where there is a calibration, and `logit` the
-    network's logit before that. `reached`: a ground rule holds the atom (or the network reads no rules). Of an
-    ensemble, the logit is the mean over its networks, and `spread` its standard deviation. `predicate` and `constants`
-    are the atom's parts, by their names.
-    """
-
-    atom: str
-    probability: float
-    known: bool | None
-    closed: bool
-    network: float
-    logit: float
-    reached: bool
-    spread: float | None = None
-    predicate: str = ""
-    constants: tuple[str, ...] = ()
-
-    @property
-    def question(self) -> str:
-        """The atom with its names quoted where they have to be, so that it can be asked."""
-        return written_atom(self.predicate, self.constants)
-
-
-@dataclass(frozen=True, slots=True)
-class Answers(Sequence[Answer]):
-    """The answers to a question, the most probable first.
-
-    `asked` atoms were answered or refused, `refused` of them; `left_out` were not asked, for nothing is known of them
-    and no ground rule reaches them; `hidden` are known, and were not to be told. `calibration` says on what the
-    probabilities were calibrated; None: they were not. `columns` names the columns of the arguments in tables;
-    `of_ensemble`: there is a spread in them.
-    """
-
-    items: tuple[Answer, ...]
-    asked: int
-    refused: int
-    left_out: int = 0
-    hidden: int = 0
-    calibration: Calibrated | None = None
-    columns: tuple[str, ...] = ()
-    of_ensemble: bool = False
-
-    @overload
-    def __getitem__(self, index: int) -> Answer: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Answer]: ...
-    def __getitem__(self, index: int | slice) -> Answer | Sequence[Answer]:
-        """Some of them."""
-        return self.items[index]
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self.items)
-
-    def __iter__(self) -> Iterator[Answer]:
-        """One after the other."""
-        return iter(self.items)
-
-    def __repr__(self) -> str:
-        """How many there are, and the first of them, a line each."""
-        lines = [f"{counted(len(self), 'answer')} to {counted(self.asked, 'atom')} asked"]
-        for item in self.items[:MOST_PRINTED]:
-            known = "" if item.known is None else f" (known: {str(item.known).lower()})"
-            lines.append(f"  {item.atom} {item.probability:.4f}{' (closed)' if item.closed else known}")
-        if len(self) > MOST_PRINTED:
-            lines.append(f"  ... and {len(self) - MOST_PRINTED:,} more")
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        return answers_html(self)
-
-    def to_arrow(self) -> pa.Table:
-        """As a table of Arrow: a row for each answer, with the columns of `answer_table`, from `rank` on."""
-        return answers_arrow(self)
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """As a data frame of pandas."""
-        return answers_pandas(self)
-
-    def to_polars(self) -> "polars.DataFrame":
-        """As a data frame of polars."""
-        return answers_polars(self)
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """For whatever library reads Arrow tables: DuckDB, polars, pandas, pyarrow."""
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
-
-
-@dataclass(frozen=True, eq=False)
-class AnswerColumns:
-    """What is said of atoms, column by column, in their order.
-
-    `truths` has 1 for what is known to be true, 0 for what is stated or closed and so false, -1 for what is unknown.
-    `network` is the probability that the network predicts, `spread` the deviation of the logits of an ensemble.
-    """
-
-    atoms: Codes
-    truths: Int64[np.ndarray, " atoms"]
-    is_stated: Bool[np.ndarray, " atoms"]
-    logits: Float64[np.ndarray, " atoms"]
-    reached: Bool[np.ndarray, " atoms"]
-    refused: Bool[np.ndarray, " atoms"]
-    network: Float64[np.ndarray, " atoms"]
-    spread: Float64[np.ndarray, " atoms"] | None = None
-
-    @property
-    def probability(self) -> Float64[np.ndarray, " atoms"]:
-        """That of what is known, else the network's."""
-        return np.where(self.truths < 0, self.network, self.truths)
-
-    @property
-    def closed(self) -> Bool[np.ndarray, " atoms"]:
-        """Whether an atom is false because its world is closed and it is no fact."""
-        return (self.truths == 0) & ~self.is_stated
-
-    def kept(self, which: Bool[np.ndarray, " atoms"] | Int64[np.ndarray, " kept"]) -> "AnswerColumns":
-        """Those of some atoms, by a mask or by their places."""
-        columns: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
-        kept = {name: None if column is None else column[which] for name, column in columns.items()}
-        return replace(self, **kept)
-
-    def unknown(self) -> "AnswerColumns":
-        """Those of the atoms that are neither stated nor closed."""
-        return self.kept(self.truths < 0)
-
-    def ranked(self, top: int | None = None) -> "AnswerColumns":
-        """The `top` atoms that are not refused: known to be true first, known to be false last, else by logit.
-
-        Those whose logits are equal, as in a ranking, stay in order.
-        """
-        certainty = np.where(self.truths < 0, 0, 2 * self.truths - 1)
-        order = np.lexsort((-levels(self.logits), -certainty))
-        return self.kept(order[~self.refused[order]][:top])
-
-    def items(self, base: HerbrandBase) -> tuple[Answer, ...]:
-        """An answer for each atom."""
-        known = [bool(truth) if stated else None for truth, stated in zip(self.truths, self.is_stated, strict=True)]
-        columns = (self.probability, self.closed, self.network, self.logits, self.reached)
-        spread = [None] * len(known) if self.spread is None else self.spread.tolist()
-        said = zip(base.names(self.atoms), known, spread, *(column.tolist() for column in columns), strict=True)
-        return tuple(
-            Answer(name, probability, truth, closed, network, logit, reached, deviation, *parts)
-            for (name, truth, deviation, probability, closed, network, logit, reached), parts in zip(
-                said, base.parts(self.atoms), strict=True
-            )
-        )
 
 
 @dataclass(frozen=True, eq=False)

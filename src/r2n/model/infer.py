@@ -12,7 +12,7 @@ from r2n.errors import ConfigError
 from r2n.evaluation.report import Report, classify
 from r2n.grounding.strategies import make_grounder
 from r2n.logic.language import Language
-from r2n.model.trained import Trained
+from r2n.model.model import Model
 from r2n.network.belief_propagation import Clash, Method, find_clash, infer, log_beliefs
 from r2n.network.factor_graph import TRUE, UNKNOWN, known_states, known_truths
 from r2n.network.graph_sources import GroundedOnDemand
@@ -72,7 +72,7 @@ def believe(
     iterations: int = 10,
     damping: float = 0.0,
     prior: float = 0.5,
-    trained: Trained | None = None,
+    trained: Model | None = None,
 ) -> Believed:
     """Ground the rules, start from the evidence, and iterate.
 
@@ -84,7 +84,7 @@ def believe(
     start = torch.full((len(graph.atoms),), prior, dtype=torch.float64)
     if trained is not None:
         _refuse_another_language(knowledge.language, trained.problem.knowledge.language)
-        logits = trained.logits(graph.atoms.numpy())
+        logits = trained.scores(graph.atoms.numpy())
         start = torch.from_numpy((trained.calibration or expit)(logits))
     start = torch.where(states == UNKNOWN, start, (states == TRUE).double())
     clash = find_clash(graph, states.numpy() - 1)

@@ -24,8 +24,8 @@ from r2n.data.reading.tables import Facts, Table, read_facts
 from r2n.errors import ConfigError, DataError
 from r2n.files import json_text, new_file
 from r2n.logic.language import Language, Predicate
-from r2n.model.answers import AnswerColumns, Question, unnamed_arguments
-from r2n.model.predictor import Predictor
+from r2n.model.answers import PREDICTED, Answers, Question, unnamed_arguments
+from r2n.model.model import Model
 
 MOST = 100
 _QUOTED = r'"(?:[^"\\]|\\.)*"' + r"|'[^']*'"
@@ -145,7 +145,7 @@ Append = Callable[[pa.Table], None]
 
 
 def answer_table(
-    predictor: Predictor,
+    model: Model,
     queries: Table | Path | str,
     *,
     everything: bool = False,
@@ -155,16 +155,16 @@ def answer_table(
     """The answers to the queries of a file: a row for each atom, in the order of the file.
 
     A query whose constants are all named has one row. Where a constant is `?`, the query has the rows that
-    `Predictor.predict` answers, at most `top` of them. `unknown` leaves out what is known or closed. The columns: `row`
+    `Model.predict` answers, at most `top` of them. `unknown` leaves out what is known or closed. The columns: `row`
     of the file (its line in a text file) from 1, `rank` within the query from 1, `predicate`, one for each argument
-    (`Predictor.argument_names` says what they are called), `probability`, `known` (null: it is not), `closed`,
+    (`Model.argument_names` says what they are called), `probability`, `known` (null: it is not), `closed`,
     `network`, `logit`, `reached` as an Answer has them, of an ensemble `spread` too, and `label` where the file holds
     false queries. What cannot be answered has a probability of null.
     """
     table = queries if isinstance(queries, Table) else Table(Path(queries))
     wanted = AnswersWanted(everything, top, unknown)
-    facts = read_facts(table, theory=predictor.changed.problem.knowledge.theory).facts
-    return finished(answers_to(predictor, facts, wanted), predictor.argument_names({part.predicate for part in facts}))
+    facts = read_facts(table, theory=model.problem.knowledge.theory).facts
+    return finished(answers_to(model, facts, wanted), model.argument_names({part.predicate for part in facts}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,13 +176,17 @@ class AnswersWanted:
     unknown: bool = False
 
 
-def answers_to(predictor: Predictor, queries: Sequence[Facts], wanted: AnswersWanted) -> pa.Table:
+def answers_to(model: Model, queries: Sequence[Facts], wanted: AnswersWanted) -> pa.Table:
     """The answers to queries by row and rank, with all columns that such a table may have: see `finished`.
 
     The table's metadata name the predicates that were asked, also where none of their atoms is an answer.
     """
-    parts = [part for facts in queries for part in _answered(predictor, facts, wanted)]
-    whole = pa.concat_tables(parts, promote_options="default") if parts else _rows(predictor, _nothing(predictor))
+    parts = [part for facts in queries for part in _answered(model, facts, wanted)]
+    whole = (
+        pa.concat_tables(parts, promote_options="default")
+        if parts
+        else _rows(model.columns(nothing := np.zeros(0, np.int64)), row=nothing)
+    )
     asked = json.dumps(sorted({facts.predicate for facts in queries}))
     return whole.sort_by([("row", "ascending"), ("rank", "ascending")]).replace_schema_metadata({PREDICATES: asked})
 
@@ -198,8 +202,7 @@ def finished(table: pa.Table, arguments: Sequence[str], *, labelled: bool | None
     for name in unnamed:
         if name not in table.column_names:
             table = table.append_column(name, pa.nulls(table.num_rows, pa.string()))
-    last = ["probability", "known", "closed", "network", "logit", "spread", "reached", "label"]
-    first, last = ["row", "rank", "predicate"], [name for name in last if name in table.column_names]
+    first, last = ["row", "rank", "predicate"], [n for n in (*PREDICTED, "label") if n in table.column_names]
     table = table.select([*first, *unnamed, *last]).replace_schema_metadata(None)
     return table.rename_columns([*first, *arguments, *last])
 
@@ -214,83 +217,45 @@ def has_false_labels(table: pa.Table) -> bool:
     return pc.all(pc.fill_null(table["label"], True)).as_py() is False
 
 
-def question_table(
-    predictor: Predictor,
-    question: str,
-    *,
-    everything: bool = False,
-    top: int | None = None,
-    unknown: bool = False,
-) -> pa.Table:
-    """The answers to one question, in the columns of `answer_table`."""
-    asked = Question.parse(predictor.base, question)
-    columns = predictor.told(asked, everything=everything, top=top, unknown=unknown)
-    return told_table(predictor, [(asked.predicate.name, columns)])
+def questions_table(model: Model, answers: Sequence[Answers], predicates: Sequence[str]) -> pa.Table:
+    """Answers to questions on these predicates, in the columns of `answer_table`; the `row` numbers the questions."""
+    parts = [_rows(part, row=np.full(len(part), i, np.int64)) for i, part in enumerate(answers)]
+    every = pa.concat_tables(parts, promote_options="default")
+    return finished(every, model.argument_names(set(predicates)), labelled=False)
 
 
-def told_table(predictor: Predictor, told: Sequence[tuple[str, AnswerColumns]]) -> pa.Table:
-    """Answers to questions, each with its predicate, in the columns of `answer_table`; the `row` numbers them."""
-    parts = [
-        _rows(predictor, columns, row=np.full(len(columns.atoms), i, np.int64)) for i, (_, columns) in enumerate(told)
-    ]
-    whole = pa.concat_tables(parts, promote_options="default")
-    return finished(whole, predictor.argument_names({predicate for predicate, _ in told}), labelled=False)
-
-
-def _nothing(predictor: Predictor) -> AnswerColumns:
-    return predictor.columns(np.zeros(0, np.int64))
-
-
-def _answered(predictor: Predictor, facts: Facts, wanted: AnswersWanted) -> list[pa.Table]:
+def _answered(model: Model, facts: Facts, wanted: AnswersWanted) -> list[pa.Table]:
     """The answers to the queries of one predicate: those that name all constants together, the others one by one."""
     is_open = np.zeros(len(facts), bool)
     for column in facts.arguments:
         is_open |= pc.equal(column, ANYTHING).to_numpy(zero_copy_only=False)
     named, found = chosen_facts(facts, np.flatnonzero(~is_open)), []
     if len(named):
-        encoded, _ = encode_facts(predictor.base, [named])
-        columns = predictor.columns(encoded.codes)
-        kept = columns.truths < 0 if wanted.unknown else np.ones(len(named), bool)
-        found.append(_rows(predictor, columns.kept(kept), row=named.rows[kept], label=named.truth[kept]))
+        encoded, _ = encode_facts(model.base, [named])
+        answers = model.columns(encoded.codes)
+        kept = answers.truths < 0 if wanted.unknown else np.ones(len(named), bool)
+        found.append(_rows(answers.kept(kept), row=named.rows[kept], label=named.truth[kept]))
     for i in np.flatnonzero(is_open).tolist():
-        columns = predictor.told(_question(predictor, facts, i), **asdict(wanted))
-        found.append(_rows(predictor, columns, row=np.full(len(columns.atoms), facts.rows[i])))
+        answers = model.answer(_question(model, facts, i), **asdict(wanted))
+        found.append(_rows(answers, row=np.full(len(answers), facts.rows[i])))
     return found
 
 
-def _question(predictor: Predictor, facts: Facts, i: int) -> Question:
+def _question(model: Model, facts: Facts, i: int) -> Question:
     terms = [column[i].as_py() for column in facts.arguments]
     try:
-        return Question.of(predictor.base, facts.predicate, [None if term == ANYTHING else term for term in terms])
+        return Question.of(model.base, facts.predicate, [None if term == ANYTHING else term for term in terms])
     except DataError as error:
         raise DataError(error.what, where=facts.location(i), hint=error.hint) from None
 
 
-def _rows(
-    predictor: Predictor, columns: AnswerColumns, *, row: np.ndarray | None = None, label: np.ndarray | None = None
-) -> pa.Table:
-    """Answers as a table; ranks count from 1 where they answer one question, and are all 1 where each is its own."""
-    base, count = predictor.base, len(columns.atoms)
-    index, arguments = base.decode(columns.atoms)
-    names = pa.array([predicate.name for predicate in base.language.predicates], pa.string())
-    constants = pa.array(base.language.constants, pa.string())
-    where = np.zeros(0, np.int64) if row is None else row + 1
-    arity = int((arguments >= 0).any(axis=0).sum()) if count else arguments.shape[1]
-    made: dict[str, Any] = {
-        "row": pa.array(where, pa.int64()),
-        "rank": pa.array(np.arange(1, count + 1) if label is None else np.ones(count, np.int64), pa.int64()),
-        "predicate": names.take(pa.array(index)),
-        **{f"argument_{i + 1}": constants.take(pa.array(arguments[:, i])) for i in range(arity)},
-        "probability": pa.array(columns.probability, mask=columns.refused),
-        "known": pa.array(columns.truths == 1, mask=~columns.is_stated),
-        "closed": columns.closed,
-        "network": pa.array(columns.network, mask=columns.refused),
-        "logit": pa.array(columns.logits, mask=columns.refused),
-        **({} if columns.spread is None else {"spread": pa.array(columns.spread, mask=columns.refused)}),
-        "reached": columns.reached,
-        "label": pa.array(label, pa.bool_()) if label is not None else pa.nulls(count, pa.bool_()),
-    }
-    return pa.table(made)
+def _rows(answers: Answers, *, row: np.ndarray, label: np.ndarray | None = None) -> pa.Table:
+    """Answers as a table; ranks count from 1 within a question, and are all 1 if each atom is a question."""
+    table = answers.table().add_column(0, "row", pa.array(row + 1, pa.int64()))
+    if label is None:
+        return table.append_column("label", pa.nulls(len(answers), pa.bool_()))
+    table = table.set_column(1, "rank", pa.array(np.ones(len(answers), np.int64)))
+    return table.append_column("label", pa.array(label, pa.bool_()))
 
 
 def as_separated(separator: str, table: pa.Table, *, header: bool = True) -> bytes:

@@ -39,7 +39,7 @@ from r2n.files import write_atomically
 from r2n.logic.formula import Atom
 from r2n.logic.theory import Rule, Theory
 from r2n.model.memory import as_trained, make_source
-from r2n.model.trained import Trained
+from r2n.model.model import Model
 from r2n.network.factor_graph import FactorGraph, known_truths
 from r2n.network.graph_sources import WholeGraph, counted_rules, layered_rules, rules_felt
 from r2n.progress import Progress, no_progress
@@ -79,18 +79,18 @@ def ground_rules_of(graph: FactorGraph, name: str) -> Int64[np.ndarray, "ground_
     return codes[np.sort(np.random.default_rng(0).permutation(len(codes))[:MOST_GROUND_RULES])]
 
 
-def rule_truths(trained: Trained, plain: PlainRule, codes: Int64[np.ndarray, "ground_rules positions"]) -> Truths:
+def rule_truths(trained: Model, plain: PlainRule, codes: Int64[np.ndarray, "ground_rules positions"]) -> Truths:
     """What is held of each position of the rule, in ground rules given by codes of the training's language.
 
     One that has an atom at two positions tells nothing of how they are related, and is left out.
     """
-    base = trained.model.base
+    base = trained.network.base
     own = _plain_codes(base, codes[:, list(plain.positions)])
     own = own[(np.diff(np.sort(own, axis=1), axis=1) > 0).all(axis=1)]
     atoms, place = np.unique(own, return_inverse=True)
     place = place.reshape(own.shape)
     known = known_truths(base, atoms, trained.knowledge.evidence)
-    logits = trained.logits(atoms)
+    logits = trained.scores(atoms)
     threshold = _thresholds(trained, atoms, known, logits)
     answers = logits > threshold
     believed = np.where(known >= 0, known == 1, answers)
@@ -113,11 +113,11 @@ def _plain_codes(base: HerbrandBase, codes: np.ndarray) -> np.ndarray:
     return flat.reshape(codes.shape)
 
 
-def _thresholds(trained: Trained, atoms: Codes, known: np.ndarray, logits: np.ndarray) -> Float64[np.ndarray, " atoms"]:
+def _thresholds(trained: Model, atoms: Codes, known: np.ndarray, logits: np.ndarray) -> Float64[np.ndarray, " atoms"]:
     """For each atom the logit above which it is held true."""
-    if trained.options.training.loss == "bce" and trained.model.counted is None:
+    if trained.options.training.loss == "bce" and trained.network.counted is None:
         return np.zeros(len(atoms))
-    index, found = trained.model.base.decode(atoms)[0], np.zeros(len(atoms))
+    index, found = trained.network.base.decode(atoms)[0], np.zeros(len(atoms))
     for predicate in np.unique(index):
         own = index == predicate
         found[own] = _telling(logits[own], known[own] == 1)
@@ -133,16 +133,16 @@ def _telling(logits: Float64[np.ndarray, " atoms"], true: Bool[np.ndarray, " ato
     return float(np.nextafter(logits[order][scores.argmax()], -np.inf))
 
 
-def _may_be_hidden(trained: Trained, positions: int) -> bool:
+def _may_be_hidden(trained: Model, positions: int) -> bool:
     """Whether the network learned to answer for hidden atoms, over ground rules that are everybody's."""
-    if trained.options.training.hiding == 0 or trained.model.counted is not None:
+    if trained.options.training.hiding == 0 or trained.network.counted is not None:
         return False
     whole = trained.members[0].whole
     return whole is not None and len(whole.graph.atoms) * positions * FOLDS * len(trained.members) <= MOST_HIDDEN
 
 
 def _said_if_hidden(
-    trained: Trained, atoms: Codes, logits: Float64[np.ndarray, " atoms"], place: np.ndarray, position: int
+    trained: Model, atoms: Codes, logits: Float64[np.ndarray, " atoms"], place: np.ndarray, position: int
 ) -> Float64[np.ndarray, " atoms"]:
     """The logits, those of one position's atoms as they are while the atoms are hidden, some at a time."""
     whole = trained.members[0].whole
@@ -201,7 +201,7 @@ class Answered:
 class RuleSwitches:
     """A trained network and labelled queries, asked again and again, each time without some of the rules."""
 
-    trained: Trained
+    trained: Model
     split: str
     queries: Evidence
 
@@ -227,12 +227,12 @@ class RuleSwitches:
         source = self.trained.source
         if counted_rules(source):
             return frozenset(self.names)
-        return rules_felt(source, self._codes, len(self.trained.model.layers))
+        return rules_felt(source, self._codes, len(self.trained.network.layers))
 
     def logits(self, names: Collection[str]) -> Logits:
         """The queries' logits without the rules of these names."""
         if self._near is None:
-            return self.trained.logits.without_rules(names)(self.queries.atoms)
+            return self.trained.scores.without_rules(names)(self.queries.atoms)
         return np.mean([member.without_rules(names)(self.queries.atoms) for member in self._near], axis=0)
 
     def changes(self, names: Sequence[str]) -> Iterator[Logits]:
@@ -265,7 +265,7 @@ class RuleSwitches:
         if not self._is_ranking:
             logits = self.logits(names)
             return self._judged(logits, lambda codes: logits)
-        scores = self.trained.logits.without_rules(names)
+        scores = self.trained.scores.without_rules(names)
         return self._judged(scores(self.queries.atoms), scores)
 
     def off(self, name: str) -> Answered:
@@ -307,7 +307,7 @@ class RuleSwitches:
     @property
     def _codes(self) -> Codes:
         """The queries, in both directions where there are reciprocals."""
-        mirrored = reciprocal_codes(self.trained.model.base, self.queries.atoms)
+        mirrored = reciprocal_codes(self.trained.network.base, self.queries.atoms)
         return np.union1d(self.queries.atoms, mirrored[mirrored >= 0])
 
     @cached_property
@@ -444,7 +444,7 @@ KNOWN_TO_GROUND = 5_000  # known atoms, where ground rules are found from what i
 
 
 def rule_report(
-    trained: Trained,
+    trained: Model,
     *,
     split: str | None = None,
     most: int | None = MOST_RULES,
@@ -484,7 +484,7 @@ def rule_report(
     return replace(report, left_out=len(kinds) - len(report.rules), notes=(*notes, *seen.notes))
 
 
-def _report(trained: Trained, accounts: Sequence[RuleAccount], switches: RuleSwitches | None = None) -> RuleReport:
+def _report(trained: Model, accounts: Sequence[RuleAccount], switches: RuleSwitches | None = None) -> RuleReport:
     """What stands in a report beside the rules."""
     name, told = trained.problem.name, tuple(accounts)
     if switches is None:
@@ -493,16 +493,16 @@ def _report(trained: Trained, accounts: Sequence[RuleAccount], switches: RuleSwi
     return RuleReport(name, switches.split, len(switches.queries), whole.metric, whole.value, none.value, told)
 
 
-def _kinds(trained: Trained) -> dict[str, Kind]:
+def _kinds(trained: Model) -> dict[str, Kind]:
     """The rules that the network reads, by name, and how."""
     found: dict[str, Kind] = {rule.name: "counted" for rule in counted_rules(trained.source)}
-    if trained.model.layers:
+    if trained.network.layers:
         layered = layered_rules(trained.source)
         found |= {rule.name: "implicit" if rule.is_implicit else "explicit" for rule in layered}
     return found
 
 
-def _nothing_read(trained: Trained, rules: list[Rule]) -> RuleReport:
+def _nothing_read(trained: Model, rules: list[Rule]) -> RuleReport:
     """A report on a network that reads no rule, or on a theory that has none."""
     model, training = trained.options.model, trained.options.training
     if not rules:
@@ -515,7 +515,7 @@ def _nothing_read(trained: Trained, rules: list[Rule]) -> RuleReport:
     return RuleReport(trained.problem.name, None, 0, None, None, None, accounts, notes=(why,))
 
 
-def _switches(trained: Trained, split: str | None) -> tuple[RuleSwitches | None, list[str]]:
+def _switches(trained: Model, split: str | None) -> tuple[RuleSwitches | None, list[str]]:
     """Whom to ask, and what to say of it: a split's queries, or, where there are none, known facts as if unknown."""
     there = [name for name, queries in trained.problem.queries.items() if len(queries)]
     if split is not None and split not in there:
@@ -537,7 +537,7 @@ def _switches(trained: Trained, split: str | None) -> tuple[RuleSwitches | None,
     return RuleSwitches(trained, chosen, queries), notes
 
 
-def held_back(trained: Trained) -> RuleSwitches | None:
+def held_back(trained: Model) -> RuleSwitches | None:
     """The network on a problem that has never heard of some known atoms, and these as queries; None where none is."""
     problem = trained.problem
     known = problem.train
@@ -564,28 +564,28 @@ class Seen:
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, trained: Trained, switches: RuleSwitches | None, progress: Progress) -> "Seen":
+    def of(cls, trained: Model, switches: RuleSwitches | None, progress: Progress) -> "Seen":
         """All ground rules, or those around the queries and what is known, where each atom has its own."""
         evidence, source, notes = trained.knowledge.evidence, trained.source, []
         graph = source.whole
         if graph is None:
-            known = evidence.atoms[~closed_atoms(trained.model.base, evidence.atoms)]
+            known = evidence.atoms[~closed_atoms(trained.network.base, evidence.atoms)]
             some = known[drawn(len(known), KNOWN_TO_GROUND, 0)] if len(known) else known
             about = "known atoms" if len(some) == len(known) else f"{len(some):,} of {len(known):,} known atoms"
             notes.append(f"ground rules are those around the queries and {about}")
             progress("ground", 0, 0)
             graph = source.around(np.union1d(some, some if switches is None else switches.queries.atoms))
-        truths = known_truths(trained.model.base, graph.atoms.numpy(), evidence)
-        found = occurrences(graph, truths, _outs(trained, graph)) if trained.model.layers else {}
+        truths = known_truths(trained.network.base, graph.atoms.numpy(), evidence)
+        found = occurrences(graph, truths, _outs(trained, graph)) if trained.network.layers else {}
         if source.counts is not None:
             found |= counted_occurrences(source.counts, evidence)
         return cls(graph, found, tuple(notes))
 
 
 @torch.no_grad()
-def _outs(trained: Trained, graph: FactorGraph) -> Outs | None:
+def _outs(trained: Model, graph: FactorGraph) -> Outs | None:
     """The logits of all ground rules, the mean over the networks; none where no training made them mean anything."""
-    if trained.options.training.semantic_weight == 0 or trained.model.rule_output is None:
+    if trained.options.training.semantic_weight == 0 or trained.network.rule_output is None:
         return None
     outs: list[list[Float64[np.ndarray, " _"]]] = []
     for member in trained.members:
@@ -619,7 +619,7 @@ def _with_contexts(
     return replace(report, rules=rules, contexts_on=switches.split)
 
 
-def _with_clauses(account: RuleAccount, trained: Trained, seen: Seen, progress: Progress) -> RuleAccount:
+def _with_clauses(account: RuleAccount, trained: Model, seen: Seen, progress: Progress) -> RuleAccount:
     """The same, with the clauses learned where the rule is implicit."""
     if account.kind != "implicit":
         return account
@@ -627,10 +627,10 @@ def _with_clauses(account: RuleAccount, trained: Trained, seen: Seen, progress: 
     return replace(account, clauses=clauses_of(trained, seen.graph, account.name))
 
 
-def clauses_of(trained: Trained, graph: FactorGraph, name: str) -> tuple[LearnedClause, ...]:
+def clauses_of(trained: Model, graph: FactorGraph, name: str) -> tuple[LearnedClause, ...]:
     """The clauses that the network has learned for an implicit rule, from its ground rules in a graph."""
     rule = next(rule for rule in graph.rules if rule.name == name)
-    plain = PlainRule.of(rule, trained.model.base)
+    plain = PlainRule.of(rule, trained.network.base)
     codes = ground_rules_of(graph, name)
     own = {p.name for p in trained.problem.knowledge.language.predicates}
     targets = [i for i, position in enumerate(plain.positions) if rule.atoms[position].predicate in own]

@@ -1,27 +1,33 @@
-"""Crash-safe training in a folder: it can be interrupted at any time and resumed."""
+"""`train`: crash-safe training in a folder; it can be interrupted at any time and resumed."""
 
 import json
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
 import torch
+from torch import nn
 
 from r2n.data.problem import Problem
 from r2n.datasets.benchmarks import load
 from r2n.errors import CheckpointError, ConfigError, R2NError
 from r2n.files import take_away
-from r2n.model.calibration import calibrate, keep_calibration
+from r2n.model.calibration import calibrate, keep_calibration, read_calibration
 from r2n.model.choices import choose_options
+from r2n.model.model import Model
+from r2n.model.preflight import cost_warnings, preflight_warnings
 from r2n.model.processes import follows_elsewhere, together
 from r2n.model.run import Ensemble, Run, prepare_ensemble
 from r2n.options import Options
 from r2n.progress import Progress, no_progress
+from r2n.progress import progress as progress_bar
 from r2n.store.checkpoint import forget_others, read_checkpoint, restore_trainer, trainer_state, write_checkpoint
 from r2n.store.folder import (
     RunConfig,
@@ -36,9 +42,11 @@ from r2n.store.folder import (
 from r2n.store.trace import Trace, locked, read_trace
 from r2n.training.fit import Epoch
 from r2n.training.team import ONE, Team
+from r2n.visible import visible
 
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
 FREE_SECONDS = 10.0  # that a comparison may take, however short the training was
+NO_BASELINE = "--no-baseline (baseline=False) leaves it out"
 PHASE = "train without rules, to compare"
 
 
@@ -183,35 +191,55 @@ def _keep(folder: RunFolder, run: Run, config: RunConfig, trace: Trace) -> None:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Options, seed and number of networks of a training, and what a person should know of where they come from."""
+class TrainingSpec:
+    """A training in a folder: options, seed, number of networks; another process can begin the same from it.
 
+    `is_new`: it begins; otherwise it goes on with the options it was begun with. `notes` say where options come from.
+    """
+
+    folder: Path
     options: Options
-    seed: int
-    notes: tuple[str, ...] = ()
-    begins: bool = False
+    seed: int = 0
     ensemble: int = 1
+    memory: int | None = None
+    is_new: bool = True
+    notes: tuple[str, ...] = ()
+
+    def prepared(
+        self, problem: Problem, progress: Progress = no_progress, encoders: Mapping[str, nn.Module] | None = None
+    ) -> Run | Ensemble:
+        """The run, before its first step."""
+        return prepare_ensemble(
+            problem,
+            self.options,
+            self.seed,
+            size=self.ensemble,
+            encoders=encoders,
+            memory=self.memory,
+            progress=progress,
+        )
 
 
-def settings_of(
+def training_spec(
     path: Path,
     given: Options,
-    changes: Sequence[str],
+    change: Callable[[Options], Options],
     seed: int | None = None,
     *,
     ensemble: int | None = None,
     resume: bool = False,
-) -> Settings:
-    """Those that are given, with `section.key=value` changes; or, to be resumed, those that the run was begun with.
+    memory: int | None = None,
+) -> TrainingSpec:
+    """The given options, changed; or, to be resumed, those that the run was begun with.
 
-    What would make a resumed run another one is refused.
+    A change that would make a resumed run another one is an error.
     """
     folder = RunFolder(path)
     if not resume or not folder.config.exists():
-        return Settings(given.changed(changes), seed or 0, begins=True, ensemble=1 if ensemble is None else ensemble)
+        return TrainingSpec(path, change(given), seed or 0, 1 if ensemble is None else ensemble, memory)
     kept = read_config(folder)
     wanted = _flat(
-        kept.options.changed(changes),
+        change(kept.options),
         kept.seed if seed is None else seed,
         kept.ensemble if ensemble is None else ensemble,
     )
@@ -230,7 +258,7 @@ def settings_of(
         if own[key] != in_file[key]
     ]
     notes = (f"resumed with the run's own options: {', '.join(others)}",) if others else ()
-    return Settings(kept.options, kept.seed, notes, ensemble=kept.ensemble)
+    return TrainingSpec(path, kept.options, kept.seed, kept.ensemble, memory, False, notes)
 
 
 def _flat(options: Options, seed: int, ensemble: int) -> dict[str, Any]:
@@ -320,27 +348,102 @@ def _go_on(folder: RunFolder, run: Run, config: RunConfig) -> Trace:
     return Trace.resumed(folder.trace, checkpoint[1].get("trace"))
 
 
-@dataclass(frozen=True)
-class FollowedRun:
-    """A training in a folder, told so that another process can make the same."""
-
-    problem: str
-    folder: Path
-    options: Options
-    seed: int
-    ensemble: int = 1
-    memory: int | None = None
-
-    def prepared(self, loaded: Problem, progress: Progress = no_progress) -> Run | Ensemble:
-        """The run, before its first step."""
-        return prepare_ensemble(
-            loaded, self.options, self.seed, size=self.ensemble, memory=self.memory, progress=progress
-        )
+def _follow(team: Team, problem: str, spec: TrainingSpec) -> None:
+    """Make the same run in another process, and train it with the team."""
+    follow(spec.folder, spec.prepared(load(problem)), team)
 
 
-def follow_run(team: Team, followed: FollowedRun) -> None:
-    """Make the same run, and train it with the team."""
-    follow(followed.folder, followed.prepared(load(followed.problem)), team)
+Notify = Callable[[str, str], None]
+"""Called with the kind of a message ("chosen", "note" or "warning") and its text."""
+
+
+def print_notice(kind: str, text: str) -> None:
+    """`warning: text` on standard error."""
+    sys.stderr.write(visible(f"{kind}: {text}") + "\n")
+
+
+def _no_callback(epoch: Epoch) -> None:
+    """Nobody wants to know."""
+
+
+def train(
+    problem: Problem | str | Path,
+    *,
+    options: Options | Sequence[str] | None = None,
+    seed: int | None = None,
+    ensemble: int | None = None,
+    out: Path | str | None = None,
+    resume: bool = False,
+    device: str | None = None,
+    devices: int | None = None,
+    memory: int | None = None,
+    encoders: Mapping[str, nn.Module] | None = None,
+    baseline: bool = True,
+    callback: Callable[[Epoch], None] = _no_callback,
+    progress: Progress | None = None,
+    notify: Notify = print_notice,
+    checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
+    **settings: Any,
+) -> Model:
+    """Train a model on a problem, as `r2n train` does: what nobody set is chosen from the data, with its reason.
+
+    Options are those of the problem, or `options`, changed by keywords (`layers=2, epochs=100`) or by texts as on the
+    command line (`options=["model.layers=2"]`). `seed` is 0 by default; `ensemble` trains so many networks with the
+    seeds that follow. With `out`, the training is kept in that folder while it runs, and `resume=True` goes on from
+    there after an interruption; otherwise it is kept in a temporary folder until `Model.save`. `devices` processes
+    share the work (the problem is then a name or a path). `memory`: the bytes that work may take. `encoders` are
+    modules for the features of domains. With `baseline`, the input layer is trained without rules too, to compare with.
+    `callback` is called with each epoch.
+    """
+    name = problem.name if isinstance(problem, Problem) else str(problem)
+    with nullcontext(progress) if progress is not None else progress_bar(name) as shown:
+        shown("read", 0, 0)
+        loaded = problem if isinstance(problem, Problem) else load(name)
+        for kind, texts in (("note", loaded.report.notes), ("warning", loaded.report.warnings)):
+            for text in texts:
+                notify(kind, text)
+        temporary = TemporaryDirectory(prefix="r2n-") if out is None else None
+        folder = Path(str(out)) if temporary is None else Path(temporary.name) / "model"
+        check_folder(folder, resume=resume)
+        given, texts = (options, ()) if isinstance(options, Options) else (loaded.options, options or ())
+        values = settings | ({} if device is None else {"device": device})
+
+        def change(some: Options) -> Options:
+            return some.changed(texts).with_values(values)
+
+        spec = training_spec(folder, given, change, seed, ensemble=ensemble, resume=resume, memory=memory)
+        spec, chosen = _with_choices(loaded, spec, notify)
+        if devices is not None and isinstance(problem, Problem):
+            hint = "give its name or path instead of a Problem"
+            raise ConfigError("each of several processes reads the problem itself", hint=hint)
+        with together(devices, spec.options.training, _follow, name, spec) as team:
+            run = spec.prepared(loaded, shown, encoders)
+            for text in (*spec.notes, *run.notes()):
+                notify("note", text)
+            compares = baseline and lacks_comparison(folder, run)
+            if compares:
+                notify("note", f"the input layer is trained without rules too, to compare with; {NO_BASELINE}")
+            epochs = train_in(
+                folder, run, resume=resume, checkpoint_seconds=checkpoint_seconds, progress=shown, team=team
+            )
+            for epoch in epochs:
+                callback(epoch)
+        if compares and (why := train_without_reasoning(folder, run, loaded, shown)) is not None:
+            notify("note", f"the results are not compared with the input layer without rules: {why}")
+    model = Model.from_run(run, read_calibration(RunFolder(folder), run.seeds), folder)
+    return replace(model, chosen=chosen, temporary=temporary)
+
+
+def _with_choices(problem: Problem, spec: TrainingSpec, notify: Notify) -> tuple[TrainingSpec, dict[str, str] | None]:
+    """With what nobody set chosen, and the reasons by the options' keys; a run that goes on has its options."""
+    if not spec.is_new:
+        return spec, None
+    options, choices = choose_options(problem, spec.options)
+    for choice in choices:
+        notify("chosen", str(choice))
+    for text in (*preflight_warnings(problem, options), *cost_warnings(problem, options)):
+        notify("warning", text)
+    return replace(spec, options=options), {choice.key: choice.reason for choice in choices}
 
 
 def follow_elsewhere(
@@ -356,15 +459,16 @@ def follow_elsewhere(
 ) -> bool:
     """Follow in a process that torchrun or SLURM began, with the options that the one that writes finds too.
 
-    False, and nothing is done, where this is the one that writes, or no such process.
+    False, and nothing is done, if this is the one that writes, or no such process.
     """
     if not follows_elsewhere(devices):
         return False
     loaded = load(problem)
     folder = out or usual_folder(loaded.name, seed or 0)
-    settings = settings_of(folder, loaded.options, changes, seed, ensemble=ensemble, resume=resume)
-    options = choose_options(loaded, settings.options)[0] if settings.begins else settings.options
-    followed = FollowedRun(problem, folder, options, settings.seed, settings.ensemble, memory)
-    with together(devices, options.training, follow_run, followed) as team:
-        follow_run(team, followed)
+    change = partial(Options.changed, assignments=changes)
+    spec = training_spec(folder, loaded.options, change, seed, ensemble=ensemble, resume=resume, memory=memory)
+    if spec.is_new:
+        spec = replace(spec, options=choose_options(loaded, spec.options)[0])
+    with together(devices, spec.options.training, _follow, problem, spec) as team:
+        _follow(team, problem, spec)
     return True

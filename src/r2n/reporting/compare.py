@@ -9,7 +9,7 @@ from typing import Any
 from r2n.errors import ConfigError, counted
 from r2n.evaluation.report import NOT_HELD_OUT, Report
 from r2n.files import finite
-from r2n.model.trained import Trained
+from r2n.model.model import Model
 from r2n.progress import Progress, no_progress
 from r2n.reporting.against import Against, ComparedRun, against
 from r2n.reporting.overview import option_text
@@ -116,7 +116,7 @@ def run_names(folders: Sequence[Path]) -> tuple[str, ...]:
 def _asked(
     folder: Path, splits: Sequence[str] | None, sample: int | None, seed: int, device: str, progress: Progress
 ) -> ComparedRun:
-    trained = Trained.load(folder, device=device, progress=progress)
+    trained = Model.load(folder, device=device, progress=progress)
     queries = trained.problem.queries
     unknown = [split for split in splits or () if split not in queries]
     if unknown:

@@ -13,9 +13,8 @@ from r2n.errors import R2NError
 from r2n.evaluation.by_query import ClassifiedQueries, RankedQueries, precision_recall, rank_counts
 from r2n.evaluation.report import REASONING_HARMS, Report
 from r2n.explanation.records import Explanation
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.model.rule_report import rule_report
-from r2n.model.trained import Trained
 from r2n.reporting.curves import curves_of_networks
 from r2n.reporting.overview import figures, option_lines, trained_on
 from r2n.reporting.phases import PhaseCost
@@ -42,7 +41,7 @@ class Training:
     chosen: Mapping[str, str] | None = None
 
 
-def gather(folder: Path, trained: Trained, reports: Sequence[Report], training: Training) -> RunReport:
+def gather(folder: Path, trained: Model, reports: Sequence[Report], training: Training) -> RunReport:
     """All that the page of the run in a folder tells; its queries were asked already."""
     notes: list[str] = []
     rules = _or_note(notes, "the rules", lambda: rule_table(trained))
@@ -51,7 +50,7 @@ def gather(folder: Path, trained: Trained, reports: Sequence[Report], training: 
     return replace(told, rules=rules, answers=answers or (), notes=(*told.notes, *notes))
 
 
-def gather_results(folder: Path, trained: Trained, reports: Sequence[Report], training: Training) -> RunReport:
+def gather_results(folder: Path, trained: Model, reports: Sequence[Report], training: Training) -> RunReport:
     """The same without its rules and answers, which take the most time."""
     config, base = read_config(RunFolder(folder)), trained.problem.knowledge.base
     return RunReport(
@@ -87,19 +86,19 @@ def _result(report: Report, base: HerbrandBase) -> Result:
     )
 
 
-def _answers(trained: Trained, reports: Sequence[Report], notes: list[str]) -> tuple[ToldAnswers, ...]:
+def _answers(trained: Model, reports: Sequence[Report], notes: list[str]) -> tuple[ToldAnswers, ...]:
     """Of the test queries, or of the last ones that there are."""
     asked = [report.by_query for report in reports if report.split == TOLD] or [report.by_query for report in reports]
     if not asked or asked[-1] is None:
         return ()
-    predictor = Predictor.of(trained)
+    predictor = trained
     return told_answers(predictor, asked[-1], explainer(predictor, notes))
 
 
-def explainer(predictor: Predictor, notes: list[str]) -> Explain:
+def explainer(predictor: Model, notes: list[str]) -> Explain:
     """What explains an atom; where it cannot be explained, a note says why."""
 
-    most = EXPLAINED_OF_MANY if _has_many_rules(predictor.trained) else None
+    most = EXPLAINED_OF_MANY if _has_many_rules(predictor) else None
     done = 0
 
     def explain(atom: str, against: str | None) -> Explanation | None:
@@ -120,7 +119,7 @@ def explainer(predictor: Predictor, notes: list[str]) -> Explain:
     return explain
 
 
-def rule_table(trained: Trained) -> RuleTable | None:
+def rule_table(trained: Model) -> RuleTable | None:
     """What each rule does; None where there is nothing to say of rules."""
     if not trained.problem.knowledge.theory.rules:
         return None
@@ -128,5 +127,5 @@ def rule_table(trained: Trained) -> RuleTable | None:
     return rule_table_of(rule_report(trained, most=most).to_dict())
 
 
-def _has_many_rules(trained: Trained) -> bool:
+def _has_many_rules(trained: Model) -> bool:
     return len(trained.problem.knowledge.theory.rules) > MANY_RULES

@@ -11,7 +11,7 @@ from r2n.data.problem import Problem
 from r2n.errors import counted
 from r2n.evaluation.calibrate import told_calibration
 from r2n.evaluation.report import NOT_HELD_OUT, Report
-from r2n.model.trained import Trained
+from r2n.model.model import Model
 from r2n.options import Options
 from r2n.reporting.phases import PhaseCost
 from r2n.reporting.records import OptionLine, PredicateLine, TrainedOn
@@ -21,7 +21,7 @@ MOST_RULES = 300
 MOST_PREDICATES = 300
 
 
-def trained_on(trained: Trained, config: RunConfig, epochs: int | None) -> TrainedOn:
+def trained_on(trained: Model, config: RunConfig, epochs: int | None) -> TrainedOn:
     """The problem, the network and how it was trained."""
     problem, rules = trained.problem, trained.problem.knowledge.theory.rules
     language = problem.knowledge.language
@@ -35,8 +35,8 @@ def trained_on(trained: Trained, config: RunConfig, epochs: int | None) -> Train
     )
 
 
-def _facts(trained: Trained, config: RunConfig, epochs: int | None) -> Iterator[tuple[str, str]]:
-    problem, model, options = trained.problem, trained.model, config.options
+def _facts(trained: Model, config: RunConfig, epochs: int | None) -> Iterator[tuple[str, str]]:
+    problem, model, options = trained.problem, trained.network, config.options
     if config.source not in (None, problem.name):
         yield "read from", str(config.source)
     true = int(problem.train.truth.sum())
@@ -61,19 +61,19 @@ def _facts(trained: Trained, config: RunConfig, epochs: int | None) -> Iterator[
     yield "made with", f"{versions}, on {config.device}, {counted(config.threads, 'thread')}"
 
 
-def probability_words(trained: Trained) -> str:
+def probability_words(trained: Model) -> str:
     """Of how many networks the probabilities are the answer, and whether they are calibrated, and on what."""
     networks, calibration = len(trained.members), trained.calibration
     who = f"by the mean of the logits of {networks} networks" if networks > 1 else "by one network"
     return f"{who}, {told_calibration(calibration)}"
 
 
-def _grounding(trained: Trained) -> str:
+def _grounding(trained: Model) -> str:
     grounding = trained.options.grounding
     words = grounding.strategy
     if words == "backward":
         words += f", width {grounding.width}, depth {grounding.depth}"
-    if not trained.model.layers:
+    if not trained.network.layers:
         return "none is read: the network has no reasoning layer"
     whole = trained.source.whole
     return words if whole is None else f"{words}, {counted(len(whole), 'ground rule')}"

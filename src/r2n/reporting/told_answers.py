@@ -13,7 +13,7 @@ from r2n.data.herbrand import Codes, HerbrandBase, Side
 from r2n.evaluation.by_query import ByQuery, ClassifiedQueries, RankedQueries
 from r2n.evaluation.ranking import Filter, row_scores
 from r2n.explanation.records import Explanation
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.reporting.records import ToldAnswer, ToldAnswers
 
 MOST = 3
@@ -34,14 +34,14 @@ class Picked:
     instead: tuple[int, ...] = ()
 
 
-def told_answers(predictor: Predictor, queries: ByQuery, explain: Explain) -> tuple[ToldAnswers, ...]:
+def told_answers(predictor: Model, queries: ByQuery, explain: Explain) -> tuple[ToldAnswers, ...]:
     """The surest right answers and the worst ones, each with its reasons."""
     is_ranked = isinstance(queries, RankedQueries)
     picked = _ranked(predictor, queries) if is_ranked else _classified(predictor, queries)
     return tuple(_told(predictor, queries, part, explain) for part in picked if len(part.atoms))
 
 
-def _classified(predictor: Predictor, queries: ClassifiedQueries) -> Iterator[Picked]:
+def _classified(predictor: Model, queries: ClassifiedQueries) -> Iterator[Picked]:
     believed = predictor.columns(queries.atoms).network > 0.5  # as it is told; a calibration may move it
     is_right, sure = believed == queries.truth, np.abs(queries.logits)
     right = _most(sure, np.flatnonzero(is_right & queries.truth))
@@ -61,7 +61,7 @@ def _most(values: np.ndarray, which: np.ndarray) -> np.ndarray:
     return which[np.argsort(-values[which], kind="stable")[:MOST]]
 
 
-def _ranked(predictor: Predictor, queries: RankedQueries) -> Iterator[Picked]:
+def _ranked(predictor: Model, queries: RankedQueries) -> Iterator[Picked]:
     first = np.unique(queries.atoms[queries.pessimistic == 1])
     compared = first[np.linspace(0, len(first) - 1, min(MOST_COMPARED, len(first))).astype(np.int64)]
     surest = compared[_most(predictor.logits(compared), np.arange(len(compared)))] if len(compared) else compared
@@ -84,19 +84,19 @@ def _place_words(base: HerbrandBase, queries: RankedQueries, i: int) -> str:
     return f"rank {queries.realistic[i]:,.10g} of {base.shapes[predicate][position]:,} at position {position + 1}"
 
 
-def _first_place(predictor: Predictor, code: int, position: int) -> int:
+def _first_place(predictor: Model, code: int, position: int) -> int:
     """The atom that stands first in the row of a query, of those that are not known to be true."""
-    trained = predictor.trained
+    trained = predictor
     side = Side.of(predictor.base, int(predictor.base.decode(np.array([code]))[0][0]), position)
     row, _ = side.located(np.array([code]))
-    scores = row_scores(trained.logits, side, row)[0].astype(np.float64)
+    scores = row_scores(trained.scores, side, row)[0].astype(np.float64)
     codes = row[0] + side.stride * np.arange(side.candidates)
     known = Filter.of(trained.problem).facts
     scores[np.isin(codes, known[known != code])] = -np.inf
     return int(codes[scores.argmax()])
 
 
-def _told(predictor: Predictor, queries: ByQuery, picked: Picked, explain: Explain) -> ToldAnswers:
+def _told(predictor: Model, queries: ByQuery, picked: Picked, explain: Explain) -> ToldAnswers:
     base = predictor.base
     columns = predictor.columns(picked.atoms)
     names, instead = base.names(picked.atoms), base.names(np.array(picked.instead, np.int64))

@@ -13,7 +13,7 @@ from r2n.errors import R2NError
 from r2n.evaluation.plots import plot_precision_recall, plot_ranks, plot_reliability, plot_training
 from r2n.evaluation.report import Report
 from r2n.files import json_text, read_file, write_atomically
-from r2n.model.trained import Trained
+from r2n.model.model import Model
 from r2n.reporting.curves import told_apart
 from r2n.reporting.files import write_file
 from r2n.reporting.gather import Training, gather
@@ -47,7 +47,7 @@ def write_results(folder: Path, reports: Sequence[Report], training: Training) -
     return written
 
 
-def write_page(folder: Path, trained: Trained, reports: Sequence[Report], training: Training, written: Written) -> None:
+def write_page(folder: Path, trained: Model, reports: Sequence[Report], training: Training, written: Written) -> None:
     """Write `report.html` and the pictures, which may take long; what cannot be written is added to `written`."""
     report = _try(written, PAGE, lambda: gather(folder, trained, reports, training))
     if report is not None:

@@ -11,7 +11,7 @@ from r2n.data.atom_text import ANYTHING, written_name
 from r2n.data.herbrand import Codes
 from r2n.data.knowledge_base import Evidence
 from r2n.model.answers import Question
-from r2n.model.predictor import Asked, Predictor, Told, ask_together
+from r2n.model.model import Asked, Model, Told, ask_together
 from r2n.serving.constants import domains_of, find_constant, positions_of
 from r2n.serving.limits import Limits
 from r2n.serving.replies import Reply
@@ -46,21 +46,21 @@ def about_constant(session: Session, asked: Mapping[str, Any]) -> Reply:
     )
 
 
-def _facts_with(predictor: Predictor, constants: np.ndarray) -> Evidence:
+def _facts_with(predictor: Model, constants: np.ndarray) -> Evidence:
     """What is known of atoms that name one of some constants."""
-    known = predictor.changed.problem.train
+    known = predictor.problem.train
     which = np.isin(predictor.base.decode(known.atoms)[1], constants).any(axis=1)
     return Evidence(known.atoms[which], known.truth[which])
 
 
-def _told_facts(predictor: Predictor, codes: Codes, truth: np.ndarray) -> list[dict[str, Any]]:
+def _told_facts(predictor: Model, codes: Codes, truth: np.ndarray) -> list[dict[str, Any]]:
     predicates = predictor.base.language.predicates
     index = predictor.base.decode(codes)[0].tolist()
     rows = zip(predictor.base.names(codes), index, truth.tolist(), strict=True)
     return [{"atom": name, "predicate": predicates[i].name, "truth": true} for name, i, true in rows]
 
 
-def _predictions(predictor: Predictor, constant: int, top: int, limits: Limits) -> list[dict[str, Any]]:
+def _predictions(predictor: Model, constant: int, top: int, limits: Limits) -> list[dict[str, Any]]:
     """The most probable unknown atoms with the constant, by predicate and position."""
     base, asked, names, candidates = predictor.base, [], [], 0
     for index, position in positions_of(base.language, constant):
@@ -85,9 +85,9 @@ def _written(predicate: str, terms: Sequence[str | None]) -> str:
     return f"{written_name(predicate)}({', '.join(written)})"
 
 
-def _features(predictor: Predictor, constant: int) -> list[dict[str, Any]]:
+def _features(predictor: Model, constant: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for name, given in predictor.changed.problem.knowledge.features.items():
+    for name, given in predictor.problem.knowledge.features.items():
         for row in np.flatnonzero(given.constants == constant).tolist():
             if given.texts is not None:
                 found.append({"domain": name, "name": "text", "text": given.texts[row], "size": None})
@@ -100,7 +100,7 @@ def _features(predictor: Predictor, constant: int) -> list[dict[str, Any]]:
 class _Neighbourhood:
     """Constants around one, and what links them, as far as a drawing has room."""
 
-    def __init__(self, predictor: Predictor, centre: int) -> None:
+    def __init__(self, predictor: Model, centre: int) -> None:
         """Around this constant."""
         self.predictor, self.centre = predictor, centre
         self.names = predictor.base.language.constants

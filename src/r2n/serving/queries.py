@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from r2n.errors import DataError, R2NError
 from r2n.model.answers import Question
-from r2n.model.predictor import Asked, Predictor, Told, ask_together
+from r2n.model.model import Asked, Model, Told, ask_together
 from r2n.model.questions import told_table
 from r2n.serving.limits import Limits
 from r2n.serving.replies import ARROW, JSON_LINES, Reply, refusal, to_json
@@ -32,7 +32,7 @@ def answer_queries(session: Session, requests: Sequence[Request]) -> list[Reply]
     return replies
 
 
-def _parsed(predictor: Predictor, request: Request, limits: Limits) -> list[Asked] | Reply:
+def _parsed(predictor: Model, request: Request, limits: Limits) -> list[Asked] | Reply:
     try:
         return parse_all(predictor, request, limits)
     except QueryError as error:
@@ -47,7 +47,7 @@ class QueryError(Exception):
     error: R2NError
 
 
-def parse_all(predictor: Predictor, request: Request, limits: Limits) -> list[Asked]:
+def parse_all(predictor: Model, request: Request, limits: Limits) -> list[Asked]:
     """The questions of a request, within what one may ask for."""
     asked, candidates = [], 0
     for i, text in enumerate(request["queries"]):
@@ -63,7 +63,7 @@ def parse_all(predictor: Predictor, request: Request, limits: Limits) -> list[As
     return asked
 
 
-def _reply(predictor: Predictor, request: Request, told: Sequence[Told | DataError]) -> Reply:
+def _reply(predictor: Model, request: Request, told: Sequence[Told | DataError]) -> Reply:
     for i, part in enumerate(told):
         if isinstance(part, DataError):
             return refusal(part, at=f"queries[{i}]")
@@ -78,14 +78,14 @@ def _reply(predictor: Predictor, request: Request, told: Sequence[Told | DataErr
     return Reply.of({"results": results, "calibration": None if calibration is None else asdict(calibration)})
 
 
-def _result(predictor: Predictor, question: str, told: Told) -> dict[str, Any]:
+def _result(predictor: Model, question: str, told: Told) -> dict[str, Any]:
     answers = told.answers(predictor)
     counts = {name: getattr(answers, name) for name in ("asked", "refused", "left_out", "hidden")}
     told_answers = [asdict(item) for item in answers]
     return {"question": question, "columns": answers.columns, "answers": told_answers, **counts}
 
 
-def _arrow(predictor: Predictor, told: Sequence[Told]) -> bytes:
+def _arrow(predictor: Model, told: Sequence[Told]) -> bytes:
     """The columns of `question_table`, with the number of the query as `row`."""
     whole = told_table(predictor, [(part.predicate, part.columns) for part in told])
     sink = pa.BufferOutputStream()

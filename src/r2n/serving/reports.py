@@ -15,7 +15,7 @@ from r2n.serving.session import Session
 def describe_run(session: Session, _: Mapping[str, Any]) -> Reply:
     """The problem, the network, the language and the rules."""
     predictor = session.predictor
-    trained, language = predictor.trained, predictor.base.language
+    trained, language = predictor, predictor.base.language
     made, calibration = trained.options.model, predictor.calibration
     domains = [
         {
@@ -35,10 +35,10 @@ def describe_run(session: Session, _: Mapping[str, Any]) -> Reply:
             "version": __version__,
             "input": made.input,
             "reasoner": made.reasoner,
-            "layers": len(trained.model.layers),
+            "layers": len(trained.network.layers),
             "dim": made.dim,
             "strategy": trained.options.grounding.strategy,
-            "evidence_input": trained.model.evidence_input,
+            "evidence_input": trained.network.evidence_input,
             "networks": len(predictor.members),
             "calibration": None if calibration is None else asdict(calibration),
             "facts": len(trained.problem.train),
@@ -53,13 +53,13 @@ def describe_run(session: Session, _: Mapping[str, Any]) -> Reply:
 
 def report_rules(session: Session, _: Mapping[str, Any]) -> Reply:
     """The document of `r2n rules --json`."""
-    return Reply.of(rule_report(session.predictor.trained).to_dict())
+    return Reply.of(rule_report(session.predictor).to_dict())
 
 
 def report_run(session: Session, _: Mapping[str, Any]) -> Reply:
     """Curves, and the metrics, reliability and predicates' ranks by split: what the page of a run shows."""
-    trained = session.predictor.trained
-    reports = [trained.evaluate(split, mirror=True) for split in trained.problem.queries]
+    trained = session.predictor
+    reports = [trained.evaluate(split, baselines=True) for split in trained.problem.queries]
     told = gather_results(session.folder, trained, reports, training_of(session.folder))
     results = [
         {

@@ -8,7 +8,7 @@ from typing import Any
 
 from r2n.data.atom_text import looks_like_atom
 from r2n.errors import DataError
-from r2n.model.predictor import Named, Predictor, told_otherwise
+from r2n.model.model import Model, Named, told_otherwise
 from r2n.serving.limits import Limits
 from r2n.serving.requests import CHANGES
 
@@ -18,23 +18,23 @@ class Session:
     """A run that was loaded from a folder; nothing that is asked changes it."""
 
     folder: Path
-    predictor: Predictor
+    predictor: Model
     limits: Limits
 
     @classmethod
     def load(cls, folder: Path, limits: Limits, device: str = "cpu") -> "Session":
         """The run in a folder, with the passes made that every question needs."""
-        session = cls(folder, Predictor.load(folder, device=device), limits)
+        session = cls(folder, Model.load(folder, device=device), limits)
         session.warm()
         return session
 
     def warm(self) -> None:
         """Make what is made once, so that workers share it; a fact is taken back to load what that needs."""
         known = self.predictor.known_atoms[:1]
-        _ = self.predictor.told_of, self.folded
+        _ = self.predictor.reachable_atoms, self.folded
         if len(known):
             self.predictor.columns(known)
-            truth = self.predictor.changed.problem.train.truth[:1]
+            truth = self.predictor.problem.train.truth[:1]
             self.predictor.without_facts(("" if truth[0] else "!") + self.predictor.base.names(known)[0])
 
     @cached_property
@@ -42,7 +42,7 @@ class Session:
         """The names of all constants without the difference of small and capital letters."""
         return [name.casefold() for name in self.predictor.base.language.constants]
 
-    def changed(self, asked: Mapping[str, Any]) -> Predictor:
+    def changed(self, asked: Mapping[str, Any]) -> Model:
         """The predictor of a request: what it says is known or not, and which rules are left out."""
         if not any(asked.get(name) for name in CHANGES):
             return self.predictor

@@ -11,7 +11,7 @@ from r2n.data.growth import constant_ids
 from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
 from r2n.errors import DataError
 from r2n.model.answers import AnswerColumns, Question
-from r2n.model.predictor import Predictor, Told, ask_together
+from r2n.model.model import Model, Told, ask_together
 from r2n.serving.queries import QueryError, parse_all
 from r2n.serving.replies import Reply, refusal
 from r2n.serving.session import Session
@@ -43,7 +43,7 @@ def what_if(session: Session, asked: Mapping[str, Any]) -> Reply:
     return Reply.of({"changes": changes, "compared": len(codes), "moved": int(moved.sum())})
 
 
-def _compared(session: Session, before: Predictor, after: Predictor, asked: Mapping[str, Any]) -> Codes:
+def _compared(session: Session, before: Model, after: Model, asked: Mapping[str, Any]) -> Codes:
     """The atoms that are looked at, by their codes afterwards, ascending."""
     if not asked["queries"]:
         return _reached_by_rules(session, before, after, asked)
@@ -54,7 +54,7 @@ def _compared(session: Session, before: Predictor, after: Predictor, asked: Mapp
     return np.unique(np.concatenate(found))
 
 
-def _told(session: Session, predictor: Predictor, asked: Mapping[str, Any], *, is_last: bool) -> list[Told]:
+def _told(session: Session, predictor: Model, asked: Mapping[str, Any], *, is_last: bool) -> list[Told]:
     """The answers to the queries; those about new constants have none before, and that is no error."""
     try:
         questions = parse_all(predictor, asked, session.limits)
@@ -69,7 +69,7 @@ def _told(session: Session, predictor: Predictor, asked: Mapping[str, Any], *, i
     return [told for told in found if isinstance(told, Told)]
 
 
-def _reached_by_rules(session: Session, before: Predictor, after: Predictor, asked: Mapping[str, Any]) -> Codes:
+def _reached_by_rules(session: Session, before: Model, after: Model, asked: Mapping[str, Any]) -> Codes:
     """Open atoms that are known or that ground rules reach; where these are too many, those near what changed."""
     found = [carried(_reached(predictor), predictor.base, after.base) for predictor in (before, after)]
     near = _near(after, [*asked["with"], *asked["without"]], session.limits.candidates)
@@ -81,12 +81,12 @@ def _reached_by_rules(session: Session, before: Predictor, after: Predictor, ask
     return near[: session.limits.candidates]
 
 
-def _reached(predictor: Predictor) -> Codes:
-    found = predictor.known_atoms if predictor.told_of is None else predictor.told_of
+def _reached(predictor: Model) -> Codes:
+    found = predictor.known_atoms if predictor.reachable_atoms is None else predictor.reachable_atoms
     return found[found < predictor.base.size]  # atoms of reciprocal predicates come behind
 
 
-def _near(predictor: Predictor, facts: Iterable[str], most: int) -> Codes:
+def _near(predictor: Model, facts: Iterable[str], most: int) -> Codes:
     """The atoms that differ from a changed fact's in one constant, as many as there is room for."""
     found, number = [np.zeros(0, np.int64)], 0
     for text in facts:
@@ -124,11 +124,11 @@ def _change(was: AnswerColumns, now: AnswerColumns, is_old: np.ndarray) -> np.nd
     return np.where(np.isnan(before) != np.isnan(after), 1.0, np.nan_to_num(moved))
 
 
-def _answers(columns: AnswerColumns, predictor: Predictor, rows: np.ndarray) -> list[dict[str, Any] | None]:
+def _answers(columns: AnswerColumns, predictor: Model, rows: np.ndarray) -> list[dict[str, Any] | None]:
     return [_answer(columns, predictor, int(row)) for row in rows]
 
 
-def _answer(columns: AnswerColumns, predictor: Predictor, row: int) -> dict[str, Any] | None:
+def _answer(columns: AnswerColumns, predictor: Model, row: int) -> dict[str, Any] | None:
     """One answer; None where it is refused."""
     if columns.refused[row]:
         return None

@@ -6,7 +6,7 @@ import pytest
 
 from r2n.cli.prediction import changed, changes_told, tell_of_changes
 from r2n.errors import ConfigError, DataError, Location
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.model.run import Run
 
 
@@ -28,7 +28,7 @@ class Recorded:
 def told(more: list[str], fewer: list[str], constants: list[str]) -> list[Any]:
     recorded = Recorded()
     untyped: Any = changed
-    while hasattr(untyped, "__wrapped__"):  # without the checks of types, which want a Predictor
+    while hasattr(untyped, "__wrapped__"):  # without the checks of types, which want a Model
         untyped = untyped.__wrapped__
     assert untyped(recorded, more, fewer, constants) is recorded
     return recorded.told
@@ -64,7 +64,7 @@ def test_errors_name_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_a_person_should_know_is_told(toy_run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    predictor = Predictor.of(toy_run).with_facts(["near(n5, nort)"])
+    predictor = Model.from_run(toy_run).with_facts(["near(n5, nort)"])
     told = ["new constant: nort (did you mean 'north'?)"]
     assert changes_told(predictor, facts_changed=False) == told
     assert changes_told(predictor, facts_changed=False, but_not=["nort"]) == []

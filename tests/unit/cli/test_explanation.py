@@ -1,6 +1,6 @@
 """r2n explain: its options, its output, its files.
 
-The engine is stood in for: `explained` replaces `Predictor.explain`, so that all kinds of explanations are seen here.
+The engine is stood in for: `explained` replaces `Model.explain`, so that all kinds of explanations are seen here.
 What the engine itself says is tested with it.
 """
 
@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from r2n.cli import app
 from r2n.explanation.records import Explanation
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from tests.explanations import NASTY, italy
 from tests.page_reader import read_page
 from tests.toy_problem import write_toy_problem
@@ -37,11 +37,11 @@ def explained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the engine was asked; it answers with an explanation made by hand."""
     asked: list[dict[str, Any]] = []
 
-    def explain(predictor: Predictor, atom: str, **options: object) -> Explanation:
-        asked.append({"atom": atom, "known": len(predictor.changed.problem.train), **options})
+    def explain(predictor: Model, atom: str, **options: object) -> Explanation:
+        asked.append({"atom": atom, "known": len(predictor.problem.train), **options})
         return italy()
 
-    monkeypatch.setattr(Predictor, "explain", explain, raising=False)
+    monkeypatch.setattr(Model, "explain", explain, raising=False)
     return asked
 
 
@@ -93,7 +93,7 @@ def test_files_are_written(run_folder: Path, explained: list[dict[str, Any]], tm
 
 def test_names_are_shown_as_they_are(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = replace(italy(), notes=tuple(name for name in NASTY if len(name) < 100 and name.isprintable()))
-    monkeypatch.setattr(Predictor, "explain", lambda *_, **__: given, raising=False)
+    monkeypatch.setattr(Model, "explain", lambda *_, **__: given, raising=False)
     shown = invoke(run_folder, ATOM).stdout
     for note in given.notes:
         assert note in shown

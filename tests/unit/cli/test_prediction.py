@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from r2n.cli import app
 from r2n.logic.language import Language
 from r2n.model.answers import Answer, Answers
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from tests.command_line import invoke
 from tests.toy_problem import TOWNS, valley_of, write_toy_problem
 
@@ -108,7 +108,7 @@ def test_what_is_said_of_an_answer(item: Answer, shown: str, monkeypatch: pytest
             asked.append((question, everything))
             return Answers((item,), 1, 0) if everything else Answers((), 0, 0, left_out=1)
 
-    monkeypatch.setattr(Predictor, "load", lambda folder, **_: Fixed())
+    monkeypatch.setattr(Model, "load", lambda folder, **_: Fixed())
     table = invoke("predict", "run", "p(?)", "--all")
     assert ["p([red]x[/red])", f"{item.probability:.4f}", shown, "0.2500"] in [
         [cell.strip() for cell in line.strip("│").split("│")] for line in table.splitlines()

@@ -15,7 +15,7 @@ COUNTED = ("model.rules=counted", "model.reasoner=none")
 def test_counts_explain_an_answer(toy: Problem) -> None:
     predictor = predictor_of(toy, *COUNTED)
     found = predictor.explain("liesIn(n5, north)", top=1, against="liesIn(n5, south)")
-    (logit,) = predictor.logits(predictor.changed.problem.test.atoms[:1])
+    (logit,) = predictor.logits(predictor.problem.test.atoms[:1])
     assert len(found.layers) == 2
     assert found.fidelity is not None
     assert (found.fidelity.listed, found.fidelity.ground_rules) == (1, 2)
@@ -33,7 +33,7 @@ def test_without_a_fact_is_counted_again(toy: Problem) -> None:
     found = predictor.explain("liesIn(n5, north)", top=None)
     facts = [other for other in found.counterfactuals if other.kind == "not known"]
     assert len(facts) == 4
-    asked = predictor.changed.problem.test.atoms
+    asked = predictor.problem.test.atoms
     names = predictor.base.names(asked)
     code = asked[[names.index("liesIn(n5, north)")]]
     for other in facts:

@@ -10,7 +10,7 @@ from r2n.data.problem import Problem
 from r2n.explanation.features import Around, feature_effects
 from r2n.explanation.records import FeatureEffect
 from r2n.grounding.full import FullGrounder
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.model.run import prepare_run
 from r2n.network.graph_sources import GroundedOnDemand, Ungrounded
 from r2n.network.r2n import R2N
@@ -159,14 +159,16 @@ def test_with_reciprocals_both_directions_lose_the_word() -> None:
 def test_new_constants_are_explained_by_their_features_or_not_at_all() -> None:
     """p0 comes before all others, so that ids move; p9 has no features."""
     run = prepare_run(TEXTS_ONLY, Options().changed(["model.input=pair", "model.dim=4", "training.epochs=1"]), seed=0)
-    told = Predictor.of(run).with_facts([], domains={"paper": ["p0", "p9"]}, features={"paper": {"p0": "dogs, unseen"}})
-    new, plain = told.model.base, Predictor.of(run)
+    told = Model.from_run(run).with_facts(
+        [], domains={"paper": ["p0", "p9"]}, features={"paper": {"p0": "dogs, unseen"}}
+    )
+    new, plain = told.model.base, Model.from_run(run)
 
-    def found(predictor: Predictor, *names: str) -> dict[tuple[str, str], float]:
-        base = predictor.model.base
+    def found(predictor: Model, *names: str) -> dict[tuple[str, str], float]:
+        base = predictor.network.base
         ids = np.array([[base.language.constant_id(name) for name in names]])
         code = int(base.encode(base.language.predicate("same"), ids)[0])
-        return words(feature_effects([predictor.atom_logits], code, most=9))
+        return words(feature_effects([predictor.scores], code, most=9))
 
     assert new.language.constant_id("p1") != plain.model.base.language.constant_id("p1")
     assert found(told, "p1", "p3") == pytest.approx(found(plain, "p1", "p3"), abs=1e-5)

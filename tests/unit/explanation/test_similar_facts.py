@@ -13,7 +13,7 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import Problem
 from r2n.explanation import features as module
 from r2n.explanation.features import similar_facts
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.model.run import Run
 from r2n.network.graph_sources import Ungrounded
 from r2n.network.r2n import R2N
@@ -123,13 +123,13 @@ def test_what_is_known_of_an_atom_does_not_make_it_similar() -> None:
 
 
 def test_a_constant_without_a_vector_has_nothing_similar_and_is_similar_to_nothing(toy_run: Run) -> None:
-    told = Predictor.of(toy_run).with_facts(["near(aa, n1)", "liesIn(aa, south)"], domains={"town": ["bb"]})
+    told = Model.from_run(toy_run).with_facts(["near(aa, n1)", "liesIn(aa, south)"], domains={"town": ["bb"]})
     base, known = told.model.base, told.changed.problem.knowledge
 
     def found(town: str) -> set[str]:
         ids = np.array([[base.language.constant_id(town), base.language.constant_id("north")]])
         code = int(base.encode(base.language.predicate("liesIn"), ids)[0])
-        return {one.atom for one in similar_facts([told.atom_logits], known, code, most=99)}
+        return {one.atom for one in similar_facts([told.scores], known, code, most=99)}
 
     assert found("bb") == found("aa") == set()
     assert "liesIn(s1, south)" in found("n5")

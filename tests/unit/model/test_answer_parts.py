@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from r2n.errors import CheckpointError, ConfigError
-from r2n.model.answer_files import AnswerParts, file_digest
+from r2n.model.jobs import AnswerParts, file_digest
 
 ASKED = {"queries": "q.tsv"}
 

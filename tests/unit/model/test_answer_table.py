@@ -9,7 +9,7 @@ import pytest
 
 from r2n.data.reading.tables import Table
 from r2n.errors import ConfigError, DataError
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.model.questions import WRITERS, answer_table, question_table, write_answers
 from r2n.model.run import Run
 
@@ -18,8 +18,8 @@ SAID = ["probability", "known", "closed", "network", "logit", "reached"]
 
 
 @pytest.fixture(scope="module")
-def predictor(toy_run: Run) -> Predictor:
-    return Predictor.of(toy_run)
+def predictor(toy_run: Run) -> Model:
+    return Model.from_run(toy_run)
 
 
 def queries(tmp_path: Path, text: str, name: str = "queries.tsv") -> Path:
@@ -33,7 +33,7 @@ def atoms(table: pa.Table) -> list[str]:
     return [f"{predicate}({first}, {second})" for predicate, first, second in zip(*columns, strict=True)]
 
 
-def test_each_atom_has_a_row_in_the_order_of_the_file(predictor: Predictor, tmp_path: Path) -> None:
+def test_each_atom_has_a_row_in_the_order_of_the_file(predictor: Model, tmp_path: Path) -> None:
     text = "s5\tliesIn\tnorth\n\nn1\tnear\tn0\nn1\tnear\ts1\nn5\tliesIn\tnorth\n"
     table = answer_table(predictor, queries(tmp_path, text))
     assert table.column_names == [*COLUMNS, *SAID]
@@ -45,7 +45,7 @@ def test_each_atom_has_a_row_in_the_order_of_the_file(predictor: Predictor, tmp_
         assert [row[column] for column in SAID] == [getattr(answer, column) for column in SAID]
 
 
-def test_a_question_mark_has_its_answers(predictor: Predictor, tmp_path: Path) -> None:
+def test_a_question_mark_has_its_answers(predictor: Model, tmp_path: Path) -> None:
     path = queries(tmp_path, "n5\tliesIn\t?\n?\tnear\tn1\nn5\tliesIn\tnorth\n")
     table = answer_table(predictor, path, top=3)
     by_row = {row: [atom for atom, r in zip(atoms(table), table["row"].to_pylist(), strict=True) if r == row]
@@ -59,19 +59,19 @@ def test_a_question_mark_has_its_answers(predictor: Predictor, tmp_path: Path) -
     assert alone.column_names == [*table.column_names[:3], "town_1", "town_2", *table.column_names[5:]]
 
 
-def test_what_is_known_can_be_hidden(predictor: Predictor, tmp_path: Path) -> None:
+def test_what_is_known_can_be_hidden(predictor: Model, tmp_path: Path) -> None:
     path = queries(tmp_path, "n1\tnear\tn0\nn1\tnear\ts1\nn5\tliesIn\tnorth\nn1\tliesIn\t?\n")
     assert atoms(answer_table(predictor, path, unknown=True)) == ["liesIn(n5, north)", "liesIn(n1, south)"]
     every = answer_table(predictor, queries(tmp_path, "n1\tnear\t?\n"), unknown=True, everything=True)
     assert every.num_rows == 0
 
 
-def test_labels_are_kept_where_there_are_false_ones(predictor: Predictor, tmp_path: Path) -> None:
+def test_labels_are_kept_where_there_are_false_ones(predictor: Model, tmp_path: Path) -> None:
     path = queries(tmp_path, "n5\tliesIn\tnorth\t1\nn5\tliesIn\tsouth\t0\n")
     assert answer_table(predictor, path)["label"].to_pylist() == [True, False]
 
 
-def test_queries_come_in_any_format(predictor: Predictor, tmp_path: Path) -> None:
+def test_queries_come_in_any_format(predictor: Model, tmp_path: Path) -> None:
     assert atoms(answer_table(predictor, queries(tmp_path, "liesIn(n5, ?).\n", "queries.pl"), top=1)) == [
         "liesIn(n5, north)"
     ]
@@ -87,7 +87,7 @@ def test_queries_come_in_any_format(predictor: Predictor, tmp_path: Path) -> Non
         ("n5\tlisIn\t?\n", ":1: unknown predicate 'lisIn'"),
     ],
 )
-def test_a_wrong_query_is_named_by_its_line(text: str, message: str, predictor: Predictor, tmp_path: Path) -> None:
+def test_a_wrong_query_is_named_by_its_line(text: str, message: str, predictor: Model, tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         answer_table(predictor, queries(tmp_path, text))
     assert message in str(caught.value)
@@ -95,7 +95,7 @@ def test_a_wrong_query_is_named_by_its_line(text: str, message: str, predictor: 
 
 
 @pytest.mark.parametrize("ending", WRITERS)
-def test_a_table_is_written_and_read_again(ending: str, predictor: Predictor, tmp_path: Path) -> None:
+def test_a_table_is_written_and_read_again(ending: str, predictor: Model, tmp_path: Path) -> None:
     table = answer_table(predictor, queries(tmp_path, "n1\tnear\tn0\nn5\tliesIn\t?\n"))
     path = tmp_path / f"answers{ending}"
     write_answers(table, path)
@@ -111,7 +111,7 @@ def test_a_table_is_written_and_read_again(ending: str, predictor: Predictor, tm
     assert [row["probability"] for row in rows] == pytest.approx(table["probability"].to_pylist())
 
 
-def test_a_file_that_cannot_be_written_is_refused(predictor: Predictor, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_refused(predictor: Model, tmp_path: Path) -> None:
     table = question_table(predictor, "liesIn(n5, ?)")
     with pytest.raises(ConfigError, match=r"let it end in \.csv"):
         write_answers(table, tmp_path / "answers.xlsx")
@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_written_is_refused(predictor: Predictor, tmp_path
         write_answers(table, tmp_path / "nowhere" / "answers.csv")
 
 
-def test_no_query_gives_no_row(predictor: Predictor, tmp_path: Path) -> None:
+def test_no_query_gives_no_row(predictor: Model, tmp_path: Path) -> None:
     table = answer_table(predictor, queries(tmp_path, "% nothing\n", "queries.pl"))
     assert table.num_rows == 0
     assert "probability" in table.column_names

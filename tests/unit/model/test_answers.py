@@ -8,7 +8,7 @@ import pytest
 from r2n.data.problem import Problem
 from r2n.errors import DataError
 from r2n.model.answers import Answer, Answers, Question
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.model.run import Run
 
 
@@ -54,7 +54,7 @@ def test_too_large_a_question_is_refused(toy: Problem, monkeypatch: pytest.Monke
 
 
 def test_answers_come_with_the_most_probable_first(toy_run: Run) -> None:
-    predictor = Predictor.of(toy_run)
+    predictor = Model.from_run(toy_run)
     answers = predictor.predict("liesIn(n5, ?)")
     assert answers[0].atom == "liesIn(n5, north)"
     assert answers[0].probability > answers[1].probability
@@ -95,7 +95,7 @@ def test_a_misspelt_constant_is_answered_with_its_neighbour_alone(toy: Problem) 
 
 
 def test_an_answer_can_be_asked_again(toy_run: Run) -> None:
-    predictor = Predictor.of(toy_run).with_facts(['near(n5, "a, b")'])
+    predictor = Model.from_run(toy_run).with_facts(['near(n5, "a, b")'])
     found = next(item for item in predictor.predict("near(n5, ?)") if item.constants[1] == "a, b")
     assert (found.atom, found.predicate, found.question) == ('near(n5, "a, b")', "near", 'near(n5, "a, b")')
     assert predictor.predict(found.question)[0] == found

@@ -21,9 +21,8 @@ from r2n.evaluation.ranking import rank
 from r2n.evaluation.report import Report
 from r2n.model import calibration
 from r2n.model.calibration import calibrate, keep_calibration, query_groups, read_calibration
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.model.run import Run, prepare_ensemble, prepare_run
-from r2n.model.trained import Trained
 from r2n.model.training import train_in
 from r2n.options import Options
 from r2n.scoring import AtomLogits
@@ -316,9 +315,9 @@ def test_a_run_keeps_its_calibration_and_answers_by_it(tmp_path: Path) -> None:
     folder = kept_in(tmp_path / "run")
     found = read_calibration(folder, range(2))
     assert found is not None
-    trained_again = Trained.load(tmp_path / "run")
+    trained_again = Model.load(tmp_path / "run")
     assert trained_again.calibration == found
-    predictor = Predictor.of(trained_again)
+    predictor = Model.from_run(trained_again)
     answers = predictor.predict("smokes(?)", everything=True)
     assert answers.calibration == found
     logits = np.array([item.logit for item in answers])
@@ -330,10 +329,10 @@ def test_a_run_keeps_its_calibration_and_answers_by_it(tmp_path: Path) -> None:
     assert report.protocol["calibration"] == str(found)
     assert report.calibrated is not None
     folder.calibration.unlink()
-    without = Trained.load(tmp_path / "run")
+    without = Model.load(tmp_path / "run")
     assert without.calibration is None
     assert without.evaluate("test").protocol["calibration"] == "none"
-    assert Predictor.of(without).predict("smokes(p1)").calibration is None
+    assert Model.from_run(without).predict("smokes(p1)").calibration is None
 
 
 def changed(**changes: object) -> Callable[[Path], None]:

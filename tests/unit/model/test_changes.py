@@ -3,14 +3,14 @@
 import pytest
 
 from r2n.errors import DataError
-from r2n.model.predictor import Named, Predictor, told_otherwise
+from r2n.model.model import Model, Named, told_otherwise
 from r2n.model.run import Run
 
 NAMED = Named("more", "fewer", "new")
 
 
 def test_facts_go_before_others_come(toy_run: Run) -> None:
-    predictor = Predictor.of(toy_run)
+    predictor = Model.from_run(toy_run)
     told = told_otherwise(predictor, ["!liesIn(n0, north)"], ["liesIn(n0, north)"], {"town": ["n9"]}, NAMED)
     assert told.predict("liesIn(n0, north)")[0].known is False
     assert told.changed.new_constants == ("n9",)
@@ -18,7 +18,7 @@ def test_facts_go_before_others_come(toy_run: Run) -> None:
 
 
 def test_errors_name_what_was_given(toy_run: Run) -> None:
-    predictor = Predictor.of(toy_run)
+    predictor = Model.from_run(toy_run)
     with pytest.raises(DataError) as caught:
         told_otherwise(predictor, ["!liesIn(n0, north)"], [], {}, NAMED)
     assert str(caught.value.where) == 'more "!liesIn(n0, north)"'

@@ -9,8 +9,8 @@ from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import Problem, load_problem
 from r2n.errors import ConfigError
 from r2n.model.evaluation import LEAST_SUPPORT, RANKED_KINDS, Constrained
+from r2n.model.model import Model
 from r2n.model.run import prepare_run
-from r2n.model.trained import Trained
 from tests.oracles import metrics as oracle_metrics
 from tests.oracles import mining as oracle
 from tests.ordered_problem import write_ordered_problem
@@ -21,7 +21,7 @@ def road(tmp_path_factory: pytest.TempPathFactory) -> Problem:
     return load_problem(write_ordered_problem(tmp_path_factory.mktemp("road")))
 
 
-def ranks_by_loops(trained: Trained, constrained: Constrained) -> list[float]:
+def ranks_by_loops(trained: Model, constrained: Constrained) -> list[float]:
     """Every side of every test query: a forbidden candidate has a score below all others."""
     problem = trained.problem
     base, facts = problem.knowledge.base, oracle.facts_of(problem.knowledge)
@@ -43,14 +43,14 @@ def ranks_by_loops(trained: Trained, constrained: Constrained) -> list[float]:
                     if predicate.name in c.predicates
                 )
                 true = len(scores) if int(other[0]) == code else true
-                scores.append(-np.inf if broken else float(trained.logits.asked_at(position)(other)[0]))
+                scores.append(-np.inf if broken else float(trained.scores.asked_at(position)(other)[0]))
                 allowed.append(int(other[0]) == code or int(other[0]) not in known)
             found.append(oracle_metrics.ranks(scores, true, allowed)[2])  # realistic
     return found
 
 
 def test_forbidden_candidates_stand_last(road: Problem) -> None:
-    trained = Trained.of(prepare_run(road, road.options, seed=0))
+    trained = Model.from_run(prepare_run(road, road.options, seed=0))
     for kinds in (RANKED_KINDS, ("irreflexive",), ("range-first", "range-second")):
         constrained = Constrained.of(road.knowledge, kinds, min_support=3)
         report = trained.evaluate("test", constrained=constrained)
@@ -87,6 +87,6 @@ def _loops(road: Problem) -> Evidence:
 
 
 def test_a_classification_is_refused(toy: Problem) -> None:
-    trained = Trained.of(prepare_run(toy, toy.options, seed=0))
+    trained = Model.from_run(prepare_run(toy, toy.options, seed=0))
     with pytest.raises(ConfigError, match="only a ranking respects constraints"):
         trained.evaluate("test", constrained=Constrained.of(toy.knowledge))

@@ -12,8 +12,8 @@ from torch import nn
 import r2n
 from r2n.data.problem import Problem, load_problem
 from r2n.errors import CheckpointError, ConfigError, MemoryLimitError
+from r2n.model.model import Model
 from r2n.model.run import MOST_NETWORKS, Ensemble, Run, prepare_ensemble, prepare_run
-from r2n.model.trained import Trained
 from r2n.model.training import settings_of, train_in
 from r2n.network.graph_sources import GroundedOnDemand
 from r2n.options import Options
@@ -57,7 +57,7 @@ def test_each_network_is_that_of_its_seed_alone(way: str, toy: Problem, tmp_path
     assert checksums(tmp_path / "all", ensemble.seeds) == [checksum for _, checksum in alone]
     each = np.stack([logits for logits, _ in alone])
     np.testing.assert_allclose(ensemble.logits().each(toy.atoms), each, rtol=1e-6, atol=1e-6)
-    loaded = Trained.load(tmp_path / "all")
+    loaded = Model.load(tmp_path / "all")
     np.testing.assert_array_equal(loaded.logits(toy.atoms), ensemble.logits()(toy.atoms))
     np.testing.assert_array_equal([part(toy.test.atoms) for part in loaded.members], loaded.logits.each(toy.test.atoms))
     assert len(loaded.members) == 3
@@ -89,7 +89,7 @@ def test_cut_anywhere_and_resumed_it_ends_where_it_would_have(
     steps.close()
     if stop <= 8:  # the last network has not begun
         with pytest.raises(CheckpointError, match="has no checkpoint yet"):
-            Trained.load(tmp_path / "cut")
+            Model.load(tmp_path / "cut")
     again = ensemble_of(toy, *WAYS[way])
     trained_in(tmp_path / "cut", again, resume=True)
     assert checksums(tmp_path / "whole", whole.seeds) == checksums(tmp_path / "cut", whole.seeds)
@@ -123,17 +123,17 @@ def test_a_damaged_or_missing_network_is_named(toy: Problem, tmp_path: Path) -> 
     weights = next((folder / "seed-6").glob("*.safetensors"))
     content = weights.read_bytes()
     weights.write_bytes(content[:-1])
-    for load in (Trained.load, lambda path: trained_in(path, ensemble_of(toy), resume=True)):
+    for load in (Model.load, lambda path: trained_in(path, ensemble_of(toy), resume=True)):
         with pytest.raises(CheckpointError, match=r"seed-6.* is damaged"):
             load(folder)
     for path in (folder / "seed-6").iterdir():
         path.unlink()
     (folder / "seed-6").rmdir()
     with pytest.raises(CheckpointError, match="seed-6 has no checkpoint yet"):
-        Trained.load(folder)
+        Model.load(folder)
     whole = ensemble_of(toy)
     trained_in(folder, whole, resume=True)
-    np.testing.assert_array_equal(Trained.load(folder).logits(toy.atoms), whole.logits()(toy.atoms))
+    np.testing.assert_array_equal(Model.load(folder).logits(toy.atoms), whole.logits()(toy.atoms))
 
 
 @pytest.mark.parametrize("size", [0, -1, MOST_NETWORKS + 1, 10**9])
@@ -191,7 +191,7 @@ def test_all_networks_begin_with_the_module_of_the_caller_and_each_learns_its_ow
     each = whole.logits().each(whole.problem.atoms)
     np.testing.assert_array_equal(again.logits().each(whole.problem.atoms), each)
     assert not np.allclose(each[0], each[1])
-    loaded = Trained.load(tmp_path / "cut", encoders={"thing": nn.Linear(2, 4)})
+    loaded = Model.load(tmp_path / "cut", encoders={"thing": nn.Linear(2, 4)})
     np.testing.assert_array_equal(loaded.logits.each(whole.problem.atoms), each)
 
 

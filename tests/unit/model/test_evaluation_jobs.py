@@ -9,9 +9,10 @@ import torch
 from r2n.data.problem import load_problem
 from r2n.errors import ConfigError
 from r2n.evaluation.ranking import ALONE
-from r2n.model import trained as trained_module
+from r2n.model import jobs as trained_module
+from r2n.model.jobs import EvaluationOfRun, evaluate_run
+from r2n.model.model import Model
 from r2n.model.run import prepare_run
-from r2n.model.trained import EvaluationOfRun, Trained, evaluate_run
 from r2n.model.training import train_in
 from tests.toy_problem import write_toy_problem
 
@@ -37,9 +38,9 @@ def threads() -> Iterator[None]:
 def test_one_job_reports_what_is_reported_without(run: Path, threads: None) -> None:
     asked = EvaluationOfRun(run, kinds=("functional",))
     trained, reports = evaluate_run(asked, jobs=1)
-    alone = Trained.load(run)
+    alone = Model.load(run)
     assert trained.problem.name == "towns"
-    assert reports[0].to_dict() == alone.evaluate("test", mirror=True).to_dict()
+    assert reports[0].to_dict() == alone.evaluate("test", baselines=True).to_dict()
     assert [("constraints" in report.protocol) for report in reports] == [False, True]
     trained_module._evaluate_share(ALONE, EvaluationOfRun(run, "valid"))
 

@@ -4,17 +4,17 @@ import pytest
 
 from r2n.data.problem import Problem
 from r2n.errors import R2NError
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.model.run import Run
 from tests.unit.explanation.small_subject import predictor_of
 
 
 @pytest.fixture(scope="module")
-def predictor(toy_run: Run) -> Predictor:
-    return Predictor.of(toy_run)
+def predictor(toy_run: Run) -> Model:
+    return Model.from_run(toy_run)
 
 
-def test_a_trained_network_lies_where_its_neighbours_lie(predictor: Predictor) -> None:
+def test_a_trained_network_lies_where_its_neighbours_lie(predictor: Model) -> None:
     found = predictor.explain("liesIn(n5, north)")
     assert found.belief.probability > 0.5
     assert "near(" in found.reasons[0].ground_rule
@@ -35,7 +35,7 @@ def test_a_trained_network_lies_where_its_neighbours_lie(predictor: Predictor) -
         ("liesIn(n5, north)", {"against": "liesIn(n5, north)"}, "compared to itself"),
     ],
 )
-def test_what_cannot_be_explained_is_refused(predictor: Predictor, atom: str, options: dict, message: str) -> None:
+def test_what_cannot_be_explained_is_refused(predictor: Model, atom: str, options: dict, message: str) -> None:
     with pytest.raises(R2NError, match=message):
         predictor.explain(atom, **options)
 

@@ -11,8 +11,8 @@ from r2n.data.problem import Problem
 from r2n.errors import ConfigError
 from r2n.logic.parser import parse_theory
 from r2n.model.infer import believe
+from r2n.model.model import Model
 from r2n.model.run import Run
-from r2n.model.trained import Trained
 from tests.candidate_problem import things_problem
 
 SMOKERS = """\
@@ -62,7 +62,7 @@ def test_a_prior_and_a_network_to_start_from(toy: Problem, toy_run: Run) -> None
     low = probabilities(smokers(), "smokes", method="sum-product", prior=0.1)
     assert low[2] < 0.1 < low[1]
     asked = toy.test.atoms
-    plain = believe(toy, toy.options, asked, method="sum-product", iterations=0, trained=Trained.of(toy_run))
+    plain = believe(toy, toy.options, asked, method="sum-product", iterations=0, trained=Model.from_run(toy_run))
     expected = torch.sigmoid(torch.from_numpy(toy_run.logits()(asked))).numpy()
     np.testing.assert_allclose(plain.probability, expected)
     assert plain.reached.all()
@@ -83,4 +83,4 @@ def test_under_candidates_atoms_asked_together_are_answered_as_one_by_one() -> N
 def test_a_run_of_another_problem_is_refused(toy: Problem, toy_run: Run) -> None:
     other = r2n.load("countries-s1")
     with pytest.raises(ConfigError, match="the run is of another problem"):
-        believe(other, other.options, other.train.atoms, trained=Trained.of(toy_run))
+        believe(other, other.options, other.train.atoms, trained=Model.from_run(toy_run))

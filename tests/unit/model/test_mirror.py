@@ -15,8 +15,8 @@ from r2n.evaluation.ranking import Filter
 from r2n.evaluation.report import Report, classify
 from r2n.model import evaluation
 from r2n.model.evaluation import mirrors
+from r2n.model.model import Model
 from r2n.model.run import Run, prepare_run
-from r2n.model.trained import Trained
 from r2n.model.training import train_in, train_without_reasoning
 from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE
 from tests.command_line import invoke
@@ -32,8 +32,8 @@ def prepared(problem: Problem, *changes: str) -> Run:
 
 
 def test_rules_are_counted_beside_reasoning_layers(toy: Problem, toy_run: Run) -> None:
-    trained = Trained.of(toy_run)
-    reports = [trained.evaluate(split, mirror=True) for split in toy.queries]
+    trained = Model.from_run(toy_run)
+    reports = [trained.evaluate(split, baselines=True) for split in toy.queries]
     alone = RulesAlone.of(toy.knowledge)
     assert alone is not None
     for report, split in zip(reports, toy.queries, strict=True):
@@ -49,12 +49,12 @@ def test_counted_rules_are_shown_with_their_learned_weights(tmp_path: Path) -> N
         pass
     problem, logits = run.problem, run.logits()
     base, filtered = problem.knowledge.base, Filter.of(problem)
-    report = Trained.of(run).evaluate("test", mirror=True)
+    report = Model.from_run(run).evaluate("test", baselines=True)
     for name, way in (("rules alone", RULES_ALONE), ("without reasoning", NETWORK_ALONE)):
         expected = evaluate_scores(logits.by(way), problem.test, base, filtered, split="test").metrics
         assert report.beside[name] == expected
     assert list(report.beside) == ["rules alone", "without reasoning"]
-    sample = Trained.of(run).evaluate("test", sample=4, seed=2, mirror=True)
+    sample = Model.from_run(run).evaluate("test", sample=4, seed=2, baselines=True)
     expected = evaluate_scores(logits.by(RULES_ALONE), problem.test, base, filtered, split="test", sample=4, seed=2)
     assert sample.beside["rules alone"] == expected.metrics
 
@@ -140,8 +140,8 @@ def compared(problem: Problem, folder: Path, *changes: str) -> Report:
     for _ in train_in(folder, run):
         pass
     assert train_without_reasoning(folder, run, problem) is None
-    report = Trained.load(folder).evaluate("test", mirror=True)
-    assert report.beside["without reasoning"] == Trained.load(folder / "without-reasoning").evaluate("test").metrics
+    report = Model.load(folder).evaluate("test", baselines=True)
+    assert report.beside["without reasoning"] == Model.load(folder / "without-reasoning").evaluate("test").metrics
     return report
 
 

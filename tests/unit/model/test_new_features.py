@@ -11,7 +11,7 @@ from r2n.data.problem import Problem
 from r2n.data.reading.tables import Table
 from r2n.errors import DataError
 from r2n.logic.parser import parse_theory
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.model.run import Run, prepare_run
 from r2n.options import Options
 
@@ -61,7 +61,7 @@ def trained(given: Problem, *changes: str, encoders: dict[str, nn.Module] | None
 )
 def test_they_are_answered_as_from_the_start(changes: tuple[str, ...], features: dict, new: dict) -> None:
     run = trained(problem({"thing": features}), *changes)
-    predictor = Predictor.of(run)
+    predictor = Model.from_run(run)
     told = predictor.with_facts("alike(t55, t1)", features={"thing": new})
     again = prepare_run(problem({"thing": features | new}, more=("t55",)), run.options, seed=0)
     again.model.load_state_dict(run.model.state_dict())
@@ -69,7 +69,7 @@ def test_they_are_answered_as_from_the_start(changes: tuple[str, ...], features:
     assert told.base.names(codes) == again.problem.knowledge.base.names(codes)
     np.testing.assert_allclose(told.logits(codes), again.logits()(codes), rtol=1e-5, atol=1e-5)
     assert told.predict("big(t55)")[0].probability > 0.5
-    before = predictor.logits(predictor.changed.problem.atoms)
+    before = predictor.logits(predictor.problem.atoms)
     back = told.without_facts("alike(t55, t1)")
     np.testing.assert_array_equal(back.logits(back.changed.problem.atoms), before)
     assert back.model is run.model
@@ -77,7 +77,7 @@ def test_they_are_answered_as_from_the_start(changes: tuple[str, ...], features:
 
 def test_names_are_texts_where_they_were_in_training() -> None:
     run = trained(problem({"thing": FeatureTable(names=True)}))
-    told = Predictor.of(run).with_facts("alike(t55, t1)")
+    told = Model.from_run(run).with_facts("alike(t55, t1)")
     assert told.model.trained_ids is not None
     assert bool((told.model.trained_ids >= 0).all())
     assert told.predict("big(t55)")
@@ -86,8 +86,8 @@ def test_names_are_texts_where_they_were_in_training() -> None:
 def test_a_module_of_the_caller_reads_new_features() -> None:
     module = nn.Linear(3, 4)
     run = trained(problem({"thing": VECTORS}), encoders={"thing": module})
-    told = Predictor.of(run).with_facts("alike(t55, t1)", features={"thing": NEW})
-    like = Predictor.of(run).predict("big(t3)")[0]
+    told = Model.from_run(run).with_facts("alike(t55, t1)", features={"thing": NEW})
+    like = Model.from_run(run).predict("big(t3)")[0]
     assert told.predict("big(t55)")[0].probability == pytest.approx(like.probability, abs=0.2)
     assert like.probability > 0.5
 
@@ -99,7 +99,7 @@ def test_a_module_is_found_by_its_domain() -> None:
     features = {"owner": FeatureTable({"nobody": [1.0]}, missing="learn"), "thing": VECTORS}
     given = Problem.build("two", theory, [big], domains={"owner": ["ann"]}, features=features)  # pyright: ignore
     run = trained(given, encoders={"owner": nn.Linear(1, 4), "thing": nn.Linear(3, 4)})
-    told = Predictor.of(run).with_facts([], domains={"thing": ["t55"]}, features={"thing": {"t55": VECTORS["t3"]}})
+    told = Model.from_run(run).with_facts([], domains={"thing": ["t55"]}, features={"thing": {"t55": VECTORS["t3"]}})
     assert told.predict("big(t55)")[0].logit == pytest.approx(told.predict("big(t3)")[0].logit, abs=1e-5)
 
 
@@ -120,18 +120,18 @@ def test_a_classifier_answers_for_a_new_picture_that_no_fact_names(changes: tupl
 
     changes = ("model.layers=0", "model.input=distmult", "training.learning_rate=0.05", *changes)
     run = trained(pictured(names), *changes, encoders=encoders)
-    predictor = Predictor.of(run)
+    predictor = Model.from_run(run)
     told = predictor.with_facts([], domains={"image": ["i9"]}, features={"image": {"i9": pictures["i9"]}})
     assert [answer.atom for answer in told.predict("digit(i9, ?)")] == ["digit(i9, odd)", "digit(i9, even)"]
     again = prepare_run(pictured([*names, "i9"]), run.options, seed=0, encoders=encoders)
     again.model.load_state_dict(run.model.state_dict())
     codes = np.arange(told.base.size)
     assert told.base.names(codes) == again.problem.knowledge.base.names(codes)
-    np.testing.assert_allclose(told.logits(codes), Predictor.of(again).logits(codes), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(told.logits(codes), Model.from_run(again).logits(codes), rtol=1e-5, atol=1e-5)
     back = told.without_facts([], domains={"image": ["i9"]})
     assert back.model is run.model
     with pytest.raises(DataError, match="'i9' is declared to be in 'image', but it is no new constant"):
-        Predictor.of(again).with_facts([], domains={"image": ["i9"]})
+        Model.from_run(again).with_facts([], domains={"image": ["i9"]})
 
 
 @pytest.mark.parametrize("pair", ["symmetric", "all", "concatenate"])
@@ -146,7 +146,7 @@ def test_a_new_constant_without_features_blanks_its_own_atoms_only(pair: str) ->
     given = Problem.build("things", theory, [big, alike], features={"thing": VECTORS})
     changes = ("model.reasoner=r2n", "model.layers=2", "model.input=pair", f"model.pair={pair}", "training.hiding=0.3")
     run = trained(given, *changes)
-    predictor = Predictor.of(run)
+    predictor = Model.from_run(run)
     told = predictor.with_facts(["alike(a, t1)", "alike(a, t3)"])  # a is before all others: ids move
     apart = told.predict("big(t6)")[0]
     assert apart.logit == pytest.approx(predictor.predict("big(t6)")[0].logit, abs=1e-5)
@@ -161,21 +161,21 @@ def test_a_new_constant_without_features_blanks_its_own_atoms_only(pair: str) ->
     assert both.predict("big(a)")[0].logit == pytest.approx(told.predict("big(a)")[0].logit, abs=1e-5)
 
 
-def entering(predictor: Predictor) -> dict[str, Tensor]:
+def entering(predictor: Model) -> dict[str, Tensor]:
     """Emb^0 of all atoms, by name."""
-    codes = np.arange(predictor.model.base.size)
-    names = np.array(predictor.model.base.names(codes))
+    codes = np.arange(predictor.network.base.size)
+    names = np.array(predictor.network.base.names(codes))
     return {
         name: row
-        for which, made in predictor.atom_logits.passes(codes)
+        for which, made in predictor.scores.passes(codes)
         for name, row in zip(
-            names[which], predictor.model.input_layer(made.layout).detach()[made.rows(codes[which])], strict=True
+            names[which], predictor.network.input_layer(made.layout).detach()[made.rows(codes[which])], strict=True
         )
     }
 
 
 def test_constants_without_features_are_refused_as_ever() -> None:
-    predictor = Predictor.of(trained(problem({"thing": VECTORS}), encoders=None))
+    predictor = Model.from_run(trained(problem({"thing": VECTORS}), encoders=None))
     told = predictor.with_facts("has(cy, t1)")
     with pytest.raises(DataError, match="'cy' is no constant of the training, and the network has no reasoning layer"):
         told.predict("has(cy, t2)")
@@ -198,7 +198,7 @@ def test_constants_without_features_are_refused_as_ever() -> None:
     ],
 )
 def test_wrong_features_are_refused(features: dict, message: str) -> None:
-    told = Predictor.of(prepare_run(problem({"thing": VECTORS}), Options(), seed=0))
+    told = Model.from_run(prepare_run(problem({"thing": VECTORS}), Options(), seed=0))
     with pytest.raises(DataError, match=message):
         told.with_facts("alike(t55, t1)", features=features)
     once = told.with_facts("alike(t55, t1)", features={"thing": NEW})

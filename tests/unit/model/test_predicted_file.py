@@ -9,8 +9,8 @@ import pytest
 
 from r2n.data.problem import load_problem
 from r2n.errors import ConfigError, DataError
-from r2n.model import answer_files
-from r2n.model.answer_files import AskedOfRun, Predicted, predict_file
+from r2n.model import jobs
+from r2n.model.jobs import AskedOfRun, Predicted, predict_file
 from r2n.model.questions import AnswersWanted, answer_table
 from r2n.model.run import prepare_run
 from r2n.model.training import train_in
@@ -54,7 +54,7 @@ def test_stopped_half_way_it_goes_on_to_the_same_file(
     whole, out = tmp_path / f"whole{ending}", tmp_path / f"a{ending}"
     predictor = asked.load()
     predict_file(asked, whole, predictor=predictor, jobs=1)
-    answered, calls = answer_files.answers_to, []
+    answered, calls = jobs.answers_to, []
 
     def stops(*arguments: object) -> object:
         calls.append(arguments)
@@ -62,7 +62,7 @@ def test_stopped_half_way_it_goes_on_to_the_same_file(
             raise KeyboardInterrupt
         return answered(*arguments)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(answer_files, "answers_to", stops)
+    monkeypatch.setattr(jobs, "answers_to", stops)
     with pytest.raises(KeyboardInterrupt):
         predict_file(asked, out, predictor=predictor, jobs=1)
     assert not out.exists()
@@ -81,21 +81,21 @@ def test_what_was_left_of_another_question_is_not_taken_over(asked: AskedOfRun, 
         replace(asked, size=6),
         replace(asked, more=("near(n1, s1)",)),
     ]
-    identities = [answer_files._identity(each, is_shared=False) for each in given]
-    identities.append(answer_files._identity(asked, is_shared=True))
+    identities = [jobs._identity(each, is_shared=False) for each in given]
+    identities.append(jobs._identity(asked, is_shared=True))
     assert all(one != other for i, one in enumerate(identities) for other in identities[:i])
-    assert identities[0] == answer_files._identity(replace(asked), is_shared=False)
+    assert identities[0] == jobs._identity(replace(asked), is_shared=False)
 
 
 @pytest.mark.parametrize("file", [CONFIG, CALIBRATION, MANIFEST])
 def test_what_another_run_answered_is_not_taken_over(file: str, asked: AskedOfRun, tmp_path: Path) -> None:
     other = replace(asked, folder=tmp_path / "run")
     shutil.copytree(asked.folder, other.folder)
-    before = answer_files._identity(asked, is_shared=False)
-    assert answer_files._identity(other, is_shared=False) == before, "a run may be moved"
+    before = jobs._identity(asked, is_shared=False)
+    assert jobs._identity(other, is_shared=False) == before, "a run may be moved"
     with (other.folder / file).open("a") as changed:
         changed.write("\n")
-    assert answer_files._identity(other, is_shared=False) != before
+    assert jobs._identity(other, is_shared=False) != before
 
 
 def test_what_is_told_is_known(asked: AskedOfRun) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from r2n.data.candidates import Candidates
 from r2n.data.problem import Problem, load_problem
 from r2n.errors import DataError
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.model.run import Run, prepare_run
 from r2n.model.training import train_in
 from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN
@@ -45,15 +45,15 @@ def network(problem: Problem, *changes: str, epochs: int = 2) -> Run:
 
 
 @pytest.fixture(scope="session", params=CHANGES)
-def predictor(request: pytest.FixtureRequest, toy: Problem) -> Predictor:
+def predictor(request: pytest.FixtureRequest, toy: Problem) -> Model:
     """A network that has hardly learned, but is no longer what it began as."""
-    return Predictor.of(network(toy, *CHANGES[request.param]))
+    return Model.from_run(network(toy, *CHANGES[request.param]))
 
 
 @pytest.fixture(scope="session")
-def inductive(toy: Problem) -> Predictor:
+def inductive(toy: Problem) -> Model:
     """One that reads evidence alone, trained to the end."""
-    return Predictor.of(network(toy, *CHANGES["only"], epochs=60))
+    return Model.from_run(network(toy, *CHANGES["only"], epochs=60))
 
 
 def fact_lines(problem: Problem) -> list[str]:
@@ -101,36 +101,36 @@ def random_changes(dice: Random, problem: Problem) -> tuple[list[str], list[str]
 @at_most(4, "each grounds and lays out several times, for every kind of network")
 @given(dice())
 def test_adding_and_taking_back_the_same_facts_restores_every_prediction_bit_for_bit(
-    predictor: Predictor, dice: Random
+    predictor: Model, dice: Random
 ) -> None:
     everything = np.arange(predictor.base.size)
     before = predictor.logits(everything)
-    fewer, more = random_changes(dice, predictor.changed.problem)
+    fewer, more = random_changes(dice, predictor.problem)
     there = predictor.with_facts(more)
     back = there.without_facts(more)
     np.testing.assert_array_equal(back.logits(everything), before)
-    asked = predictor.changed.problem.atoms
+    asked = predictor.problem.atoms
     less = predictor.without_facts(fewer)
     np.testing.assert_array_equal(less.with_facts(fewer).logits(asked), predictor.logits(asked))
     twice = there.with_facts(more).without_facts(more)
     asked = there.changed.problem.atoms
-    np.testing.assert_array_equal(twice.atom_logits(asked), there.atom_logits(asked))
+    np.testing.assert_array_equal(twice.scores(asked), there.scores(asked))
 
 
 @at_most(3, "each grounds and lays out several times, for every kind of network")
 @given(dice())
 def test_answers_are_those_of_the_network_on_a_problem_with_these_facts_from_the_start(
-    predictor: Predictor, tmp_path_factory: pytest.TempPathFactory, dice: Random
+    predictor: Model, tmp_path_factory: pytest.TempPathFactory, dice: Random
 ) -> None:
-    fewer, more = random_changes(dice, predictor.changed.problem)
+    fewer, more = random_changes(dice, predictor.problem)
     more = [fact for fact in more if "new" not in fact and "zz" not in fact]
     changed = predictor.without_facts(fewer).with_facts(more)
-    known = [fact for fact in fact_lines(predictor.changed.problem) if fact not in fewer]
+    known = [fact for fact in fact_lines(predictor.problem) if fact not in fewer]
     problem = write_again(tmp_path_factory.mktemp("again") / "towns", sorted({*known, *more}))
     # where nothing names some town any more, it would not be there from the start
     assume(problem.knowledge.language.constants == predictor.base.language.constants)
-    again = prepare_run(problem, predictor.trained.options, 0)
-    again.model.load_state_dict(predictor.trained.model.state_dict())
+    again = prepare_run(problem, predictor.options, 0)
+    again.model.load_state_dict(predictor.network.state_dict())
     asked = problem.atoms
     assert changed.base.names(asked) == problem.knowledge.base.names(asked)
     np.testing.assert_allclose(changed.logits(asked), again.logits()(asked), rtol=1e-5, atol=1e-5)
@@ -146,17 +146,17 @@ LABELS = {pair: (i // 5) % 2 == 0 for i, pair in enumerate(PAIRS)}
 
 
 @pytest.fixture(scope="session", params=CANDIDATES)
-def with_candidates(request: pytest.FixtureRequest) -> Predictor:
+def with_candidates(request: pytest.FixtureRequest) -> Model:
     """Half of the atoms are neither labelled nor asked for."""
     train, test = ({pair: LABELS[pair] for pair in PAIRS[i::5]} for i in (0, 1))
     changes = ["model.evidence_input=only", "training.corrupted_positions=[]"]
-    return Predictor.of(network(things_problem(train, test, CANDIDATES[request.param], *changes)))
+    return Model.from_run(network(things_problem(train, test, CANDIDATES[request.param], *changes)))
 
 
 @at_most(4, "each grounds and lays out several times, for every kind of network")
 @given(dice())
 def test_candidates_are_those_of_a_problem_with_these_facts_from_the_start(
-    with_candidates: Predictor, dice: Random
+    with_candidates: Model, dice: Random
 ) -> None:
     """New things share words with old ones, and make words common; atoms that are taken back are candidates no more."""
     problem = with_candidates.changed.problem
@@ -175,14 +175,16 @@ def test_candidates_are_those_of_a_problem_with_these_facts_from_the_start(
     assert told.base.names(np.arange(told.base.size)) == names(np.arange(fresh.knowledge.base.size))
     assert names(told.changed.problem.knowledge.candidates["same"]) == names(fresh.knowledge.candidates["same"])
     again = prepare_run(fresh, with_candidates.trained.options, 0)
-    weights = {k: value for k, value in with_candidates.trained.model.state_dict().items() if k != "constants.vectors"}
+    weights = {
+        k: value for k, value in with_candidates.trained.network.state_dict().items() if k != "constants.vectors"
+    }
     again.model.load_state_dict(weights, strict=False)
-    np.testing.assert_allclose(told.atom_logits(fresh.atoms), again.logits()(fresh.atoms), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(told.scores(fresh.atoms), again.logits()(fresh.atoms), rtol=1e-5, atol=1e-6)
     back = told.without_facts(lines(more)).with_facts(lines({pair: LABELS[pair] for pair in fewer}))
-    np.testing.assert_array_equal(back.atom_logits(problem.atoms), with_candidates.atom_logits(problem.atoms))
+    np.testing.assert_array_equal(back.scores(problem.atoms), with_candidates.scores(problem.atoms))
 
 
-def test_under_candidates_atoms_asked_together_are_answered_as_one_by_one(with_candidates: Predictor) -> None:
+def test_under_candidates_atoms_asked_together_are_answered_as_one_by_one(with_candidates: Model) -> None:
     everything = np.arange(with_candidates.base.size)
     whole = with_candidates.source.whole
     assert whole is not None
@@ -195,27 +197,27 @@ def test_in_a_ranking_facts_corruptions_queries_and_other_atoms_are_reached_alik
     """Which atoms stand in ground rules is for the candidates to say, and their truth has no part in it."""
     train, test = (dict.fromkeys(PAIRS[i::5], True) for i in (0, 1))
     inner = dict.fromkeys(product(THINGS[:4], THINGS[:4]), True)
-    predictor = Predictor.of(network(things_problem(train, test, Candidates(tables=(table(inner),)))))
+    predictor = Model.from_run(network(things_problem(train, test, Candidates(tables=(table(inner),)))))
     reached = {answer.atom: answer.reached for answer in predictor.predict("same(?, ?)", everything=True)}
     assert reached == {f"same({a}, {b})": (a, b) in inner for a, b in PAIRS}
     for asked in (train, test, set(PAIRS) - train.keys() - test.keys()):
         assert len({pair in inner for pair in asked}) == 2, "each kind has atoms within and without"
 
 
-def test_new_constants_are_answered_as_from_the_start(inductive: Predictor, tmp_path: Path) -> None:
+def test_new_constants_are_answered_as_from_the_start(inductive: Model, tmp_path: Path) -> None:
     """A network without vectors of constants takes any language."""
     told = inductive.with_facts(NEW)
     problem = write_again(tmp_path / "towns", [*fact_lines(inductive.changed.problem), *NEW])
     again = prepare_run(problem, inductive.trained.options, 0)
     weights = {
-        name: value for name, value in inductive.trained.model.state_dict().items() if name != "constants.vectors"
+        name: value for name, value in inductive.trained.network.state_dict().items() if name != "constants.vectors"
     }
     again.model.load_state_dict(weights, strict=False)
     asked = problem.atoms
     np.testing.assert_array_equal(told.logits(asked[:40]), again.logits()(asked[:40]))
 
 
-def test_a_new_town_lies_where_its_neighbours_lie(inductive: Predictor) -> None:
+def test_a_new_town_lies_where_its_neighbours_lie(inductive: Model) -> None:
     for valley in VALLEYS:
         other = next(name for name in VALLEYS if name != valley)
         near = [town for town in TOWNS if town[0] == valley[0]]
@@ -225,8 +227,8 @@ def test_a_new_town_lies_where_its_neighbours_lie(inductive: Predictor) -> None:
         assert answers[f"liesIn(new, {other})"] < 0.5
 
 
-def test_facts_move_the_answers_about_old_constants(inductive: Predictor) -> None:
-    def belief(predictor: Predictor) -> float:
+def test_facts_move_the_answers_about_old_constants(inductive: Model) -> None:
+    def belief(predictor: Model) -> float:
         return predictor.predict("liesIn(n5, north)")[0].probability
 
     borders = [f"near({a}, {b})" for x in ("n4", "n6") for a, b in ((x, "n5"), ("n5", x))]
@@ -236,7 +238,7 @@ def test_facts_move_the_answers_about_old_constants(inductive: Predictor) -> Non
     assert not inductive.without_facts(borders).predict("liesIn(n5, north)")[0].reached
 
 
-def test_what_is_known_is_told_with_the_answer(inductive: Predictor) -> None:
+def test_what_is_known_is_told_with_the_answer(inductive: Model) -> None:
     told = inductive.with_facts("!liesIn(n5, south)")
     assert [(answer.atom, answer.known) for answer in told.predict("liesIn(n5, ?)")] == [
         ("liesIn(n5, north)", None),
@@ -247,11 +249,11 @@ def test_what_is_known_is_told_with_the_answer(inductive: Predictor) -> None:
 
 def test_new_atoms_are_grounded_around(toy: Problem) -> None:
     """Nobody asked where n99 lies when the network was trained."""
-    told = Predictor.of(network(toy, *CHANGES["backward"])).with_facts(["near(n1, n99)", "near(n3, n99)"])
+    told = Model.from_run(network(toy, *CHANGES["backward"])).with_facts(["near(n1, n99)", "near(n3, n99)"])
     assert told.predict("liesIn(n99, north)")[0].reached
 
 
-def test_what_no_rule_connects_with_anything_known_is_refused(inductive: Predictor) -> None:
+def test_what_no_rule_connects_with_anything_known_is_refused(inductive: Model) -> None:
     island = inductive.with_facts("near(n98, n97)")
     with pytest.raises(
         DataError, match=r"liesIn\(n98, north\) cannot be answered: 'n98' is no constant of the training"
@@ -275,17 +277,17 @@ def test_what_no_rule_connects_with_anything_known_is_refused(inductive: Predict
     ],
 )
 def test_a_network_that_needs_vectors_refuses_new_constants(toy: Problem, changes: list[str], message: str) -> None:
-    told = Predictor.of(network(toy, *changes)).with_facts(NEW)
+    told = Model.from_run(network(toy, *changes)).with_facts(NEW)
     with pytest.raises(DataError, match=message):
         told.predict("liesIn(n99, ?)")
     assert told.predict("liesIn(n5, ?)"), "about others it can be asked as before"
 
 
-def test_atoms_of_new_constants_enter_blanked_but_with_what_is_known(predictor: Predictor) -> None:
+def test_atoms_of_new_constants_enter_blanked_but_with_what_is_known(predictor: Model) -> None:
     told = predictor.with_facts([*NEW, "liesIn(n99, north)"])
     model = told.model
-    assert model is not predictor.trained.model
-    assert model.constants is predictor.trained.model.constants, "no weight is copied"
+    assert model is not predictor.network
+    assert model.constants is predictor.network.constants, "no weight is copied"
     everything = np.arange(told.base.size)
     after = {name: row for part in embeddings(told, everything) for name, row in part.items()}
     before = {name: row for part in embeddings(predictor, np.arange(predictor.base.size)) for name, row in part.items()}
@@ -299,10 +301,10 @@ def test_atoms_of_new_constants_enter_blanked_but_with_what_is_known(predictor: 
     assert any("n99" in name for name in after)
 
 
-def embeddings(predictor: Predictor, codes: np.ndarray) -> Iterator[dict[str, Tensor]]:
+def embeddings(predictor: Model, codes: np.ndarray) -> Iterator[dict[str, Tensor]]:
     """Emb^0 of atoms by name, pass by pass; facts as they are before anything is added."""
-    for which, made in predictor.atom_logits.passes(codes):
-        embedding = predictor.model.input_layer(made.layout, known=made.known).detach()
+    for which, made in predictor.scores.passes(codes):
+        embedding = predictor.network.input_layer(made.layout, known=made.known).detach()
         yield dict(zip(predictor.base.names(codes[which]), embedding[made.rows(codes[which])], strict=True))
 
 
@@ -311,13 +313,13 @@ def test_it_is_loaded_from_the_folder_of_a_run(toy_folder: Path, tmp_path: Path)
     run = prepare_run(problem, problem.options, seed=0)
     for _ in train_in(tmp_path / "run", run):
         pass
-    loaded = Predictor.load(tmp_path / "run")
+    loaded = Model.load(tmp_path / "run")
     np.testing.assert_array_equal(loaded.logits(problem.atoms), run.logits()(problem.atoms))
 
 
 def test_a_question_is_answered_with_what_is_known_also_where_no_rule_reaches(toy: Problem) -> None:
-    predictor = Predictor.of(network(toy, "grounding.strategy=known-body"))
+    predictor = Model.from_run(network(toy, "grounding.strategy=known-body"))
     for strategy in ("known-body", "backward"):
-        predictor = Predictor.of(network(toy, f"grounding.strategy={strategy}"))
+        predictor = Model.from_run(network(toy, f"grounding.strategy={strategy}"))
         known = {answer.atom for answer in predictor.predict("near(n1, ?)") if answer.known}
         assert known == {"near(n1, n0)", "near(n1, n2)"}, strategy

@@ -7,29 +7,29 @@ import pytest
 import torch
 
 from r2n.data.problem import load_problem
+from r2n.model.model import Model
 from r2n.model.rule_report import PlainRule, _telling, ground_rules_of, rule_truths
 from r2n.model.run import prepare_run
-from r2n.model.trained import Trained
 from tests.clause_problem import write_clause_problem
 
 
-def trained_on(folder: Path, *changes: str) -> Trained:
+def trained_on(folder: Path, *changes: str) -> Model:
     problem = load_problem(write_clause_problem(folder, 0, items=40, epochs=3))
     run = prepare_run(problem, problem.options.changed(changes), seed=0)
     for _ in run.trainer:
         pass
-    return Trained.of(run)
+    return Model.from_run(run)
 
 
 def test_known_as_known_and_others_as_answered(tmp_path: Path) -> None:
     trained = trained_on(tmp_path / "p")
     graph = trained.source.whole
     assert graph is not None
-    plain = PlainRule.of(trained.knowledge.theory.rules[0], trained.model.base)
+    plain = PlainRule.of(trained.knowledge.theory.rules[0], trained.network.base)
     codes = ground_rules_of(graph, "related")
     truths = rule_truths(trained, plain, codes)
     stated = dict(zip(trained.problem.train.atoms.tolist(), trained.problem.train.truth.tolist(), strict=True))
-    answers = dict(zip(codes.ravel().tolist(), (trained.logits(codes.ravel()) > 0).tolist(), strict=True))
+    answers = dict(zip(codes.ravel().tolist(), (trained.scores(codes.ravel()) > 0).tolist(), strict=True))
     for row, known, believed in zip(codes.tolist(), truths.known, truths.believed, strict=True):
         assert known.tolist() == [int(stated[code]) if code in stated else -1 for code in row]
         assert believed.tolist() == [stated.get(code, answers[code]) for code in row]
@@ -37,9 +37,9 @@ def test_known_as_known_and_others_as_answered(tmp_path: Path) -> None:
 
 def test_heads_are_asked_as_if_they_were_not_known(tmp_path: Path) -> None:
     trained = trained_on(tmp_path / "p")
-    whole = trained.logits.whole
+    whole = trained.scores.whole
     assert whole is not None
-    plain = PlainRule.of(trained.knowledge.theory.rules[0], trained.model.base)
+    plain = PlainRule.of(trained.knowledge.theory.rules[0], trained.network.base)
     codes = ground_rules_of(whole.graph, "related")
     says = rule_truths(trained, plain, codes).says
     for position in range(codes.shape[1]):
@@ -47,7 +47,7 @@ def test_heads_are_asked_as_if_they_were_not_known(tmp_path: Path) -> None:
         rows = torch.from_numpy(whole.rows(codes[:, position].copy()))
         hidden[rows] = True
         with torch.no_grad():
-            out = trained.model.eval()(whole.layout, hidden=hidden, known=whole.known).atoms
+            out = trained.network.eval()(whole.layout, hidden=hidden, known=whole.known).atoms
         assert says[:, position].tolist() == (out[rows] > 0).tolist()
 
 
@@ -56,10 +56,10 @@ def test_without_hiding_in_training_the_answers_are_what_the_network_says(tmp_pa
     graph = trained.source.whole
     assert graph is not None
     codes = ground_rules_of(graph, "related")
-    plain = PlainRule.of(trained.knowledge.theory.rules[0], trained.model.base)
+    plain = PlainRule.of(trained.knowledge.theory.rules[0], trained.network.base)
     assert (
         rule_truths(trained, plain, codes).says.tolist()
-        == (trained.logits(codes.ravel()) > 0).reshape(codes.shape).tolist()
+        == (trained.scores(codes.ravel()) > 0).reshape(codes.shape).tolist()
     )
 
 
@@ -73,8 +73,8 @@ def test_reciprocals_are_said_without_them(tmp_path: Path) -> None:
         "[model]\ndim = 4\nlayers = 1\n[training]\nepochs = 1\n"
     )
     problem = load_problem(tmp_path)
-    trained = Trained.of(prepare_run(problem, seed=0))
-    plain = PlainRule.of(trained.knowledge.theory.rules[0], trained.model.base)
+    trained = Model.from_run(prepare_run(problem, seed=0))
+    plain = PlainRule.of(trained.knowledge.theory.rules[0], trained.network.base)
     assert [str(atom) for atom in plain.rule.atoms] == ["p(x, y)", "q(x, y)", "p(y, x)", "q(y, x)"]
     graph = trained.source.whole
     assert graph is not None

@@ -9,9 +9,9 @@ from scipy.special import expit
 import r2n
 from r2n.data.problem import load_problem
 from r2n.model.memory import make_source
+from r2n.model.model import Model
 from r2n.model.rule_report import RuleSwitches, rule_effects
 from r2n.model.run import prepare_run
-from r2n.model.trained import Trained
 from r2n.scoring import AtomLogits
 from tests.false_rule_problem import write_false_rule_problem
 from tests.without_rules import knowledge_without, network_without
@@ -28,25 +28,25 @@ STRATEGIES = {
 }
 
 
-def trained_on(folder: Path, *changes: str, epochs: int = 2) -> Trained:
+def trained_on(folder: Path, *changes: str, epochs: int = 2) -> Model:
     problem = load_problem(write_false_rule_problem(folder, towns=24, epochs=epochs))
     run = prepare_run(problem, problem.options.changed(changes), seed=1)
     for _ in run.trainer:
         pass
-    return Trained.of(run)
+    return Model.from_run(run)
 
 
 @pytest.mark.parametrize("kind", STRATEGIES)
 def test_without_a_rule_as_a_theory_that_never_had_it(kind: str, tmp_path: Path) -> None:
     trained = trained_on(tmp_path / "p", *STRATEGIES[kind])
-    trained.model.double()
+    trained.network.double()
     switches = RuleSwitches(trained, "valid", trained.problem.valid)
     assert switches.names == NAMES
     atoms = trained.problem.valid.atoms
-    np.testing.assert_allclose(switches.whole.logits, trained.logits(atoms), atol=1e-9)
+    np.testing.assert_allclose(switches.whole.logits, trained.scores(atoms), atol=1e-9)
     for out in NAMES:
         rest = knowledge_without(trained.knowledge, [out])
-        network = network_without(trained.model, trained.knowledge, [out], trained.options.model)
+        network = network_without(trained.network, trained.knowledge, [out], trained.options.model)
         source = make_source(rest, trained.options)
         again = AtomLogits(network, source, rest.evidence)(atoms)
         np.testing.assert_allclose(switches.off(out).logits, again, atol=1e-6)
@@ -65,7 +65,7 @@ def test_the_numbers_are_means_over_the_queries(tmp_path: Path) -> None:
     assert set(effects) == set(gains) == set(NAMES)
     truth = trained.problem.valid.truth
     for name, effect in effects.items():
-        off = trained.logits.without_rules([name])(trained.problem.valid.atoms)
+        off = trained.scores.without_rules([name])(trained.problem.valid.atoms)
         change = switches.whole.logits - off
         assert effect.effect == pytest.approx(float(np.abs(change).mean()), abs=1e-5)
         towards = np.where(truth, 1, -1) * (expit(switches.whole.logits) - expit(off))
@@ -90,7 +90,7 @@ def test_a_rule_that_no_query_feels_has_no_effect_and_costs_no_pass(tmp_path: Pa
     (folder / "theory.r2n").write_text(theory + "rule idle: near(x, y) & writesTo(x, y) -> near(y, x)\n")
     problem = load_problem(folder)
     run = prepare_run(problem, problem.options.changed(["model.layers=1"]), seed=0)
-    switches = RuleSwitches(Trained.of(run), "valid", problem.valid)
+    switches = RuleSwitches(Model.from_run(run), "valid", problem.valid)
     assert switches.felt == set(NAMES)
     assert switches.off("idle") is switches.whole
     assert switches.alone("idle") is switches.none
@@ -106,7 +106,7 @@ def test_in_a_ranking_the_share_among_the_candidates_is_what_is_gained(counted: 
     (folder / "valid.tsv").write_text("".join(f"{row[:-2]}\n" for row in rows if row.endswith("\t1")))
     problem = load_problem(folder)
     options = problem.options.changed([f"model.rules={'counted' if counted else 'layers'}"])
-    trained = Trained.of(prepare_run(problem, options, seed=0))
+    trained = Model.from_run(prepare_run(problem, options, seed=0))
     switches = RuleSwitches(trained, "valid", problem.valid)
     effect = rule_effects(switches, ["neighbours"])[0]["neighbours"]
     assert switches.whole.metric == "mrr"
@@ -116,7 +116,7 @@ def test_in_a_ranking_the_share_among_the_candidates_is_what_is_gained(counted: 
     shares = np.zeros(len(index))
     for i, (predicate, given) in enumerate(zip(index.tolist(), arguments, strict=True)):
         for position in (0, 1):
-            row = trained.logits.rows(predicate, position, given[None])[0].astype(np.float64)
+            row = trained.scores.rows(predicate, position, given[None])[0].astype(np.float64)
             members = base.language.members(base.language.predicates[predicate].domains[position])
             place = members.tolist().index(given[position])
             shares[i] += np.exp(row[place]) / np.exp(row).sum() / 2

@@ -9,20 +9,20 @@ import pytest
 
 from r2n.data.problem import load_problem
 from r2n.errors import ConfigError
+from r2n.model.model import Model
 from r2n.model.rule_report import held_back, rule_report
 from r2n.model.run import prepare_run
-from r2n.model.trained import Trained
 from tests.clause_problem import write_clause_problem
 from tests.false_rule_problem import write_false_rule_problem
 
 
-def trained_on(folder: Path, *changes: str, without: tuple[str, ...] = ()) -> Trained:
+def trained_on(folder: Path, *changes: str, without: tuple[str, ...] = ()) -> Model:
     problem = load_problem(write_false_rule_problem(folder, towns=24, epochs=2))
     problem = replace(problem, queries={name: part for name, part in problem.queries.items() if name not in without})
     run = prepare_run(problem, problem.options.changed(changes), seed=1)
     for _ in run.trainer:
         pass
-    return Trained.of(run)
+    return Model.from_run(run)
 
 
 @pytest.mark.parametrize("strategy", ["full", "known-body", "backward"])
@@ -104,7 +104,7 @@ def test_a_theory_without_rules_says_so(tmp_path: Path) -> None:
     folder = write_false_rule_problem(tmp_path / "p", towns=24, epochs=1)
     theory = (folder / "theory.r2n").read_text().splitlines()
     (folder / "theory.r2n").write_text("".join(f"{line}\n" for line in theory if not line.startswith("rule")))
-    report = rule_report(Trained.of(prepare_run(load_problem(folder), seed=0)))
+    report = rule_report(Model.from_run(prepare_run(load_problem(folder), seed=0)))
     assert report.rules == ()
     assert report.notes == ("the theory has no rules",)
 
@@ -116,7 +116,7 @@ def test_a_theory_of_200_rules_is_bounded_and_says_so(tmp_path: Path) -> None:
     problem = load_problem(folder)
     run = prepare_run(problem, problem.options.changed(["model.rule_network=shared", "model.dim=2"]), seed=0)
     phases: dict[str, int] = {}
-    report = rule_report(Trained.of(run), most=3, progress=lambda phase, done, total: phases.update({phase: total}))
+    report = rule_report(Model.from_run(run), most=3, progress=lambda phase, done, total: phases.update({phase: total}))
     assert len(report.rules) == 3
     assert report.left_out == 197
     assert "of 200 rules, the 30 with the most ground rules were tried" in report.notes
@@ -130,14 +130,14 @@ def test_queries_that_are_all_true_are_ranked_and_that_is_said(tmp_path: Path) -
     folder = write_false_rule_problem(tmp_path / "p", towns=24, epochs=1)
     rows = (folder / "valid.tsv").read_text().splitlines()
     (folder / "valid.tsv").write_text("".join(f"{row[:-2]}\n" for row in rows if row.endswith("\t1")))
-    report = rule_report(Trained.of(prepare_run(load_problem(folder), seed=0)))
+    report = rule_report(Model.from_run(prepare_run(load_problem(folder), seed=0)))
     assert report.metric == "mrr"
     assert "have no label" in report.notes[0]
 
 
 def test_an_implicit_rule_has_clauses_and_no_share_that_is_satisfied(tmp_path: Path) -> None:
     problem = load_problem(write_clause_problem(tmp_path / "p", 0, items=60, epochs=3))
-    trained = Trained.of(prepare_run(problem, seed=0))
+    trained = Model.from_run(prepare_run(problem, seed=0))
     account = rule_report(trained).rules[0]
     assert account.kind == "implicit"
     assert account.occurrence is not None

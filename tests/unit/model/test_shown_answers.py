@@ -12,7 +12,7 @@ import pytest
 from r2n.errors import ConfigError
 from r2n.evaluation.calibrate import Calibrated
 from r2n.model.answers import BAR, MOST_ROWS, Answer, Answers, argument_names
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.model.questions import question_table
 from r2n.model.run import Run
 from tests.explanations import NASTY
@@ -24,12 +24,12 @@ KNOWN = replace(ONE, probability=1.0, known=True)
 
 @pytest.fixture(scope="module")
 def answers(toy_run: Run) -> Answers:
-    return Predictor.of(toy_run).predict("liesIn(?, ?)")
+    return Model.from_run(toy_run).predict("liesIn(?, ?)")
 
 
 def test_arrow_has_the_columns_of_a_table_of_answers(answers: Answers, toy_run: Run) -> None:
     table = answers.to_arrow()
-    expected = question_table(Predictor.of(toy_run), "liesIn(?, ?)").drop_columns("row")
+    expected = question_table(Model.from_run(toy_run), "liesIn(?, ?)").drop_columns("row")
     assert table.to_pydict() == expected.to_pydict()
     assert table.schema == expected.schema
 
@@ -51,7 +51,7 @@ def test_whatever_reads_arrow_takes_them(answers: Answers) -> None:
 
 
 def test_no_answers_keep_the_columns_and_types_of_some(toy_run: Run) -> None:
-    predictor = Predictor.of(toy_run)
+    predictor = Model.from_run(toy_run)
     none, full = predictor.predict("near(n1, ?)", unknown=True), predictor.predict("near(n1, ?)")
     assert len(none) == 0 < len(full)  # near is closed: nothing of it is unknown
     assert none.to_arrow().schema == full.to_arrow().schema

@@ -14,8 +14,8 @@ import r2n
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import Problem, load_problem
 from r2n.errors import CheckpointError, ConfigError
+from r2n.model.model import Model
 from r2n.model.run import Run, prepare_run
-from r2n.model.trained import Trained
 from r2n.model.training import check_folder, train_in
 from r2n.options import Options
 from r2n.store.folder import CONFIG, PROBLEM, TRACE
@@ -46,7 +46,7 @@ def test_the_folder_holds_config_trace_and_checkpoint(toy_folder: Path, tmp_path
 def test_a_loaded_run_answers_as_the_trained_one(toy_folder: Path, tmp_path: Path) -> None:
     problem = load_problem(toy_folder)
     run = trained(tmp_path / "run", problem)
-    again = Trained.load(tmp_path / "run")
+    again = Model.load(tmp_path / "run")
     np.testing.assert_array_equal(run.logits()(problem.atoms), again.logits(problem.atoms))
 
 
@@ -85,7 +85,7 @@ def test_before_the_first_checkpoint_the_weights_of_a_module_are_kept_too(epochs
     if not epochs:
         (tmp_path / "cut" / TRACE).unlink()
     with pytest.raises(CheckpointError, match="no checkpoint yet"):
-        Trained.load(tmp_path / "cut", encoders={"thing": nn.Linear(2, 4)})
+        Model.load(tmp_path / "cut", encoders={"thing": nn.Linear(2, 4)})
     again = with_module(2)
     assert [epoch.number for epoch in train_in(tmp_path / "cut", again, resume=True)] == [1, 2, 3, 4]
     np.testing.assert_array_equal(whole.logits()(whole.problem.atoms), again.logits()(whole.problem.atoms))
@@ -127,7 +127,7 @@ def test_a_changed_problem_is_not_resumed_but_answered_as_it_was(toy_folder: Pat
         file.write("n9\tliesIn\tnorth\n")
     with pytest.raises(CheckpointError, match="the evidence"):
         trained(tmp_path / "run", load_problem(toy_folder), resume=True)
-    answered = Trained.load(tmp_path / "run").logits(problem.atoms)
+    answered = Model.load(tmp_path / "run").logits(problem.atoms)
     np.testing.assert_array_equal(answered, run.logits()(problem.atoms))
 
 
@@ -144,7 +144,7 @@ def test_a_run_without_checkpoint_says_so(toy_folder: Path, tmp_path: Path) -> N
     trained(tmp_path / "run", load_problem(toy_folder))
     (tmp_path / "run" / "checkpoint.json").unlink()
     with pytest.raises(CheckpointError, match="no checkpoint"):
-        Trained.load(tmp_path / "run")
+        Model.load(tmp_path / "run")
 
 
 def test_with_valid_the_validation_queries_are_told_and_asked_no_more(toy_folder: Path, tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_with_valid_the_validation_queries_are_told_and_asked_no_more(toy_folder
     assert set(run.problem.queries) == {"test"}
     with pytest.raises(ConfigError, match="the problem has no queries 'valid'"):
         run.evaluate("valid")
-    again = Trained.load(tmp_path / "run")
+    again = Model.load(tmp_path / "run")
     np.testing.assert_array_equal(run.logits()(problem.atoms), again.logits(problem.atoms))
     with pytest.raises(ConfigError, match="cannot both be trained on and tell when to stop"):
         prepare_run(problem, problem.options.changed(["training.with_valid=true", "training.patience=5"]), 0)
@@ -195,21 +195,21 @@ def test_what_is_left_of_a_run_without_configuration_is_not_taken_over(toy_folde
     steps.close()
     assert len((folder / TRACE).read_text().splitlines()) == 1
     with pytest.raises(CheckpointError, match="no checkpoint yet"):
-        Trained.load(folder)
+        Model.load(folder)
 
 
 def test_no_epoch_at_all_leaves_a_run_that_can_be_asked(toy_folder: Path, tmp_path: Path) -> None:
     problem = load_problem(toy_folder)
     run = trained(tmp_path / "run", problem, changes=("training.epochs=0",))
-    again = Trained.load(tmp_path / "run")
+    again = Model.load(tmp_path / "run")
     np.testing.assert_array_equal(run.logits()(problem.atoms), again.logits(problem.atoms))
 
 
 def test_a_run_from_another_device_is_asked_where_it_is(toy_folder: Path, tmp_path: Path) -> None:
     trained(tmp_path / "run", load_problem(toy_folder), changes=("training.device=cpu",))
-    assert Trained.load(tmp_path / "run").model.device.type in ("cpu", "cuda", "mps")
+    assert Model.load(tmp_path / "run").model.device.type in ("cpu", "cuda", "mps")
     with pytest.raises(ConfigError, match="there is no device 'tpu' here"):
-        Trained.load(tmp_path / "run", device="tpu")
+        Model.load(tmp_path / "run", device="tpu")
 
 
 def test_the_checkpoint_of_another_run_is_refused(toy_folder: Path, tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_the_checkpoint_of_another_run_is_refused(toy_folder: Path, tmp_path: Pa
     for path in (tmp_path / "other").glob("checkpoint*"):
         (tmp_path / "run" / path.name).write_bytes(path.read_bytes())
     with pytest.raises(CheckpointError, match="is the checkpoint of another run"):
-        Trained.load(tmp_path / "run")
+        Model.load(tmp_path / "run")
     with pytest.raises(CheckpointError, match="is the checkpoint of another run"):
         trained(tmp_path / "run", problem, resume=True)
 

@@ -7,8 +7,8 @@ import pytest
 
 import r2n
 from r2n.evaluation.report import Report
+from r2n.model.model import Model
 from r2n.model.run import prepare_run
-from r2n.model.trained import Trained
 from r2n.model.training import train_in
 from tests.toy_problem import write_toy_problem
 
@@ -20,7 +20,7 @@ class Kept:
     """A run on disk, with what it was trained into and its reports; tests leave the folder as it is."""
 
     folder: Path
-    trained: Trained
+    trained: Model
     reports: list[Report]
 
 
@@ -28,8 +28,8 @@ def kept(folder: Path, problem: r2n.Problem, seed: int = 0) -> Kept:
     run = prepare_run(problem, problem.options, seed)
     for _ in train_in(folder, run):
         pass
-    trained = Trained.of(run)
-    return Kept(folder, trained, [trained.evaluate(split, mirror=True) for split in problem.queries])
+    trained = Model.from_run(run)
+    return Kept(folder, trained, [trained.evaluate(split, baselines=True) for split in problem.queries])
 
 
 @pytest.fixture(scope="session")

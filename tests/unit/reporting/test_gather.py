@@ -6,7 +6,7 @@ import pytest
 
 from r2n.errors import DataError
 from r2n.explanation.records import Explanation
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.reporting import gather as gather_module
 from r2n.reporting.gather import Training, explainer, gather
 from r2n.reporting.phases import PhaseCost
@@ -69,15 +69,15 @@ def test_a_section_that_fails_is_left_out_and_told(classified: Kept, monkeypatch
 def test_explanations_come_from_the_predictor(classified: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[tuple[str, str | None]] = []
 
-    def explain(_: Predictor, atom: str, *, against: str | None = None) -> Explanation:
+    def explain(_: Model, atom: str, *, against: str | None = None) -> Explanation:
         given.append((atom, against))
         if against is not None:
             raise DataError("too many", hint="fewer")
         return explanation()
 
-    monkeypatch.setattr(Predictor, "explain", explain, raising=False)
+    monkeypatch.setattr(Model, "explain", explain, raising=False)
     notes: list[str] = []
-    ask = explainer(Predictor.of(classified.trained), notes)
+    ask = explainer(Model.from_run(classified.trained), notes)
     assert ask("p(a)", None) == explanation()
     assert ask("p(a)", "p(b)") is None
     assert given == [("p(a)", None), ("p(a)", "p(b)")]

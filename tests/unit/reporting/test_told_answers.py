@@ -10,7 +10,7 @@ from r2n.evaluation.ranking import Filter
 from r2n.explanation.records import Explanation
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.model.answers import Question
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.reporting.told_answers import MOST, atom_text, told_answers
 from tests.report_samples import explanation
 from tests.unit.reporting.conftest import Kept
@@ -33,7 +33,7 @@ def queries_of(run: Kept, split: str = "test"):
 
 
 def test_right_and_wrong_answers_of_a_classification(classified: Kept) -> None:
-    predictor, queries, asked = Predictor.of(classified.trained), queries_of(classified), []
+    predictor, queries, asked = Model.from_run(classified.trained), queries_of(classified), []
     assert isinstance(queries, ClassifiedQueries)
     columns = predictor.columns(queries.atoms)
     truth = np.array([not p > 0.5 for p in columns.network])
@@ -53,7 +53,7 @@ def test_right_and_wrong_answers_of_a_classification(classified: Kept) -> None:
 
 
 def test_where_nothing_is_wrong_the_least_sure_are_told(classified: Kept) -> None:
-    predictor, queries = Predictor.of(classified.trained), queries_of(classified)
+    predictor, queries = Model.from_run(classified.trained), queries_of(classified)
     assert isinstance(queries, ClassifiedQueries)
     truth = predictor.columns(queries.atoms).network > 0.5
     told = told_answers(predictor, ClassifiedQueries(queries.atoms, truth, queries.logits), lambda *_: None)
@@ -67,11 +67,11 @@ def test_where_nothing_is_wrong_the_least_sure_are_told(classified: Kept) -> Non
 
 def test_nothing_asked_is_nothing_told(classified: Kept) -> None:
     none = ClassifiedQueries(np.zeros(0, np.int64), np.zeros(0, bool), np.zeros(0))
-    assert told_answers(Predictor.of(classified.trained), none, lambda *_: None) == ()
+    assert told_answers(Model.from_run(classified.trained), none, lambda *_: None) == ()
 
 
 def test_a_ranking_tells_what_stands_first_instead(ranked: Kept) -> None:
-    predictor, queries, asked = Predictor.of(ranked.trained), queries_of(ranked), []
+    predictor, queries, asked = Model.from_run(ranked.trained), queries_of(ranked), []
     assert isinstance(queries, RankedQueries)
     right, wrong = told_answers(predictor, queries, asking(asked))
     firsts = set(predictor.base.names(queries.atoms[queries.pessimistic == 1]))
@@ -88,14 +88,14 @@ def test_a_ranking_tells_what_stands_first_instead(ranked: Kept) -> None:
 
 def test_what_is_known_to_be_true_stands_first_nowhere(ranked: Kept) -> None:
     """Of all rows in which a known atom has the highest logit, the first one is told by the best of the others."""
-    trained, predictor = ranked.trained, Predictor.of(ranked.trained)
+    trained, predictor = ranked.trained, Model.from_run(ranked.trained)
     base, known = trained.problem.knowledge.base, Filter.of(trained.problem).facts
     rows = []
     for code in trained.problem.test.atoms.tolist():
         predicate, (arguments,) = base.decode(np.array([code]))
         terms = [None, base.language.constants[arguments[1]]]
         codes = Question.of(base, base.language.predicates[int(predicate[0])].name, terms).codes()
-        scores = trained.logits.asked_at(0)(codes)
+        scores = trained.scores.asked_at(0)(codes)
         if codes[np.argmax(scores)] != code and codes[np.argmax(scores)] in known:
             rows.append((code, codes, scores))
     assert rows, "no row has a known atom first"
@@ -115,7 +115,7 @@ def test_a_ranking_in_which_all_stand_first_has_no_worst(ranked: Kept) -> None:
     assert isinstance(queries, RankedQueries)
     ones = np.ones(4)
     best = RankedQueries.of(queries.atoms[:4], queries.positions[:4].astype(np.int64), Ranks(ones, ones))
-    told = told_answers(Predictor.of(ranked.trained), best, lambda *_: None)
+    told = told_answers(Model.from_run(ranked.trained), best, lambda *_: None)
     assert [part.heading for part in told] == ["Surest right answers"]
 
 

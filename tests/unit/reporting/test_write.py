@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from r2n.evaluation.report import Report
-from r2n.model.trained import Trained
+from r2n.model.model import Model
 from r2n.reporting import write as write_module
 from r2n.reporting.gather import Training, gather
 from r2n.reporting.phases import PhaseCost
@@ -28,7 +28,7 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if not path.name.startswith("checkpoint")}
 
 
-def write_reports(folder: Path, trained: Trained, reports: Sequence[Report], training: Training) -> Written:
+def write_reports(folder: Path, trained: Model, reports: Sequence[Report], training: Training) -> Written:
     written = write_results(folder, reports, training)
     assert "report.html" not in names(folder)
     write_page(folder, trained, reports, training, written)

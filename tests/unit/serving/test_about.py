@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.model.run import prepare_run
 from r2n.serving.about import about_constant
 from r2n.serving.limits import Limits
@@ -24,7 +24,7 @@ def about(session: Session, name: str, top: int = 10) -> Any:
 
 def test_its_facts_are_all_that_name_it(session: Session) -> None:
     document = about(session, "n0")
-    train = session.predictor.changed.problem.train
+    train = session.predictor.problem.train
     named = [atom for atom in session.predictor.base.names(train.atoms) if "(n0, " in atom or ", n0)" in atom]
     assert [fact["atom"] for fact in document["facts"]] == named
     assert document["facts_total"] == len(named)
@@ -80,7 +80,7 @@ def test_what_would_ask_for_too_many_atoms_is_left_out(session: Session) -> None
 def test_features_are_told_and_predicates_of_any_arity_are_asked() -> None:
     problem = featured_problem()
     made = problem.options.model.model_copy(update={"input": "distmult", "dim": 4})
-    predictor = Predictor.of(prepare_run(problem, problem.options.model_copy(update={"model": made}), seed=0))
+    predictor = Model.from_run(prepare_run(problem, problem.options.model_copy(update={"model": made}), seed=0))
     document = about(Session(Path(), predictor, Limits()), "p1")
     assert document["features"] == [
         {"domain": "paper", "name": "text", "text": "cats and dogs", "size": None},

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.model.questions import question_table
 from r2n.serving.limits import Limits
 from r2n.serving.queries import answer_queries
@@ -43,8 +43,8 @@ def test_several_requests_in_one_pass_are_answered_as_each_alone(
 ) -> None:
     requests = [asked("liesIn(n2, ?)", "near(n0, ?)"), asked("liesIn(itly, ?)"), asked("liesIn(?, south)", top=2)]
     alone = [answer_queries(session, [request])[0] for request in requests]
-    passes, columns = [], Predictor.columns
-    monkeypatch.setattr(Predictor, "columns", lambda self, codes: passes.append(1) or columns(self, codes))
+    passes, columns = [], Model.columns
+    monkeypatch.setattr(Model, "columns", lambda self, codes: passes.append(1) or columns(self, codes))
     together = answer_queries(session, requests)
     assert together == alone
     assert len(passes) == 1

@@ -11,12 +11,12 @@ from io import StringIO
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
-from starlette.testclient import TestClient
-
 from r2n.cli.asking_lines import complete_line
 from r2n.cli.asking_session import Known, Session
+from starlette.testclient import TestClient
+
 from r2n.cli.prediction import Wanted
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.serving.app import create_app
 from r2n.serving.constants import check_query
 from r2n.serving.explaining import explain_atom
@@ -87,7 +87,7 @@ JOBS: dict[bytes, Job] = {
 
 @cache
 def _start() -> Known:
-    return Known(Predictor.load(write_served_run(scratch() / "asked-run"), device="cpu"))
+    return Known(Model.load(write_served_run(scratch() / "asked-run"), device="cpu"))
 
 
 def lines(content: bytes) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from r2n.data.problem import load_problem
 from r2n.model.calibration import read_calibration
+from r2n.model.model import Model
 from r2n.model.run import prepare_run
-from r2n.model.trained import Trained
 from r2n.model.training import train_in
 from r2n.reporting.curves import training_curves
 from r2n.store.checkpoint import read_checkpoint, trained_weights
@@ -101,7 +101,7 @@ def weights(content: bytes) -> None:
     _sign(document, hashlib.sha256(content).hexdigest())
     (folder / "checkpoint.json").write_bytes(json.dumps(document).encode())
     (folder / "calibration.json").unlink(missing_ok=True)
-    Trained.load(folder, device="cpu")
+    Model.load(folder, device="cpu")
 
 
 def stored_problem(content: bytes) -> None:

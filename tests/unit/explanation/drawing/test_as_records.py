@@ -2,12 +2,12 @@
 
 from r2n.explanation.drawing.as_records import explanation_drawing
 from r2n.explanation.drawing.picture import explanation_picture
-from r2n.model.predictor import Predictor
+from r2n.model.model import Model
 from r2n.model.run import Run
 
 
 def test_boxes_and_links_are_those_of_the_drawing(toy_run: Run) -> None:
-    found = Predictor.of(toy_run).explain("liesIn(n2, north)")
+    found = Model.from_run(toy_run).explain("liesIn(n2, north)")
     drawing = explanation_drawing(found)
     answer, *others = drawing["boxes"]
     assert (answer["kind"], answer["text"], answer["switch"]) == ("atom", "liesIn(n2, north)", None)
@@ -23,7 +23,7 @@ def test_boxes_and_links_are_those_of_the_drawing(toy_run: Run) -> None:
 
 
 def test_what_is_known_can_be_switched_off(toy_run: Run) -> None:
-    predictor = Predictor.of(toy_run).with_facts("!liesIn(n1, south)")
+    predictor = Model.from_run(toy_run).with_facts("!liesIn(n1, south)")
     facts = {
         box["text"]: (box["truth"], box["switch"])
         for atom in ("liesIn(n2, north)", "liesIn(n2, south)")

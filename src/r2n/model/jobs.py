@@ -1,4 +1,4 @@
-"""Answers written to a file in parts, resumable."""
+"""Long work on a run folder, shared by processes: evaluation, and answers to a file of queries in resumable parts."""
 
 import hashlib
 import json
@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,9 +18,11 @@ from r2n.data.reading.chunks import read_fact_chunks
 from r2n.data.reading.tables import Table
 from r2n.errors import CheckpointError, ConfigError, counted
 from r2n.evaluation.ranking import Share
+from r2n.evaluation.report import Report
 from r2n.files import new_file, write_atomically
 from r2n.model.answers import unnamed_arguments
-from r2n.model.predictor import Predictor
+from r2n.model.evaluation import Constrained
+from r2n.model.model import Model
 from r2n.model.processes import shared
 from r2n.model.questions import (
     PREDICATES,
@@ -151,13 +154,10 @@ class AskedOfRun:
     device: str = "auto"
     size: int = QUERIES_AT_ONCE
 
-    def load(self, progress: Progress = no_progress) -> Predictor:
+    def load(self, progress: Progress = no_progress) -> Model:
         """The run's network, knowing less, and then more."""
-        predictor = Predictor.load(self.folder, device=self.device, progress=progress)
-        predictor = predictor.without_facts(list(self.fewer)) if self.fewer else predictor
-        if not self.more and not self.domains:
-            return predictor
-        return predictor.with_facts(list(self.more), domains=self.domains)
+        model = Model.load(self.folder, device=self.device, progress=progress)
+        return model.with_changes(self.more, self.fewer, self.domains)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,39 +179,39 @@ def predict_file(
     out: Path,
     *,
     jobs: int | None = None,
-    predictor: Predictor | None = None,
+    model: Model | None = None,
     progress: Progress = no_progress,
 ) -> Predicted:
     """Write the answers to a file of queries, in its order; `answer_table` says what its columns are.
 
-    `jobs` processes share the work, one thread each (None: one, with as many as torch takes). `predictor`: the network,
+    `jobs` processes share the work, one thread each (None: one, with as many as torch takes). `model`: the network,
     where it is loaded already. Stopped half-way, the same call goes on from the parts that are done.
     """
     check_output(out)
     parts = AnswerParts(out)
     with parts.opened(_identity(asked, is_shared=jobs is not None)) as before:
         with shared(jobs, _predict_share, asked, parts) as share:
-            predictor = asked.load(progress) if predictor is None else predictor
-            made = _predict(share, asked, parts, predictor, progress)
-        return Predicted(parts.join(predictor.argument_names), made, before)
+            model = asked.load(progress) if model is None else model
+            made = _predict(share, asked, parts, model, progress)
+        return Predicted(parts.join(model.argument_names), made, before)
 
 
 def _predict_share(share: Share, asked: AskedOfRun, parts: AnswerParts) -> None:
     _predict(share, asked, parts, asked.load(), no_progress)
 
 
-def _predict(share: Share, asked: AskedOfRun, parts: AnswerParts, predictor: Predictor, progress: Progress) -> int:
+def _predict(share: Share, asked: AskedOfRun, parts: AnswerParts, model: Model, progress: Progress) -> int:
     """Answer the parts of this share that are not done; the number of parts in all."""
     number, done, total = -1, 0, _rows_of(asked.queries)
-    theory = predictor.changed.problem.knowledge.theory
+    theory = model.problem.knowledge.theory
     for number, queries in enumerate(read_fact_chunks(Table(asked.queries), asked.size, theory=theory)):
         if share.takes(number) and not parts.path(number).exists():
-            parts.keep(number, answers_to(predictor, queries, asked.wanted))
+            parts.keep(number, answers_to(model, queries, asked.wanted))
         done += sum(map(len, queries))
         progress("predict", done, total)
     if number < 0:  # a file without queries: a table without rows
         number = 0
-        parts.keep(0, answers_to(predictor, [], asked.wanted))
+        parts.keep(0, answers_to(model, [], asked.wanted))
     share.together([])  # all are done
     return number + 1
 
@@ -248,3 +248,38 @@ def _digest_of(text: str) -> str:
     except (OSError, ValueError):  # no name that a file could have
         pass
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class EvaluationOfRun:
+    """What is evaluated: the queries of a split, perhaps a sample of them, and once more with constraints of kinds."""
+
+    folder: Path
+    split: str = "test"
+    sample: int | None = None
+    seed: int = 0
+    kinds: tuple[str, ...] = ()
+    device: str = "auto"
+    memory: int | None = None
+
+
+def evaluate_run(
+    asked: EvaluationOfRun, *, jobs: int | None = None, progress: Progress = no_progress
+) -> tuple[Model, Sequence[Report]]:
+    """The model, and the reports on it; by `jobs` processes, each with one thread: the same numbers for any number.
+
+    A ranking is shared; a classification, one pass over the graph, is done by each process alike.
+    """
+    with shared(jobs, _evaluate_share, asked) as share:
+        return _evaluate_share(share, asked, progress)
+
+
+def _evaluate_share(
+    share: Share, asked: EvaluationOfRun, progress: Progress = no_progress
+) -> tuple[Model, list[Report]]:
+    model = Model.load(asked.folder, device=asked.device, memory=asked.memory, progress=progress)
+    constraints: list[Constrained | None] = [None]
+    if asked.kinds:
+        constraints.append(Constrained.of(model.problem.knowledge, asked.kinds))
+    evaluate = partial(model.evaluate, asked.split, sample=asked.sample, seed=asked.seed, baselines=True, share=share)
+    return model, [evaluate(constrained=part) for part in constraints]

@@ -1,0 +1,631 @@
+"""The model as a user holds it: networks with a problem, options and calibration; it evaluates, predicts, explains."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from shutil import copytree
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Int64
+from scipy.special import expit
+from torch import Tensor, nn, ones_like
+
+from r2n.data.atom_text import parse_atom
+from r2n.data.features import constant_labels
+from r2n.data.growth import GivenFeatures, constant_ids
+from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
+from r2n.data.knowledge_base import Evidence, KnowledgeBase, reciprocal_codes
+from r2n.data.problem import Problem
+from r2n.errors import CheckpointError, ConfigError, DataError, R2NError, counted
+from r2n.evaluation.calibrate import Calibrated
+from r2n.evaluation.ranking import ALONE, Share
+from r2n.evaluation.report import NOT_COMPARED, Report, Score
+from r2n.explanation.explain import Wanted, explain
+from r2n.explanation.neighbourhood import Otherwise, Subject
+from r2n.explanation.records import Belief, Explanation
+from r2n.explanation.text import all_reasons
+from r2n.files import new_folder
+from r2n.model.answers import Answer, Answers, Question, argument_names
+from r2n.model.calibration import read_calibration
+from r2n.model.changes import ChangedProblem, Given, with_features
+from r2n.model.evaluation import WITHOUT_REASONING, Constrained, evaluate_split, mirrors
+from r2n.model.memory import as_trained, make_device, make_source
+from r2n.model.run import Ensemble, Run
+from r2n.network.factor_graph import UNKNOWN, FactorGraph, known_truths
+from r2n.network.graph_sources import GraphSource, without_rules
+from r2n.network.r2n import R2N
+from r2n.options import Options
+from r2n.progress import Progress, no_progress
+from r2n.scoring import AtomLogits, LogitsOfEach, Pass
+from r2n.store.checkpoint import trained_weights
+from r2n.store.folder import RunConfig, RunFolder, read_config, read_problem
+
+NOTHING: Mapping[str, Iterable[str]] = {}
+Marks = Bool[np.ndarray, " atoms"]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """One or more trained networks and what they know; `r2n.train` makes one, `Model.load` reads one from a folder.
+
+    `with_facts` and `without_facts` give another model and train nothing. Facts are grounded again as the problem's own
+    were, so the answers are those of the networks on a problem with these facts from the start. They count as far as
+    the networks read evidence (`evidence_input`), and as far as ground rules come and go with them.
+
+    A constant that the training did not have has a vector only if it has features that the networks read. Otherwise its
+    atoms are answered if ground rules connect them with something known, and only by networks that learned to do
+    without: those that read evidence only, or were trained with masked inputs (`training.hiding`).
+
+    `trained_networks`, `trained_knowledge` and `trained_source` are those of the training; `network`, `knowledge`,
+    `source` and `problem` are those of the facts as they are now. `calibration` makes probabilities of logits; without
+    one, they are those that the networks were trained to give. `folder` is the folder of the run, if there is one.
+    """
+
+    changed: ChangedProblem
+    options: Options
+    trained_networks: tuple[R2N, ...]
+    trained_knowledge: KnowledgeBase
+    trained_source: GraphSource
+    calibration: Calibrated | None = None
+    folder: Path | None = None
+    memory: int | None = None
+    progress: Progress = no_progress
+    rules_off: frozenset[str] = frozenset()
+    chosen: Mapping[str, str] | None = None  # options that r2n chose, and why; None if the training was resumed
+    temporary: object = None  # keeps the temporary folder of a training for as long as the model is there
+
+    @classmethod
+    def from_run(
+        cls, run: Run | Ensemble, calibration: Calibrated | None = None, folder: Path | None = None
+    ) -> "Model":
+        """What a run has trained, and kept in a folder."""
+        networks = tuple(run.logits().models)
+        changed = ChangedProblem.of(run.problem)
+        return cls(changed, run.options, networks, run.knowledge, run.source, calibration, folder, run.memory)
+
+    @classmethod
+    def load(
+        cls,
+        folder: Path | str,
+        *,
+        encoders: Mapping[str, nn.Module] | None = None,
+        device: str = "auto",
+        memory: int | None = None,
+        progress: Progress = no_progress,
+    ) -> "Model":
+        """The model in a folder; needs nothing but the folder, and changes nothing.
+
+        `encoders` are modules of the caller, if the training had some: their weights are in the folder. The device need
+        not be that of the training. `memory`: the bytes that grounding and evaluation may take.
+        """
+        folder, given = Path(folder), encoders or {}
+        progress("read", 0, 0)
+        config = read_config(RunFolder(folder))
+        _check_encoders(folder, config.encoders, given)
+        paths = [part.path for part in RunFolder(folder).networks(config.seeds)]
+        weights = [trained_weights(path, config.digest) for path in paths]
+        calibration = read_calibration(RunFolder(folder), config.seeds)
+        problem = read_problem(RunFolder(folder), config)
+        knowledge = as_trained(problem.knowledge, config.options.grounding)
+        networks = tuple(
+            _network(knowledge, config, given if i == 0 else deepcopy(dict(given)), part, paths[i]).to(
+                make_device(device)
+            )
+            for i, part in enumerate(weights)
+        )
+        source = make_source(knowledge, config.options, progress, memory=memory)
+        changed = ChangedProblem.of(problem)
+        return cls(changed, config.options, networks, knowledge, source, calibration, folder, memory, progress)
+
+    def save(self, folder: Path | str) -> None:
+        """Write the model as a folder: that of `r2n train --out`, which `Model.load` and every command read."""
+        if self.folder is None or self.changed.problem.knowledge is not self.changed.training or self.rules_off:
+            raise ConfigError(
+                "this model has no folder of its own, or its facts or rules were changed",
+                hint="save the model that `r2n.train` returned, and change the facts of the loaded one",
+            )
+        folder = Path(folder)
+        if folder.exists() and any(folder.iterdir()):
+            raise ConfigError(f"{folder} is not empty", hint="give another folder")
+        with new_folder(folder) as work:
+            copytree(self.folder, work, dirs_exist_ok=True)
+
+    def __repr__(self) -> str:
+        """Of which problem, how the networks are made, and how much is known."""
+        made, layers = self.options.model, counted(len(self.trained_networks[0].layers), "reasoning layer")
+        networks = f", ensemble of {len(self.trained_networks)}" if len(self.trained_networks) > 1 else ""
+        known = counted(len(self.problem.train), "known atom")
+        return f"Model('{self.problem.name}', {made.input} of dim {made.dim}, {layers}{networks}, {known})"
+
+    @property
+    def problem(self) -> Problem:
+        """The problem, with the facts as they are now."""
+        return self.changed.problem
+
+    @property
+    def base(self) -> HerbrandBase:
+        """The Herbrand base that questions are about."""
+        return self.problem.knowledge.base
+
+    @property
+    def _is_changed(self) -> bool:
+        return self.problem.knowledge is not self.changed.training
+
+    @cached_property
+    def knowledge(self) -> KnowledgeBase:
+        """What is known now, in the language of the networks."""
+        return (
+            as_trained(self.problem.knowledge, self.options.grounding) if self._is_changed else self.trained_knowledge
+        )
+
+    @cached_property
+    def networks(self) -> tuple[R2N, ...]:
+        """The networks, for the language as it is now; the weights are always the trained ones."""
+        language = self.problem.knowledge.language
+        if language is self.changed.trained:
+            return self.trained_networks
+        if not self.knowledge.features or self.trained_networks[0].evidence_input == "only":
+            ids = torch.from_numpy(constant_ids(language, self.changed.trained))
+            return tuple(network.on_base(self.knowledge.base, ids) for network in self.trained_networks)
+        made = self.options.model
+        return tuple(with_features(n, self.trained_knowledge, self.knowledge, made) for n in self.trained_networks)
+
+    @property
+    def network(self) -> R2N:
+        """The (first) network, a `torch.nn.Module`."""
+        return self.networks[0]
+
+    @cached_property
+    def source(self) -> GraphSource:
+        """Where graphs come from, for the facts as they are now."""
+        make = self.trained_source
+        if self._is_changed:
+            make = make_source(self.knowledge, self.options, self.progress, memory=self.memory)
+        return without_rules(make, self.rules_off)
+
+    @cached_property
+    def scores(self) -> AtomLogits:
+        """The networks' logits of any atoms, whether they mean anything or not; of an ensemble, the means."""
+        return AtomLogits(self.network, self.source, self.knowledge.evidence, others=self.networks[1:])
+
+    @property
+    def members(self) -> tuple[AtomLogits, ...]:
+        """The logits of each network alone."""
+        return self.scores.members
+
+    @cached_property
+    def baselines(self) -> dict[str, Score]:
+        """What the results are compared with: parts of the network, and the same input layer trained without rules."""
+        found, without = mirrors(self.scores, self.problem), self._without_reasoning
+        return found | ({WITHOUT_REASONING: without} if isinstance(without, AtomLogits) else {})
+
+    @cached_property
+    def _without_reasoning(self) -> AtomLogits | str | None:
+        """The logits of the same input layer trained without rules; None if none was trained, or why it is lost."""
+        if self.folder is None:
+            return None
+        kept = RunFolder(self.folder).without_reasoning
+        try:
+            if not kept.config.exists():
+                return None
+            return Model.load(kept.path, device=str(self.network.device), memory=self.memory).scores
+        except (R2NError, OSError) as error:  # the run itself is sound
+            why = error.what if isinstance(error, R2NError) else str(error)
+            again = f"delete {kept.path}, and r2n train P --out {self.folder} --resume trains it again"
+            return f"with '{WITHOUT_REASONING}': {why}; {again}"
+
+    def evaluate(
+        self,
+        split: str = "test",
+        progress: Progress | None = None,
+        *,
+        sample: int | None = None,
+        seed: int = 0,
+        baselines: bool = False,
+        constrained: Constrained | None = None,
+        share: Share = ALONE,
+    ) -> Report:
+        """The report on a split: ranking if all its queries are true, else classification.
+
+        `sample`: of a ranking, so many queries, drawn by `seed`. With `baselines`, what the rules and the input layer
+        reach alone is reported with it, if that is cheap. `constrained`: candidates that a ranking puts last.
+        `share`: what this process does of a ranking.
+        """
+        report = evaluate_split(
+            self.scores,
+            self.problem,
+            split,
+            progress or self.progress,
+            sample=sample,
+            seed=seed,
+            forbidden=constrained,
+            beside=self.baselines if baselines else None,
+            options=self.options,
+            calibration=self.calibration,
+            memory=self.memory,
+            share=share,
+        )
+        notes = {} if constrained is None else {"constraints": str(constrained)}
+        if baselines and isinstance(self._without_reasoning, str):
+            notes[NOT_COMPARED] = self._without_reasoning
+        return replace(report, protocol={**report.protocol, **notes})
+
+    def predict(
+        self, question: str, *, everything: bool = False, top: int | None = None, unknown: bool = False
+    ) -> Answers:
+        """The answers to `locatedIn(italy, ?)`, the most probable first, at most `top`.
+
+        A question with `?` is answered by the atoms that are known or that ground rules reach, or (`everything`) by
+        all; with `unknown`, atoms that are known or closed are hidden. What cannot be answered is left out; if nothing
+        can, an error says why.
+        """
+        return self.answer(Question.parse(self.base, question), everything=everything, top=top, unknown=unknown)
+
+    def answer(
+        self, question: Question, *, everything: bool = False, top: int | None = None, unknown: bool = False
+    ) -> Answers:
+        """As `predict`, for a question that is an object already."""
+        (found,) = self.answer_all([question], everything=everything, top=top, unknown=unknown)
+        if isinstance(found, DataError):
+            raise found
+        return found
+
+    def answer_all(
+        self, questions: Sequence[Question], *, everything: bool = False, top: int | None = None, unknown: bool = False
+    ) -> list[Answers | DataError]:
+        """The answers to each of several questions, in one pass; or why one of them has none."""
+        atoms = [self._atoms_to_answer(question, everything=everything) for question in questions]
+        codes = [part for part in atoms if not isinstance(part, DataError)]
+        if not codes:
+            return [part for part in atoms if isinstance(part, DataError)]
+        union = codes[0] if len(codes) == 1 else np.unique(np.concatenate(codes))
+        every = self.columns(union)
+        is_filtered = bool(self.network.layers) and not everything and self.reachable_atoms is None
+        found: list[Answers | DataError] = []
+        for question, part in zip(questions, atoms, strict=True):
+            if isinstance(part, DataError):
+                found.append(part)
+                continue
+            own = every if len(part) == len(union) else every.kept(np.searchsorted(union, part))
+            if own.is_refused.any() and own.is_refused.all():
+                found.append(self.no_answer(part))
+                continue
+            if is_filtered and len(question) > 1:
+                own = own.kept(own.reached | own.is_asserted)
+            shown = own.kept(own.truths < 0) if unknown else own
+            found.append(
+                replace(
+                    shown.ranked(top),
+                    columns=self.argument_names([question.predicate.name]),
+                    asked=len(own),
+                    refused=int(own.is_refused.sum()),
+                    left_out=len(question) - len(own),
+                    hidden=len(own) - len(shown),
+                )
+            )
+        return found
+
+    def _atoms_to_answer(self, question: Question, *, everything: bool) -> Codes | DataError:
+        """The atoms that a question is answered by: with `?`, those that are known or that ground rules reach."""
+        try:
+            reachable = None if everything or len(question) == 1 or not self.network.layers else self.reachable_atoms
+            if reachable is None:
+                return question.codes()
+            wanted = reachable[question.asks_for(reachable)]
+            if not len(wanted) and self.network.trained_ids is not None:
+                self.logits(question.codes())  # if a new constant is the reason, this says so
+            return wanted
+        except DataError as error:
+            return error
+
+    @property
+    def known_atoms(self) -> Codes:
+        """The atoms that are asserted."""
+        return self.problem.train.atoms
+
+    @cached_property
+    def reachable_atoms(self) -> Codes | None:
+        """The atoms that are known or that ground rules reach, ascending; None if rules depend on what is asked."""
+        full = self.scores.whole
+        if full is None:
+            return None
+        reached = full.graph.atoms[full.graph.in_rules].cpu().numpy()
+        return np.unique(np.concatenate([reached, self.concluded, self.known_atoms]))
+
+    def answers(self, codes: Codes, *, top: int | None = None) -> Answers:
+        """The answers for atoms, the most probable first; one that cannot be answered is an error."""
+        found = self.columns(codes)
+        if found.is_refused.any():
+            raise self.no_answer(found.atoms[found.is_refused])
+        ranked = found.ranked(top)
+        predicates = {self.base.language.predicates[i].name for i in np.unique(self.base.decode(ranked.atoms)[0])}
+        return replace(ranked, columns=self.argument_names(predicates), asked=len(found))
+
+    def argument_names(self, predicates: Iterable[str]) -> tuple[str, ...]:
+        """The names of the columns for the arguments, in a table of answers of these predicates."""
+        return argument_names(self.base.language, self.problem.columns, predicates)
+
+    def columns(self, codes: Codes) -> Answers:
+        """The predictions for atoms, in their order; those that cannot be answered are marked as refused."""
+        codes = np.array(codes, np.int64)
+        each, reached, refused = self._answered(codes)
+        truths = known_truths(self.base, codes, self.problem.train)
+        reached = reached if self.network.layers else np.ones(len(codes), bool)
+        logits, spread = each.mean(axis=0), each.std(axis=0, ddof=1) if len(each) > 1 else None
+        network, is_asserted = (self.calibration or expit)(logits), np.isin(codes, self.known_atoms)
+        return Answers(
+            self.base, codes, truths, is_asserted, logits, reached, refused, network, spread, self.calibration
+        )
+
+    def logits(self, codes: Codes) -> Float64[np.ndarray, " atoms"]:
+        """The networks' (mean) logits of atoms, in their order; one that cannot be answered is an error."""
+        codes = np.array(codes, np.int64)
+        each, _, refused = self._answered(codes)
+        if refused.any():
+            raise self.no_answer(codes[refused])
+        return each.mean(axis=0)
+
+    def _answered(self, codes: Codes) -> tuple[LogitsOfEach, Marks, Marks]:
+        """Logits, whether a ground rule reaches each atom, and whether it has to be refused all the same."""
+        mirrored = reciprocal_codes(self.network.base, codes)
+        both = codes[None] if (mirrored < 0).all() else np.stack([codes, np.where(mirrored >= 0, mirrored, codes)])
+        count, shape = len(self.scores.models), both.shape
+        logits, reached, refused = np.zeros((count, both.size)), np.zeros(both.size, bool), np.zeros(both.size, bool)
+        for which, made in self.scores.passes(both.ravel()):
+            rows = made.rows(both.ravel()[which])
+            logits[:, which] = made.each[:, rows]
+            reached[which] = made.graph.in_rules.numpy()[rows]
+            refused[which] = (self._refused_of_full if made is self.scores.whole else self._refused(made))[rows]
+        is_plain = self.network.counted is None
+        each = logits.reshape(count, *shape).mean(axis=1) if is_plain else self.scores.each(codes)
+        reached = reached.reshape(shape)[0] | np.isin(codes, self.concluded)
+        return each, reached, np.any(refused.reshape(shape), axis=0)
+
+    @property
+    def concluded(self) -> Codes:
+        """The atoms that counted rules conclude from what is known."""
+        counts = self.source.counts
+        return np.zeros(0, np.int64) if counts is None else counts.codes
+
+    @cached_property
+    def _refused_of_full(self) -> Marks:
+        assert self.scores.whole is not None
+        return self._refused(self.scores.whole)
+
+    def _refused(self, made: Pass) -> Marks:
+        """Whether each atom of a graph has a constant without a vector, and no rule says anything about it."""
+        blank = made.layout.blank
+        if blank is None:
+            return np.zeros(len(made.logits), bool)
+        blank = blank.cpu()
+        if not self._does_without_vectors:
+            return blank.numpy()
+        is_known = made.known != UNKNOWN
+        closed = torch.from_numpy(closed_atoms(self.network.base, made.graph.atoms.cpu().numpy()))
+        is_read = is_known if self.network.evidence_input != "off" else torch.zeros_like(blank)
+        sources = ~closed & (~blank | is_read)
+        return (blank & ~supported(made.graph, sources, is_known, len(self.network.layers))).numpy()
+
+    @property
+    def _does_without_vectors(self) -> bool:
+        """Whether the networks have learned to answer for atoms without an embedding of their own."""
+        if not self.network.layers:
+            return False
+        return self.network.evidence_input == "only" or self.options.training.hiding > 0
+
+    def no_answer(self, codes: Codes) -> DataError:
+        """Why the first of these atoms has no answer: a constant of it is new to the networks."""
+        assert self.network.trained_ids is not None
+        arguments, ids = self.base.decode(codes[:1])[1][0], self.network.trained_ids.numpy()
+        constant = next(self.base.language.constants[c] for c in arguments if c >= 0 and ids[c] < 0)
+        more = f", nor can {counted(len(codes) - 1, 'other atom')}" if len(codes) > 1 else ""
+        if not self.network.layers:
+            why, hint = "the network has no reasoning layer", "train one with model.layers of 1 or more"
+        elif not self._does_without_vectors:
+            why = "the network was trained without hiding, so it never learned to do without a vector"
+            hint = "train one with training.hiding above 0, or with model.evidence_input = only"
+        else:
+            why = "no ground rule connects the atom with anything that is known"
+            hint = f"add facts about '{constant}' that lead through the rules to what the training knew"
+        name = self.base.names(codes[:1])[0]
+        what = f"{name} cannot be answered{more}: '{constant}' is no constant of the training, and {why}"
+        return DataError(what, hint=hint)
+
+    def with_facts(
+        self,
+        facts: Given,
+        *,
+        domains: Mapping[str, Iterable[str]] = NOTHING,
+        features: GivenFeatures | None = None,
+    ) -> "Model":
+        """Knowing more: facts as text (`!` before those that are false), files, tables, Evidence, or a list of these.
+
+        A new constant belongs to the domains of the positions it stands at; if these are unions, `domains` says which
+        part it is in: `{"country": ["atlantis"]}`. It is there as long as a fact names it, and one in `domains` until
+        that is taken back. `features` are those of new constants, by domain: `{"paper": {"p7": "its title"}}`, or an
+        array instead of a text.
+        """
+        return replace(self, changed=self.changed.with_facts(facts, domains, features))
+
+    def without_facts(self, facts: Given, *, domains: Mapping[str, Iterable[str]] = NOTHING) -> "Model":
+        """Knowing less: these facts are unknown again (or false, if their predicate is closed).
+
+        `domains` takes back what was given as `domains` before.
+        """
+        return replace(self, changed=self.changed.without_facts(facts, domains))
+
+    def with_changes(
+        self,
+        more: Sequence[str] = (),
+        fewer: Sequence[str] = (),
+        domains: Mapping[str, Sequence[str]] = NOTHING,  # pyright: ignore[reportArgumentType]
+        names: tuple[str, str, str] = ("with", "without", "constants"),
+    ) -> "Model":
+        """Fewer facts, and then more; errors call what was given by `names` (options of a command, say)."""
+        model, (with_name, without_name, domains_name) = self, names
+        if fewer:
+            with _naming(without_name):
+                model = model.without_facts(list(fewer))
+        if more or domains:
+            with _naming(with_name if more else domains_name):
+                model = model.with_facts(list(more), domains=domains)
+        return model
+
+    def without_rules(self, names: Collection[str]) -> "Model":
+        """The model without what the rules of these names ground or count; rules left out before stay so."""
+        without_rules(self.source, names)  # an unknown name is an error
+        return replace(self, rules_off=self.rules_off | frozenset(names))
+
+    def explain(
+        self, atom: str | Answer, *, depth: int = 2, top: int | None = 5, against: str | Answer | None = None
+    ) -> Explanation:
+        """Why an atom (or an answer) is answered as it is: the `top` ground rules that moved it (None: all).
+
+        `depth`: so many levels of ground rules, down to what is known; 0 gives the answer alone. With `against`,
+        another atom, the ground rules that make the difference are compared.
+        """
+        if depth < 0 or (top is not None and top < 1):
+            raise ConfigError(
+                f"depth is 0 or more, and top is 1 or more, not {depth} and {top}",
+                hint="depth = 0 tells the answer alone",
+            )
+        code, other = self._one(atom), None if against is None else self._one(against)
+        if code == other:
+            raise ConfigError(f"{atom} is compared to itself", hint="give another atom as `against`")
+        self.logits(np.array([code] if other is None else [code, other], np.int64))  # what has no answer is an error
+        found = explain(self.subject(), code, Wanted(depth, top, other))
+        contrast = () if found.contrast is None else found.contrast.reasons
+        reasons = list(all_reasons((*found.reasons, *contrast)))
+        atoms = [found.atom, *(member.atom for reason in reasons for member in reason.because)]
+        atoms += [] if found.contrast is None else [found.contrast.other]
+        parsed = [part for part in map(parse_atom, dict.fromkeys(atoms)) if part is not None]
+        names = dict.fromkeys(term for part in parsed for term in part.terms if term is not None)
+        knowledge = self.problem.knowledge
+        labels = constant_labels(knowledge.features, knowledge.language, names, with_texts=True)
+        return replace(found, labels=tuple(labels.items()))
+
+    def _one(self, atom: str | Answer) -> int:
+        text = atom if isinstance(atom, str) else atom.question
+        asked = Question.parse(self.base, text)
+        if len(asked) != 1:
+            raise DataError(
+                f"'{text}' asks for {len(asked):,} atoms, and one is explained at a time",
+                hint=f'ask first: r2n predict RUN "{text}", then explain one of the answers',
+            )
+        return int(asked.codes()[0])
+
+    def subject(self) -> Subject:
+        """What explanations ask of a model."""
+        calibrated = None if self.calibration is None else self.calibration.in_words
+
+        def beliefs(codes: Codes) -> list[Belief]:
+            found = self.columns(subject.plain(codes)).items
+            return [Belief(a.probability, a.logit, a.known, a.closed, a.spread, calibrated=calibrated) for a in found]
+
+        def otherwise(what: Otherwise) -> tuple[AtomLogits, ...]:
+            if what.without_rule is not None:
+                return tuple(member.without_rules([what.without_rule]) for member in self.members)
+            changed = self._without(subject.plain(what.unknown))
+            if len(what.false):
+                changed = changed.with_facts(Evidence(np.sort(what.false), np.zeros(len(what.false), bool)))
+            return changed.members
+
+        half = 0.0 if self.calibration is None else self.calibration.shift
+        subject = Subject(self.members, self.knowledge, beliefs, self.calibration or expit, otherwise, half)
+        return subject
+
+    def _without(self, codes: Codes) -> "Model":
+        """Without these facts, however often they were given; a new constant that they alone name stays."""
+        language, model = self.base.language, self
+        new = {language.constant_id(name) for name in self.changed.new_constants}
+        parts = [domain for domain in language.domains if not domain.parts]
+        declared = {d.name: [language.constants[i] for i in language.members(d).tolist() if i in new] for d in parts}
+        if new:
+            model = model.with_facts([], domains={name: held for name, held in declared.items() if held})
+        evidence, codes = model.problem.train, np.unique(codes)
+        while len(codes):
+            truth = evidence.truth[np.searchsorted(evidence.atoms, codes)]
+            model = model.without_facts(Evidence(codes, truth))
+            evidence = model.problem.train
+            codes = codes[np.isin(codes, evidence.atoms)]
+        return model
+
+
+@contextmanager
+def _naming(given: str) -> Iterator[None]:
+    """Errors say which of several arguments they are about."""
+    try:
+        yield
+    except DataError as error:
+        where, what = error.where, error.what
+        if where is not None and where.source is not None:
+            where = replace(where, source=f"{given} {where.source}")
+        else:
+            where, what = where and replace(where, line=None), f"{given}: {what}"
+        raise DataError(what, where=where, hint=error.hint) from None
+
+
+def supported(
+    graph: FactorGraph, sources: Bool[Tensor, " atoms"], known: Bool[Tensor, " atoms"], steps: int
+) -> Bool[Tensor, " atoms"]:
+    """The atoms that ground rules connect, within `steps`, with a source, or with atoms that are all known.
+
+    Each reasoning layer is a step: it leads from an atom to the others of its ground rules. A source is an open atom of
+    constants that the training had, or an open fact. Closed atoms are none: that a border is there says nothing about
+    its two sides. But a ground rule in which only one atom is missing supports that atom.
+    """
+    found = sources.clone()
+    for _ in range(steps):
+        before = found.clone()
+        for rows in graph.neighbours:
+            missing = ~known[rows]
+            found[rows[missing & (_distinct(rows, missing) == 1)]] = True
+            found[rows[before[rows].any(dim=1)]] = True
+        if bool((found == before).all()):
+            break
+    return found
+
+
+def _distinct(
+    rows: Int64[Tensor, "rules positions"], which: Bool[Tensor, "rules positions"]
+) -> Int64[Tensor, "rules 1"]:
+    """How many different atoms each ground rule has among the marked positions; one may stand at several."""
+    ordered, order = rows.sort(dim=1)
+    is_first = ones_like(which)
+    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    return (which.gather(1, order) & is_first).sum(dim=1, keepdim=True)
+
+
+def _network(
+    knowledge: KnowledgeBase,
+    config: RunConfig,
+    encoders: Mapping[str, nn.Module],
+    weights: dict[str, Tensor],
+    folder: Path,
+) -> R2N:
+    """A network with the weights of a checkpoint."""
+    with torch.random.fork_rng(devices=[]):
+        network = R2N.build(knowledge, config.options.model, encoders=encoders)
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        message = str(error).splitlines()[0]
+        raise CheckpointError(f"the checkpoint in {folder} does not fit its network: {message}") from error
+    return network.eval()
+
+
+def _check_encoders(folder: Path, wanted: tuple[str, ...], given: Mapping[str, nn.Module]) -> None:
+    """A run needs the modules that it was trained with, and takes no others."""
+    if sorted(given) == sorted(wanted):
+        return
+    missing = [name for name in wanted if name not in given]
+    listed = ", ".join(f"'{name}': module" for name in wanted)
+    hint = f"give them again: load(folder, encoders={{{listed}}})" if wanted else "load it without encoders"
+    what = f"no encoder is given for '{missing[0]}'" if missing else "encoders are given for other domains"
+    raise ConfigError(
+        f"the run in {folder} was trained with encoders of its own for {list(wanted) or 'no domain'}; {what}", hint=hint
+    )
