@@ -18,7 +18,7 @@ from r2n.evaluation.calibrate import FEWEST_LABELS, Calibrated, fit_odds, fit_te
 from r2n.evaluation.metrics import drawn
 from r2n.evaluation.ranking import Filter, rank
 from r2n.files import read_file
-from r2n.model.run import Ensemble, Run
+from r2n.model.run import Run
 from r2n.network.r2n import R2N
 from r2n.options import Options
 from r2n.scoring import AtomLogits
@@ -38,7 +38,7 @@ MOST_STEPS = 20  # of an epoch in batches of queries
 HINT = "delete it, and r2n train P --out DIR --resume fits it again; until then probabilities are not calibrated"
 
 
-def calibrate(run: Run | Ensemble, logits: AtomLogits | None = None) -> Calibrated | None:
+def calibrate(run: Run, logits: AtomLogits | None = None) -> Calibrated | None:
     """The calibration of a trained run, or of the `logits` of one of its networks; None without labels to fit it on."""
     logits, options = logits or run.logits(), run.options
     valid = run.problem.queries.get("valid", Evidence.empty())
@@ -68,7 +68,7 @@ def calibrate(run: Run | Ensemble, logits: AtomLogits | None = None) -> Calibrat
     return _in_bounds(fitted, run, logits, valid.atoms[valid.truth]) if is_drawn else fitted
 
 
-def _in_bounds(fitted: Calibrated, run: Run | Ensemble, logits: AtomLogits, facts: Codes) -> Calibrated:
+def _in_bounds(fitted: Calibrated, run: Run, logits: AtomLogits, facts: Codes) -> Calibrated:
     """A calibration on corruptions, unless it makes right answers improbable: then none.
 
     Of validation facts that come first in their rows, the mean probability is at least a half (`LEAST_SHARE`) of the
@@ -140,7 +140,7 @@ def query_groups(base: HerbrandBase, atoms: Codes, truth: np.ndarray) -> np.ndar
     return np.where(is_large, constants + first[:, 0], group)
 
 
-def _with_corruptions(run: Run | Ensemble, logits: AtomLogits) -> tuple[Evidence, np.ndarray]:
+def _with_corruptions(run: Run, logits: AtomLogits) -> tuple[Evidence, np.ndarray]:
     """Validation facts and those of their corruptions that training would ask, with for how many atoms each stands.
 
     Corruptions are drawn, none twice, and stand for a share of all candidates; a fact stands for one atom. Those of a
@@ -166,12 +166,12 @@ def _with_corruptions(run: Run | Ensemble, logits: AtomLogits) -> tuple[Evidence
     return Evidence(asked, truth), stands_for / (stands_for[truth].mean() if truth.any() else 1.0)
 
 
-def _on_hidden_facts(run: Run | Ensemble, logits: AtomLogits) -> Calibrated | None:
+def _on_hidden_facts(run: Run, logits: AtomLogits) -> Calibrated | None:
     """Fitted on training atoms whose input is hidden; None where the network never learned to do without it."""
-    first, hides = run.first if isinstance(run, Ensemble) else run, run.options.training.hiding > 0
+    hides = run.options.training.hiding > 0
     if not logits.model.layers:
         return None
-    steps = islice(first.trainer.batches.epoch(torch.Generator().manual_seed(0)), MOST_STEPS)
+    steps = islice(run.trainer.batches.epoch(torch.Generator().manual_seed(0)), MOST_STEPS)
     asked = [
         _hidden(step, logits.models, by_atom=run.options.training.hide_by == "atom")
         for step in steps

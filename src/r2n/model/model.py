@@ -34,7 +34,7 @@ from r2n.model.calibration import read_calibration
 from r2n.model.changes import ChangedProblem, Given, with_features
 from r2n.model.evaluation import WITHOUT_REASONING, Constrained, evaluate_split, mirrors
 from r2n.model.memory import as_trained, make_device, make_source
-from r2n.model.run import Ensemble, Run
+from r2n.model.run import Run
 from r2n.network.factor_graph import UNKNOWN, FactorGraph, known_truths
 from r2n.network.graph_sources import GraphSource, without_rules
 from r2n.network.r2n import R2N
@@ -79,9 +79,7 @@ class Model:
     temporary: object = None  # keeps the temporary folder of a training for as long as the model is there
 
     @classmethod
-    def from_run(
-        cls, run: Run | Ensemble, calibration: Calibrated | None = None, folder: Path | None = None
-    ) -> "Model":
+    def from_run(cls, run: Run, calibration: Calibrated | None = None, folder: Path | None = None) -> "Model":
         """What a run has trained, and kept in a folder."""
         networks = tuple(run.logits().models)
         changed = ChangedProblem.of(run.problem)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import isnan
 
@@ -43,15 +43,19 @@ from r2n.training.query_batches import batches_of
 from r2n.training.rows import RuleBatches, start_at_confidence
 
 QUERIES_TO_CHOOSE_BY = 10_000
+MOST_NETWORKS = 100
 SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it gives
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A problem, its options and seed, where its graphs come from, and the network in training.
+    """A problem, its options and seed, where its graphs come from, and `size` networks in training.
 
-    `knowledge` is the problem's in the language of the training. `encoders` are the domains whose features go through
-    modules of the caller. `memory`: the bytes that work may take.
+    The problem is read and grounded once; `trainer` trains the first network. Each network is that of its seed alone,
+    bit for bit: it is built when its turn to be trained has come, because the seed is one of the whole process.
+    `knowledge` is the problem's in the language of the training. `given` are modules of the caller for the features of
+    domains, as they were before the training (of a single network: those that are trained). `memory`: the bytes that
+    work may take. `trained` are the runs of the networks that are trained so far.
     """
 
     problem: Problem
@@ -60,26 +64,88 @@ class Run:
     knowledge: KnowledgeBase
     source: GraphSource
     trainer: Trainer
-    encoders: tuple[str, ...] = ()
+    given: Mapping[str, nn.Module]
     memory: int | None = None
+    size: int = 1
+    trained: list["Run"] = field(default_factory=list)
 
     def __repr__(self) -> str:
         """Of which problem, and how far it is."""
-        return f"Run('{self.problem.name}', seed {self.seed}, epoch {self.trainer.epoch:,} of {self.trainer.epochs:,})"
+        seeds = f"seeds from {self.seed}, {len(self.trained)} of {self.size} networks" if self.size > 1 else ""
+        epochs = f"epoch {self.trainer.epoch:,} of {self.trainer.epochs:,}"
+        return f"Run('{self.problem.name}', {seeds or f'seed {self.seed}, {epochs}'})"
 
     @property
     def model(self) -> R2N:
-        """The network."""
+        """The (first) network."""
         return self.trainer.model
 
+    @property
+    def encoders(self) -> tuple[str, ...]:
+        """The domains whose features go through modules of the caller."""
+        return tuple(sorted(self.given))
+
+    @property
+    def seeds(self) -> range:
+        """The seed of each network."""
+        return range(self.seed, self.seed + self.size)
+
+    @property
+    def epochs(self) -> int:
+        """The epochs that were trained, of all networks."""
+        return self.trainer.epoch if self.size == 1 else sum(run.trainer.epoch for run in self.trained)
+
+    def members(self, progress: Progress = no_progress) -> Iterator["Run"]:
+        """A run for each network, one after the other; each is built when it is asked for, and trained before the next.
+
+        Nothing is grounded again, and batches that no seed changes are shared.
+        """
+        self.trained.clear()
+        batches = self.trainer.batches
+        is_fixed = isinstance(batches, FixedBatches) and not draws(self.options.training)
+        for seed in self.seeds:
+            made = self
+            if seed != self.seed:
+                shared = batches if is_fixed else None
+                made = self.with_seed(seed, deepcopy(dict(self.given)), progress, shared)
+            yield made
+            self.trained.append(made)
+
+    def with_seed(
+        self,
+        seed: int,
+        encoders: Mapping[str, nn.Module] | None = None,
+        progress: Progress = no_progress,
+        batches: Batches | None = None,
+    ) -> "Run":
+        """The same run with another seed, of one network, which begins here."""
+        return _run_of_seed(
+            self.problem,
+            self.options,
+            self.knowledge,
+            self.source,
+            self.memory,
+            seed,
+            encoders or {},
+            progress,
+            batches,
+        )
+
     def logits(self) -> AtomLogits:
-        """The network's logits for any atoms, with its weights as they are now."""
-        return AtomLogits(self.model, self.source, self.knowledge.evidence)
+        """The logits for any atoms, with the weights as they are now; of several networks, the means."""
+        if self.size == 1:
+            return AtomLogits(self.model, self.source, self.knowledge.evidence)
+        if len(self.trained) < self.size:
+            raise ConfigError(
+                f"{len(self.trained)} of {self.size} networks are trained", hint="train them all: train_in(folder, run)"
+            )
+        first, *others = (run.model for run in self.trained)
+        return AtomLogits(first, self.source, self.knowledge.evidence, others=tuple(others))
 
     def evaluate(
         self, split: str, progress: Progress = no_progress, *, calibration: Calibrated | None = None
     ) -> Report:
-        """The report on a split: ranking where all its queries are true, else classification."""
+        """The report on a split: ranking if all its queries are true, else classification."""
         report = partial(evaluate_split, self.logits(), self.problem, split, progress, options=self.options)
         return report(calibration=calibration, memory=self.memory)
 
@@ -130,32 +196,6 @@ class Run:
             )
         return "; ".join(advice)
 
-    def again(
-        self, seed: int, encoders: Mapping[str, nn.Module] | None = None, progress: Progress = no_progress
-    ) -> "Run":
-        """The same run with another seed, which begins here; nothing is grounded again that no seed tells.
-
-        `encoders` are the caller's modules, with the weights to begin with.
-        """
-        batches = self.trainer.batches
-        is_fixed = isinstance(batches, FixedBatches) and not draws(self.options.training)
-        made = _Made(self.problem, self.options, self.knowledge, self.source, self.memory)
-        return made.run(seed, encoders or {}, progress, batches if is_fixed else None)
-
-    def members(self, progress: Progress = no_progress) -> Iterator["Run"]:
-        """The runs to train, one after the other: itself alone."""
-        yield self
-
-    @property
-    def seeds(self) -> range:
-        """Its one seed: an ensemble has several."""
-        return range(self.seed, self.seed + 1)
-
-    @property
-    def epochs(self) -> int:
-        """Those that were trained."""
-        return self.trainer.epoch
-
 
 def _positions(options: TrainingOptions) -> tuple[int, ...] | None:
     """The corrupted positions of pairs, counted from the end."""
@@ -174,17 +214,22 @@ def prepare_run(
     options: Options | None = None,
     seed: int = 0,
     *,
+    size: int = 1,
     encoders: Mapping[str, nn.Module] | None = None,
     memory: int | None = None,
     progress: Progress = no_progress,
 ) -> Run:
-    """Build network, graph and trainer; the only place where the global seed and the threads are set.
+    """Build graphs, trainer and the first of `size` networks.
 
     Without `options`, those of the problem, with what it leaves open chosen as `r2n train` does. `encoders` are modules
     of the caller for the features of domains, with the weights they begin with. What would need more bytes than
-    `memory` (by default a share of what is free) is refused before it is made.
+    `memory` (by default a share of what is free) is an error before it is made.
     """
+    if not 1 <= size <= MOST_NETWORKS:
+        hint = f"take 1 to {MOST_NETWORKS}; of more than 10, each adds little"
+        raise ConfigError(f"an ensemble of {size:,} networks cannot be trained", hint=hint)
     check_seed(seed)
+    check_seed(seed + size - 1)
     if options is None:
         options = choose_options(problem, problem.options)[0]
     problem = problem_to_train(problem, options)
@@ -192,44 +237,45 @@ def prepare_run(
     knowledge = as_trained(problem.knowledge, options.grounding)
     MemoryLimit(memory).check_atoms(knowledge, options)
     source = make_source(knowledge, options, progress, to_train=True, memory=memory)
-    return _Made(problem, options, knowledge, source, memory).run(seed, encoders or {}, progress)
+    given = deepcopy(dict(encoders or {})) if size > 1 else encoders or {}
+    first = _run_of_seed(problem, options, knowledge, source, memory, seed, encoders or {}, progress)
+    if size > 1:
+        weights = sum(part.numel() * part.element_size() for part in first.model.state_dict().values())
+        check_memory(4 * size * weights, memory, what=f"{size:,} networks", ways_out=["train fewer: --ensemble"])
+    return replace(first, size=size, given=given)
 
 
-@dataclass(frozen=True, eq=False)
-class _Made:
-    """All of a run that no seed tells."""
-
-    problem: Problem
-    options: Options
-    knowledge: KnowledgeBase
-    source: GraphSource
-    memory: int | None
-
-    def run(
-        self, seed: int, encoders: Mapping[str, nn.Module], progress: Progress, batches: Batches | None = None
-    ) -> Run:
-        """The run of a seed, which is set here; `batches` are those of another, where they are the same."""
-        knowledge, source, training = self.knowledge, self.source, self.options.training
-        torch.manual_seed(seed)
-        model = R2N.build(knowledge, self.options.model, encoders=encoders).to(make_device(training.device))
-        if batches is None:
-            check = MemoryLimit(self.memory).for_graph(self.options)
-            batches = batches_of(model, source, knowledge.evidence, training, seed=seed, check=check, progress=progress)
-        torch.set_num_threads(threads_for(training, batches.ground_rules))
-        validate = validation(self.problem, model, source, knowledge) if training.patience is not None else None
-        rule_batches, settle = _counted_rules(self.problem, model, source, knowledge, self.options, progress)
-        trainer = Trainer(
-            model,
-            batches,
-            knowledge.evidence,
-            training,
-            rule_batches=rule_batches,
-            validate=validate,
-            settle=settle,
-            seed=seed,
-        )
-        names = tuple(sorted(encoders))
-        return Run(self.problem, self.options, seed, knowledge, source, trainer, names, self.memory)
+def _run_of_seed(
+    problem: Problem,
+    options: Options,
+    knowledge: KnowledgeBase,
+    source: GraphSource,
+    memory: int | None,
+    seed: int,
+    encoders: Mapping[str, nn.Module],
+    progress: Progress,
+    batches: Batches | None = None,
+) -> Run:
+    """The run of one network; the only place where the global seed and the threads are set."""
+    training = options.training
+    torch.manual_seed(seed)
+    model = R2N.build(knowledge, options.model, encoders=encoders).to(make_device(training.device))
+    if batches is None:
+        check = MemoryLimit(memory).for_graph(options)
+        batches = batches_of(model, source, knowledge.evidence, training, seed=seed, check=check, progress=progress)
+    torch.set_num_threads(threads_for(training, batches.ground_rules))
+    rule_batches, settle = _counted_rules(problem, model, source, knowledge, options, progress)
+    trainer = Trainer(
+        model,
+        batches,
+        knowledge.evidence,
+        training,
+        rule_batches=rule_batches,
+        validate=validation(problem, model, source, knowledge) if training.patience is not None else None,
+        settle=settle,
+        seed=seed,
+    )
+    return Run(problem, options, seed, knowledge, source, trainer, encoders, memory)
 
 
 def _counted_rules(
@@ -288,131 +334,3 @@ def validation(problem: Problem, model: R2N, source: GraphSource, knowledge: Kno
         return report.main[1]
 
     return validate
-
-
-MOST_NETWORKS = 100
-
-
-@dataclass(frozen=True, eq=False)
-class Ensemble:
-    """The run of the first seed, the number of networks, and those that are trained so far.
-
-    `given` are modules of the caller for features, as they were before the training.
-    """
-
-    first: Run
-    size: int
-    given: Mapping[str, nn.Module] = field(default_factory=dict)
-    trained: list[Run] = field(default_factory=list)
-
-    def __repr__(self) -> str:
-        """Of which problem, and how far it is."""
-        return f"Ensemble('{self.problem.name}', {len(self.trained)} of {self.size} networks, seeds from {self.seed})"
-
-    @property
-    def problem(self) -> Problem:
-        """The problem of all networks."""
-        return self.first.problem
-
-    @property
-    def options(self) -> Options:
-        """The options of all networks."""
-        return self.first.options
-
-    @property
-    def seed(self) -> int:
-        """The first seed; the next network has the next one."""
-        return self.first.seed
-
-    @property
-    def seeds(self) -> range:
-        """One for each network."""
-        return range(self.seed, self.seed + self.size)
-
-    @property
-    def knowledge(self) -> KnowledgeBase:
-        """What is known, in the language of the training."""
-        return self.first.knowledge
-
-    @property
-    def source(self) -> GraphSource:
-        """Where the graphs of all networks come from."""
-        return self.first.source
-
-    @property
-    def encoders(self) -> tuple[str, ...]:
-        """The domains whose features go through modules of the caller."""
-        return self.first.encoders
-
-    @property
-    def memory(self) -> int | None:
-        """The bytes that work may take."""
-        return self.first.memory
-
-    @property
-    def epochs(self) -> int:
-        """Those that were trained, of all networks."""
-        return sum(run.epochs for run in self.trained)
-
-    @property
-    def model(self) -> R2N:
-        """The first network."""
-        return self.first.model
-
-    def members(self, progress: Progress = no_progress) -> Iterator[Run]:
-        """The runs to train, one after the other; each is built when it is asked for, and trained before the next."""
-        self.trained.clear()
-        for seed in self.seeds:
-            is_first = seed == self.seed
-            made = self.first if is_first else self.first.again(seed, deepcopy(dict(self.given)), progress)
-            yield made
-            self.trained.append(made)
-
-    def notes(self) -> list[str]:
-        """What a person should know before this training."""
-        return self.first.notes()
-
-    def logits(self) -> AtomLogits:
-        """The means of the logits of the networks that are trained."""
-        if len(self.trained) < self.size:
-            raise ConfigError(
-                f"{len(self.trained)} of {self.size} networks are trained", hint="train them all: train_in(folder, run)"
-            )
-        first, *others = (run.model for run in self.trained)
-        return AtomLogits(first, self.source, self.knowledge.evidence, others=tuple(others))
-
-    def evaluate(
-        self, split: str, progress: Progress = no_progress, *, calibration: Calibrated | None = None
-    ) -> Report:
-        """The report on a split: ranking where all its queries are true, else classification."""
-        report = partial(evaluate_split, self.logits(), self.problem, split, progress, options=self.options)
-        return report(calibration=calibration, memory=self.memory)
-
-
-def check_size(size: int) -> None:
-    """Refuse a number of networks that nobody can want."""
-    if not 1 <= size <= MOST_NETWORKS:
-        hint = f"take 1 to {MOST_NETWORKS}; of more than 10, each adds little"
-        raise ConfigError(f"an ensemble of {size:,} networks cannot be trained", hint=hint)
-
-
-def prepare_ensemble(
-    problem: Problem,
-    options: Options | None = None,
-    seed: int = 0,
-    *,
-    size: int,
-    encoders: Mapping[str, nn.Module] | None = None,
-    memory: int | None = None,
-    progress: Progress = no_progress,
-) -> Run | Ensemble:
-    """Build what `size` networks share, and the first of them; one alone is a run as `prepare_run` makes it."""
-    check_size(size)
-    check_seed(seed + size - 1)
-    given = deepcopy(dict(encoders or {})) if size > 1 else {}
-    first = prepare_run(problem, options, seed, encoders=encoders, memory=memory, progress=progress)
-    if size == 1:
-        return first
-    weights = sum(part.numel() * part.element_size() for part in first.model.state_dict().values())
-    check_memory(4 * size * weights, memory, what=f"{size:,} networks", ways_out=["train fewer: --ensemble"])
-    return Ensemble(first, size, given)

@@ -24,7 +24,7 @@ from r2n.model.choices import choose_options
 from r2n.model.model import Model
 from r2n.model.preflight import cost_warnings, preflight_warnings
 from r2n.model.processes import follows_elsewhere, together
-from r2n.model.run import Ensemble, Run, prepare_ensemble
+from r2n.model.run import Run, prepare_run
 from r2n.options import Options
 from r2n.progress import Progress, no_progress
 from r2n.progress import progress as progress_bar
@@ -52,7 +52,7 @@ PHASE = "train without rules, to compare"
 
 def train_in(
     path: Path,
-    run: Run | Ensemble,
+    run: Run,
     *,
     resume: bool = False,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
@@ -92,15 +92,13 @@ def train_in(
             keep_calibration(folder, calibrate(run), run.seeds)
 
 
-def lacks_comparison(path: Path, run: Run | Ensemble) -> bool:
+def lacks_comparison(path: Path, run: Run) -> bool:
     """Whether the same input layer without rules is still to be trained, for a run that has rules and queries."""
     has_rules = len(run.model.layers) and run.knowledge.theory.rules and run.problem.queries
     return bool(has_rules) and not RunFolder(path).without_reasoning.config.exists()
 
 
-def train_without_reasoning(
-    path: Path, run: Run | Ensemble, problem: Problem, progress: Progress = no_progress
-) -> str | None:
+def train_without_reasoning(path: Path, run: Run, problem: Problem, progress: Progress = no_progress) -> str | None:
     """Train the input layer of a trained run alone: same options and seeds, no rules; returns why there is none.
 
     It is a run of its own inside the folder, named there when it is done, and may take as long as the run itself.
@@ -113,7 +111,7 @@ def train_without_reasoning(
     threads, began = torch.get_num_threads(), monotonic()
     try:
         options = without_reasoning(run.options)
-        alone = prepare_ensemble(problem, options, run.seed, size=len(run.seeds), memory=run.memory)
+        alone = prepare_run(problem, options, run.seed, size=len(run.seeds), memory=run.memory)
         epochs = train_in(
             unfinished, alone, resume=True, progress=lambda _, *steps: progress(PHASE, *steps), calibrated=False
         )
@@ -142,7 +140,7 @@ def without_reasoning(options: Options) -> Options:
     )
 
 
-def follow(path: Path, run: Run | Ensemble, team: Team) -> None:
+def follow(path: Path, run: Run, team: Team) -> None:
     """Train as one of a team, all but the first of which write nothing; each goes on from the same checkpoint."""
     _meet(team)
     for place, member in zip(RunFolder(path).networks(run.seeds), run.members(), strict=True):
@@ -207,9 +205,9 @@ class TrainingSpec:
 
     def prepared(
         self, problem: Problem, progress: Progress = no_progress, encoders: Mapping[str, nn.Module] | None = None
-    ) -> Run | Ensemble:
+    ) -> Run:
         """The run, before its first step."""
-        return prepare_ensemble(
+        return prepare_run(
             problem,
             self.options,
             self.seed,
@@ -293,7 +291,7 @@ def _make(path: Path) -> None:
         raise _cannot_be_made(path, error) from error
 
 
-def _ready(folder: RunFolder, run: Run | Ensemble, config: RunConfig, *, resume: bool) -> RunConfig:
+def _ready(folder: RunFolder, run: Run, config: RunConfig, *, resume: bool) -> RunConfig:
     """Begin, or go on; what a killed process left half written is taken away. Returns what the run was begun with."""
     places = folder.networks(run.seeds)
     for place in {folder.path, *(place.path for place in places)}:
@@ -305,7 +303,7 @@ def _ready(folder: RunFolder, run: Run | Ensemble, config: RunConfig, *, resume:
     return config
 
 
-def _begin(folder: RunFolder, run: Run | Ensemble, config: RunConfig) -> None:
+def _begin(folder: RunFolder, run: Run, config: RunConfig) -> None:
     """A new run; weights that the seed does not give, those of the caller's modules, are kept from the start."""
     check_folder(folder.path, resume=False)
     places = folder.networks(run.seeds)
