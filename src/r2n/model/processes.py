@@ -25,7 +25,7 @@ from r2n.options import TrainingOptions
 from r2n.training.team import ONE, Team, refuse_lonely_options
 
 Part = TypeVar("Part")
-Work = Callable[..., None]
+Work = Callable[..., object]
 """Called with the share of a process, and what else the work needs; found again by its name in another process."""
 
 SECONDS_TO_END = 5.0

@@ -1,0 +1,108 @@
+"""Budgets of the whole: how large the source and the tests are, and how deep imports go."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import r2n
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "r2n"
+TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
+PATHS = re.compile(r"`((?:src/r2n|tests|docs|examples|tools|benchmarks)/[\w./-]+|[a-z]\w*/[\w/]+\.(?:py|md|toml))`")
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The syntax tree of each module, by its dotted name."""
+    found = {}
+    for path in SOURCE.rglob("*.py"):
+        name = ".".join(("r2n", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def lines(folder: Path) -> int:
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in folder.rglob("*.py"))
+
+
+def code_lines(tree: ast.Module) -> int:
+    """Lines that hold code: no blank line, comment or docstring."""
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    texts = set[int]()
+    for node in ast.walk(tree):
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            texts.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    return len({n.lineno for n in ast.walk(tree) if hasattr(n, "lineno")} - texts)
+
+
+def imports(name: str) -> set[str]:
+    """The modules of r2n that a module imports when it is loaded."""
+    found = set[str]()
+    for node in trees()[name].body:
+        if isinstance(node, ast.ImportFrom) and node.module in trees():
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= inner & trees().keys() or {node.module}
+    return found
+
+
+@cache
+def depth(name: str) -> int:
+    return 1 + max(map(depth, imports(name)), default=0)
+
+
+def called_once() -> list[str]:
+    """Private functions of modules that are named once besides their definition."""
+    found = []
+    for name, tree in trees().items():
+        used = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+        used.update(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+        private = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and re.match("_[^_]", n.name)]
+        found += [f"{name}.{function.name}" for function in private if used[function.name] == 1]
+    return found
+
+
+def test_the_source_is_small() -> None:
+    assert lines(SOURCE) <= MOST["source lines"]
+    assert len(trees()) <= MOST["files"]
+    assert sum(map(code_lines, trees().values())) <= MOST["code lines"]
+    assert len(called_once()) <= MOST["private functions called once"]
+
+
+def test_imports_are_shallow() -> None:
+    assert max(map(depth, trees())) <= MOST["import chain"]
+
+
+def test_the_tests_are_small() -> None:
+    assert lines(ROOT / "tests") <= MOST["test lines"]
+
+
+def test_there_are_few_public_names() -> None:
+    assert len(r2n.__all__) <= MOST["public names"]
+
+
+def test_importing_r2n_loads_nothing_heavy() -> None:
+    code = "import sys, r2n; print(len(sys.modules), *({'torch', 'numpy', 'duckdb', 'rich'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    count, *heavy = done.stdout.split()
+    assert not heavy
+    assert int(count) <= MOST["modules loaded by import r2n"]
+
+
+@pytest.mark.skipif(not TRACKED, reason="no git checkout")
+def test_no_tracked_file_holds_a_conflict_marker() -> None:
+    marker = re.compile(rb"^(?:<{7} |={7}$|>{7} )", re.M)
+    assert [name for name in TRACKED if (ROOT / name).is_file() and marker.search((ROOT / name).read_bytes())] == []
+
+
+@pytest.mark.parametrize("page", sorted(p.name for p in (ROOT / "docs").glob("*.md")))
+def test_paths_in_the_documentation_exist(page: str) -> None:
+    named = PATHS.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
+    roots = (ROOT, SOURCE, ROOT / "tests", ROOT / "docs")
+    assert [name for name in named if not any((root / name.rstrip("/")).exists() for root in roots)] == []
