@@ -13,10 +13,10 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError, R2NError, counted
 from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.ranking import ALONE, Share
+from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Share, row_memory
 from r2n.evaluation.report import NOT_COMPARED, Report, Score
 from r2n.model.calibration import read_calibration
-from r2n.model.evaluation import WITHOUT_REASONING, Constrained, evaluate_split, mirrors
+from r2n.model.evaluation import WITHOUT_REASONING, Constrained, baseline_scores, evaluate_split
 from r2n.model.memory import as_trained, make_device, make_source
 from r2n.model.processes import shared
 from r2n.model.run import Ensemble, Run
@@ -107,7 +107,7 @@ class Trained:
     @cached_property
     def baselines(self) -> dict[str, Score]:
         """What the results are compared with: parts of the network, and the same input layer trained without rules."""
-        found, without = mirrors(self.logits, self.problem), self._without_reasoning
+        found, without = baseline_scores(self.logits, self.problem), self._without_reasoning
         return found | ({WITHOUT_REASONING: without} if isinstance(without, AtomLogits) else {})
 
     @cached_property
@@ -130,35 +130,25 @@ class Trained:
         split: str,
         progress: Progress = no_progress,
         *,
-        sample: int | None = None,
-        seed: int = 0,
-        mirror: bool = False,
-        constrained: Constrained | None = None,
-        share: Share = ALONE,
+        options: EvaluationOptions = DEFAULT_OPTIONS,
+        baselines: bool = False,
     ) -> Report:
         """The report on a split: ranking where all its queries are true, else classification.
 
-        `sample`: of a ranking, so many queries, drawn by `seed`. With `mirror`, what the rules and the input layer
-        reach alone is reported with it, where that is cheap. `constrained`: candidates that a ranking puts last.
-        `share`: what this process does of a ranking.
+        With `baselines`, the metrics of the rules alone, of the input layer alone and of the same input layer trained
+        without rules are part of the report, if they are cheap. Calibration and memory are those of the model.
         """
-        beside = self.baselines if mirror else None
         report = evaluate_split(
             self.logits,
             self.problem,
             split,
             progress,
-            sample=sample,
-            seed=seed,
-            forbidden=constrained,
-            beside=beside,
-            options=self.options,
-            calibration=self.calibration,
-            memory=self.memory,
-            share=share,
+            options=replace(options, calibration=self.calibration, memory=row_memory(self.memory)),
+            baselines=self.baselines if baselines else None,
+            training=self.options,
         )
-        said = {} if constrained is None else {"constraints": str(constrained)}
-        if mirror and isinstance(self._without_reasoning, str):
+        said = {"constraints": str(options.forbidden)} if isinstance(options.forbidden, Constrained) else {}
+        if baselines and isinstance(self._without_reasoning, str):
             said[NOT_COMPARED] = self._without_reasoning
         return replace(report, protocol={**report.protocol, **said})
 
@@ -211,18 +201,8 @@ class EvaluationOfRun:
         asked: list[Constrained | None] = [None]
         if self.kinds:
             asked.append(Constrained.of(trained.problem.knowledge, self.kinds))
-        return [self._report(trained, share, progress, constrained) for constrained in asked]
-
-    def _report(self, trained: Trained, share: Share, progress: Progress, constrained: Constrained | None) -> Report:
-        return trained.evaluate(
-            self.split,
-            progress,
-            sample=self.sample,
-            seed=self.seed,
-            mirror=True,
-            constrained=constrained,
-            share=share,
-        )
+        every = [EvaluationOptions(sample=self.sample, seed=self.seed, forbidden=f, share=share) for f in asked]
+        return [trained.evaluate(self.split, progress, options=options, baselines=True) for options in every]
 
     def load(self, progress: Progress = no_progress) -> Trained:
         """The run."""

@@ -39,7 +39,7 @@ def test_one_job_reports_what_is_reported_without(run: Path, threads: None) -> N
     trained, reports = evaluate_run(asked, jobs=1)
     alone = Trained.load(run)
     assert trained.problem.name == "towns"
-    assert reports[0].to_dict() == alone.evaluate("test", mirror=True).to_dict()
+    assert reports[0].to_dict() == alone.evaluate("test", baselines=True).to_dict()
     assert [("constraints" in report.protocol) for report in reports] == [False, True]
     trained_module._evaluate_share(ALONE, EvaluationOfRun(run, "valid"))
 

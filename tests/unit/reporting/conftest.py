@@ -29,7 +29,7 @@ def kept(folder: Path, problem: r2n.Problem, seed: int = 0) -> Kept:
     for _ in train_in(folder, run):
         pass
     trained = Trained.of(run)
-    return Kept(folder, trained, [trained.evaluate(split, mirror=True) for split in problem.queries])
+    return Kept(folder, trained, [trained.evaluate(split, baselines=True) for split in problem.queries])
 
 
 @pytest.fixture(scope="session")
