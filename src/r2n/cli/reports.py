@@ -38,7 +38,7 @@ def report(
         check_writable(out, "--out")
     with progress(str(run)) as shown:
         trained = Trained.load(run, device=device, progress=shown)
-        reports = [trained.evaluate(split, shown, mirror=True) for split in trained.problem.queries]
+        reports = [trained.evaluate(split, shown, baselines=True) for split in trained.problem.queries]
         shown("report", 0, 0)
         path = write_run_page(run, gather(run, trained, reports, training_of(run)), out)
     if as_json:

@@ -153,7 +153,7 @@ def _evaluated(
 
     calibration = read_calibration(RunFolder(folder), run.seeds)
     trained = Trained.of(run, calibration, folder)
-    reports = [trained.evaluate(split, meter, mirror=True) for split in trained.problem.queries]
+    reports = [trained.evaluate(split, meter, baselines=True) for split in trained.problem.queries]
     meter.end()
     epochs, training = run.epochs, Training(run.epochs, meter.costs, reasons)
     if reasons is None:

@@ -288,8 +288,8 @@ def _parts_of_side(
     known_rows, known_places = side.located(known)
     by_row = np.argsort(known_rows, kind="stable")
     known_rows, known_places = known_rows[by_row], known_places[by_row]
-    bytes_of_candidate = BYTES_IN_A_ROW if isinstance(score, ScoreByRow) else BYTES_BY_CODE
-    size = max(1, options.memory // (bytes_of_candidate * side.candidates))
+    is_by_row: bool = isinstance(score, ScoreByRow)
+    size = max(1, options.memory // ((BYTES_IN_A_ROW if is_by_row else BYTES_BY_CODE) * side.candidates))
 
     def ranked(start: int) -> _Ranked:
         some = distinct[start : start + size]

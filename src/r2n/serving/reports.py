@@ -59,7 +59,7 @@ def report_rules(session: Session, _: Mapping[str, Any]) -> Reply:
 def report_run(session: Session, _: Mapping[str, Any]) -> Reply:
     """Curves, and the metrics, reliability and predicates' ranks by split: what the page of a run shows."""
     trained = session.predictor.trained
-    reports = [trained.evaluate(split, mirror=True) for split in trained.problem.queries]
+    reports = [trained.evaluate(split, baselines=True) for split in trained.problem.queries]
     told = gather_results(session.folder, trained, reports, training_of(session.folder))
     results = [
         {
