@@ -16,7 +16,7 @@ from torch import nn
 
 import r2n
 from r2n.data.problem import Problem
-from r2n.evaluation.ranking import Filter, rank
+from r2n.evaluation.ranking import EvaluationOptions, Filter, rank
 from r2n.model.run import Run, prepare_run
 
 SEEDS = range(5)
@@ -57,7 +57,9 @@ def trained(
 def accuracy(run: Run, split: str) -> float:
     """The share of true queries whose last constant is the most probable of all in its position."""
     problem = run.problem
-    report = rank(run.logits(), problem.queries[split], problem.knowledge.base, Filter.of(problem), sides=(1,))
+    report = rank(
+        run.logits(), problem.queries[split], problem.knowledge.base, Filter.of(problem), EvaluationOptions(sides=(1,))
+    )
     return report.metrics["hits@1"]
 
 

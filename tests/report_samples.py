@@ -73,7 +73,7 @@ def report(name: str = "countries", *, networks: int = 1) -> RunReport:
         {name: {"queries": 40, "true": 24, "ap": 0.5}, "other": {"queries": 0, "true": 0, "ap": nan}},
         {"task": "classification", "queries": 40, "true": 24, "ap": "pooled over all queries", "groups": 0},
         calibration=calibration(probabilities, probabilities > 0.4),
-        beside={"rules alone": {"ap": 0.25}},
+        baselines={"rules alone": {"ap": 0.25}},
     )
     ranking = {"mrr": 0.5, "hits@1": 0.25, "hits@3": 0.5, "hits@10": 1.0}
     ranked = Report(

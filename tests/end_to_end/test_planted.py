@@ -28,7 +28,7 @@ def trained(options: PlantedOptions, folder: Path) -> Report:
 @pytest.mark.slow
 def test_rules_and_input_layer_together_are_above_the_better_of_the_two(tmp_path: Path) -> None:
     report = trained(PLANTED, tmp_path / "planted")
-    alone = {name: metrics["mrr"] for name, metrics in report.beside.items()}
+    alone = {name: metrics["mrr"] for name, metrics in report.baselines.items()}
     assert set(alone) == {"rules alone", "without reasoning"}
     assert report.metrics["mrr"] > max(alone.values()) + 0.02, (report.metrics, alone)
 
@@ -39,5 +39,5 @@ def test_noise_is_ranked_by_chance(tmp_path: Path) -> None:
     ranks = 1 / np.arange(1, NOISE.constants + 1)
     deviation = ranks.std() / np.sqrt(2 * NOISE.facts * NOISE.queries)
     assert abs(report.metrics["mrr"] - ranks.mean()) < 2 * deviation, (report.metrics, ranks.mean())
-    for metrics in report.beside.values():  # candidates that no rule reaches tie in the middle: below chance
-        assert metrics["mrr"] < ranks.mean() + 2 * deviation, (report.beside, ranks.mean())
+    for metrics in report.baselines.values():  # candidates that no rule reaches tie in the middle: below chance
+        assert metrics["mrr"] < ranks.mean() + 2 * deviation, (report.baselines, ranks.mean())

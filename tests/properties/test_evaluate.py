@@ -13,7 +13,7 @@ from hypothesis.strategies import DrawFn
 
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import Evidence
-from r2n.evaluation.ranking import BYTES_BY_CODE, BYTES_IN_A_ROW, Filter, rank
+from r2n.evaluation.ranking import BYTES_BY_CODE, BYTES_IN_A_ROW, EvaluationOptions, Filter, rank
 from r2n.evaluation.report import classify
 from r2n.logic.language import Domain, Language, Predicate
 from tests.examples import at_most
@@ -83,7 +83,9 @@ def posed(asked: Asked) -> tuple[HerbrandBase, Evidence, np.ndarray]:
 def test_rankings_equal_loops_over_names(asked: Asked, atoms_at_once: int) -> None:
     base, queries, logits = posed(asked)
     known = codes_of(base, asked.known)
-    report = rank(logits.__getitem__, queries, base, Filter(known, ()), memory=atoms_at_once * BYTES_BY_CODE)
+    report = rank(
+        logits.__getitem__, queries, base, Filter(known, ()), EvaluationOptions(memory=atoms_at_once * BYTES_BY_CODE)
+    )
     expected = oracle.ranks_of_queries(asked.signatures, asked.members, asked.scores, asked.true, set(asked.known))
     assert set(report.per_predicate) == set(expected)
     for name, found in expected.items():
@@ -122,7 +124,7 @@ class ByRow:
 def test_scores_by_the_row_give_the_same_report_as_scores_of_atoms(asked: Asked, at_once: int) -> None:
     base, queries, logits = posed(asked)
     known = Filter(codes_of(base, asked.known), ())
-    by_row = rank(ByRow(base, logits), queries, base, known, memory=at_once * BYTES_IN_A_ROW)
+    by_row = rank(ByRow(base, logits), queries, base, known, EvaluationOptions(memory=at_once * BYTES_IN_A_ROW))
     by_code = rank(logits.__getitem__, queries, base, known)
     assert json.dumps(by_row.to_dict()) == json.dumps(by_code.to_dict())
 
@@ -139,7 +141,7 @@ def test_forbidden_candidates_rank_as_if_they_scored_below_all(asked: Asked) -> 
     def forbidden(predicate: int, position: int, given: np.ndarray) -> np.ndarray:
         return ByRow(base, bad.astype(float)).rows(predicate, position, given) > 0
 
-    found = rank(logits.__getitem__, queries, base, known, forbidden=forbidden)
+    found = rank(logits.__getitem__, queries, base, known, EvaluationOptions(forbidden=forbidden))
     expected = rank(lowered.__getitem__, queries, base, known)
     for mine, other in (
         (found.metrics, expected.metrics),

@@ -16,7 +16,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import Evidence
 from r2n.evaluation import metrics
-from r2n.evaluation.ranking import BYTES_BY_CODE, Filter, rank
+from r2n.evaluation.ranking import BYTES_BY_CODE, EvaluationOptions, Filter, rank
 from r2n.evaluation.report import Report
 from r2n.logic.language import Domain, Language, Predicate
 from tests.examples import at_most
@@ -186,7 +186,7 @@ def judged(
     pykeen: SimpleNamespace, scores: np.ndarray, asked: np.ndarray, known: np.ndarray
 ) -> dict[tuple[str, str, str], float]:
     """PyKEEN's numbers by side, kind of rank and metric; scores (predicate, first, second), triples (h, r, t)."""
-    names = {"mrr": "inverse_harmonic_mean_rank"} | {f"hits@{k}": f"hits_at_{k}" for k in metrics.HITS}
+    names = {"mrr": "inverse_harmonic_mean_rank"} | {f"hits@{k}": f"hits_at_{k}" for k in (1, 3, 10)}
     evaluator = pykeen.evaluator(filtered=True, clear_on_finalize=False)
     evaluator.evaluate(
         pykeen.lookup(scores),
@@ -229,8 +229,7 @@ def ours(scores: np.ndarray, asked: np.ndarray, known: np.ndarray) -> dict[tuple
             queries,
             HerbrandBase(language),
             Filter(codes(known), ()),
-            sides=positions,
-            memory=64 * BYTES_BY_CODE,
+            EvaluationOptions(sides=positions, memory=64 * BYTES_BY_CODE),
         )
         kinds = {"realistic": report.metrics, **report.ties}
         found |= {(side, kind, name): value for kind, part in kinds.items() for name, value in part.items()}

@@ -200,9 +200,6 @@ def print_rejected(rejected: Sequence[DataError], *, everything: bool = False, m
             typer.echo(f"  ... and {len(errors) - MOST_SHOWN:,} more: {more} shows them", err=True)
 
 
-SHOWN_METRICS = ("ap", "roc_auc_macro", "accuracy", "brier", "ece", "mrr", "hits@1", "hits@3", "hits@10")
-
-
 COMPARED_OTHERWISE = ("single network, mean", "deviation", "without reasoning")  # no parts of it, or tested
 MUCH_BETTER = 0.02  # in the main metric: then a part of the network alone is worth a note
 
@@ -212,13 +209,15 @@ def print_report(report: dict[str, Any], name: str) -> None:
 
     What parts of the network reach alone stands beside it.
     """
+    from r2n.evaluation.metrics import METRICS
+
     sample, intervals, beside = report["protocol"].get("sample"), report["intervals"], report["beside"]
     constraints = report["protocol"].get("constraints")
     title = f"{name}, {report['split']}" + (f": a sample, {sample}" if sample else "")
     table = ScreenTable("metric", title=title + (", with constraints" if constraints else ""))
     for column in ("value", *beside):
         table.add_column(column, justify="right")
-    metrics = {metric: report["metrics"][metric] for metric in SHOWN_METRICS if metric in report["metrics"]}
+    metrics = {metric: report["metrics"][metric] for metric in METRICS if metric in report["metrics"]}
     is_paper = report["split"] == "test" and name in PAPER_COUNTRIES and "ap" in metrics
     if is_paper:
         table.add_column("the paper's R2NS", justify="right")

@@ -10,7 +10,7 @@ from scipy.special import expit
 from scipy.stats import permutation_test, rankdata
 
 from r2n.data.herbrand import Codes, HerbrandBase
-from r2n.evaluation.metrics import Ranks, average_precision, levels
+from r2n.evaluation.metrics import METRICS, Ranks, average_precision, levels
 
 POOLED = "all predicates"
 MOST_POINTS = 200
@@ -130,7 +130,7 @@ SEED = 0
 WORK = 2**23  # numbers drawn for a test, about
 AT_ONCE = 2**21
 FEWEST, MOST_SWAPS, MOST_DRAWS = 199, 4_999, 1_999
-HITS = (1, 10)
+COMPARED = ("mrr", "hits@1", "hits@10")  # of rankings
 
 Values = Float64[np.ndarray, " queries"]
 
@@ -161,11 +161,9 @@ def compare_rankings(first: RankedQueries, second: RankedQueries) -> list[Paired
     _, query = np.unique(first.atoms, return_inverse=True)
     ranks = np.bincount(query).astype(np.float64)
     pair = first.realistic, second.realistic
-    measures: dict[str, Callable[[np.ndarray], np.ndarray]] = {"mrr": lambda r: 1 / r}
-    measures |= {f"hits@{k}": lambda r, k=k: (r <= k).astype(np.float64) for k in HITS}
     found = []
-    for name, measure in measures.items():
-        a, b = (np.bincount(query, measure(part), len(ranks)) for part in pair)
+    for name in COMPARED:
+        a, b = (np.bincount(query, METRICS[name].compute(part), len(ranks)) for part in pair)
         found.append(compare_sums(name, (b - a).astype(np.float64), ranks))
     return found
 

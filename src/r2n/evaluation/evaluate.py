@@ -8,8 +8,7 @@ from jaxtyping import Float64, Int64
 from r2n.data.herbrand import Codes, HerbrandBase, RowIndex, Side
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import ConfigError, GroundingError
-from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.ranking import ALONE, MEMORY, Filter, ForbiddenCandidates, Share, rank
+from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter, rank
 from r2n.evaluation.report import Report, Score, classify
 from r2n.grounding.counting import RuleCounts, split_rules
 from r2n.grounding.known_body import known_body_query
@@ -109,42 +108,22 @@ def evaluate_scores(
     queries: Evidence,
     base: HerbrandBase,
     filtered: Filter,
+    options: EvaluationOptions = DEFAULT_OPTIONS,
     *,
     split: str,
-    sample: int | None = None,
-    seed: int = 0,
-    forbidden: ForbiddenCandidates | None = None,
-    calibration: Calibrated | None = None,
-    memory: int = MEMORY,
-    share: Share = ALONE,
     progress: Progress = no_progress,
 ) -> Report:
-    """The report of scores on queries: ranking (filtered) where all are true, else classification.
-
-    `sample`, `seed`, `forbidden`, `memory` and `share` are those of `rank`, `calibration` is that of `classify`.
-    """
+    """The report of scores on queries: ranking (filtered) if all are true, else classification."""
     if queries.truth.all():
-        return rank(
-            scores,
-            queries,
-            base,
-            filtered,
-            split=split,
-            sample=sample,
-            seed=seed,
-            forbidden=forbidden,
-            memory=memory,
-            share=share,
-            progress=progress,
-        )
-    if forbidden is not None:
+        return rank(scores, queries, base, filtered, options, split=split, progress=progress)
+    if options.forbidden is not None:
         raise ConfigError(
             f"only a ranking respects constraints, and the queries '{split}' are classified: some are false",
             hint="ask without them",
         )
-    if sample is not None:
+    if options.sample is not None:
         raise ConfigError(
             f"only a ranking is sampled, and the queries '{split}' are classified: some are false",
             hint="ask for all of them, which takes one pass",
         )
-    return classify(scores, queries, base, split=split, calibration=calibration)
+    return classify(scores, queries, base, split=split, calibration=options.calibration)

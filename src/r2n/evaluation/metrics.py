@@ -1,15 +1,17 @@
-"""Metrics of rankings and of classifications, and samples of queries."""
+"""Metrics of rankings and of classifications, their registry, and samples of queries."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import nan, sqrt
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
+from scipy.special import expit
 
 from r2n.errors import DataError
 
-HITS = (1, 3, 10)
 TOLERANCE = 1e-6  # eight times the spacing of single-precision numbers near 1
 
 
@@ -69,10 +71,10 @@ def ranks(
         below = np.count_nonzero(forbidden & ~np.isnan(scores), axis=1)
         scores[forbidden] = nan
     above, equal = np.zeros(len(true)), -is_candidate.astype(np.float64)  # an equal of itself that is none
-    for turn in _turns(row):
-        others = scores if len(turn) == len(scores) else scores[row[turn]]
-        above[turn] += np.count_nonzero(others > most[turn, None], axis=1)
-        equal[turn] += np.count_nonzero(others >= least[turn, None], axis=1)
+    for batch in _occurrences(row):
+        others = scores if len(batch) == len(scores) else scores[row[batch]]
+        above[batch] += np.count_nonzero(others > most[batch, None], axis=1)
+        equal[batch] += np.count_nonzero(others >= least[batch, None], axis=1)
     equal -= above
     if forbidden is not None:
         is_last = forbidden[row, true]
@@ -89,18 +91,13 @@ def _margins(scores: Float[np.ndarray, "rows candidates"]) -> Float64[np.ndarray
     return TOLERANCE * np.maximum(largest, -np.min(scores, axis=1, initial=-1, where=is_finite)).astype(np.float64)
 
 
-def _turns(row: Int64[np.ndarray, " batch"]) -> list[Int64[np.ndarray, " _"]]:
-    """Those who come first in their row, in the order of rows; those who come second; and so on."""
+def _occurrences(row: Int64[np.ndarray, " batch"]) -> list[Int64[np.ndarray, " _"]]:
+    """The first entry of each row, in the order of rows; then the second ones; and so on."""
     order = np.argsort(row, kind="stable")
     ordered = row[order]
-    turn = np.arange(len(row)) - np.searchsorted(ordered, ordered)
-    by_turn = np.argsort(turn, kind="stable")
-    return np.split(order[by_turn], np.flatnonzero(np.diff(turn[by_turn])) + 1) if len(row) else []
-
-
-def ranking_metrics(ranks: Float64[np.ndarray, " batch"]) -> dict[str, float]:
-    """`mrr`, the mean of 1 / rank, and `hits@k`, the share of ranks up to k."""
-    return {"mrr": _mean(1 / ranks)} | {f"hits@{k}": _mean(ranks <= k) for k in HITS}
+    number = np.arange(len(row)) - np.searchsorted(ordered, ordered)
+    by_number = np.argsort(number, kind="stable")
+    return np.split(order[by_number], np.flatnonzero(np.diff(number[by_number])) + 1) if len(row) else []
 
 
 def average_precision(scores: Float[np.ndarray, " atoms"], truth: Bool[np.ndarray, " atoms"]) -> float:
@@ -213,6 +210,88 @@ def _refuse_nan(scores: np.ndarray) -> None:
         )
 
 
+Task = Literal["ranking", "classification"]
+Compute = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of reports: its name, task and function; `upper` is its largest value.
+
+    The function of a ranking maps realistic ranks to one value for each, and the metric is their mean. The function of
+    a classification maps logits, truth and groups (those of `roc_auc_by_group`) to one number.
+    """
+
+    name: str
+    task: Task
+    compute: Compute
+    higher_is_better: bool = True
+    upper: float = 1.0
+
+
+METRICS: dict[str, Metric] = {}
+"""All metrics by name, in the order in which reports show them. The first of a task is its main metric."""
+
+
+def metric(name: str, task: Task, *, higher_is_better: bool = True, upper: float = 1.0) -> Callable[[Compute], Compute]:
+    """Register a function as a metric: all reports of its task then compute and show it."""
+
+    def register(compute: Compute) -> Compute:
+        METRICS[name] = Metric(name, task, compute, higher_is_better, upper)
+        return compute
+
+    return register
+
+
+metric("ap", "classification")(lambda logits, truth, groups: average_precision(logits, truth))
+metric("roc_auc_macro", "classification")(roc_auc_macro)
+
+
+@metric("accuracy", "classification")
+def accuracy(logits: np.ndarray, truth: np.ndarray, groups: np.ndarray) -> float:
+    """The share of atoms that are true where their logit is above 0, and false elsewhere."""
+    return _mean((logits > 0) == truth)
+
+
+@metric("brier", "classification", higher_is_better=False)
+def brier(logits: np.ndarray, truth: np.ndarray, groups: np.ndarray) -> float:
+    """The mean of (p - y)^2."""
+    return _mean((expit(logits) - truth) ** 2)
+
+
+@metric("ece", "classification", higher_is_better=False)
+def expected_calibration_error(logits: np.ndarray, truth: np.ndarray, groups: np.ndarray) -> float:
+    """The expected calibration error over ten bins."""
+    return calibration(expit(logits), truth).ece
+
+
+@metric("mrr", "ranking")
+def reciprocal_ranks(ranks: Float64[np.ndarray, " batch"]) -> Float64[np.ndarray, " batch"]:
+    """1 / rank."""
+    return 1 / ranks
+
+
+def _hits(k: int, ranks: Float64[np.ndarray, " batch"]) -> Float64[np.ndarray, " batch"]:
+    return (ranks <= k).astype(np.float64)
+
+
+for k in (1, 3, 10):
+    metric(f"hits@{k}", "ranking")(partial(_hits, k))
+
+
+def ranking_metrics(ranks: Float64[np.ndarray, " batch"]) -> dict[str, float]:
+    """All metrics of realistic ranks."""
+    return {item.name: _mean(item.compute(ranks)) for item in METRICS.values() if item.task == "ranking"}
+
+
+def classification_metrics(
+    logits: Float64[np.ndarray, " atoms"], truth: Bool[np.ndarray, " atoms"], groups: Int64[np.ndarray, " atoms"]
+) -> dict[str, float]:
+    """All metrics of labelled atoms."""
+    found = (item for item in METRICS.values() if item.task == "classification")
+    return {item.name: item.compute(logits, truth, groups) for item in found}
+
+
 NORMAL_95 = 1.959963984540054  # the quantile at 0.975 of the standard normal distribution
 
 
@@ -232,17 +311,20 @@ def intervals(
     two sums over units, of values and of ranks; the interval is normal, with the variance of its residuals, smaller by
     the share that was drawn. NaN where one unit alone says nothing of the spread.
     """
-    realistic = ranks.realistic
-    values = {"mrr": 1 / realistic} | {f"hits@{k}": realistic <= k for k in HITS}
-    return {name: _interval(value.astype(np.float64), units, sample, population) for name, value in values.items()}
+    found = {}
+    for item in METRICS.values():
+        if item.task == "ranking":
+            found[item.name] = _interval(item, ranks.realistic, units, sample, population)
+    return found
 
 
-def _interval(values: np.ndarray, units: np.ndarray, sample: int, population: int) -> tuple[float, float]:
-    if sample < 2 or not len(values):
-        return float("nan"), float("nan")
+def _interval(item: Metric, ranks: np.ndarray, units: np.ndarray, sample: int, population: int) -> tuple[float, float]:
+    if sample < 2 or not len(ranks):
+        return nan, nan
+    values = item.compute(ranks)
     sums, counts = np.bincount(units, values, sample), np.bincount(units, minlength=sample)
     mean = values.mean()
     residuals = sums - mean * counts
     variance = (residuals**2).sum() / (sample * (sample - 1)) * (1 - sample / population)
     half = NORMAL_95 * sqrt(variance) / counts.mean()
-    return max(0.0, float(mean - half)), min(1.0, float(mean + half))
+    return max(0.0, float(mean - half)), min(item.upper, float(mean + half))

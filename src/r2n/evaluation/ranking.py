@@ -14,6 +14,7 @@ from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import TRAIN, Problem
 from r2n.errors import DataError
 from r2n.evaluation.by_query import RankedQueries
+from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import TOLERANCE, Cells, Ranks, drawn, intervals, ranking_metrics, ranks
 from r2n.evaluation.report import NOTHING_TO_RANK, Numbers, Report, Score, predicate_bounds, refuse_nan, scored
 from r2n.progress import Progress, no_progress
@@ -21,7 +22,7 @@ from r2n.progress import Progress, no_progress
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """True atoms that are no candidates beside a query, and the splits they are of; the queries are always added.
+    """True atoms that are no candidates of a query, and the splits they are of; the queries are always added.
 
     Never for negative samples in training: that would tell the network what is held out.
     """
@@ -133,8 +134,30 @@ class ScoreByRow(Protocol):
 
 
 def row_memory(allowed: int | None) -> int:
-    """The bytes for rows that are scored at once, where so many may be taken in all."""
+    """The bytes for rows that are scored at once, if `allowed` bytes may be taken in all."""
     return MEMORY if allowed is None else max(1, min(MEMORY, allowed // SHARE_OF_ROWS))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvaluationOptions:
+    """How the queries of a split are evaluated. A classification has `calibration` alone.
+
+    `sides` are the positions to rank (all), from 0, negative ones from the end. `sample` queries are drawn by `seed`
+    and ranked, by default all. `forbidden` candidates rank below all others, equal among themselves, a true one too.
+    `calibration`: probabilities are judged before and after it. Rows are scored as many at once as `memory` (bytes)
+    holds, at least one; `share` says which of these parts are scored in this process, and joins those of the others.
+    """
+
+    sides: tuple[int, ...] | None = None
+    sample: int | None = None
+    seed: int = 0
+    forbidden: ForbiddenCandidates | None = None
+    calibration: Calibrated | None = None
+    memory: int = MEMORY
+    share: Share = ALONE
+
+
+DEFAULT_OPTIONS = EvaluationOptions()
 
 
 def rank(
@@ -142,49 +165,49 @@ def rank(
     queries: Evidence,
     base: HerbrandBase,
     filtered: Filter,
+    options: EvaluationOptions = DEFAULT_OPTIONS,
     *,
     split: str = "queries",
-    sides: tuple[int, ...] | None = None,
-    sample: int | None = None,
-    seed: int = 0,
-    forbidden: ForbiddenCandidates | None = None,
-    memory: int = MEMORY,
-    share: Share = ALONE,
     progress: Progress = no_progress,
 ) -> Report:
     """Rank each true query among the atoms with another constant in one position: MRR and Hits@k, all sides pooled.
 
     Candidates are all constants of the position's domain, except those that make another atom that is `filtered`, or
-    another true query. A rank that is 1 for sure, as no other candidate is there or left, is no rank: it would lift the
-    mean of the others. `sides`: the positions to ask (all), from 0, negative ones from the end. `sample`: so many of
-    the queries are asked, drawn by `seed`. `forbidden` candidates stand below all others, equal among themselves, a
-    true one too. Rows are scored as many at once as `memory` (bytes) holds, one at least; `share` says which of
-    these parts are scored here, and joins what others found.
+    another true query. Queries with a single candidate are excluded: their rank is always 1.
     """
-    every = queries.atoms[queries.truth]
+    every, sample = queries.atoms[queries.truth], options.sample
     predicate_bounds(base, every)
-    asked = every if sample is None else every[drawn(len(every), sample, seed)]
+    asked = every if sample is None else every[drawn(len(every), sample, options.seed)]
     bounds = predicate_bounds(base, asked)
-    all_sides = [side for i in np.flatnonzero(np.diff(bounds)).tolist() for side in _sides(base, i, sides)]
-    open_sides = [side for side in all_sides if side.candidates > 1]
-    known, total = union(filtered.facts, every), sum(_count(bounds, side) for side in open_sides)
-    askings = [_Asking(score, side, forbidden, memory) for side in open_sides]
-    found: list[_Ranked] = share.together(list(_own_parts(askings, asked, bounds, known, share, progress)))
+    counts = np.diff(bounds)
+    sides = [side for i in np.flatnonzero(counts).tolist() for side in _sides(base, i, options.sides)]
+    open_sides = [side for side in sides if side.candidates > 1]
+    parts = _own_parts(score, open_sides, asked, bounds, union(filtered.facts, every), options, progress)
+    found = options.share.together(list(parts))
     protocol: dict[str, str | int] = {
+        "task": "ranking",
+        "ties": "realistic: the mean of the best and the worst rank among equal logits, those that differ by at most"
+        f" {TOLERANCE:g} of the largest in the row, or of 1",
+        "candidates": "all constants of the position's domain",
         "filter": filtered.words(split),
-        "sides": "all positions" if sides is None else f"positions {', '.join(map(str, sides))}",
+        "sides": "all positions" if options.sides is None else f"positions {', '.join(map(str, options.sides))}",
         "queries": len(asked),
         "ranks": sum(len(part.ranks) for part in found),
         "ranks_left_out_with_no_other_candidate": sum(part.alone for part in found),
-        "ranks_left_out_for_a_domain_of_one": sum(_count(bounds, side) for side in all_sides) - total,
+        "ranks_left_out_for_a_domain_of_one": sum(int(counts[s.predicate]) for s in sides if s.candidates <= 1),
     }
     if not protocol["ranks"]:
         nothing = "no query has a candidate besides its answer" if len(asked) else "there are no queries"
         protocol[NOTHING_TO_RANK] = f"{nothing}: there is nothing to rank"
-    if forbidden is not None:
+    if options.forbidden is not None:
         protocol["forbidden"] = "candidates that a constraint forbids stand below all others, the true one too"
-    report = _report(base, split, found, protocol, _by_query(asked, found))
-    return report if sample is None else _of_sample(report, found, len(asked), len(every), seed)
+    report = _report(base, split, asked, found, protocol)
+    if sample is None:
+        return report
+    words = f"{len(asked):,} of {len(every):,} queries, drawn with seed {options.seed}"
+    pooled = Ranks.pooled([part.ranks for part in found])
+    sure = intervals(pooled, _concatenated(part.queries for part in found), len(asked), len(every))
+    return replace(report, protocol={**protocol, "sample": words}, intervals=sure)
 
 
 def _sides(base: HerbrandBase, predicate: int, wanted: tuple[int, ...] | None) -> list[Side]:
@@ -197,10 +220,6 @@ def _sides(base: HerbrandBase, predicate: int, wanted: tuple[int, ...] | None) -
         )
     asked = [i for i in range(len(shape)) if wanted is None or i in wanted or i - len(shape) in wanted]
     return [Side.of(base, predicate, i) for i in asked]
-
-
-def _count(bounds: np.ndarray, side: Side) -> int:
-    return int(bounds[side.predicate + 1] - bounds[side.predicate])
 
 
 def row_scores(score: Score, side: Side, rows: Codes) -> Float[np.ndarray, "rows candidates"]:
@@ -224,30 +243,6 @@ def row_scores(score: Score, side: Side, rows: Codes) -> Float[np.ndarray, "rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Asking:
-    """How the rows of a side are asked."""
-
-    score: Score
-    side: Side
-    forbidden: ForbiddenCandidates | None
-    memory: int
-
-    @property
-    def rows_at_once(self) -> int:
-        each = BYTES_IN_A_ROW if isinstance(self.score, ScoreByRow) else BYTES_BY_CODE
-        return max(1, self.memory // (each * self.side.candidates))
-
-    def scores(self, rows: np.ndarray) -> Float[np.ndarray, "rows candidates"]:
-        return row_scores(self.score, self.side, rows)
-
-    def refused(self, rows: np.ndarray) -> Bool[np.ndarray, "rows candidates"] | None:
-        """The candidates that are forbidden."""
-        if self.forbidden is None:
-            return None
-        return self.forbidden(self.side.predicate, self.side.position, self.side.given(rows))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class _Ranked:
     """The ranks of some queries, given by their numbers; how many more have none: no other candidate was left."""
 
@@ -259,18 +254,20 @@ class _Ranked:
 
 
 def _own_parts(
-    askings: list[_Asking],
+    score: Score,
+    sides: list[Side],
     asked: np.ndarray,
     bounds: np.ndarray,
     known: np.ndarray,
-    share: Share,
+    options: EvaluationOptions,
     progress: Progress,
 ) -> Iterator[tuple[int, _Ranked]]:
-    """The parts that are this share's, each with its number among all."""
-    numbers, done, total = count(), 0, sum(_count(bounds, asking.side) for asking in askings)
-    for asking in askings:
-        first, last = bounds[asking.side.predicate : asking.side.predicate + 2].tolist()
-        for ranked in _parts_of_side(asking, asked[first:last], known):
+    """The parts that are done in this process, each with its number among all."""
+    share, numbers, done = options.share, count(), 0
+    total = sum(int(bounds[side.predicate + 1] - bounds[side.predicate]) for side in sides)
+    for side in sides:
+        first, last = bounds[side.predicate : side.predicate + 2].tolist()
+        for ranked in _parts_of_side(score, side, asked[first:last], known, options):
             number = next(numbers)
             if share.takes(number):
                 part = ranked()
@@ -279,9 +276,10 @@ def _own_parts(
                 yield number, replace(part, queries=first + part.queries)
 
 
-def _parts_of_side(asking: _Asking, asked: np.ndarray, known: np.ndarray) -> Iterator[Callable[[], _Ranked]]:
+def _parts_of_side(
+    score: Score, side: Side, asked: np.ndarray, known: np.ndarray, options: EvaluationOptions
+) -> Iterator[Callable[[], _Ranked]]:
     """The ranks of a predicate's queries at one position, to be computed as many rows at once as memory holds."""
-    side = asking.side
     rows, places = side.located(asked)
     order = np.argsort(rows, kind="stable")  # queries that share a row stand together, and it is scored once
     distinct, starts = np.unique(rows[order], return_index=True)
@@ -290,7 +288,8 @@ def _parts_of_side(asking: _Asking, asked: np.ndarray, known: np.ndarray) -> Ite
     known_rows, known_places = side.located(known)
     by_row = np.argsort(known_rows, kind="stable")
     known_rows, known_places = known_rows[by_row], known_places[by_row]
-    size = asking.rows_at_once
+    is_by_row: bool = isinstance(score, ScoreByRow)
+    size = max(1, options.memory // ((BYTES_IN_A_ROW if is_by_row else BYTES_BY_CODE) * side.candidates))
 
     def ranked(start: int) -> _Ranked:
         some = distinct[start : start + size]
@@ -298,7 +297,9 @@ def _parts_of_side(asking: _Asking, asked: np.ndarray, known: np.ndarray) -> Ite
         row = np.searchsorted(some, rows[queries])
         excluded = _known_cells(some, known_rows, known_places)  # the true ones are known: they too
         left = side.candidates - np.bincount(excluded[0], minlength=len(some))
-        found = ranks(asking.scores(some), row, places[queries], excluded=excluded, forbidden=asking.refused(some))
+        forbidden = options.forbidden and options.forbidden(side.predicate, side.position, side.given(some))
+        scores = row_scores(score, side, some)
+        found = ranks(scores, row, places[queries], excluded=excluded, forbidden=forbidden)
         kept = left[row] > 0
         own = Ranks(found.optimistic[kept], found.pessimistic[kept])
         return _Ranked(side.predicate, side.position, queries[kept], own, int((~kept).sum()))
@@ -315,7 +316,7 @@ def _known_cells(rows: np.ndarray, known_rows: np.ndarray, known_places: np.ndar
 
 
 def _report(
-    base: HerbrandBase, split: str, found: list[_Ranked], asked: Mapping[str, str | int], by_query: RankedQueries
+    base: HerbrandBase, split: str, asked: np.ndarray, found: list[_Ranked], protocol: Mapping[str, str | int]
 ) -> Report:
     by_predicate: dict[int, list[Ranks]] = {}
     for part in (part for part in found if len(part.ranks)):
@@ -325,28 +326,12 @@ def _report(
     per_predicate: dict[str, Numbers] = {
         name: {"ranks": len(part)} | ranking_metrics(part.realistic) for name, part in pooled.items()
     }
-    protocol: dict[str, str | int] = {
-        "task": "ranking",
-        "ties": "realistic: the mean of the best and the worst rank among equal logits, those that differ by at most"
-        f" {TOLERANCE:g} of the largest in the row, or of 1",
-        "candidates": "all constants of the position's domain",
-        **asked,
-    }
     ties = {kind: ranking_metrics(getattr(everything, kind)) for kind in ("optimistic", "pessimistic")}
+    positions = _concatenated(np.full(len(part.queries), part.position) for part in found)
+    atoms = asked[_concatenated(part.queries for part in found)]
+    by_query = RankedQueries.of(atoms, positions, Ranks.pooled([part.ranks for part in found]))
     return Report(split, ranking_metrics(everything.realistic), per_predicate, protocol, ties, by_query=by_query)
 
 
-def _by_query(asked: np.ndarray, found: list[_Ranked]) -> RankedQueries:
-    nothing = np.zeros(0, np.int64)
-    numbers = np.concatenate([nothing, *(part.queries for part in found)])
-    positions = np.concatenate([nothing, *(np.full(len(part.queries), part.position) for part in found)])
-    return RankedQueries.of(asked[numbers], positions, Ranks.pooled([part.ranks for part in found]))
-
-
-def _of_sample(report: Report, found: list[_Ranked], sample: int, population: int, seed: int) -> Report:
-    """The report, with what it says of all queries."""
-    everything = Ranks.pooled([part.ranks for part in found])
-    units = np.concatenate([np.zeros(0, np.int64), *(part.queries for part in found)])
-    words = f"{sample:,} of {population:,} queries, drawn with seed {seed}"
-    sure = intervals(everything, units, sample, population)
-    return replace(report, protocol={**report.protocol, "sample": words}, intervals=sure)
+def _concatenated(parts: Iterable[np.ndarray]) -> Int64[np.ndarray, " _"]:
+    return np.concatenate([np.zeros(0, np.int64), *parts])

@@ -1,4 +1,4 @@
-"""The report on a split."""
+"""The report on a split, and classification of its queries."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -14,7 +14,7 @@ from r2n.data.knowledge_base import Evidence
 from r2n.errors import DataError, counted
 from r2n.evaluation.by_query import ByQuery, ClassifiedQueries
 from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.metrics import TOLERANCE, Calibration, average_precision, roc_auc_by_group, roc_auc_macro
+from r2n.evaluation.metrics import METRICS, TOLERANCE, Calibration, classification_metrics, roc_auc_by_group
 from r2n.evaluation.metrics import calibration as reliability
 from r2n.files import finite
 
@@ -33,11 +33,11 @@ class Report:
 
     `ties` holds what the metrics would be with equal scores placed at best ("optimistic") and at worst
     ("pessimistic") for the model. `intervals` holds, where only a sample of the queries was asked, between which
-    numbers each metric of all of them lies, in 95 of 100 samples. `beside` holds the metrics that parts of the model
-    reach alone on the same queries, where they were asked. `calibration` and the metrics speak of the probabilities
-    that the logits give, `calibrated` of those after a calibration, where there is one. `by_query` holds what all this
-    was computed from, and stays out of JSON. A metric of nothing is NaN here, and null in JSON; `nothing_to_rank` says
-    why a ranking has none.
+    numbers each metric of all of them lies, in 95 of 100 samples. `baselines` holds the metrics that parts of the model
+    reach alone on the same queries, if they were asked for; in JSON its key is `beside`. `calibration` and the metrics
+    speak of the probabilities that the logits give, `calibrated` of those after a calibration, if there is one.
+    `by_query` holds what all this was computed from, and is left out of JSON. A metric of nothing is NaN here, and null
+    in JSON; `nothing_to_rank` says why a ranking has none.
     """
 
     split: str
@@ -47,14 +47,14 @@ class Report:
     ties: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     calibration: Calibration | None = None
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    beside: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     calibrated: Calibration | None = None
     by_query: ByQuery | None = None
 
     @property
     def main(self) -> tuple[str, float]:
-        """The metric to look at first, with its name: of a ranking `mrr`, of a classification `ap`."""
-        name = "mrr" if "mrr" in self.metrics else "ap"
+        """The main metric with its name: of a ranking `mrr`, of a classification `ap`."""
+        name = next(name for name in METRICS if name in self.metrics)
         return name, self.metrics[name]
 
     @property
@@ -72,7 +72,7 @@ class Report:
         """The report as one JSON document."""
         document = asdict(replace(self, by_query=None))
         del document["by_query"]
-        return finite(document)
+        return finite({"beside" if key == "baselines" else key: value for key, value in document.items()})
 
 
 def classify(
@@ -95,7 +95,9 @@ def classify(
         if start < end:
             part = slice(start, end)
             counts = {"queries": int(end - start), "true": int(queries.truth[part].sum())}
-            per_predicate[predicate.name] = counts | _classified(scores[part], queries.truth[part], groups[part])
+            per_predicate[predicate.name] = counts | classification_metrics(
+                scores[part], queries.truth[part], groups[part]
+            )
     aucs = roc_auc_by_group(scores, queries.truth, groups)
     protocol: dict[str, str | int] = {
         "task": "classification",
@@ -107,22 +109,11 @@ def classify(
         "groups": len(aucs),
         "groups_of_one_class_left_out": int(np.isnan(aucs).sum()),
     }
-    pooled = _classified(scores, queries.truth, groups)
+    pooled = classification_metrics(scores, queries.truth, groups)
     before = reliability(expit(scores), queries.truth)
     after = None if calibration is None or calibration.why_not else reliability(calibration(scores), queries.truth)
     asked = ClassifiedQueries(queries.atoms, queries.truth, scores)
     return Report(split, pooled, per_predicate, protocol, calibration=before, calibrated=after, by_query=asked)
-
-
-def _classified(scores: np.ndarray, truth: np.ndarray, groups: np.ndarray) -> dict[str, float]:
-    believed = reliability(expit(scores), truth)
-    return {
-        "ap": average_precision(scores, truth),
-        "roc_auc_macro": roc_auc_macro(scores, truth, groups),
-        "accuracy": float(np.mean((scores > 0) == truth)) if len(truth) else float("nan"),
-        "brier": believed.brier,
-        "ece": believed.ece,
-    }
 
 
 def _groups(base: HerbrandBase, codes: Codes) -> Codes:

@@ -16,7 +16,7 @@ from r2n.errors import CheckpointError, DataError, counted
 from r2n.evaluation.by_query import RankedQueries
 from r2n.evaluation.calibrate import FEWEST_LABELS, Calibrated, fit_odds, fit_temperature, unless_contradicted, warmed
 from r2n.evaluation.metrics import drawn
-from r2n.evaluation.ranking import Filter, rank
+from r2n.evaluation.ranking import EvaluationOptions, Filter, rank
 from r2n.files import read_file
 from r2n.model.run import Run
 from r2n.network.r2n import R2N
@@ -87,8 +87,7 @@ def _in_bounds(fitted: Calibrated, run: Run, logits: AtomLogits, facts: Codes) -
         Evidence(facts, np.ones(len(facts), bool)),
         problem.knowledge.base,
         Filter.of(problem, (TRAIN, "valid")),
-        sides=sides,
-        sample=min(MOST_RANKED, len(facts)),
+        EvaluationOptions(sides=sides, sample=min(MOST_RANKED, len(facts))),
     )
     assert isinstance(report.by_query, RankedQueries)
     first = report.by_query.atoms[report.by_query.realistic == 1]

@@ -15,7 +15,7 @@ from r2n.errors import ConfigError, nearest
 from r2n.evaluation.by_query import compare_queries
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.evaluate import RulesAlone, evaluate_scores
-from r2n.evaluation.ranking import ALONE, Filter, ForbiddenCandidates, Share, row_memory
+from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter
 from r2n.evaluation.report import NOT_HELD_OUT, REASONING_HARMS, Report, Score
 from r2n.mining.constraints import KINDS, Constraint, Kind, mine_constraints
 from r2n.mining.forbidden import Forbidden
@@ -30,12 +30,12 @@ RULES, INPUT, NETWORK = "rules alone", "input layer alone", "without counted rul
 WITHOUT_REASONING = "without reasoning"  # the same input layer, trained without any rule
 SINGLE, DEVIATION = "single network, mean", "deviation"
 
-MOST_CANDIDATES = 2**30  # of all queries of a split: above, there is no mirror
+MOST_CANDIDATES = 2**30  # of all queries of a split: above, there are no baselines
 MOST_CANDIDATES_WITH_LAYERS = 2**26
 
 
-def mirrors(logits: AtomLogits, problem: Problem) -> dict[str, Score]:
-    """What stands beside a network, as far as it is cheap: scores that are asked the same queries.
+def baseline_scores(logits: AtomLogits, problem: Problem) -> dict[str, Score]:
+    """The baselines of a network that are cheap to evaluate: scores for the same queries.
 
     Rules that are counted have the weights that were learned, others their confidence in the training facts. The input
     layer stands alone where its score is a part of the output.
@@ -79,7 +79,7 @@ def _without_layers(model: R2N) -> R2N:
 def single_networks(
     logits: AtomLogits, problem: Problem, split: str, metrics: Callable[[Score], Mapping[str, float]]
 ) -> dict[str, Mapping[str, float]]:
-    """Beside an ensemble: mean and deviation over its networks of what each alone reaches, where that is cheap."""
+    """The mean and deviation of the metrics of an ensemble's single networks, if they are cheap to evaluate."""
     found = [metrics(score) for score in _singles(logits, problem, split)]
     columns = {name: np.array([numbers[name] for numbers in found]) for name in (found[0] if found else ())}
     if not columns:
@@ -176,53 +176,40 @@ def evaluate_split(
     split: str,
     progress: Progress = no_progress,
     *,
-    sample: int | None = None,
-    seed: int = 0,
-    forbidden: ForbiddenCandidates | None = None,
-    beside: Mapping[str, Score] | None = None,
-    options: Options | None = None,
-    calibration: Calibrated | None = None,
-    memory: int | None = None,
-    share: Share = ALONE,
+    options: EvaluationOptions = DEFAULT_OPTIONS,
+    baselines: Mapping[str, Score] | None = None,
+    training: Options | None = None,
 ) -> Report:
-    """The report of a network on a split; ranking is filtered by the true atoms of all splits, as everybody does.
+    """The report of a network on a split; ranking is filtered by the true atoms of all splits, as is usual.
 
-    `sample`: of a ranking, so many queries, drawn by `seed`. `forbidden`: its candidates that cannot be. `beside`:
-    scores (`mirrors`) that are asked the same, and stand in the report with their metrics; beside an ensemble, its
-    single networks too. `options`: those of the training, which say what `valid` was used for. `calibration`:
-    probabilities are judged before and after it. `memory`: the bytes that work may take; rows of candidates are scored
-    in parts that are a small part of it. `share`: which of these parts of a
-    ranking are done in this process.
+    `baselines` are scores (`baseline_scores`) that are evaluated on the same queries, and their metrics are part of
+    the report; of an ensemble, so are the means of its single networks. `training` are the options of the training,
+    which say what `valid` was used for.
     """
     if split not in problem.queries:
         splits = ", ".join(problem.queries) or "none"
         raise ConfigError(f"the problem has no queries '{split}'", hint=f"it has: {splits}")
-    base, filtered = problem.knowledge.base, Filter.of(problem)
     _ = logits.whole  # grounding and the pass are phases before this one
     progress("evaluate", 0, 0)
     report = partial(
         evaluate_scores,
         queries=problem.queries[split],
-        base=base,
-        filtered=filtered,
+        base=problem.knowledge.base,
+        filtered=Filter.of(problem),
         split=split,
-        sample=sample,
-        seed=seed,
-        forbidden=forbidden,
-        memory=row_memory(memory),
-        share=share,
     )
-    own = report(logits, progress=progress, calibration=calibration)
-    found = {name: report(scores) for name, scores in (beside or {}).items()}
+    calibration, plain = options.calibration, replace(options, calibration=None)
+    own = report(logits, options=options, progress=progress)
+    found = {name: report(scores, options=plain) for name, scores in (baselines or {}).items()}
     others = {name: part.metrics for name, part in found.items()}
-    if beside is not None:
-        others = single_networks(logits, problem, split, lambda scores: report(scores).metrics) | others
+    if baselines is not None:
+        others = single_networks(logits, problem, split, lambda scores: report(scores, options=plain).metrics) | others
     said = (
         said_of(logits, calibration)
         | _harm(own, found.get(WITHOUT_REASONING))
-        | selected_on(own, logits, problem, options, calibration)
+        | selected_on(own, logits, problem, training, calibration)
     )
-    return replace(own, beside=others, protocol={**own.protocol, **said})
+    return replace(own, baselines=others, protocol={**own.protocol, **said})
 
 
 def _harm(own: Report, without: Report | None) -> dict[str, str]:

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,7 +16,7 @@ import pyarrow.parquet as pq
 from r2n.data.reading.chunks import read_fact_chunks
 from r2n.data.reading.tables import Table
 from r2n.errors import CheckpointError, ConfigError, counted
-from r2n.evaluation.ranking import Share
+from r2n.evaluation.ranking import EvaluationOptions, Share
 from r2n.evaluation.report import Report
 from r2n.files import new_file, write_atomically
 from r2n.model.answers import unnamed_arguments
@@ -278,8 +277,8 @@ def _evaluate_share(
     share: Share, asked: EvaluationOfRun, progress: Progress = no_progress
 ) -> tuple[Model, list[Report]]:
     model = Model.load(asked.folder, device=asked.device, memory=asked.memory, progress=progress)
-    constraints: list[Constrained | None] = [None]
+    forbidden: list[Constrained | None] = [None]
     if asked.kinds:
-        constraints.append(Constrained.of(model.problem.knowledge, asked.kinds))
-    evaluate = partial(model.evaluate, asked.split, sample=asked.sample, seed=asked.seed, baselines=True, share=share)
-    return model, [evaluate(constrained=part) for part in constraints]
+        forbidden.append(Constrained.of(model.problem.knowledge, asked.kinds))
+    every = [EvaluationOptions(sample=asked.sample, seed=asked.seed, forbidden=part, share=share) for part in forbidden]
+    return model, [model.evaluate(asked.split, options=options, baselines=True) for options in every]

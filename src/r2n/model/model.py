@@ -22,7 +22,7 @@ from r2n.data.knowledge_base import Evidence, KnowledgeBase, reciprocal_codes
 from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError, DataError, R2NError, counted
 from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.ranking import ALONE, Share
+from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, row_memory
 from r2n.evaluation.report import NOT_COMPARED, Report, Score
 from r2n.explanation.explain import Wanted, explain
 from r2n.explanation.neighbourhood import Otherwise, Subject
@@ -32,7 +32,7 @@ from r2n.files import new_folder
 from r2n.model.answers import Answer, Answers, Question, argument_names
 from r2n.model.calibration import read_calibration
 from r2n.model.changes import ChangedProblem, Given, with_features
-from r2n.model.evaluation import WITHOUT_REASONING, Constrained, evaluate_split, mirrors
+from r2n.model.evaluation import WITHOUT_REASONING, Constrained, baseline_scores, evaluate_split
 from r2n.model.memory import as_trained, make_device, make_source
 from r2n.model.run import Run
 from r2n.network.factor_graph import UNKNOWN, FactorGraph, known_truths
@@ -198,7 +198,7 @@ class Model:
     @cached_property
     def baselines(self) -> dict[str, Score]:
         """What the results are compared with: parts of the network, and the same input layer trained without rules."""
-        found, without = mirrors(self.scores, self.problem), self._without_reasoning
+        found, without = baseline_scores(self.scores, self.problem), self._without_reasoning
         return found | ({WITHOUT_REASONING: without} if isinstance(without, AtomLogits) else {})
 
     @cached_property
@@ -221,33 +221,24 @@ class Model:
         split: str = "test",
         progress: Progress | None = None,
         *,
-        sample: int | None = None,
-        seed: int = 0,
+        options: EvaluationOptions = DEFAULT_OPTIONS,
         baselines: bool = False,
-        constrained: Constrained | None = None,
-        share: Share = ALONE,
     ) -> Report:
         """The report on a split: ranking if all its queries are true, else classification.
 
-        `sample`: of a ranking, so many queries, drawn by `seed`. With `baselines`, what the rules and the input layer
-        reach alone is reported with it, if that is cheap. `constrained`: candidates that a ranking puts last.
-        `share`: what this process does of a ranking.
+        With `baselines`, the metrics of the rules alone, of the input layer alone and of the same input layer trained
+        without rules are part of the report, if they are cheap. Calibration and memory are those of the model.
         """
         report = evaluate_split(
             self.scores,
             self.problem,
             split,
             progress or self.progress,
-            sample=sample,
-            seed=seed,
-            forbidden=constrained,
-            beside=self.baselines if baselines else None,
-            options=self.options,
-            calibration=self.calibration,
-            memory=self.memory,
-            share=share,
+            options=replace(options, calibration=self.calibration, memory=row_memory(self.memory)),
+            baselines=self.baselines if baselines else None,
+            training=self.options,
         )
-        notes = {} if constrained is None else {"constraints": str(constrained)}
+        notes = {"constraints": str(options.forbidden)} if isinstance(options.forbidden, Constrained) else {}
         if baselines and isinstance(self._without_reasoning, str):
             notes[NOT_COMPARED] = self._without_reasoning
         return replace(report, protocol={**report.protocol, **notes})

@@ -16,7 +16,7 @@ from r2n.data.knowledge_base import Evidence, counterparts, reciprocal_codes
 from r2n.errors import ConfigError, counted
 from r2n.evaluation.evaluate import evaluate_scores
 from r2n.evaluation.metrics import drawn
-from r2n.evaluation.ranking import Filter, ScoreByRow, row_memory
+from r2n.evaluation.ranking import EvaluationOptions, Filter, ScoreByRow, row_memory
 from r2n.evaluation.report import Score
 from r2n.explanation.neighbourhood import Changes, Scene
 from r2n.explanation.rules import (
@@ -290,8 +290,8 @@ class RuleSwitches:
             self.queries,
             problem.knowledge.base,
             Filter.of(problem),
+            EvaluationOptions(memory=row_memory(self.trained.memory)),
             split=self.split,
-            memory=row_memory(self.trained.memory),
         )
         name, value = report.main
         if self._is_ranking and isinstance(scores, ScoreByRow):

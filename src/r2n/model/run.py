@@ -17,7 +17,7 @@ from r2n.data.problem import TRAIN, Problem
 from r2n.errors import ConfigError
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.evaluate import evaluate_scores
-from r2n.evaluation.ranking import Filter
+from r2n.evaluation.ranking import EvaluationOptions, Filter, row_memory
 from r2n.evaluation.report import Report
 from r2n.logic.language import Predicate
 from r2n.model.choices import FEW_LABELS, choose_options, corrupted_positions, labelled_predicates
@@ -146,8 +146,8 @@ class Run:
         self, split: str, progress: Progress = no_progress, *, calibration: Calibrated | None = None
     ) -> Report:
         """The report on a split: ranking if all its queries are true, else classification."""
-        report = partial(evaluate_split, self.logits(), self.problem, split, progress, options=self.options)
-        return report(calibration=calibration, memory=self.memory)
+        options = EvaluationOptions(calibration=calibration, memory=row_memory(self.memory))
+        return evaluate_split(self.logits(), self.problem, split, progress, options=options, training=self.options)
 
     def notes(self) -> list[str]:
         """Which queries this training asks as false, where something can be set or labelled instead.
@@ -304,12 +304,11 @@ def choose_way(problem: Problem, logits: AtomLogits, model: R2N) -> None:
     filtered = Filter.of(problem, (TRAIN, "valid"))  # not even the filter knows the test
     logits = logits.again()
 
-    sample = QUERIES_TO_CHOOSE_BY if problem.valid.truth.all() else None  # only a ranking is sampled
+    is_ranking = problem.valid.truth.all()  # only a ranking is sampled
+    asked = EvaluationOptions(sample=QUERIES_TO_CHOOSE_BY if is_ranking else None)
 
     def metric(way: Way) -> float:
-        report = evaluate_scores(
-            logits.by(way), problem.valid, problem.knowledge.base, filtered, split="valid", sample=sample
-        )
+        report = evaluate_scores(logits.by(way), problem.valid, problem.knowledge.base, filtered, asked, split="valid")
         found = report.main[1]
         return -1.0 if isnan(found) else found
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from r2n.errors import ConfigError, counted
+from r2n.evaluation.ranking import EvaluationOptions
 from r2n.evaluation.report import NOT_HELD_OUT, Report
 from r2n.files import finite
 from r2n.model.model import Model
@@ -126,7 +127,7 @@ def _asked(
     reports = {}
     for split in splits or queries:
         part = sample if queries[split].truth.all() else None  # only a ranking is sampled
-        reports[split] = trained.evaluate(split, progress, sample=part, seed=seed)
+        reports[split] = trained.evaluate(split, progress, options=EvaluationOptions(sample=part, seed=seed))
     return ComparedRun(folder, read_config(RunFolder(folder)), trained.problem, reports)
 
 

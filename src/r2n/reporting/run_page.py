@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isnan
 
 from r2n.evaluation.by_query import PrecisionRecall, RankCounts
-from r2n.evaluation.metrics import Calibration
+from r2n.evaluation.metrics import METRICS, Calibration
 from r2n.evaluation.plots import rank_words
 from r2n.evaluation.report import NOT_HELD_OUT, NOTHING_TO_RANK, REASONING_HARMS, Numbers, Report
 from r2n.reporting.charts import Chart, Series, bar_chart, line_chart
@@ -17,7 +17,6 @@ from r2n.reporting.records import Result, RunReport
 MOST_CHARTS = 12
 MOST_SHOWN = 12  # lines of a table that are shown at once; the others can be unfolded
 MOST_LINES = 40
-SHOWN = ("ap", "roc_auc_macro", "accuracy", "brier", "ece", "mrr", "hits@1", "hits@3", "hits@10")
 HEADINGS = (
     ("trained-on", "What was trained on what"),
     ("results", "Results"),
@@ -65,6 +64,7 @@ def run_page(report: RunReport) -> str:
         rank_words=rank_words(),
         protocol_words=protocol_words,
         metric_rows=metric_rows,
+        classification_metrics=[name for name, metric in METRICS.items() if metric.task == "classification"],
         interval_words=interval_words,
         ties_that_matter=ties_that_matter,
         most_lines=MOST_LINES,
@@ -77,10 +77,10 @@ def _is_filled(calibration: Calibration | None) -> bool:
 
 
 def metric_rows(result: Result) -> list[tuple[str, list[float | None]]]:
-    """Each metric of a split, of the network and of what stands beside it."""
+    """Each metric of a split, of the network and of its baselines."""
     report = result.report
-    names = [name for name in SHOWN if name in report.metrics]
-    columns: list[Mapping[str, float]] = [report.metrics, *report.beside.values()]
+    names = [name for name in METRICS if name in report.metrics]
+    columns: list[Mapping[str, float]] = [report.metrics, *report.baselines.values()]
     return [(name, [column.get(name) for column in columns]) for name in names]
 
 

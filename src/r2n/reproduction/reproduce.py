@@ -25,6 +25,7 @@ from r2n.data.problem import Problem
 from r2n.datasets.benchmarks import cuts_of_test, load
 from r2n.errors import ConfigError, nearest
 from r2n.evaluation.metrics import average_precision
+from r2n.evaluation.ranking import EvaluationOptions
 from r2n.evaluation.report import Score, classify
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.store import Store
@@ -305,7 +306,7 @@ def _with_constraints(run: Run, row: TableRow) -> dict[str, dict[str, float]]:
     if not row.constraints:
         return {}
     forbidden = Constrained.of(run.problem.knowledge)
-    report = evaluate_split(run.logits(), run.problem, "test", forbidden=forbidden)
+    report = evaluate_split(run.logits(), run.problem, "test", options=EvaluationOptions(forbidden=forbidden))
     return {f"{row.row}, with constraints": dict(report.metrics)}
 
 

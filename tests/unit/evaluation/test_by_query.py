@@ -15,7 +15,7 @@ from r2n.evaluation.by_query import (
     rank_counts,
 )
 from r2n.evaluation.metrics import Ranks
-from r2n.evaluation.ranking import rank
+from r2n.evaluation.ranking import EvaluationOptions, rank
 from r2n.evaluation.report import classify
 from tests.examples import at_most
 from tests.unit.evaluation.three_countries import BASE, code, evidence, filtered, scorer
@@ -46,7 +46,7 @@ def test_a_ranking_keeps_a_rank_for_each_query_and_position_in_order() -> None:
     queries = evidence({"locatedIn(japan, asia)": True, "locatedIn(italy, europe)": True, "large(chad)": True})
     score = scorer({"locatedIn(italy, asia)": 3, "locatedIn(italy, europe)": 2, "locatedIn(japan, europe)": 2})
     for memory in (1, 2**20):
-        kept = rank(score, queries, BASE, filtered(), memory=memory).by_query
+        kept = rank(score, queries, BASE, filtered(), EvaluationOptions(memory=memory)).by_query
         assert isinstance(kept, RankedQueries)
         names = BASE.names(kept.atoms)
         found = dict(zip(zip(names, kept.positions.tolist(), strict=True), kept.realistic.tolist(), strict=True))
@@ -63,10 +63,10 @@ def test_a_ranking_keeps_a_rank_for_each_query_and_position_in_order() -> None:
 
 def test_a_sample_keeps_what_was_asked() -> None:
     queries = evidence({"locatedIn(japan, asia)": True, "locatedIn(italy, europe)": True, "large(chad)": True})
-    kept = rank(scorer({}), queries, BASE, filtered(), sample=1, seed=3).by_query
+    kept = rank(scorer({}), queries, BASE, filtered(), EvaluationOptions(sample=1, seed=3)).by_query
     assert isinstance(kept, RankedQueries)
     assert len(np.unique(kept.atoms)) == 1
-    assert "by_query" not in rank(scorer({}), queries, BASE, filtered(), sample=1).to_dict()
+    assert "by_query" not in rank(scorer({}), queries, BASE, filtered(), EvaluationOptions(sample=1)).to_dict()
 
 
 def test_curves_are_pooled_first_and_of_predicates_with_a_true_query() -> None:

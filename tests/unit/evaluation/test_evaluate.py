@@ -2,6 +2,7 @@
 
 import json
 from math import isnan, nan
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +11,12 @@ from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import Evidence
 from r2n.datasets.benchmarks import load
 from r2n.errors import DataError
-from r2n.evaluation.ranking import rank
+from r2n.evaluation.metrics import METRICS, Metric
+from r2n.evaluation.ranking import EvaluationOptions, rank
 from r2n.evaluation.report import classify
 from r2n.logic.language import Language
+from tests.command_line import invoke
+from tests.toy_problem import write_toy_problem
 from tests.unit.evaluation.three_countries import BASE, evidence, filtered, scorer
 
 
@@ -117,3 +121,25 @@ def test_countries_is_24_countries_by_5_regions() -> None:
     blind = classify(lambda asked: np.zeros(len(asked)), problem.test, problem.knowledge.base)
     assert blind.metrics["ap"] == pytest.approx(0.2)
     assert blind.metrics["roc_auc_macro"] == 0.5
+
+
+def test_a_registered_metric_is_in_json_and_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = str(tmp_path / "run")
+    invoke("train", str(write_toy_problem(tmp_path / "towns", epochs=1)), "--out", run, "--no-baseline")
+    added = Metric("share_true", "classification", lambda logits, truth, groups: float(truth.mean()))
+    monkeypatch.setitem(METRICS, added.name, added)
+    found = json.loads(invoke("evaluate", run, "--json"))["metrics"]
+    assert 0 < found["share_true"] < 1
+    assert f"share_true │ {found['share_true']:.4f}" in " ".join(invoke("evaluate", run).split())
+
+
+def test_a_registered_metric_of_rankings_has_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    added = Metric("mean_rank", "ranking", lambda ranks: ranks, higher_is_better=False, upper=np.inf)
+    monkeypatch.setitem(METRICS, added.name, added)
+    queries = evidence({f"locatedIn({name}, europe)": True for name in ("italy", "japan", "chad")})
+    score = scorer({"locatedIn(italy, africa)": 2, "locatedIn(japan, asia)": 1})
+    report = rank(score, queries, BASE, filtered(), EvaluationOptions(sample=2))
+    assert report.main[0] == "mrr"
+    low, high = report.intervals["mean_rank"]
+    assert low <= report.metrics["mean_rank"] <= high
+    assert high > 1

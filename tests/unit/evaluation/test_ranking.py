@@ -15,6 +15,7 @@ from r2n.evaluation.ranking import (
     BYTES_BY_CODE,
     BYTES_IN_A_ROW,
     MEMORY,
+    EvaluationOptions,
     Filter,
     ForbiddenCandidates,
     in_order,
@@ -39,17 +40,24 @@ def test_every_position_is_asked_among_its_domain() -> None:
 def test_other_known_facts_are_no_candidates_whatever_their_score() -> None:
     score = scorer({"locatedIn(italy, asia)": 3, "locatedIn(italy, europe)": 2})
     queries = evidence({"locatedIn(italy, europe)": True})
-    assert rank(score, queries, BASE, filtered(), sides=(1,)).metrics["mrr"] == 0.5
-    assert rank(score, queries, BASE, filtered("locatedIn(italy, asia)"), sides=(1,)).metrics["mrr"] == 1
+    assert rank(score, queries, BASE, filtered(), EvaluationOptions(sides=(1,))).metrics["mrr"] == 0.5
+    assert (
+        rank(score, queries, BASE, filtered("locatedIn(italy, asia)"), EvaluationOptions(sides=(1,))).metrics["mrr"]
+        == 1
+    )
     unsorted = np.array([code("locatedIn(italy, europe)"), code("locatedIn(italy, asia)"), 0, 0])
-    assert rank(score, queries, BASE, Filter(unsorted, ()), sides=(1,)).metrics["mrr"] == 1
+    assert rank(score, queries, BASE, Filter(unsorted, ()), EvaluationOptions(sides=(1,))).metrics["mrr"] == 1
     elsewhere = codes("locatedIn(japan, asia)", "large(italy)")  # known, but not in these rows
-    assert rank(score, queries, BASE, Filter(elsewhere, ()), sides=(1,)).metrics["mrr"] == 0.5
+    assert rank(score, queries, BASE, Filter(elsewhere, ()), EvaluationOptions(sides=(1,))).metrics["mrr"] == 0.5
     around = evidence(
         {"locatedIn(chad, africa)": True, "locatedIn(japan, asia)": True}
     )  # rows before and after italy's
     between = rank(
-        scorer({"locatedIn(japan, europe)": 9}), around, BASE, filtered("locatedIn(italy, europe)"), sides=(1,)
+        scorer({"locatedIn(japan, europe)": 9}),
+        around,
+        BASE,
+        filtered("locatedIn(italy, europe)"),
+        EvaluationOptions(sides=(1,)),
     )
     assert between.metrics["mrr"] == pytest.approx((1 / 2 + 1 / 2.5) / 2)
 
@@ -57,7 +65,9 @@ def test_other_known_facts_are_no_candidates_whatever_their_score() -> None:
 def test_true_queries_are_known_and_false_ones_are_not_asked() -> None:
     score = scorer({"locatedIn(italy, asia)": 3, "locatedIn(italy, europe)": 2, "locatedIn(italy, africa)": 9})
     queries = {"locatedIn(italy, europe)": True, "locatedIn(italy, asia)": True}
-    report = rank(score, evidence(queries | {"locatedIn(italy, africa)": False}), BASE, filtered(), sides=(1,))
+    report = rank(
+        score, evidence(queries | {"locatedIn(italy, africa)": False}), BASE, filtered(), EvaluationOptions(sides=(1,))
+    )
     assert report.protocol["queries"] == report.protocol["ranks"] == 2
     assert report.metrics["mrr"] == 0.5  # both behind africa, neither behind the other
 
@@ -101,9 +111,9 @@ def test_a_ranking_without_a_choice_says_so_instead_of_numbers() -> None:
     """A domain of one constant, all other candidates known, or no query at all."""
     queries = evidence({"on(asia, earth)": True})
     for report in (
-        rank(scorer({}), queries, BASE, filtered(), sides=(1,)),
+        rank(scorer({}), queries, BASE, filtered(), EvaluationOptions(sides=(1,))),
         rank(scorer({}), queries, BASE, filtered("on(africa, earth)", "on(europe, earth)")),
-        rank(scorer({}), queries, BASE, filtered(), sides=(1,), sample=1),
+        rank(scorer({}), queries, BASE, filtered(), EvaluationOptions(sides=(1,), sample=1)),
     ):
         assert report.nothing_to_rank == "no query has a candidate besides its answer: there is nothing to rank"
         assert repr(report) == f"Report on 'queries' (ranking, 1 query): {report.nothing_to_rank}"
@@ -127,13 +137,18 @@ def test_the_protocol_says_how_it_was_asked() -> None:
         "ranks_left_out_with_no_other_candidate": 0,
         "ranks_left_out_for_a_domain_of_one": 0,
     }
-    assert rank(scorer({}), queries, BASE, filtered(), sides=(0, 1)).protocol["sides"] == "positions 0, 1"
+    assert (
+        rank(scorer({}), queries, BASE, filtered(), EvaluationOptions(sides=(0, 1))).protocol["sides"]
+        == "positions 0, 1"
+    )
 
 
 def test_a_side_that_no_predicate_has_is_refused() -> None:
     with pytest.raises(DataError, match=r"no predicate has a position 2\n  sides are positions counted from 0, or "):
-        rank(scorer({}), evidence({"large(italy)": True}), BASE, filtered(), sides=(2,))
-    report = rank(scorer({}), evidence({"large(italy)": True}), BASE, filtered(), sides=(1,))  # locatedIn has it
+        rank(scorer({}), evidence({"large(italy)": True}), BASE, filtered(), EvaluationOptions(sides=(2,)))
+    report = rank(
+        scorer({}), evidence({"large(italy)": True}), BASE, filtered(), EvaluationOptions(sides=(1,))
+    )  # locatedIn has it
     assert report.protocol["ranks"] == 0
 
 
@@ -145,7 +160,7 @@ def test_a_side_counted_from_the_end_is_the_last_of_each_predicate() -> None:
         return np.zeros(codes.shape)
 
     queries = evidence({"large(italy)": True, "locatedIn(italy, europe)": True})
-    rank(score, queries, BASE, filtered(), sides=(-1,))
+    rank(score, queries, BASE, filtered(), EvaluationOptions(sides=(-1,)))
     names = BASE.names(np.unique(called))
     assert {name for name in names if name.startswith("locatedIn")} == {
         name for name in names if name.startswith("locatedIn(italy, ")
@@ -163,13 +178,13 @@ def test_a_row_is_scored_once_and_whole() -> None:
     queries = evidence(
         {"locatedIn(italy, europe)": True, "locatedIn(italy, asia)": True, "locatedIn(chad, asia)": True}
     )
-    rank(score, queries, BASE, filtered(), sides=(1,))
+    rank(score, queries, BASE, filtered(), EvaluationOptions(sides=(1,)))
     row = [
         f"locatedIn({country}, {region})" for country in ("chad", "italy") for region in ("africa", "asia", "europe")
     ]
     assert [BASE.names(part) for part in called] == [row]
     called.clear()
-    rank(score, queries, BASE, filtered(), sides=(1,), memory=1)
+    rank(score, queries, BASE, filtered(), EvaluationOptions(sides=(1,), memory=1))
     assert [len(part) for part in called] == [3, 3]  # italy's row once, for both of its queries
 
 
@@ -182,7 +197,7 @@ def test_progress_reaches_the_whole(at_once: int, expected: list[tuple[int, int]
         queries,
         BASE,
         filtered(),
-        memory=at_once * BYTES_BY_CODE,
+        EvaluationOptions(memory=at_once * BYTES_BY_CODE),
         progress=lambda phase, *step: told.append(step),
     )
     assert told == expected
@@ -204,7 +219,13 @@ def test_memory_is_bounded_by_a_batch_and_not_by_the_queries() -> None:
 
     tracemalloc.start()
     try:
-        rank(score, Evidence(atoms, np.ones(len(atoms), bool)), base, Filter(atoms, ()), memory=at_once * BYTES_BY_CODE)
+        rank(
+            score,
+            Evidence(atoms, np.ones(len(atoms), bool)),
+            base,
+            Filter(atoms, ()),
+            EvaluationOptions(memory=at_once * BYTES_BY_CODE),
+        )
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -237,7 +258,7 @@ def test_rows_are_asked_by_their_constants_each_once_as_many_as_memory_holds() -
     report = rank(ByRow(rows), queries, BASE, filtered())
     assert called == [(0, 0, [["asia"], ["europe"]]), (0, 1, [["chad"], ["italy"]])]
     called.clear()
-    one_at_a_time = rank(ByRow(rows), queries, BASE, filtered(), memory=3 * BYTES_IN_A_ROW)
+    one_at_a_time = rank(ByRow(rows), queries, BASE, filtered(), EvaluationOptions(memory=3 * BYTES_IN_A_ROW))
     assert called == [(0, 0, [["asia"]]), (0, 0, [["europe"]]), (0, 1, [["chad"]]), (0, 1, [["italy"]])]
     assert one_at_a_time.to_dict() == report.to_dict()
 
@@ -277,14 +298,17 @@ def test_forbidden_candidates_stand_below_the_others_and_the_report_says_so() ->
 
         return forbidden
 
-    plain = rank(score, queries, BASE, filtered(), sides=(1,))
+    plain = rank(score, queries, BASE, filtered(), EvaluationOptions(sides=(1,)))
     assert plain.metrics["mrr"] == 1 / 2
-    allowed = rank(score, queries, BASE, filtered(), sides=(1,), forbidden=without(asia))
+    allowed = rank(score, queries, BASE, filtered(), EvaluationOptions(sides=(1,), forbidden=without(asia)))
     assert allowed.metrics["mrr"] == 1
     text = "candidates that a constraint forbids stand below all others, the true one too"
     assert allowed.protocol == {**plain.protocol, "forbidden": text}
-    assert rank(score, queries, BASE, filtered(), sides=(1,), forbidden=without(europe)).metrics["mrr"] == 1 / 3
-    both = rank(score, queries, BASE, filtered(), sides=(1,), forbidden=without(asia, europe))
+    assert (
+        rank(score, queries, BASE, filtered(), EvaluationOptions(sides=(1,), forbidden=without(europe))).metrics["mrr"]
+        == 1 / 3
+    )
+    both = rank(score, queries, BASE, filtered(), EvaluationOptions(sides=(1,), forbidden=without(asia, europe)))
     assert both.metrics["mrr"] == 1 / 2.5
 
 
@@ -295,7 +319,7 @@ def test_a_sample_asks_some_queries_and_says_so() -> None:
     score = scorer({"locatedIn(italy, europe)": 5, "locatedIn(japan, africa)": 4, "locatedIn(chad, africa)": 3})
     whole = rank(score, queries, BASE, filtered())
     assert whole.intervals == {}
-    found = [rank(score, queries, BASE, filtered(), sample=2, seed=seed) for seed in range(8)]
+    found = [rank(score, queries, BASE, filtered(), EvaluationOptions(sample=2, seed=seed)) for seed in range(8)]
     assert {(report.protocol["queries"], report.protocol["ranks"]) for report in found} == {(2, 4)}
     assert found[3].protocol["sample"] == "2 of 3 queries, drawn with seed 3"
     assert len({report.metrics["mrr"] for report in found}) > 1
@@ -303,30 +327,30 @@ def test_a_sample_asks_some_queries_and_says_so() -> None:
     for report in found:
         low, high = report.intervals["mrr"]
         assert low <= report.metrics["mrr"] <= high
-    again = rank(score, queries, BASE, filtered(), sample=2, seed=3)
+    again = rank(score, queries, BASE, filtered(), EvaluationOptions(sample=2, seed=3))
     assert again.to_dict() == found[3].to_dict()
-    everything = rank(score, queries, BASE, filtered(), sample=99)
+    everything = rank(score, queries, BASE, filtered(), EvaluationOptions(sample=99))
     assert everything.metrics == whole.metrics
     assert everything.intervals["mrr"] == (whole.metrics["mrr"], whole.metrics["mrr"])
 
 
 def test_queries_outside_the_sample_are_still_known() -> None:
     queries = evidence({"large(italy)": True, "large(chad)": True, "large(japan)": True})
-    report = rank(scorer({"large(chad)": 5, "large(japan)": 4}), queries, BASE, filtered(), sample=1)
+    report = rank(scorer({"large(chad)": 5, "large(japan)": 4}), queries, BASE, filtered(), EvaluationOptions(sample=1))
     assert report.protocol["ranks_left_out_with_no_other_candidate"] == 1
     assert report.protocol["ranks"] == 0
 
 
 def test_a_sample_of_nothing_is_refused() -> None:
     with pytest.raises(DataError, match="a sample of 0 queries says nothing\n  take 1 or more"):
-        rank(scorer({}), evidence({"large(italy)": True}), BASE, filtered(), sample=0)
+        rank(scorer({}), evidence({"large(italy)": True}), BASE, filtered(), EvaluationOptions(sample=0))
 
 
 def test_queries_of_two_predicates_are_drawn_apart() -> None:
     """One of rank 3 at one side, one of rank 1 at both: the residuals by hand."""
     queries = evidence({"large(chad)": True, "locatedIn(chad, africa)": True, "locatedIn(japan, asia)": True})
     score = scorer({"large(chad)": -1, "locatedIn(chad, africa)": 1, "locatedIn(japan, asia)": 1})
-    reports = [rank(score, queries, BASE, filtered(), sample=2, seed=seed) for seed in range(9)]
+    reports = [rank(score, queries, BASE, filtered(), EvaluationOptions(sample=2, seed=seed)) for seed in range(9)]
     mixed = next(report for report in reports if len(report.per_predicate) == 2)
     mrr = (1 / 3 + 1 + 1) / 3
     residuals = [1 / 3 - mrr, 2 - 2 * mrr]
@@ -356,11 +380,11 @@ class Third:
 def test_three_who_share_a_ranking_find_what_one_finds() -> None:
     score = scorer({"locatedIn(italy, asia)": 3, "locatedIn(italy, europe)": 2, "locatedIn(japan, europe)": 2})
     asked = evidence({"locatedIn(italy, europe)": True, "locatedIn(japan, asia)": True, "large(italy)": True})
-    alone = rank(score, asked, BASE, filtered(), memory=1)
+    alone = rank(score, asked, BASE, filtered(), EvaluationOptions(memory=1))
     second, third = Third(1, []), Third(2, [])
     for share in (second, third):
-        rank(score, asked, BASE, filtered(), memory=1, share=share)
-    together = rank(score, asked, BASE, filtered(), memory=1, share=Third(0, [second, third]))
+        rank(score, asked, BASE, filtered(), EvaluationOptions(memory=1, share=share))
+    together = rank(score, asked, BASE, filtered(), EvaluationOptions(memory=1, share=Third(0, [second, third])))
     assert together.to_dict() == alone.to_dict()
     assert second.own
     assert third.own

@@ -8,6 +8,7 @@ import pytest
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import Problem, load_problem
 from r2n.errors import ConfigError
+from r2n.evaluation.ranking import EvaluationOptions
 from r2n.model.evaluation import LEAST_SUPPORT, RANKED_KINDS, Constrained
 from r2n.model.model import Model
 from r2n.model.run import prepare_run
@@ -53,11 +54,14 @@ def test_forbidden_candidates_stand_last(road: Problem) -> None:
     trained = Model.from_run(prepare_run(road, road.options, seed=0))
     for kinds in (RANKED_KINDS, ("irreflexive",), ("range-first", "range-second")):
         constrained = Constrained.of(road.knowledge, kinds, min_support=3)
-        report = trained.evaluate("test", constrained=constrained)
+        report = trained.evaluate("test", options=EvaluationOptions(forbidden=constrained))
         expected = oracle_metrics.ranking_metrics(ranks_by_loops(trained, constrained))
         assert report.metrics["mrr"] == pytest.approx(expected["mrr"], abs=1e-9)
         assert report.protocol["constraints"] == str(constrained)
-    plain, better = trained.evaluate("test"), trained.evaluate("test", constrained=Constrained.of(road.knowledge))
+    plain, better = (
+        trained.evaluate("test"),
+        trained.evaluate("test", options=EvaluationOptions(forbidden=Constrained.of(road.knowledge))),
+    )
     assert better.metrics["mrr"] > plain.metrics["mrr"], "no true answer is forbidden here"
     assert "constraints" not in plain.protocol
 
@@ -89,4 +93,4 @@ def _loops(road: Problem) -> Evidence:
 def test_a_classification_is_refused(toy: Problem) -> None:
     trained = Model.from_run(prepare_run(toy, toy.options, seed=0))
     with pytest.raises(ConfigError, match="only a ranking respects constraints"):
-        trained.evaluate("test", constrained=Constrained.of(toy.knowledge))
+        trained.evaluate("test", options=EvaluationOptions(forbidden=Constrained.of(toy.knowledge)))

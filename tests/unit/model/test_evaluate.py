@@ -14,8 +14,9 @@ from r2n.datasets.planted import plant
 from r2n.errors import ConfigError
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import average_precision
+from r2n.evaluation.ranking import EvaluationOptions, row_memory
 from r2n.model import evaluation
-from r2n.model.evaluation import DEVIATION, SINGLE, evaluate_split, mirrors
+from r2n.model.evaluation import DEVIATION, SINGLE, baseline_scores, evaluate_split
 from r2n.model.run import Run, prepare_run
 from r2n.scoring import AtomLogits
 
@@ -48,33 +49,37 @@ def test_probabilities_are_judged_before_and_after(toy_run: Run) -> None:
 
 
 def test_an_ensemble_stands_beside_its_networks(logits: AtomLogits, toy: Problem) -> None:
-    report = evaluate_split(logits, toy, "test", beside={})
+    report = evaluate_split(logits, toy, "test", baselines={})
     assert report.protocol["ensemble"] == "ensemble of 3: the mean of the logits of as many networks"
     alone = [evaluate_split(member, toy, "test").metrics for member in logits.members]
     for name in report.metrics:
         values = [metrics[name] for metrics in alone]
-        assert report.beside[SINGLE][name] == pytest.approx(mean(values))
-        assert report.beside[DEVIATION][name] == pytest.approx(stdev(values))
-    assert not evaluate_split(logits, toy, "test").beside
-    assert {SINGLE, DEVIATION} < set(evaluate_split(logits, toy, "test", beside=mirrors(logits, toy)).beside)
+        assert report.baselines[SINGLE][name] == pytest.approx(mean(values))
+        assert report.baselines[DEVIATION][name] == pytest.approx(stdev(values))
+    assert not evaluate_split(logits, toy, "test").baselines
+    assert {SINGLE, DEVIATION} < set(
+        evaluate_split(logits, toy, "test", baselines=baseline_scores(logits, toy)).baselines
+    )
 
 
 def test_a_ranking_too(logits: AtomLogits, toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = Evidence(toy.test.atoms[toy.test.truth], np.ones(2, bool))
     ranked = replace(toy, queries={"test": facts})
-    report = evaluate_split(logits, ranked, "test", beside={}, calibration=Calibrated(2.0, 0.0, "labels"))
+    report = evaluate_split(
+        logits, ranked, "test", options=EvaluationOptions(calibration=Calibrated(2.0, 0.0, "labels")), baselines={}
+    )
     alone = [evaluate_split(member, ranked, "test").metrics["mrr"] for member in logits.members]
-    assert report.beside[SINGLE]["mrr"] == pytest.approx(mean(alone))
+    assert report.baselines[SINGLE]["mrr"] == pytest.approx(mean(alone))
     assert report.protocol["calibration"] == "temperature 2, fitted on labels"
     assert report.calibrated is None
     monkeypatch.setattr("r2n.model.evaluation.MOST_CANDIDATES_WITH_LAYERS", 10)
-    assert SINGLE not in evaluate_split(logits, ranked, "test", beside={}).beside, "it would cost much"
+    assert SINGLE not in evaluate_split(logits, ranked, "test", baselines={}).baselines, "it would cost much"
 
 
 def test_metrics_of_nothing_stay_so(logits: AtomLogits, toy: Problem) -> None:
     false = Evidence(toy.test.atoms[~toy.test.truth], np.zeros(2, bool))
-    report = evaluate_split(logits, replace(toy, queries={"test": false}), "test", beside={})
-    assert isnan(report.beside[SINGLE]["ap"])
+    report = evaluate_split(logits, replace(toy, queries={"test": false}), "test", baselines={})
+    assert isnan(report.baselines[SINGLE]["ap"])
     assert report.to_dict()["beside"][SINGLE]["ap"] is None
 
 
@@ -89,7 +94,10 @@ def test_metrics_do_not_depend_on_how_many_atoms_are_scored_at_once(tmp_path: Pa
     problem = load_problem(tmp_path / "graph")
     changes = ["grounding.strategy=known-body", "model.evidence_input=only", "model.layers=2", "model.dim=9"]
     logits = prepare_run(problem, problem.options.changed(changes), 1).logits()
-    reports = [evaluate_split(logits, problem, "test", memory=size) for size in (1, 100_000, 10**6)]
+    reports = [
+        evaluate_split(logits, problem, "test", options=EvaluationOptions(memory=row_memory(size)))
+        for size in (1, 100_000, 10**6)
+    ]
     assert len({(*report.metrics.values(), *report.ties["optimistic"].values()) for report in reports}) == 1
     asked = np.unique(np.random.default_rng(0).integers(problem.knowledge.base.size, size=1000))
     truth = np.isin(asked, problem.train.atoms)

@@ -10,12 +10,10 @@ import pytest
 
 from r2n.cli.screen import notes_beside
 from r2n.data.problem import Problem, load_problem
-from r2n.evaluation.evaluate import RulesAlone, evaluate_scores
-from r2n.evaluation.ranking import Filter
-from r2n.evaluation.report import Report, classify
+from r2n.evaluation.ranking import EvaluationOptions, Filter
+from r2n.evaluation.report import Report, RulesAlone, classify, evaluate_scores
 from r2n.model import evaluation
-from r2n.model.evaluation import mirrors
-from r2n.model.model import Model
+from r2n.model.evaluation import baseline_scores
 from r2n.model.run import Run, prepare_run
 from r2n.model.training import train_in, train_without_reasoning
 from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE
@@ -38,9 +36,9 @@ def test_rules_are_counted_beside_reasoning_layers(toy: Problem, toy_run: Run) -
     assert alone is not None
     for report, split in zip(reports, toy.queries, strict=True):
         expected = classify(alone, toy.queries[split], toy.knowledge.base).metrics
-        assert report.beside == {"rules alone": expected}
+        assert report.baselines == {"rules alone": expected}
         assert report.metrics == toy_run.evaluate(split).metrics, "the report itself is not touched"
-    assert toy_run.evaluate("test").beside == {}
+    assert toy_run.evaluate("test").baselines == {}
 
 
 def test_counted_rules_are_shown_with_their_learned_weights(tmp_path: Path) -> None:
@@ -52,11 +50,13 @@ def test_counted_rules_are_shown_with_their_learned_weights(tmp_path: Path) -> N
     report = Model.from_run(run).evaluate("test", baselines=True)
     for name, way in (("rules alone", RULES_ALONE), ("without reasoning", NETWORK_ALONE)):
         expected = evaluate_scores(logits.by(way), problem.test, base, filtered, split="test").metrics
-        assert report.beside[name] == expected
-    assert list(report.beside) == ["rules alone", "without reasoning"]
-    sample = Model.from_run(run).evaluate("test", sample=4, seed=2, baselines=True)
-    expected = evaluate_scores(logits.by(RULES_ALONE), problem.test, base, filtered, split="test", sample=4, seed=2)
-    assert sample.beside["rules alone"] == expected.metrics
+        assert report.baselines[name] == expected
+    assert list(report.baselines) == ["rules alone", "without reasoning"]
+    sample = Model.from_run(run).evaluate("test", options=EvaluationOptions(sample=4, seed=2), baselines=True)
+    expected = evaluate_scores(
+        logits.by(RULES_ALONE), problem.test, base, filtered, EvaluationOptions(sample=4, seed=2), split="test"
+    )
+    assert sample.baselines["rules alone"] == expected.metrics
 
 
 @pytest.mark.parametrize("reciprocal", ["false", "true"])
@@ -69,12 +69,12 @@ def test_the_score_that_is_added_is_shown_alone(tmp_path: Path, reciprocal: str)
     for part in ("constants", "atom_embedding"):
         getattr(bare.model, part).load_state_dict(getattr(run.model, part).state_dict())
     run.model.eval()
-    beside = mirrors(run.logits(), problem)
+    beside = baseline_scores(run.logits(), problem)
     assert list(beside) == ["rules alone", "input layer alone"]
     codes = np.arange(problem.knowledge.base.size)
     np.testing.assert_allclose(beside["input layer alone"](codes), bare.logits()(codes), atol=1e-6)
     assert not run.model.constants.training, "asking changes nothing"
-    assert "input layer alone" not in mirrors(prepared(problem).logits(), problem)
+    assert "input layer alone" not in baseline_scores(prepared(problem).logits(), problem)
 
 
 def test_what_is_not_cheap_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,12 +82,12 @@ def test_what_is_not_cheap_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     layered, counted = prepared(problem), prepared(problem, "model.rules=counted")
     asked = max(sum(2 * 14 if a < 2 * 14**2 else 14 for a in part.atoms) for part in problem.queries.values())
     monkeypatch.setattr(evaluation, "MOST_CANDIDATES", asked)
-    assert list(mirrors(layered.logits(), problem)) == ["rules alone"]
-    assert len(mirrors(counted.logits(), problem)) == 2
+    assert list(baseline_scores(layered.logits(), problem)) == ["rules alone"]
+    assert len(baseline_scores(counted.logits(), problem)) == 2
     monkeypatch.setattr(evaluation, "MOST_CANDIDATES", asked - 1)
-    assert mirrors(layered.logits(), problem) == {}
-    assert mirrors(counted.logits(), problem) == {}
-    assert mirrors(layered.logits(), replace(problem, queries={})) != {}
+    assert baseline_scores(layered.logits(), problem) == {}
+    assert baseline_scores(counted.logits(), problem) == {}
+    assert baseline_scores(layered.logits(), replace(problem, queries={})) != {}
 
 
 def linked_items(folder: Path, *, alike: bool, items: int = 100) -> Problem:
@@ -141,20 +141,20 @@ def compared(problem: Problem, folder: Path, *changes: str) -> Report:
         pass
     assert train_without_reasoning(folder, run, problem) is None
     report = Model.load(folder).evaluate("test", baselines=True)
-    assert report.beside["without reasoning"] == Model.load(folder / "without-reasoning").evaluate("test").metrics
+    assert report.baselines["without reasoning"] == Model.load(folder / "without-reasoning").evaluate("test").metrics
     return report
 
 
 def test_rules_that_hurt_are_told_and_those_that_help_are_not(tmp_path: Path) -> None:
     noise, alike = (linked_items(tmp_path / str(kind), alike=kind) for kind in (False, True))
     hurt = compared(noise, tmp_path / "hurt", "model.evidence_input=only")  # the links alone, and they say nothing
-    assert hurt.beside["without reasoning"]["ap"] > hurt.metrics["ap"] + 0.1
+    assert hurt.baselines["without reasoning"]["ap"] > hurt.metrics["ap"] + 0.1
     note, *others = notes_beside(hurt.to_dict())
     assert note.startswith("test: reasoning makes it worse: ap 0.")
-    assert f"{hurt.beside['without reasoning']['ap']:.3f} without reasoning (difference -0." in note
+    assert f"{hurt.baselines['without reasoning']['ap']:.3f} without reasoning (difference -0." in note
     chance = compared(noise, tmp_path / "chance")
     helped = compared(alike, tmp_path / "helped")
-    assert helped.metrics["ap"] > helped.beside["without reasoning"]["ap"] + 0.05
+    assert helped.metrics["ap"] > helped.baselines["without reasoning"]["ap"] + 0.05
     assert not any("worse" in note for report in (chance, helped) for note in notes_beside(report.to_dict()))
     assert not any("worse" in note for note in others), "once"
 
@@ -187,7 +187,7 @@ def test_a_damaged_comparison_is_left_out_and_the_run_is_evaluated(tmp_path: Pat
     os.mkfifo(config)
     found = json.loads(invoke("evaluate", str(folder), "--json"))
     assert found["metrics"] == sound.to_dict()["metrics"]
-    assert set(found["beside"]) == set(sound.beside) - {"without reasoning"}
+    assert set(found["beside"]) == set(sound.baselines) - {"without reasoning"}
     why = f"with 'without reasoning': {config} cannot be read: it is a pipe, not a regular file; delete {config.parent}"
     assert found["protocol"]["not_compared"].startswith(why)
     assert "not compared with 'without reasoning'" in invoke("evaluate", str(folder))

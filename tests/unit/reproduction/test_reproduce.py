@@ -7,6 +7,7 @@ import pytest
 
 from r2n.data.problem import load_problem
 from r2n.datasets.benchmarks import load
+from r2n.evaluation.ranking import EvaluationOptions
 from r2n.model.evaluation import Constrained
 from r2n.model.run import evaluate_split, prepare_run
 from r2n.options import Options
@@ -161,7 +162,9 @@ def test_a_ranking_with_constraints_is_a_row_of_its_own(tmp_path: Path, monkeypa
     run = prepare_run(road, row.options(road.options), 0)
     list(run.trainer)
     plain = evaluate_split(run.logits(), road, "test").metrics
-    better = evaluate_split(run.logits(), road, "test", forbidden=Constrained.of(road.knowledge)).metrics
+    better = evaluate_split(
+        run.logits(), road, "test", options=EvaluationOptions(forbidden=Constrained.of(road.knowledge))
+    ).metrics
     assert plain["mrr"] < better["mrr"], "else this test shows nothing"
     shown = {r["model"]: r["mean"] for r in summarise([item]) if r["metric"] == "mrr"}
     assert shown == pytest.approx({"R2N": plain["mrr"], "R2N, with constraints": better["mrr"]})

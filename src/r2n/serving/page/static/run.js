@@ -11,7 +11,6 @@ import { calibrationText, count, number } from "./words.js";
 
 /** @typedef {import("./main.js").Setting} Setting */
 
-const SHOWN = ["ap", "roc_auc_macro", "accuracy", "brier", "ece", "mrr", "hits@1", "hits@3", "hits@10"];
 const RANKS = ["1", "2-3", "4-10", "11-100", "above 100"];
 const MOST_PREDICATES = 40;
 
@@ -109,7 +108,7 @@ function card(title, words, ...charts) {
 function metrics(result) {
   const report = result.report ?? result;
   const beside = Object.entries(report.beside ?? {});
-  const names = SHOWN.filter((key) => key in report.metrics);
+  const names = Object.keys(report.metrics);
   /** @type {import("./table.js").Column[]} */
   const columns = [
     { key: "metric", title: "metric", isHeader: true, cell: (key) => key },
