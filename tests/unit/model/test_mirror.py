@@ -14,6 +14,7 @@ from r2n.evaluation.ranking import EvaluationOptions, Filter
 from r2n.evaluation.report import Report, RulesAlone, classify, evaluate_scores
 from r2n.model import evaluation
 from r2n.model.evaluation import baseline_scores
+from r2n.model.model import Model
 from r2n.model.run import Run, prepare_run
 from r2n.model.training import train_in, train_without_reasoning
 from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE
