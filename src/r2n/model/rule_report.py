@@ -115,7 +115,7 @@ def _plain_codes(base: HerbrandBase, codes: np.ndarray) -> np.ndarray:
 
 def _thresholds(trained: Trained, atoms: Codes, known: np.ndarray, logits: np.ndarray) -> Float64[np.ndarray, " atoms"]:
     """For each atom the logit above which it is held true."""
-    if trained.options.training.loss == "bce" and trained.model.counted is None:
+    if not trained.options.training.compares_facts and trained.model.counted is None:
         return np.zeros(len(atoms))
     index, found = trained.model.base.decode(atoms)[0], np.zeros(len(atoms))
     for predicate in np.unique(index):

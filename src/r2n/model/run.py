@@ -38,8 +38,7 @@ from r2n.options import MOST_WHOLE, Options, TrainingOptions
 from r2n.progress import Progress, no_progress
 from r2n.scoring import AtomLogits
 from r2n.training.batches import Batches, FixedBatches, draws
-from r2n.training.fit import Settle, Trainer, Validate
-from r2n.training.query_batches import batches_of
+from r2n.training.fit import Settle, Trainer, Validate, batches_of
 from r2n.training.rows import RuleBatches, start_at_confidence
 
 QUERIES_TO_CHOOSE_BY = 10_000
@@ -90,7 +89,7 @@ class Run:
         truth of a query is looked at but whether all of a split are true, as in a ranking.
         """
         knowledge = self.problem.knowledge
-        if self.options.training.loss != "bce":
+        if self.options.training.compares_facts:
             return []
         false = np.setdiff1d(self.trainer.batches.asked(torch.Generator())[1], knowledge.evidence.atoms)
         found = []
