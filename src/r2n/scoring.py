@@ -88,17 +88,18 @@ class IsolatedRows:
     @classmethod
     def of(cls, model: R2N) -> "IsolatedRows | None":
         """None where vectors do not tell: evidence or beliefs are read, or the input layer is no formula of them."""
-        keeps = [layer.isolated == "keep" or layer.residual for layer in model.layers]
+        keeps = all(layer.isolated == "keep" or layer.residual for layer in model.layers)
+        embeds = keeps and model.atom_output is not None
         reads_more = model.known is not None or model.belief_input is not None
         rows, grids = model.atom_embedding.rows, model.atom_embedding.grids
-        if model.trained_ids is not None or rows is None or grids is None or (all(keeps) and reads_more):
+        if model.trained_ids is not None or rows is None or (embeds and grids is None) or (keeps and reads_more):
             return None
         was_training = model.training
         model.eval()
         with torch.no_grad():
             vectors = model.constants(model.constants.lay_out().to(model.device))
         model.train(was_training)
-        return cls(model, vectors, all(keeps) and model.atom_output is not None)
+        return cls(model, vectors, embeds)
 
     def answers(self, predicate: int) -> bool:
         """Whether rows of a predicate (by index) can be asked: beside layers, those of one or two positions."""

@@ -30,7 +30,7 @@ def drawn(dice: Random) -> tuple[Formula, list[list[float]]]:
 DRAWN = dice().map(drawn)
 
 
-@pytest.mark.parametrize("name", t_norms)
+@pytest.mark.parametrize("name", list(t_norms))
 @at_most(40, "there are three t-norms, and formulas evaluated by loops")
 @given(DRAWN)
 def test_it_is_what_plain_loops_say_and_stays_within_0_and_1(
@@ -43,7 +43,7 @@ def test_it_is_what_plain_loops_say_and_stays_within_0_and_1(
     assert all(-1e-12 <= truth <= 1 + 1e-12 for truth in found.tolist())
 
 
-@pytest.mark.parametrize("name", t_norms)
+@pytest.mark.parametrize("name", list(t_norms))
 @at_most(40, "there are three t-norms, and formulas evaluated by loops")
 @given(DRAWN)
 def test_on_crisp_truths_it_is_the_truth(name: str, case: tuple[Formula, list[list[float]]]) -> None:
@@ -53,7 +53,7 @@ def test_on_crisp_truths_it_is_the_truth(name: str, case: tuple[Formula, list[li
     assert found.tolist() == formula.evaluate(truths).float().tolist(), "exactly, not nearly"
 
 
-@pytest.mark.parametrize("name", t_norms)
+@pytest.mark.parametrize("name", list(t_norms))
 @at_most(15, "there are three t-norms, and formulas evaluated by loops")
 @given(DRAWN, DRAWN)
 def test_equivalent_ways_to_write_a_formula_are_equally_true(
@@ -74,7 +74,7 @@ def test_equivalent_ways_to_write_a_formula_are_equally_true(
         assert torch.allclose(fuzzy_truth(first, truths, t_norms[name].load()), found, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", t_norms)
+@pytest.mark.parametrize("name", list(t_norms))
 @at_most(25, "there are three t-norms, and formulas evaluated by loops")
 @given(DRAWN)
 def test_its_gradient_is_its_slope_away_from_kinks(name: str, case: tuple[Formula, list[list[float]]]) -> None:
