@@ -321,7 +321,7 @@ class RuleSwitches:
         found = []
         for member in self.trained.members:
             graph = member.source.around(self._codes, steps=len(member.model.layers))
-            found.append(AtomLogits(member.model, WholeGraph(graph), member.evidence, way=member.way))
+            found.append(AtomLogits(member.model, WholeGraph(graph), member.evidence, weighting=member.weighting))
         return tuple(found)
 
 

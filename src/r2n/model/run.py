@@ -32,7 +32,7 @@ from r2n.model.memory import (
     problem_to_train,
 )
 from r2n.network.graph_sources import GraphSource
-from r2n.network.mixture import WAYS, Way
+from r2n.network.mixture import WEIGHTINGS, Weighting
 from r2n.network.r2n import R2N
 from r2n.options import MOST_WHOLE, Options, TrainingOptions
 from r2n.progress import Progress, no_progress
@@ -259,14 +259,14 @@ def choose_way(problem: Problem, logits: AtomLogits, model: R2N) -> None:
 
     sample = QUERIES_TO_CHOOSE_BY if problem.valid.truth.all() else None  # only a ranking is sampled
 
-    def metric(way: Way) -> float:
+    def metric(way: Weighting) -> float:
         report = evaluate_scores(
             logits.by(way), problem.valid, problem.knowledge.base, filtered, split="valid", sample=sample
         )
         found = report.main[1]
         return -1.0 if isnan(found) else found
 
-    best = max(range(len(WAYS)), key=lambda i: metric(WAYS[i]))  # the first of equals
+    best = max(range(len(WEIGHTINGS)), key=lambda i: metric(WEIGHTINGS[i]))  # the first of equals
     model.combination.way.fill_(best)
 
 
