@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from r2n.components import aggregations, input_layers, losses, optimisers, strategies, t_norms
 from r2n.errors import ConfigError, Location, nearest
 
 MOST_WHOLE = 2**63 - 1  # what an array of integers holds
@@ -41,7 +42,7 @@ class GroundingOptions(Section):
     `r2n ground --engine spark --out`: its grounding is taken where it is that of the same facts, rules and strategy.
     """
 
-    strategy: Literal["full", "known-body", "backward"] = "full"
+    strategy: Annotated[str, BeforeValidator(strategies.named())] = "full"
     width: Whole = Field(default=1, ge=0)
     depth: int = Field(default=2, ge=1, le=MOST_STEPS)
     last_width: Whole = Field(default=0, ge=0)
@@ -59,12 +60,12 @@ class ModelOptions(Section):
     layer, and differ by a learned embedding. `init_scale` is the standard deviation of learned vectors at the start.
     """
 
-    input: Literal["distmult", "complex", "transe", "rotate", "mlp", "pair"] = "complex"
+    input: Annotated[str, BeforeValidator(input_layers.named())] = "complex"
     dim: Whole = Field(default=32, ge=1)
     rule_dim: Whole | None = Field(default=None, ge=1)
     layers: int = Field(default=3, ge=0, le=MOST_LAYERS)
     reasoner: Literal["r2n", "fgnn", "none"] = "r2n"
-    aggregation: Literal["sum", "mean", "max", "mean-then-sum"] = "mean"
+    aggregation: Annotated[str, BeforeValidator(aggregations.named())] = "mean"
     residual: bool = False
     exclude_self: bool = False
     isolated: Literal["keep", "zero"] = "keep"
@@ -116,12 +117,22 @@ class ObjectiveOptions(Section):
     the vectors of constants.
     """
 
-    loss: Literal["bce", "softmax", "full-softmax"] = "bce"
+    loss: Annotated[str, BeforeValidator(losses.named())] = "bce"
     relation_weight: Number = Field(default=0.0, ge=0)
     semantic_weight: Number = Field(default=0.1, ge=0)
-    regularisation: Literal["off", "product", "goedel", "lukasiewicz"] = "off"
+    regularisation: Annotated[str, BeforeValidator(t_norms.named("off"))] = "off"
     regularisation_weight: Number = Field(default=1.0, ge=0)
     n3: Number = Field(default=0.0, ge=0)
+
+    @property
+    def compares_facts(self) -> bool:
+        """Whether the loss compares each fact with others, so that a logit of 0 means nothing by itself."""
+        return losses[self.loss].compares_facts
+
+    @property
+    def asks_base(self) -> bool:
+        """Whether the loss reads the logits of the whole Herbrand base."""
+        return losses[self.loss].asks_base
 
 
 class OptimisationOptions(Section):
@@ -135,7 +146,7 @@ class OptimisationOptions(Section):
     """
 
     epochs: Whole = Field(default=300, ge=0)
-    optimiser: Literal["adam", "adagrad"] = "adam"
+    optimiser: Annotated[str, BeforeValidator(optimisers.named())] = "adam"
     rule_epochs: Whole = Field(default=10, ge=0)
     learning_rate: Number = Field(default=0.01, gt=0)
     rule_learning_rate: Number | None = Field(default=None, gt=0)

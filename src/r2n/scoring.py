@@ -1,22 +1,24 @@
-"""Logits of atoms, and of the candidates of a query."""
+"""Scorers: logits of atoms, and of the candidates of a query, by networks and by their mixtures with counted rules."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from r2n.data.herbrand import Codes, Side
+from r2n.data.herbrand import Codes, RowIndex, Side
 from r2n.data.knowledge_base import Evidence, reciprocal_codes
-from r2n.errors import DataError
+from r2n.errors import ConfigError, DataError
+from r2n.grounding.counting import RuleCounts
 from r2n.network.collate import Layout
 from r2n.network.factor_graph import FactorGraph, known_states
 from r2n.network.graph_sources import GraphSource, Ungrounded, without_rules
 from r2n.network.grid import InputAtoms
-from r2n.network.mixture import RULES_ALONE, RulesBeside, Way, from_log_odds, log_odds
+from r2n.network.mixture import RULES_ALONE, Weighting, from_log_odds, log_odds, rule_probabilities
 from r2n.network.r2n import R2N
 
 Logits = Float64[np.ndarray, " atoms"]
@@ -88,17 +90,18 @@ class IsolatedRows:
     @classmethod
     def of(cls, model: R2N) -> "IsolatedRows | None":
         """None where vectors do not tell: evidence or beliefs are read, or the input layer is no formula of them."""
-        keeps = [layer.isolated == "keep" or layer.residual for layer in model.layers]
+        keeps = all(layer.isolated == "keep" or layer.residual for layer in model.layers)
+        embeds = keeps and model.atom_output is not None
         reads_more = model.known is not None or model.belief_input is not None
         rows, grids = model.atom_embedding.rows, model.atom_embedding.grids
-        if model.trained_ids is not None or rows is None or grids is None or (all(keeps) and reads_more):
+        if model.trained_ids is not None or rows is None or (embeds and grids is None) or (keeps and reads_more):
             return None
         was_training = model.training
         model.eval()
         with torch.no_grad():
             vectors = model.constants(model.constants.lay_out().to(model.device))
         model.train(was_training)
-        return cls(model, vectors, all(keeps) and model.atom_output is not None)
+        return cls(model, vectors, embeds)
 
     def answers(self, predicate: int) -> bool:
         """Whether rows of a predicate (by index) can be asked: beside layers, those of one or two positions."""
@@ -156,42 +159,296 @@ ATOMS_IN_NO_RULE = 2**18  # at once
 ATOMS_WITH_THEIR_OWN_RULES = 2**12  # at once
 CANDIDATES_BY_CODE = 2**20  # at once
 
+Given = Int64[np.ndarray, "rows positions"]
+"""The constants (ids) of queries; what stands at the open position is not read."""
+Cells = tuple[np.ndarray, np.ndarray, Logits]
+"""Queries and candidates by number, and the logits of these atoms."""
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Logits of atoms, and of the candidates of queries, by one or several networks."""
+
+    def atoms(self, codes: Codes, position: int | None = None) -> LogitsOfEach:
+        """The logits of atoms by each network, as answers to the query with an open position, or to all of them."""
+        ...
+
+    def rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
+        """The logits of a predicate's atoms with each constant of the open position's domain, in its order."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkScorer:
+    """Networks made alike, and where their graphs come from; what is grounded and collated is shared by all.
+
+    The pass over ground rules that do not depend on what is asked is made at the first question and kept.
+    """
+
+    models: tuple[R2N, ...]
+    source: GraphSource
+    evidence: Evidence
+    laid_out: Layout | None = None
+
+    @property
+    def model(self) -> R2N:
+        """The first network."""
+        return self.models[0]
+
+    def alone(self, number: int) -> "NetworkScorer":
+        """One of the networks, with its part of the kept pass."""
+        if len(self.models) == 1:
+            return self
+        made = replace(self, models=(self.models[number],))
+        if self.whole is not None:
+            made.__dict__["whole"] = replace(self.whole, each=self.whole.each[number : number + 1])
+        return made
+
+    def atoms(self, codes: Codes, position: int | None = None) -> LogitsOfEach:
+        """The logits of atoms by each network; position 0 is asked of the reciprocals, and all is the mean of both."""
+        reciprocal = reciprocal_codes(self.model.base, codes)
+        has_one = reciprocal >= 0
+        if position is not None:
+            return self._looked_up(np.where(has_one, reciprocal, codes) if position == 0 else codes)
+        logits = self._looked_up(codes)
+        if has_one.any():
+            logits[:, has_one] = (logits[:, has_one] + self._looked_up(reciprocal[has_one])) / 2
+        return logits
+
+    def rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
+        """The mean logits of the candidates, each query computed once; position 0 is asked of the reciprocal.
+
+        Only candidates that ground rules may reach go through the reasoning layers, and the others are computed by the
+        row, where `IsolatedRows` can. Without layers that is one matrix product.
+        """
+        predicates = self.model.base.language.predicates
+        name = predicates[predicate].name
+        found = [i for i, other in enumerate(predicates) if other.reciprocal_of == name] if position == 0 else []
+        if found:
+            predicate, position, given = found[0], 1, given[:, ::-1]
+        side = Side.of(self.model.base, predicate, position)
+        first, back = np.unique(side.rows(given), return_inverse=True)
+        logits = self._rows(side, first)
+        return logits if np.array_equal(back, np.arange(len(first))) else logits[back]
+
+    def _rows(self, side: Side, first: Codes) -> np.ndarray:
+        """The logits of queries given by the codes of their first candidates, ascending and distinct."""
+        cells = None if self.whole is None else self._of_whole(side, first)
+        if cells is not None and len(cells[0]) == len(first) * side.candidates:
+            found = np.empty((len(first), side.candidates))
+            found[cells[:2]] = cells[2]
+            return found
+        if not self._isolated or not self._isolated[0].answers(side.predicate):
+            found = np.empty((len(first), side.candidates))
+            for start, codes in side.written_out(first, CANDIDATES_BY_CODE):
+                rows = len(codes) // max(1, side.candidates)
+                found[start : start + rows] = self._looked_up(codes).mean(axis=0).reshape(rows, side.candidates)
+            return found
+        if cells is not None and len(first):
+            self.source.around(_one_outside(side, first, cells))  # a graph that was made elsewhere refuses others
+        given = torch.from_numpy(side.given(first)).to(self.model.device)
+        found = self._isolated[0](side.predicate, side.position, given)
+        if len(self.models) > 1:
+            found = sum((rows(side.predicate, side.position, given) for rows in self._isolated[1:]), found)
+            found = found / len(self._isolated)
+        found = found.cpu().numpy()
+        for row, place, logits in self._reached(side, first) if cells is None else [cells]:
+            found[row, place] = logits
+        return found
+
+    def _of_whole(self, side: Side, first: Codes) -> Cells:
+        """The candidates that stand in the pass over all ground rules."""
+        assert self.whole is not None
+        atoms = self.whole.graph.atoms[: self.whole.graph.answered].cpu().numpy()
+        start, end = np.searchsorted(atoms, side.bounds)
+        row, place = side.located(atoms[start:end])
+        at = np.minimum(np.searchsorted(first, row), len(first) - 1)
+        which = np.flatnonzero(first[at] == row) if len(first) else np.zeros(0, np.int64)
+        return at[which], place[which], self.whole.logits[start + which]
+
+    def _reached(self, side: Side, first: Codes) -> Iterator[Cells]:
+        """The candidates with ground rules of their own."""
+        for start, codes in side.written_out(first, CANDIDATES_BY_CODE):
+            reached = np.flatnonzero(self.source.may_reach(codes))
+            row, place = np.divmod(reached, side.candidates)
+            yield start + row, place, self._looked_up(codes[reached]).mean(axis=0)
+
+    @cached_property
+    def _isolated(self) -> tuple[IsolatedRows, ...]:
+        """One for each network; none where vectors are not enough."""
+        return tuple(rows for rows in map(IsolatedRows.of, self.models) if rows is not None)
+
+    @cached_property
+    def whole(self) -> Pass | None:
+        """The pass over all ground rules, where they do not depend on what is asked."""
+        graph = self.source.whole
+        return None if graph is None else Pass.over(graph, self.models, self.evidence, self.laid_out)
+
+    def passes(self, codes: Codes) -> Iterator[tuple[Int64[np.ndarray, " some"], Pass]]:
+        """Passes that together answer the atoms, each with the places in `codes` of those that it answers."""
+        left, alone, alone_in = np.arange(len(codes)), np.zeros(0, np.int64), self.source
+        if self.whole is not None:
+            inside = self.whole.graph.contains(torch.from_numpy(codes)).numpy()
+            if inside.any():
+                yield left[inside], self.whole
+            left, alone = alone, left[~inside]
+        elif len(codes) > ATOMS_WITH_THEIR_OWN_RULES:
+            reached = self.source.may_reach(codes)
+            left, alone, alone_in = left[reached], left[~reached], Ungrounded()
+        for some, source, size in (
+            (left, self.source, ATOMS_WITH_THEIR_OWN_RULES),
+            (alone, alone_in, ATOMS_IN_NO_RULE),
+        ):
+            # in parts that are about equal, none of them tiny: a row alone is summed in another order
+            for which in np.array_split(some, -(-len(some) // size)) if len(some) else ():
+                yield which, Pass.over(source.around(codes[which]), self.models, self.evidence)
+
+    def _looked_up(self, codes: Codes) -> LogitsOfEach:
+        logits = np.zeros((len(self.models), len(codes)))
+        for which, made in self.passes(codes):
+            logits[:, which] = made.each[:, made.rows(codes[which])]
+        return logits
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Networks mixed with their counted rules: logits of a candidate's probability among those of its query.
+
+    `counts` are the rules' numbers of ground rules in what is known. `weighting` is another than the networks' own.
+    """
+
+    network: NetworkScorer
+    counts: RuleCounts
+    weighting: Weighting | None = None
+
+    @classmethod
+    def of(cls, network: NetworkScorer, weighting: Weighting | None) -> "Mixture":
+        """With the counts of the networks' source."""
+        if network.source.counts is None:
+            raise ConfigError(
+                "this network counts rules, and its graphs come from a source that does not",
+                hint="take the source of the run, or r2n.model.memory.make_source(knowledge, options)",
+            )
+        return cls(network, network.source.counts, weighting)
+
+    @cached_property
+    def _networks(self) -> tuple[NetworkScorer, ...]:
+        return tuple(self.network.alone(i) for i in range(len(self.network.models)))
+
+    def atoms(self, codes: Codes, position: int | None = None) -> LogitsOfEach:
+        """The logits of atoms by each network; the mean over their positions, or as answers at one of them."""
+        if position is not None:
+            return np.stack([self._at(network, codes, position) for network in self._networks])
+        base = self.network.model.base
+        arity = np.array([len(shape) for shape in base.shapes], np.int64)[base.decode(codes)[0]]
+        logits = np.zeros((len(self._networks), len(codes)))
+        for i, network in enumerate(self._networks):
+            for open_position in range(int(arity.max(initial=0))):
+                which = arity > open_position
+                logits[i, which] += self._at(network, codes[which], open_position)
+        return logits / np.maximum(arity, 1)
+
+    def _at(self, network: NetworkScorer, codes: Codes, position: int) -> Logits:
+        """The logits of atoms among the candidates of their queries; each query is computed once."""
+        base = network.model.base
+        index, logs = base.decode(codes)[0], np.zeros(len(codes))
+        for predicate in np.unique(index).tolist():
+            side, which = Side.of(base, predicate, position), np.flatnonzero(index == predicate)
+            rows, places = side.located(codes[which])
+            first, back = np.unique(rows, return_inverse=True)
+            size = max(1, CANDIDATES_BY_CODE // max(1, side.candidates))
+            for start in range(0, len(first), size):
+                own = (back >= start) & (back < start + size)
+                found = self._rows(network, predicate, position, side.given(first[start : start + size]))
+                logs[which[own]] = found[back[own] - start, places[own]]
+        return log_odds(logs)
+
+    def rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
+        """The logs of the candidates' probabilities; of several networks, of those with the mean logits."""
+        each = [self._rows(network, predicate, position, given) for network in self._networks]
+        if len(each) == 1:
+            return each[0]
+        return from_log_odds(np.mean([log_odds(logs.astype(np.float64)) for logs in each], axis=0))
+
+    @torch.no_grad()
+    def _rows(self, network: NetworkScorer, predicate: int, position: int, given: Given) -> np.ndarray:
+        counts, model = self.counts.side(predicate, position), network.model
+        assert model.counted is not None
+        assert model.combination is not None
+        if self.weighting == RULES_ALONE:
+            logits = np.zeros((len(given), counts.side.candidates), np.float32)
+        else:
+            logits = network.rows(predicate, position, given)
+        rows = counts.side.rows(given)
+        index, places = self._known_places(counts.side)
+        row, known = index.entries(rows)
+        rules = rule_probabilities(model.counted, counts, rows)
+        tensor = torch.from_numpy(np.ascontiguousarray(logits)).to(rules.rest)
+        return model.combination.mixed(tensor, (row, places[known]), rules, self.weighting).cpu().numpy()
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, int], tuple[RowIndex, Int64[np.ndarray, " _"]]]:
+        return {}
+
+    def _known_places(self, side: Side) -> tuple[RowIndex, np.ndarray]:
+        """Where the known true atoms stand among the candidates, by query."""
+        key = side.predicate, side.position
+        if key not in self._known:
+            true = self.network.evidence.atoms[self.network.evidence.truth]
+            rows, places = side.located(true[slice(*np.searchsorted(true, side.bounds))])
+            order = np.argsort(rows, kind="stable")
+            self._known[key] = RowIndex.of(rows[order]), places[order]
+        return self._known[key]
+
 
 @dataclass(frozen=True, eq=False)
 class AtomLogits:
     """A network, where its graphs come from, and what it is told: atoms -> logits.
 
-    `others` are networks made alike: then every logit is the mean over all of them, and what is grounded and laid out
-    is shared. The pass over the ground rules that do not depend on what is asked is made at the first question and
-    kept: make another object when weights or facts change (`again`).
+    `others` are networks made alike: then every logit is the mean over all of them. What is grounded, collated and
+    computed for all questions is kept: make another object when weights or facts change (`again`).
     """
 
     model: R2N
     source: GraphSource
     evidence: Evidence
     laid_out: Layout | None = None
-    way: Way | None = None
+    weighting: Weighting | None = None
     others: tuple[R2N, ...] = ()
+
+    @cached_property
+    def network(self) -> NetworkScorer:
+        """The networks alone, without rules that are counted."""
+        return NetworkScorer(self.models, self.source, self.evidence, self.laid_out)
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """What gives the logits."""
+        return self.network if self.model.counted is None else Mixture.of(self.network, self.weighting)
 
     def __call__(self, codes: Codes) -> Logits:
         """The logits of atoms given by their codes; where there are reciprocals, the mean of both directions.
 
-        Where rules are counted, the mean over the positions of the logit that the atom's share of its row has.
+        Where rules are counted, the mean over the positions of the logit of the atom's probability among the
+        candidates of its query.
         """
         return self.each(codes).mean(axis=0)
 
     def each(self, codes: Codes) -> LogitsOfEach:
         """The same by each network."""
-        codes = np.array(codes, np.int64)
-        self._check(codes)
-        if self.model.counted is not None:
-            return np.stack([member._of_shares(codes) for member in self.members])
-        mirrored = reciprocal_codes(self.model.base, codes)
-        has_one = mirrored >= 0
-        logits = self._looked_up(codes)
-        if has_one.any():
-            logits[:, has_one] = (logits[:, has_one] + self._looked_up(mirrored[has_one])) / 2
-        return logits
+        return self.scorer.atoms(self._checked(codes))
+
+    def asked_at(self, position: int) -> Callable[[Codes], Logits]:
+        """The logits of atoms as answers to what stands at a position."""
+        return lambda codes: self.scorer.atoms(self._checked(codes), position).mean(axis=0)
+
+    def rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
+        """The logits of a predicate's atoms with each constant of the open position's domain, in its order.
+
+        `given` are constants by id. The numbers are those of `asked_at`, up to the order of summation; where rules are
+        counted, they are the logs of the candidates' probabilities.
+        """
+        return self.scorer.rows(predicate, position, given)
 
     @property
     def models(self) -> tuple[R2N, ...]:
@@ -203,205 +460,50 @@ class AtomLogits:
         """The logits of each network alone."""
         if not self.others:
             return (self,)
-        made = [replace(self, model=model, others=()) for model in self.models]
-        if self.whole is not None:
-            for i, member in enumerate(made):
-                member.__dict__["whole"] = replace(self.whole, each=self.whole.each[i : i + 1])
-        return tuple(made)
+        return tuple(
+            replace(self, model=model, others=())._with(self.network.alone(i)) for i, model in enumerate(self.models)
+        )
 
-    def asked_at(self, position: int) -> Callable[[Codes], Logits]:
-        """The logits of atoms as answers to what stands at a position: position 0 is asked of the reciprocals."""
-
-        def score(codes: Codes) -> Logits:
-            if self.model.counted is not None:
-                return self._shares_at(codes, position)
-            mirrored = reciprocal_codes(self.model.base, codes) if position == 0 else np.full(len(codes), -1)
-            return self._looked_up(np.where(mirrored >= 0, mirrored, codes)).mean(axis=0)
-
-        return score
-
-    def rows(
-        self, predicate: int, position: int, given: Int64[np.ndarray, "rows positions"]
-    ) -> Float[np.ndarray, "rows candidates"]:
-        """The logits of a predicate's atoms with each constant of the open position's domain, in its order.
-
-        `given` are constants by id; what stands at the open position is not read. The numbers are those of `asked_at`,
-        up to the order of summation: only candidates that ground rules may reach go through the reasoning layers, and
-        the others are computed by the row, where `IsolatedRows` can. Without layers that is one matrix product. Where
-        rules are counted, the numbers are the logs of the candidates' shares of the row; of an ensemble, of the shares
-        whose logits are the means over its networks.
-        """
-        if self.model.counted is None:
-            return self._network_rows(predicate, position, given)
-        if self.others:
-            each = (member.rows(predicate, position, given).astype(np.float64) for member in self.members)
-            return from_log_odds(np.mean([log_odds(shares) for shares in each], axis=0))
-        assert self._rules is not None
-        if self.way == RULES_ALONE:
-            network = np.zeros((len(given), Side.of(self.model.base, predicate, position).candidates), np.float32)
-        else:
-            network = self._network_rows(predicate, position, given)
-        return self._rules(predicate, position, given, network, self.way)
-
-    def _network_rows(self, predicate: int, position: int, given: np.ndarray) -> np.ndarray:
-        predicate, position, given = self._mirrored(predicate, position, given)
-        side = Side.of(self.model.base, predicate, position)
-        first, back = np.unique(side.rows(given), return_inverse=True)
-        found = self._rows(side, first)
-        return found if np.array_equal(back, np.arange(len(first))) else found[back]
-
-    def _of_shares(self, codes: Codes) -> Logits:
-        """The mean over the positions of each atom."""
-        arity = np.array([len(shape) for shape in self.model.base.shapes], np.int64)[self.model.base.decode(codes)[0]]
-        logits = np.zeros(len(codes))
-        for position in range(int(arity.max(initial=0))):
-            which = arity > position
-            logits[which] += self._shares_at(codes[which], position)
-        return logits / np.maximum(arity, 1)
-
-    def _shares_at(self, codes: Codes, position: int) -> Logits:
-        """The logits of atoms' shares of the rows with this position open; each row is computed once."""
-        index = self.model.base.decode(codes)[0]
-        shares = np.zeros(len(codes))
-        for predicate in np.unique(index).tolist():
-            side, which = Side.of(self.model.base, predicate, position), np.flatnonzero(index == predicate)
-            rows, places = side.located(codes[which])
-            first, back = np.unique(rows, return_inverse=True)
-            size = max(1, CANDIDATES_BY_CODE // max(1, side.candidates))
-            for start in range(0, len(first), size):
-                own = (back >= start) & (back < start + size)
-                found = self.rows(predicate, position, side.given(first[start : start + size]))
-                shares[which[own]] = found[back[own] - start, places[own]]
-        return log_odds(shares)
-
-    @cached_property
-    def _rules(self) -> RulesBeside | None:
-        return RulesBeside.of(self.model, self.source, self.evidence)
-
-    def _mirrored(self, predicate: int, position: int, given: np.ndarray) -> tuple[int, int, np.ndarray]:
-        """Position 0 is asked of the reciprocal, where there is one."""
-        predicates = self.model.base.language.predicates
-        name = predicates[predicate].name
-        found = [i for i, other in enumerate(predicates) if other.reciprocal_of == name] if position == 0 else []
-        return (found[0], 1, given[:, ::-1]) if found else (predicate, position, given)
-
-    def _rows(self, side: Side, first: Codes) -> np.ndarray:
-        """The logits of rows given by the codes of their first candidates, ascending and distinct."""
-        cells = None if self.whole is None else self._of_whole(side, first)
-        if cells is not None and len(cells[0]) == len(first) * side.candidates:
-            row, place, logits = cells
-            found = np.empty((len(first), side.candidates))
-            found[row, place] = logits
-            return found
-        if not self._isolated or not self._isolated[0].answers(side.predicate):
-            return self._by_code(side, first)
-        if cells is not None and len(first):
-            self.source.around(_one_outside(side, first, cells))  # a graph that was made elsewhere refuses others
-        given = torch.from_numpy(side.given(first)).to(self.model.device)
-        found = self._isolated[0](side.predicate, side.position, given)
-        if self.others:
-            found = sum((rows(side.predicate, side.position, given) for rows in self._isolated[1:]), found)
-            found = found / len(self._isolated)
-        found = found.cpu().numpy()
-        for row, place, logits in self._reached(side, first) if cells is None else [cells]:
-            found[row, place] = logits
-        return found
-
-    def _of_whole(self, side: Side, first: Codes) -> tuple[np.ndarray, np.ndarray, Logits]:
-        """Cells of rows whose atoms stand in the pass over all ground rules, and their logits."""
-        assert self.whole is not None
-        atoms = self.whole.graph.atoms[: self.whole.graph.answered].cpu().numpy()
-        start, end = np.searchsorted(atoms, side.bounds)
-        row, place = side.located(atoms[start:end])
-        at = np.minimum(np.searchsorted(first, row), len(first) - 1)
-        which = np.flatnonzero(first[at] == row) if len(first) else np.zeros(0, np.int64)
-        return at[which], place[which], self.whole.logits[start + which]
-
-    def _reached(self, side: Side, first: Codes) -> Iterator[tuple[np.ndarray, np.ndarray, Logits]]:
-        """The same for candidates with ground rules of their own."""
-        for start, codes in side.written_out(first, CANDIDATES_BY_CODE):
-            reached = np.flatnonzero(self.source.may_reach(codes))
-            row, place = np.divmod(reached, side.candidates)
-            yield start + row, place, self._looked_up(codes[reached]).mean(axis=0)
-
-    def _by_code(self, side: Side, first: Codes) -> np.ndarray:
-        """All candidates of rows, atom by atom."""
-        found = np.empty((len(first), side.candidates))
-        for start, codes in side.written_out(first, CANDIDATES_BY_CODE):
-            rows = len(codes) // max(1, side.candidates)
-            found[start : start + rows] = self._looked_up(codes).mean(axis=0).reshape(rows, side.candidates)
-        return found
-
-    @cached_property
-    def _isolated(self) -> tuple[IsolatedRows, ...]:
-        """One for each network; none where vectors do not tell."""
-        made = map(IsolatedRows.of, self.models)
-        return tuple(rows for rows in made if rows is not None)
+    def _with(self, network: NetworkScorer) -> "AtomLogits":
+        """The same, where the networks were computed before."""
+        self.__dict__["network"] = network
+        return self
 
     def again(self) -> "AtomLogits":
-        """The same for the weights as they are now; what was laid out stays so."""
-        kept = self.__dict__.get("whole")
-        laid_out = self.laid_out if kept is None else kept.layout
-        return replace(self, laid_out=laid_out)
+        """The same for the weights as they are now; what was collated stays so."""
+        kept = self.network.__dict__.get("whole")
+        return replace(self, laid_out=self.laid_out if kept is None else kept.layout)
 
     def without_rules(self, names: Collection[str]) -> "AtomLogits":
         """The same networks, where nothing is grounded or counted by the rules of these names."""
         return replace(self, source=without_rules(self.source, names), laid_out=None)
 
-    def by(self, way: Way) -> "AtomLogits":
-        """The same, network and counted rules combined in another way than the chosen one."""
-        made = replace(self, way=way)
-        made.__dict__.update({name: self.__dict__[name] for name in ("whole", "_rules") if name in self.__dict__})
-        return made
+    def by(self, weighting: Weighting) -> "AtomLogits":
+        """The same, network and counted rules mixed by another weighting than the chosen one."""
+        return replace(self, weighting=weighting)._with(self.network)
 
-    @cached_property
+    @property
     def whole(self) -> Pass | None:
         """The pass over all ground rules, where they do not depend on what is asked."""
-        graph = self.source.whole
-        return None if graph is None else self._pass(graph, self.laid_out)
+        return self.network.whole
 
     def passes(self, codes: Codes) -> Iterator[tuple[Int64[np.ndarray, " some"], Pass]]:
         """Passes that together answer the atoms, each with the places in `codes` of those that it answers."""
-        self._check(codes)
-        left, alone, alone_in = np.arange(len(codes)), np.zeros(0, np.int64), self.source
-        if self.whole is not None:
-            inside = self.whole.graph.contains(torch.from_numpy(codes)).numpy()
-            if inside.any():
-                yield left[inside], self.whole
-            left, alone = alone, left[~inside]
-        elif len(codes) > ATOMS_WITH_THEIR_OWN_RULES:
-            reached = self.source.may_reach(codes)
-            left, alone, alone_in = left[reached], left[~reached], Ungrounded()
-        for which in _parts(left, ATOMS_WITH_THEIR_OWN_RULES):
-            yield which, self._pass(self.source.around(codes[which]))
-        for which in _parts(alone, ATOMS_IN_NO_RULE):
-            yield which, self._pass(alone_in.around(codes[which]))
+        return self.network.passes(self._checked(codes))
 
-    def _check(self, codes: Codes) -> None:
+    def _checked(self, codes: Codes) -> Codes:
+        codes = np.array(codes, np.int64)
         if len(codes) and not 0 <= codes.min() <= codes.max() < self.model.base.size:
             raise DataError(
                 f"there is a code outside the Herbrand base of {self.model.base.size:,} atoms",
                 hint="take codes and network from one problem",
             )
-
-    def _looked_up(self, codes: Codes) -> LogitsOfEach:
-        logits = np.zeros((len(self.models), len(codes)))
-        for which, made in self.passes(codes):
-            logits[:, which] = made.each[:, made.rows(codes[which])]
-        return logits
-
-    def _pass(self, graph: FactorGraph, laid_out: Layout | None = None) -> Pass:
-        return Pass.over(graph, self.models, self.evidence, laid_out)
+        return codes
 
 
-def _one_outside(side: Side, first: Codes, cells: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Codes:
-    """An atom of the rows that is in none of the cells."""
+def _one_outside(side: Side, first: Codes, cells: Cells) -> Codes:
+    """An atom of the queries that is in none of the cells."""
     flat = np.sort(cells[0] * side.candidates + cells[1])
     missing = int(np.append(np.flatnonzero(flat != np.arange(len(flat))), len(flat))[0])
     row, place = divmod(missing, side.candidates)
     return first[row : row + 1] + side.stride * place
-
-
-def _parts(which: np.ndarray, size: int) -> list[np.ndarray]:
-    """In parts that are about equal, none of them tiny: a row alone is summed in another order."""
-    return np.array_split(which, -(-len(which) // size)) if len(which) else []

@@ -1,16 +1,16 @@
 """What every input layer promises, whatever its kind: one suite over the table of input layers and the classifier."""
 
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from r2n.components import input_layers
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
-from r2n.network.atom_embedding import AtomEmbedding
 from r2n.network.constant_embedding import ConstantEmbedding
-from r2n.network.input_layers import INPUTS, make_input
+from r2n.network.input_layers import AtomEmbedding, make_input
 from r2n.options import ModelOptions
 
 KNOWLEDGE = KnowledgeBase.build(
@@ -18,12 +18,11 @@ KNOWLEDGE = KnowledgeBase.build(
 )
 CODES = torch.arange(KNOWLEDGE.base.size)
 INDEX, ARGUMENTS = (torch.from_numpy(part) for part in KNOWLEDGE.base.decode(CODES.numpy()))
-NAMES = (*INPUTS, "pair")
 DIM = 4
 Made = tuple[ConstantEmbedding, AtomEmbedding[Any]]
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=list(input_layers))
 def made(request: pytest.FixtureRequest) -> Made:
     torch.manual_seed(0)
     return make_input(KNOWLEDGE, ModelOptions(input=request.param, dim=DIM))
@@ -40,8 +39,11 @@ def embedded(made: Made, predicates: Tensor, arguments: Tensor) -> Tensor:
     return embedding(embedding.lay_out(predicates, arguments, constants), constants)
 
 
-def test_the_table_and_the_option_have_the_same_names() -> None:
-    assert set(get_args(ModelOptions.model_fields["input"].annotation)) == set(NAMES)
+def test_its_description_says_what_it_can_do(made: Made, request: pytest.FixtureRequest) -> None:
+    described = input_layers[request.node.callspec.params["made"]]
+    assert described.scores_rows == (made[1].rows is not None)
+    assert described.over_grids == (made[1].grids is not None)
+    assert isinstance(made[1], described.load())
 
 
 def test_it_is_a_module_that_meets_the_protocol(made: Made) -> None:

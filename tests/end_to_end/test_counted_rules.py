@@ -16,7 +16,7 @@ from r2n.evaluation.ranking import Filter
 from r2n.model.model import Model
 from r2n.model.run import Run, evaluate_split, prepare_run
 from r2n.model.training import train_in
-from r2n.network.mixture import NETWORK_ALONE, WAYS
+from r2n.network.mixture import NETWORK_ALONE, WEIGHTINGS
 from r2n.options import Options
 from r2n.training.rows import RowBatches, RuleBatches
 from tests.command_line import document
@@ -107,7 +107,7 @@ def test_the_planted_rule_is_learned_and_the_way_chosen_on_the_validation_querie
     assert run.evaluate("test").metrics["mrr"] > 0.6 > 0.3 > alone.metrics["mrr"]
     base, known = run.problem.knowledge.base, Filter.of(run.problem, (TRAIN, "valid"))
     logits, valid = run.logits(), run.problem.valid
-    found = [evaluate_scores(logits.by(way), valid, base, known, split="valid").metrics["mrr"] for way in WAYS]
+    found = [evaluate_scores(logits.by(way), valid, base, known, split="valid").metrics["mrr"] for way in WEIGHTINGS]
     assert int(run.model.combination.way) == found.index(max(found))
     trace = [json.loads(line) for line in (path / "trace.jsonl").read_text().splitlines()]
     losses = [record["rules"] for record in trace]
@@ -128,7 +128,7 @@ def test_without_validation_queries_the_first_way_is_taken(problem: Problem, tmp
     run = trained(tmp_path / "run", problem, (*COUNTED, "training.with_valid=true", "training.epochs=1"))
     assert run.trainer.settle is None
     assert run.model.combination is not None
-    assert run.model.combination.chosen == WAYS[0]
+    assert run.model.combination.chosen == WEIGHTINGS[0]
 
 
 @pytest.mark.parametrize(("cut", "changes"), [(3, COUNTED), (7, DRAWN)], ids=["all", "drawn"])
@@ -216,4 +216,7 @@ def test_the_way_is_chosen_on_labelled_queries_too(problem: Problem) -> None:
     assert len(list(run.trainer)) == 1
     assert run.model.combination is not None
     chosen = evaluate_split(run.logits(), labelled, "valid").metrics["ap"]
-    assert chosen >= max(evaluate_split(run.logits().by(way), labelled, "valid").metrics["ap"] for way in WAYS) - 1e-9
+    assert (
+        chosen
+        >= max(evaluate_split(run.logits().by(way), labelled, "valid").metrics["ap"] for way in WEIGHTINGS) - 1e-9
+    )

@@ -17,16 +17,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import r2n
+from r2n.components import input_layers, t_norms
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.network.collate import Layout
 from r2n.network.factor_graph import FactorGraph, known_states
-from r2n.network.input_layers import INPUTS, ComplEx
+from r2n.network.input_layers import ComplEx
 from r2n.network.r2n import R2N, Predictions
 from r2n.options import TrainingOptions
-from r2n.training.batches import Step
+from r2n.training.batches import Step, targets_of
 from r2n.training.negatives import draw_negatives
-from r2n.training.objective import T_NORMS, Objective
-from r2n.training.targets import targets_of
+from r2n.training.objective import Objective
 from tests.examples import first_of
 from tests.featured_problem import featured_problem
 from tests.model_strategies import AGGREGATIONS
@@ -117,7 +117,7 @@ def options(model: R2N) -> list[TrainingOptions]:
     losses = ("bce", "softmax", "full-softmax")[: 2 if model.evidence_input != "off" else 3]
     common = {"n3": 0.1, "semantic_weight": 0.3, "relation_weight": 0.5}
     by_loss = [TrainingOptions.model_validate({"loss": loss, **common}) for loss in losses]
-    return by_loss + [TrainingOptions.model_validate({"regularisation": name, **common}) for name in T_NORMS]
+    return by_loss + [TrainingOptions.model_validate({"regularisation": name, **common}) for name in t_norms]
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def build(**options: Any) -> R2N:
 
 
 @pytest.mark.parametrize("reasoner", ["r2n", "fgnn", "none"])
-@pytest.mark.parametrize("name", first_of([*INPUTS, "pair"], 2))
+@pytest.mark.parametrize("name", first_of([*input_layers], 2))
 def test_every_input_layer_reasoner_and_kind_of_layout(name: str, reasoner: str) -> None:
     for kind in ("dense", "indexed"):
         stays(build(input=name, reasoner=reasoner), kind)

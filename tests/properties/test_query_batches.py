@@ -13,9 +13,8 @@ from torch import Tensor
 import r2n
 from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
 from r2n.options import TrainingOptions
-from r2n.training.batches import Step, make_batches
-from r2n.training.objective import Losses, Objective
-from r2n.training.query_batches import QueryBatches
+from r2n.training.batches import Losses, QueryBatches, Step, make_batches
+from r2n.training.objective import Objective
 from tests.examples import at_most
 from tests.model_strategies import make_small_world, seed_of, shaken
 from tests.one_way import STRATEGIES

@@ -10,8 +10,8 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from r2n.network.factor_graph import FactorGraph
 from r2n.options import SamplingOptions
+from r2n.training.batches import known_ground_rules, targets_of
 from r2n.training.negatives import corruptions, draw_negatives
-from r2n.training.targets import known_ground_rules, targets_of
 from tests.examples import at_most
 from tests.model_strategies import make_small_world, rows_of
 from tests.oracles import negatives as oracle

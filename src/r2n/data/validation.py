@@ -2,17 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
+from r2n.components import input_layers
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import Problem
 from r2n.errors import ConfigError, counted, nearest
 from r2n.logic.language import Predicate
 from r2n.logic.theory import Rule
 from r2n.options import ModelOptions, Options, TrainingOptions
-
-INPUTS_OF_PAIRS = ("complex", "rotate", "transe")
-"""Input layers whose formula has at most two constants."""
-FORMULAS = (*INPUTS_OF_PAIRS, "distmult")
-"""Input layers that are a formula of the vectors of predicate and constants."""
 
 
 def contradictions(problem: Problem, options: Options) -> list[ConfigError]:
@@ -26,23 +22,27 @@ def contradictions(problem: Problem, options: Options) -> list[ConfigError]:
     return found
 
 
-def refuse_wide(name: str, predicates: Sequence[Predicate]) -> None:
-    """An input layer of pairs takes no predicate of three positions or more."""
+def check_arity(name: str, predicates: Sequence[Predicate]) -> None:
+    """Refuse predicates of more positions than the input layer takes."""
+    most = input_layers[name].max_arity
     for predicate in predicates:
-        if name in INPUTS_OF_PAIRS and predicate.arity > 2:
+        if most is not None and predicate.arity > most:
+            takes = "one or two positions" if most == 2 else f"at most {counted(most, 'position')}"
+            every = (input_layers[other] for other in input_layers)
+            others = [f"'{part.name}'" for part in every if part.max_arity is None and not part.reads_features]
             raise ConfigError(
-                f"input '{name}' takes predicates of one or two positions, but {predicate.name} has {predicate.arity}",
-                hint="choose input = 'distmult' or 'mlp'",
+                f"input '{name}' takes predicates of {takes}, but {predicate.name} has {predicate.arity}",
+                hint=f"choose input = {' or '.join(others)}",
             )
 
 
-def refuse_unread_evidence(options: ModelOptions) -> None:
+def check_evidence_is_read(options: ModelOptions) -> None:
     """Without reasoning layers nothing reads what is known of an atom."""
     if options.evidence_input != "off" and not options.has_layers:
         raise ConfigError("evidence as input needs reasoning layers", hint="set layers to 1 or more")
 
 
-def refuse_copying(evidence_input: str, options: TrainingOptions) -> None:
+def check_no_copying(evidence_input: str, options: TrainingOptions) -> None:
     """Refuse what could only be learned by reading the answer."""
     if evidence_input == "off":
         return
@@ -52,23 +52,23 @@ def refuse_copying(evidence_input: str, options: TrainingOptions) -> None:
             "a network that reads evidence and hides none of it learns to copy it",
             hint="set training.hiding above 0, or training.batch_size, which leaves out what it asks",
         )
-    if options.loss == "full-softmax":
+    if options.asks_base:
         raise ConfigError(
-            "full-softmax asks every fact, so that a network that reads evidence learns to copy it",
+            f"{options.loss} asks every fact, so that a network that reads evidence learns to copy it",
             hint="take loss = 'softmax' or 'bce', which ask hidden facts alone",
         )
 
 
-def refuse_torn_rows(options: TrainingOptions) -> None:
+def check_component_batches(options: TrainingOptions) -> None:
     """A loss over rows of atoms cannot be had from components of the graph."""
-    if options.batches is not None and options.loss != "bce":
+    if options.batches is not None and options.compares_facts:
         raise ConfigError(
             f"loss = '{options.loss}' compares atoms of the whole graph, so that it cannot be trained in batches",
             hint="take loss = 'bce', or leave training.batches out",
         )
 
 
-def refuse_batches(options: TrainingOptions) -> None:
+def check_batches(options: TrainingOptions) -> None:
     """Refuse what cannot be cut in batches, or left out of none."""
     if options.batch_size is None:
         if options.leave_one_out:
@@ -84,26 +84,26 @@ def refuse_batches(options: TrainingOptions) -> None:
         )
 
 
-def refuse_batched_rows(answers_alone: bool, options: TrainingOptions) -> None:
+def check_candidate_batches(answers_alone: bool, options: TrainingOptions) -> None:
     """All candidates of a row are compared in batches only by what scores a row as a product."""
-    if options.batch_size is None or options.loss != "full-softmax":
+    if options.batch_size is None or not options.asks_base:
         return
     if not answers_alone or options.regularisation != "off" or options.relation_weight:
         raise ConfigError(
-            "loss = 'full-softmax' in batches asks all candidates of a row; only an input layer that answers alone can"
-            " be asked so, and neither a t-norm nor other predicates beside it",
+            f"loss = '{options.loss}' in batches asks all candidates of a row; only an input layer that answers alone"
+            " can be asked so, and neither a t-norm nor other predicates beside it",
             hint="take loss = 'softmax' with training.negatives, or reasoner = 'none' with input = 'complex' or another"
             " formula, regularisation = 'off' and relation_weight = 0",
         )
 
 
-def refuse_without_facts(evidence: Evidence) -> None:
+def check_has_facts(evidence: Evidence) -> None:
     """A softmax over rows needs a fact in some row."""
     if not evidence.truth.any():
         raise ConfigError("there is no fact to learn from", hint="add facts to [facts] train")
 
 
-def refuse_without_explicit_rules(rules: Sequence[Rule]) -> None:
+def check_has_explicit_rules(rules: Sequence[Rule]) -> None:
     """An implicit rule has no truth."""
     if all(rule.is_implicit for rule in rules):
         raise ConfigError(
@@ -112,7 +112,7 @@ def refuse_without_explicit_rules(rules: Sequence[Rule]) -> None:
         )
 
 
-def refuse_two_uses_of_valid(options: TrainingOptions) -> None:
+def check_valid_is_free(options: TrainingOptions) -> None:
     """What is trained on tells nothing of when to stop."""
     if options.with_valid and options.patience is not None:
         raise ConfigError(
@@ -121,7 +121,7 @@ def refuse_two_uses_of_valid(options: TrainingOptions) -> None:
         )
 
 
-def _refuse_patience(problem: Problem, options: TrainingOptions) -> None:
+def _check_patience(problem: Problem, options: TrainingOptions) -> None:
     if options.patience is not None and not options.with_valid and "valid" not in problem.queries:
         raise ConfigError(
             "training.patience needs queries to validate on", hint="add [queries] valid, or drop patience"
@@ -135,13 +135,13 @@ def _refuse_patience(problem: Problem, options: TrainingOptions) -> None:
         )
 
 
-def _refuse_labels_only(problem: Problem, options: TrainingOptions) -> None:
+def _check_labels_only(problem: Problem, options: TrainingOptions) -> None:
     """Labels alone are asked of predicates that there are, and by a loss that needs no corruption."""
     names = [predicate.name for predicate in problem.knowledge.language.predicates]
     for name in options.labels_only:
         if name not in names:
             raise ConfigError(f"training.labels_only: unknown predicate '{name}'", hint=nearest(name, names) or None)
-    if options.labels_only and options.loss != "bce":
+    if options.labels_only and options.compares_facts:
         raise ConfigError(
             f"loss = '{options.loss}' compares facts with their corruptions, and training.labels_only asks for none",
             hint="take loss = 'bce', or leave training.labels_only out",
@@ -149,38 +149,38 @@ def _refuse_labels_only(problem: Problem, options: TrainingOptions) -> None:
 
 
 def _check_copying(_: Problem, options: Options) -> None:
-    refuse_copying(options.model.evidence_input if options.model.has_layers else "off", options.training)
+    check_no_copying(options.model.evidence_input if options.model.has_layers else "off", options.training)
 
 
 def _check_rows(problem: Problem, options: Options) -> None:
-    refuse_torn_rows(options.training)
-    refuse_batches(options.training)
-    refuse_batched_rows(_answers_alone(problem, options.model), options.training)
-    if options.training.loss == "full-softmax":
-        refuse_without_facts(problem.train)
+    check_component_batches(options.training)
+    check_batches(options.training)
+    check_candidate_batches(_answers_alone(problem, options.model), options.training)
+    if options.training.asks_base:
+        check_has_facts(problem.train)
 
 
 def _answers_alone(problem: Problem, options: ModelOptions) -> bool:
-    """Whether the input layer is a formula of the constants' vectors, and all of the network but counted rules."""
+    """Whether the input layer scores candidates by itself, and is all of the network but counted rules."""
     rules = problem.knowledge.theory.rules
     has_layers = options.has_layers and not (
         options.rules == "counted" and all(rule.concludes_one_atom for rule in rules)
     )
-    return options.input in FORMULAS and not has_layers
+    return input_layers[options.input].scores_rows and not has_layers
 
 
 def _check_regularisation(problem: Problem, options: Options) -> None:
     if options.training.regularisation != "off":
-        refuse_without_explicit_rules(problem.knowledge.theory.rules)
+        check_has_explicit_rules(problem.knowledge.theory.rules)
 
 
 _CHECKS: tuple[Callable[[Problem, Options], None], ...] = (
     _check_copying,
-    lambda problem, options: _refuse_patience(problem, options.training),
+    lambda problem, options: _check_patience(problem, options.training),
     _check_regularisation,
-    lambda problem, options: refuse_two_uses_of_valid(options.training),
-    lambda problem, options: _refuse_labels_only(problem, options.training),
-    lambda problem, options: refuse_wide(options.model.input, problem.knowledge.language.predicates),
-    lambda problem, options: refuse_unread_evidence(options.model),
+    lambda problem, options: check_valid_is_free(options.training),
+    lambda problem, options: _check_labels_only(problem, options.training),
+    lambda problem, options: check_arity(options.model.input, problem.knowledge.language.predicates),
+    lambda problem, options: check_evidence_is_read(options.model),
     _check_rows,
 )

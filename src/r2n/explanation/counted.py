@@ -17,7 +17,7 @@ from r2n.explanation.records import Belief, Contrast, Explanation, Fidelity, Lay
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.counting import RuleCounts, SideCounts
 from r2n.grounding.ground_rules import GroundRules
-from r2n.network.mixture import NETWORK_ALONE, log_odds, rule_shares
+from r2n.network.mixture import NETWORK_ALONE, log_odds, rule_probabilities
 from r2n.scoring import AtomLogits
 
 
@@ -66,10 +66,10 @@ class Row:
         index = RowIndex.of(np.full(len(left), self.row))
         made = replace(self.counts, index=index, counts=counts[left], **own)
         with torch.no_grad():
-            shares = rule_shares(model.counted, made, np.array([self.row]))
+            shares = rule_probabilities(model.counted, made, np.array([self.row]))
             network = torch.from_numpy(self.network[None].copy()).to(shares.rest)
             known = np.zeros(len(self.known), np.int64), self.known
-            logs = model.combination.log_shares(network, known, shares, member.way)
+            logs = model.combination.mixed(network, known, shares, member.weighting)
         return float(log_odds(logs[0, self.place].double().cpu().numpy()[None])[0])
 
 

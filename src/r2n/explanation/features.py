@@ -16,7 +16,6 @@ from r2n.data.features import WORD
 from r2n.data.herbrand import Codes, closed_atoms
 from r2n.data.knowledge_base import KnowledgeBase, reciprocal_codes
 from r2n.explanation.records import FeatureEffect, InputReasons, Similar
-from r2n.network.atom_embedding import AtomEmbedding
 from r2n.network.collate import Layout
 from r2n.network.constant_embedding import (
     Channel,
@@ -28,6 +27,7 @@ from r2n.network.constant_embedding import (
 )
 from r2n.network.factor_graph import FactorGraph, known_states
 from r2n.network.graph_sources import Ungrounded
+from r2n.network.input_layers import AtomEmbedding
 from r2n.network.pair_embedding import COUNTS, PairEmbedding, PairLayout, Term
 from r2n.network.r2n import R2N
 from r2n.scoring import AtomLogits

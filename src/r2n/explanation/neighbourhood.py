@@ -17,7 +17,7 @@ from r2n.network.factor_graph import UNKNOWN, FactorGraph, known_states
 from r2n.network.graph_sources import GraphSource
 from r2n.network.incremental import Pairs, Spread, Step
 from r2n.network.r2n import R2N
-from r2n.network.reasoning import ReasoningLayer
+from r2n.network.reasoning import ReasoningLayer, Sum
 from r2n.network.scatter import Incidence
 from r2n.scoring import AtomLogits
 
@@ -75,7 +75,6 @@ def mean_logits(members: Sequence[AtomLogits], codes: Codes) -> Float64[np.ndarr
     return np.mean([member(codes) for member in members], axis=0)
 
 
-SUMMED = ("sum", "mean")  # aggregations whose messages can be exchanged one by one
 HIDDEN = -1  # nothing is read of an atom
 NUMBERS_AT_ONCE = 2**26  # of messages, in a pass over changes
 
@@ -134,7 +133,7 @@ class Unrolled:
             return cls(model, [atoms], [], model.atom_embedding.score(atoms, layout.predicates), known)
         embeddings, sums = [atoms], []
         for layer in model.layers:
-            if layer.aggregation in SUMMED:
+            if layer.aggregation.adds_messages:
                 sums.append(_summing(layer)(atoms, layout.incidence, rule_embeddings=False)[0])
                 atoms = _settled(layer, sums[-1], atoms, layout.incidence.messages)
             else:
@@ -195,14 +194,15 @@ class Unrolled:
 def _summing(layer: ReasoningLayer) -> ReasoningLayer:
     """The layer with the same networks, which gives the sums of messages."""
     view = copy(layer)
-    view.aggregation, view.isolated, view.residual = "sum", "zero", False
+    view.aggregation, view.isolated, view.residual = Sum(), "zero", False
     return view
 
 
 def _settled(layer: ReasoningLayer, sums: Tensor, atoms: Tensor, messages: Tensor) -> Tensor:
     """What the layer makes of sums of so many messages each, at atoms that it reads."""
     is_told = (messages > 0).unsqueeze(1)
-    made = sums / messages.clamp(min=1).unsqueeze(1) if layer.aggregation == "mean" else sums
+    divisor = layer.aggregation.divide_all(messages)
+    made = sums if divisor is None else sums / divisor.unsqueeze(1)
     if layer.residual:
         return atoms + made.masked_fill(~is_told, 0.0)
     return torch.where(is_told, made, atoms if layer.isolated == "keep" else torch.zeros_like(atoms))

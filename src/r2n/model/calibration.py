@@ -55,7 +55,7 @@ def calibrate(run: Run, logits: AtomLogits | None = None) -> Calibrated | None:
     if fitted is None or _are_apart(found, valid.truth):
         hidden = _on_hidden_facts(run, logits)
         fitted = hidden or fitted
-        if fitted is not None and options.training.loss == "bce":
+        if fitted is not None and not options.training.compares_facts:
             fitted = warmed(fitted, found, valid.truth, groups, fitted_on=words, weights=weights)
     if is_drawn and fitted is None:
         too_few = "training asks no corruption of them" if valid.truth.all() else f"{words} are too few"
@@ -114,7 +114,7 @@ def _fitted(
     weights: np.ndarray | None = None,
 ) -> Calibrated | None:
     """A logit of 0 means something where the loss is that of single atoms; a softmax only compares."""
-    if options.training.loss == "bce":
+    if not options.training.compares_facts:
         return fit_temperature(logits, truth, groups, fitted_on=words, may_shift=may_shift, weights=weights)
     return fit_odds(logits, truth, fitted_on=words, weights=weights)
 

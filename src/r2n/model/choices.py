@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from r2n.components import input_layers
 from r2n.data.herbrand import Side, closed_atoms
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import Problem
-from r2n.data.validation import FORMULAS, contradictions
+from r2n.data.validation import contradictions
 from r2n.errors import counted
 from r2n.grounding.counting import is_counted
 from r2n.options import Options
@@ -91,7 +92,7 @@ def _asks_for_rows(problem: Problem, options: Options) -> bool:
         return False
     if not problem.queries or not all(queries.truth.all() for queries in problem.queries.values()):
         return False
-    if options.model.input not in FORMULAS:
+    if not input_layers[options.model.input].scores_rows:
         return False
     if any(rule.is_implicit for rule in knowledge.theory.rules):
         return False
@@ -142,7 +143,11 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
 def _for_labels(problem: Problem, options: Options) -> Iterator[Choice]:
     """What is asked as false: labelled facts, and where facts exclude others, which is read off the facts."""
     labels_only, training = options.training.labels_only, options.training
-    if training.loss == "bce" and not training.model_fields_set & {"corrupted_positions", "negatives", "labels_only"}:
+    if not training.compares_facts and not training.model_fields_set & {
+        "corrupted_positions",
+        "negatives",
+        "labels_only",
+    }:
         labels = labelled_predicates(problem.knowledge)
         labels_only = tuple(labels)
         counts = ", ".join(

@@ -20,7 +20,7 @@ from r2n.evaluation.report import NOT_HELD_OUT, REASONING_HARMS, Report, Score
 from r2n.mining.constraints import KINDS, Constraint, Kind, mine_constraints
 from r2n.mining.forbidden import Forbidden
 from r2n.network.graph_sources import Ungrounded
-from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WAYS
+from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS
 from r2n.network.r2n import R2N
 from r2n.options import Options
 from r2n.progress import Progress, no_progress
@@ -230,9 +230,9 @@ def selected_on(
 ) -> dict[str, str]:
     """What the protocol says of choices that were made on validation queries: the combination, and what they were."""
     ways = dict.fromkeys(str(model.combination.chosen) for model in logits.models if model.combination is not None)
-    combined, said = bool(ways) and logits.way is None and len(problem.valid) > 0, {}
-    if ways and logits.way is None:
-        by = f"the best of {len(WAYS)} on the validation queries" if combined else "nothing could choose another"
+    combined, said = bool(ways) and logits.weighting is None and len(problem.valid) > 0, {}
+    if ways and logits.weighting is None:
+        by = f"the best of {len(WEIGHTINGS)} on the validation queries" if combined else "nothing could choose another"
         said["combination"] = f"{'; '.join(ways)} ({by})"
     stopped = options is not None and options.training.patience is not None
     is_fitted = calibration is not None and calibration.on_validation and not calibration.is_as_trained

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import torch
 
+from r2n.components import aggregations, input_layers
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.knowledge_base import as_trained as as_trained
 from r2n.data.problem import Problem
-from r2n.data.validation import contradictions, refuse_two_uses_of_valid
+from r2n.data.validation import check_valid_is_free, contradictions
 from r2n.errors import ConfigError, MemoryLimitError
 from r2n.grounding.counting import split_rules
 from r2n.grounding.store import Ceiling, Store, shown_size
@@ -33,12 +34,10 @@ BYTES_OF_NEGATIVE = 28
 BYTES_OF_POSITION = 16
 FLOAT = 4  # bytes
 
-# Floats kept for each atom and each of its dimensions, forward and backward, by input layer.
-FLOATS_OF_INPUT = {"complex": 17.0, "rotate": 17.0, "distmult": 10.0, "pair": 11.0, "mlp": 7.0, "transe": 3.0}
+# Floats kept for each dimension, forward and backward; those of input layers and aggregations are in `r2n.components`.
 FLOATS_OF_LAYER = 5.0  # of a reasoning layer, for each atom
 FLOATS_OF_RULE_OUTPUT = 5.0  # of out(g), for each ground rule
 FLOATS_OF_SHALLOW_RULE = 1.5  # for each ground rule and layer: its embedding is kept, not computed again
-FLOATS_OF_MAXIMUM = 3.5  # for each position of a ground rule and layer: every message is kept
 
 _CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 _MEMINFO, _CGROUP, _CGROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
@@ -180,10 +179,10 @@ def training_bytes(
     `negatives` are counted as drawn, with repetitions. `layers` are 0 without a reasoner; `rule_outputs`: whether
     out(g) is computed (semantic_weight above 0). The other options are those of [model].
     """
-    of_atom = FLOATS_OF_INPUT.get(input, max(FLOATS_OF_INPUT.values())) + layers * FLOATS_OF_LAYER
+    of_atom = input_layers[input].floats_per_atom + layers * FLOATS_OF_LAYER
     of_rule = FLOATS_OF_RULE_OUTPUT if rule_outputs and layers else 0.0
     of_rule += layers * FLOATS_OF_SHALLOW_RULE if mlp == "shallow" else 0.0
-    of_position = layers * FLOATS_OF_MAXIMUM if aggregation == "max" else 0.0
+    of_position = layers * aggregations[aggregation].floats_per_position
     floats = dim * (atoms * of_atom + ground_rules * of_rule + positions * of_position)
     integers = atoms * BYTES_OF_ATOM + negatives * BYTES_OF_NEGATIVE + positions * BYTES_OF_POSITION
     return int(FIXED_BYTES + FLOAT * floats + integers)
@@ -193,16 +192,16 @@ def over_grids(options: Options) -> bool:
     """Whether a whole Herbrand base is computed over grids, where the atoms' embeddings are never written out."""
     model, training = options.model, options.training
     reads_plain = model.evidence_input == "off" and model.reasoner != "fgnn" and not training.hiding
-    keeps_form = model.mlp == "shallow" and model.aggregation != "max" and not model.exclude_self
-    is_linear = model.input not in ("mlp", "pair")
-    return training.loss == "full-softmax" and reads_plain and is_linear and (keeps_form or not model.has_layers)
+    keeps_form = model.mlp == "shallow" and aggregations[model.aggregation].is_linear and not model.exclude_self
+    can_be = input_layers[model.input].over_grids and (keeps_form or not model.has_layers)
+    return training.asks_base and reads_plain and can_be
 
 
 def problem_to_train(problem: Problem, options: Options) -> Problem:
     """The problem as it is trained on: with or without its validation queries."""
     if not options.training.with_valid:
         return problem
-    refuse_two_uses_of_valid(options.training)
+    check_valid_is_free(options.training)
     return problem.with_valid_as_evidence()
 
 
@@ -271,8 +270,8 @@ class MemoryLimit:
         if options.training.batch_size is not None:
             self._check_rows(knowledge, options)
             return  # a batch is checked by its graph
-        if options.training.loss == "full-softmax":
-            atoms, what = knowledge.base.size, "full-softmax over the whole Herbrand base, {:,} atoms,"
+        if options.training.asks_base:
+            atoms, what = knowledge.base.size, options.training.loss + " over the whole Herbrand base, {:,} atoms,"
             ways_out = ["take loss = 'softmax' with training.negatives", "set model.dim lower"]
         else:
             facts = len(knowledge.evidence)
@@ -297,7 +296,7 @@ class MemoryLimit:
     def _check_rows(self, knowledge: KnowledgeBase, options: Options) -> None:
         """Refuse rows of a batch that would not fit: scores of all candidates, their gradients, and all vectors."""
         training, constants = options.training, len(knowledge.language.constants)
-        compared = constants if training.loss == "full-softmax" else min(constants, training.negatives or constants)
+        compared = constants if training.asks_base else min(constants, training.negatives or constants)
         scores = min(training.batch_size or 1, len(knowledge.evidence)) * compared
         needed = FIXED_BYTES + scores * BYTES_OF_ROW_SCORE + constants * options.model.dim * BYTES_OF_VECTOR
         ways_out = ["set training.batch_size lower", "set model.dim lower"]
@@ -329,8 +328,7 @@ def count_weights(knowledge: KnowledgeBase, options: ModelOptions) -> int:
     """
     dim, language = options.dim, knowledge.language
     found = 2 * dim * (len(language.constants) + len(language.predicates))
-    if options.input == "mlp":
-        found += sum((predicate.arity + 1) * dim * dim for predicate in language.predicates)
+    found += input_layers[options.input].extra_weights([predicate.arity for predicate in language.predicates], dim)
     if knowledge.features:
         found += (options.encoder_dim or dim) * dim
     return found + (_layer_weights(knowledge, options) if options.has_layers else 0)

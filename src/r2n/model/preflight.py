@@ -339,7 +339,7 @@ class Work:
             knowledge = split_rules(knowledge)[0]
         base, evidence, training = knowledge.base, knowledge.evidence, options.training
         known = evidence.atoms if training.ask_closed else evidence.atoms[~closed_atoms(base, evidence.atoms)]
-        listed = base.size if training.loss == "full-softmax" else count_negatives(base, evidence, training)
+        listed = base.size if training.asks_base else count_negatives(base, evidence, training)
         negatives = min(listed, base.size - len(known))
         sizes = _sizes(knowledge, options, known, negatives)
         if sizes is None:

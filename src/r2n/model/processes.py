@@ -22,7 +22,8 @@ from r2n.errors import ConfigError, ProcessError, R2NError
 from r2n.evaluation.ranking import ALONE, Share, in_order
 from r2n.model.memory import make_device
 from r2n.options import TrainingOptions
-from r2n.training.team import ONE, Team, refuse_lonely_options
+from r2n.training.batches import ONE, Team
+from r2n.training.fit import refuse_lonely_options
 
 Part = TypeVar("Part")
 Work = Callable[..., object]

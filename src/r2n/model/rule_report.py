@@ -115,7 +115,7 @@ def _plain_codes(base: HerbrandBase, codes: np.ndarray) -> np.ndarray:
 
 def _thresholds(trained: Model, atoms: Codes, known: np.ndarray, logits: np.ndarray) -> Float64[np.ndarray, " atoms"]:
     """For each atom the logit above which it is held true."""
-    if trained.options.training.loss == "bce" and trained.network.counted is None:
+    if not trained.options.training.compares_facts and trained.network.counted is None:
         return np.zeros(len(atoms))
     index, found = trained.network.base.decode(atoms)[0], np.zeros(len(atoms))
     for predicate in np.unique(index):
@@ -321,7 +321,7 @@ class RuleSwitches:
         found = []
         for member in self.trained.members:
             graph = member.source.around(self._codes, steps=len(member.model.layers))
-            found.append(AtomLogits(member.model, WholeGraph(graph), member.evidence, way=member.way))
+            found.append(AtomLogits(member.model, WholeGraph(graph), member.evidence, weighting=member.weighting))
         return tuple(found)
 
 

@@ -32,14 +32,13 @@ from r2n.model.memory import (
     problem_to_train,
 )
 from r2n.network.graph_sources import GraphSource
-from r2n.network.mixture import WAYS, Way
+from r2n.network.mixture import WEIGHTINGS, Weighting
 from r2n.network.r2n import R2N
 from r2n.options import MOST_WHOLE, Options, TrainingOptions
 from r2n.progress import Progress, no_progress
 from r2n.scoring import AtomLogits
 from r2n.training.batches import Batches, FixedBatches, draws
-from r2n.training.fit import Settle, Trainer, Validate
-from r2n.training.query_batches import batches_of
+from r2n.training.fit import Settle, Trainer, Validate, batches_of
 from r2n.training.rows import RuleBatches, start_at_confidence
 
 QUERIES_TO_CHOOSE_BY = 10_000
@@ -156,7 +155,7 @@ class Run:
         truth of a query is looked at but whether all of a split are true, as in a ranking.
         """
         knowledge = self.problem.knowledge
-        if self.options.training.loss != "bce":
+        if self.options.training.compares_facts:
             return []
         false = np.setdiff1d(self.trainer.batches.asked(torch.Generator())[1], knowledge.evidence.atoms)
         found = []
@@ -307,12 +306,12 @@ def choose_way(problem: Problem, logits: AtomLogits, model: R2N) -> None:
     is_ranking = problem.valid.truth.all()  # only a ranking is sampled
     asked = EvaluationOptions(sample=QUERIES_TO_CHOOSE_BY if is_ranking else None)
 
-    def metric(way: Way) -> float:
+    def metric(way: Weighting) -> float:
         report = evaluate_scores(logits.by(way), problem.valid, problem.knowledge.base, filtered, asked, split="valid")
         found = report.main[1]
         return -1.0 if isnan(found) else found
 
-    best = max(range(len(WAYS)), key=lambda i: metric(WAYS[i]))  # the first of equals
+    best = max(range(len(WEIGHTINGS)), key=lambda i: metric(WEIGHTINGS[i]))  # the first of equals
     model.combination.way.fill_(best)
 
 

@@ -40,8 +40,8 @@ from r2n.store.folder import (
     write_run,
 )
 from r2n.store.trace import Trace, locked, read_trace
+from r2n.training.batches import ONE, Team
 from r2n.training.fit import Epoch
-from r2n.training.team import ONE, Team
 from r2n.visible import visible
 
 SECONDS_BETWEEN_CHECKPOINTS = 2.0

@@ -17,7 +17,7 @@ from r2n.errors import ConfigError
 from r2n.logic.theory import Rule
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.mlp import MLP, PositionMLP
-from r2n.network.reasoning import ReasoningLayer
+from r2n.network.reasoning import ReasoningLayer, Sum
 from r2n.network.scatter import Incidence
 
 LOG_ZERO = -1e4
@@ -38,7 +38,7 @@ def belief_layer(rules: Sequence[Rule]) -> ReasoningLayer:
     layer = ReasoningLayer(
         [update for update, _ in parts],
         [to_atoms for _, to_atoms in parts],
-        aggregation="sum",
+        aggregation=Sum(),
         isolated="zero",
         residual=False,
         exclude_self=False,

@@ -9,10 +9,10 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from r2n.data.herbrand import HerbrandBase
-from r2n.network.atom_embedding import AtomEmbedding, Movable
 from r2n.network.constant_embedding import ConstantEmbedding, ConstantLayout
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.grid import WholeBase
+from r2n.network.input_layers import AtomEmbedding, Movable
 from r2n.network.scatter import CPU, Incidence
 
 Kind = Literal["grid", "dense", "indexed"]

@@ -124,16 +124,15 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Received:
-    """How many messages an atom of each predicate of a grid receives; the least and the most of these numbers."""
+    """How many messages an atom of each predicate of a grid receives; the least of these numbers."""
 
     counts: Int64[Tensor, " predicates"]
     least: int
-    most: int
 
     @classmethod
     def of(cls, counts: Sequence[int]) -> "Received":
         """From the numbers."""
-        return cls(torch.tensor(counts, dtype=torch.int64), min(counts), max(counts))
+        return cls(torch.tensor(counts, dtype=torch.int64), min(counts))
 
     def to(self, device: torch.device) -> "Received":
         """The same on another device."""

@@ -1,95 +1,254 @@
-"""Input layers by name: DistMult, ComplEx, RotatE, TransE, MLP, pair, features."""
+"""Input layers: Emb^0(a), the embeddings of atoms, from those of their constants."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from r2n.components import input_layers
 from r2n.data.knowledge_base import KnowledgeBase
-from r2n.data.validation import refuse_wide
+from r2n.data.validation import check_arity
 from r2n.logic.language import Predicate
-from r2n.network.atom_embedding import AtomEmbedding, AtomLayout, AtomMLP, GridEmbedding, GridParts, RowEmbedding
-from r2n.network.constant_embedding import ConstantEmbedding, FeatureEncoder, make_channels
-from r2n.network.pair_embedding import PairEmbedding
+from r2n.network.constant_embedding import ConstantEmbedding, ConstantLayout, FeatureEncoder, make_channels
+from r2n.network.mlp import MLP
 from r2n.options import ModelOptions
 
 SCALE = 0.3  # standard deviation of the predicates' vectors at the start
+
+Predicates = Int64[Tensor, " atoms"]
+"""Predicates of atoms, by index."""
+Arguments = Int64[Tensor, "atoms positions"]
+"""Constants of atoms, by id."""
 Constants = Float[Tensor, "atoms positions constant_dim"]
+Embedding = Float[Tensor, "atoms dim"]
+Scores = Float[Tensor, " atoms"]
 Given = Float[Tensor, "rows positions constant_dim"]
 Asking = Float[Tensor, "rows constant_dim"]
 Candidates = Float[Tensor, "candidates constant_dim"]
 RowScores = Float[Tensor, "rows candidates"]
+GridScores = Float[Tensor, "predicates points"]
+GridParts = tuple[
+    Float[Tensor, "points features"], Float[Tensor, "predicates features"], Float[Tensor, "predicates dim"]
+]
+"""Features, diagonals and offsets of all atoms over a grid of constants."""
 
 
-class VectorFormula(nn.Module, ABC):
-    """An input layer that is a formula of the vectors of predicate and constants."""
+@runtime_checkable
+class GridEmbedding(Protocol):
+    """What an atom embedding can do too that is linear in features which all predicates share.
+
+    Emb^0(a) = sum_b features_b * diagonals[P]_b + offsets[P] over one or two blocks b of `dim` features.
+    """
+
+    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
+        """Emb^0 of all atoms of some predicates, over all combinations of the constants' vectors at each position."""
+        ...
+
+    def grid_score(
+        self,
+        features: Float[Tensor, "points features"],
+        diagonals: Float[Tensor, "predicates features"],
+        offsets: Float[Tensor, "predicates dim"],
+    ) -> GridScores:
+        """The score of each of these atoms."""
+        ...
+
+
+@runtime_checkable
+class RowEmbedding(Protocol):
+    """What an atom embedding can do too whose score of all candidates of a row is one matrix product.
+
+    A row is an atom of which one position is open: P(c_1, ..., ?, ..., c_n).
+    """
+
+    def row_scores(
+        self, predicates: Int64[Tensor, " rows"], position: int, given: Given, candidates: Candidates
+    ) -> RowScores:
+        """The score of each row's atom with each candidate at the open position, from the constants' vectors.
+
+        All rows have one arity; what stands in `given` at the open position is not read. No atom is embedded.
+        """
+        ...
+
+    def formula(self, predicates: Predicates, constants: Constants) -> Embedding:
+        """Emb^0(a) of atoms given by their predicates (by index) and their constants' vectors."""
+        ...
+
+    def n3(self, predicates: Predicates, constants: Constants) -> Float[Tensor, ""]:
+        """N3 of atoms: the mean over them of the cubed moduli of what their predicates and constants are made of."""
+        ...
+
+
+@runtime_checkable
+class Movable(Protocol):
+    """Atoms of one arity, as an embedding lays them out for itself."""
+
+    def to(self, device: torch.device) -> "Movable":
+        """The same on another device."""
+        ...
+
+
+Laid = TypeVar("Laid", bound=Movable)
+
+
+@runtime_checkable
+class AtomEmbedding(Protocol[Laid]):
+    """f_P, a module: from the constants of atoms to their embeddings, and from these to a score."""
 
     constant_dim: int
     dim: int
 
     @property
-    def grids(self) -> GridEmbedding:
-        """Itself: every formula is linear in features that all predicates share."""
-        return self
+    def grids(self) -> GridEmbedding | None:
+        """How it embeds all atoms over a grid of constants, where it can."""
+        ...
+
+    @property
+    def rows(self) -> RowEmbedding | None:
+        """How it scores all candidates of a row at once, where it can."""
+        ...
+
+    def lay_out(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> Laid:
+        """Atoms of one arity, given by their predicates (by index) and their constants (by id), on the CPU."""
+        ...
+
+    def __call__(self, atoms: Laid, constants: ConstantEmbedding) -> Embedding:
+        """Emb^0(a)."""
+        ...
+
+    def score(self, embedding: Embedding, predicates: Predicates) -> Scores:
+        """The method's own score of atoms of any arity, a logit."""
+        ...
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Its weights."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class AtomLayout:
+    """Atoms of one arity: their predicates, and their constants as they are read."""
+
+    predicates: Predicates
+    constants: ConstantLayout
+
+    def to(self, device: torch.device) -> "AtomLayout":
+        """The same on another device."""
+        return AtomLayout(self.predicates.to(device), self.constants.to(device))
+
+
+RowsByPredicate = tuple[tuple[int, Int64[Tensor, " _"]], ...]
+"""The predicates of some atoms, each with the rows of its own."""
+
+
+def rows_by_predicate(predicates: Predicates) -> RowsByPredicate:
+    """The predicates that there are, each with the rows of its atoms."""
+    return tuple((i, (predicates == i).nonzero().flatten()) for i in predicates.unique().tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkLayout:
+    """Atoms of one arity: how many, the rows of those of each predicate, and their constants as they are read."""
+
+    count: int
+    by_predicate: RowsByPredicate
+    constants: ConstantLayout
+
+    def to(self, device: torch.device) -> "NetworkLayout":
+        """The same on another device."""
+        by_predicate = tuple((predicate, rows.to(device)) for predicate, rows in self.by_predicate)
+        return NetworkLayout(self.count, by_predicate, self.constants.to(device))
+
+
+class AtomMLP(nn.Module):
+    """MLP_P of the constants' vectors, one MLP for each predicate of any arity; the score is the embedding's sum."""
+
+    grids = rows = None
+
+    def __init__(self, predicates: Sequence[Predicate], dim: int, scale: float = SCALE) -> None:
+        """One hidden layer of `dim` units, with Glorot weights whatever the `scale`."""
+        super().__init__()
+        self.constant_dim = self.dim = dim
+        self.networks = nn.ModuleList([MLP((predicate.arity * dim, dim, dim)) for predicate in predicates])
+
+    def lay_out(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> NetworkLayout:
+        """Atoms of one arity."""
+        return NetworkLayout(len(predicates), rows_by_predicate(predicates), constants.lay_out(arguments))
+
+    def forward(self, atoms: NetworkLayout, constants: ConstantEmbedding) -> Embedding:
+        """Emb^0(a)."""
+        vectors = constants(atoms.constants)
+        embedding = vectors.new_zeros(atoms.count, self.dim)
+        for predicate, rows in atoms.by_predicate:
+            embedding = embedding.index_copy(0, rows, self.networks[predicate](vectors[rows].flatten(1)))
+        return embedding
+
+    def score(self, embedding: Embedding, predicates: Predicates) -> Scores:
+        """Its sum."""
+        return embedding.sum(-1)
+
+
+class VectorFormula(nn.Module, ABC):
+    """A formula of the vectors of predicate and constants, with one learned vector for each predicate.
+
+    By default the score of an atom is the sum of its embedding, and that of a candidate the product of its vector with
+    the one that `asking` gives. A formula with `grid` and `grid_score` too is a `GridEmbedding`.
+    """
+
+    parts = 1  # numbers in a constant's vector for each dimension of an embedding
+
+    def __init__(self, predicates: Sequence[Predicate], dim: int, scale: float = SCALE) -> None:
+        """`scale` is the standard deviation of the vectors at the start."""
+        super().__init__()
+        self.dim, self.constant_dim = dim, self.parts * dim
+        self.make_weights(len(predicates), scale)
+
+    def make_weights(self, predicates: int, scale: float) -> None:
+        """One vector for each predicate."""
+        self.vectors = nn.Parameter(torch.randn(predicates, self.constant_dim) * scale)
+
+    def predicate_vectors(self, predicates: Int64[Tensor, " n"]) -> Float[Tensor, "n _"]:
+        """r_P."""
+        return self.vectors[predicates]
+
+    @property
+    def grids(self) -> GridEmbedding | None:
+        """Itself, if it can be computed over a grid."""
+        return self if isinstance(self, GridEmbedding) else None
 
     @property
     def rows(self) -> RowEmbedding:
         """Itself."""
         return self
 
-    def lay_out(
-        self,
-        predicates: Int64[Tensor, " atoms"],
-        arguments: Int64[Tensor, "atoms positions"],
-        constants: ConstantEmbedding,
-    ) -> AtomLayout:
+    def lay_out(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> AtomLayout:
         """Atoms of one arity."""
         return AtomLayout(predicates, constants.lay_out(arguments))
 
-    def forward(self, atoms: AtomLayout, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
+    def forward(self, atoms: AtomLayout, constants: ConstantEmbedding) -> Embedding:
         """Emb^0(a)."""
         return self.formula(atoms.predicates, constants(atoms.constants))
 
     @abstractmethod
-    def formula(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
-        """Emb^0(a) of atoms given by their predicates (by index) and their constants' vectors."""
-
-    @abstractmethod
-    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
-        """Emb^0 of all atoms of some predicates over a grid of constants."""
-
-    @abstractmethod
-    def grid_score(
-        self,
-        features: Float[Tensor, "points features"],
-        diagonals: Float[Tensor, "predicates features"],
-        offsets: Float[Tensor, "predicates dim"],
-    ) -> Float[Tensor, "predicates points"]:
-        """The score of each of these."""
-
-    @abstractmethod
-    def predicate_vectors(self, predicates: Int64[Tensor, " atoms"]) -> Float[Tensor, "atoms _"]:
-        """r_P."""
-
-    def cubes(self, vectors: Float[Tensor, "*batch _"]) -> Float[Tensor, "*batch _"]:
-        """The cubed moduli of the components."""
-        return vectors.abs().pow(3)
-
-    def n3(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, ""]:
-        """N3 of atoms, by their predicates and their constants' vectors."""
-        return (self.cubes(self.predicate_vectors(predicates)).sum() + self.cubes(constants).sum()) / len(predicates)
+    def formula(self, predicates: Predicates, constants: Constants) -> Embedding:
+        """Emb^0(a) of atoms given by their predicates and their constants' vectors."""
 
     @abstractmethod
     def asking(self, predicates: Int64[Tensor, " rows"], position: int, given: Given) -> Asking:
         """The vector of each row that a candidate's is compared to, made of all but the open position."""
 
-    @abstractmethod
+    def score(self, embedding: Embedding, predicates: Predicates) -> Scores:
+        """Its sum."""
+        return embedding.sum(-1)
+
     def compared(self, asking: Asking, candidates: Candidates) -> RowScores:
-        """The scores of the candidates of rows."""
+        """The scores of the candidates of rows: their products."""
+        return asking @ candidates.t()
 
     def row_scores(
         self, predicates: Int64[Tensor, " rows"], position: int, given: Given, candidates: Candidates
@@ -97,28 +256,26 @@ class VectorFormula(nn.Module, ABC):
         """The score of each row's atom with each candidate at the open position."""
         return self.compared(self.asking(predicates, position, given), candidates)
 
+    def cubes(self, vectors: Float[Tensor, "*batch _"]) -> Float[Tensor, "*batch _"]:
+        """The cubed moduli of the components."""
+        return vectors.abs().pow(3)
 
-class _SummedFormula(VectorFormula):
-    """A formula whose score is the sum of the embedding."""
+    def n3(self, predicates: Predicates, constants: Constants) -> Float[Tensor, ""]:
+        """N3 of atoms, by their predicates and their constants' vectors."""
+        return (self.cubes(self.predicate_vectors(predicates)).sum() + self.cubes(constants).sum()) / len(predicates)
 
-    def score(
-        self, embedding: Float[Tensor, "atoms dim"], predicates: Int64[Tensor, " atoms"]
-    ) -> Float[Tensor, " atoms"]:
-        """Its sum."""
-        return embedding.sum(-1)
+
+class _GridFormula(VectorFormula):
+    """A formula that is linear in features of the constants, and whose score is the sum of the embedding."""
 
     def grid_score(
         self,
         features: Float[Tensor, "points features"],
         diagonals: Float[Tensor, "predicates features"],
         offsets: Float[Tensor, "predicates dim"],
-    ) -> Float[Tensor, "predicates points"]:
+    ) -> GridScores:
         """The sum of each embedding, without writing it out."""
         return torch.addmm(offsets.sum(-1, keepdim=True), diagonals, features.t())
-
-    def compared(self, asking: Asking, candidates: Candidates) -> RowScores:
-        """Their products."""
-        return asking @ candidates.t()
 
 
 def _outer(first: Tensor, second: Tensor) -> Tensor:
@@ -126,50 +283,10 @@ def _outer(first: Tensor, second: Tensor) -> Tensor:
     return (first.unsqueeze(1) * second.unsqueeze(0)).flatten(0, 1)
 
 
-def _complex_grid(vectors: Tensor, constants: Sequence[Tensor]) -> GridParts:
-    """Re(r * c_1 * conj(c_2)) = Re(r) Re(c_1 conj(c_2)) - Im(r) Im(c_1 conj(c_2))."""
-    r_re, r_im = vectors.chunk(2, dim=-1)
-    re, im = constants[0].chunk(2, dim=-1)
-    if len(constants) > 1:
-        t_re, t_im = constants[1].chunk(2, dim=-1)
-        re, im = _outer(re, t_re) + _outer(im, t_im), _outer(im, t_re) - _outer(re, t_im)
-    return torch.cat([re, im], dim=1), torch.cat([r_re, -r_im], dim=1), torch.zeros_like(r_re)
-
-
-def _complex_asking(vectors: Tensor, position: int, given: Given) -> Tensor:
-    """The a of Re(r * c_1 * conj(c_2)) = a . c, c the open one: r * c_1, or the conjugate of r * conj(c_2) or of r."""
-    r_re, r_im = vectors.chunk(2, dim=-1)
-    if given.shape[1] == 1:
-        return torch.cat([r_re, -r_im], dim=-1)
-    re, im = given[:, 1 - position].chunk(2, dim=-1)
-    if position == 0:
-        return torch.cat([r_re * re + r_im * im, r_re * im - r_im * re], dim=-1)
-    return torch.cat([r_re * re - r_im * im, r_re * im + r_im * re], dim=-1)
-
-
-class _ComplexFormula(_SummedFormula):
-    """A formula over complex vectors, held as real and imaginary halves."""
-
-    def cubes(self, vectors: Float[Tensor, "*batch _"]) -> Float[Tensor, "*batch _"]:
-        """The cubed moduli of the complex components."""
-        re, im = vectors.chunk(2, dim=-1)
-        return (re.square() + im.square()).pow(1.5)
-
-
-class DistMult(_SummedFormula):
+class DistMult(_GridFormula):
     """r_P * c_1 * ... * c_n."""
 
-    def __init__(self, predicates: Sequence[Predicate], dim: int, scale: float = SCALE) -> None:
-        """One vector for each predicate."""
-        super().__init__()
-        self.constant_dim = self.dim = dim
-        self.vectors = nn.Parameter(torch.randn(len(predicates), dim) * scale)
-
-    def predicate_vectors(self, predicates: Int64[Tensor, " atoms"]) -> Float[Tensor, "atoms _"]:
-        """r_P."""
-        return self.vectors[predicates]
-
-    def formula(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
+    def formula(self, predicates: Predicates, constants: Constants) -> Embedding:
         """Emb^0(a)."""
         return self.vectors[predicates] * constants.prod(dim=1)
 
@@ -187,101 +304,76 @@ class DistMult(_SummedFormula):
         return self.vectors[predicates] * others.prod(dim=1)
 
 
-def _real_product(predicate: Tensor, constants: Constants) -> Tensor:
-    """Re(r * c_1 * conj(c_2)), without the last factor for unary atoms; written out, faster than complex numbers."""
-    r_re, r_im = predicate.chunk(2, dim=-1)
-    h_re, h_im = constants[:, 0].chunk(2, dim=-1)
-    re, im = r_re * h_re - r_im * h_im, r_re * h_im + r_im * h_re
-    if constants.shape[1] == 1:
-        return re
-    t_re, t_im = constants[:, 1].chunk(2, dim=-1)
-    return re * t_re + im * t_im
+class ComplEx(_GridFormula):
+    """Re(r_P * c_1 * conj(c_2)), component by component; complex vectors are held as real and imaginary halves."""
 
+    parts = 2
 
-class ComplEx(_ComplexFormula):
-    """Re(r_P * c_1 * conj(c_2)), component by component."""
-
-    def __init__(self, predicates: Sequence[Predicate], dim: int, scale: float = SCALE) -> None:
-        """One complex vector for each predicate."""
-        super().__init__()
-        refuse_wide("complex", predicates)
-        self.dim, self.constant_dim = dim, 2 * dim
-        self.vectors = nn.Parameter(torch.randn(len(predicates), 2 * dim) * scale)
-
-    def predicate_vectors(self, predicates: Int64[Tensor, " atoms"]) -> Float[Tensor, "atoms _"]:
-        """r_P."""
-        return self.vectors[predicates]
-
-    def formula(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
-        """Emb^0(a)."""
-        return _real_product(self.vectors[predicates], constants)
+    def formula(self, predicates: Predicates, constants: Constants) -> Embedding:
+        """Emb^0(a); unary atoms have no c_2. Written out, this is faster than complex numbers."""
+        r_re, r_im = self.predicate_vectors(predicates).chunk(2, dim=-1)
+        h_re, h_im = constants[:, 0].chunk(2, dim=-1)
+        re, im = r_re * h_re - r_im * h_im, r_re * h_im + r_im * h_re
+        if constants.shape[1] == 1:
+            return re
+        t_re, t_im = constants[:, 1].chunk(2, dim=-1)
+        return re * t_re + im * t_im
 
     def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
-        """Real and imaginary parts of c_1 conj(c_2), times the predicate's two diagonals."""
-        return _complex_grid(self.vectors[predicates], constants)
+        """Re(r * c_1 * conj(c_2)) = Re(r) Re(c_1 conj(c_2)) - Im(r) Im(c_1 conj(c_2))."""
+        r_re, r_im = self.predicate_vectors(predicates).chunk(2, dim=-1)
+        re, im = constants[0].chunk(2, dim=-1)
+        if len(constants) > 1:
+            t_re, t_im = constants[1].chunk(2, dim=-1)
+            re, im = _outer(re, t_re) + _outer(im, t_im), _outer(im, t_re) - _outer(re, t_im)
+        return torch.cat([re, im], dim=1), torch.cat([r_re, -r_im], dim=1), torch.zeros_like(r_re)
 
     def asking(self, predicates: Int64[Tensor, " rows"], position: int, given: Given) -> Asking:
-        """r_P * c_1, or the conjugate of r_P * conj(c_2)."""
-        return _complex_asking(self.vectors[predicates], position, given)
+        """The a of a . c, c the open constant: r * c_1, or the conjugate of r * conj(c_2) or of r."""
+        r_re, r_im = self.predicate_vectors(predicates).chunk(2, dim=-1)
+        if given.shape[1] == 1:
+            return torch.cat([r_re, -r_im], dim=-1)
+        re, im = given[:, 1 - position].chunk(2, dim=-1)
+        if position == 0:
+            return torch.cat([r_re * re + r_im * im, r_re * im - r_im * re], dim=-1)
+        return torch.cat([r_re * re - r_im * im, r_re * im + r_im * re], dim=-1)
+
+    def cubes(self, vectors: Float[Tensor, "*batch _"]) -> Float[Tensor, "*batch _"]:
+        """The cubed moduli of the complex components."""
+        re, im = vectors.chunk(2, dim=-1)
+        return (re.square() + im.square()).pow(1.5)
 
 
-class RotatE(_ComplexFormula):
+class RotatE(ComplEx):
     """Re(r_P * c_1 * conj(c_2)) with |r_P| = 1: the alignment of the rotated c_1 with c_2.
 
     The modulus |r_P c_1 - c_2| of the original is near zero for every true atom, and would lose its identity.
     """
 
-    def __init__(self, predicates: Sequence[Predicate], dim: int, scale: float = SCALE) -> None:
+    def make_weights(self, predicates: int, scale: float) -> None:
         """One angle for each predicate and component."""
-        super().__init__()
-        refuse_wide("rotate", predicates)
-        self.dim, self.constant_dim = dim, 2 * dim
-        self.angles = nn.Parameter(torch.randn(len(predicates), dim) * scale)
+        self.angles = nn.Parameter(torch.randn(predicates, self.dim) * scale)
 
-    def predicate_vectors(self, predicates: Int64[Tensor, " atoms"]) -> Float[Tensor, "atoms _"]:
+    def predicate_vectors(self, predicates: Int64[Tensor, " n"]) -> Float[Tensor, "n _"]:
         """r_P."""
-        return self._vectors(predicates)
-
-    def formula(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
-        """Emb^0(a)."""
-        return _real_product(self._vectors(predicates), constants)
-
-    def _vectors(self, predicates: Tensor) -> Tensor:
         angles = self.angles[predicates]
         return torch.cat([torch.cos(angles), torch.sin(angles)], dim=-1)
 
-    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
-        """As ComplEx."""
-        return _complex_grid(self._vectors(predicates), constants)
-
-    def asking(self, predicates: Int64[Tensor, " rows"], position: int, given: Given) -> Asking:
-        """As ComplEx."""
-        return _complex_asking(self._vectors(predicates), position, given)
-
 
 class TransE(VectorFormula):
-    """c_1 + r_P - c_2."""
+    """c_1 + r_P - c_2; the score is a learned margin, that of a perfect match, minus the norm."""
 
-    def __init__(self, predicates: Sequence[Predicate], dim: int, scale: float = SCALE) -> None:
-        """One vector for each predicate, and one margin: the score of a perfect match."""
-        super().__init__()
-        refuse_wide("transe", predicates)
-        self.constant_dim = self.dim = dim
-        self.vectors = nn.Parameter(torch.randn(len(predicates), dim) * scale)
+    def make_weights(self, predicates: int, scale: float) -> None:
+        """One vector for each predicate, and one margin."""
+        super().make_weights(predicates, scale)
         self.margin = nn.Parameter(torch.ones(()))
 
-    def predicate_vectors(self, predicates: Int64[Tensor, " atoms"]) -> Float[Tensor, "atoms _"]:
-        """r_P."""
-        return self.vectors[predicates]
-
-    def formula(self, predicates: Int64[Tensor, " atoms"], constants: Constants) -> Float[Tensor, "atoms dim"]:
+    def formula(self, predicates: Predicates, constants: Constants) -> Embedding:
         """Emb^0(a)."""
         moved = constants[:, 0] + self.vectors[predicates]
         return moved - constants[:, 1] if constants.shape[1] > 1 else moved
 
-    def score(
-        self, embedding: Float[Tensor, "atoms dim"], predicates: Int64[Tensor, " atoms"]
-    ) -> Float[Tensor, " atoms"]:
+    def score(self, embedding: Embedding, predicates: Predicates) -> Scores:
         """The margin minus its norm."""
         return self.margin - (embedding.square().sum(-1) + 1e-12).sqrt()
 
@@ -298,7 +390,7 @@ class TransE(VectorFormula):
         features: Float[Tensor, "points features"],
         diagonals: Float[Tensor, "predicates features"],
         offsets: Float[Tensor, "predicates dim"],
-    ) -> Float[Tensor, "predicates points"]:
+    ) -> GridScores:
         """The margin minus the norm of features + offsets, by the square of a sum."""
         squares = features.square().sum(-1) + offsets.square().sum(-1, keepdim=True)
         return self.margin - (torch.addmm(squares, offsets, features.t(), alpha=2).clamp(min=0) + 1e-12).sqrt()
@@ -320,16 +412,6 @@ class TransE(VectorFormula):
         return self.margin - distances.to(asking)
 
 
-INPUTS: dict[str, Callable[..., AtomEmbedding[Any]]] = {
-    "distmult": DistMult,
-    "complex": ComplEx,
-    "transe": TransE,
-    "rotate": RotatE,
-    "mlp": AtomMLP,
-}
-"""Input layers that read vectors of constants; `pair` reads their features themselves."""
-
-
 def make_input(
     knowledge: KnowledgeBase,
     options: ModelOptions,
@@ -341,16 +423,15 @@ def make_input(
 
     Only `new` constants (ids), which a language got after the training, have none if they have no features.
     """
-    language, dim = knowledge.language, options.dim
-    count, dropout = len(language.constants), options.constant_dropout
+    language, dim, described = knowledge.language, options.dim, input_layers[options.input]
+    count, dropout, scale = len(language.constants), options.constant_dropout, options.init_scale
+    check_arity(described.name, language.predicates)
     channels = make_channels(knowledge, encoders or {}, options, new=new)
-    if options.input == "pair":
+    if described.reads_features:
         read = [channel for of_domain in channels.values() for channel in of_domain]
         constants = ConstantEmbedding(count, dim, dropout=dropout, without=read, new=new)
-        return constants, PairEmbedding(language, read, constants, options)
-    scale = options.init_scale
-    scaled = {} if options.input == "mlp" else {"scale": scale}
-    atom_embedding = INPUTS[options.input](language.predicates, dim, **scaled)
+        return constants, described.load()(language, read, constants, options)
+    atom_embedding: AtomEmbedding[Any] = described.load()(language.predicates, dim, scale=scale)
     size, hidden = atom_embedding.constant_dim, options.encoder_dim or dim
     made = [
         FeatureEncoder(of_domain, size, hidden=hidden, dropout=options.encoder_dropout)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 import numpy as np
 import torch
@@ -10,12 +10,9 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from r2n.data.herbrand import Codes, RowIndex, Side
-from r2n.data.knowledge_base import Evidence
-from r2n.errors import ConfigError
-from r2n.grounding.counting import RuleCounts, SideCounts
+from r2n.data.herbrand import Codes
+from r2n.grounding.counting import SideCounts
 from r2n.logic.theory import Rule
-from r2n.network.graph_sources import GraphSource
 
 
 class CountedRules(nn.Module):
@@ -44,8 +41,8 @@ def log_sum(values: Float[Tensor, " values"], groups: Int64[Tensor, " values"], 
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """A way to combine, with its v."""
+class Weighting:
+    """How network and counted rules are mixed: their probabilities, their logs, or the rules alone."""
 
     kind: Literal["mixture", "sum", "rules"]
     value: float = 1.0
@@ -61,31 +58,31 @@ class Way:
         return f"mixture, {self.value:.0%} by the rules"
 
 
-WAYS = (
-    Way("mixture", 0.5),
-    *(Way("mixture", value) for value in (0.0, 0.05, 0.2, 0.35, 0.65, 0.8, 0.95)),
-    *(Way("sum", value) for value in (0.5, 1.0, 2.0, 4.0)),
+WEIGHTINGS = (
+    Weighting("mixture", 0.5),
+    *(Weighting("mixture", value) for value in (0.0, 0.05, 0.2, 0.35, 0.65, 0.8, 0.95)),
+    *(Weighting("sum", value) for value in (0.5, 1.0, 2.0, 4.0)),
 )
 """The first is taken where nothing can choose among them."""
 
-NETWORK_ALONE, RULES_ALONE = Way("mixture", 0.0), Way("rules")
+NETWORK_ALONE, RULES_ALONE = Weighting("mixture", 0.0), Weighting("rules")
 
 
 @dataclass(frozen=True, eq=False)
-class RuleShares:
-    """The candidates of rows that some rule concludes: row, place, the log of their share, and log(mass / rest).
+class RuleProbabilities:
+    """The candidates of rows that some rule concludes: row, place, log probability, and log(mass / rest).
 
-    `rest` is the log of the rest's share of each row.
+    `rest` is the log probability of all others together, of each row.
     """
 
     rows: Int64[Tensor, " reached"]
     places: Int64[Tensor, " reached"]
-    log_shares: Float[Tensor, " reached"]
+    log_probabilities: Float[Tensor, " reached"]
     log_odds: Float[Tensor, " reached"]
     rest: Float[Tensor, " rows"]
 
 
-def rule_shares(counted: CountedRules, counts: SideCounts, rows: Codes) -> RuleShares:
+def rule_probabilities(counted: CountedRules, counts: SideCounts, rows: Codes) -> RuleProbabilities:
     """What counted rules say of rows; the masses of what is known are no part of the whole."""
     side, device = counts.side, counted.rest.device
     owner, entry = counts.index.entries(rows)
@@ -102,64 +99,64 @@ def rule_shares(counted: CountedRules, counts: SideCounts, rows: Codes) -> RuleS
     whole = torch.cat([masses[unknown], rest.expand(len(rows))])
     groups = torch.cat([row[unknown], torch.arange(len(rows), device=device)])
     total = log_sum(whole, groups, len(rows))
-    return RuleShares(
+    return RuleProbabilities(
         row, torch.from_numpy(places[is_first]).to(device), masses - total[row], masses - rest, rest - total
     )
 
 
 class Combination(nn.Module):
-    """The way in which network and counted rules are combined; chosen, not learned."""
+    """The weighting by which network and counted rules are mixed; chosen, not learned (`way` holds its number)."""
 
     way: Tensor
 
     def __init__(self) -> None:
-        """The first way."""
+        """The first one."""
         super().__init__()
         self.register_buffer("way", torch.zeros((), dtype=torch.int64))
 
     @property
-    def chosen(self) -> Way:
-        """The way that is taken."""
-        return WAYS[int(self.way)]
+    def chosen(self) -> Weighting:
+        """The one that is taken."""
+        return WEIGHTINGS[int(self.way)]
 
-    def log_shares(
+    def mixed(
         self,
         network: Float[Tensor, "rows candidates"],
         known: tuple[Int64[np.ndarray, " known"], Int64[np.ndarray, " known"]],
-        rules: RuleShares,
-        way: Way | None = None,
+        rules: RuleProbabilities,
+        weighting: Weighting | None = None,
     ) -> Float[Tensor, "rows candidates"]:
-        """The logs of the candidates' shares of rows; `known` are the rows and places of those known to be true.
+        """The logs of the candidates' probabilities; `known` are the rows and places of those known to be true.
 
-        `network` holds logits, and is overwritten. `way` is another than the chosen one.
+        `network` holds logits, and is overwritten. `weighting` is another than the chosen one.
         """
-        way, at = way or self.chosen, (rules.rows, rules.places)
-        if way.kind == "rules":
+        weighting, at = weighting or self.chosen, (rules.rows, rules.places)
+        if weighting.kind == "rules":
             left = (network.shape[1] - torch.bincount(rules.rows, minlength=len(network))).clamp(min=1)
             logs = (rules.rest - torch.log(left)).unsqueeze(1).expand_as(network).clone()
-            logs[at] = rules.log_shares
+            logs[at] = rules.log_probabilities
             return logs
         logs = network.sub_(_whole(network, known))
-        if way.kind == "sum":
-            logs.mul_(way.value)
+        if weighting.kind == "sum":
+            logs.mul_(weighting.value)
             logs[at] += softplus(rules.log_odds)
             logs.sub_(_whole(logs, known))
-        elif way.value:
-            logs.add_(np.log1p(-way.value))
-            logs[at] = torch.logaddexp(logs[at], rules.log_shares + np.log(way.value))
+        elif weighting.value:
+            logs.add_(np.log1p(-weighting.value))
+            logs[at] = torch.logaddexp(logs[at], rules.log_probabilities + np.log(weighting.value))
         return logs
 
 
-def log_odds(log_shares: Float64[np.ndarray, " *_"]) -> Float64[np.ndarray, " *_"]:
-    """The logit of shares given by their logs; a share of one, which rounding makes, has that of 1 - 1e-15.
+def log_odds(logs: Float64[np.ndarray, " *_"]) -> Float64[np.ndarray, " *_"]:
+    """The logits of probabilities given by their logs; one that rounding makes 1 has the logit of 1 - 1e-15.
 
-    What is known may have more than all of the others together: the log of its share is added to that.
+    What is known may have more than all of the others together: its log is added to that.
     """
-    return log_shares - np.log(-np.expm1(np.minimum(log_shares, -1e-15)))
+    return logs - np.log(-np.expm1(np.minimum(logs, -1e-15)))
 
 
 def from_log_odds(logits: Float64[np.ndarray, " *_"]) -> Float64[np.ndarray, " *_"]:
-    """The logs of shares given by their logits."""
+    """The logs of probabilities given by their logits."""
     return np.maximum(-np.logaddexp(0.0, -logits), logits + np.log(1e-15))
 
 
@@ -169,60 +166,3 @@ def _whole(logits: Tensor, known: tuple[np.ndarray, np.ndarray]) -> Tensor:
     among[tuple(map(torch.from_numpy, known))] = -torch.inf
     whole = torch.logsumexp(among, dim=1, keepdim=True)
     return torch.where(torch.isneginf(whole), torch.logsumexp(logits, dim=1, keepdim=True), whole)
-
-
-@runtime_checkable
-class CountsRules(Protocol):
-    """A network that may count rules."""
-
-    counted: CountedRules | None
-    combination: Combination | None
-
-
-class RulesBeside:
-    """A network's counted rules, with their numbers in what is known: rows of its logits -> logs of shares."""
-
-    def __init__(self, counted: CountedRules, combination: Combination, counts: RuleCounts, evidence: Evidence) -> None:
-        """`evidence` is what is known; its true atoms are no candidates for others' shares."""
-        self.counted, self.combination, self.counts = counted, combination, counts
-        self.true = evidence.atoms[evidence.truth]
-        self._known: dict[tuple[int, int], tuple[RowIndex, Int64[np.ndarray, " _"]]] = {}
-
-    @classmethod
-    def of(cls, model: CountsRules, source: GraphSource, evidence: Evidence) -> "RulesBeside | None":
-        """None for a network that counts no rules."""
-        if model.counted is None or model.combination is None:
-            return None
-        if source.counts is None:
-            raise ConfigError(
-                "this network counts rules, and its graphs come from a source that does not",
-                hint="take the source of the run, or r2n.model.memory.make_source(knowledge, options)",
-            )
-        return cls(model.counted, model.combination, source.counts, evidence)
-
-    @torch.no_grad()
-    def __call__(
-        self,
-        predicate: int,
-        position: int,
-        given: Int64[np.ndarray, "rows positions"],
-        network: Float[np.ndarray, "rows candidates"],
-        way: Way | None = None,
-    ) -> Float[np.ndarray, "rows candidates"]:
-        """The logs of the candidates' shares; `given` are constants (ids)."""
-        counts = self.counts.side(predicate, position)
-        rows = counts.side.rows(given)
-        index, places = self._known_places(counts.side)
-        row, known = index.entries(rows)
-        shares = rule_shares(self.counted, counts, rows)
-        logits = torch.from_numpy(np.ascontiguousarray(network)).to(shares.rest)
-        return self.combination.log_shares(logits, (row, places[known]), shares, way).cpu().numpy()
-
-    def _known_places(self, side: Side) -> tuple[RowIndex, np.ndarray]:
-        """Where the true atoms of a side stand, by row."""
-        key = side.predicate, side.position
-        if key not in self._known:
-            rows, places = side.located(self.true[slice(*np.searchsorted(self.true, side.bounds))])
-            order = np.argsort(rows, kind="stable")
-            self._known[key] = RowIndex.of(rows[order]), places[order]
-        return self._known[key]

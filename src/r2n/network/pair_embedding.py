@@ -13,8 +13,8 @@ from torch.nn.functional import dropout, relu
 
 from r2n.data.features import Bags
 from r2n.logic.language import Language
-from r2n.network.atom_embedding import rows_by_predicate
 from r2n.network.constant_embedding import Channel, ConstantEmbedding, DenseChannel, SparseRows, WordChannel, glorot
+from r2n.network.input_layers import rows_by_predicate
 from r2n.network.mlp import MLP
 from r2n.options import ModelOptions
 

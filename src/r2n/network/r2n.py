@@ -13,16 +13,15 @@ from torch.nn.functional import dropout
 
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import KnowledgeBase
-from r2n.data.validation import refuse_unread_evidence
+from r2n.data.validation import check_evidence_is_read
 from r2n.errors import ConfigError
 from r2n.grounding.counting import split_rules
 from r2n.logic.theory import Rule
-from r2n.network.atom_embedding import AtomEmbedding, GridEmbedding
 from r2n.network.collate import Input, Kind, Layout
 from r2n.network.constant_embedding import ConstantEmbedding
 from r2n.network.factor_graph import UNKNOWN, FactorGraph
 from r2n.network.grid import Atoms, InputAtoms, WholeBase, row_dropout
-from r2n.network.input_layers import make_input
+from r2n.network.input_layers import AtomEmbedding, GridEmbedding, make_input
 from r2n.network.mixture import Combination, CountedRules
 from r2n.network.mlp import AtomOutput, ModulesOf, RuleOutput
 from r2n.network.reasoning import ReasoningLayer, make_layer, reason, takes
@@ -253,7 +252,7 @@ def _make_counted(knowledge: KnowledgeBase, rules: Sequence[Rule]) -> CountedRul
 
 def _make_reasoner(knowledge: KnowledgeBase, options: ModelOptions) -> Reasoner | None:
     """The reasoning layers and outputs; none where the input layer answers alone."""
-    refuse_unread_evidence(options)
+    check_evidence_is_read(options)
     if not options.has_layers or (options.rules == "counted" and not knowledge.theory.rules):
         return None
     count = 1 if options.shared_layers else options.layers

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn, relu
 from torch.nn.functional import dropout, embedding, linear
 
+from r2n.components import aggregations
 from r2n.logic.theory import Rule
 from r2n.network.grid import Atoms, Grid, GridAtoms, Reading, Received, RuleBox, WholeBase, row_dropout
 from r2n.network.mlp import MLP, ModulesOf, PositionMLP
@@ -88,7 +89,77 @@ def message_pass(
     return result
 
 
-Aggregation = Literal["sum", "mean", "max", "mean-then-sum"]
+Counts = Int64[Tensor, " atoms"]
+
+
+class Aggregation:
+    """How the messages that an atom receives become one vector (eq. 5).
+
+    A linear one divides sums of messages: those of each rule by `divide_rule(counts)` and that over all rules by
+    `divide_all(counts)`, functions of the number of messages; None divides by nothing. Any other sets `is_linear` to
+    False, starts from `initial` and combines the messages that come one after the other in `combine`.
+    """
+
+    is_linear, initial = True, 0.0
+
+    @property
+    def adds_messages(self) -> bool:
+        """Whether it is one sum of messages, so that some of them can be exchanged for others."""
+        return self.is_linear and self.divide_rule(torch.ones(1, dtype=torch.int64)) is None
+
+    def divide_rule(self, counts: Counts) -> Tensor | None:
+        """What the sum of a rule's messages is divided by."""
+        return None
+
+    def divide_all(self, counts: Counts) -> Tensor | None:
+        """What the sum over all rules is divided by; an atom may receive no message."""
+        return None
+
+    def combine(
+        self,
+        found: Float[Tensor, "atoms dim"],
+        rows: Int64[Tensor, "messages dim"],
+        messages: Float[Tensor, "messages dim"],
+    ) -> Float[Tensor, "atoms dim"]:
+        """What was found so far, with messages to the atoms in some rows."""
+        return found.scatter_add(0, rows, messages)
+
+
+class Sum(Aggregation):
+    """The sum of all messages."""
+
+
+class Mean(Aggregation):
+    """The mean of all messages."""
+
+    def divide_all(self, counts: Counts) -> Tensor:
+        """Their number."""
+        return counts.clamp(min=1)
+
+
+class MeanThenSum(Aggregation):
+    """The mean over the messages of each rule, summed over rules."""
+
+    def divide_rule(self, counts: Counts) -> Tensor:
+        """Their number."""
+        return counts.clamp(min=1)
+
+
+class Maximum(Aggregation):
+    """The maximum over all messages, dimension by dimension."""
+
+    is_linear, initial = False, -torch.inf
+
+    def combine(
+        self,
+        found: Float[Tensor, "atoms dim"],
+        rows: Int64[Tensor, "messages dim"],
+        messages: Float[Tensor, "messages dim"],
+    ) -> Float[Tensor, "atoms dim"]:
+        """The larger one."""
+        return found.scatter_reduce(0, rows, messages, "amax")
+
+
 Isolated = Literal["keep", "zero"]
 
 
@@ -117,7 +188,7 @@ class ReasoningLayer(nn.Module):
         """One MLP^1 and one MLP^2 per rule, or per group of rules."""
         super().__init__()
         self.update_rule, self.message_to_atoms = ModulesOf(update_rule), ModulesOf(message_to_atoms)
-        self.aggregation: Aggregation = aggregation
+        self.aggregation = aggregation
         self.isolated: Isolated = isolated
         self.residual, self.exclude_self, self.rule_dropout = residual, exclude_self, rule_dropout
         self.rule_embedding = rule_embedding
@@ -137,7 +208,7 @@ class ReasoningLayer(nn.Module):
             self._scaled(_mapped(update, slots, rule), rule)
             for (update, _), slots, rule in zip(self.parts(), at_slots, incidence.rules, strict=True)
         ]
-        arrive = self._maximum if self.aggregation == "max" else self._sum
+        arrive = self._sum if self.aggregation.is_linear else self._combined
         updated = arrive(mapped, incidence)
         if self.isolated == "keep" and not self.residual:
             updated = torch.where((incidence.messages > 0).unsqueeze(1), updated, atoms)
@@ -191,7 +262,7 @@ class ReasoningLayer(nn.Module):
         return message_pass(rule.ways, slots, last.weight.t() @ weight, bias)
 
     def _sum(self, mapped: list[Tensor], incidence: Incidence) -> Tensor:
-        """Eq. 5 by sum, mean, or mean within a rule and sum over rules."""
+        """Eq. 5 by a linear aggregation: the last map of MLP^2 is applied to sums."""
         arrived: list[Tensor] = []
         for slots, rule, (update, to_atoms) in zip(mapped, incidence.rules, self.parts(), strict=True):
             # In a training, the weights of a rule without ground rules need their zero gradient.
@@ -201,23 +272,24 @@ class ReasoningLayer(nn.Module):
             sums = self._summed(update, to_atoms, slots, rule).split(rule.sizes)
             for i, (received, count, total) in enumerate(zip(rule.received, rule.counts, sums, strict=True)):
                 arriving = to_atoms.last(total, i) + count.unsqueeze(1) * to_atoms.last_bias(i)
-                if self.aggregation == "mean-then-sum":
-                    arriving = arriving / received.unsqueeze(1)
-                arrived.append(arriving)
-        updated = incidence.sum_at_atoms(arrived)
-        return updated / incidence.messages.clamp(min=1).unsqueeze(1) if self.aggregation == "mean" else updated
+                arrived.append(_divided(arriving, self.aggregation.divide_rule(received)))
+        return _divided(incidence.sum_at_atoms(arrived), self.aggregation.divide_all(incidence.messages))
 
-    def _maximum(self, mapped: list[Tensor], incidence: Incidence) -> Tensor:
-        """Eq. 5 by maximum; the last map does not commute with it, so it is applied to each message."""
+    def _combined(self, mapped: list[Tensor], incidence: Incidence) -> Tensor:
+        """Eq. 5 by any other aggregation: the last map of MLP^2 is applied to each message."""
         dim = self.parts()[0][1].weights[-1].shape[-1]
-        updated = mapped[0].new_full((len(incidence.messages), dim), -torch.inf)
+        updated = mapped[0].new_full((len(incidence.messages), dim), self.aggregation.initial)
         for slots, rule, (update, to_atoms) in zip(mapped, incidence.rules, self.parts(), strict=True):
             message = self._messages(update, to_atoms, slots, rule)
             for i, (table, target) in enumerate(zip(rule.tables, rule.ways.targets(), strict=True)):
                 arriving = to_atoms.last(message[:, i], i) + to_atoms.last_bias(i)
                 rows = table[target].unsqueeze(1).expand_as(arriving)
-                updated = updated.scatter_reduce(0, rows, arriving, "amax")
+                updated = self.aggregation.combine(updated, rows, arriving)
         return torch.where((incidence.messages > 0).unsqueeze(1), updated, torch.zeros_like(updated))
+
+
+def _divided(sums: Tensor, divisor: Tensor | None) -> Tensor:
+    return sums if divisor is None else sums / divisor.unsqueeze(1)
 
 
 def _mapped(update: MLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
@@ -248,7 +320,7 @@ def make_layer(rules: Sequence[Rule], options: ModelOptions) -> ReasoningLayer:
     return ReasoningLayer(
         update,
         messages,
-        aggregation=options.aggregation,
+        aggregation=aggregations[options.aggregation].load()(),
         isolated=options.isolated,
         residual=options.residual,
         exclude_self=options.exclude_self,
@@ -262,7 +334,7 @@ def takes(layer: ReasoningLayer) -> bool:
     if layer.rule_embedding is not None:
         return False
     linear_messages = all(len(to_atoms.weights) == 1 for _, to_atoms in layer.parts())
-    return linear_messages and layer.aggregation != "max" and not layer.exclude_self
+    return linear_messages and layer.aggregation.is_linear and not layer.exclude_self
 
 
 def reason(
@@ -281,9 +353,8 @@ def reason(
         for reading in rule.readings:
             features = _at_grid(sent, reading, len(rule.box)).reshape(prod(whole.grids[reading.grid].shape), -1)
             arriving[reading.grid].add(features, to_atoms, reading)
-        if layer.aggregation == "mean-then-sum":
-            for grid, received in rule.received.items():
-                arriving[grid].average(received, since=before[grid])
+        for grid, received in rule.received.items():
+            arriving[grid].divide(layer.aggregation.divide_rule(received.counts), since=before[grid])
     return [part.atoms(layer) for part in arriving], embeddings
 
 
@@ -341,19 +412,15 @@ class _Arriving:
         self.maps.append(reading.places.sum_at(weights))
         self.offsets.append(reading.places.sum_at(biases))
 
-    def average(self, received: Received, *, since: int) -> None:
-        """The mean over the messages of the blocks from `since` on."""
-        if received.most <= 1:
-            return
-        count = received.counts.clamp(min=1)
-        for i in range(since, len(self.maps)):
-            self.maps[i] = self.maps[i] / count.view(-1, 1, 1)
-            self.offsets[i] = self.offsets[i] / count.unsqueeze(1)
+    def divide(self, divisor: Tensor | None, *, since: int) -> None:
+        """Divide what arrives at each predicate, in the blocks from `since` on."""
+        for i in range(since, len(self.maps) if divisor is not None else since):
+            self.maps[i] = self.maps[i] / divisor.view(-1, 1, 1)
+            self.offsets[i] = self.offsets[i] / divisor.unsqueeze(1)
 
     def atoms(self, layer: ReasoningLayer) -> GridAtoms:
         """Emb^l(a) of the grid."""
-        if layer.aggregation == "mean":
-            self.average(self.received, since=0)
+        self.divide(layer.aggregation.divide_all(self.received.counts), since=0)
         if layer.residual:
             self._keep(torch.ones_like(self.received.counts))
         elif layer.isolated == "keep" and self.received.least == 0:

@@ -38,7 +38,7 @@ from r2n.model.run import Run, evaluate_split, prepare_run
 from r2n.network.factor_graph import known_states, known_truths
 from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE
 from r2n.options import Options
-from r2n.training.targets import rule_targets
+from r2n.training.batches import rule_targets
 
 
 class TableRow(BaseModel):

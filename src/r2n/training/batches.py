@@ -1,25 +1,202 @@
-"""Predictions -> a trained network: the steps of an epoch, each with its graph, laid out, and its targets."""
+"""The steps of an epoch: graphs, what is asked of them and what is masked, over the graph or batches of queries."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from r2n.data.herbrand import Codes, closed_atoms
-from r2n.data.knowledge_base import Evidence
-from r2n.data.validation import refuse_torn_rows
+from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
+from r2n.data.knowledge_base import Evidence, counterparts
+from r2n.data.validation import check_component_batches
+from r2n.errors import DataError
+from r2n.logic.theory import Rule
 from r2n.network.collate import Layout
-from r2n.network.factor_graph import Batch, FactorGraph, component_batches, known_states
+from r2n.network.factor_graph import UNKNOWN, Batch, FactorGraph, component_batches, known_states, known_truths
 from r2n.network.graph_sources import GraphSource
 from r2n.network.r2n import R2N
-from r2n.options import TrainingOptions
+from r2n.options import HidingOptions, TrainingOptions
 from r2n.progress import Progress, no_progress
 from r2n.training.negatives import Negatives, draw_negatives
-from r2n.training.targets import Targets, rule_targets, targets_of
+
+
+@runtime_checkable
+class Team(Protocol):
+    """The processes of a training, as one of them sees them."""
+
+    @property
+    def rank(self) -> int:
+        """Which of them this is, from 0; the first one alone writes."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        ...
+
+    def summed(self, values: Tensor) -> Tensor:
+        """The sum over all of what each gives; all get it, and none before the last has given."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class One:
+    """A process that trains alone."""
+
+    rank: int = 0
+    count: int = 1
+
+    def summed(self, values: Tensor) -> Tensor:
+        """What it gives."""
+        return values
+
+
+ONE = One()
+
+
+def known_ground_rules(
+    rows: Int64[Tensor, "ground_rules positions"], labels: Int64[Tensor, " atoms"]
+) -> Bool[Tensor, " ground_rules"]:
+    """R_j^E: the ground rules whose atoms all have a label (1 true, 0 false, -1 unknown)."""
+    return (labels[rows] >= 0).all(dim=1)
+
+
+RuleTargets = tuple[Int64[Tensor, " _"], Bool[Tensor, " _"]]
+"""The ground rules of a rule whose atoms are all labelled, and the truth of the rule on them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Labels of a graph's atoms and ground rules.
+
+    `labels` holds 1 true, 0 false, -1 unknown for each atom; `asked` the rows of labelled atoms that training asks for;
+    `facts` and `negatives` rows of facts and of their negatives (-1: none) for the softmax; `rules[j]` the ground rules
+    of rule j whose atoms are all labelled, with the truth of the rule on them; `open_atoms` those that may be hidden,
+    and `first_constants` by which they may be hidden together.
+    """
+
+    labels: Int64[Tensor, " atoms"]
+    asked: Int64[Tensor, " asked"]
+    facts: Int64[Tensor, " rows"]
+    negatives: Int64[Tensor, "rows negatives"]
+    rules: tuple[RuleTargets, ...]
+    open_atoms: Bool[Tensor, " atoms"]
+    first_constants: Int64[Tensor, " atoms"]
+
+    def to(self, device: torch.device) -> "Targets":
+        """The same on a device."""
+        rules = tuple((known.to(device), truth.to(device)) for known, truth in self.rules)
+        tensors = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "rules"}
+        return Targets(rules=rules, **{name: tensor.to(device) for name, tensor in tensors.items()})
+
+
+def targets_of(
+    base: HerbrandBase,
+    graph: FactorGraph,
+    evidence: Evidence,
+    negatives: Negatives,
+    false: Codes | None = None,
+    *,
+    ask_closed: bool = False,
+) -> Targets:
+    """Targets for the evidence and its negatives, all of which the graph must hold.
+
+    `false` are further negatives, as far as it holds them. Atoms that the graph holds only as parts of others'
+    neighbourhoods are labelled, but not asked.
+    """
+    codes = graph.atoms.numpy()
+    _refuse_missing(base, graph, negatives)
+    labels = known_truths(base, codes, evidence)
+    is_negative = np.isin(codes, negatives.codes if false is None else np.union1d(negatives.codes, false))
+    labels[is_negative & (labels < 0)] = 0
+    closed = closed_atoms(base, codes)
+    is_asked = (labels >= 0) & (~closed | ask_closed)
+    is_asked[graph.answered :] = False
+    tensor = torch.from_numpy(labels)
+    there = negatives.atoms >= 0
+    rows = np.full(negatives.atoms.shape, -1, np.int64)
+    rows[there] = graph.rows(torch.from_numpy(negatives.atoms[there])).numpy()
+    return Targets(
+        labels=tensor,
+        asked=torch.from_numpy(np.flatnonzero(is_asked)),
+        facts=graph.rows(torch.from_numpy(negatives.facts)),
+        negatives=torch.from_numpy(rows),
+        rules=tuple(rule_targets(graph, j, tensor) for j in range(len(graph.rules))),
+        open_atoms=torch.from_numpy(~closed),
+        first_constants=torch.from_numpy(base.decode(codes)[1][:, 0].copy() if len(codes) else np.zeros(0, np.int64)),
+    )
+
+
+def _refuse_missing(base: HerbrandBase, graph: FactorGraph, negatives: Negatives) -> None:
+    """A negative that is dropped would leave held-out facts, which the graph holds, as the only false atoms."""
+    wanted = np.union1d(negatives.codes, negatives.facts)
+    missing = wanted[~graph.contains(torch.from_numpy(wanted)).numpy()]
+    if len(missing):
+        raise DataError(
+            f"{len(missing):,} of {len(wanted):,} facts and negatives are not in the graph,"
+            f" {base.names(missing[:1])[0]} for one",
+            hint="train from a source that grounds what is asked: GroundedOnDemand.of(knowledge, grounder)",
+        )
+
+
+def rule_targets(graph: FactorGraph, j: int, labels: Int64[Tensor, " atoms"]) -> RuleTargets:
+    """The ground rules of rule j whose atoms are all labelled, and the truth of the rule on them."""
+    rule, rows = graph.rules[j], graph.neighbours[j]
+    if rule.formula is None:
+        nothing = torch.zeros(0, dtype=torch.int64, device=rows.device)
+        return nothing, nothing.bool()
+    known = known_ground_rules(rows, labels).nonzero().flatten()
+    return known, rule.formula.evaluate(labels[rows[known]] == 1)
+
+
+def hidden_atoms(
+    targets: Targets, options: HidingOptions, constants: int, *, generator: torch.Generator
+) -> Bool[Tensor, " atoms"] | None:
+    """The open atoms whose input is blanked in a step, or none at all; drawn on the CPU, for any device alike."""
+    if not options.hiding:
+        return None
+    if options.hide_by == "atom":
+        drawn = torch.rand(len(targets.labels), generator=generator) < options.hiding
+        return drawn.to(targets.open_atoms.device) & targets.open_atoms
+    by_constant = (torch.rand(constants, generator=generator) < options.hiding).to(targets.open_atoms.device)
+    return by_constant[targets.first_constants] & targets.open_atoms
+
+
+def hidden_by_code(
+    codes: Int64[Tensor, " atoms"], targets: Targets, options: HidingOptions, *, generator: torch.Generator
+) -> Bool[Tensor, " atoms"] | None:
+    """The same, where one number is drawn for the step, and with it an atom's code tells whether it is hidden.
+
+    An atom is then hidden or not wherever it stands, in any part of the step.
+    """
+    if not options.hiding:
+        return None
+    seed = int(torch.randint(2**62, (1,), generator=generator))
+    drawn = torch.from_numpy(_uniform(codes.cpu().numpy(), seed) < options.hiding)
+    return drawn.to(targets.open_atoms.device) & targets.open_atoms
+
+
+def _uniform(codes: np.ndarray, seed: int) -> np.ndarray:
+    """A number in [0, 1) for each code: the mixing of splitmix64 (Steele, Lea and Flood, 2014)."""
+    mixed = codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    return (mixed >> np.uint64(11)).astype(np.float64) / 2**53
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """The loss of a step, and its parts L_sup, L_sem and that of the t-norm, before their weights."""
+
+    total: Float[Tensor, ""]
+    supervised: Float[Tensor, ""]
+    semantic: Float[Tensor, ""]
+    fuzzy: Float[Tensor, ""]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +231,19 @@ class Step:
 class OwnStep(Protocol):
     """A step that knows its losses itself, for it needs no graph."""
 
-    def losses(self, model: R2N, options: TrainingOptions) -> Any:
+    def losses(self, model: R2N, options: TrainingOptions) -> Losses:
         """The loss and its parts."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class NothingAsked:
+    """The step of a process that has no part in it."""
+
+    def losses(self, model: R2N, options: TrainingOptions) -> Losses:
+        """Zero."""
+        zero = torch.zeros((), device=model.device)
+        return Losses(zero, zero, zero, zero)
 
 
 AnyStep = Step | OwnStep
@@ -113,7 +300,7 @@ def training_atoms(
     Where ground rules are everybody's, closed facts are among them for L_sem, and all that stands in a ground rule for
     a t-norm; where an atom has its own, only what is asked: what is there beside it is not for others to hear.
     """
-    if options.loss == "full-softmax":
+    if options.asks_base:
         return np.arange(model.base.size)
     known, whole = evidence.atoms, source.whole
     if whole is None and not options.ask_closed:
@@ -124,7 +311,7 @@ def training_atoms(
 
 def draws(options: TrainingOptions) -> bool:
     """Whether a seed tells which atoms are asked: negatives are drawn, not listed."""
-    return options.negatives is not None and options.loss != "full-softmax"
+    return options.negatives is not None and not options.asks_base
 
 
 Check = Callable[[FactorGraph], None]
@@ -142,9 +329,9 @@ def make_batches(
     progress: Progress = no_progress,
 ) -> FixedBatches:
     """Draw the negatives, get the graph around all that is asked, and lay it out; whole, or in its components."""
-    refuse_torn_rows(options)
+    check_component_batches(options)
     negatives = Negatives.none()
-    if options.loss != "full-softmax":
+    if not options.asks_base:
         negatives = draw_negatives(model.base, evidence, options, np.random.default_rng(seed))
     atoms = training_atoms(model, source, evidence, negatives, options)
     if source.whole is None:
@@ -207,3 +394,208 @@ def _targets_of_part(targets: Targets, part: Batch) -> Targets:
         open_atoms=targets.open_atoms[part.kept],
         first_constants=targets.first_constants[part.kept],
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What one process asks of a step: atoms, facts beside their negatives (for a softmax), and atoms beside."""
+
+    asked: Codes
+    negatives: Negatives
+    beside: Codes
+
+
+def part_of(whole: Part, team: Team, *, by_fact: bool) -> Part:
+    """The part of a process: atoms one by one, and (`by_fact`) facts, each with all its negatives."""
+    if team.count == 1:
+        return whole
+    own = slice(team.rank, None, team.count)
+    asked, negatives = whole.asked[own].copy(), Negatives.none()
+    if by_fact:
+        negatives = Negatives(whole.negatives.facts[own].copy(), whole.negatives.atoms[own].copy())
+        asked = np.union1d(asked, np.union1d(negatives.facts, negatives.codes))
+    return Part(asked, negatives, whole.beside[own].copy())
+
+
+def owned(
+    graph: FactorGraph, own: Sequence[Int64[Tensor, " _"]], whole: Part, team: Team
+) -> tuple[Int64[Tensor, " _"], ...]:
+    """Of some ground rules of each rule, those of this process: of the first of its atoms that the whole step holds."""
+    if team.count == 1:
+        return tuple(own)
+    codes = np.concatenate([whole.asked, whole.beside])
+    owner = np.concatenate([np.arange(len(part)) % team.count for part in (whole.asked, whole.beside)])
+    order = np.argsort(codes)
+    codes, owner = codes[order], owner[order]
+    atoms = graph.atoms.numpy()
+    place = np.minimum(np.searchsorted(codes, atoms), max(len(codes) - 1, 0))
+    is_there = codes[place] == atoms if len(codes) else np.zeros(len(atoms), bool)
+    first = np.where(is_there, atoms, np.iinfo(np.int64).max)  # the smallest code of a ground rule that is there
+    found = []
+    for rows, some in zip(graph.neighbours, own, strict=True):
+        chosen = rows[some].numpy()
+        best = first[chosen].argmin(axis=1) if len(chosen) else np.zeros(0, np.int64)
+        mine = owner[place[chosen[np.arange(len(chosen)), best]]] == team.rank
+        found.append(some[torch.from_numpy(mine)])
+    return tuple(found)
+
+
+FEWEST_BATCHES_LEFT_OUT = 5  # what is left out together is missed by its own neighbours: at most a fifth of the facts
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """What one step asks: atoms of the evidence, negatives of those that are true; its share of an epoch is `weight`.
+
+    `beside` are atoms that are not asked, whose ground rules count in L_sem or for a t-norm.
+    """
+
+    known: Codes
+    negatives: Negatives
+    beside: Codes
+    weight: float
+
+    @cached_property
+    def asked(self) -> Codes:
+        """All that is asked, sorted and distinct."""
+        return np.union1d(self.known, self.negatives.codes)
+
+    @cached_property
+    def whole(self) -> Part:
+        """The step, before it is dealt out."""
+        return Part(self.asked, self.negatives, self.beside)
+
+
+class QueryBatches:
+    """Steps of `options.batch_size` known atoms each, shuffled, their negatives drawn anew, with the graph around them.
+
+    With one batch and all negatives, without leave-one-out, the step is that over the whole graph.
+    """
+
+    def __init__(self, model: R2N, source: GraphSource, evidence: Evidence, options: TrainingOptions) -> None:
+        """Find out what can be asked; nothing is drawn or grounded around it yet."""
+        self.model, self.source, self.evidence, self.options = model, source, evidence, options
+        self.leaves_out = leaves_one_out(model, source, evidence, options)
+        self.open = evidence.atoms[~closed_atoms(model.base, evidence.atoms)]
+        self.known = evidence.atoms if options.ask_closed else self.open
+        self.beside = np.setdiff1d(self._beside(), self.known, assume_unique=True)
+        self.team: Team = ONE
+        self.steps_felt = len(model.layers) + (options.regularisation != "off")  # a t-norm reads the atoms one step on
+
+    def __len__(self) -> int:
+        """The number of steps in an epoch; one at least."""
+        steps = -(-len(self.known) // (self.options.batch_size or len(self.known) or 1))
+        if self.leaves_out:
+            steps = max(steps, min(FEWEST_BATCHES_LEFT_OUT, len(self.known)))
+        return max(1, steps)
+
+    @property
+    def ground_rules(self) -> int:
+        """How many ground rules a step sees, by the example of one."""
+        return len(self.graph(next(self.drawn(torch.Generator()))))
+
+    def epoch(self, generator: torch.Generator) -> Iterator[Step]:
+        """Each known atom once."""
+        return map(self._step, self.drawn(generator))
+
+    def drawn(self, generator: torch.Generator) -> Iterator[Drawn]:
+        """What the steps of an epoch ask; all that is random comes from the generator, before the first of them."""
+        steps, facts = len(self), self.evidence.atoms[self.evidence.truth]
+        order = self.known[torch.randperm(len(self.known), generator=generator).numpy()]
+        beside = self.beside[torch.randperm(len(self.beside), generator=generator).numpy()]
+        dice = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))
+        for known, near in zip(np.array_split(order, steps), np.array_split(beside, steps), strict=True):
+            true = known[np.isin(known, facts)]
+            negatives = draw_negatives(self.model.base, self.evidence, self.options, dice, true)
+            weight = len(known) * steps / len(order) if len(order) else 1.0
+            yield Drawn(np.sort(known), negatives, near, weight)
+
+    def asked(self, generator: torch.Generator) -> tuple[Codes, Codes]:
+        """The atoms that an epoch asks as true, and as false."""
+        true = np.isin(self.known, self.evidence.atoms[self.evidence.truth])
+        negatives = np.unique(np.concatenate([drawn.negatives.codes for drawn in self.drawn(generator)]))
+        if not self.options.ask_closed:
+            negatives = negatives[~closed_atoms(self.model.base, negatives)]
+        return self.known[true], np.union1d(self.known[~true], negatives)
+
+    def left_out(self, drawn: Drawn) -> Codes:
+        """Of what a step asks, that of which nothing may be known in it, in either direction of a predicate.
+
+        An atom of a closed world is never left out: it would be false.
+        """
+        codes = np.intersect1d(drawn.asked, self.open, assume_unique=True)
+        return np.union1d(codes, np.setdiff1d(counterparts(self.model.base, codes), [-1]))
+
+    def graph(self, drawn: Drawn) -> FactorGraph:
+        """The graph of a step: it answers what is asked here, and what is beside it."""
+        part, without = self._part(drawn), self.left_out(drawn) if self.leaves_out else None
+        return self.source.around(np.union1d(part.asked, part.beside), steps=self.steps_felt, without=without)
+
+    def _part(self, drawn: Drawn) -> Part:
+        """What this process asks of a step."""
+        return part_of(drawn.whole, self.team, by_fact=self.options.compares_facts)
+
+    def _step(self, drawn: Drawn) -> Step:
+        base, graph, part = self.model.base, self.graph(drawn), self._part(drawn)
+        false = drawn.negatives.codes
+        targets = targets_of(base, graph, self.evidence, part.negatives, false, ask_closed=self.options.ask_closed)
+        is_asked = np.isin(graph.atoms[targets.asked].numpy(), part.asked)
+        targets = replace(targets, asked=targets.asked[torch.from_numpy(is_asked)])
+        known = known_states(base, graph.atoms, self.evidence)
+        if self.leaves_out:
+            known[torch.from_numpy(np.isin(graph.atoms.numpy(), self.left_out(drawn)))] = UNKNOWN
+        own = None
+        if self.source.whole is not None:
+            own = owned(graph, own_ground_rules(graph), drawn.whole, self.team)
+            targets = _of_own_ground_rules(targets, own)
+        step = Step.of(self.model.lay_out(graph, "dense"), targets, known)
+        own = None if own is None else tuple(rows.to(step.layout.device) for rows in own)
+        weight = drawn.weight
+        return replace(step, supervised=weight, semantic=weight, fuzzy=weight, own=own, leaves_out=self.leaves_out)
+
+    def _beside(self) -> Codes:
+        """Atoms that are not asked, whose ground rules are for the losses on rules: dealt out over an epoch.
+
+        For a t-norm these are all; for L_sem those closed facts that may stand in ground rules of closed atoms alone.
+        """
+        whole, nothing = self.source.whole, np.zeros(0, np.int64)
+        if whole is None:
+            return nothing
+        if self.options.regularisation != "off":
+            return whole.atoms.numpy()
+        wanted = self.options.semantic_weight > 0 and any(_may_be_closed(self.model.base, rule) for rule in whole.rules)
+        return np.setdiff1d(self.evidence.atoms, self.open, assume_unique=True) if wanted else nothing
+
+
+def own_ground_rules(graph: FactorGraph) -> tuple[Int64[Tensor, " _"], ...]:
+    """For each rule, the ground rules with an atom that the graph answers: the others are there for these alone."""
+    return tuple((part < graph.answered).any(dim=1).nonzero().flatten() for part in graph.neighbours)
+
+
+def _of_own_ground_rules(targets: Targets, own: tuple[Int64[Tensor, " _"], ...]) -> Targets:
+    """The targets, those of ground rules only where they are among these."""
+    kept = [torch.isin(known, some) for (known, _), some in zip(targets.rules, own, strict=True)]
+    rules = ((known[keep], truth[keep]) for (known, truth), keep in zip(targets.rules, kept, strict=True))
+    return replace(targets, rules=tuple(rules))
+
+
+def _may_be_closed(base: HerbrandBase, rule: Rule) -> bool:
+    """Whether a ground rule may hold atoms of a closed world alone, and its truth be known."""
+    predicates = [base.language.predicate(atom.predicate) for atom in rule.atoms]
+    return rule.formula is not None and all(p.closed or p.closed_parts for p in predicates)
+
+
+def leaves_one_out(model: R2N, source: GraphSource, evidence: Evidence, options: TrainingOptions) -> bool:
+    """Whether what a step asks is unknown in it: as the options say, else where something would tell the answer.
+
+    That is a network that reads evidence, or a rule with an asked predicate in its body where bodies have to be known.
+    """
+    if options.leave_one_out is not None or options.batch_size is None:
+        return bool(options.leave_one_out)
+    if model.evidence_input != "off":
+        return True
+    base = model.base
+    asked = evidence.atoms[~closed_atoms(base, evidence.atoms)]
+    both = np.concatenate([asked, counterparts(base, asked)])
+    asked_of = {base.language.predicates[i].name for i in np.unique(base.decode(both[both >= 0])[0])}
+    return not asked_of.isdisjoint(source.known_in_bodies)

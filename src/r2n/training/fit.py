@@ -1,7 +1,7 @@
 """`fit`: training as a generator of epochs."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import cos, isnan, pi
 from time import perf_counter
 
@@ -10,22 +10,108 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
+from r2n.components import optimisers
 from r2n.data.knowledge_base import Evidence
-from r2n.errors import R2NError
+from r2n.data.validation import check_batches
+from r2n.errors import ConfigError, R2NError
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.graph_sources import GraphSource, WholeGraph
 from r2n.network.r2n import R2N
 from r2n.options import OptimisationOptions, TrainingOptions, chosen
-from r2n.training.batches import AnyStep, Batches, Step
-from r2n.training.objective import Losses, Objective
-from r2n.training.query_batches import QueryBatches, batches_of
-from r2n.training.rows import RowBatches
-from r2n.training.targets import hidden_atoms, hidden_by_code
-from r2n.training.team import ONE, Team, added_up, refuse_lonely_options, weighed
+from r2n.progress import Progress, no_progress
+from r2n.training.batches import (
+    ONE,
+    AnyStep,
+    Batches,
+    Check,
+    Losses,
+    QueryBatches,
+    Step,
+    Team,
+    hidden_atoms,
+    hidden_by_code,
+    make_batches,
+)
+from r2n.training.objective import Objective
+from r2n.training.rows import RowBatches, asks_rows
+
+
+def batches_of(
+    model: R2N,
+    source: GraphSource,
+    evidence: Evidence,
+    options: TrainingOptions,
+    *,
+    seed: int = 0,
+    check: Check | None = None,
+    progress: Progress = no_progress,
+) -> Batches:
+    """The steps that the options ask for: over the whole graph, over its components, or over batches of queries."""
+    check_batches(options)
+    if options.batch_size is None:
+        return make_batches(model, source, evidence, options, seed=seed, check=check, progress=progress)
+    if asks_rows(model, options):
+        return RowBatches(model, evidence, options)
+    progress("ground", 0, 0)
+    batches = QueryBatches(model, source, evidence, options)
+    if check is not None:
+        check(batches.graph(next(batches.drawn(torch.Generator().manual_seed(seed)))))
+    return batches
+
+
+def refuse_lonely_options(options: TrainingOptions) -> None:
+    """Refuse what cannot be shared: steps over the whole graph."""
+    if options.batch_size is None:
+        raise ConfigError(
+            "several processes share the batches of a training, and here a step asks everything",
+            hint="set training.batch_size, or train with one: --devices 1",
+        )
+
+
+def weighed(step: Step, counts: Sequence[int], team: Team) -> Step:
+    """The part of a step with its share of each mean, so that the parts' losses add up to that of the whole step.
+
+    `counts`: over how many the means of L_sup, L_sem and the t-norm go.
+    """
+    if team.count == 1:
+        return step
+    own = torch.tensor(counts, dtype=torch.float64, device=step.layout.device)
+    shares = (own / team.summed(own.clone()).clamp(min=1)).tolist()
+    return replace(
+        step,
+        supervised=step.supervised * shares[0],
+        semantic=step.semantic * shares[1],
+        fuzzy=step.fuzzy * shares[2],
+        penalty=step.penalty / team.count,
+    )
+
+
+def added_up(
+    parameters: Iterable[nn.Parameter], losses: Float[Tensor, " losses"], team: Team
+) -> Float[Tensor, " losses"]:
+    """The losses of all, and in each parameter the sum of all gradients, where any process has one."""
+    if team.count == 1:
+        return losses
+    learned = [parameter for parameter in parameters if parameter.requires_grad]
+    has_one = torch.tensor([float(parameter.grad is not None) for parameter in learned], device=losses.device)
+    touched = [parameter for parameter, sure in zip(learned, team.summed(has_one).tolist(), strict=True) if sure]
+    gradients = [_dense(parameter) for parameter in touched]
+    flat = team.summed(torch.cat([*(gradient.flatten() for gradient in gradients), losses.to(torch.float32)]))
+    sizes = [gradient.numel() for gradient in gradients]
+    for parameter, part in zip(touched, flat[: sum(sizes)].split(sizes), strict=True):
+        parameter.grad = part.view_as(parameter).to(parameter.dtype)
+    return flat[sum(sizes) :]
+
+
+def _dense(parameter: nn.Parameter) -> Tensor:
+    """The gradient of a parameter as others add to it; zero where it has none here."""
+    if parameter.grad is None:
+        return torch.zeros_like(parameter)
+    return parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
 
 
 def make_optimizer(model: R2N, options: OptimisationOptions) -> torch.optim.Optimizer:
-    """Adam, or Adagrad, for the input layer, all other parameters, and counted rules where there are any.
+    """The optimiser of the options, for the input layer, all other parameters, and counted rules where there are any.
 
     Each has a decay of its own; counted rules have none, for a log weight of 0 is no smaller belief.
     """
@@ -37,8 +123,9 @@ def make_optimizer(model: R2N, options: OptimisationOptions) -> torch.optim.Opti
     decays = [(inputs, options.input_weight_decay), (others, options.weight_decay)]
     if counted:
         decays.append((counted, 0.0))
-    made = torch.optim.Adam if options.optimiser == "adam" else torch.optim.Adagrad
-    return made([{"params": parameters, "weight_decay": decay} for parameters, decay in decays])
+    return optimisers[options.optimiser].load()(
+        [{"params": parameters, "weight_decay": decay} for parameters, decay in decays]
+    )
 
 
 def set_learning_rates(optimizer: torch.optim.Optimizer, options: OptimisationOptions, epoch: int) -> None:

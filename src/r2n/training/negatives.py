@@ -166,7 +166,7 @@ def assumed_false(knowledge: KnowledgeBase, options: TrainingOptions) -> list[st
     base, evidence = knowledge.base, knowledge.evidence
     facts = evidence.atoms[evidence.truth]
     corrupted, positions = corrupted_facts(base, facts, options)[0]
-    groups = corruption_groups(base, corrupted, positions) if options.loss == "bce" else ()
+    groups = corruption_groups(base, corrupted, positions) if not options.compares_facts else ()
     asked = {p.name: p for p, _, _, _ in groups if p.arity == 1 and not len(knowledge.false_facts(p))}
     others = "every other constant" if options.negatives is None else f"{options.negatives:,} other constants a fact"
     return [

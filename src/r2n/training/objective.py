@@ -1,6 +1,6 @@
 """The objective of a step: supervised, semantic and regularisation terms."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 
@@ -8,15 +8,16 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
 
+from r2n.components import losses, t_norms
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import Evidence
-from r2n.data.validation import refuse_copying, refuse_without_explicit_rules, refuse_without_facts
+from r2n.data.validation import check_has_explicit_rules, check_has_facts, check_no_copying
 from r2n.logic.formula import Formula
 from r2n.network.r2n import R2N, Predictions
 from r2n.options import TrainingOptions
-from r2n.training.batches import Step
-from r2n.training.targets import n3_penalty, semantic_loss, softmax_loss, supervised_loss
+from r2n.training.batches import Losses, Step
 
 Truths = Float[Tensor, " *batch"]
 TNorm = Callable[[Truths, Truths], Truths]
@@ -35,9 +36,6 @@ def goedel(left: Truths, right: Truths) -> Truths:
 def lukasiewicz(left: Truths, right: Truths) -> Truths:
     """T(a, b) = max(0, a + b - 1)."""
     return (left + right - 1).clamp(min=0)
-
-
-T_NORMS: dict[str, TNorm] = {"product": product, "goedel": goedel, "lukasiewicz": lukasiewicz}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +73,7 @@ def fuzzy_loss(step: Step, out: Float[Tensor, " atoms"], t_norm: TNorm) -> Float
     Labels are not needed: every ground rule counts. An atom under the closed-world assumption is not predicted but
     known, so it enters with its truth; all others enter with sigmoid(out(a)). Zero where there is no ground rule.
     """
-    refuse_without_explicit_rules(step.graph.rules)
+    check_has_explicit_rules(step.graph.rules)
     targets = step.targets
     closed_truth = ((targets.labels == 1) & ~targets.open_atoms).to(out)
     truths = torch.where(targets.open_atoms, torch.sigmoid(out), closed_truth)
@@ -91,20 +89,62 @@ def fuzzy_loss(step: Step, out: Float[Tensor, " atoms"], t_norm: TNorm) -> Float
     return unmet.mean() if len(unmet) else unmet.sum()
 
 
-class WholeRows:
-    """The rows of a base that hold training facts: for each group of predicates with the same domains, its facts."""
+def binary_cross_entropy(
+    out: Float[Tensor, " atoms"], truth: Bool[Tensor, " atoms"], counted: Bool[Tensor, " atoms"] | None = None
+) -> Float[Tensor, ""]:
+    """L_sup by binary cross-entropy, the mean over the atoms asked (and `counted`); zero where none is."""
+    if not len(out):
+        return out.sum()
+    if counted is None:
+        return binary_cross_entropy_with_logits(out, truth.to(out))
+    return _mean(binary_cross_entropy_with_logits(out, truth.to(out), reduction="none"), counted)
 
-    def __init__(
-        self,
-        base: HerbrandBase,
-        evidence: Evidence,
-        *,
-        positions: Sequence[int] | None = None,
-        relation_weight: float = 0.0,
-    ) -> None:
-        """`positions` are those to ask for (all by default; negative ones count from the end)."""
-        refuse_without_facts(evidence)
-        self.base, self.relation_weight = base, relation_weight
+
+def _mean(values: Float[Tensor, " n"], counted: Bool[Tensor, " n"]) -> Float[Tensor, ""]:
+    """The mean of those that are counted, by weights: which these are is not looked at on the way."""
+    weights = counted.to(values)
+    return (values * weights).sum() / weights.sum().clamp(min=1)
+
+
+def softmax_loss(
+    true: Float[Tensor, " rows"],
+    negatives: Float[Tensor, "rows negatives"],
+    allowed: Bool[Tensor, "rows negatives"],
+    counted: Bool[Tensor, " rows"] | None = None,
+) -> Float[Tensor, ""]:
+    """L_sup by the negative softmax: minus the log of each fact's share among itself and its negatives."""
+    if not len(true):
+        return true.sum()
+    both = torch.cat([true.unsqueeze(1), negatives.masked_fill(~allowed, -torch.inf)], dim=1)
+    shares = torch.logsumexp(both, dim=1) - true
+    return shares.mean() if counted is None else _mean(shares, counted)
+
+
+def semantic_loss(out: Float[Tensor, " ground_rules"], truth: Bool[Tensor, " ground_rules"]) -> Float[Tensor, ""]:
+    """L_sem by binary cross-entropy, the mean over the ground rules whose atoms are all known."""
+    return binary_cross_entropy(out, truth)
+
+
+def n3_penalty(vectors: Float[Tensor, "batch dim"]) -> Float[Tensor, ""]:
+    """N3: the mean over vectors of the sum of cubed absolute components; zero where there is none."""
+    if not len(vectors):
+        return vectors.sum()
+    return vectors.abs().pow(3).sum(-1).mean()
+
+
+class BaseSoftmax:
+    """L_sup by the softmax over all candidates of each fact's queries, from the logits of the whole Herbrand base.
+
+    Facts are grouped by predicates with the same domains. The loss is the mean over facts and asked positions of minus
+    the log of the fact's probability among the candidates; with `relation_weight`, a fact is also compared with the
+    other predicates of its constants, as a term with a mean of its own.
+    """
+
+    def __init__(self, base: HerbrandBase, evidence: Evidence, options: TrainingOptions) -> None:
+        """The positions to ask for are `corrupted_positions` (all by default; negative ones count from the end)."""
+        check_has_facts(evidence)
+        self.base, self.relation_weight = base, options.relation_weight
+        positions = options.corrupted_positions
         index, arguments = base.decode(evidence.atoms[evidence.truth])
         groups: dict[tuple[object, ...], list[int]] = {}
         for i, predicate in enumerate(base.language.predicates):
@@ -122,7 +162,7 @@ class WholeRows:
             places = [base.place(domain, arguments[which, i]) for i, domain in enumerate(domains)]
             self.groups.append((predicates, asked, tuple(torch.from_numpy(np.array(x)) for x in (place, *places))))
 
-    def to(self, device: torch.device) -> "WholeRows":
+    def to(self, device: torch.device) -> "BaseSoftmax":
         """The same on another device."""
         moved = copy(self)
         moved.groups = [(*group[:2], tuple(part.to(device) for part in group[2])) for group in self.groups]
@@ -137,11 +177,8 @@ class WholeRows:
             return out[starts[0] : starts[0] + size * len(predicates)].view(len(predicates), *shape)
         return torch.stack([out[start : start + size] for start in starts]).view(len(predicates), *shape)
 
-    def loss(self, out: Float[Tensor, " atoms"]) -> Float[Tensor, ""]:
-        """The mean over facts and asked positions of minus the log of the fact's share of its row.
-
-        `out` are the logits of all atoms of the base; relations are a term of their own, with its own mean.
-        """
+    def __call__(self, out: Float[Tensor, " atoms"]) -> Float[Tensor, ""]:
+        """The loss of the logits of all atoms of the base."""
         rows, relations = [], []
         for predicates, asked, facts in self.groups:
             grid = self._grid(out, predicates)
@@ -155,14 +192,8 @@ class WholeRows:
         return loss + self.relation_weight * torch.cat(relations).mean() if relations else loss
 
 
-@dataclass(frozen=True, eq=False)
-class Losses:
-    """The loss of a step, and its parts L_sup, L_sem and that of the t-norm, before their weights."""
-
-    total: Float[Tensor, ""]
-    supervised: Float[Tensor, ""]
-    semantic: Float[Tensor, ""]
-    fuzzy: Float[Tensor, ""]
+def _no_loss(*_: object) -> Tensor:
+    raise AssertionError("steps over the candidates of queries have losses of their own")
 
 
 class Objective:
@@ -170,14 +201,15 @@ class Objective:
 
     def __init__(self, model: R2N, evidence: Evidence, options: TrainingOptions) -> None:
         """Refuse what could only be learned by reading the answer."""
-        refuse_copying(model.evidence_input, options)
+        check_no_copying(model.evidence_input, options)
         self.model, self.options, self.reads_evidence = model, options, model.evidence_input != "off"
-        self.rows: WholeRows | None = None
-        if options.loss == "full-softmax" and options.batch_size is None:
-            self.rows = WholeRows(
-                model.base, evidence, positions=options.corrupted_positions, relation_weight=options.relation_weight
-            ).to(model.device)
-        self.t_norm = None if options.regularisation == "off" else T_NORMS[options.regularisation]
+        self.loss: Callable[..., Tensor] = _no_loss
+        if not options.asks_base:
+            made = losses[options.loss].load()
+            self.loss = made() if isinstance(made, type) else made
+        elif options.batch_size is None:
+            self.loss = losses[options.loss].load()(model.base, evidence, options).to(model.device)
+        self.t_norm = None if options.regularisation == "off" else t_norms[options.regularisation].load()
 
     def losses(self, step: Step, predictions: Predictions, hidden: Bool[Tensor, " atoms"] | None) -> Losses:
         """The losses of the network's predictions on a step."""
@@ -193,7 +225,7 @@ class Objective:
     def counted(self, step: Step, hidden: Bool[Tensor, " atoms"] | None) -> tuple[int, int, int]:
         """Over how many atoms or facts, known ground rules, and ground rules of a t-norm the means of a step go."""
         targets = step.targets
-        asked = targets.asked if self.options.loss == "bce" else targets.facts
+        asked = targets.facts if self.options.compares_facts else targets.asked
         reads = self.reads_evidence and not step.leaves_out and hidden is not None
         own = [None] * len(step.graph.rules) if step.own is None else step.own
         parts = zip(step.graph.rules, step.graph.neighbours, own, strict=True)
@@ -208,15 +240,15 @@ class Objective:
         """
         out, targets = predictions.atoms, step.targets
         reads = self.reads_evidence and not step.leaves_out
-        if self.rows is not None:
-            return self.rows.loss(out)
-        if self.options.loss == "bce":
+        if self.options.asks_base:
+            return self.loss(out)
+        if not self.options.compares_facts:
             counted = hidden[targets.asked] if reads and hidden is not None else None
-            return supervised_loss(out[targets.asked], targets.labels[targets.asked] == 1, counted)
+            return self.loss(out[targets.asked], targets.labels[targets.asked] == 1, counted)
         negatives, allowed, counted = targets.negatives.clamp(min=0), targets.negatives >= 0, None
         if reads and hidden is not None:
             allowed, counted = allowed & hidden[negatives], hidden[targets.facts]
-        return softmax_loss(out[targets.facts], out[negatives], allowed, counted)
+        return self.loss(out[targets.facts], out[negatives], allowed, counted)
 
     def _semantic(self, step: Step, predictions: Predictions) -> Float[Tensor, ""]:
         """L_sem over all rules together, on the ground rules whose atoms are all labelled."""

@@ -9,17 +9,17 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from torch.nn.functional import dropout, embedding
 
+from r2n.components import losses, optimisers
 from r2n.data.herbrand import Codes, HerbrandBase, Side, closed_atoms, ranges
 from r2n.data.knowledge_base import Evidence
-from r2n.data.validation import refuse_batched_rows
+from r2n.data.validation import check_candidate_batches
 from r2n.errors import ConfigError
 from r2n.grounding.counting import LeftOut, RuleCounts, SideCounts
-from r2n.network.atom_embedding import RowEmbedding
+from r2n.network.input_layers import RowEmbedding
 from r2n.network.mixture import CountedRules, log_sum
 from r2n.network.r2n import R2N
 from r2n.options import TrainingOptions
-from r2n.training.objective import Losses
-from r2n.training.team import ONE, NothingAsked, Team
+from r2n.training.batches import ONE, Losses, NothingAsked, Team
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +86,11 @@ def asks_rows(model: R2N, options: TrainingOptions) -> bool:
     Refused where the network is more than its input layer: then a row is no product. Nor has a row what a t-norm or
     other predicates ask for.
     """
-    wanted = options.loss == "full-softmax" or (options.loss == "softmax" and options.negatives is not None)
+    wanted = losses[options.loss].by_candidates and (options.asks_base or options.negatives is not None)
     if options.batch_size is None or not wanted:
         return False
     is_alone = model.atom_embedding.rows is not None and model.atom_output is None
-    refuse_batched_rows(is_alone, options)
+    check_candidate_batches(is_alone, options)
     return is_alone and options.regularisation == "off"
 
 
@@ -150,14 +150,14 @@ class RowBatches:
         first, sizes = group.starts[rows], group.starts[rows + 1] - group.starts[rows]
         owner, which = ranges(first, sizes)
         places, drawn = group.answers[which], self.options.negatives
-        is_drawn = self.options.loss == "softmax" and drawn is not None and drawn < len(group.members)
+        is_drawn = not self.options.asks_base and drawn is not None and drawn < len(group.members)
         members = torch.from_numpy(group.members)
         candidates, shift = members, 0.0
         if is_drawn and drawn is not None:
             candidates = members[torch.randint(len(members), (drawn,), generator=generator)]
             shift = float(np.log(len(members) / drawn))
             places = group.members[places]
-        is_sparse = is_drawn and self.options.optimiser == "adagrad"
+        is_sparse = is_drawn and optimisers[self.options.optimiser].takes_sparse
         sparse = is_sparse and not self.options.input_weight_decay  # a decay touches every vector
         step = RowStep(
             group.position,

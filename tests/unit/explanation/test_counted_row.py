@@ -5,13 +5,13 @@ import pytest
 
 from r2n.data.problem import Problem
 from r2n.explanation.counted import CountedAtom
-from r2n.network.mixture import WAYS, Way
+from r2n.network.mixture import WEIGHTINGS, Weighting
 from tests.unit.explanation.small_subject import codes, subject
 
 COUNTED = ("model.rules=counted", "model.reasoner=none")
 
 
-@pytest.mark.parametrize("way", range(len(WAYS)))
+@pytest.mark.parametrize("way", range(len(WEIGHTINGS)))
 def test_the_logit_is_that_of_the_network_and_without_a_rule_that_of_the_others(toy: Problem, way: int) -> None:
     told = subject(toy, *COUNTED)
     combination = told.members[0].model.combination
@@ -38,7 +38,9 @@ def test_an_atom_feels_what_concludes_another_of_its_row(toy: Problem) -> None:
     told = subject(toy, *COUNTED)
     combination = told.members[0].model.combination
     assert combination is not None
-    combination.way.fill_(WAYS.index(Way("sum", 1.0)))  # in a mixture, what no rule concludes has its share as it is
+    combination.way.fill_(
+        WEIGHTINGS.index(Weighting("sum", 1.0))
+    )  # in a mixture, what no rule concludes has its share as it is
     one = CountedAtom(told.members, int(codes(told, "liesIn(n5, south)")[0]))
     other = codes(told, "liesIn(n5, north)", "liesIn(s5, north)")
     assert one.numbers == {}

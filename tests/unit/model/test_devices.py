@@ -14,7 +14,7 @@ from r2n.errors import ConfigError, DataError, ProcessError
 from r2n.model import processes
 from r2n.model.processes import FabricTeam, Place, begun_elsewhere, follows_elsewhere, together
 from r2n.options import TrainingOptions
-from r2n.training.team import ONE, Team
+from r2n.training.batches import ONE, Team
 from tests.ended_process import EndedProcess
 
 BATCHES = TrainingOptions(batch_size=5, device="cpu")

@@ -3,8 +3,8 @@
 import torch
 
 from r2n.logic.language import Domain, Predicate
-from r2n.network.atom_embedding import AtomMLP, rows_by_predicate
 from r2n.network.constant_embedding import ConstantEmbedding
+from r2n.network.input_layers import AtomMLP, rows_by_predicate
 from tests.model_strategies import plain_maps, shaken
 from tests.oracles import message_passing
 

@@ -18,9 +18,9 @@ from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.network.graph_sources import Counted, GraphSource, GroundedOnDemand, Ungrounded
-from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WAYS, RulesBeside, Way, log_odds
+from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS, Weighting, log_odds
 from r2n.network.r2n import R2N
-from r2n.scoring import AtomLogits
+from r2n.scoring import AtomLogits, Mixture
 
 DECLARED = """
 domain d = {a, b, c, f}
@@ -34,7 +34,7 @@ rule along: p(x, y) & t(y, z) -> t(x, z)
 rule some: t(x, y) -> u(y)
 """
 IMPLICIT = "implicit both: [t(x, y), u(y)]\n"
-EVERY_WAY = [*WAYS, RULES_ALONE]
+EVERY_WAY = [*WEIGHTINGS, RULES_ALONE]
 
 
 def made(theory: str = DECLARED, *, reciprocal: bool = False, share: float = 0.35) -> tuple[R2N, KnowledgeBase]:
@@ -75,7 +75,7 @@ def plain_shares(
     numbers: Counter[tuple[int, int]],
     at: tuple[Side, int],
     network: list[float],
-    way: Way,
+    way: Weighting,
 ) -> list[float]:
     """The share of each candidate of one row, by the formulas."""
     assert model.counted is not None
@@ -110,12 +110,12 @@ SIDES = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
 
 
 @pytest.mark.parametrize("way", EVERY_WAY, ids=str)
-def test_shares_are_those_of_the_formulas(way: Way) -> None:
+def test_shares_are_those_of_the_formulas(way: Weighting) -> None:
     model, known = made()
     source, numbers = source_of(known), counted(known)
     plain = AtomLogits(R2N.build(known, dim=4, reasoner="none").eval(), Ungrounded(), known.evidence)
     plain.model.load_state_dict({k: v for k, v in model.state_dict().items() if k[:2] != "co" or "constants" in k})
-    logits = AtomLogits(model, source, known.evidence, way=way)
+    logits = AtomLogits(model, source, known.evidence, weighting=way)
     for predicate, position in SIDES:
         side, rows = all_rows(known, predicate, position)
         network = plain.rows(predicate, position, side.given(rows))
@@ -126,9 +126,9 @@ def test_shares_are_those_of_the_formulas(way: Way) -> None:
 
 
 @pytest.mark.parametrize("way", EVERY_WAY, ids=str)
-def test_the_shares_of_what_is_not_known_are_one_in_all_but_for_the_rest(way: Way) -> None:
+def test_the_shares_of_what_is_not_known_are_one_in_all_but_for_the_rest(way: Weighting) -> None:
     model, known = made()
-    logits = AtomLogits(model, source_of(known), known.evidence, way=way)
+    logits = AtomLogits(model, source_of(known), known.evidence, weighting=way)
     assert model.counted is not None
     true, numbers = set(known.evidence.atoms[known.evidence.truth].tolist()), counted(known)
     reached = {code for code, _ in numbers}
@@ -190,13 +190,13 @@ def test_the_chosen_way_is_taken_and_another_where_it_is_named() -> None:
     model, known = made()
     assert model.combination is not None
     logits, (side, rows) = AtomLogits(model, source_of(known), known.evidence), all_rows(known, 0, 1)
-    by_way = [logits.by(way).rows(0, 1, side.given(rows)) for way in WAYS]
-    assert len({part.tobytes() for part in by_way}) == len(WAYS)
+    by_way = [logits.by(way).rows(0, 1, side.given(rows)) for way in WEIGHTINGS]
+    assert len({part.tobytes() for part in by_way}) == len(WEIGHTINGS)
     for number, part in enumerate(by_way):
         model.combination.way.fill_(number)
-        assert model.combination.chosen == WAYS[number]
+        assert model.combination.chosen == WEIGHTINGS[number]
         assert np.array_equal(logits.rows(0, 1, side.given(rows)), part)
-        assert np.array_equal(logits.by(WAYS[0]).again().rows(0, 1, side.given(rows)), by_way[0]), "it stays so"
+        assert np.array_equal(logits.by(WEIGHTINGS[0]).again().rows(0, 1, side.given(rows)), by_way[0]), "it stays so"
     assert "combination.way" in model.state_dict()
 
 
@@ -206,19 +206,19 @@ def test_the_network_is_asked_once_for_all_ways() -> None:
     model.register_forward_pre_hook(lambda _, given: passes.append(given))
     logits = AtomLogits(model, source_of(known), known.evidence)
     _ = logits.whole
-    for way in WAYS:
+    for way in WEIGHTINGS:
         assert logits.by(way).whole is logits.whole
     assert len(passes) == 1
 
 
 def test_words_of_ways() -> None:
-    assert [str(way) for way in (WAYS[0], NETWORK_ALONE, RULES_ALONE, Way("sum", 2.0))] == [
+    assert [str(way) for way in (WEIGHTINGS[0], NETWORK_ALONE, RULES_ALONE, Weighting("sum", 2.0))] == [
         "mixture, 50% by the rules",
         "without counted rules",
         "rules alone",
         "sum of the logs, the network's times 2",
     ]
-    assert len(set(map(str, WAYS))) == len(WAYS)
+    assert len(set(map(str, WEIGHTINGS))) == len(WEIGHTINGS)
 
 
 def test_a_source_without_counts_is_refused_by_a_network_that_counts() -> None:
@@ -226,12 +226,11 @@ def test_a_source_without_counts_is_refused_by_a_network_that_counts() -> None:
     with pytest.raises(ConfigError, match="this network counts rules, and its graphs come from a source that does not"):
         AtomLogits(model, Ungrounded(), known.evidence)(np.array([0]))
     bare = R2N.build(known, dim=4, reasoner="none")
-    assert RulesBeside.of(bare, Ungrounded(), known.evidence) is None
-    assert RulesBeside.of(bare, source_of(known), known.evidence) is None
+    assert not isinstance(AtomLogits(bare, source_of(known), known.evidence).scorer, Mixture)
 
 
 @pytest.mark.parametrize("way", [None, NETWORK_ALONE, RULES_ALONE], ids=str)
-def test_an_ensemble_that_counts_rules_has_the_means_of_its_networks(way: Way | None) -> None:
+def test_an_ensemble_that_counts_rules_has_the_means_of_its_networks(way: Weighting | None) -> None:
     known = made()[1]
     models = []
     for seed in range(3):
@@ -242,8 +241,8 @@ def test_an_ensemble_that_counts_rules_has_the_means_of_its_networks(way: Way | 
                 parameter.add_(torch.randn_like(parameter) * 0.1)
         models.append(model.eval())
     source, codes = source_of(known), np.arange(known.base.size)[::3]
-    alone = [AtomLogits(model, source, known.evidence, way=way) for model in models]
-    logits = AtomLogits(models[0], source, known.evidence, way=way, others=tuple(models[1:]))
+    alone = [AtomLogits(model, source, known.evidence, weighting=way) for model in models]
+    logits = AtomLogits(models[0], source, known.evidence, weighting=way, others=tuple(models[1:]))
     np.testing.assert_allclose(logits.each(codes), [member(codes) for member in alone], rtol=1e-6)
     expected = np.mean([member.asked_at(0)(codes) for member in alone], axis=0)
     np.testing.assert_allclose(logits.asked_at(0)(codes), expected, rtol=1e-6)
@@ -251,8 +250,8 @@ def test_an_ensemble_that_counts_rules_has_the_means_of_its_networks(way: Way | 
     np.testing.assert_allclose(other(codes), np.mean([m.by(NETWORK_ALONE)(codes) for m in alone], axis=0), rtol=1e-6)
 
 
-@pytest.mark.parametrize("way", [None, Way("sum", 1.0), NETWORK_ALONE, RULES_ALONE], ids=str)
-def test_an_ensemble_ranks_by_the_score_that_it_answers_by(way: Way | None) -> None:
+@pytest.mark.parametrize("way", [None, Weighting("sum", 1.0), NETWORK_ALONE, RULES_ALONE], ids=str)
+def test_an_ensemble_ranks_by_the_score_that_it_answers_by(way: Weighting | None) -> None:
     """A row is ranked by the shares whose logits are the means; an atom is answered by the mean over its positions."""
     known, models = made()[1], []
     for seed in range(3):
@@ -262,7 +261,7 @@ def test_an_ensemble_ranks_by_the_score_that_it_answers_by(way: Way | None) -> N
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter))
         models.append(model.eval())
-    logits = AtomLogits(models[0], source_of(known), known.evidence, way=way, others=tuple(models[1:]))
+    logits = AtomLogits(models[0], source_of(known), known.evidence, weighting=way, others=tuple(models[1:]))
     every = np.arange(known.base.size)
     answered, predicates = np.zeros(len(every)), known.base.language.predicates
     for predicate, own in enumerate(predicates):

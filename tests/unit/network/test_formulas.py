@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from r2n.errors import ConfigError
 from r2n.logic.language import Domain, Predicate
 from r2n.network.input_layers import ComplEx, DistMult, RotatE, TransE
 from tests.model_strategies import shaken, vectors
@@ -113,14 +112,6 @@ def test_transe_has_a_slope_at_a_perfect_match() -> None:
     embedding.score(perfect, index(0)).sum().backward()
     assert perfect.grad is not None
     assert bool(torch.isfinite(perfect.grad).all())
-
-
-@pytest.mark.parametrize(("kind", "name"), [(ComplEx, "complex"), (TransE, "transe"), (RotatE, "rotate")])
-def test_three_positions_are_refused_where_the_formula_has_two(kind: type[ComplEx], name: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        kind((BINARY, TERNARY), 4)
-    expected = f"input '{name}' takes predicates of one or two positions, but p3 has 3"
-    assert str(caught.value) == f"{expected}\n  choose input = 'distmult' or 'mlp'"
 
 
 @pytest.mark.parametrize("kind", [DistMult, ComplEx, TransE, RotatE])

@@ -7,9 +7,9 @@ import torch
 
 import r2n
 from r2n.grounding.ground_rules import Grounding
-from r2n.network.atom_embedding import AtomLayout, NetworkLayout
 from r2n.network.collate import Layout
 from r2n.network.factor_graph import FactorGraph
+from r2n.network.input_layers import AtomLayout, NetworkLayout
 from r2n.network.pair_embedding import PairLayout
 from r2n.network.r2n import R2N
 from tests.featured_problem import featured_problem

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from r2n.components import aggregations
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.mlp import MLP, PositionMLP
 from r2n.network.reasoning import ReasoningLayer, make_layer
@@ -30,8 +31,9 @@ def adding(positions: int, factors: list[float]) -> tuple[MLP, PositionMLP]:
 
 def layer_of(update: list[MLP], to_atoms: list[PositionMLP], **options: Any) -> ReasoningLayer:
     """A layer of the mean, unless it is told otherwise."""
-    plain = {"aggregation": "mean", "isolated": "keep", "residual": False, "exclude_self": False, "rule_dropout": 0.0}
-    return ReasoningLayer(update, to_atoms, **{**plain, **options})
+    aggregation = aggregations[options.pop("aggregation", "mean")].load()()
+    plain = {"isolated": "keep", "residual": False, "exclude_self": False, "rule_dropout": 0.0, **options}
+    return ReasoningLayer(update, to_atoms, aggregation=aggregation, **plain)
 
 
 def run(graph: FactorGraph = GRAPH, **options: Any) -> tuple[list[float], list[list[float]]]:

@@ -11,8 +11,7 @@ from r2n.grounding.store import Store
 from r2n.network.graph_sources import Counted, Ungrounded
 from r2n.network.r2n import R2N
 from r2n.options import OptimisationOptions, TrainingOptions
-from r2n.training.fit import DivergedError, Settle, Trainer, make_optimizer, set_learning_rates
-from r2n.training.query_batches import batches_of
+from r2n.training.fit import DivergedError, Settle, Trainer, batches_of, make_optimizer, set_learning_rates
 from r2n.training.rows import RuleBatches
 from tests.unit.training.toy_training import GRAPH, KNOWN, RULES, network, same, toy, trained, weights
 

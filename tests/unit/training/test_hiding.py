@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from r2n.options import TrainingOptions
-from r2n.training.targets import Targets, hidden_atoms, hidden_by_code
+from r2n.training.batches import Targets, hidden_atoms, hidden_by_code
 
 MANY = 20_000
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from r2n.training.targets import known_ground_rules, n3_penalty, semantic_loss, softmax_loss, supervised_loss
+from r2n.training.batches import known_ground_rules
+from r2n.training.objective import binary_cross_entropy, n3_penalty, semantic_loss, softmax_loss
 from tests.oracles import losses as oracle
 
 DICE = Random(0)
@@ -17,7 +18,7 @@ def numbers(count: int) -> list[float]:
     return [DICE.gauss(0, 3) for _ in range(count)]
 
 
-@pytest.mark.parametrize("loss", [supervised_loss, semantic_loss])
+@pytest.mark.parametrize("loss", [binary_cross_entropy, semantic_loss])
 @pytest.mark.parametrize("count", [0, 1, 5, 40])
 def test_cross_entropy_is_a_mean(loss: Callable[[Tensor, Tensor], Tensor], count: int) -> None:
     logits, truth = numbers(count), [DICE.random() < 0.3 for _ in range(count)]
@@ -26,8 +27,8 @@ def test_cross_entropy_is_a_mean(loss: Callable[[Tensor, Tensor], Tensor], count
 
 
 def test_a_sure_and_right_answer_costs_nothing_and_a_wrong_one_what_it_says() -> None:
-    assert float(supervised_loss(torch.tensor([100.0, -100.0]), torch.tensor([True, False]))) < 1e-30
-    assert float(supervised_loss(torch.tensor([100.0, -100.0]), torch.tensor([False, True]))) == 100.0
+    assert float(binary_cross_entropy(torch.tensor([100.0, -100.0]), torch.tensor([True, False]))) < 1e-30
+    assert float(binary_cross_entropy(torch.tensor([100.0, -100.0]), torch.tensor([False, True]))) == 100.0
 
 
 @pytest.mark.parametrize("rows", [0, 1, 6])
@@ -64,7 +65,7 @@ def test_softmax_of_large_logits_stays_finite() -> None:
 
 def test_nothing_asked_costs_nothing_and_can_be_derived() -> None:
     for loss in (
-        supervised_loss(torch.zeros(0, requires_grad=True), torch.zeros(0, dtype=torch.bool)),
+        binary_cross_entropy(torch.zeros(0, requires_grad=True), torch.zeros(0, dtype=torch.bool)),
         softmax_loss(torch.zeros(0, requires_grad=True), torch.zeros(0, 2), torch.zeros(0, 2, dtype=torch.bool)),
     ):
         assert float(loss.detach()) == 0.0

@@ -5,7 +5,7 @@ import torch
 
 from r2n.errors import ConfigError
 from r2n.training.fit import Trainer
-from r2n.training.targets import n3_penalty
+from r2n.training.objective import n3_penalty
 from tests.unit.training.toy_training import GRAPH, KNOWN, network, step_of
 
 

@@ -16,9 +16,8 @@ from r2n.network.factor_graph import TRUE, UNKNOWN
 from r2n.network.graph_sources import GraphSource, GroundedOnDemand, Ungrounded, WholeGraph
 from r2n.options import TrainingOptions
 from r2n.store.checkpoint import restore_trainer, trainer_state
-from r2n.training.batches import FixedBatches, Step
-from r2n.training.fit import Trainer
-from r2n.training.query_batches import QueryBatches, batches_of
+from r2n.training.batches import FixedBatches, QueryBatches, Step
+from r2n.training.fit import Trainer, batches_of
 from tests.unit.grounding.small_knowledge import knowledge
 from tests.unit.training.toy_training import GRAPH, KNOWN, THEORY, network, same, toy, weights
 

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from r2n.components import t_norms
 from r2n.errors import ConfigError
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from r2n.logic.formula import Atom, Implies, Unequal, Variable
 from r2n.network.factor_graph import FactorGraph
 from r2n.training.fit import Epoch, Trainer
-from r2n.training.objective import T_NORMS, fuzzy_loss, fuzzy_truth
+from r2n.training.objective import fuzzy_loss, fuzzy_truth, product
 from tests.oracles import t_norms as oracle
 from tests.unit.grounding.small_knowledge import knowledge
 from tests.unit.training.toy_training import (
@@ -32,13 +33,13 @@ NAMES: tuple[str, ...] = ("product", "goedel", "lukasiewicz")
 
 @pytest.mark.parametrize(("name", "truth"), [("product", 0.72), ("goedel", 0.6), ("lukasiewicz", 0.9)])
 def test_an_implication_by_hand(name: str, truth: float) -> None:
-    found = fuzzy_truth(Implies(A, B), torch.tensor([[0.4, 0.3]]), T_NORMS[name])
+    found = fuzzy_truth(Implies(A, B), torch.tensor([[0.4, 0.3]]), t_norms[name].load())
     assert found.tolist() == pytest.approx([truth])
 
 
 def test_a_guard_has_no_truth() -> None:
     with pytest.raises(TypeError, match="Unequal has no truth"):
-        fuzzy_truth(Unequal(Variable("x"), Variable("y")), torch.ones(2, 0), T_NORMS["product"])
+        fuzzy_truth(Unequal(Variable("x"), Variable("y")), torch.ones(2, 0), product)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -112,7 +113,7 @@ def test_a_closed_atom_is_what_it_is_known_to_be() -> None:
     trainer = Trainer.of(model, GRAPH, KNOWN.evidence, regularisation="product", hiding=0.0)
     step = step_of(trainer)
     out = torch.zeros(len(step.graph.atoms), requires_grad=True)
-    fuzzy_loss(step, out, T_NORMS["product"]).backward()
+    fuzzy_loss(step, out, product).backward()
     closed = closed_in(step.graph)
     assert out.grad is not None
     assert not out.grad[closed].any()

@@ -15,9 +15,9 @@ from r2n.errors import ConfigError
 from r2n.network.graph_sources import Ungrounded
 from r2n.network.r2n import R2N
 from r2n.options import TrainingOptions
-from r2n.training.fit import Trainer
-from r2n.training.objective import WholeRows
-from r2n.training.query_batches import QueryBatches, batches_of
+from r2n.training.batches import QueryBatches
+from r2n.training.fit import Trainer, batches_of
+from r2n.training.objective import BaseSoftmax
 from r2n.training.rows import RowBatches, RowStep, asks_rows
 from tests.labelled_problems import topics
 from tests.unit.grounding.small_knowledge import knowledge
@@ -184,7 +184,7 @@ def test_one_batch_of_all_candidates_is_the_exact_softmax_over_the_base(
     model.zero_grad()
     graph = Ungrounded().around(np.arange(KNOWN.base.size))
     out = model(model.lay_out(graph)).atoms
-    expected = WholeRows(KNOWN.base, KNOWN.evidence, positions=positions).loss(out)
+    expected = BaseSoftmax(KNOWN.base, KNOWN.evidence, TrainingOptions(corrupted_positions=positions))(out)
     expected.backward()
     assert total.item() == pytest.approx(expected.item(), abs=1e-6)
     for name, parameter in model.named_parameters():

@@ -7,9 +7,8 @@ import torch
 from r2n.data.problem import Problem
 from r2n.model.run import prepare_run
 from r2n.network.factor_graph import FactorGraph
+from r2n.training.batches import ONE, One, Part, QueryBatches, own_ground_rules, owned, part_of
 from r2n.training.negatives import Negatives
-from r2n.training.query_batches import Part, QueryBatches, own_ground_rules, owned, part_of
-from r2n.training.team import ONE, One
 
 FACTS = np.array([4, 8, 15, 16])
 NEGATIVES = np.array([[5, -1], [9, 10], [9, 17], [18, 19]])

@@ -15,8 +15,8 @@ from r2n.grounding.ground_rules import Grounding
 from r2n.grounding.store import Store
 from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph, known_states
 from r2n.options import SamplingOptions
+from r2n.training.batches import Targets, targets_of
 from r2n.training.negatives import Negatives, draw_negatives
-from r2n.training.targets import Targets, targets_of
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
 THEORY = """

@@ -11,8 +11,8 @@ from r2n.data.problem import Problem, load_problem
 from r2n.errors import ConfigError
 from r2n.model.run import prepare_run
 from r2n.options import TrainingOptions
-from r2n.training.fit import Trainer
-from r2n.training.team import ONE, NothingAsked, Team, added_up, refuse_lonely_options
+from r2n.training.batches import ONE, NothingAsked, Team
+from r2n.training.fit import Trainer, added_up, refuse_lonely_options
 from tests.thread_team import ThreadTeam, together
 from tests.toy_problem import write_toy_problem
 

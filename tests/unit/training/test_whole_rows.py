@@ -10,7 +10,8 @@ import torch
 import r2n
 from r2n.data.knowledge_base import with_reciprocals
 from r2n.errors import ConfigError
-from r2n.training.objective import WholeRows
+from r2n.options import TrainingOptions
+from r2n.training.objective import BaseSoftmax
 from tests.unit.grounding.small_knowledge import knowledge
 
 THEORY = (
@@ -54,20 +55,21 @@ def test_rows_and_relations(
     positions: tuple[int, ...] | None, by_arity: dict[int, list[int]], relation_weight: float
 ) -> None:
     kb = knowledge("", FACTS, "p(b,b)", theory=THEORY)
-    rows = WholeRows(kb.base, kb.evidence, positions=positions, relation_weight=relation_weight)
+    options = TrainingOptions(corrupted_positions=positions, relation_weight=relation_weight)
+    rows = BaseSoftmax(kb.base, kb.evidence, options)
     out = torch.tensor(list(logits(kb).values()), dtype=torch.float64)
-    assert float(rows.loss(out)) == pytest.approx(plain(kb, by_arity, relation_weight))
+    assert float(rows(out)) == pytest.approx(plain(kb, by_arity, relation_weight))
 
 
 def test_reciprocals_do_not_compete_with_the_predicates_they_mirror() -> None:
     kb = with_reciprocals(knowledge("", "p(a,b)", theory="domain d = {a, b}\npredicate p(d, d)\n"))
-    rows = WholeRows(kb.base, kb.evidence, positions=(-1,), relation_weight=1.0)
+    rows = BaseSoftmax(kb.base, kb.evidence, TrainingOptions(corrupted_positions=(-1,), relation_weight=1.0))
     out = torch.randn(kb.base.size, dtype=torch.float64)
-    without = WholeRows(kb.base, kb.evidence, positions=(-1,))
-    assert float(rows.loss(out)) == pytest.approx(float(without.loss(out))), "p is alone, and so is p^-1"
+    without = BaseSoftmax(kb.base, kb.evidence, TrainingOptions(corrupted_positions=(-1,)))
+    assert float(rows(out)) == pytest.approx(float(without(out))), "p is alone, and so is p^-1"
 
 
 def test_nothing_to_learn_from_is_refused() -> None:
     kb = knowledge("", "", theory=THEORY)
     with pytest.raises(ConfigError, match="no fact to learn from"):
-        WholeRows(kb.base, kb.evidence)
+        BaseSoftmax(kb.base, kb.evidence, TrainingOptions())
