@@ -2,7 +2,6 @@
 
 import ast
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,42 +54,8 @@ def test_a_module_opens_with_a_sentence(module: str) -> None:
     assert "from __future__ import annotations" not in text
 
 
-def test_there_are_few_public_names() -> None:
-    assert len(r2n.__all__) <= 33
-
-
 def test_the_network_asks_no_part_of_what_kind_it_is() -> None:
     text = (SOURCE / "network" / "r2n.py").read_text(encoding="utf-8")
     names = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
     assert names.count("isinstance") == 0
     assert text.count("pyright: ignore") == 0
-
-
-def conflict_markers(text: str) -> list[int]:
-    """The lines where a merge was left unfinished; a row of equals signs alone underlines a heading."""
-    marker = re.compile(r"(<{7}|>{7}|\|{7}) ")
-    return [number for number, line in enumerate(text.splitlines(), start=1) if marker.match(line)]
-
-
-def tracked_files() -> list[Path]:
-    """The files that git tracks; outside a clone, those of the folders that a source distribution holds."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
-    if listed.returncode == 0:
-        return [ROOT / name for name in listed.stdout.split("\0") if name]
-    folders = ("src", "tests", "docs", "examples", "benchmarks", "experiments", "tools")
-    return [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
-
-
-def test_no_tracked_file_has_a_conflict_marker() -> None:
-    found = {
-        str(path.relative_to(ROOT)): lines
-        for path in tracked_files()
-        if path.is_file() and (lines := conflict_markers(path.read_text(encoding="utf-8", errors="replace")))
-    }
-    assert found == {}
-
-
-def test_a_conflict_marker_is_found() -> None:
-    ours, theirs = "<" * 7 + " HEAD", ">" * 7 + " branch"
-    assert conflict_markers(f"a\n{ours}\nb\n=======\nc\n{theirs}\n") == [2, 6]
-    assert conflict_markers("Title\n=======\n") == []
