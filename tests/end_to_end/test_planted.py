@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 import r2n
-from r2n.datasets.planted import PlantedOptions, plant
+from r2n.datasets.generated import GraphOptions, generate
 from r2n.evaluation.report import Report
 from r2n.model.model import Model
 from r2n.model.run import prepare_run
 
-PLANTED = PlantedOptions(facts=2000, constants=300, rules=40, communities=6, queries=0.1)  # about a tenth of a default
-NOISE = PlantedOptions(facts=1200, constants=150, relations=6, rules=15, noise=1.0, queries=0.1)
+PLANTED = GraphOptions(facts=2000, constants=300, rules=40, communities=6, queries=0.1)  # about a tenth of a default
+NOISE = GraphOptions(facts=1200, constants=150, relations=6, rules=15, noise=1.0, queries=0.1)
 
 
-def trained(options: PlantedOptions, folder: Path) -> Report:
+def trained(options: GraphOptions, folder: Path) -> Report:
     """The report on the test queries after a training in which nothing but the sizes is set."""
-    plant(options).write(folder)
+    generate(options, folder)
     run = prepare_run(r2n.load(folder))
     assert run.options.model.rules == ("counted" if options.rules else "layers")
     for _ in run.trainer:

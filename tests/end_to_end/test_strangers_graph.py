@@ -11,18 +11,18 @@ from typer.testing import CliRunner
 import r2n
 from r2n.cli import app
 from r2n.data.validation import contradictions
-from r2n.datasets.planted import PlantedOptions, plant
+from r2n.datasets.generated import GraphOptions, generate
 from r2n.model.choices import choose_options
 from tests.examples import first_of
 
-SMALL = PlantedOptions(facts=900, constants=150, relations=6, rules=8, communities=8)
+SMALL = GraphOptions(facts=900, constants=150, relations=6, rules=8, communities=8)
 Spoil = Callable[[Path], None]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A graph large enough for options to be chosen, and small enough to train on in a second or two."""
-    plant(SMALL).write(tmp_path / "graph")
+    generate(SMALL, tmp_path / "graph")
     return tmp_path / "graph"
 
 

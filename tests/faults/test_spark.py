@@ -10,14 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from r2n.data.problem import read_problem_file
 from r2n.errors import DataError
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.remote.grounding import in_scratch, write_remote
-from r2n.grounding.remote.problem import open_problem
-from r2n.grounding.spark_engine import SparkEngine
-from tests.spark_place import spark_place
-from tests.spark_problem import write_problem
+from r2n.grounding.spark import SparkEngine
+from tests.spark_problem import ground_by_spark, write_problem
 
 pytestmark = pytest.mark.spark
 PROGRAM = [sys.executable, "-m", "r2n", "ground"]
@@ -65,29 +61,18 @@ def test_a_host_that_accepts_and_says_nothing(tmp_path: Path) -> None:
     )
 
 
-class Forgetful(SparkEngine):
-    """An engine whose file of facts is deleted when they are to be written as ids."""
+def test_facts_that_go_away_half_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file of facts is deleted when they are to be written as ids."""
+    folder, write = write_problem(tmp_path / "problem"), SparkEngine.write
 
-    def __init__(self, file: Path) -> None:
-        super().__init__(spark_place())
-        self.file = file
+    def forgetful(engine: SparkEngine, sql: str, target: Path) -> None:
+        if target.name.startswith("facts"):
+            (folder / "train.parquet").unlink(missing_ok=True)
+        write(engine, sql, target)
 
-    def write(self, sql: str, folder: Path) -> None:
-        if folder.name.startswith("facts"):
-            self.file.unlink(missing_ok=True)
-        super().write(sql, folder)
-
-
-def test_facts_that_go_away_half_way(tmp_path: Path) -> None:
-    folder, out = write_problem(tmp_path / "problem"), tmp_path / "out"
-    engine, file = Forgetful(folder / "train.parquet"), read_problem_file(folder / "problem.toml")
+    monkeypatch.setattr(SparkEngine, "write", forgetful)
     with pytest.raises(DataError, match=r"a table that Spark was reading has gone: .*train\.parquet"):
-        in_scratch(
-            out,
-            lambda scratch: write_remote(
-                open_problem(engine, file, folder, scratch), KnownBodyGrounder(), out, scratch
-            ),
-        )
+        ground_by_spark(folder, KnownBodyGrounder(), tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["problem"]
 
 

@@ -12,15 +12,15 @@ from r2n.data.herbrand import Codes
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import load_problem
 from r2n.datasets.benchmarks import load
-from r2n.datasets.streamed import StreamedOptions, write_streamed
+from r2n.datasets.generated import GraphOptions, generate
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.engines import DuckDBEngine
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.spark_engine import SparkEngine
+from r2n.grounding.spark import SparkEngine
 from r2n.grounding.store import Store
-from tests.spark_place import adaptive, spark_engine
+from tests.spark_problem import adaptive, spark_engine
 from tests.strategies import Asked, asked_worlds, codes_of, knowledge_of
 
 pytestmark = pytest.mark.spark
@@ -61,13 +61,13 @@ def test_on_random_theories(asks: Asked, width: int, depth: int, last_width: int
 @pytest.mark.parametrize(
     ("options", "strategies"),
     [
-        (StreamedOptions(200, 4, 3, seed=3), [FullGrounder()]),
-        (StreamedOptions(20_000, 4, 6, seed=2), [KnownBodyGrounder(), BackwardGrounder(1, 2)]),
+        (GraphOptions(200, None, 4, 3, communities=1, seed=3), [FullGrounder()]),
+        (GraphOptions(20_000, None, 4, 6, communities=1, seed=2), [KnownBodyGrounder(), BackwardGrounder(1, 2)]),
     ],
     ids=["full", "the others"],
 )
-def test_on_a_skewed_graph(tmp_path: Path, options: StreamedOptions, strategies: list[Grounder]) -> None:
-    write_streamed(options, tmp_path / "graph")
+def test_on_a_skewed_graph(tmp_path: Path, options: GraphOptions, strategies: list[Grounder]) -> None:
+    generate(options, tmp_path / "graph", "parquet")
     problem = load_problem(tmp_path / "graph")
     concluded = problem.test.atoms[-100:]  # the last relations are what rules conclude
     with adaptive() as engine:

@@ -30,7 +30,7 @@ from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import Evidence
 from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError, counted, nearest
-from r2n.mining.mined_theory import check_theory_path
+from r2n.mining.mine import check_theory_path
 from r2n.options import MOST_STEPS
 from r2n.visible import visible
 

@@ -29,25 +29,22 @@ from r2n.cli.screen import (
 )
 from r2n.data.herbrand import Codes, union
 from r2n.data.knowledge_base import as_trained, reciprocal_codes
-from r2n.data.problem import TRAIN, Problem, ProblemFile, read_problem_file
+from r2n.data.problem import TRAIN, Problem, read_problem_file
 from r2n.data.validation import contradictions
 from r2n.datasets.benchmarks import DATASETS, load
 from r2n.datasets.download import download
-from r2n.datasets.planted import PlantedOptions, plant
-from r2n.datasets.streamed import StreamedOptions, write_streamed
+from r2n.datasets.generated import LARGE, GraphOptions, generate
 from r2n.errors import ConfigError, counted, nearest
 from r2n.files import take_away
 from r2n.grounding.cache import fingerprint, is_partitioned, read_grounding, read_partitioned, write_grounding
 from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules, distinct_codes
-from r2n.grounding.remote.grounding import RemoteGrounding, ground_select, in_scratch, rule_query, write_remote
-from r2n.grounding.remote.problem import open_problem, why_not_remote
-from r2n.grounding.spark_engine import SparkEngine
+from r2n.grounding.remote import ground_select, open_problem, rule_query, scratch_beside, why_not_remote, write_remote
+from r2n.grounding.spark import SparkEngine
 from r2n.grounding.store import Ceiling, Store
 from r2n.grounding.strategies import make_engine, make_grounder, plans, reached_atoms, reached_by
-from r2n.logic.theory import Theory, printed_predicate
+from r2n.logic.theory import printed_predicate
 from r2n.mining.constraints import Constraint, mine_constraints
-from r2n.mining.mine import Mining, MiningOptions, mine_rules
-from r2n.mining.mined_theory import check_theory_path, mined_theory, write_theory
+from r2n.mining.mine import Mining, MiningOptions, check_theory_path, mine_rules, mined_theory, write_theory
 from r2n.model.choices import choose_options
 from r2n.model.memory import parse_size
 from r2n.model.preflight import cost_warnings, preflight_warnings
@@ -154,78 +151,62 @@ def ground_remotely(
     explain: bool,
     as_json: bool,
 ) -> bool:
-    """Ground a problem whose tables Spark can read itself; False where this process has to read them, with a reason."""
-    made = make_engine(engine, memory)
+    """Ground a problem whose tables Spark can read itself; False if this process has to read them, and it says why."""
+    spark = make_engine(engine, memory)
     path = Path(problem) / "problem.toml" if Path(problem).is_dir() else Path(problem)
-    if not isinstance(made, SparkEngine) or problem in DATASETS or not path.exists():
+    if not isinstance(spark, SparkEngine) or problem in DATASETS or not path.exists():
         return False
     file = read_problem_file(path)
     options = chosen(GroundingOptions, file.grounding, changes)
-    reason = why_not_remote(file, path.parent, options)
+    reason = why_not_remote(file, options)
     if reason is not None:
         typer.echo(f"the facts are read in this process, and Spark answers the queries: {reason}", err=True)
         return False
     grounder, name = make_grounder(options), file.name or path.parent.resolve().name
     if explain or out is None:
-        _explain(made, file, path, grounder, as_json)
+        shared = Path(tempfile.gettempdir()) if spark.is_local else path.parent
+        with scratch_beside(shared / "r2n-plans") as scratch:
+            tables = open_problem(spark, file, path.parent, scratch)
+            selects = [
+                (rule, ground_select(tables, rule_query(tables, grounder, rule))) for rule in tables.theory.rules
+            ]
+            plans = [{"rule": rule.name, "plan": spark.explain(select)} for rule, select in selects]
+        if as_json:
+            print_json(plans)
+        for plan in () if as_json else plans:
+            typer.echo(f"rule {plan['rule']}\n{plan['plan']}\n")
         return True
-    theories: list[Theory] = []
-    with progress(name) as shown:
-
-        def work(scratch: Path) -> RemoteGrounding:
-            shown("read", 0, 0)
-            tables = open_problem(made, file, path.parent, scratch)
-            theories.append(tables.theory)
-            return write_remote(tables, grounder, out, scratch, shown)
-
-        found = in_scratch(out, work)
-    _show(name, theories[0], found, as_json)
+    with progress(name) as shown, scratch_beside(out) as scratch:
+        shown("read", 0, 0)
+        tables = open_problem(spark, file, path.parent, scratch)
+        found = write_remote(tables, grounder, out, scratch, shown)
+    total, rules = (
+        sum(part.ground_rules for part in found),
+        list(zip(map(str, tables.theory.rules), found, strict=True)),
+    )
+    if as_json:
+        rows = [
+            {
+                "name": part.name,
+                "rule": rule,
+                "estimate": part.estimate,
+                "ground_rules": part.ground_rules,
+                "seconds": round(part.seconds, 6),
+            }
+            for rule, part in rules
+        ]
+        print_json({"ground_rules": total, "rules": rows, "from_cache": False})
+    else:
+        table = ScreenTable(title=f"{name}, grounded by Spark")
+        table.add_column("rule", overflow="fold")
+        for column in ("estimate", "ground rules", "seconds"):
+            table.add_column(column, justify="right", no_wrap=True)
+        for rule, part in rules:
+            table.add_texts([shortened(rule), f"{part.estimate:,}", f"{part.ground_rules:,}", f"{part.seconds:.3f}"])
+        screen().print(table)
+        screen().print(counted(total, "ground rule"), highlight=False)
     typer.echo(f"written to {out}", err=True)
     return True
-
-
-def _explain(engine: SparkEngine, file: ProblemFile, path: Path, grounder: Grounder, as_json: bool) -> None:
-    documents: list[dict[str, str]] = []
-
-    def work(scratch: Path) -> RemoteGrounding:
-        tables = open_problem(engine, file, path.parent, scratch)
-        for rule in tables.theory.rules:
-            plan = engine.explain(ground_select(tables, rule_query(tables, grounder, rule)))
-            documents.append({"rule": rule.name, "plan": plan})
-        return RemoteGrounding((), "")
-
-    shared = Path(tempfile.gettempdir()) if engine.place.is_here else path.parent
-    in_scratch(shared / "r2n-plans", work)
-    if as_json:
-        print_json(documents)
-        return
-    for document in documents:
-        typer.echo(f"rule {document['rule']}\n{document['plan']}\n")
-
-
-def _show(name: str, theory: Theory, found: RemoteGrounding, as_json: bool) -> None:
-    rows = [
-        {
-            "name": part.name,
-            "rule": str(rule),
-            "estimate": part.estimate,
-            "ground_rules": part.ground_rules,
-            "seconds": round(part.seconds, 6),
-        }
-        for rule, part in zip(theory.rules, found.rules, strict=True)
-    ]
-    if as_json:
-        print_json({"ground_rules": len(found), "rules": rows, "from_cache": False})
-        return
-    table = ScreenTable(title=f"{name}, grounded by Spark")
-    table.add_column("rule", overflow="fold")
-    for column in ("estimate", "ground rules", "seconds"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in rows:
-        numbers = [f"{row['estimate']:,}", f"{row['ground_rules']:,}", f"{row['seconds']:.3f}"]
-        table.add_texts([shortened(str(row["rule"])), *numbers])
-    screen().print(table)
-    screen().print(counted(len(found), "ground rule"), highlight=False)
 
 
 OutOption = Annotated[
@@ -469,8 +450,6 @@ def _document(mining: Mining, constraints: tuple[Constraint, ...]) -> dict[str, 
     }
 
 
-_PLANTED = PlantedOptions()
-
 datasets_app = typer.Typer(no_args_is_help=True, help="Known problems.")
 
 
@@ -515,40 +494,25 @@ def download_dataset(name: Annotated[str, typer.Argument()]) -> None:
 
 @datasets_app.command("generate")
 def generate_dataset(
-    folder: Annotated[
-        Path | None, typer.Argument(parser=new_path, help="The new folder of the problem: text, made in memory.")
-    ] = None,
+    folder: Annotated[Path | None, typer.Argument(parser=new_path, help="The new folder of the problem: text.")] = None,
     facts: Annotated[int | None, typer.Option(help="Those kept back as queries included.")] = None,
     constants: Annotated[int | None, typer.Option(help="With --out by default a tenth of the facts.")] = None,
     relations: Annotated[int | None, typer.Option()] = None,
     rules: Annotated[int | None, typer.Option(help="Of which a fifth is false.")] = None,
     noise: Annotated[float | None, typer.Option(help="Share of facts that are noise.")] = None,
-    communities: Annotated[int | None, typer.Option(help="Of constants; not with --out.")] = None,
-    seed: Annotated[int, typer.Option(min=0)] = _PLANTED.seed,
-    out: Annotated[
-        Path | None, typer.Option(parser=new_path, help="The new folder instead: Parquet, streamed, of any size.")
-    ] = None,
+    communities: Annotated[int | None, typer.Option(help="Of constants.")] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    out: Annotated[Path | None, typer.Option(parser=new_path, help="The new folder instead: Parquet.")] = None,
 ) -> None:
     """Generate a graph with planted rules, exceptions and noise, to try r2n on."""
     numbers = {"facts": facts, "constants": constants, "relations": relations, "rules": rules, "noise": noise}
-    given: dict[str, Any] = {name: value for name, value in numbers.items() if value is not None}
-    if (folder is None) == (out is None):
-        raise ConfigError("name one folder", hint="FOLDER for text that is made in memory, or --out DIR for Parquet")
-    if out is not None:
-        if communities is not None:
-            raise ConfigError("--communities has no meaning with --out", hint="leave it out")
-        _generate_streamed(StreamedOptions(**given, seed=seed), out)
-        return
-    assert folder is not None
-    options = replace(_PLANTED, **given, communities=communities or _PLANTED.communities, seed=seed)
-    planted = plant(options)
-    planted.write(folder)
-    sizes = ", ".join(f"{name} {len(part):,}" for name, part in planted.splits.items())
-    typer.echo(f"{options.facts:,} facts ({sizes}), {len(planted.rules):,} rules, in {folder}")
-
-
-def _generate_streamed(options: StreamedOptions, out: Path) -> None:
-    with progress(str(out)) as shown:
-        made = write_streamed(options, out, shown)
-    sizes = ", ".join(f"{name} {size:,}" for name, size in made.items())
-    typer.echo(f"{sum(made.values()):,} facts ({sizes}), {options.rules:,} rules, in {out}")
+    given: dict[str, Any] = {**numbers, "communities": communities, "seed": seed}
+    made = out or folder
+    if made is None or (folder and out):
+        raise ConfigError("name one folder", hint="FOLDER for text, or --out DIR for Parquet")
+    defaults = GraphOptions() if out is None else LARGE
+    options = replace(defaults, **{name: value for name, value in given.items() if value is not None})
+    with progress(str(made)) as shown:
+        found = generate(options, made, "tsv" if out is None else "parquet", shown)
+    sizes = ", ".join(f"{name} {size:,}" for name, size in found.items())
+    typer.echo(f"{options.facts:,} facts ({sizes}), {options.rules:,} rules, in {made}")

@@ -1,9 +1,10 @@
-"""A known name -> Problem: the benchmarks of the paper, and two larger knowledge graphs.
+"""Known problems by name: the benchmarks of the paper, and two larger knowledge graphs.
 
 Embedded datasets are problem folders inside the package. The others are read from the folder in `R2N_DATA`
 or from the download cache, and their problems are put together here. Nothing here uses the network.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from r2n.datasets.cora import cuts, load_cora
 from r2n.datasets.download import find
 from r2n.errors import ConfigError, nearest
 from r2n.logic.horn import parse_horn_rules
-from r2n.logic.theory import Theory
 from r2n.options import GroundingOptions, Options
 
 EMBEDDED = Path(__file__).parent / "data"
@@ -49,51 +49,41 @@ class Dataset:
     is_embedded: bool
 
 
-_S1 = "Countries S1: the region of a country, known through its subregion"
-_S2 = "Countries S2: the region of a country, known through its neighbours"
-_S3 = "Countries S3: the region of a country, known through its neighbours' subregions"
-_NATIONS = "Nations: relations between 14 countries"
-_KINSHIP = "Kinship: kinship terms of the Alyawarra"
-_UMLS = "UMLS: relations between biomedical concepts"
-_CORA = "Cora: which authors, titles and venues are the same; fold "
-_WN18RR = "WN18RR: relations between word senses of WordNet, with mined rules"
-_FB15K237 = "FB15k-237: relations between things of Freebase, with mined rules"
-_MLEDOZE, _PYKEEN = "mledoze/countries, npm world-countries 1.8.1", "PyKEEN 1.11.1"
-_EXPRESSGNN, _CONVE = (
-    "expressGNN/ExpressGNN",
-    "TimDettmers/ConvE; rules: rodrigo-castellano/keras_ns_grounders",
-)
-_UNKNOWN = "not stated"
+def _listed() -> Iterator[Dataset]:
+    """All datasets, in the order of the paper."""
+    countries, pykeen = "mledoze/countries, npm world-countries 1.8.1", "PyKEEN 1.11.1"
+    for i, through, train in (
+        (1, "its subregion", 1110),
+        (2, "its neighbours", 1062),
+        (3, "its neighbours' subregions", 978),
+    ):
+        name, title = f"countries-s{i}", f"Countries S{i}: the region of a country, known through {through}"
+        yield Dataset(name, title, "ODbL-1.0", countries, Sizes(271, 2, train, 120, 120), name, True)
+    for title, sizes in (
+        ("Nations: relations between 14 countries", Sizes(14, 55, 1592, 199, 201)),
+        ("Kinship: kinship terms of the Alyawarra", Sizes(104, 25, 8544, 1068, 1074)),
+        ("UMLS: relations between biomedical concepts", Sizes(135, 46, 5216, 652, 661)),
+    ):
+        name = title.partition(":")[0].lower()
+        yield Dataset(name, title, "CC0-1.0", pykeen, sizes, name, True)
+    test = (1679, 1649, 3281, 2188, 1542)  # by fold, each with constants of its own and joined with the others
+    own = ((12134, 1577), (10573, 3214), (10016, 2073), (11703, 1462), (12340, 1569))
+    all_joined = ((11548, 1577), (9941, 3214), (9450, 2073), (11154, 1462), (11693, 1569))
+    for joined, constants, splits in (("", 885, own), ("-joined", 700, all_joined)):
+        for i, (train, valid) in enumerate(splits):
+            title = f"Cora: which authors, titles and venues are the same; fold {i + 1}"
+            title += ", the folds joined" * bool(joined)
+            sizes = Sizes(constants, 4, train, valid, test[i])
+            yield Dataset(f"cora-s{i + 1}{joined}", title, "CC0-1.0", "expressGNN/ExpressGNN", sizes, "cora", False)
+    for name, title, sizes in (
+        ("wn18rr", "WN18RR: relations between word senses of WordNet", Sizes(40943, 11, 86835, 3034, 3134)),
+        ("fb15k237", "FB15k-237: relations between things of Freebase", Sizes(14541, 237, 272115, 17535, 20466)),
+    ):
+        source = "TimDettmers/ConvE; rules: rodrigo-castellano/keras_ns_grounders"
+        yield Dataset(name, f"{title}, with mined rules", "not stated", source, sizes, name, False)
 
-_CORA_SPLITS = ((12134, 1577), (10573, 3214), (10016, 2073), (11703, 1462), (12340, 1569))  # train and valid, by fold
-_CORA_JOINED = ((11548, 1577), (9941, 3214), (9450, 2073), (11154, 1462), (11693, 1569))
-_CORA_TEST = (1679, 1649, 3281, 2188, 1542)
 
-
-def _cora() -> list[Dataset]:
-    """Each fold as the test, with constants of its own and joined with the others."""
-    found = []
-    for joined, constants, splits in (("", 885, _CORA_SPLITS), ("-joined", 700, _CORA_JOINED)):
-        for fold, ((train, valid), test) in enumerate(zip(splits, _CORA_TEST, strict=True), start=1):
-            title = f"{_CORA}{fold}" + ", the folds joined" * bool(joined)
-            sizes = Sizes(constants, 4, train, valid, test)
-            found.append(Dataset(f"cora-s{fold}{joined}", title, "CC0-1.0", _EXPRESSGNN, sizes, "cora", False))
-    return found
-
-
-_LISTED = (
-    Dataset("countries-s1", _S1, "ODbL-1.0", _MLEDOZE, Sizes(271, 2, 1110, 120, 120), "countries-s1", True),
-    Dataset("countries-s2", _S2, "ODbL-1.0", _MLEDOZE, Sizes(271, 2, 1062, 120, 120), "countries-s2", True),
-    Dataset("countries-s3", _S3, "ODbL-1.0", _MLEDOZE, Sizes(271, 2, 978, 120, 120), "countries-s3", True),
-    Dataset("nations", _NATIONS, "CC0-1.0", _PYKEEN, Sizes(14, 55, 1592, 199, 201), "nations", True),
-    Dataset("kinship", _KINSHIP, "CC0-1.0", _PYKEEN, Sizes(104, 25, 8544, 1068, 1074), "kinship", True),
-    Dataset("umls", _UMLS, "CC0-1.0", _PYKEEN, Sizes(135, 46, 5216, 652, 661), "umls", True),
-    *_cora(),
-    Dataset("wn18rr", _WN18RR, _UNKNOWN, _CONVE, Sizes(40943, 11, 86835, 3034, 3134), "wn18rr", False),
-    Dataset("fb15k237", _FB15K237, _UNKNOWN, _CONVE, Sizes(14541, 237, 272115, 17535, 20466), "fb15k237", False),
-)
-
-DATASETS: dict[str, Dataset] = {dataset.name: dataset for dataset in _LISTED}
+DATASETS: dict[str, Dataset] = {dataset.name: dataset for dataset in _listed()}
 """The known names, in the order of the paper."""
 
 
@@ -106,21 +96,17 @@ def load(name: str | Path, *, on_error: str | None = None) -> Problem:
     if dataset is not None:
         return replace(_load_known(dataset, on_error), source=dataset.name)
     path = Path(name)
-    if _is_there(path) or path.suffix == ".toml" or len(path.parts) > 1:
+    try:
+        exists = path.exists()
+    except OSError as error:  # a name that is too long
+        raise ConfigError(f"'{str(path)[:60]}...' cannot be read: {error.strerror}") from error
+    if exists or path.suffix == ".toml" or len(path.parts) > 1:
         return load_problem(path, on_error=on_error)
     near = nearest(str(name), DATASETS)
     raise ConfigError(
         f"'{name}' is no known dataset, and there is no such problem file or folder",
         hint=f"{near} " * bool(near) + f"known: {', '.join(DATASETS)}",
     )
-
-
-def _is_there(path: Path) -> bool:
-    """Whether there is such a file or folder; a name that is too long for one is refused."""
-    try:
-        return path.exists()
-    except OSError as error:
-        raise ConfigError(f"'{str(path)[:60]}...' cannot be read: {error.strerror}") from error
 
 
 def folder_of(dataset: Dataset) -> Path:
@@ -135,7 +121,20 @@ def _load_known(dataset: Dataset, on_error: str | None) -> Problem:
     if dataset.name.startswith("cora"):
         fold, joined = cora_fold(dataset)
         return load_cora(dataset.name, folder, fold, joined=joined, on_error=on_error or "raise")
-    return _load_knowledge_graph(dataset.name, folder, on_error or "raise")
+    text = read_text(folder / "rules.txt").decode()
+    text = text.replace("-> rd/award_winner/", "-> /award/award_winner/")  # a slip in FB15k-237: r117 has lost letters
+    packed = {split: folder / f"{split}.tsv.gz" for split in ("train", "valid", "test")}
+    tables = {
+        split: [Table(path if path.exists() else path.with_suffix(""), header=False)] for split, path in packed.items()
+    }
+    return Problem.build(
+        dataset.name,
+        parse_horn_rules(text, source=str(folder / "rules.txt")),
+        tables.pop("train"),
+        tables,
+        on_error=on_error or "raise",
+        options=Options(grounding=GroundingOptions(strategy="known-body")),  # full: billions of substitutions
+    )
 
 
 def cuts_of_test(problem: Problem) -> dict[str, np.ndarray]:
@@ -147,30 +146,6 @@ def cuts_of_test(problem: Problem) -> dict[str, np.ndarray]:
 
 
 def cora_fold(dataset: Dataset) -> tuple[int, bool]:
-    """The fold that a problem of Cora asks for, and whether its folds are joined."""
+    """The test fold of a problem of Cora, and whether its folds are joined."""
     _, fold, *joined = dataset.name.split("-")
     return int(fold[1:]), bool(joined)
-
-
-def _load_knowledge_graph(name: str, folder: Path, on_error: str) -> Problem:
-    """Triples and mined Horn rules over one domain; the facts with constants unseen in training are kept."""
-    return Problem.build(
-        name,
-        _mined_rules(folder / "rules.txt"),
-        [_split(folder, "train")],
-        {split: [_split(folder, split)] for split in ("valid", "test")},
-        on_error=on_error,
-        options=Options(grounding=GroundingOptions(strategy="known-body")),  # full: billions of substitutions
-    )
-
-
-def _split(folder: Path, split: str) -> Table:
-    """A split's triples, gzipped or not."""
-    packed = folder / f"{split}.tsv.gz"
-    return Table(packed if packed.exists() else folder / f"{split}.tsv", header=False)
-
-
-def _mined_rules(path: Path) -> Theory:
-    """The Horn rules; one slip of FB15k-237's file is mended: the head of r117 has lost its first letters."""
-    text = read_text(path).decode()
-    return parse_horn_rules(text.replace("-> rd/award_winner/", "-> /award/award_winner/"), source=str(path))

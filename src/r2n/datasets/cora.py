@@ -50,7 +50,10 @@ def load_cora(name: str, folder: Path, fold: int, *, joined: bool, on_error: str
         {split: tables[split] for split in ("valid", "test")},
         domains=texts,
         features=texts,
-        background=[_background(folder / f"S{i}" / "facts", i, joined, on_error, rejected) for i in FOLDS],
+        background=[
+            Table(path) if joined else _table(_atoms(path, on_error, rejected), i, joined)
+            for i, path in ((i, folder / f"S{i}" / "facts") for i in FOLDS)
+        ],
         derived=options.derived,
         candidates={predicate: Candidates() for predicate in options.candidates},
         on_error=on_error,
@@ -122,10 +125,6 @@ def _table(atoms: pa.Table, fold: int, joined: bool) -> Table:
             atoms.column_names.index(column), column, pc.binary_join_element_wise(f"S{fold}", atoms[column], ":")
         )
     return Table(atoms, label="label", called=f"the labels of Cora's fold {fold}")
-
-
-def _background(path: Path, fold: int, joined: bool, on_error: str, rejected: list[DataError]) -> Table:
-    return Table(path) if joined else _table(_atoms(path, on_error, rejected), fold, joined)
 
 
 def _texts(labels: Mapping[int, pa.Table], joined: bool) -> dict[str, dict[str, str]]:

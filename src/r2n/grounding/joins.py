@@ -1,7 +1,7 @@
 """Rules as conjunctive queries: relations, the query of a rule, and joins on arrays."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int64
 
 from r2n.data.conjunctive import AtomTable, ConjunctiveSelect, Expression
 from r2n.data.herbrand import Codes
-from r2n.logic.formula import Atom, Term, Variable
+from r2n.logic.formula import Atom, Variable
 from r2n.logic.language import Domain
 from r2n.logic.theory import Literal, Rule, Theory
 
@@ -143,18 +143,11 @@ class RuleQuery:
                     size /= max(1, relation.distinct(i))
         return round(min(size, 1e18))
 
-    def compiled(
-        self,
-        constant: Callable[[str], Expression],
-        instead: Mapping[int, tuple[AtomTable, tuple[Term, ...]]] | None = None,
-    ) -> ConjunctiveSelect:
-        """The conditions as SQL over the relations' tables; `constant` writes a constant, given by name.
-
-        `instead` names, for some joined atoms by their number, a table that does the same, and its terms.
-        """
+    def compiled(self, constant: Callable[[str], Expression]) -> ConjunctiveSelect:
+        """The conditions as SQL over the relations' tables; `constant` writes a constant, given by name."""
         select = ConjunctiveSelect(constant)
-        for number, (relation, atom) in enumerate((*self.joined, *self.ranging)):
-            select.join(*(instead or {}).get(number, (relation.table, atom.terms)))
+        for relation, atom in (*self.joined, *self.ranging):
+            select.join(relation.table, atom.terms)
         for relation, atom in self.absent:
             select.forbid(relation.table, atom.terms)
         for relation, atom in self.counted:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from r2n.data.herbrand import Codes, are_among, distinct
-from r2n.data.spark_session import SparkPlace, is_spark
 from r2n.errors import ConfigError, GroundingError
 from r2n.grounding.backward import BackwardGrounder, NeighbourhoodGrounder, Search
 from r2n.grounding.cache import KeptGrounder
@@ -17,7 +16,7 @@ from r2n.grounding.full import FullGrounder, uncontradicted_query
 from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules
 from r2n.grounding.joins import RuleQuery
 from r2n.grounding.known_body import KnownBodyGrounder, known_body_query
-from r2n.grounding.spark_engine import SparkEngine
+from r2n.grounding.spark import SparkEngine, is_spark
 from r2n.grounding.store import Store, TooManyRowsError, joined
 from r2n.grounding.substitutions import are_candidates, encode_substitutions
 from r2n.logic.theory import Rule
@@ -115,7 +114,7 @@ def mean_neighbourhood(store: Store, grounder: NeighbourhoodGrounder, sample: Co
 GROUNDERS = {"full": FullGrounder, "known-body": KnownBodyGrounder, "backward": BackwardGrounder}
 ENGINES: dict[str, Callable[[int | None], Engine]] = {
     "duckdb": DuckDBEngine,
-    "spark": lambda memory: SparkEngine(SparkPlace("spark", memory)),
+    "spark": lambda memory: SparkEngine("spark", memory),
 }
 
 
@@ -138,7 +137,7 @@ def make_engine(name: str = "duckdb", memory: int | None = None) -> Engine:
     A name may also be where Spark runs: `local[2]`, `spark://...`, `sc://...`. `memory`: the bytes that it may take.
     """
     if name not in ENGINES and is_spark(name):
-        return SparkEngine(SparkPlace(name, memory))
+        return SparkEngine(name, memory)
     if name not in ENGINES:
         hint = f"there is: {', '.join(ENGINES)}, local[N], spark://HOST:PORT, sc://HOST:PORT"
         raise ConfigError(f"there is no engine '{name}'", hint=hint)

@@ -1,15 +1,18 @@
-"""Facts -> constraints that hold in them: what a predicate never does, with support and exceptions."""
+"""Constraints that hold in the facts: what a predicate never does, and which candidates of a query it rules out."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal, get_args
 
 import numpy as np
+from jaxtyping import Bool, Int64
 from scipy.sparse import csr_array
 
-from r2n.data.knowledge_base import KnowledgeBase
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.logic.formula import Atom, Formula, Implies, Not, Unequal, Variable
+from r2n.logic.language import Predicate
 from r2n.logic.theory import Rule
 from r2n.mining.step_graph import binary_predicates
 
@@ -135,3 +138,66 @@ def constraint_rules(constraints: tuple[Constraint, ...], taken: frozenset[str])
             weight = float(f"{1 - constraint.share_of_exceptions:.4g}")
             rules.append((Rule.explicit(next(names), *written, weight=weight), constraint))
     return tuple(rules)
+
+
+@dataclass(frozen=True, eq=False)
+class Forbidden:
+    """Which atoms would break a constraint, were they true beside the known facts other than themselves."""
+
+    constraints: Sequence[Constraint]
+    base: HerbrandBase
+    evidence: Evidence
+    _facts: dict[str, csr_array] = field(default_factory=dict)
+
+    def candidates(
+        self, predicate: Predicate, position: int, given_constants: Int64[np.ndarray, " rows"]
+    ) -> Bool[np.ndarray, "rows candidates"]:
+        """For each constant given at the other position, which candidates at this position of a binary predicate.
+
+        The candidates are the constants of the position's domain, in the order of `language.members`.
+        """
+        asked = self.base.language.members(predicate.domains[position])
+        ids = (asked, given_constants) if position == 0 else (given_constants, asked)
+        found = np.zeros((len(given_constants), len(asked)), bool)
+        for constraint in self.constraints:
+            if predicate.name in constraint.predicates:
+                atoms = self._broken(constraint, predicate.name, *ids)
+                found |= atoms.T if position == 0 else atoms
+        return found
+
+    def _broken(self, constraint: Constraint, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Whether p(x, y) breaks the constraint, for all x (rows) and y (columns)."""
+        match constraint.kind:
+            case "irreflexive":
+                found = x[:, None] == y[None, :]
+            case "asymmetric":
+                found = (self._known(name, y, x).T > 0) & (x[:, None] != y[None, :])
+            case "functional":
+                found = self._number(name, 1)[x][:, None] > self._known(name, x, y)
+            case "inverse-functional":
+                found = self._number(name, 0)[y][None, :] > self._known(name, x, y)
+            case "range-first":
+                found = self._number(name, 1)[x][:, None] == 0
+            case "range-second":
+                found = self._number(name, 0)[y][None, :] == 0
+            case "disjoint":
+                found = self._known(constraint.predicates[constraint.predicates[0] == name], x, y) > 0
+        return np.broadcast_to(found, (len(x), len(y)))
+
+    def _known(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """1 where name(x, y) is a known true fact: (x, y)."""
+        return self._matrix(name)[x][:, y].toarray()
+
+    def _number(self, name: str, axis: int) -> np.ndarray:
+        """Known true facts with each constant at one position, summed over the other, which is `axis`."""
+        return np.asarray(self._matrix(name).sum(axis=axis))
+
+    def _matrix(self, name: str) -> csr_array:
+        """The known true facts of a predicate: (constants, constants)."""
+        if name not in self._facts:
+            index, size = self.base.language.predicate_index(name), len(self.base.language.constants)
+            start, end = np.searchsorted(self.evidence.atoms, self.base.offsets[index : index + 2])
+            codes = self.evidence.atoms[start:end][self.evidence.truth[start:end]]
+            rows = self.base.decode(codes)[1]
+            self._facts[name] = csr_array((np.ones(len(rows), np.int64), (rows[:, 0], rows[:, 1])), shape=(size, size))
+        return self._facts[name]

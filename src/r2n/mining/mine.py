@@ -1,26 +1,34 @@
-"""Facts -> mined rules: Horn rules that hold in the evidence of a knowledge base, with their counts."""
+"""Mining: Horn rules that hold in the evidence of a knowledge base, with their counts, and the theory file of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
+from pathlib import Path
 from time import monotonic
 
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, TheoryError
+from r2n.files import write_atomically
 from r2n.grounding.engines import Engine
+from r2n.logic.parser import THEORY_SUFFIX
 from r2n.logic.theory import Rule, Theory
-from r2n.mining.constant_rules import mine_constant_rules
-from r2n.mining.ends import Ends
-from r2n.mining.mined_rules import Found, MinedRule, constant_rule, path_rule
-from r2n.mining.path_bodies import MOST_STEPS, PathWalker
-from r2n.mining.path_queries import PathCounter, mine_paths_by_queries
-from r2n.mining.path_rules import mine_paths
-from r2n.mining.search import Clock, Search, Thresholds
+from r2n.mining.constraints import Constraint, constraint_rules
+from r2n.mining.mined_rules import Found, MinedRule, Thresholds, constant_rule, path_rule
+from r2n.mining.searches import (
+    MOST_STEPS,
+    Ends,
+    PathCounter,
+    PathWalker,
+    search_constant_rules,
+    search_paths,
+    search_paths_by_queries,
+)
 from r2n.mining.step_graph import StepGraph
 from r2n.progress import Progress, no_progress
 
 PHASE = "mine"
+FOUND_BETWEEN_CUTS = 1000
 
 
 @dataclass(frozen=True)
@@ -103,33 +111,35 @@ def mine_rules(
 def _search(
     graph: StepGraph, options: MiningOptions, progress: Progress, engine: Engine | None
 ) -> tuple[list[Found], str | None]:
-    """The rules of each kind, short ones first, and where the time was over."""
+    """The best rules of each kind, short ones first, and where the time was over."""
     deadline = None if options.seconds is None else monotonic() + options.seconds
-    walker = PathWalker(graph, options.most_walks, options.seed)
     thresholds = Thresholds(options.min_support, options.min_confidence, options.max_rules)
-    of_length = partial(mine_paths, walker)
+    of_length = partial(search_paths, PathWalker(graph, options.most_walks, options.seed))
     if engine is not None:
         counter = PathCounter(engine, graph)
         counter.load()
-        of_length = partial(mine_paths_by_queries, counter)
-    searches: dict[str, Callable[[Thresholds, Clock], Search]] = {
-        f"bodies of length {length}": partial(of_length, length) for length in range(1, options.max_length + 1)
-    }
+        of_length = partial(search_paths_by_queries, counter)
+    kinds = {f"bodies of length {length}": of_length(length, thresholds) for length in range(1, options.max_length + 1)}
     if options.constants:
-        searches["rules with constants"] = partial(mine_constant_rules, Ends.of(graph, options.min_support))
-    found: list[Found] = []
-    for done, (kind, search) in enumerate(searches.items()):
-        tell = partial(_tell, progress, done, len(searches))
-        result = search(thresholds, Clock(tell, deadline))
-        found += result.found
-        if result.parts_done < result.parts:
-            return found, f"{kind}, after {result.parts_done:,} of {result.parts:,} parts of the search"
-    return found, None
-
-
-def _tell(progress: Progress, kinds_done: int, kinds: int, done: int, total: int) -> None:
-    """One kind of rules is a thousand steps, however many parts its search has."""
-    progress(PHASE, 1000 * kinds_done + 1000 * done // total, 1000 * kinds)
+        kinds["rules with constants"] = search_constant_rules(Ends.of(graph, options.min_support), thresholds)
+    best: list[Found] = []
+    for number, (kind, parts) in enumerate(kinds.items()):
+        found: list[Found] = []
+        stopped = None
+        for done, total, more in parts:
+            if more is None:  # one kind of rules is a thousand steps, however many parts its search has
+                progress(PHASE, 1000 * number + 1000 * done // total, 1000 * len(kinds))
+            else:
+                found.append(more)
+            if len(found) >= FOUND_BETWEEN_CUTS:
+                found = [Found.joined(found).best(options.max_rules)]
+            if deadline is not None and done < total and monotonic() > deadline:
+                stopped = f"{kind}, after {done:,} of {total:,} parts of the search"
+                break
+        best += [Found.joined(found).best(options.max_rules)] if found else []
+        if stopped is not None:
+            return best, stopped
+    return best, None
 
 
 def _by_head(graph: StepGraph, kinds: list[Found]) -> Iterator[MinedRule]:
@@ -151,3 +161,37 @@ def _is_writable(theory: Theory, rule: Rule) -> bool:
     except TheoryError:
         return False
     return True
+
+
+def mined_theory(
+    theory: Theory, mined: Sequence[MinedRule], constraints: Sequence[Constraint] = (), *, fresh: bool = False
+) -> tuple[Theory, str]:
+    """The theory with mined rules and constraints behind its own rules (without those: `fresh`), and its text.
+
+    The text states the theory, the counts of each rule in a comment above it; ranges are in comments only.
+    """
+    own = () if fresh else theory.rules
+    taken = frozenset(rule.name for rule in (*theory.rules, *(part.rule for part in mined)))
+    commented = [(part.rule, str(part)) for part in mined]
+    commented += [(rule, str(constraint)) for rule, constraint in constraint_rules(tuple(constraints), taken)]
+    ranges = [constraint for constraint in constraints if constraint.formula() is None]
+    lines = [f"# {' '.join(str(constraint).split())}\n" for constraint in ranges]
+    lines += [f"# {' '.join(comment.split())}\n{rule}\n" for rule, comment in commented]
+    whole = replace(theory, rules=(*own, *(rule for rule, _ in commented)))
+    return whole, str(replace(theory, rules=own)) + "".join(lines)
+
+
+def check_theory_path(path: Path) -> None:
+    """Refuse a file that no theory can be written to, before any work is done."""
+    if path.suffix != THEORY_SUFFIX:
+        raise ConfigError(f"{path} does not end in {THEORY_SUFFIX}", hint=f"call it {path.stem}{THEORY_SUFFIX}")
+    if path.is_dir() or not path.parent.is_dir():
+        raise ConfigError(f"{path} cannot be written", hint="give a file in a folder that is there")
+
+
+def write_theory(path: Path, text: str) -> None:
+    """Write a theory file, whole or not at all."""
+    try:
+        write_atomically(path, text.encode())
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""Facts -> mined rules: what a rule's counts are, how many rules are kept, and how they are written."""
+"""Mined rules: their counts, which of them are kept, and how they are written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,6 +51,15 @@ class MinedRule:
         if self.sample is None:
             return text
         return f"{text} (estimates: counted on a sample of {self.sample[0]} of {self.sample[1]} first constants)"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What a rule needs to be kept, and how many are kept of each predicate as head."""
+
+    min_support: int
+    min_confidence: float
+    max_rules: int
 
 
 @dataclass(frozen=True, eq=False)

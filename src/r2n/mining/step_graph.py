@@ -1,4 +1,4 @@
-"""Facts -> a graph to mine: every binary predicate, read in both directions, as steps between constants."""
+"""The graph that rules are mined from: every binary predicate, read in both directions, as steps between constants."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +9,7 @@ from scipy.sparse import csr_array, vstack
 
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import DataError
+from r2n.grounding.counting import row_of_entries
 from r2n.logic.language import Domain, Language, Predicate
 
 
@@ -80,6 +81,13 @@ class StepGraph:
     def constants(self) -> int:
         """The number of constants of the language."""
         return len(self.language.constants)
+
+    @cached_property
+    def edges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All steps as columns: from x, which step, to c."""
+        step = np.repeat(np.arange(len(self.steps)), [matrix.nnz for matrix in self.steps])
+        x = np.concatenate([row_of_entries(matrix) for matrix in self.steps]).astype(np.int64)
+        return x, step, np.concatenate([matrix.indices for matrix in self.steps]).astype(np.int64)
 
     @cached_property
     def leaving(self) -> csr_array:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from r2n.cli import app
 from r2n.cli import problems as module
-from r2n.datasets.benchmarks import DATASETS
+from r2n.datasets.benchmarks import DATASETS, load
 from r2n.progress import Progress
 
 runner = CliRunner()
@@ -44,12 +44,16 @@ def test_a_download_shows_its_progress(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_generate_makes_a_problem_folder_once(tmp_path: Path) -> None:
-    arguments = ["datasets", "generate", str(tmp_path / "made"), "--facts", "200", "--constants", "40", "--rules", "5"]
+    arguments = ["datasets", "generate", str(tmp_path / "made"), "--facts", "200", "--constants", "20", "--rules", "5"]
     result = runner.invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("200 facts (train 180, valid 10, test 10), 5 rules, in ")
-    shown = json.loads(runner.invoke(app, ["check", str(tmp_path / "made"), "--json"]).stdout)
-    assert (shown["splits"], shown["rules"]) == ({"train": 180, "valid": 10, "test": 10}, 5)
+    assert result.stdout.startswith("200 facts (train 1")
+    assert "), 5 rules, in " in result.stdout
+    problem = load(tmp_path / "made")
+    assert (len(problem.train) + len(problem.valid) + len(problem.test), len(problem.knowledge.theory.rules)) == (
+        200,
+        5,
+    )
     again = runner.invoke(app, arguments)
     assert again.exit_code == 2
     assert "name one that is not there" in again.output

@@ -1,4 +1,6 @@
-"""Constraints: counts are those of plain loops, and rules say what they mean."""
+"""Constraints: counts and forbidden candidates are those of plain loops, and rules say what they mean."""
+
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 import r2n
 from r2n.data.knowledge_base import KnowledgeBase
-from r2n.mining.constraints import Constraint, Kind, constraint_rules, mine_constraints
+from r2n.mining.constraints import KINDS, Constraint, Forbidden, Kind, constraint_rules, mine_constraints
 from tests.examples import at_most
 from tests.mining_problems import knowledge_of, random_knowledge
 from tests.oracles import mining as oracle
@@ -79,3 +81,51 @@ def test_predicates_that_chance_keeps_apart_are_not_called_disjoint() -> None:
     many = knowledge_of(theory, {"p": pairs[:40], "q": pairs[40:80]})
     kinds = [[c.kind for c in mine_constraints(knowledge)] for knowledge in (few, many)]
     assert ["disjoint" in part for part in kinds] == [False, True]
+
+
+def expected(
+    knowledge: KnowledgeBase, constraints: tuple[Constraint, ...], name: str, position: int, given_constants: list[int]
+) -> list[list[bool]]:
+    facts, language = oracle.facts_of(knowledge), knowledge.language
+    names = language.constants
+    asked = language.members(language.predicate(name).domains[position]).tolist()
+
+    def is_broken(fixed: int, free: int) -> bool:
+        x, y = (free, fixed) if position == 0 else (fixed, free)
+        about = [c for c in constraints if name in c.predicates]
+        return any(oracle.breaks(c.kind, facts, c.predicates, name, names[x], names[y]) for c in about)
+
+    return [[is_broken(fixed, free) for free in asked] for fixed in given_constants]
+
+
+@at_most(40, because="a knowledge base is built for each")
+@given(ENOUGH, st.data())
+def test_candidates_are_those_that_break_a_constraint(knowledge: KnowledgeBase, data: st.DataObject) -> None:
+    mined = mine_constraints(knowledge, max_exceptions=1.0, min_support=1)
+    mined += tuple(Constraint("disjoint", pair, 1, 0) for pair in combinations("pq", 2))
+    chosen = tuple(data.draw(st.lists(st.sampled_from(mined), max_size=3, unique=True)))
+    name, position = data.draw(st.sampled_from("pqrs")), data.draw(st.integers(0, 1))
+    predicate = knowledge.language.predicate(name)
+    rows = knowledge.language.members(predicate.domains[1 - position])
+    found = Forbidden(chosen, knowledge.base, knowledge.evidence).candidates(predicate, position, rows)
+    assert found.tolist() == expected(knowledge, chosen, name, position, rows.tolist())
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_each_constraint_by_itself_at_either_position(position: int) -> None:
+    knowledge = random_knowledge(0, 0.5)
+    mined = mine_constraints(knowledge, max_exceptions=1.0, min_support=1)
+    mined += tuple(Constraint("disjoint", pair, 1, 0) for pair in combinations("pq", 2))
+    assert {constraint.kind for constraint in mined} == set(KINDS)
+    for constraint in mined:
+        for name in constraint.predicates:
+            predicate = knowledge.language.predicate(name)
+            rows = knowledge.language.members(predicate.domains[1 - position])
+            found = Forbidden((constraint,), knowledge.base, knowledge.evidence).candidates(predicate, position, rows)
+            assert found.tolist() == expected(knowledge, (constraint,), name, position, rows.tolist()), constraint
+
+
+def test_nothing_is_forbidden_by_nothing() -> None:
+    knowledge = random_knowledge(0, 0.5)
+    asked = Forbidden((), knowledge.base, knowledge.evidence)
+    assert not asked.candidates(knowledge.language.predicate("p"), 0, np.array([0, 0, 3])).any()

@@ -1,4 +1,6 @@
-"""Mining: counts are those of plain loops, planted rules are found, noise gives none, the same seed the same rules."""
+"""Mining: counts are those of plain loops, planted rules are found, noise gives none; theory files."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,11 +10,20 @@ from hypothesis import strategies as st
 import r2n
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, DataError
-from r2n.mining.mine import Mining, MiningOptions, mine_rules
+from r2n.mining.constraints import mine_constraints
+from r2n.mining.mine import Mining, MiningOptions, check_theory_path, mine_rules, mined_theory, write_theory
 from tests.examples import at_most
-from tests.mining_problems import knowledge_bases, knowledge_of, noise_graph, planted_graph, random_knowledge
+from tests.mining_problems import (
+    THEORY,
+    knowledge_bases,
+    knowledge_of,
+    noise_graph,
+    planted_graph,
+    random_knowledge,
+)
 from tests.oracles import mining as oracle
 
+OWN = 'rule m0: u(x) -> p(x, x)\nrule c0: p(x, "a") -> !u(x)\n'
 ALL = {"max_rules": 10**6, "min_support": 1, "min_confidence": 0.0}
 
 
@@ -80,11 +91,6 @@ def test_queries_are_never_read() -> None:
     assert facts == len(problem.train)
     symmetric = next(m for m in bare.rules if str(m.rule.formula) == "term0(y, x) -> term0(x, y)")
     assert symmetric.body_pairs == len(problem.knowledge.facts(problem.knowledge.language.predicate("term0")))
-
-
-def test_without_facts_there_is_nothing_to_mine() -> None:
-    with pytest.raises(DataError, match="no true fact of a binary predicate"):
-        mine_rules(knowledge_of("domain d = {a}\npredicate p(d, d)\n", {}))
 
 
 def test_false_facts_support_nothing() -> None:
@@ -176,3 +182,44 @@ def test_options_that_cannot_be_are_refused(options: dict[str, float], what: str
 def test_a_problem_without_binary_predicates_is_refused() -> None:
     with pytest.raises(DataError, match="no binary predicate"):
         mine_rules(knowledge_of("domain d = {a}\npredicate p(d)\n", {"p": np.array([[0]])}))
+
+
+def test_the_text_states_the_theory() -> None:
+    knowledge = random_knowledge(0, 0.4, THEORY + OWN)
+    rules = mine_rules(knowledge, MiningOptions(constants=True)).rules
+    constraints = mine_constraints(knowledge, max_exceptions=0.5)
+    assert rules
+    assert constraints
+    for fresh, own in ((False, 2), (True, 0)):
+        theory, text = mined_theory(knowledge.theory, rules, constraints, fresh=fresh)
+        assert r2n.parse_theory(text) == theory
+        written = sum(not constraint.kind.startswith("range") for constraint in constraints)
+        assert len(theory.rules) == own + len(rules) + written
+        assert text.count("# support") == len(rules)
+        for mined in rules:
+            assert f"# {mined}\n{mined.rule}\n" in text
+
+
+def test_names_that_break_lines_stay_in_their_comment() -> None:
+    name = "p\nq"
+    theory = 'domain d = {a, b, c}\npredicate "p\\nq"(d, d)\n'
+    knowledge = knowledge_of(theory, {name: np.array([[0, 1], [1, 2], [2, 0]])})
+    whole, text = mined_theory(knowledge.theory, (), mine_constraints(knowledge))
+    assert r2n.parse_theory(text) == whole
+    assert len(whole.rules) == 4
+
+
+def test_a_file_is_written_whole_and_nothing_else_stays(tmp_path: Path) -> None:
+    path = tmp_path / "mined.r2n"
+    write_theory(path, "domain d\n")
+    write_theory(path, "domain é\n")
+    assert path.read_text("utf-8") == "domain é\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["mined.r2n"]
+    with pytest.raises(ConfigError, match="cannot be written"):
+        write_theory(tmp_path / "nowhere" / "mined.r2n", "")
+
+
+@pytest.mark.parametrize("name", ["mined.txt", "mined", "nowhere/mined.r2n"])
+def test_a_file_that_cannot_be_is_refused_before_the_work(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError):
+        check_theory_path(tmp_path / name)

@@ -10,7 +10,7 @@ import pytest
 
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import Problem, load_problem
-from r2n.datasets.planted import plant
+from r2n.datasets.generated import GraphOptions, generate
 from r2n.errors import ConfigError
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import average_precision
@@ -90,7 +90,7 @@ def test_a_split_that_is_not_there_is_named(toy_run: Run) -> None:
 
 def test_metrics_do_not_depend_on_how_many_atoms_are_scored_at_once(tmp_path: Path) -> None:
     """Atoms that the network cannot tell apart get logits that differ in the last bits, with the size of the batch."""
-    plant(facts=400, constants=61, relations=4, rules=8, communities=6).write(tmp_path / "graph")
+    generate(GraphOptions(facts=400, constants=61, relations=4, rules=8, communities=6), tmp_path / "graph")
     problem = load_problem(tmp_path / "graph")
     changes = ["grounding.strategy=known-body", "model.evidence_input=only", "model.layers=2", "model.dim=9"]
     logits = prepare_run(problem, problem.options.changed(changes), 1).logits()

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 import r2n
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import load_problem
-from r2n.datasets.planted import plant
+from r2n.datasets.generated import GraphOptions, generate
 from r2n.errors import ConfigError
 from r2n.grounding.store import Store
 from r2n.model.run import prepare_run
@@ -127,7 +127,7 @@ def test_which_rules_may_be_felt() -> None:
 
 def test_a_counted_rule_with_no_weight_is_a_rule_left_out(tmp_path: Path) -> None:
     """To drop the counts of a rule is to set its weight to minus infinity."""
-    plant(facts=120, constants=40, relations=3, rules=6, communities=4).write(tmp_path / "planted")
+    generate(GraphOptions(facts=400, constants=40, relations=3, rules=6, communities=4), tmp_path / "planted")
     problem = load_problem(tmp_path / "planted")
     run = prepare_run(problem, problem.options.changed(["model.rules=counted", "model.dim=4"]), seed=0)
     counted, counts = run.model.counted, run.source.counts

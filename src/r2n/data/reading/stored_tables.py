@@ -94,7 +94,7 @@ def row_location(source: Path | str, row: int, column: int | None = None) -> Loc
 
 def number_text(number: str) -> str:
     """The SQL of a decimal number as text: without a fraction where it has none, as if it had been an integer."""
-    is_whole = f"abs({number}) < {MOST_WHOLE} AND {number} = trunc({number})"
+    is_whole = f"abs({number}) < {MOST_WHOLE} AND {number} = floor({number})"
     as_whole, as_is = f"CAST(CAST({number} AS BIGINT) AS VARCHAR)", f"CAST({number} AS VARCHAR)"
     return f"CASE WHEN {is_whole} THEN {as_whole} ELSE {as_is} END"
 
@@ -111,7 +111,7 @@ def as_text(table: pa.Table, source: str) -> Records:
     plain = [_plain(table.column(j)) for j in kept]
     found: tuple[pa.Array, ...] = ()
     if plain:
-        texts, kinds = zip(*(_cell(f"c{j}", column.type) for j, column in enumerate(plain)), strict=True)
+        texts, kinds = zip(*(cell_sql(f"c{j}", column.type) for j, column in enumerate(plain)), strict=True)
         with closing(duckdb.connect()) as connection:
             connection.register("given", pa.table(plain, [f"c{j}" for j in range(len(plain))]))
             found = fetch_texts(connection.sql(f"SELECT {', '.join((*texts, *kinds))} FROM given"))
@@ -119,8 +119,8 @@ def as_text(table: pa.Table, source: str) -> Records:
     return Records(source, names, columns[0], rows, partial(row_location, source), kinds=columns[1])
 
 
-def _cell(name: str, kind: pa.DataType) -> tuple[str, str]:
-    """The SQL of a cell as text, and of what it is where it is no constant."""
+def cell_sql(name: str, kind: pa.DataType) -> tuple[str, str]:
+    """The SQL of a cell as text, and of what it is where it is no constant; DuckDB and Spark read it alike."""
     if pa.types.is_floating(kind):
         return number_text(name), number_kind(name)
     if pa.types.is_decimal(kind) and kind.scale > 0:

@@ -1,0 +1,591 @@
+"""Grounding of facts that Spark reads itself: from tables of text to ground rules in Parquet, in no single process.
+
+Views of Spark's: `stated_N` (predicate, truth, split, c0, c1, ...) holds the facts of N positions as text, `constants`
+(id, name, in_0, in_1, ...) the constants in order of name, `facts_N` (p, truth, split, a0, a1, ...) the facts as ids,
+`fact_i` and `denied_i` (a0, a1, ...) the training facts of the i-th predicate, `domain_k` (a0) the k-th domain, and
+`place_k` (a0, place) the place of each constant in it. This process holds counts and checksums alone.
+"""
+
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import sqlglot
+from sqlglot import exp
+
+from r2n.data.conjunctive import AtomTable, ConjunctiveSelect, Expression
+from r2n.data.derived import add_derived
+from r2n.data.encoding import complete, declaration, outside_domain, rule_constants, wrong_arity
+from r2n.data.fact_database import FactDatabase, Select
+from r2n.data.herbrand import first_codes
+from r2n.data.problem import TRAIN, ProblemFile, TableOptions, listed_constants, placed
+from r2n.data.reading.records import settle
+from r2n.data.reading.stored_tables import as_text, cell_sql
+from r2n.data.reading.tables import FALSE, TRUE, Facts, Table, layout_of, statements
+from r2n.errors import CheckpointError, ConfigError, DataError, Location, R2NError
+from r2n.files import put_in_place, scratch_folder
+from r2n.grounding.cache import MANIFEST, Content, KeptGrounder, RuleParts, Tally, parts_of, write_manifest
+from r2n.grounding.full import FullGrounder, uncontradicted_query
+from r2n.grounding.ground_rules import Grounder
+from r2n.grounding.joins import Kind, Relation, RuleQuery, Tables
+from r2n.grounding.known_body import KnownBodyGrounder, known_body_query
+from r2n.grounding.spark import SparkEngine, parquet_of, spark_sql
+from r2n.grounding.substitutions import check_budget
+from r2n.logic.formula import Atom, Constant, Variable
+from r2n.logic.language import Domain, Language
+from r2n.logic.parser import read_theory
+from r2n.logic.theory import Rule, Theory
+from r2n.options import GroundingOptions
+from r2n.progress import Progress, no_progress
+
+TABLE = "table:"
+"""How a file's name begins that is no file but a table of Spark's catalog."""
+BACKGROUND = "background"
+COUNT_FIRST = 10  # ground rules are counted before they are made if the estimate is above this part of the budget
+_LOWER_BITS = 33  # of monotonically_increasing_id: the row within its partition
+
+
+def why_not_remote(file: ProblemFile, options: GroundingOptions) -> str | None:
+    """What of a problem only one process can do; None if Spark can do all of it."""
+    specs = [*file.facts.train, *file.facts.background, *(s for part in file.queries.splits().values() for s in part)]
+    others = [spec.file for spec in specs if not _is_read_by_spark(spec)]
+    if not specs or others:
+        return f"{others[0]} is no Parquet and no table of Spark's" if others else "there is no table of facts"
+    reasons = {
+        "candidates are found in one process": bool(file.candidates),
+        "wrong rows are skipped in one process": file.on_error == "skip",
+        "reciprocals are made in one process": options.reciprocal,
+        "backward chaining goes on from what is found": options.strategy == "backward",
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def _is_read_by_spark(spec: TableOptions) -> bool:
+    """Whether Spark reads it by itself: a Parquet file or folder of such, or a table of its catalog."""
+    name = spec.file or ""
+    ends_so = spec.format is None and Path(name).suffix.lower() == ".parquet"
+    return name.startswith(TABLE) or (bool(name) and spec.format == "parquet") or ends_so
+
+
+def open_problem(engine: SparkEngine, file: ProblemFile, folder: Path, scratch: Path) -> "RemoteTables":
+    """The tables of a problem, with Spark; what is written for it lies under `scratch`."""
+    theory = read_theory(placed(folder, file.theory)) if file.theory else Theory()
+    stated = StatedFacts(engine)
+    for split, specs in {TRAIN: file.facts.train, **file.queries.splits(), BACKGROUND: file.facts.background}.items():
+        for spec in specs:
+            stated.read(spec, folder, split)
+    if file.derived:
+        stated.derive(file.derived, scratch, str(folder / "problem.toml"))
+    domains = {name: listed_constants(given, folder) for name, given in file.domains.items()}
+    return remote_tables(stated, theory, domains, scratch)
+
+
+def _text(value: str) -> str:
+    return exp.Literal.string(value).sql("spark")
+
+
+def _name(value: str) -> str:
+    return exp.to_identifier(value, quoted=True).sql("spark")
+
+
+def _columns(arity: int, letter: str = "a") -> list[str]:
+    return [f"{letter}{i}" for i in range(arity)]
+
+
+@dataclass(frozen=True, eq=False)
+class StatedFacts:
+    """What tables state: SELECTs (predicate, truth, c0, c1, ...), each with its split and its predicates."""
+
+    engine: SparkEngine
+    parts: list[tuple[str, str, list[Facts]]] = field(default_factory=list)
+
+    def groups(self, *splits: str) -> list[Facts]:
+        """The predicates of some splits."""
+        return [group for split, _, groups in self.parts if split in splits for group in groups]
+
+    def read(self, spec: TableOptions, folder: Path, split: str) -> None:
+        """Take in a table, in one pass over its rows; the first wrong row is refused as if it were read here."""
+        source, relation = _relation(spec, folder)
+        schema = self.engine.arrow(f"SELECT * FROM {relation} LIMIT 0").schema
+        records = as_text(schema.empty_table(), source)
+        layout = layout_of(records, spec.predicate, spec.columns, spec.label)
+        texts: dict[int | None, str] = {None: _text(spec.predicate or "")}
+        kinds = []
+        for i in (*layout.arguments, layout.predicate, layout.label):
+            if i is not None:
+                cell = exp.to_identifier(records.names[i], quoted=True).sql("duckdb")
+                sql = cell_sql(cell, schema.field(records.names[i]).type)
+                texts[i], kind = (sqlglot.transpile(part, read="duckdb", write="spark")[0] for part in sql)
+                kinds.append(f"({kind}) IS NULL")
+        label = "'true'" if layout.label is None else f"lower({texts[layout.label]})"
+        cells = ["predicate", *_columns(len(layout.arguments), "c")]
+        outputs = [f"{texts[i]} AS {c}" for i, c in zip((layout.predicate, *layout.arguments), cells, strict=True)]
+        is_full = " AND ".join(f"coalesce({cell}, '') <> ''" for cell in cells)
+        is_fine = " AND ".join([*kinds, f"coalesce({label}, '') IN ({', '.join(map(_text, (*TRUE, *FALSE)))})"])
+        view, may_be_empty = f"read_{len(self.parts)}", spec.empty == "skip"
+        is_wrong = "is_full AND NOT is_fine" if may_be_empty else "NOT (is_full AND is_fine)"
+        outputs += [f"{label} IN ({', '.join(map(_text, TRUE))}) AS truth", f"{is_fine} AS is_fine"]
+        rows = f"SELECT struct(*) AS given, {', '.join(outputs)} FROM {relation}"
+        self.engine.view(view, f"SELECT *, {is_full} AS is_full FROM ({rows})")
+        found = self.engine.ask(
+            f"SELECT predicate, bool_or(is_full) AS stated, bool_or({is_wrong}) AS wrong FROM {view} GROUP BY predicate"
+        )
+        if found["wrong"].any():
+            row = as_text(self.engine.arrow(f"SELECT given.* FROM {view} WHERE {is_wrong} LIMIT 1"), source)
+            row = replace(row, locate=lambda *_: Location(source))
+            settle(statements(row, spec.predicate, spec.columns, spec.label, may_be_empty=may_be_empty)[1], "raise")
+            raise DataError("a row states nothing", where=Location(source))
+        predicates = sorted(found["predicate"][found["stated"].astype(bool)].tolist())
+        select = f"SELECT predicate, truth, {', '.join(cells[1:])} FROM {view} WHERE is_full"
+        self.parts.append((split, select, [_without_rows(name, len(cells) - 1, source) for name in predicates]))
+
+    def derive(self, definitions: Mapping[str, str | Sequence[str]], scratch: Path, source: str) -> None:
+        """Add what definitions give, predicate by predicate; a later one may use those before."""
+        with closing(duckdb.connect()) as connection:
+            database = SparkDatabase(connection, self, scratch)
+            for name, given in definitions.items():
+                before, where = len(database.rows[name, True]), f"{source} [derived] {name}"
+                add_derived(database, name, (given,) if isinstance(given, str) else tuple(given), where)
+                arity, found = database.arities[name], database.rows[name, True][before:]
+                rows = " UNION ALL ".join(found or [database.nothing(name)])
+                cells = ", ".join(f"c{i + 1} AS c{i}" for i in range(arity))
+                select = f"SELECT {_text(name)} AS predicate, true AS truth, {cells} FROM ({rows})"
+                self.parts.append((TRAIN, select, [_without_rows(name, arity, where)]))
+
+
+def _without_rows(predicate: str, arity: int, source: str) -> Facts:
+    none = pa.array([], pa.string())
+    return Facts(predicate, (none,) * arity, np.zeros(0, bool), np.zeros(0, np.int64), Table(Path(source)))
+
+
+def _relation(spec: TableOptions, folder: Path) -> tuple[str, str]:
+    """How errors call a table, and how SQL does."""
+    if spec.file is None or not _is_read_by_spark(spec):
+        raise ConfigError(
+            f"Spark does not read {spec.file!r} as facts",
+            hint=f"give Parquet, or a table of its catalog: {TABLE}NAME; --engine duckdb reads the other formats",
+        )
+    if spec.file.startswith(TABLE):
+        name = spec.file.removeprefix(TABLE)
+        return name, ".".join(map(_name, name.split(".")))
+    path = placed(folder, spec.file)
+    if not path.exists():
+        raise DataError("there is no such file", where=Location(str(path)))
+    return str(path), parquet_of(path)
+
+
+class SparkDatabase(FactDatabase):
+    """The tables of all predicates with Spark; DuckDB checks a definition over empty tables of the same names."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, stated: StatedFacts, scratch: Path) -> None:
+        """Of training facts and background; what is derived is written under `scratch`."""
+        self.engine, self.scratch = stated.engine, scratch
+        self.rows: dict[tuple[str, bool], list[str]] = defaultdict(list)
+        first: dict[str, Facts] = {}
+        for group in stated.groups(TRAIN, BACKGROUND):
+            before = first.setdefault(group.predicate, group)
+            if len(group.arguments) != len(before.arguments):
+                raise wrong_arity(group, len(before.arguments), f"it is first stated in {before.table.name}")
+        super().__init__(connection, list(first.values()))
+        for split, select, groups in stated.parts:
+            for group in groups if split in (TRAIN, BACKGROUND) else ():
+                cells = ", ".join(f"c{i} AS c{i + 1}" for i in range(len(group.arguments)))
+                for truth in (True, False):
+                    where = f"predicate = {_text(group.predicate)} AND {'' if truth else 'NOT '}truth"
+                    self.rows[group.predicate, truth].append(f"SELECT {cells} FROM ({select}) WHERE {where}")
+
+    def count(self, predicate: str) -> int:
+        """The number of a predicate's true atoms."""
+        if predicate not in self.arities:
+            return 0
+        return int(self.engine.ask(f"SELECT count(*) AS n FROM ({self._union(predicate)})")["n"][0])
+
+    def _union(self, predicate: str, truth: bool = True) -> str:
+        return " UNION ".join(self.rows[predicate, truth] or [self.nothing(predicate)])
+
+    def nothing(self, predicate: str) -> str:
+        """No row of a predicate's table, in SQL."""
+        cells = ", ".join(f"CAST(NULL AS STRING) AS c{i}" for i in range(1, self.arities[predicate] + 1))
+        return f"SELECT {cells} WHERE false"
+
+    def add(self, predicate: str, select: Select) -> None:
+        """Add what a definition gives and the table does not hold yet."""
+        super().add(predicate, select)
+        query = sqlglot.parse_one(select.sql, dialect="duckdb")
+        local = {cte.alias.casefold() for cte in query.find_all(exp.CTE)}
+        by_case = {name.casefold(): name for name in self.arities}
+        for number, table in enumerate(list(query.find_all(exp.Table))):
+            name = by_case.get(table.name.casefold())
+            if name is not None and (table.db or table.name.casefold() not in local):
+                self.engine.view(f"given_{number}", self._union(name, table.db != "denied"))
+                alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
+                table.replace(exp.Table(this=exp.to_identifier(f"given_{number}"), alias=alias))
+        names = [f"c{i}" for i in range(1, self.arities[predicate] + 1)]
+        folder = self.scratch / f"derived_{len(list(self.scratch.glob('derived_*')))}"
+        try:
+            self.engine.view("given", query.sql("spark"))
+            given = zip(self.engine.arrow("SELECT * FROM given LIMIT 0").column_names, names, strict=True)
+            cells = ", ".join(f"CAST(given.{_name(column)} AS STRING) AS {name}" for column, name in given)
+            self.engine.write(f"SELECT {cells} FROM given EXCEPT ({self._union(predicate)})", folder)
+        except R2NError as error:
+            raise select.error(error.what, hint=error.hint) from error
+        empty = " OR ".join(f"coalesce({name}, '') = ''" for name in names)
+        found = self.engine.ask(f"SELECT count(*) AS n, count_if({empty}) AS empty FROM {parquet_of(folder)}")
+        if found["empty"][0]:
+            raise select.error(f"a column has no value in {int(found['empty'][0]):,} rows")
+        if found["n"][0]:
+            self.rows[predicate, True].append(f"SELECT {', '.join(names)} FROM {parquet_of(folder)}")
+
+
+@dataclass(frozen=True, eq=False)
+class RemoteRelation(Relation):
+    """Atoms that Spark holds; `counts` is their number, and by position the number of constants."""
+
+    counts: tuple[int, ...] = (0,)
+
+    def __len__(self) -> int:
+        """The number of atoms."""
+        return self.counts[0]
+
+    def distinct(self, position: int) -> int:
+        """The number of distinct constants at a position."""
+        return self.counts[1 + position]
+
+
+@dataclass(frozen=True, eq=False)
+class RemoteTables(Tables):
+    """Spark's views of facts and domains, and what is known of them here.
+
+    `known` says for each predicate and truth what `RemoteRelation.counts` does, `sizes` how many constants each domain
+    has, and `offsets` the first code of each predicate.
+    """
+
+    engine: SparkEngine
+    completed: Theory
+    constants: int
+    sizes: tuple[int, ...]
+    known: Mapping[tuple[int, bool], tuple[int, ...]]
+    offsets: np.ndarray
+    _ids: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def theory(self) -> Theory:
+        """The theory, with what the tables bring."""
+        return self.completed
+
+    @property
+    def candidates(self) -> frozenset[str]:
+        """None: they are found in one process."""
+        return frozenset()
+
+    def predicate_index(self, name: str) -> int:
+        """The index of a predicate in the theory."""
+        return next(i for i, predicate in enumerate(self.theory.predicates) if predicate.name == name)
+
+    def size(self, domain: Domain) -> int:
+        """The number of constants of a domain."""
+        return self.sizes[self.theory.domains.index(domain)]
+
+    def relation(self, kind: Kind, predicate: str) -> RemoteRelation:
+        """The predicate's facts or denied atoms."""
+        i = self.predicate_index(predicate)
+        domains = self.theory.predicates[i].domains
+        counts = self.known.get((i, kind is Kind.FACT), (0,) * (1 + len(domains)))
+        return self._relation(f"{kind.value}_{i}", domains, counts)
+
+    def domain(self, domain: Domain) -> RemoteRelation:
+        """The constants of a domain."""
+        size = self.size(domain)
+        return self._relation(f"domain_{self.theory.domains.index(domain)}", (domain,), (size, size))
+
+    def _relation(self, name: str, domains: tuple[Domain, ...], counts: tuple[int, ...]) -> RemoteRelation:
+        nothing, rows = np.zeros(0, np.int64), np.zeros((0, len(domains)), np.int64)
+        return RemoteRelation(name, domains, nothing, rows, self.constants, lambda _: nothing, counts=counts)
+
+    def constant_id(self, name: str) -> int:
+        """The id of a constant that a rule names; looked up once."""
+        if name not in self._ids:
+            self._ids[name] = int(self.engine.ask(f"SELECT id FROM constants WHERE name = {_text(name)}")["id"][0])
+        return self._ids[name]
+
+
+def remote_tables(
+    stated: StatedFacts, theory: Theory, given: Mapping[str, Sequence[str]], scratch: Path
+) -> RemoteTables:
+    """Number the constants of what is stated, and hold the facts as tables of ids; kept under `scratch`."""
+    engine, groups = stated.engine, [g for split, _, found in stated.parts if split != BACKGROUND for g in found]
+    theory, language = complete(theory, groups, given, are_all_here=False)
+    for group in groups:
+        try:
+            predicate = language.predicate(group.predicate)
+        except DataError as error:
+            raise DataError(error.what, where=Location(group.table.name), hint=error.hint) from None
+        if len(group.arguments) != predicate.arity:
+            raise wrong_arity(group, predicate.arity, declaration(predicate))
+    arities = sorted({predicate.arity for predicate in theory.predicates})
+    for arity in arities:
+        parts = [
+            f"SELECT *, {_text(split)} AS split FROM ({select})"
+            for split, select, found in stated.parts
+            if split != BACKGROUND and found and len(found[0].arguments) == arity
+        ]
+        cells = ", ".join(f"'' AS c{i}" for i in range(arity))
+        nothing = f"SELECT '' AS predicate, true AS truth, {cells}, '' AS split WHERE false"
+        engine.view(f"stated_{arity}", " UNION ALL ".join(parts or [nothing]))
+    gathered = {d for d in theory.domains if d.name not in given and d.listed is None and not d.parts}
+    count, sizes = _number_constants(engine, theory, language, gathered, arities, scratch)
+    _check_rule_constants(engine, theory)
+    shapes = [tuple(sizes[theory.domains.index(domain)] for domain in p.domains) for p in theory.predicates]
+    offsets = first_codes(theory.predicates, shapes)
+    known: dict[tuple[int, bool], tuple[int, ...]] = {}
+    for arity in arities:
+        known |= _encode(engine, theory, gathered, arity, scratch)
+    return RemoteTables(engine, theory, count, sizes, known, offsets)
+
+
+def _number_constants(
+    engine: SparkEngine, theory: Theory, language: Language, gathered: set[Domain], arities: list[int], scratch: Path
+) -> tuple[int, tuple[int, ...]]:
+    """Gather the constants and number them by name; how many there are, and in each domain.
+
+    `language` holds those that theory and problem file list; a gathered domain holds what stands in its positions.
+    """
+    domains = theory.domains
+    leaves = [(k, domain) for k, domain in enumerate(domains) if not domain.parts]
+    listed = [(language.constants[i], k) for k, domain in leaves for i in language.members(domain)]
+    table = pa.table(
+        {"name": pa.array([n for n, _ in listed], pa.string()), "k": pa.array([k for _, k in listed], "int32")}
+    )
+    engine.load("listed", dict(zip(table.column_names, table.columns, strict=True)))
+    selects = ["SELECT name, k FROM listed"]
+    for arity in arities:
+        for i in range(arity):
+            positions = {
+                p.name: domains.index(p.domains[i])
+                for p in theory.predicates
+                if p.arity == arity and p.domains[i] in gathered
+            }
+            if positions:
+                where = f"WHERE predicate IN ({', '.join(map(_text, positions))})"
+                selects.append(f"SELECT DISTINCT c{i} AS name, {_lookup(positions)} AS k FROM stated_{arity} {where}")
+
+    def inside(domain: Domain) -> str:
+        if domain.parts:
+            return f"({' OR '.join(map(inside, domain.parts))})"
+        return f"bool_or(k = {domains.index(domain)})"
+
+    flags = "".join(f", {inside(domain)} AS in_{k}" for k, domain in enumerate(domains))
+    engine.view("named", f"SELECT name{flags} FROM ({' UNION ALL '.join(selects)}) GROUP BY name")
+    number_rows(engine, "named", "name", scratch / "constants", "constants", "id")
+    counts = "".join(f", count_if(in_{k}) AS n_{k}" for k in range(len(domains)))
+    found = engine.ask(f"SELECT count(*) AS n{counts} FROM constants")
+    count, *sizes = (int(column[0]) for column in found.values())
+    for k in range(len(domains)):
+        engine.view(f"domain_{k}", f"SELECT id AS a0 FROM constants WHERE in_{k}")
+        if sizes[k] < count:
+            number_rows(engine, f"domain_{k}", "a0", scratch / f"place_{k}", f"place_{k}", "place")
+    return count, tuple(sizes)
+
+
+def _lookup(numbers: Mapping[str, int], of: str = "predicate") -> str:
+    """The number of a predicate, in SQL."""
+    return f"element_at(map({', '.join(f'{_text(name)}, {i}' for name, i in numbers.items())}), {of})"
+
+
+def number_rows(engine: SparkEngine, view: str, key: str, folder: Path, called: str, number: str) -> None:
+    """A view with a column of numbers from 0 in the order of a key, written once and called so.
+
+    Spark sorts by ranges. Each row is written with its range and its place in it; what comes before a range is known
+    when all are counted.
+    """
+    engine.write(f"SELECT *, monotonically_increasing_id() AS _m FROM (SELECT * FROM {view} ORDER BY {key})", folder)
+    written = parquet_of(folder)
+    counts = engine.ask(f"SELECT shiftright(_m, {_LOWER_BITS}) AS part, count(*) AS n FROM {written} GROUP BY 1")
+    order = np.argsort(counts["part"])
+    parts, sizes = counts["part"][order].tolist(), counts["n"][order]
+    before = (np.cumsum(sizes) - sizes).tolist()
+    entries = ", ".join(f"{part}L, {start}L" for part, start in zip(parts, before, strict=True))
+    first = f"element_at(map({entries}), shiftright(_m, {_LOWER_BITS}))" if entries else "0L"
+    columns = ", ".join(name for name in engine.arrow(f"SELECT * FROM {written} LIMIT 0").column_names if name != "_m")
+    engine.view(called, f"SELECT {columns}, {first} + (_m & {2**_LOWER_BITS - 1}L) AS {number} FROM {written}")
+
+
+def _check_rule_constants(engine: SparkEngine, theory: Theory) -> None:
+    """Refuse a rule that names a constant outside the domain of its position."""
+    named = rule_constants(theory)
+    if not named:
+        return
+    names = ", ".join(dict.fromkeys(_text(name) for name, _, _ in named))
+    found = engine.ask(f"SELECT * FROM constants WHERE name IN ({names})")
+    rows = {name: row for row, name in enumerate(found["name"].tolist())}
+    for name, domain, where in named:
+        if name not in rows or not found[f"in_{theory.domains.index(domain)}"][rows[name]]:
+            raise outside_domain(name, domain, where)
+
+
+def _encode(
+    engine: SparkEngine, theory: Theory, gathered: set[Domain], arity: int, scratch: Path
+) -> dict[tuple[int, bool], tuple[int, ...]]:
+    """The facts of one arity as ids, written once, and what is known of each predicate and truth."""
+    predicates = {p.name: i for i, p in enumerate(theory.predicates) if p.arity == arity}
+    allowed = ["true"]  # the constant at a position is one of its domain; what is gathered there always is
+    for i in range(arity):
+        checked = [
+            f"WHEN {_text(p.name)} THEN coalesce(k{i}.in_{theory.domains.index(p.domains[i])}, false)"
+            for p in theory.predicates
+            if p.arity == arity and p.domains[i] not in gathered
+        ]
+        allowed += [f"(CASE f.predicate {' '.join(checked)} ELSE true END)"] if checked else []
+    joins = "".join(f" LEFT JOIN constants AS k{i} ON k{i}.name = f.c{i}" for i in range(arity))
+    ids, columns = ", ".join(f"k{i}.id AS a{i}" for i in range(arity)), ", ".join(_columns(arity))
+    engine.view(
+        f"encoded_{arity}",
+        f"SELECT {_lookup(predicates, 'f.predicate')} AS p, f.*, {ids}, {' AND '.join(allowed)} AS inside"
+        f" FROM stated_{arity} AS f{joins}",
+    )
+    folder = scratch / f"facts_{arity}"
+    keys = f"p, truth, split, {columns}"
+    engine.write(f"SELECT DISTINCT {keys}, inside FROM encoded_{arity} ORDER BY {keys}", folder)
+    engine.view(f"facts_{arity}", f"SELECT * FROM {parquet_of(folder)}")
+    _refuse_wrong(engine, theory, arity)
+    for i in predicates.values():
+        for name, truth in (("fact", "truth"), ("denied", "NOT truth")):
+            where = f"p = {i} AND {truth} AND split = {_text(TRAIN)}"
+            engine.view(f"{name}_{i}", f"SELECT {columns} FROM facts_{arity} WHERE {where}")
+    distinct = ", ".join(f"count(DISTINCT a{i})" for i in range(arity))
+    train = f"FROM facts_{arity} WHERE split = {_text(TRAIN)}"
+    found = engine.ask(f"SELECT p, truth, count(*), {distinct} {train} GROUP BY p, truth")
+    return {(p, truth): tuple(counts) for p, truth, *counts in zip(*(c.tolist() for c in found.values()), strict=True)}
+
+
+def _refuse_wrong(engine: SparkEngine, theory: Theory, arity: int) -> None:
+    """Refuse constants outside their domain, and atoms that are stated both true and false, or stand in two splits."""
+    flags = "bool_or(NOT inside) AS outside, bool_or(NOT truth) AS truth, count(DISTINCT split) > 1 AS split"
+    may_be = {name: bool(column[0]) for name, column in engine.ask(f"SELECT {flags} FROM facts_{arity}").items()}
+    keys = ", ".join(["p", *_columns(arity, "c")])
+    questions = {
+        "outside": ("WHERE NOT inside", "holds a constant outside its domain", "add it there"),
+        "truth": ("HAVING count(DISTINCT truth) > 1", "is stated both true and false", "keep one of the two"),
+        "split": ("HAVING count(DISTINCT split) > 1", "stands in two splits", "take it out of one of the two"),
+    }
+    for flag, (condition, what, hint) in questions.items():
+        if may_be[flag]:
+            grouped = f"{condition} GROUP BY {keys}" if flag == "outside" else f"GROUP BY {keys} {condition}"
+            found = engine.ask(f"SELECT {keys} FROM encoded_{arity} {grouped} LIMIT 1")
+            for p, *names in zip(*(column.tolist() for column in found.values()), strict=True):
+                raise DataError(f"{theory.predicates[p].name}({', '.join(names)}) {what}", hint=hint)
+
+
+def rule_query(tables: RemoteTables, grounder: Grounder, rule: Rule) -> RuleQuery:
+    """The substitutions of all of a rule's variables that a strategy seeks."""
+    grounder = grounder.grounder if isinstance(grounder, KeptGrounder) else grounder
+    if isinstance(grounder, KnownBodyGrounder) and rule.body:
+        return known_body_query(tables, rule)
+    if isinstance(grounder, KnownBodyGrounder | FullGrounder):
+        return uncontradicted_query(tables, rule, every_variable=True)
+    raise ConfigError(
+        "backward grounding is not made from tables that Spark reads itself",
+        hint="take known-body or full; backward reads the facts in this process, and asks Spark for its queries",
+    )
+
+
+def ground_select(tables: RemoteTables, query: RuleQuery) -> exp.Select:
+    """A query as SQL, whose answer is the codes of the rule's atoms, in the order of the substitutions."""
+    rule = query.rule
+    select = query.compiled(lambda name: exp.Literal.number(tables.constant_id(name)))
+    codes = [exp.alias_(_code(tables, select, atom), f"a{i}") for i, atom in enumerate(rule.atoms)]
+    order = [select.columns[name].copy() for name in rule.variables]
+    return select.select(codes).order_by(*order, copy=False)
+
+
+def _code(tables: RemoteTables, select: ConjunctiveSelect, atom: Atom) -> Expression:
+    """The code of an atom: the first one of its predicate, and the place of its constants among all tuples."""
+    i = tables.predicate_index(atom.predicate)
+    code: Expression = exp.Literal.number(0)
+    for term, domain in zip(atom.terms, tables.theory.predicates[i].domains, strict=True):
+        place = select.value(term)
+        if tables.size(domain) < tables.constants:
+            k = tables.theory.domains.index(domain)
+            found = f"place {k} of {term.name} {isinstance(term, Constant)}"
+            if found not in select.columns:
+                select.join(AtomTable(f"place_{k}", ("a0", "place")), (term, Variable(found)))
+            place = select.columns[found].copy()
+        size = exp.Literal.number(tables.size(domain))
+        code = exp.Add(this=exp.Mul(this=exp.Paren(this=code), expression=size), expression=place)
+    first = exp.Cast(this=exp.Literal.number(int(tables.offsets[i])), to=exp.DataType.build("bigint"))
+    return exp.Add(this=first, expression=code)
+
+
+@contextmanager
+def scratch_beside(folder: Path) -> Iterator[Path]:
+    """A folder beside one that holds a grounding or nothing; it is gone in the end, whatever happens."""
+    with ExitStack() as stack:
+        try:
+            if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
+                what = f"{folder} holds something that is no grounding"
+                raise CheckpointError(what, hint="give another --out folder")
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            scratch = stack.enter_context(scratch_folder(folder))
+        except OSError as error:
+            what = f"the grounding cannot be written to {str(folder)!r}: {error.strerror or error}"
+            raise ConfigError(what, hint="give another --out") from error
+        yield scratch
+
+
+def write_remote(
+    tables: RemoteTables, grounder: Grounder, folder: Path, scratch: Path, progress: Progress = no_progress
+) -> tuple[RuleParts, ...]:
+    """Ground all rules into `folder`, which appears when all is written; `scratch` lies beside it and is used up."""
+    rules = tables.theory.rules
+    parts = []
+    for number, rule in enumerate(rules):
+        progress("ground", number, len(rules))
+        parts.append(_write_rule(tables, rule, grounder, scratch / f"rule={number}"))
+    write_manifest(scratch, _content(tables).digest(tables.theory, grounder), parts)
+    for other in scratch.iterdir():
+        if other.is_dir() and not other.name.startswith("rule="):
+            shutil.rmtree(other)
+    put_in_place(scratch, folder)
+    return tuple(parts)
+
+
+def _write_rule(tables: RemoteTables, rule: Rule, grounder: Grounder, folder: Path) -> RuleParts:
+    start, query = perf_counter(), rule_query(tables, grounder, rule)
+    inner: Any = grounder.grounder if isinstance(grounder, KeptGrounder) else grounder
+    limit, estimate, select = inner.max_groundings, query.estimate(), ground_select(tables, query)
+    if estimate > limit // COUNT_FIRST:
+        counted = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(select.copy().subquery("found"))
+        check_budget(rule, int(tables.engine.run(counted)["n"][0]), limit, exact=True)
+    tables.engine.write(spark_sql(select), folder)
+    files = parts_of(folder)
+    found = sum(pq.read_metadata(folder / name).num_rows for name, _ in files)
+    check_budget(rule, found, limit, exact=True)
+    return RuleParts(rule.name, folder.name, files, found, estimate, perf_counter() - start)
+
+
+def _content(tables: RemoteTables) -> Content:
+    """What the tables hold, tallied by Spark."""
+
+    def tally(view: str, hashed: str) -> Tally:
+        found = tables.engine.ask(f"SELECT count(*) AS n, coalesce(bit_xor({hashed}), 0L) AS x FROM {view}")
+        return int(found["n"][0]), int(found["x"][0])
+
+    known: dict[tuple[int, bool], Tally] = {}
+    for arity in sorted({tables.theory.predicates[p].arity for p, _ in tables.known}):
+        found = tables.engine.ask(
+            f"SELECT p, truth, count(*) AS n, bit_xor(xxhash64({', '.join(_columns(arity))})) AS x FROM facts_{arity}"
+            f" WHERE split = {_text(TRAIN)} GROUP BY p, truth"
+        )
+        rows = zip(*(column.tolist() for column in found.values()), strict=True)
+        known |= {(p, truth): (n, x) for p, truth, n, x in rows}
+    names = tally("constants", "CAST(conv(substr(md5(name), 1, 15), 16, 10) AS BIGINT)")
+    return Content(names, [tally(f"domain_{k}", "xxhash64(a0)") for k in range(len(tables.sizes))], known)

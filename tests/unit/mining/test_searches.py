@@ -1,0 +1,188 @@
+"""Searches for rules: the graph that is mined, paths by matrices and by queries, and rules with constants."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy.sparse import csr_array
+
+from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
+from r2n.errors import DataError
+from r2n.grounding.engines import DuckDBEngine
+from r2n.mining import searches
+from r2n.mining.mine import MiningOptions, mine_rules
+from r2n.mining.mined_rules import Thresholds
+from r2n.mining.searches import Ends, PathBody, PathWalker, Tally, count_heads, found_of, paths_from
+from r2n.mining.step_graph import FactsByPair, StepGraph
+from tests.examples import at_most
+from tests.mining_problems import knowledge_bases, knowledge_of, planted_graph, random_knowledge
+from tests.oracles import paths as oracle
+from tests.spark_problem import spark_engine
+
+GRAPH = StepGraph.of(random_knowledge(1, 0.5))
+ALL = MiningOptions(max_length=3, min_support=1, min_confidence=0.0, max_rules=10**6)
+
+TYPED_THEORY = (
+    "domain low = {a, b}\ndomain high = {c}\ndomain all = low | high\npredicate p(all, all)\npredicate q(low, low)\n"
+)
+TYPED = StepGraph.of(knowledge_of(TYPED_THEORY, {"p": np.array([[0, 1], [1, 0], [0, 2]]), "q": np.array([[0, 1]])}))
+ANY = Thresholds(1, 0.0, 100)
+STEPS = "domain d = {a, b, c}\ndomain e = {a, b}\npredicate p(d, d)\npredicate q(e, d) closed\npredicate u(d)\n"
+OF_STEPS = knowledge_of(
+    STEPS, {"p": np.array([[0, 1], [2, 2]]), "q": np.array([[0, 1], [0, 2]])}, {"u": np.array([[0]])}
+)
+
+
+def test_steps_go_both_ways_and_loops_are_left_out() -> None:
+    graph = StepGraph.of(OF_STEPS)
+    dense = [step.toarray() for step in graph.steps]
+    assert dense[0].tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
+    assert dense[2].tolist() == [[0, 1, 1], [0, 0, 0], [0, 0, 0]]
+    assert all((dense[i + 1] == dense[i].T).all() for i in (0, 2))
+    assert graph.leaving.toarray().tolist() == [[1, 0, 0], [0, 1, 0], [2, 0, 0], [0, 1, 1]]
+    assert graph.known_first.toarray().tolist() == [[1, 0, 1], [1, 0, 0]], "a loop is a known fact"
+
+
+def test_domains_and_heads() -> None:
+    graph = StepGraph.of(OF_STEPS)
+    assert {domain.name: inside.tolist() for domain, inside in graph.inside.items()} == {
+        "d": [True, True, True],
+        "e": [True, True, False],
+    }
+    assert graph.concluded.tolist() == [True, False]
+    assert graph.constants == 3
+
+
+def test_facts_are_found_by_their_pair() -> None:
+    facts = FactsByPair.of(np.array([7, 2, 7, 4]), np.array([1, 0, 0, 2]))
+    which, predicates = facts.among(np.array([9, 7, 1, 4, 7]))
+    assert sorted(zip(which.tolist(), predicates.tolist(), strict=True)) == [(1, 0), (1, 1), (3, 2), (4, 0), (4, 1)]
+    empty = FactsByPair.of(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    assert [len(part) for part in empty.among(np.array([1]))] == [0, 0]
+
+
+def test_reciprocals_say_nothing_of_their_own() -> None:
+    knowledge = random_knowledge(0, 0.5)
+    both = [StepGraph.of(part) for part in (knowledge, with_reciprocals(knowledge))]
+    assert both[0].predicates == both[1].predicates
+    assert all((a.toarray() == b.toarray()).all() for a, b in zip(both[0].steps, both[1].steps, strict=True))
+
+
+def test_nothing_to_mine_is_refused() -> None:
+    with pytest.raises(DataError, match="no true fact"):
+        StepGraph.of(knowledge_of(STEPS, {}, {"p": np.array([[0, 1]])}))
+
+
+def bodies(most_walks: int, length: int, seed: int = 0) -> dict[tuple[int, ...], PathBody]:
+    walker = PathWalker(GRAPH, most_walks, seed)
+    found = (path for step in range(len(GRAPH.steps)) for path in paths_from(walker, walker.single(step), length))
+    return {path.steps: path for path in found}
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_counts_are_those_of_plain_loops_and_no_path_is_missing(length: int) -> None:
+    found = bodies(10**9, length)
+    for steps in np.ndindex(*[len(GRAPH.steps)] * length):
+        expected = oracle.path_counts([GRAPH.steps[step].toarray() for step in steps], distinct=True)
+        if expected.any():
+            path = found[steps]
+            assert (path.counts.toarray() == expected).all()
+            assert sorted(zip(*path.pairs(), strict=True)) == list(zip(*np.nonzero(expected), strict=True))
+            assert not path.is_sampled
+
+
+@pytest.mark.parametrize("length", [2, 3])
+def test_a_sample_has_the_counts_of_its_constants_and_of_no_other(length: int) -> None:
+    whole, found = bodies(10**9, length), bodies(4, length)
+    sampled = [path for path in found.values() if path.is_sampled]
+    assert sampled
+    for path in sampled:
+        expected = np.zeros((GRAPH.constants, GRAPH.constants), int)
+        expected[path.counted_from] = whole[path.steps].counts.toarray()[path.counted_from]
+        assert (path.counts.toarray() == expected).all()
+        assert 1 <= len(path.counted_from) < path.first_constants
+
+
+def test_samples_are_drawn_by_the_seed() -> None:
+    def drawn(seed: int) -> list[list[int]]:
+        return [path.counted_from.tolist() for path in bodies(4, 2, seed).values()]
+
+    assert drawn(0) == drawn(0)
+    assert drawn(0) != drawn(1)
+
+
+def test_pairs_outside_the_domains_of_a_head_are_none_of_its_pairs() -> None:
+    support, body_pairs, pca_pairs = count_heads(TYPED, PathWalker(TYPED, 100).single(0))
+    assert support.tolist() == [3, 1]
+    assert body_pairs.tolist() == [3, 2], "q(a, c) is no atom"
+    assert pca_pairs.tolist() == [3, 1], "of b no q is known"
+
+
+def test_what_says_nothing_is_left_out() -> None:
+    walker = PathWalker(TYPED, 100)
+    assert found_of(TYPED, walker.single(0), ANY).head.tolist() == [[2, -1]], "p(x, y) -> p(x, y) is"
+    assert found_of(TYPED, walker.single(1), ANY).head.tolist() == [[0, -1], [2, -1]], "p(y, x) -> p(x, y) is not"
+
+
+@at_most(30, "each counts all paths of three steps twice")
+@given(knowledge_bases())
+def test_rules_and_counts_are_those_of_matrices(knowledge: KnowledgeBase) -> None:
+    assert mine_rules(knowledge, ALL, engine=DuckDBEngine()) == mine_rules(knowledge, ALL)
+
+
+@pytest.mark.spark
+def test_spark_counts_the_same() -> None:
+    knowledge = planted_graph()
+    options = MiningOptions(max_length=2, min_support=2)
+    found = mine_rules(knowledge, options, engine=spark_engine())
+    assert found == mine_rules(knowledge, options)
+    assert len(found.rules) > 10
+
+
+def test_a_tally_knows_what_never_occurs() -> None:
+    tally = Tally.of(np.array([5, 2, 5]))
+    assert tally.at(np.array([[5, 2], [1, 9]])).tolist() == [[2, 1], [0, 0]]
+    assert Tally.of(np.zeros(0, np.int64)).at(np.array([1])).tolist() == [0]
+    matrix = csr_array(np.array([[0, 3], [4, 0]]))
+    assert Tally.of_matrix(matrix, 2).at(np.arange(4)).tolist() == [0, 3, 4, 0]
+
+
+def test_ends_hold_the_constants_that_step_to_them() -> None:
+    ends = Ends.of(GRAPH, 2)
+    sets: dict[tuple[int, int], set[int]] = {}
+    for x, step, c in zip(*GRAPH.edges, strict=True):
+        sets.setdefault((int(step), int(c)), set()).add(int(x))
+    expected = {end: members for end, members in sets.items() if len(members) >= 2}
+    members = ends.members.toarray()
+    keys = list(zip(ends.step.tolist(), ends.constant.tolist(), strict=True))
+    assert {key: set(np.flatnonzero(members[i]).tolist()) for i, key in enumerate(keys)} == expected
+    for key in sets:
+        place = int(ends.find(np.array([key[0]]), np.array([key[1]]))[0])
+        assert place == (keys.index(key) if key in expected else -1)
+    number = np.repeat(np.arange(len(ends)), GRAPH.constants)
+    constant = np.tile(np.arange(GRAPH.constants), len(ends))
+    assert ends.holds(number, constant).tolist() == (members[number, constant] > 0).tolist()
+
+
+def test_heads_and_their_domains() -> None:
+    ends = Ends.of(GRAPH, 1)
+    domains = list(GRAPH.inside)
+    for i, step in enumerate(ends.step.tolist()):
+        assert domains[ends.domain[i]] == GRAPH.predicates[step // 2].domains[step % 2]
+        assert ends.is_concluded[i]
+    known = GRAPH.known_first.toarray()
+    rows, columns = np.nonzero(known + 1)
+    assert ends.known_first(rows, columns).tolist() == (known[rows, columns] > 0).tolist()
+
+
+def test_parts_of_the_search_find_what_the_whole_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    knowledge, options = random_knowledge(4, 0.4), MiningOptions(1, 10**6, 1, 0.0, constants=True)
+    whole = mine_rules(knowledge, options)
+    monkeypatch.setattr(searches, "MOST_MEETINGS", 40)
+    begun: list[int] = []
+    assert mine_rules(knowledge, options, lambda _, done, total: begun.append(done)) == whole
+    assert len([done for done in begun if done >= 1000]) > 1, "paths are the first thousand"
+
+
+def test_there_are_no_rules_of_too_few_members() -> None:
+    graph = StepGraph.of(knowledge_of("domain d = {a, b}\npredicate p(d, d)\n", {"p": np.array([[0, 1]])}))
+    assert list(searches.search_constant_rules(Ends.of(graph, 2), ANY)) == []
