@@ -39,8 +39,8 @@ if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are
     from r2n.model.run import Ensemble, Run
     from r2n.model.trained import Trained
     from r2n.model.training import Settings
-    from r2n.reporting.gather import Training
-    from r2n.reporting.phases import PhaseMeter
+    from r2n.reporting.profiling import Profiler
+    from r2n.reporting.run_report import Training
     from r2n.reporting.write import Written
     from r2n.training.fit import Epoch
 
@@ -90,7 +90,7 @@ def train(
         settings_of,
         train_in,
     )
-    from r2n.reporting.phases import PhaseMeter
+    from r2n.reporting.profiling import Profiler
     from r2n.reporting.write import write_results
     from r2n.store.folder import usual_folder
 
@@ -99,7 +99,7 @@ def train(
     if follow_elsewhere(problem, out, wanted, seed, ensemble, resume=resume, devices=devices, memory=limit):
         return
     with progress(problem) as shown:
-        meter = PhaseMeter(shown)
+        meter = Profiler(shown)
         meter("read", 0, 0)
         loaded = load(problem)
         folder = out or usual_folder(loaded.name, seed or 0)
@@ -129,7 +129,7 @@ def train(
         _write_report(folder, trained, reports, training, written)
 
 
-def _train_baseline(folder: Path, run: "Run | Ensemble", problem: Problem, meter: "PhaseMeter") -> None:
+def _train_baseline(folder: Path, run: "Run | Ensemble", problem: Problem, meter: "Profiler") -> None:
     """Train the same input layer without rules, which results are compared with; what is missing is said."""
     from r2n.model.training import train_without_reasoning
 
@@ -139,7 +139,7 @@ def _train_baseline(folder: Path, run: "Run | Ensemble", problem: Problem, meter
 
 
 def _evaluated(
-    folder: Path, run: "Run | Ensemble", meter: "PhaseMeter", reasons: dict[str, str] | None
+    folder: Path, run: "Run | Ensemble", meter: "Profiler", reasons: dict[str, str] | None
 ) -> "tuple[Trained, list[Report], Training]":
     """What was trained, how good it is, and what the training took.
 
@@ -147,8 +147,8 @@ def _evaluated(
     """
     from r2n.model.calibration import read_calibration
     from r2n.model.trained import Trained
-    from r2n.reporting.gather import Training
-    from r2n.reporting.write import training_of
+    from r2n.reporting.run_report import Training
+    from r2n.reporting.write import read_training
     from r2n.store.folder import RunFolder
 
     calibration = read_calibration(RunFolder(folder), run.seeds)
@@ -157,7 +157,7 @@ def _evaluated(
     meter.end()
     epochs, training = run.epochs, Training(run.epochs, meter.costs, reasons)
     if reasons is None:
-        kept = training_of(folder)
+        kept = read_training(folder)
         costs = kept.phases if kept.phases and kept.epochs == epochs else meter.costs
         training = Training(epochs, costs, kept.chosen)
     return trained, reports, training
