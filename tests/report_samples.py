@@ -4,9 +4,9 @@ from math import nan
 
 import numpy as np
 
+from r2n import parse_theory
 from r2n.evaluation.by_query import PrecisionRecall, RankCounts
 from r2n.evaluation.metrics import calibration
-from r2n.evaluation.plots import Curve
 from r2n.evaluation.report import Report
 from r2n.explanation.records import (
     Belief,
@@ -21,18 +21,19 @@ from r2n.explanation.records import (
     Reason,
     Similar,
 )
-from r2n.reporting.phases import PhaseCost
-from r2n.reporting.records import (
-    OptionLine,
-    PredicateLine,
-    Result,
-    RuleLine,
-    RuleTable,
-    RunReport,
-    ToldAnswer,
-    ToldAnswers,
-    TrainedOn,
+from r2n.explanation.rules import (
+    Context,
+    LearnedClause,
+    Occurrence,
+    RuleAccount,
+    RuleEffect,
+    RuleReport,
 )
+from r2n.reporting.answers import AnswerGroup, ExampleAnswer
+from r2n.reporting.profiling import PhaseCost
+from r2n.reporting.run_report import Curve, OptionValue, PredicateSummary, RunReport, SplitResult, TrainingData
+
+RULES = parse_theory("rule manifold: near(x, y) & in(x, z) -> in(y, z)\nrule empty: near(x, y) -> near(y, x)").rules
 
 
 def explanation(name: str = "italy") -> Explanation:
@@ -90,26 +91,34 @@ def report(name: str = "countries", *, networks: int = 1) -> RunReport:
         Curve("semantic", (1, 2, 3), (0.1, 0.2, 0.2)),
         Curve("valid", (2,), (0.75,), panel="validation"),
     )
-    rule = RuleLine("manifold", f"near({name}, y) -> in(y, z)", 12, 0.75, 0.5, 1.25, 0.625, 0.375, (f"helps {name}",))
-    told = ToldAnswer(f"in({name}, europe)", 0.97, False, f"rank 7; first stands {name}", explanation(name))
+    account = RuleAccount(
+        RULES[0],
+        "explicit",
+        Occurrence(12, 8, 0.75, 0.5),
+        RuleEffect(1.25, 0.1, 9, 0.875, 0.625, 0.375),
+        (Context("constant", name, True, 1200, 1, 3, 4, 0.01),),
+        (LearnedClause(RULES[1], 1000, 0.75, 20, None, 0.1),),
+    )
+    rules = RuleReport(name, "valid", 24, "ap", 0.875, 0.5, (account, RuleAccount(RULES[1], "explicit")))
+    answer = ExampleAnswer(f"in({name}, europe)", 0.97, False, f"rank 7; first is {name}", explanation(name))
     return RunReport(
-        TrainedOn(
+        TrainingData(
             name,
             (("known", "978 true atoms"), ("read from", name)),
             ((name, 12),),
-            (PredicateLine(name, (name, "place"), True, 1234, 0, 24),),
+            (PredicateSummary(name, (name, "place"), True, 1234, 0, 24),),
             (f"rule manifold: near({name}, y) -> in(y, z)",),
             3,
         ),
-        (Result(classified, (curve,)), Result(ranked, ranks=(RankCounts(name, (1, 1, 2, 0, 0)),))),
+        (SplitResult(classified, (curve,)), SplitResult(ranked, ranks=(RankCounts(name, (1, 1, 2, 0, 0)),))),
         (curves,) * networks,
-        RuleTable((rule, RuleLine("empty", "p(x)")), "valid ap", 0.875),
-        (ToldAnswers("Surest wrong answers", "The surest first.", (told, ToldAnswer("plain", 0.25, None))),),
+        rules,
+        (AnswerGroup("Surest wrong answers", "The surest first.", (answer, ExampleAnswer("plain", 0.25, None))),),
         (PhaseCost("read", 0.5, 0.25, 0.125), PhaseCost("train", 30.0, 31.0, 0.5)),
         (
-            OptionLine("model.dim", "32", "32", "default"),
-            OptionLine("model.layers", "2", "3", "set"),
-            OptionLine("training.n3", "0.1", "0.0", "chosen", f"many facts of {name}"),
+            OptionValue("model.dim", "32", "32", "default"),
+            OptionValue("model.layers", "2", "3", "set"),
+            OptionValue("training.n3", "0.1", "0.0", "chosen", f"many facts of {name}"),
         ),
         (f"a note about {name}",),
         (("test mrr", "0.500"),),

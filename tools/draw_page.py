@@ -67,7 +67,7 @@ def _photograph(address: str, shot: Path, options: argparse.Namespace, theme: st
         size = {"width": options.width, "height": options.height}
         page = browser.new_page(viewport=size, color_scheme=theme, reduced_motion="reduce")  # pyright: ignore
         page.goto(address)
-        page.wait_for_selector("main:not([aria-busy]) .reasons-drawing", timeout=120_000)
+        page.wait_for_selector("main:not([aria-busy]) .r2n-drawing", timeout=120_000)
         page.screenshot(path=shot)
 
 

@@ -19,10 +19,9 @@ from typing import Literal
 from PIL import Image
 
 from r2n.cli import app
-from r2n.explanation.drawing.svg import explanation_svg
+from r2n.explanation.drawing import explanation_svg
 from r2n.explanation.text import explanation_text
 from r2n.model.model import Model
-from r2n.reporting.files import write_file
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 PROBLEM = "countries-s2"
@@ -105,7 +104,7 @@ def write(path: Path, content: bytes, largest: int = LARGEST) -> None:
     """Write a picture that is small enough."""
     if len(content) > largest:
         raise SystemExit(f"{path} would have {len(content):,} bytes, more than {largest:,}: take fewer with --top")
-    write_file(path, content)
+    path.write_bytes(content)
     print(f"{path}: {len(content):,} bytes", file=sys.stderr)
 
 

@@ -4,14 +4,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("svg")
-import matplotlib.pyplot as plt
 import numpy as np
+
+from r2n.reporting.charts import Series, line_chart
 
 DOCS = Path(__file__).parents[1] / "docs"
 COMMANDS = {"generate": "generate", "duckdb": "ground, arrays and DuckDB", "spark": "ground, Spark, local[2]"}
+COLOURS = ("#0a5fa8", "#b04a00", "#14746a", "#7b3fa0")
+STYLE = "svg{background:#fff}text{fill:#55606e;font:11px system-ui,sans-serif}.axis,.grid{stroke:#d5d9e0;fill:none}"
+STYLE += ".line{fill:none;stroke-width:2}" + "".join(
+    f".line.k{i}{{stroke:{colour}}}.dot.k{i}{{fill:{colour}}}" for i, colour in enumerate(COLOURS)
+)
 Curve = tuple[str, str, str]
 """A kind of measurement, a figure of it, and what it is called."""
 
@@ -26,16 +29,15 @@ def latest(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 
 def draw(kinds: dict[str, list[dict[str, Any]]], curves: list[Curve], unit: float, label: str, name: str) -> None:
-    """One plot: figures against the number of facts, both logarithmic."""
-    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for kind, field, called in curves:
-        rows = kinds.get(kind, [])
-        axes.loglog([row["facts"] for row in rows], [row[field] / unit for row in rows], "o-", label=called)
-    axes.set(xlabel="facts", ylabel=label)
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(DOCS / "images" / f"scale-{name}.svg", metadata={"Date": None})
-    plt.close(figure)
+    """One chart: figures against the number of facts, both logarithmic."""
+    series = [
+        Series(called, [row["facts"] for row in rows], [row[field] / unit for row in rows], dots=True)
+        for kind, field, called in curves
+        for rows in [kinds.get(kind, [])]
+    ]
+    chart = line_chart(f"{label} by facts", series, x_label="facts", y_label=label, x_log=True)
+    head, rest = chart.split(">", 1)
+    (DOCS / "images" / f"scale-{name}.svg").write_text(f"{head}><style>{STYLE}</style>{rest}", encoding="utf-8")
 
 
 def slope(rows: list[dict[str, Any]], field: str, least: float) -> float:
@@ -47,7 +49,6 @@ def slope(rows: list[dict[str, Any]], field: str, least: float) -> float:
 
 def main() -> None:
     """Draw all plots and print the slopes."""
-    matplotlib.rcParams["svg.hashsalt"] = "r2n"
     kinds = latest(json.loads((DOCS / "scale.json").read_text()))
     commands = list(COMMANDS.items())
     draw(kinds, [(kind, "cpu_seconds", called) for kind, called in commands], 1, "processor seconds", "seconds")

@@ -99,5 +99,5 @@ def test_an_atom_of_a_hostile_name_is_explained(opened: Open, narrow_or_wide: Lo
     page = opened("/about/" + quote(name, safe=""), narrow_or_wide)
     page.page.locator(".answers .atom-link").first.click()
     page.ready()
-    expect(page.page.locator(".reasons-drawing")).to_be_visible()
+    expect(page.page.locator(".r2n-drawing")).to_be_visible()
     assert name in (page.heading().text_content() or "")

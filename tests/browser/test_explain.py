@@ -1,5 +1,6 @@
 """Why: the drawing of an explanation, its layers, and switches that move the answer."""
 
+import re
 from collections.abc import Callable
 from urllib.parse import urlencode
 
@@ -28,7 +29,7 @@ def switch(page: WatchedPage, name: str) -> Locator:
 
 
 def box(page: WatchedPage, name: str) -> Locator:
-    return page.page.locator(".reasons-drawing").get_by_role("switch", name=name).first
+    return page.page.locator(".r2n-drawing").get_by_role("switch", name=re.compile(f"^{re.escape(name)}")).first
 
 
 def test_an_answer_leads_to_its_explanation(opened: Open, narrow_or_wide: Look) -> None:
@@ -36,24 +37,22 @@ def test_an_answer_leads_to_its_explanation(opened: Open, narrow_or_wide: Look) 
     page.page.get_by_role("link", name=ATOM).click()
     expect(page.heading()).to_have_text(f"Why {ATOM}?")
     told = explained(page)
-    drawing = page.page.locator(".reasons-drawing")
-    expect(drawing.locator(".node")).to_have_count(len(told["drawing"]["boxes"]))
+    drawing = page.page.locator(".r2n-drawing")
+    expect(drawing.locator(".node")).to_have_count(len(told["drawing"]["nodes"]))
     rows = page.page.locator(".layers tbody tr")
     expect(rows).to_have_count(len(told["layers"]))
     expect(rows.last.locator(".number")).to_have_text(probability_text(told["layers"][-1]["probability"]))
 
 
-def test_lines_are_as_wide_as_the_effect_and_coloured_by_truth(opened: Open) -> None:
-    page = opened(VIEW)
-    told = explained(page)["drawing"]
-    effects = [abs(link["effect"]) for link in told["links"] if link["effect"] is not None]
-    flows = page.page.locator(".reasons-drawing .flow:not(.plain)")
-    widths = flows.evaluate_all("(paths) => paths.map((path) => Number(path.getAttribute('stroke-width')))")
-    assert len(widths) == len(effects)
-    assert widths[effects.index(max(effects))] == 9
-    assert [a for _, a in sorted(zip(effects, widths, strict=True))] == sorted(widths)
-    true = sum(node["truth"] is True for node in told["boxes"])
-    expect(page.page.locator(".reasons-drawing .node.for.known")).to_have_count(true)
+def test_the_drawing_of_the_server_has_the_colours_of_the_page(opened: Open, look: Look) -> None:
+    page = opened(VIEW, look)
+    drawing = page.page.locator(".r2n-drawing")
+    rules = sum(node["kind"] == "rule" for node in explained(page)["drawing"]["nodes"])
+    expect(drawing.locator("path:has(> title)")).to_have_count(rules)
+    colour = "(one) => getComputedStyle(one)[{path: 'stroke', text: 'fill'}[one.tagName]]"
+    shown = [drawing.locator(mark).first.evaluate(colour) for mark in ("path.flow-for", "text.atom")]
+    expected = {"light": ["rgb(10, 95, 168)", "rgb(27, 33, 41)"], "dark": ["rgb(127, 189, 245)", "rgb(230, 234, 239)"]}
+    assert shown == expected[look.scheme]
 
 
 def test_a_fact_is_switched_off_and_on_by_mouse(opened: Open, narrow_or_wide: Look) -> None:

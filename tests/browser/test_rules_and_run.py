@@ -62,7 +62,7 @@ def test_the_run_shows_curves_metrics_and_reliability(opened: Open, narrow_or_wi
     told = page.page.request.get(page.server + "/api/report").json()
     shown = page.page.locator(".figures > div").all_inner_texts()
     assert ["\n".join(figure) for figure in told["figures"]] == shown[: len(told["figures"])]
-    expect(page.page.get_by_role("img", name="loss over the epochs")).to_be_visible()
+    expect(page.page.get_by_role("img", name="Loss over the epochs")).to_be_visible()
     for result in told["results"]:
         report = result["report"]
         table = page.find("region", f"Metrics of {report['split']}")

@@ -27,7 +27,7 @@ WRITING: dict[str, list[str]] = {
     "predict --out": ["predict", "run", ATOM, "--out", "{out}/made.csv"],
     "predict --queries --out": ["predict", "run", "--queries", "{queries}", "--out", "{out}/made.parquet"],
     "explain --html": ["explain", "run", ATOM, "--html", "{out}/made.html"],
-    "explain --png": ["explain", "run", ATOM, "--png", "{out}/made.png"],
+    "explain --svg": ["explain", "run", ATOM, "--svg", "{out}/made.svg"],
     "report --out": ["report", "run", "--out", "{out}/made.html"],
     "compare --html": ["compare", "run", "run", "--html", "{out}/made.html"],
     "datasets generate": ["datasets", "generate", "{out}/made", "--facts", "2000"],

@@ -69,7 +69,7 @@ def _without(outcome: Outcome, *endings: str) -> Outcome:
 
 def of_training(folder: Path) -> Outcome:
     """All files, with the lines of traces but their seconds, and the metrics."""
-    found = _without(contents(folder), "checkpoint.json", "trace.jsonl", "report.json", "report.html", "training.png")
+    found = _without(contents(folder), "checkpoint.json", "trace.jsonl", "report.json", "report.html")
     for path in folder.rglob("trace.jsonl"):
         found[str(path)[len(str(folder)) :]] = [{**record, "seconds": 0} for record in read_trace(path)]
     for path in folder.rglob("report.json"):
@@ -179,7 +179,7 @@ WORKS = (
         "explanation",
         12,
         "r2n",
-        lambda given: ["explain", "run", ATOM, "--html", "page.html", "--png", "drawing.png"],
+        lambda given: ["explain", "run", ATOM, "--html", "page.html", "--svg", "drawing.svg"],
         _copy_run,
     ),
     Work("mined theory", 12, "r2n", lambda given: ["mine", given.toy, "--out", "mined.r2n"]),
@@ -215,7 +215,7 @@ def _check(path: Path) -> None:
         assert content.endswith(b"\n"), path
 
 
-ENDS = {".png": b"IEND\xaeB`\x82", ".html": b"</html>"}
+ENDS = {".svg": b"</svg>", ".html": b"</html>"}
 READERS: dict[str, Callable[[Path], object]] = {
     ".json": lambda path: json.loads(path.read_bytes()),
     ".jsonl": read_trace,

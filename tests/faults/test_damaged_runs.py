@@ -16,8 +16,8 @@ from r2n.errors import R2NError
 from r2n.model.model import Model
 from r2n.model.run import prepare_ensemble, prepare_run
 from r2n.model.training import train_in
-from r2n.reporting.curves import training_curves
-from r2n.reporting.write import training_of
+from r2n.reporting.run_report import training_curves
+from r2n.reporting.write import read_training
 from tests.examples import first_of
 from tests.toy_problem import write_toy_problem
 
@@ -173,7 +173,7 @@ def test_what_is_no_regular_file_is_refused_and_never_read(
         if is_refused:
             with pytest.raises(R2NError, match=r"not a regular file|Is a directory"):
                 read()
-    training_of(run)  # where report.json cannot be read, the trace tells
+    read_training(run)  # where report.json cannot be read, the trace tells
 
 
 @pytest.mark.usefixtures("alarm")

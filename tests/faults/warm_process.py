@@ -23,7 +23,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
@@ -244,15 +243,10 @@ def _waited_for(child: int) -> int | None:
 
 
 def _load() -> None:
-    """Import what the works need, and draw: the first picture takes long."""
+    """Import what the works need."""
     import pooch  # noqa: F401
     import sklearn.metrics  # noqa: F401
     import torch._dynamo  # noqa: F401  # an optimiser imports it when it is made
-
-    from r2n.evaluation.plots import plot_ranks
-
-    with TemporaryDirectory() as folder:
-        plot_ranks([], Path(folder) / "ranks.png")
 
 
 def main() -> None:

@@ -7,13 +7,11 @@ from xml.etree import ElementTree
 from hypothesis import given
 from rich.cells import cell_len
 
-from r2n.explanation.drawing.boxes import answer_box, node_box
-from r2n.explanation.drawing.layout import Place, lay_out
-from r2n.explanation.drawing.reason_graph import reason_graph
-from r2n.explanation.drawing.svg import explanation_svg
+from r2n.explanation.drawing import Box, answer_box, explanation_svg, node_box, wide_layout
+from r2n.explanation.reason_graph import reason_graph
 from r2n.explanation.records import Explanation, Reason
 from r2n.explanation.text import LONGEST_NAME, Line, explanation_text, printable, shortened, tell
-from r2n.reporting.explanations.page import explanation_page
+from r2n.reporting.pages import REPLACED, explanation_page
 from r2n.visible import visible
 from tests.examples import at_most
 from tests.explanations import explanations
@@ -80,11 +78,12 @@ def test_the_tree_names_everything_and_keeps_to_its_width(explanation: Explanati
 @few
 @given(explanations())
 def test_the_drawing_is_xml_that_names_everything(explanation: Explanation) -> None:
-    root = ElementTree.fromstring(explanation_svg(explanation).encode())
-    written = "\n".join(element.text or "" for element in root.iter() if element.tag.endswith(("}title", "}text")))
-    for name in names(explanation):
-        assert printable(name) in written
-    assert "nan" not in " ".join(value for e in root.iter() for key, value in e.items() if key not in ("aria-label",))
+    for narrow in (False, True):
+        root = ElementTree.fromstring(explanation_svg(explanation, narrow=narrow).encode())
+        written = "\n".join(element.text or "" for element in root.iter() if element.tag.endswith(("}title", "}text")))
+        for name in names(explanation):
+            assert printable(name) in written
+        assert "nan" not in " ".join(value for e in root.iter() for key, value in e.items() if key != "aria-label")
 
 
 @few
@@ -92,12 +91,12 @@ def test_the_drawing_is_xml_that_names_everything(explanation: Explanation) -> N
 def test_the_page_names_everything_and_holds_no_tag_of_theirs(explanation: Explanation) -> None:
     read = read_page(explanation_page(explanation))
     for name in names(explanation) | other_names(explanation):
-        assert printable(name) in read.text
+        assert printable(name).translate(REPLACED) in read.text
     assert set(read.tags) <= SHOWN_TAGS
     assert not [name for name, _ in read.attributes if name.startswith("on")]
 
 
-def overlap(one: Place, other: Place) -> bool:
+def overlap(one: Box, other: Box) -> bool:
     beside = one.right <= other.x or other.right <= one.x
     return not (beside or one.bottom <= other.y or other.bottom <= one.y)
 
@@ -107,9 +106,9 @@ def overlap(one: Place, other: Place) -> bool:
 def test_no_box_stands_on_another(explanation: Explanation) -> None:
     graph = reason_graph(explanation.atom, explanation.belief, explanation.reasons)
     boxes = [answer_box(explanation), *(node_box(node) for node in graph.nodes[1:])]
-    layout = lay_out(graph, boxes)
-    assert not [pair for pair in combinations(layout.places, 2) if overlap(*pair)]
-    for place in layout.places:
+    layout = wide_layout(graph, boxes)
+    assert not [pair for pair in combinations(layout.boxes, 2) if overlap(*pair)]
+    for place in layout.boxes:
         assert place.x >= 0
         assert place.y >= 0
         assert place.right <= layout.width

@@ -257,7 +257,7 @@ AgainstOption = Annotated[
 DepthOption = Annotated[int, typer.Option(min=0, help="How many ground rules deep the reasons of reasons go.")]
 ReasonsOption = Annotated[int, typer.Option(min=1, help="How many ground rules of each atom are listed.")]
 HtmlOption = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with a drawing.")]
-PngOption = Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Write the drawing.")]
+SvgOption = Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Write the drawing.")]
 
 
 def explain(
@@ -270,14 +270,14 @@ def explain(
     fewer: WithoutOption = None,
     constants: ConstantOption = None,
     html: HtmlOption = None,
-    png: PngOption = None,
+    svg: SvgOption = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Say why a trained network answers as it does, and what would flip the answer."""
-    from r2n.reporting.files import check_writable
+    from r2n.reporting.write import check_writable
 
-    for option, path in (("--html", html), ("--png", png)):
+    for option, path in (("--html", html), ("--svg", svg)):
         if path is not None:
             check_writable(path, option)
     with progress(str(run)) as shown:
@@ -286,25 +286,26 @@ def explain(
     print_changes(model, facts_changed=bool(more or fewer))
     about = [("problem", model.problem.name), ("run", str(run))]
     about += [*(("with", fact) for fact in more or []), *(("without", fact) for fact in fewer or [])]
-    _write(found, html, png, about)
+    _write(found, html, svg, about)
     if as_json:
         print_json(found.to_dict())
     else:
         print_tree(found)
 
 
-def _write(found: "Explanation", html: Path | None, png: Path | None, about: list[tuple[str, str]]) -> None:
+def _write(found: "Explanation", html: Path | None, svg: Path | None, about: list[tuple[str, str]]) -> None:
     """The files that were asked for, and where they are on standard error."""
     if html is not None:
-        from r2n.reporting.explanations.page import explanation_page
-        from r2n.reporting.files import write_file
+        from r2n.reporting.pages import explanation_page
+        from r2n.reporting.write import write_file
 
         write_file(html, explanation_page(found, about=about), "--html")
-    if png is not None:
-        from r2n.reporting.explanations.png import write_explanation_png
+    if svg is not None:
+        from r2n.explanation.drawing import explanation_svg
+        from r2n.reporting.write import write_file
 
-        write_explanation_png(found, png)
-    for path in (html, png):
+        write_file(svg, explanation_svg(found), "--svg")
+    for path in (html, svg):
         if path is not None:
             typer.echo(f"written: {path}", err=True)
 

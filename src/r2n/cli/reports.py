@@ -30,9 +30,9 @@ def report(
 ) -> None:
     """Write the report of a run again, as a page."""
     from r2n.model.model import Model
-    from r2n.reporting.files import check_writable
-    from r2n.reporting.gather import gather
-    from r2n.reporting.write import training_of, write_run_page
+    from r2n.reporting.pages import run_page
+    from r2n.reporting.run_report import build_report
+    from r2n.reporting.write import PAGE, check_writable, read_training, write_file
 
     if out is not None:
         check_writable(out, "--out")
@@ -40,7 +40,8 @@ def report(
         trained = Model.load(run, device=device, progress=shown)
         reports = [trained.evaluate(split, shown, baselines=True) for split in trained.problem.queries]
         shown("report", 0, 0)
-        path = write_run_page(run, gather(run, trained, reports, training_of(run)), out)
+        path = run / PAGE if out is None else out
+        write_file(path, run_page(build_report(run, trained, reports, read_training(run))), "--out")
     if as_json:
         print_json({"run": str(run), "report": str(path), "reports": [part.to_dict() for part in reports]})
         return
@@ -63,8 +64,8 @@ def compare(
     """Put runs side by side, and test whether they differ by more than chance."""
     from r2n.reporting.compare import check_runs
     from r2n.reporting.compare import compare as compare_runs
-    from r2n.reporting.compare_page import compare_page
-    from r2n.reporting.files import check_writable, write_file
+    from r2n.reporting.pages import compare_page
+    from r2n.reporting.write import check_writable, write_file
 
     check_runs(runs)
     if html is not None:
@@ -96,7 +97,7 @@ def _print_comparison(found: "Comparison") -> None:
 
 
 def _print_split(split: "ComparedSplit", names: list[str]) -> None:
-    table = ScreenTable("metric", title=f"{split.split}: {split.asked}")
+    table = ScreenTable("metric", title=f"{split.split}: {split.protocol}")
     for name in names:
         table.add_column(name, justify="right")
     for metric, values in split.metrics:
@@ -105,7 +106,7 @@ def _print_split(split: "ComparedSplit", names: list[str]) -> None:
     tests = ScreenTable("run", "metric", title=f"{split.split}: minus {names[0]}, query by query")
     for heading in ("difference", "at 95 %", "p", "queries"):
         tests.add_column(heading, justify="right")
-    for name, other in zip(names[1:], split.against, strict=True):
+    for name, other in zip(names[1:], split.tested, strict=True):
         for test in other.tests:
             interval = "" if isnan(test.low) else f"{test.low:+.4f} to {test.high:+.4f}"  # of one query alone: none
             tests.add_texts(

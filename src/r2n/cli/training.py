@@ -35,7 +35,7 @@ from r2n.visible import visible
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
     from r2n.evaluation.report import Report
     from r2n.model.model import Model
-    from r2n.reporting.gather import Training
+    from r2n.reporting.run_report import Training
     from r2n.reporting.write import Written
     from r2n.training.fit import Epoch
 
@@ -77,9 +77,9 @@ def train(
     """Train a network on a problem, keep it as a run, and report on its queries."""
     import r2n
     from r2n.model.training import follow_elsewhere
-    from r2n.reporting.gather import Training
-    from r2n.reporting.phases import PhaseMeter
-    from r2n.reporting.write import training_of, write_results
+    from r2n.reporting.profiling import Profiler
+    from r2n.reporting.run_report import Training
+    from r2n.reporting.write import read_training, write_results
     from r2n.store.folder import RunFolder, usual_folder
     from r2n.store.trace import read_trace
 
@@ -88,7 +88,7 @@ def train(
     if follow_elsewhere(problem, out, wanted, seed, ensemble, resume=resume, devices=devices, memory=limit):
         return
     with progress(problem) as shown:
-        meter = PhaseMeter(shown)
+        meter = Profiler(shown)
         meter("read", 0, 0)
         loaded = load(problem)
         print_rejected(loaded.report.rejected, more="r2n check P --all")
@@ -111,7 +111,7 @@ def train(
         reports = [model.evaluate(split, meter, baselines=True) for split in model.problem.queries]
         meter.end()
     epochs = sum(len(list(read_trace(trace))) for trace in RunFolder(folder).traces)
-    training, kept = Training(epochs, meter.costs, model.chosen), training_of(folder)
+    training, kept = Training(epochs, meter.costs, model.chosen), read_training(folder)
     if model.chosen is None:  # resumed: the reasons for its options stay, and its costs if it was over already
         costs = kept.phases if kept.phases and kept.epochs == epochs else meter.costs
         training = Training(epochs, costs, kept.chosen)

@@ -190,7 +190,7 @@ class Explanation:
         return "\n".join([*lines[:MOST_LINES], *[f"... and {more:,} more lines: print it"] * (more > 0)])
 
     def _repr_svg_(self) -> str:
-        from r2n.explanation.drawing.svg import explanation_svg
+        from r2n.explanation.drawing import explanation_svg
 
         return explanation_svg(self)
 

@@ -1,1 +1,1 @@
-"""Runs -> pages: what a run was and how good it is, for people; and runs side by side."""
+"""Reports of runs, comparisons and explanations as HTML pages."""

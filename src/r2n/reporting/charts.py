@@ -1,28 +1,32 @@
-"""Runs -> pages: numbers -> charts, laid out in the units of a small drawing that templates write as SVG.
+"""Line and bar charts as SVG, for the report of a run and for the served page.
 
-A chart is as wide as a phone, so that its letters can be read there; on a wide screen several stand side by side.
+A chart is as wide as a phone, so that its text can be read there. Its colours are the CSS variables of the page.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from math import isfinite, log10
+from math import ceil, floor, isfinite, log10
+from xml.etree.ElementTree import Element, tostring
 
 import numpy as np
-from matplotlib.ticker import LogLocator, MaxNLocator
+
+from r2n.explanation.drawing import svg_element, svg_text
 
 WIDTH = 320
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 34
+LEGEND_LINE, LETTER = 15, 6.2  # pixels
 MOST_POINTS = 300
-MUCH = 100.0  # between the largest and the smallest of a chart that may be drawn by logarithms
-KINDS = 6  # of lines, told apart by colour and dashes
+LOG_RATIO = 100.0  # from this ratio of the largest to the smallest value on, the axis is logarithmic
+KINDS = 6  # of lines, with different colours and dashes
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 Number = int | float
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points to be joined; one that is not finite leaves a gap. `steps`: as stairs, each level before its point."""
+    """Points that a line joins; a value that is not finite leaves a gap. `steps` draws stairs, `dots` marks points."""
 
     name: str
     x: Sequence[Number]
@@ -32,59 +36,8 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """A bar from the bottom of the drawing."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A mark of an axis: its place, and what stands there."""
-
-    place: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A series as it is drawn: `kind` is the number of its colour; `paths` have no gap, as points of SVG."""
-
-    name: str
-    kind: int
-    paths: tuple[str, ...]
-    dots: tuple[tuple[float, float], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A drawing; `words` tell those who do not see it what it shows."""
-
-    words: str
-    height: int
-    x_label: str
-    y_label: str
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-    lines: tuple[Line, ...] = ()
-    bars: tuple[Bar, ...] = ()
-    guide: str = ""
-
-    width = WIDTH
-    left, right, top = LEFT, WIDTH - RIGHT, TOP
-
-    @property
-    def bottom(self) -> int:
-        """Where the x-axis lies."""
-        return self.height - BOTTOM
-
-
-@dataclass(frozen=True, slots=True)
 class Axis:
-    """Numbers from `low` to `high` -> places from `start` to `end`; where they are whole, the ticks are."""
+    """Maps the values from `low` to `high` to the coordinates from `start` to `end`."""
 
     low: Number
     high: Number
@@ -94,103 +47,125 @@ class Axis:
     is_whole: bool = False
 
     def __call__(self, value: Number) -> float:
-        """Where a number stands."""
+        """The coordinate of a value."""
         low, high, value = (log10(v) if self.by_log else v for v in (self.low, self.high, value))
         share = (value - low) / (high - low) if high > low else 0.5
         return round(self.start + share * (self.end - self.start), 1)
 
-    def ticks(self, most: int) -> tuple[Tick, ...]:
-        """Round numbers on it."""
-        steps = [1, 2, 5, 10] if self.is_whole else [1, 2, 2.5, 5, 10]
-        in_steps = MaxNLocator(most, steps=steps, integer=self.is_whole)
-        locator = LogLocator(numticks=most + 1) if self.by_log else in_steps
-        values = [float(v) for v in locator.tick_values(self.low, self.high)]
-        below, above = (self.low, self.high) if self.by_log else 2 * (self.high - self.low,)
-        inside = [v for v in values if self.low - 1e-9 * below <= v <= self.high + 1e-9 * above]
-        return tuple(Tick(self(v), _power_text(v) if self.by_log else _text(v)) for v in inside)
+    def ticks(self, most: int) -> list[tuple[float, str]]:
+        """About `most` round values with their coordinates and texts."""
+        if not self.high > self.low:
+            return []
+        if self.by_log:
+            first, last = ceil(log10(self.low) - 1e-9), floor(log10(self.high) + 1e-9)
+            exponents = range(first, last + 1, max(1, ceil((last - first) / most)))
+            return [(self(10.0**e), _power_text(e)) for e in exponents]
+        rough = (self.high - self.low) / most
+        power = 10.0 ** floor(log10(rough))
+        step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
+        step = max(step, 1.0) if self.is_whole else step
+        values = (i * step for i in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1))
+        edge = 1e-9 * (self.high - self.low)
+        inside = (v for v in values if self.low - edge <= v <= self.high + edge)
+        return [(self(v), f"{0.0 if abs(v) < 1e-12 else v:,.6g}") for v in inside]
 
 
-def _text(value: float) -> str:
-    return f"{0.0 if abs(value) < 1e-12 else value:,.6g}"
-
-
-def _power_text(value: float) -> str:
-    """`0.01`, `1`, `100`, and the power of ten where that is shorter."""
-    exponent = round(log10(value))
-    if -2 <= exponent <= 3 or abs(log10(value) - exponent) > 1e-9:
-        return _text(value)
-    return "10" + str(exponent).translate(
-        str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
-    )
+def _power_text(exponent: int) -> str:
+    """`0.01`, `1`, `1,000`, or the power of ten if that is shorter."""
+    return f"{10.0**exponent:,.6g}" if -2 <= exponent <= 3 else f"10{str(exponent).translate(SUPERSCRIPTS)}"
 
 
 def line_chart(
-    words: str,
+    label: str,
     series: Sequence[Series],
     *,
     x_label: str,
     y_label: str,
     x_range: tuple[Number, Number] | None = None,
     y_range: tuple[Number, Number] | None = None,
-    guide: bool = False,
+    x_log: bool = False,
+    diagonal: bool = False,
     height: int = 200,
-) -> Chart:
-    """Series in one pair of axes; `guide`: with the diagonal. Without a range, the numbers give it.
+) -> str:
+    """Series in one pair of axes with a legend below; `label` is for screen readers.
 
-    Positive numbers far apart, without a range, are drawn by logarithms.
+    Without a range the values give it. Without a range of y, positive values far apart get a logarithmic axis.
     """
-    by_log = y_range is None and _are_far_apart(value for part in series for value in part.y)
-    is_whole = all(isinstance(value, int) for part in series for value in part.x)
-    x_range = x_range or _range(value for part in series for value in part.x)
-    x = Axis(*x_range, LEFT, WIDTH - RIGHT, is_whole=is_whole)
-    y = Axis(*(y_range or _range(value for part in series for value in part.y)), height - BOTTOM, TOP, by_log)
-    lines = tuple(_line(part, i % KINDS, x, y) for i, part in enumerate(series))
-    diagonal = f"{x(x.low)},{y(y.low)} {x(x.high)},{y(y.high)}" if guide else ""
-    label = f"{y_label} (log scale)" if by_log else y_label
-    return Chart(words, height, x_label, label, x.ticks(5), y.ticks(4), lines, guide=diagonal)
+    values = [value for part in series for value in part.y if isfinite(value)]
+    by_log = y_range is None and bool(values) and min(values) > 0 and max(values) / min(values) > LOG_RATIO
+    x_values = [value for part in series for value in part.x]
+    is_whole = all(isinstance(value, int) for value in x_values)
+    x = Axis(*(x_range or _range(x_values)), LEFT, WIDTH - RIGHT, x_log, is_whole)
+    y = Axis(*(y_range or _range(values)), height - BOTTOM, TOP, by_log)
+    legend, legend_height = _legend([part.name for part in series], height) if len(series) > 1 else ([], 0)
+    root = _frame(label, height + legend_height, x, y, x_label, f"{y_label} (log scale)" if by_log else y_label, 4)
+    if diagonal:
+        root.append(svg_element("path", "guide", d=f"M{x.start} {y.start}L{x.end} {y.end}"))
+    for i, part in enumerate(series):
+        root.extend(_line(part, f"k{i % KINDS}", x, y))
+    root.extend(legend)
+    return tostring(root, encoding="unicode")
 
 
 def bar_chart(
-    words: str, edges: Sequence[Number], counts: Sequence[int], *, x_label: str, y_label: str, height: int = 110
-) -> Chart:
+    label: str, edges: Sequence[Number], counts: Sequence[int], *, x_label: str, y_label: str, height: int = 110
+) -> str:
     """A bar between each two edges."""
     x = Axis(edges[0], edges[-1], LEFT, WIDTH - RIGHT)
     y = Axis(0, max(1, *counts), height - BOTTOM, TOP, is_whole=True)
-    bars = tuple(
-        Bar(x(a) + 0.5, y(count), max(0.5, x(b) - x(a) - 1), round(y(0) - y(count), 1))
-        for a, b, count in zip(edges[:-1], edges[1:], counts, strict=True)
-    )
-    return Chart(words, height, x_label, y_label, x.ticks(5), y.ticks(2), bars=bars)
-
-
-def _are_far_apart(values: Iterable[Number]) -> bool:
-    found = [value for value in values if isfinite(value)]
-    return bool(found) and min(found) > 0 and max(found) / min(found) > MUCH
+    root = _frame(label, height, x, y, x_label, y_label, 2)
+    for (left, right), count in zip(pairwise(edges), counts, strict=True):
+        width = max(0.5, x(right) - x(left) - 1)
+        root.append(svg_element("rect", "bar-mark", x=x(left) + 0.5, y=y(count), width=width, height=y(0) - y(count)))
+    return tostring(root, encoding="unicode")
 
 
 def _range(values: Iterable[Number]) -> tuple[Number, Number]:
-    """From the smallest to the largest, or around the only one."""
-    found = [value for value in values if isfinite(value)]
-    if not found:
-        return 0.0, 1.0
+    """From the smallest to the largest finite value, or around the only one."""
+    found = [value for value in values if isfinite(value)] or [0.0, 1.0]
     low, high = min(found), max(found)
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
-def _line(series: Series, kind: int, x: Axis, y: Axis) -> Line:
+def _frame(label: str, height: Number, x: Axis, y: Axis, x_label: str, y_label: str, most: int) -> Element:
+    """The drawing with its axes, ticks and labels."""
+    root = svg_element("svg", "chart", viewBox=f"0 0 {WIDTH} {height}")
+    root.attrib |= {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "aria-label": label}
+    for place, text in y.ticks(most):
+        root.append(svg_element("path", "grid", d=f"M{x.start} {place:g}H{x.end}"))
+        root.append(svg_text(x.start - 5, place + 3.5, text, "tick", text_anchor="end"))
+    for place, text in x.ticks(5):
+        root.append(svg_text(place, y.start + 14, text, "tick", text_anchor="middle"))
+    root.append(svg_element("path", "axis", d=f"M{x.start} {y.end}V{y.start}H{x.end}"))
+    root.append(svg_text((x.start + x.end) / 2, y.start + 29, x_label, "tick", text_anchor="middle"))
+    turned = f"translate(10 {(y.start + y.end) / 2:g}) rotate(-90)"
+    root.append(svg_text(0, 0, y_label, "tick", text_anchor="middle", transform=turned))
+    return root
+
+
+def _line(series: Series, kind: str, x: Axis, y: Axis) -> list[Element]:
     points = list(zip(series.x, series.y, strict=True))
     if len(points) > MOST_POINTS and not series.steps:
         points = [points[i] for i in np.linspace(0, len(points) - 1, MOST_POINTS).round().astype(int)]
     places = [(x(a), y(b)) if isfinite(a) and isfinite(b) else None for a, b in points]
     runs = [[p for p in run if p is not None] for there, run in groupby(places, lambda p: p is not None) if there]
-    dots = (
-        [place for place in places if place is not None] if series.dots else [run[0] for run in runs if len(run) == 1]
-    )
-    return Line(series.name, kind, tuple(_path(run, series.steps) for run in runs if len(run) > 1), tuple(dots))
+    if series.steps:  # each level before its point
+        runs = [[run[0], *(p for a, b in pairwise(run) for p in ((a[0], b[1]), b))] for run in runs]
+    texts = (" ".join(f"{a:g},{b:g}" for a, b in run) for run in runs if len(run) > 1)
+    dots = [place for run in runs for place in run if series.dots or len(run) == 1]
+    return [
+        *(svg_element("polyline", f"line {kind}", points=text) for text in texts),
+        *(svg_element("circle", f"dot {kind}", cx=a, cy=b, r=3.2) for a, b in dots),
+    ]
 
 
-def _path(places: Sequence[tuple[float, float]], steps: bool) -> str:
-    if steps:
-        corners = [(a[0], b[1]) for a, b in pairwise(places)]
-        places = [places[0], *(point for pair in zip(corners, places[1:], strict=True) for point in pair)]
-    return " ".join(f"{a:g},{b:g}" for a, b in places)
+def _legend(names: Sequence[str], top: Number) -> tuple[list[Element], int]:
+    """A sample of each line with its name, in as many rows as needed; and its height."""
+    marks, x, y = [], LEFT, 0
+    for i, name in enumerate(names):
+        width = 32 + LETTER * len(name)
+        x, y = (x, y or LEGEND_LINE) if x + width <= WIDTH else (LEFT, y + LEGEND_LINE)
+        marks.append(svg_element("path", f"line k{i % KINDS}", d=f"M{x:g} {top + y - 10:g}h26"))
+        marks.append(svg_text(x + 32, top + y - 6, name, "tick"))
+        x += width + 12
+    return marks, y

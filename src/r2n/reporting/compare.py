@@ -1,32 +1,55 @@
-"""Runs -> pages: runs side by side: what differs between them, their metrics, and whether by more than chance."""
+"""Runs compared: their settings, their metrics, and whether their results differ by more than chance."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from math import isnan
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from r2n.data.herbrand import Codes
+from r2n.data.problem import Problem
 from r2n.errors import ConfigError, counted
-from r2n.evaluation.ranking import EvaluationOptions
+from r2n.evaluation.by_query import ByQuery, ClassifiedQueries, PairedTest, RankedQueries, compare_queries
+from r2n.evaluation.ranking import EvaluationOptions, Filter
 from r2n.evaluation.report import NOT_HELD_OUT, Report
 from r2n.files import finite
 from r2n.model.model import Model
 from r2n.progress import Progress, no_progress
-from r2n.reporting.against import Against, ComparedRun, against
-from r2n.reporting.overview import option_text
-from r2n.store.folder import RunFolder, read_config
+from r2n.reporting.run_report import option_text
+from r2n.store.folder import RunConfig, RunFolder, read_config
 
-_TOLD_APART = frozenset({"name", "source", "options", "versions", "problem_sha256", "fingerprints", "seeds"})
+_LISTED_APART = frozenset({"name", "source", "options", "versions", "problem_sha256", "fingerprints", "seeds"})
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedRun:
+    """What a comparison keeps of a run: no network."""
+
+    folder: Path
+    config: RunConfig
+    problem: Problem
+    reports: Mapping[str, Report]
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTests:
+    """The tests of a run against the first one on a split, or (`why_not`) why there are none."""
+
+    run: str
+    tests: tuple[PairedTest, ...] = ()
+    why_not: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedSplit:
-    """A split: each metric of each run (None where it has none), how they were asked, and the tests."""
+    """A split: its protocol, each metric of each run (None where it has none), and the tests against the first run."""
 
     split: str
-    asked: str
+    protocol: str
     metrics: tuple[tuple[str, tuple[float | None, ...]], ...]
-    against: tuple[Against, ...]
+    tested: tuple[PairedTests, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,34 +64,31 @@ class Comparison:
 
     @property
     def tests(self) -> int:
-        """How many there are."""
-        return sum(len(part.tests) for split in self.splits for part in split.against)
+        """The number of tests."""
+        return sum(len(part.tests) for split in self.splits for part in split.tested)
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as one JSON document."""
         runs = zip(self.runs, self.problems, self.seeds, strict=True)
-        document = {
-            "runs": [{"run": run, "problem": problem, "seed": seed} for run, problem, seed in runs],
-            "differences": {key: list(values) for key, values in self.differences},
-            "splits": [
-                {
-                    "split": part.split,
-                    "asked": part.asked,
-                    "metrics": {name: list(values) for name, values in part.metrics},
-                    "against_the_first": [_against_record(other) for other in part.against],
-                }
-                for part in self.splits
-            ],
-        }
-        return finite(document)
-
-
-def _against_record(other: Against) -> dict[str, Any]:
-    return {
-        "run": other.run,
-        "tests": [asdict(test) for test in other.tests],
-        **({"why_not": other.why_not} if other.why_not else {}),
-    }
+        splits = [
+            {
+                "split": part.split,
+                "asked": part.protocol,
+                "metrics": {name: list(values) for name, values in part.metrics},
+                "against_the_first": [
+                    {key: value for key, value in asdict(other).items() if key != "why_not" or value}
+                    for other in part.tested
+                ],
+            }
+            for part in self.splits
+        ]
+        return finite(
+            {
+                "runs": [{"run": run, "problem": problem, "seed": seed} for run, problem, seed in runs],
+                "differences": {key: list(values) for key, values in self.differences},
+                "splits": splits,
+            }
+        )
 
 
 def compare(
@@ -80,25 +100,24 @@ def compare(
     device: str = "auto",
     progress: Progress = no_progress,
 ) -> Comparison:
-    """The runs in some folders side by side, on some splits (by default all), each tested against the first.
+    """Evaluate the runs in some folders on some splits (by default all), and test each against the first.
 
-    `sample`: rankings ask so many queries, drawn by `seed`, the same for all runs.
+    `sample` is the number of ranked queries, drawn by `seed`, the same for all runs.
     """
     check_runs(folders)
-    runs = [_asked(folder, splits, sample, seed, device, progress) for folder in folders]
+    runs = [_evaluated(folder, splits, sample, seed, device, progress) for folder in folders]
     names = run_names(folders)
-    found = list(dict.fromkeys(split for run in runs for split in run.reports))
     return Comparison(
         names,
         tuple(run.config.name for run in runs),
         tuple(run.config.seed for run in runs),
         tuple(differences(runs)),
-        tuple(_split(split, runs, names) for split in found),
+        tuple(_split(split, runs, names) for split in dict.fromkeys(split for run in runs for split in run.reports)),
     )
 
 
 def check_runs(folders: Sequence[Path]) -> None:
-    """Refuse what is no run, or one run alone, before any work is done."""
+    """Reject a folder that is no run, or a single run, before any work is done."""
     if len(folders) < 2:
         raise ConfigError("one run alone has nothing to be compared with", hint="r2n compare RUN RUN ...")
     for folder in folders:
@@ -106,17 +125,15 @@ def check_runs(folders: Sequence[Path]) -> None:
 
 
 def run_names(folders: Sequence[Path]) -> tuple[str, ...]:
-    """The names of the folders, where these tell them apart; else the paths as they were given."""
-    names = tuple(folder.resolve().name for folder in folders)
-    if len(set(names)) == len(names):
-        return names
-    paths = tuple(str(folder) for folder in folders)
-    return paths if len(set(paths)) == len(paths) else tuple(f"{i}: {path}" for i, path in enumerate(paths, start=1))
+    """The names of the folders if they differ; else the paths as they were given, numbered if these are equal too."""
+    names, paths = tuple(folder.resolve().name for folder in folders), tuple(map(str, folders))
+    numbered = tuple(f"{i}: {path}" for i, path in enumerate(paths, start=1))
+    return next(found for found in (names, paths, numbered) if len(set(found)) == len(folders))
 
 
-def _asked(
+def _evaluated(
     folder: Path, splits: Sequence[str] | None, sample: int | None, seed: int, device: str, progress: Progress
-) -> ComparedRun:
+) -> EvaluatedRun:
     trained = Model.load(folder, device=device, progress=progress)
     queries = trained.problem.queries
     unknown = [split for split in splits or () if split not in queries]
@@ -128,18 +145,18 @@ def _asked(
     for split in splits or queries:
         part = sample if queries[split].truth.all() else None  # only a ranking is sampled
         reports[split] = trained.evaluate(split, progress, options=EvaluationOptions(sample=part, seed=seed))
-    return ComparedRun(folder, read_config(RunFolder(folder)), trained.problem, reports)
+    return EvaluatedRun(folder, read_config(RunFolder(folder)), trained.problem, reports)
 
 
-def differences(runs: Sequence[ComparedRun]) -> list[tuple[str, tuple[str, ...]]]:
-    """All that a result depends on and is not the same for all runs, with the value of each."""
+def differences(runs: Sequence[EvaluatedRun]) -> list[tuple[str, tuple[str, ...]]]:
+    """All settings that a result depends on and that differ between the runs, with the value of each."""
     columns = [_settings(run) for run in runs]
     keys = dict.fromkeys(key for column in columns for key in column)
     rows = [(key, tuple(column.get(key, "none") for column in columns)) for key in keys]
     return [(key, values) for key, values in rows if len(set(values)) > 1]
 
 
-def _settings(run: ComparedRun) -> dict[str, str]:
+def _settings(run: EvaluatedRun) -> dict[str, str]:
     config, knowledge = run.config, run.problem.knowledge
     sizes = {
         "theory": counted(len(knowledge.theory.rules), "rule"),
@@ -152,30 +169,81 @@ def _settings(run: ComparedRun) -> dict[str, str]:
         found[part] = f"{sizes[part]} ({digest[:8]})" if part in sizes else digest[:8]
     for section, values in config.options.model_dump(mode="json").items():
         found |= {f"{section}.{key}": option_text(value) for key, value in values.items()}
-    others = [field.name for field in fields(config) if field.name not in _TOLD_APART]
+    others = [field.name for field in fields(config) if field.name not in _LISTED_APART]
     found |= {name: option_text(getattr(config, name)) for name in others}
     found |= {"seed": option_text(config.seed), "networks": option_text(config.ensemble)}
     return found | {f"version of {name}": version for name, version in config.versions.items()}
 
 
-def _split(split: str, runs: Sequence[ComparedRun], names: Sequence[str]) -> ComparedSplit:
-    reports = [run.reports.get(split) for run in runs]
-    metrics = dict.fromkeys(name for report in reports if report is not None for name in report.metrics)
-    protocol = next(report.protocol for report in reports if report is not None)
+def _split(split: str, runs: Sequence[EvaluatedRun], names: Sequence[str]) -> ComparedSplit:
+    columns = [run.reports.get(split) for run in runs]
+    reports = [report for report in columns if report is not None]
+    protocol = reports[0].protocol
     queries = protocol.get("sample", counted(int(protocol["queries"]), "query", "queries"))
-    nothing = next((f"; {report.nothing_to_rank}" for report in reports if report and report.nothing_to_rank), "")
-    uses = dict.fromkeys(
-        str(report.protocol[NOT_HELD_OUT]) for report in reports if report and NOT_HELD_OUT in report.protocol
-    )
+    nothing = next((f"; {report.nothing_to_rank}" for report in reports if report.nothing_to_rank), "")
+    uses = dict.fromkeys(str(r.protocol[NOT_HELD_OUT]) for r in reports if NOT_HELD_OUT in r.protocol)
+    metrics = dict.fromkeys(name for report in reports for name in report.metrics)
     return ComparedSplit(
         split,
         f"{protocol['task']} of {queries}{nothing}{''.join(f'; not held out: {use}' for use in uses)}",
-        tuple((name, tuple(_defined(report, name) for report in reports)) for name in metrics),
-        tuple(against(split, runs[0], run, name) for run, name in zip(runs[1:], names[1:], strict=True)),
+        tuple((name, tuple(_metric(report, name) for report in columns)) for name in metrics),
+        tuple(paired_tests(split, runs[0], run, name) for run, name in zip(runs[1:], names[1:], strict=True)),
     )
 
 
-def _defined(report: Report | None, metric: str) -> float | None:
-    """A metric of a run, where it was asked and something defines it."""
-    value = None if report is None else report.metrics.get(metric)
+def _metric(report: Report | None, name: str) -> float | None:
+    value = None if report is None else report.metrics.get(name)
     return None if value is None or isnan(value) else value
+
+
+# tests of one run against another
+
+
+def paired_tests(split: str, first: EvaluatedRun, other: EvaluatedRun, name: str) -> PairedTests:
+    """The tests of a run against the first one, if both answered the same queries."""
+    a, b = (run.reports[split].by_query if split in run.reports else None for run in (first, other))
+    if a is None or b is None:
+        return PairedTests(name, why_not=f"one of the two has no queries '{split}'")
+    names = _named(first.problem, a.atoms), _named(other.problem, b.atoms)
+    why_not = _why_not(first, other, a, b, *names)
+    if isinstance(a, RankedQueries) and not why_not and not len(a.atoms):
+        why_not = first.reports[split].nothing_to_rank
+    if why_not:
+        return PairedTests(name, why_not=why_not)
+    if isinstance(a, ClassifiedQueries) and isinstance(b, ClassifiedQueries):  # in the order of the first run's
+        index = {atom: i for i, atom in enumerate(names[1])}
+        order = np.array([index[atom] for atom in names[0]], np.int64)
+        b = ClassifiedQueries(a.atoms, b.truth[order], b.logits[order])
+    return PairedTests(name, tuple(compare_queries(a, b)))
+
+
+_Names = list[tuple[str, ...]]
+
+
+def _why_not(first: EvaluatedRun, other: EvaluatedRun, a: ByQuery, b: ByQuery, one: _Names, two: _Names) -> str:
+    """Why two runs cannot be tested on the queries of a split; empty if they can."""
+    if set(one) != set(two):
+        return (
+            f"the queries are not the same: {counted(len(set(one) - set(two)), 'atom')} asked of the first run alone,"
+            f" {counted(len(set(two) - set(one)), 'atom')} of this one alone"
+        )
+    if type(a) is not type(b):
+        return "one of the two ranks these queries, the other classifies them"
+    if isinstance(a, ClassifiedQueries) and isinstance(b, ClassifiedQueries):
+        true = ({atom for atom, t in zip(atoms, part.truth, strict=True) if t} for atoms, part in ((one, a), (two, b)))
+        changed = len(next(true) ^ next(true))
+        return f"{counted(changed, 'query', 'queries')} have another truth" if changed else ""
+    if first.config.fingerprints.get("language") != other.config.fingerprints.get("language"):
+        return "the queries are ranked among other constants"
+    known = [Filter.of(run.problem).facts for run in (first, other)]
+    if not np.array_equal(known[0], known[1]):
+        return "other atoms are known to be true, so that the candidates of the rankings differ"
+    return ""
+
+
+def _named(problem: Problem, atoms: Codes) -> _Names:
+    """Atoms by the names of their predicates and constants, which mean the same in all problems."""
+    index, arguments = problem.knowledge.base.decode(atoms)
+    predicates, constants = problem.knowledge.language.predicates, problem.knowledge.language.constants
+    rows = zip(index.tolist(), arguments.tolist(), strict=True)
+    return [(predicates[i].name, *(constants[c] for c in row[: predicates[i].arity])) for i, row in rows]

@@ -1,58 +1,66 @@
-"""Runs -> pages: templates -> self-contained HTML, in which names from data are text and nothing else.
+"""Pages of HTML for runs, comparisons and explanations: one file each, without scripts.
 
-A page has no script, and tells the browser to run none and to load nothing.
+Names from data are escaped, and a page tells the browser to run no script and to load nothing.
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from math import isnan
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from r2n.evaluation.by_query import LAST_RANKS, PairedTest
+from r2n.evaluation.metrics import METRICS, Calibration
+from r2n.evaluation.report import NOT_HELD_OUT, NOTHING_TO_RANK, REASONING_HARMS, Report
+from r2n.explanation.drawing import explanation_svg, style_sheet
+from r2n.explanation.records import Explanation
+from r2n.explanation.text import answer_texts, printable, probability_text, tell
+from r2n.reporting.charts import Axis, Series, bar_chart, line_chart
+from r2n.reporting.compare import Comparison
+from r2n.reporting.run_report import Curve, RunReport, SplitResult, shown_curves
 
 LONGEST_NAME = 160
+MOST_CHARTS = 12
+MOST_SHOWN = 12  # lines of a table that are shown at once; the others can be unfolded
+MOST_LINES = 40
+SIGNIFICANT = 0.05
 _CONTROLS = {*range(32), *range(127, 160), 0xFFFE, 0xFFFF} - {ord("\t"), ord("\n")}
-_DIRECTIONS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}  # left open, they would turn what stands behind a name
-_UNSHOWN = dict.fromkeys(_CONTROLS | _DIRECTIONS, "\N{REPLACEMENT CHARACTER}")
+_DIRECTIONS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}  # unclosed, they would turn the text after a name
+REPLACED = dict.fromkeys(_CONTROLS | _DIRECTIONS, "\N{REPLACEMENT CHARACTER}")
 
 
 def page(template: str, **values: Any) -> str:
-    """A template filled in; characters that no page may hold are replaced."""
-    text = _environment().get_template(template).render(**values)
-    return text.translate(_UNSHOWN)
+    """A filled template; characters that no page may hold are replaced."""
+    return _environment().get_template(template).render(**values).translate(REPLACED)
 
 
-def templates_of(package: str) -> Environment:
-    """The templates of a package: what they are filled with is text, and a name that is not given is an error."""
-    return Environment(
-        loader=PackageLoader(package),
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("r2n.reporting"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-@cache
-def _environment() -> Environment:
-    made = templates_of("r2n.reporting")
     made.filters |= {"short": short, "number": number, "signed": signed, "count": count, "percent": percent}
-    made.filters["probability"] = probability
+    made.filters |= {"probability": probability_text, "printable": printable}
+    drawing = {"drawing": lambda explanation: Markup(explanation_svg(explanation, theme="page")), "tell": tell}
+    made.globals |= {"drawing_style": Markup(style_sheet("page")), **drawing}
     return made
 
 
 def short(name: str, longest: int = LONGEST_NAME) -> str:
-    """A name, cut where it is very long."""
+    """A name, cut if it is very long."""
     return name if len(name) <= longest else f"{name[: longest - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def number(value: int | float | None, digits: int = 4) -> str:
-    """`0.9871`; nothing where nothing defines it."""
+    """`0.9871`; empty if undefined."""
     return "" if value is None or isnan(value) else f"{value:.{digits}f}"
-
-
-def probability(value: int | float) -> str:
-    """`0.987`; one that is nearly certain is not told as certain."""
-    return "under 0.001" if 0 < value < 0.0005 else "over 0.999" if 0.9995 < value < 1 else f"{value:.3f}"
 
 
 def signed(value: int | float | None, digits: int = 2) -> str:
@@ -68,3 +76,153 @@ def count(value: int | float | None) -> str:
 def percent(value: int | float | None) -> str:
     """`98.3 %`."""
     return "" if value is None or isnan(value) else f"{100 * value:.1f}\N{NO-BREAK SPACE}%"
+
+
+def explanation_page(explanation: Explanation, *, about: Sequence[tuple[str, str]] = ()) -> str:
+    """The page of an explanation; `about` are names and values for its footer: the run, the problem, changed facts."""
+    return page("explanation.html.j2", e=explanation, answer=answer_texts(explanation), about=about)
+
+
+def compare_page(comparison: Comparison) -> str:
+    """The page that puts runs side by side."""
+    title = " and ".join(comparison.runs)
+    return page("compare.html.j2", title=title, comparison=comparison, level=SIGNIFICANT, drawn=interval_places)
+
+
+def interval_places(test: PairedTest, all_tests: Sequence[PairedTest]) -> tuple[float, float, float, float]:
+    """The places of zero, the interval's ends and the difference, from 0 to 100, on the axis of a metric's tests."""
+    ends = [v for part in all_tests if part.metric == test.metric for v in (part.low, part.high, part.difference)]
+    reach = max((abs(v) for v in ends if not isnan(v)), default=0.0) or 1.0
+    axis = Axis(-reach, reach, 4, 96)
+    low, high = (test.difference if isnan(v) else v for v in (test.low, test.high))
+    return axis(0.0), axis(low), axis(high), axis(test.difference)
+
+
+def run_page(report: RunReport) -> str:
+    """The page of a run."""
+    charts, results = run_charts(report), report.results
+    sections = (
+        ("trained-on", "Training data", True),
+        ("results", "Results", results),
+        ("training", "Training", charts["training"]),
+        ("predicates", "By predicate", any(result.precision_recall or result.ranks for result in results)),
+        ("reliability", "Reliability", charts["reliability"]),
+        ("rules", "Rules", report.rules is not None),
+        ("answers", "Answers", report.answers),
+        ("phases", "Time and memory", report.phases),
+        ("options", "Options", report.options),
+    )
+    return page(
+        "run.html.j2",
+        report=report,
+        title=report.trained_on.problem,
+        headings={name: heading for name, heading, is_there in sections if is_there},
+        charts=charts,
+        precision_recall=precision_recall_cards(results),
+        rank_texts=rank_texts(),
+        protocol_texts=protocol_texts,
+        shown_metrics=list(METRICS),
+        classification_metrics=[name for name, metric in METRICS.items() if metric.task == "classification"],
+        ties_that_matter=ties_that_matter,
+        most_lines=MOST_LINES,
+        most_shown=MOST_SHOWN,
+    )
+
+
+def ties_that_matter(report: Report) -> Mapping[str, Mapping[str, float]]:
+    """The metrics with ties broken otherwise, if that makes a difference."""
+    texts = [{name: f"{value:.4f}" for name, value in part.items()} for part in report.ties.values()]
+    return report.ties if any(part != texts[0] for part in texts) else {}
+
+
+def protocol_texts(protocol: Mapping[str, str | int]) -> list[str]:
+    """The protocol of a split, one sentence each."""
+    queries = f"{protocol['queries']:,}" if isinstance(protocol.get("queries"), int) else "some"
+    true = f", {protocol['true']:,} of them true" if "true" in protocol else ""
+    held_out = f" Not held out: {protocol[NOT_HELD_OUT]}." if NOT_HELD_OUT in protocol else ""
+    texts = [f"{str(protocol['task']).capitalize()} of {queries} queries{true}.{held_out}"]
+    apart = ("task", "queries", "true", NOTHING_TO_RANK, NOT_HELD_OUT, REASONING_HARMS)
+    for name, value in protocol.items():
+        if name not in apart and value not in (0, ""):
+            text = f"{value:,}" if isinstance(value, int) else value
+            texts.append(f"{name.replace('_', ' ')}: {text}.")
+    return texts
+
+
+def rank_texts() -> tuple[str, ...]:
+    """`1`, `2-3`, `4-10`: the ranks that are counted together (half ranks count as the rank above)."""
+    firsts = [1, *(last + 1 for last in LAST_RANKS)]
+    pairs = zip(firsts, LAST_RANKS, strict=False)
+    return (*(str(a) if a == b else f"{a}-{b}" for a, b in pairs), f"above {LAST_RANKS[-1]}")
+
+
+# charts
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """Charts (SVG) with a caption."""
+
+    heading: str
+    text: str
+    charts: tuple[str, ...]
+
+
+def run_charts(report: RunReport) -> dict[str, list[Card]]:
+    """The charts of the training and of the reliability, which the page of a run and the served page show."""
+    found: list[Card] = []
+    for result in report.results:
+        split, before, after = result.report.split, result.report.calibration, result.report.calibrated
+        kinds = (split if after is None else f"{split}, by the network", before), (f"{split}, calibrated", after)
+        found += [reliability_card(name, part) for name, part in kinds if part and any(b.count for b in part.bins)]
+    return {"training": training_cards(report.networks), "reliability": found}
+
+
+def training_cards(networks: Sequence[Sequence[Curve]]) -> list[Card]:
+    """A chart for each panel of the training curves."""
+    cards, curves = [], [curve for curve in shown_curves(networks) if any(curve.values)]
+    for panel in dict.fromkeys(curve.panel for curve in curves):
+        series = [Series(curve.name, curve.epochs, curve.values) for curve in curves if curve.panel == panel]
+        last = ", ".join(f"{part.name} {part.y[-1]:.4g}" for part in series)
+        label = f"{panel.capitalize()} over the epochs; at the end: {last}"
+        chart = line_chart(label, series, x_label="epoch", y_label=panel)
+        cards.append(Card(panel.capitalize(), f"At the end: {last}", (chart,)))
+    return cards
+
+
+def reliability_card(heading: str, calibration: Calibration) -> Card:
+    """The share of true atoms over the predicted probability, above the number of atoms."""
+    filled, text = (
+        [part for part in calibration.bins if part.count],
+        f"Brier {calibration.brier:.3f}, ECE {calibration.ece:.3f}",
+    )
+    upper = line_chart(
+        f"Share of true atoms over the predicted probability, which would be the diagonal if all were right: {text}",
+        [Series("observed", [p.confidence for p in filled], [p.accuracy for p in filled], dots=True)],
+        x_label="predicted probability",
+        y_label="share of true atoms",
+        x_range=(0, 1),
+        y_range=(0, 1),
+        diagonal=True,
+    )
+    bins = ", ".join(f"{part.lower:.1f} to {part.upper:.1f}: {part.count:,}" for part in filled)
+    edges = [*(part.lower for part in calibration.bins), calibration.bins[-1].upper]
+    counts = [part.count for part in calibration.bins]
+    lower = bar_chart(f"Atoms by predicted probability: {bins}", edges, counts, x_label="", y_label="atoms")
+    return Card(heading, text, (upper, lower))
+
+
+def precision_recall_cards(results: Sequence[SplitResult]) -> list[list[Card]]:
+    """Charts of all queries and of the predicates with the most queries, for each split; together if one per split."""
+    found = []
+    for result in results:
+        cards = []
+        for curve in result.precision_recall[:MOST_CHARTS]:
+            text = f"AP {curve.ap:.3f}, {curve.true:,} true of {curve.queries:,}"
+            series = [Series("precision", curve.recall, curve.precision, steps=True)]
+            unit = {"x_range": (0, 1), "y_range": (0, 1), "height": 180}
+            chart = line_chart(f"Precision over recall: {text}", series, x_label="recall", y_label="precision", **unit)
+            cards.append(Card(f"{result.report.split}: {curve.name}", text, (chart,)))
+        found += [cards] if cards else []
+    is_one_each = found and all(len(cards) == 1 for cards in found)
+    return [[card for cards in found for card in cards]] if is_one_each else found

@@ -91,44 +91,6 @@ class QueryAnswer(Document):
     calibration: Calibration | None
 
 
-class Box(Document):
-    """An atom or a ground rule in a drawing; `switch`: the fact or rule that can be left out."""
-
-    id: str
-    kind: Literal["atom", "rule", "more"]
-    text: str
-    title: str
-    lines: list[str]
-    x: float
-    y: float
-    width: float
-    height: float
-    column: int
-    truth: bool | None
-    belief: float | None
-    effect: float | None
-    switch: dict[Literal["fact", "rule"], str] | None
-
-
-class Link(Document):
-    """A line of a drawing: four points of a Bézier curve."""
-
-    start: str = Field(alias="from")
-    to: str
-    effect: float | None
-    width: float
-    points: list[list[float]]
-
-
-class Drawing(Document):
-    """An explanation as boxes and lines."""
-
-    width: float
-    height: float
-    boxes: list[Box]
-    links: list[Link]
-
-
 class ExplainAnswer(BaseModel):
     """The document of `r2n explain --json`, and its drawing."""
 
@@ -148,7 +110,7 @@ class ExplainAnswer(BaseModel):
     contrast: dict[str, Any] | None
     notes: list[str]
     labels: dict[str, str]
-    drawing: Drawing
+    drawing: dict[str, Any]
 
 
 class Change(Document):

@@ -13,6 +13,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from r2n import __version__
+from r2n.explanation.drawing import style_sheet
 from r2n.serving.guards import Access, Guard
 from r2n.serving.keeper import Keeper
 from r2n.serving.limits import Limits
@@ -53,6 +54,8 @@ def _add_page(app: FastAPI) -> None:
 
     for path in VIEWS:
         app.add_api_route(path, view, methods=["GET"], include_in_schema=False)
+    style = style_sheet()
+    app.add_api_route("/static/drawing.css", lambda: Response(style, media_type="text/css"), include_in_schema=False)
     app.mount("/static", StaticFiles(directory=PAGE / "static"), name="static")
 
 

@@ -1,9 +1,10 @@
 """A run, served: why an answer is given, with its drawing."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from r2n.explanation.drawing.as_records import explanation_drawing
+from r2n.explanation.drawing import explanation_drawing
 from r2n.serving.replies import Reply
 from r2n.serving.session import Session
 
@@ -13,4 +14,4 @@ def explain_atom(session: Session, asked: Mapping[str, Any]) -> Reply:
     predictor = session.changed(asked)
     wanted = {name: asked[name] for name in ("depth", "top", "against")}
     found = predictor.explain(asked["atom"], **wanted)
-    return Reply.of({**found.to_dict(), "drawing": explanation_drawing(found)})
+    return Reply.of({**found.to_dict(), "drawing": asdict(explanation_drawing(found))})

@@ -6,8 +6,9 @@ from typing import Any
 
 from r2n import __version__
 from r2n.model.rule_report import rule_report
-from r2n.reporting.gather import gather_results
-from r2n.reporting.write import training_of
+from r2n.reporting.pages import run_charts
+from r2n.reporting.run_report import build_report
+from r2n.reporting.write import read_training
 from r2n.serving.replies import Reply
 from r2n.serving.session import Session
 
@@ -60,7 +61,7 @@ def report_run(session: Session, _: Mapping[str, Any]) -> Reply:
     """Curves, and the metrics, reliability and predicates' ranks by split: what the page of a run shows."""
     trained = session.predictor
     reports = [trained.evaluate(split, baselines=True) for split in trained.problem.queries]
-    told = gather_results(session.folder, trained, reports, training_of(session.folder))
+    told = build_report(session.folder, trained, reports, read_training(session.folder), is_full=False)
     results = [
         {
             "report": result.report.to_dict(),
@@ -77,6 +78,7 @@ def report_run(session: Session, _: Mapping[str, Any]) -> Reply:
             "phases": [asdict(phase) for phase in told.phases],
             "options": [asdict(line) for line in told.options],
             "figures": told.figures,
+            "charts": {name: [asdict(card) for card in cards] for name, cards in run_charts(told).items()},
             "notes": told.notes,
         }
     )

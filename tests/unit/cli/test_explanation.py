@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from r2n.cli import app
+from r2n.explanation.drawing import explanation_svg
 from r2n.explanation.records import Explanation
 from r2n.model.model import Model
 from tests.explanations import NASTY, italy
@@ -79,16 +80,16 @@ def test_json_is_one_document(run_folder: Path, explained: list[dict[str, Any]],
 
 
 def test_files_are_written(run_folder: Path, explained: list[dict[str, Any]], tmp_path: Path) -> None:
-    page, drawing = tmp_path / "why.html", tmp_path / "why.png"
-    result = invoke(run_folder, ATOM, "--html", page, "--png", drawing)
+    page, drawing = tmp_path / "why.html", tmp_path / "why.svg"
+    result = invoke(run_folder, ATOM, "--html", page, "--svg", drawing)
     read = read_page(page.read_text(encoding="utf-8"))
     assert read.tags["svg"] == 1
     assert "towns" in read.text
-    assert drawing.read_bytes().startswith(b"\x89PNG")
+    assert drawing.read_text(encoding="utf-8") == explanation_svg(italy())
     assert f"written: {page}" in result.stderr
     assert f"written: {drawing}" in result.stderr
     assert result.stdout.startswith("locatedIn(italy, europe)")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["why.html", "why.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["why.html", "why.svg"]
 
 
 def test_names_are_shown_as_they_are(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +104,8 @@ def test_names_are_shown_as_they_are(run_folder: Path, monkeypatch: pytest.Monke
     ("arguments", "message"),
     [
         (["--html", "{}/nowhere/x.html"], "cannot be written: there is no folder"),
-        (["--png", "{}"], "cannot be written: it is a folder"),
+        (["--svg", "{}"], "cannot be written: it is a folder"),
+        (["--svg", "{}/why.png"], "cannot be written: PNG is not supported"),
         (["--depth", "-1"], "Invalid value for '--depth'"),
         (["--top", "0"], "Invalid value for '--top'"),
         (["--with", "nera(n1, n2)"], "unknown predicate 'nera'"),

@@ -42,10 +42,7 @@ def test_a_training_ends_with_its_report(runs: Path) -> None:
     assert "training.corrupted_positions" in text
     phases = json.loads((runs / "one" / "report.json").read_text())["phases"]
     assert {"read", "ground", "train", "evaluate"} <= {phase["name"] for phase in phases}
-    assert {path.name for path in (runs / "one").glob("*.png")} == {
-        "training.png",
-        *(f"{kind}-{split}.png" for kind in ("reliability", "precision-recall") for split in ("valid", "test")),
-    }
+    assert all(heading in text for heading in ("Loss", "Reliability", "Precision over recall"))
 
 
 def test_why_options_were_chosen_is_kept(tmp_path: Path) -> None:
@@ -79,8 +76,7 @@ def test_a_report_that_cannot_be_written_fails_no_training(tmp_path: Path, monke
 def test_a_report_is_written_again_for_a_moved_run(runs: Path, tmp_path: Path) -> None:
     moved = Path(shutil.copytree(runs / "one", tmp_path / "moved"))
     before = {path.name for path in moved.iterdir()}
-    for path in (*moved.glob("*.png"), moved / "report.html"):
-        path.unlink()
+    (moved / "report.html").unlink()
     document = json.loads(runner.invoke(app, ["report", str(moved), "--json"]).stdout)
     assert document["report"] == str(moved / "report.html")
     assert [part["split"] for part in document["reports"]] == ["valid", "test"]

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-HEAVY = ("torch", "sklearn", "matplotlib", "pyarrow.dataset")
+HEAVY = ("torch", "sklearn", "pyarrow.dataset")
 LOADED = f"[name for name in {HEAVY} if name in sys.modules]"
 WARNING = """
 import sys, warnings

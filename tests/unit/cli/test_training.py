@@ -17,11 +17,11 @@ runner = CliRunner()
 SMALL = ["--set", "training.epochs=1", "--set", "training.hiding=0"]
 
 
-def test_train_leaves_a_report_and_plots(run_folder: Path) -> None:
+def test_train_leaves_a_report(run_folder: Path) -> None:
     report = json.loads((run_folder / "report.json").read_text())
     assert [part["split"] for part in report["reports"]] == ["valid", "test"]
     names = {path.name for path in run_folder.iterdir()}
-    assert {"training.png", "reliability-valid.png", "reliability-test.png", "config.json", "trace.jsonl"} <= names
+    assert {"report.html", "config.json", "trace.jsonl"} <= names
 
 
 def test_results_and_next_steps_come_before_the_report(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_run_is_whole_before_its_report_is_made(tmp_path: Path, monkeypatch: p
     def killed(*_: object) -> None:
         raise SystemExit(9)
 
-    monkeypatch.setattr("r2n.reporting.write.gather", killed)
+    monkeypatch.setattr("r2n.reporting.write.build_report", killed)
     assert "towns, test" in invoke("train", str(folder), "--out", str(run), code=9)
     assert len(json.loads((run / "report.json").read_text())["reports"]) == 2
     assert "liesIn(n5, north)" in invoke("predict", str(run), "liesIn(n5, ?)")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from r2n.explanation.drawing.svg import explanation_svg
+from r2n.explanation.drawing import explanation_svg
 from r2n.explanation.records import MOST_LINES, Belief, Explanation, Fidelity, LayerBelief, Member, Reason
 from r2n.explanation.text import explanation_text
 from tests.explanations import NASTY, italy

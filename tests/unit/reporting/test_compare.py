@@ -1,13 +1,20 @@
-"""Runs side by side: what differs, their metrics, and the tests; nothing is compared that is no run."""
+"""Runs compared: their settings, metrics and paired tests, by the names of the queries."""
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import r2n
 from r2n.errors import CheckpointError, ConfigError
-from r2n.reporting.compare import Comparison, check_runs, compare, run_names
+from r2n.evaluation.by_query import ClassifiedQueries
+from r2n.evaluation.report import Report
+from r2n.reporting.compare import Comparison, EvaluatedRun, check_runs, compare, paired_tests, run_names
+from r2n.store.folder import RunFolder, config_of, read_config
+from tests.toy_problem import write_toy_problem
 from tests.unit.reporting.conftest import Kept, kept
 
 
@@ -29,22 +36,22 @@ def test_metrics_are_those_of_the_reports(found: Comparison, classified: Kept, r
     test = dict(found.splits[1].metrics)
     assert test["ap"][0] == test["ap"][2] == classified.reports[1].metrics["ap"]
     assert test["mrr"] == (None, None, None, ranked.reports[1].metrics["mrr"])
-    assert found.splits[1].asked == "classification of 4 queries"
+    assert found.splits[1].protocol == "classification of 4 queries"
 
 
-def test_what_differs_is_told_and_nothing_else(found: Comparison, classified: Kept, second: Path) -> None:
-    told = dict(found.differences)
-    assert told["problem"] == ("towns", "towns", "towns", "nations")
-    assert told["seed"] == ("0", "1", "0", "0")
-    assert told["model.dim"] == ("8", "8", "8", "4")
-    assert told["theory"][0].startswith("1 rule (")
-    assert "device" not in told
+def test_only_settings_that_differ_are_listed(found: Comparison, classified: Kept, second: Path) -> None:
+    listed = dict(found.differences)
+    assert listed["problem"] == ("towns", "towns", "towns", "nations")
+    assert listed["seed"] == ("0", "1", "0", "0")
+    assert listed["model.dim"] == ("8", "8", "8", "4")
+    assert listed["theory"][0].startswith("1 rule (")
+    assert "device" not in listed
     assert dict(compare([classified.folder, second], splits=["test"]).differences) == {"seed": ("0", "1")}
     assert compare([classified.folder, classified.folder], splits=["test"]).differences == ()
 
 
-def test_each_run_is_held_against_the_first(found: Comparison) -> None:
-    other, same, nations = found.splits[1].against
+def test_each_run_is_tested_against_the_first(found: Comparison) -> None:
+    other, same, nations = found.splits[1].tested
     assert [other.run, same.run, nations.run] == list(found.runs[1:])
     assert len(other.tests) == len(same.tests) == 3
     assert all((test.difference, test.p) == (0, 1) for test in same.tests)
@@ -67,18 +74,18 @@ def test_a_sample_is_the_same_for_all(ranked: Kept, tmp_path: Path) -> None:
     moved = Path(shutil.copytree(ranked.folder, tmp_path / "moved"))
     comparison = compare([ranked.folder, moved], splits=["test"], sample=20, seed=3)
     (split,) = comparison.splits
-    assert split.asked == "ranking of 20 of 201 queries, drawn with seed 3"
-    assert [test.queries for test in split.against[0].tests] == [20, 20, 20]
-    assert {test.p for test in split.against[0].tests} == {1.0}
+    assert split.protocol == "ranking of 20 of 201 queries, drawn with seed 3"
+    assert [test.queries for test in split.tested[0].tests] == [20, 20, 20]
+    assert {test.p for test in split.tested[0].tests} == {1.0}
 
 
-def test_names_tell_runs_apart() -> None:
+def test_names_of_runs_differ() -> None:
     assert run_names([Path("a/x"), Path("b/y")]) == ("x", "y")
     assert run_names([Path("a/x"), Path("b/x")]) == ("a/x", "b/x")
     assert run_names([Path("a/x"), Path("a/x")]) == ("1: a/x", "2: a/x")
 
 
-def test_what_is_no_run_is_refused_before_any_work(classified: Kept, tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_rejected_before_any_work(classified: Kept, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="one run alone"):
         check_runs([classified.folder])
     with pytest.raises(ConfigError, match="one run alone"):
@@ -91,3 +98,101 @@ def test_what_is_no_run_is_refused_before_any_work(classified: Kept, tmp_path: P
         check_runs([classified.folder, damaged])
     with pytest.raises(ConfigError, match="has no queries 'dev'"):
         compare([classified.folder, classified.folder], splits=["dev"])
+
+
+# paired tests
+
+
+def compared(run: Kept) -> EvaluatedRun:
+    reports = {report.split: report for report in run.reports}
+    return EvaluatedRun(run.folder, read_config(RunFolder(run.folder)), run.trained.problem, reports)
+
+
+def asked(problem: r2n.Problem, logits: dict[str, float]) -> EvaluatedRun:
+    """A run of a problem whose test queries were given these logits."""
+    names = problem.knowledge.base.names(problem.test.atoms)
+    kept = ClassifiedQueries(problem.test.atoms, problem.test.truth, np.array([logits[name] for name in names]))
+    report = Report("test", {}, {}, {"task": "classification", "queries": 4}, by_query=kept)
+    config = config_of(problem, problem.options, seed=0, threads=1)
+    return EvaluatedRun(Path("run"), config, problem, {"test": report})
+
+
+@pytest.fixture(scope="module")
+def towns(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_toy_problem(tmp_path_factory.mktemp("paired") / "towns")
+
+
+@pytest.mark.parametrize("kind", ["classified", "ranked"])
+def test_a_run_does_not_differ_from_itself(kind: str, request: pytest.FixtureRequest) -> None:
+    run = compared(request.getfixturevalue(kind))
+    found = paired_tests("test", run, run, "again")
+    assert (found.run, found.why_not) == ("again", "")
+    assert [test.metric for test in found.tests] == (
+        ["ap", "log_loss", "brier"] if kind == "classified" else ["mrr", "hits@1", "hits@10"]
+    )
+    assert {(test.difference, test.p) for test in found.tests} == {(0.0, 1.0)}
+    expected = len(run.problem.test)
+    assert {test.queries for test in found.tests} == {expected}
+
+
+def test_queries_are_matched_by_name_whatever_their_codes(towns: Path, tmp_path: Path) -> None:
+    """A town more gives every atom another code; the queries, and which logit is whose, stay."""
+    other = tmp_path / "more"
+    other.mkdir()
+    for file in towns.iterdir():
+        (other / file.name).write_text(file.read_text())
+    (other / "train.tsv").write_text("a0\tnear\tn1\n" + (towns / "train.tsv").read_text())
+    one, two = r2n.load(str(towns)), r2n.load(str(other))
+    assert one.test.atoms.tolist() != two.test.atoms.tolist()
+    logits = {"liesIn(n5, north)": 2.0, "liesIn(n5, south)": -1.0, "liesIn(s5, north)": 0.5, "liesIn(s5, south)": 3.0}
+    same = paired_tests("test", asked(one, logits), asked(two, logits), "two")
+    assert {(test.difference, test.p) for test in same.tests} == {(0.0, 1.0)}
+    changed = paired_tests("test", asked(one, logits), asked(two, logits | {"liesIn(s5, north)": 5.0}), "two")
+    assert changed.tests[0].difference == pytest.approx((1 / 2 + 2 / 3) / 2 - 1)
+    turned = asked(two, logits | {"liesIn(s5, north)": 5.0})
+    kept = turned.reports["test"].by_query
+    assert isinstance(kept, ClassifiedQueries)
+    backwards = ClassifiedQueries(kept.atoms[::-1], kept.truth[::-1], kept.logits[::-1])
+    turned = replace(turned, reports={"test": replace(turned.reports["test"], by_query=backwards)})
+    assert paired_tests("test", asked(one, logits), turned, "two") == changed
+    back = paired_tests("test", asked(two, logits | {"liesIn(s5, north)": 5.0}), asked(one, logits), "one")
+    assert back.tests[0].difference == pytest.approx(-changed.tests[0].difference)
+
+
+def test_why_two_runs_are_not_tested(classified: Kept, ranked: Kept) -> None:
+    towns, nations = compared(classified), compared(ranked)
+    assert paired_tests("dev", towns, towns, "b").why_not == "one of the two has no queries 'dev'"
+    assert "no tests" not in paired_tests("test", towns, nations, "b").why_not
+    assert "asked of the first run alone" in paired_tests("test", towns, nations, "b").why_not
+    fewer = towns.problem.test.atoms[:-1]
+    kept = towns.reports["test"].by_query
+    assert isinstance(kept, ClassifiedQueries)
+    part = replace(towns.reports["test"], by_query=ClassifiedQueries(fewer, kept.truth[:-1], kept.logits[:-1]))
+    found = paired_tests("test", towns, replace(towns, reports={"test": part}), "b")
+    assert found.why_not.endswith("1 atom asked of the first run alone, 0 atoms of this one alone")
+    turned = replace(towns.reports["test"], by_query=ClassifiedQueries(kept.atoms, ~kept.truth, kept.logits))
+    assert (
+        paired_tests("test", towns, replace(towns, reports={"test": turned}), "b").why_not
+        == "4 queries have another truth"
+    )
+
+
+def test_rankings_need_the_same_candidates(ranked: Kept) -> None:
+    run = compared(ranked)
+    others = replace(run.config, fingerprints={**run.config.fingerprints, "language": "another"})
+    assert (
+        paired_tests("test", run, replace(run, config=others), "b").why_not
+        == "the queries are ranked among other constants"
+    )
+    queries = {split: part for split, part in run.problem.queries.items() if split != "valid"}
+    fewer = replace(run, problem=replace(run.problem, queries=queries))
+    assert "the candidates of the rankings differ" in paired_tests("test", run, fewer, "b").why_not
+    kept = run.reports["test"].by_query
+    assert kept is not None
+    atoms = np.unique(kept.atoms)
+    labelled = ClassifiedQueries(atoms, np.ones(len(atoms), bool), np.zeros(len(atoms)))
+    as_labels = replace(run, reports={"test": replace(run.reports["test"], by_query=labelled)})
+    assert (
+        paired_tests("test", run, as_labels, "b").why_not
+        == "one of the two ranks these queries, the other classifies them"
+    )

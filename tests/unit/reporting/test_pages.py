@@ -1,40 +1,95 @@
-"""Pages are whole files of text; names from data are nothing but text in them, and stay readable."""
+"""Pages of runs, comparisons and explanations: sound, complete, and safe whatever names the data has."""
 
 import re
+from dataclasses import replace
+from math import nan
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from r2n.evaluation.by_query import PairedTest, RankCounts
+from r2n.evaluation.metrics import calibration
+from r2n.evaluation.report import Report
+from r2n.explanation.records import Belief, Explanation
+from r2n.explanation.rules import RuleAccount, RuleReport
 from r2n.reporting import pages
-from r2n.reporting.pages import count, number, page, percent, probability, short, signed
+from r2n.reporting.compare import ComparedSplit, Comparison, PairedTests
+from r2n.reporting.pages import (
+    compare_page,
+    count,
+    explanation_page,
+    interval_places,
+    number,
+    page,
+    percent,
+    protocol_texts,
+    rank_texts,
+    run_charts,
+    run_page,
+    short,
+    signed,
+)
+from r2n.reporting.run_report import RunReport, SplitResult, TrainingData
+from tests.examples import at_most
+from tests.explanations import italy
+from tests.html_pages import Page, faults
+from tests.page_reader import read_page
+from tests.report_samples import RULES, report
 
 STYLE = (Path(pages.__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
+TEST = PairedTest("ap", 1200, -0.25, -0.5, -0.125, 0.01)
+EQUAL = PairedTest("brier", 1200, 0.0, 0.0, 0.0, 1.0)
+NASTY = (
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(1)</script>",
+    "[/] [red]",
+    "\u202eright to left\u2066",
+    "{{ 7 * 7 }} {% raw %}",
+    "&amp; &lt;b&gt; \" ' `",
+    "\x00\x1b[31m\x7f",
+    "x" * 10_000,
+    "-->",
+    "\u05d0\u05d1 \u0627",
+    " ",
+    "",
+)
 
 
-def test_numbers_in_words() -> None:
-    assert (number(0.98765), number(None), number(float("nan")), number(1.5, 1)) == ("0.9877", "", "", "1.5")
-    assert (signed(1.25), signed(-0.031), signed(None)) == ("+1.25", "\N{MINUS SIGN}0.03", "")
-    assert (count(12345), count(None)) == ("12,345", "")
-    assert (percent(0.983), percent(None)) == ("98.3\N{NO-BREAK SPACE}%", "")
-    assert [probability(p) for p in (0.0, 0.0001, 0.25, 0.99999, 1.0)] == [
-        "0.000",
-        "under 0.001",
-        "0.250",
-        "over 0.999",
-        "1.000",
-    ]
+def comparison(name: str = "b") -> Comparison:
+    split = ComparedSplit(
+        "test",
+        "classification of 1,200 queries",
+        (("ap", (0.75, 0.5, None)), ("ece", (nan, 0.5, 0.25))),
+        (PairedTests(name, (TEST, EQUAL)), PairedTests("c", why_not=f"the queries are not those of {name}")),
+    )
+    return Comparison(("a", name, "c"), ("p", name, "q"), (0, 1, 2), (("model.dim", ("8", name, "4")),), (split,))
 
 
-def test_long_names_are_cut() -> None:
-    assert short("x" * 160) == "x" * 160
-    assert short("x" * 10_000) == "x" * 159 + "\N{HORIZONTAL ELLIPSIS}"
-    assert short("abc", 2) == "a\N{HORIZONTAL ELLIPSIS}"
+# any page
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_names_from_data_are_text(name: str) -> None:
+    usual = run_page(report()), compare_page(comparison()), explanation_page(italy(), about=[("run", "x")])
+    nasty = run_page(report(name)), compare_page(comparison(name))
+    named = replace(italy(), atom=name, notes=(name,))
+    for html, safe in zip((*nasty, explanation_page(named, about=[("run", name)])), usual, strict=True):
+        assert faults(html) == []
+        assert {tag for tag, _ in Page(html).tags} == {tag for tag, _ in Page(safe).tags}
+        assert len(html) < 400_000
+
+
+@at_most(25, "a whole page is written and read for each")
+@given(st.text(max_size=30))
+def test_any_name_is_text(name: str) -> None:
+    assert faults(run_page(report(name))) == []
 
 
 @given(st.text(st.characters(codec=None), max_size=60))
-def test_what_no_page_may_hold_is_replaced(name: str) -> None:
+def test_characters_that_no_page_may_hold_are_replaced(name: str) -> None:
     text = page("page.html.j2", title=name)
     assert not set(text) & {"\x00", "\x1b", "\u202e", "\u2066", "\x85"}
     title = re.search("<title>(.*)</title>", text, re.S)
@@ -43,11 +98,30 @@ def test_what_no_page_may_hold_is_replaced(name: str) -> None:
     text.encode("utf-8", "replace").decode()
 
 
+def test_a_page_is_for_light_and_dark_for_paper_and_small_screens() -> None:
+    for html in (run_page(report()), explanation_page(italy())):
+        needs = "prefers-color-scheme: dark", "@media print", "width=device-width", 'content="light dark"'
+        assert all(need in html for need in (*needs, "default-src 'none'", '<html lang="en"'))
+        found = Page(html)
+        scrolled = sum(attributes.get("class") == "scroll" for attributes in found.all("div"))
+        assert scrolled == len(found.all("table"))  # a wide table scrolls in its own box
+
+
+def test_numbers_and_names_are_formatted() -> None:
+    assert (number(0.98765), number(None), number(nan), number(1.5, 1)) == ("0.9877", "", "", "1.5")
+    assert (signed(1.25), signed(-0.031), signed(None)) == ("+1.25", "\N{MINUS SIGN}0.03", "")
+    assert (count(12345), count(None)) == ("12,345", "")
+    assert (percent(0.983), percent(None)) == ("98.3\N{NO-BREAK SPACE}%", "")
+    assert short("x" * 10_000) == "x" * 159 + "\N{HORIZONTAL ELLIPSIS}"
+    assert short("abc", 2) == "a\N{HORIZONTAL ELLIPSIS}"
+    assert rank_texts() == ("1", "2-3", "4-10", "11-100", "above 100")
+
+
 def colours(block: str) -> dict[str, tuple[float, float, float]]:
     """The variables of a block that are colours, from 0 to 1."""
     found = re.findall(r"--(\w+): #([0-9a-f]{3}(?:[0-9a-f]{3})?);", block)
-    whole = {name: code if len(code) == 6 else "".join(2 * c for c in code) for name, code in found}
-    return {name: tuple(int(code[i : i + 2], 16) / 255 for i in (0, 2, 4)) for name, code in whole.items()}  # pyright: ignore[reportReturnType]
+    full = {name: code if len(code) == 6 else "".join(2 * c for c in code) for name, code in found}
+    return {name: tuple(int(code[i : i + 2], 16) / 255 for i in (0, 2, 4)) for name, code in full.items()}  # pyright: ignore[reportReturnType]
 
 
 def contrast(one: tuple[float, float, float], other: tuple[float, float, float]) -> float:
@@ -61,15 +135,135 @@ def contrast(one: tuple[float, float, float], other: tuple[float, float, float])
     return (high + 0.05) / (low + 0.05)
 
 
-def test_colours_can_be_told_apart_light_dark_and_printed() -> None:
+def test_colours_have_enough_contrast_light_dark_and_printed() -> None:
     """WCAG AA: 4.5 for text, 3 for what is drawn."""
     light, dark, printed = (colours(block) for block in re.findall(r":root \{(.*?)\}", STYLE, re.S))
     assert light.keys() == dark.keys() == printed.keys()
     assert contrast((0, 0, 0), (1, 1, 1)) == pytest.approx(21)
     for scheme in (light, dark, printed):
         for behind in ("page", "card"):
-            for name in ("text", "quiet", "accent", "good", "bad"):
+            for name in ("text", "quiet", "accent", "good", "bad", "ink", "for", "against"):
                 assert contrast(scheme[name], scheme[behind]) >= 4.5, (name, behind)
             for i in range(6):
                 assert contrast(scheme[f"c{i}"], scheme[behind]) >= 3, (i, behind)
         assert contrast(scheme["r0"], scheme["r2"]) >= 2
+
+
+# the page of a run
+
+
+def test_every_section_is_there() -> None:
+    html = run_page(report())
+    found = Page(html)
+    assert faults(html) == []
+    names = ["trained-on", "results", "training", "predicates", "reliability", "rules", "answers", "phases", "options"]
+    assert [a["id"] for a in found.all("section")] == names
+    assert [a["href"] for a in found.all("a")] == [f"#{name}" for name in names]
+    for text in (
+        "978 true atoms",
+        "and 3 more",
+        "Classification of 40 queries, 24 of them true.",
+        "0.4000 to 0.6000",
+        "near(x, y) & in(x, z) -> in(y, z)",
+        "helps with constant countries : 1,200 helped, 1 hurt; elsewhere 3 and 4",
+        "(support 1,000, nothing known, fidelity 0.750)",
+        "75.0 %",
+        "With all rules the valid ap is 0.8750",
+        "chosen: many facts of countries",
+        "a note about countries",
+        "31.00",
+    ):
+        assert text in found.text
+    assert "ap 0.5000 0.2500" in found.text  # the metric and its baseline
+    widths = re.findall(r'<rect class="r\d" x="([0-9.]+)" width="([0-9.]+)"', html)
+    assert [(float(x), float(w)) for x, w in widths] == [(0, 25), (25, 25), (50, 50), (100, 0), (100, 0)]
+
+
+def test_parts_that_are_missing_are_left_out() -> None:
+    html = run_page(RunReport(TrainingData("towns", ())))
+    assert faults(html) == []
+    assert [a["id"] for a in Page(html).all("section")] == ["trained-on"]
+    assert "There are no rules." in Page(html).text
+    assert Page(html).all("svg") == []
+
+
+def test_long_lists_are_folded_or_cut() -> None:
+    counts = tuple(RankCounts(f"p{i}", (1, 0, 0, 0, 0)) for i in range(400))
+    many = SplitResult(Report("test", {"mrr": 0.5}, {}, {"task": "ranking", "queries": 400}), ranks=counts)
+    rules = RuleReport("p", None, 0, None, None, None, (RuleAccount(RULES[0], "explicit"),) * 60, left_out=5)
+    domains = tuple((f"d{i}", 1) for i in range(60))
+    about = TrainingData("towns", (), domains, rules=tuple(f"rule r{i}" for i in range(300)))
+    html = run_page(RunReport(about, (many,), rules=rules))
+    assert faults(html) == []
+    for text in ("388 more predicates", "25 more: r2n rules RUN", "300 rules", "and 20 more"):
+        assert text in Page(html).text
+
+
+def test_ties_are_shown_only_if_they_matter() -> None:
+    result = report().results[1]
+    assert "optimistic ties" not in Page(run_page(report())).text
+    ties = {"optimistic": {"mrr": 0.6}, "pessimistic": {"mrr": 0.4}}
+    changed = replace(result, report=replace(result.report, ties=ties))
+    assert "optimistic ties" in Page(run_page(replace(report(), results=(changed,)))).text
+
+
+def test_the_protocol_is_a_list_of_sentences() -> None:
+    protocol = {"task": "ranking", "queries": 1234, "ranks": 2468, "left_out": 0, "filter": "others are none"}
+    texts = protocol_texts(protocol | {"reasoning_harms": "a note of the page"})
+    assert texts == ["Ranking of 1,234 queries.", "ranks: 2,468.", "filter: others are none."]
+
+
+def test_charts_of_training_and_reliability() -> None:
+    charts = run_charts(report(networks=7))
+    assert [card.heading for card in charts["training"]] == ["Loss", "Validation"]
+    assert all(f">loss {i}<" in charts["training"][0].charts[0] for i in range(1, 8))
+    (card,) = charts["reliability"]
+    assert card.text.startswith("Brier 0.0")
+    assert [chart.count("<circle") for chart in card.charts] == [10, 0]
+    empty = calibration(np.zeros(0), np.zeros(0, bool))
+    nothing = SplitResult(Report("test", {"ap": nan}, {}, {"task": "classification"}, calibration=empty))
+    assert run_charts(RunReport(TrainingData("p", ()), (nothing,), ((),))) == {"training": [], "reliability": []}
+
+
+# other pages
+
+
+def test_an_explanation_is_drawn_and_written_as_lists() -> None:
+    html = explanation_page(italy(), about=[("run", "runs/s2"), ("problem", "<b>")])
+    read = read_page(html)
+    assert faults(html) == []
+    assert (read.tags["svg"], read.tags["h2"], read.tags["b"]) == (1, 8, 0)
+    assert "if neighborOf(france, italy) were not known: 0.97 → 0.78" in read.text
+    assert "locatedIn(france, europe): believed 0.93" in read.text
+    assert "<b>" in read.text
+    assert re.findall(r'<i style="width:([0-9.]+)%">', html)[:4] == ["53.0", "91.0", "97.0", "56.5"]
+    assert [value for _, value in read.attributes if value and "//" in value] == ["http://www.w3.org/2000/svg"]
+    bare = read_page(explanation_page(Explanation("p(a)", Belief(0.2, -1.4), (), ())))
+    assert (bare.tags["h2"], bare.tags["footer"]) == (0, 0)
+
+
+def test_a_comparison_has_metrics_and_tests() -> None:
+    html = compare_page(comparison())
+    assert faults(html) == []
+    for text in (
+        "3 runs side by side",
+        "model.dim 8 b 4",
+        "ap 0.7500 0.5000",
+        "\N{MINUS SIGN}0.2500 \N{MINUS SIGN}0.5000 to \N{MINUS SIGN}0.1250 0.0100 1,200",
+        "c is not tested against a : the queries are not those of b.",
+        "2 tests were made",
+    ):
+        assert text in Page(html).text
+    equal = compare_page(Comparison(("a", "b"), ("p", "p"), (0, 0), (), ()))
+    assert faults(equal) == []
+    assert "Nothing that a result depends on." in Page(equal).text
+    assert "How it was tested" not in Page(equal).text
+
+
+def test_an_interval_stands_on_the_axis_of_its_metric() -> None:
+    zero, low, high, middle = interval_places(TEST, (TEST, EQUAL))
+    assert (zero, low) == (50.0, 4.0)
+    assert low < middle < high < zero
+    assert interval_places(EQUAL, (TEST, EQUAL)) == (50.0, 50.0, 50.0, 50.0)
+    unknown = PairedTest("ap", 1, 0.5, nan, nan, 1.0)
+    assert interval_places(unknown, (unknown,)) == (50.0, 96.0, 96.0, 96.0)

@@ -17,14 +17,16 @@ def test_it_is_the_document_of_the_command_line_and_a_drawing(session: Session) 
     found = explained(session)
     drawing = found.pop("drawing")
     assert found == document("explain", session.folder, "liesIn(n2, north)")
-    assert drawing["boxes"][0]["text"] == "liesIn(n2, north)"
+    assert drawing["nodes"][0] == {"kind": "answer", "of": "liesIn(n2, north)", "fact": None}
+    assert drawing["wide"].startswith("<svg")
+    assert "style" not in drawing["wide"] + drawing["narrow"]  # which the policy of the page would not let in
 
 
-def test_what_a_box_switches_off_can_be_asked_without(session: Session) -> None:
+def test_facts_and_rules_of_the_drawing_can_be_left_out(session: Session) -> None:
     found = explained(session)
-    switches = [box["switch"] for box in found["drawing"]["boxes"] if box["switch"]]
-    facts = [switch["fact"] for switch in switches if "fact" in switch]
-    rules = [switch["rule"] for switch in switches if "rule" in switch]
+    nodes = found["drawing"]["nodes"]
+    facts = [node["fact"] for node in nodes if node["fact"] is not None]
+    rules = [node["of"] for node in nodes if node["kind"] == "rule"]
     assert facts
     assert explained(session, without=facts[:1])["logit"] != found["logit"]
     assert set(rules) == {"neighbours"}

@@ -41,7 +41,7 @@ def test_every_address_answers(client: TestClient) -> None:
     assert client.get("/api/run").json()["problem"] == "towns"
     assert client.get("/api/constants", params={"search": "nor"}).json()["constants"][0]["name"] == "north"
     assert posted(client, "/api/check", {"query": "liesIn("}).json()["completions"]
-    assert posted(client, "/api/explain", {"atom": "liesIn(n2, north)"}).json()["drawing"]["boxes"]
+    assert posted(client, "/api/explain", {"atom": "liesIn(n2, north)"}).json()["drawing"]["nodes"]
     assert posted(client, "/api/what-if", {"without": ["liesIn(n1, north)"]}).json()["changes"]
     assert client.get("/api/rules").json()["rules"][0]["name"] == "neighbours"
     assert client.get("/api/report").json()["results"]

@@ -12,7 +12,7 @@ from r2n.model.calibration import read_calibration
 from r2n.model.model import Model
 from r2n.model.run import prepare_run
 from r2n.model.training import train_in
-from r2n.reporting.curves import training_curves
+from r2n.reporting.run_report import training_curves
 from r2n.store.checkpoint import read_checkpoint, trained_weights
 from r2n.store.folder import RunFolder, digest, read_config
 from r2n.store.stored_problem import problem_bytes, problem_from_bytes

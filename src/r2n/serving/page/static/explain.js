@@ -6,10 +6,10 @@ import { address, aboutAddress, changesBody, changesCount, changesOf, nothing, t
 import { post, Refused } from "./api.js";
 import { atomField } from "./completion.js";
 import { h, link, name, scrolled, section } from "./dom.js";
+import { explanationDrawing } from "./drawing.js";
 import { layersChart } from "./layers.js";
 import { bar, changesNote, empty } from "./parts.js";
 import { reasonList } from "./reason_list.js";
-import { explanationGraph, graphLegend } from "./reason_graph.js";
 import { switches } from "./switches.js";
 import { apart, counted, parsedAtom, probability, signed } from "./words.js";
 
@@ -31,12 +31,8 @@ export async function showExplanation(setting) {
     };
   const [now, before] = await explained(setting, atom, changes);
   const turn = (/** @type {{fact?: string, rule?: string}} */ item) => setting.go(turned(setting, atom, changes, item));
-  const graph = now.drawing?.boxes?.length
-    ? scrolled(
-        "The explanation as a drawing",
-        explanationGraph(now.drawing, { atom, changes, turn, layers: now.layers }),
-      )
-    : empty("No ground rule speaks of it.");
+  const drawing = scrolled("The explanation as a drawing", explanationDrawing(now.drawing, { changes, turn }));
+  const hint = h("p", { class: "quiet" }, "Click a fact or a rule to switch it off.");
   return {
     title: `Why ${atom}?`,
     said: before
@@ -50,7 +46,7 @@ export async function showExplanation(setting) {
         verdict(now, before),
         notes(setting, atom, changes),
       ),
-      section("What moved it", graph, graphLegend(), contrast(now)),
+      section("What moved it", drawing, hint, contrast(now)),
       h(
         "div",
         { class: "columns" },

@@ -8,10 +8,10 @@
  * parts.js                   bars, marks, errors with a caret
  * ask.js, answers.js         the view that asks, and its answers
  * about.js, neighbourhood.js the view of a constant, and the drawing around it
- * explain.js                 the view of an explanation: reason_graph.js (answer_box.js, narrow_graph.js) draws it,
- *                            switches.js, layers.js and reason_list.js stand below
+ * drawing.js                 charts and explanations that the server draws, with switches attached
+ * explain.js                 the view of an explanation, with switches.js, layers.js and reason_list.js below
  * what_if.js, changes.js     the view that asks what if, and the list of its changes
- * rules.js, run.js           what the rules do; how good the run is, with charts.js
+ * rules.js, run.js           what the rules do; how good the run is
  */
 
 import { showAbout } from "./about.js";

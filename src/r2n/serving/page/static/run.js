@@ -3,8 +3,8 @@
  */
 
 import { get } from "./api.js";
-import { barChart, lineChart } from "./charts.js";
 import { h, name, section } from "./dom.js";
+import { svgElement } from "./drawing.js";
 import { empty, figures } from "./parts.js";
 import { table } from "./table.js";
 import { calibrationText, count, number } from "./words.js";
@@ -24,12 +24,16 @@ export async function showRun(setting) {
     content: [
       h("div", { class: "hero" }, h("h1", {}, name(run.problem, "plain")), figures(facts(run, report))),
       ...(report.notes ?? []).map((/** @type {string} */ note) => h("p", {}, name(note, "plain"))),
-      section("Training", curves(report.networks ?? [])),
+      section("Training", cards(report.charts.training, "There are no curves.")),
       section(
         "Results",
         results.length ? h("div", { class: "splits" }, ...results.map(metrics)) : empty("Its queries were not asked."),
       ),
-      section("Reliability", reliability(results, run.calibration)),
+      section(
+        "Reliability",
+        h("p", { class: "quiet" }, calibrationText(run.calibration)),
+        cards(report.charts.reliability, "There is nothing to compare probabilities with."),
+      ),
       ranks(results),
       section("The model", h("dl", { class: "facts" }, ...model(run))),
     ],
@@ -62,46 +66,14 @@ function model(run) {
   ]);
 }
 
-/** @param {any[][]} networks */
-function curves(networks) {
-  const all = networks.flatMap((part, i) =>
-    part.map((curve) => ({
-      ...curve,
-      name: networks.length > 1 ? `${curve.name} ${i + 1}` : curve.name,
-      kind: curve.name,
-    })),
-  );
-  const told = networks.length > 1 ? all.filter((curve) => ["loss", "valid"].includes(curve.kind)) : all;
-  const used = told.filter((curve) => curve.values.some((/** @type {number} */ value) => value));
-  if (!used.length) return empty("There are no curves.");
-  const panels = [...new Set(used.map((curve) => curve.panel))];
-  return h(
-    "div",
-    { class: "cards" },
-    ...panels.map((panel) =>
-      panelCard(
-        panel,
-        used.filter((curve) => curve.panel === panel),
-      ),
-    ),
-  );
-}
-
-/** @param {string} panel @param {any[]} curves */
-function panelCard(panel, curves) {
-  const last = curves.map((curve) => `${curve.name} ${Number(curve.values.at(-1)).toPrecision(4)}`).join(", ");
-  const series = curves.map((curve) => ({ name: curve.name, x: curve.epochs, y: curve.values }));
-  const chart = lineChart(series, {
-    words: `${panel} over the epochs; at the end: ${last}`,
-    xLabel: "epoch",
-    yLabel: panel,
+/** Charts with their captions. @param {{heading: string, text: string, charts: string[]}[]} all @param {string} without */
+function cards(all, without) {
+  if (!all.length) return empty(without);
+  const figures = all.map((card) => {
+    const caption = h("figcaption", {}, name(card.heading, "plain"), h("span", { class: "quiet" }, card.text));
+    return h("figure", {}, caption, ...card.charts.map(svgElement));
   });
-  return card(panel[0].toUpperCase() + panel.slice(1), `At the end: ${last}`, chart);
-}
-
-/** @param {string} title @param {string} words @param {...Node} charts */
-function card(title, words, ...charts) {
-  return h("figure", {}, h("figcaption", {}, title, h("span", { class: "quiet" }, words)), ...charts);
+  return h("div", { class: "cards" }, ...figures);
 }
 
 /** @param {any} result */
@@ -148,58 +120,6 @@ function protocol(told) {
     said.push(`${key.replaceAll("_", " ")}: ${typeof value === "number" ? count(value) : value}.`);
   }
   return said;
-}
-
-/** @param {any[]} results @param {any} calibration */
-function reliability(results, calibration) {
-  const cards = results.flatMap((result) => {
-    const report = result.report ?? result;
-    const before = report.calibrated ? `${report.split}, by the network` : report.split;
-    const kinds = [
-      [before, report.calibration],
-      [`${report.split}, calibrated`, report.calibrated],
-    ];
-    return kinds
-      .filter(([, part]) => part?.bins?.some((/** @type {any} */ bin) => bin.count))
-      .map(([title, part]) => reliabilityCard(title, part));
-  });
-  return [
-    h("p", { class: "quiet" }, calibrationText(calibration)),
-    cards.length ? h("div", { class: "cards" }, ...cards) : empty("There is nothing to compare probabilities with."),
-  ];
-}
-
-/** @param {string} title @param {any} part */
-function reliabilityCard(title, part) {
-  const filled = part.bins.filter((/** @type {any} */ bin) => bin.count);
-  const said = `Brier ${part.brier.toFixed(3)}, ECE ${part.ece.toFixed(3)}`;
-  const series = [
-    {
-      name: "as it is",
-      x: filled.map((/** @type {any} */ bin) => bin.confidence),
-      y: filled.map((/** @type {any} */ bin) => bin.accuracy),
-      dots: true,
-    },
-  ];
-  const words = `Share of true atoms over the predicted probability, which would be the diagonal if all were right: ${said}`;
-  const upper = lineChart(series, {
-    words,
-    xLabel: "predicted probability",
-    yLabel: "share of true atoms",
-    xRange: [0, 1],
-    yRange: [0, 1],
-    hasGuide: true,
-  });
-  const edges = [...part.bins.map((/** @type {any} */ bin) => bin.lower), part.bins.at(-1).upper];
-  const told = filled
-    .map((/** @type {any} */ bin) => `${bin.lower.toFixed(1)} to ${bin.upper.toFixed(1)}: ${count(bin.count)}`)
-    .join(", ");
-  const lower = barChart(
-    edges,
-    part.bins.map((/** @type {any} */ bin) => bin.count),
-    { words: `Atoms by predicted probability: ${told}`, xLabel: "", yLabel: "atoms" },
-  );
-  return card(title, said, upper, lower);
 }
 
 /** @param {any[]} results */

@@ -3,11 +3,11 @@
  */
 
 import { button, h, name } from "./dom.js";
+import { isSwitchedOff, switchOf } from "./drawing.js";
 import { bar, empty } from "./parts.js";
-import { isSwitchedOff } from "./reason_graph.js";
 import { probability } from "./words.js";
 
-/** @typedef {import("./reason_graph.js").Item} Item */
+/** @typedef {import("./drawing.js").Item} Item */
 /** @typedef {import("./address.js").Changes} Changes */
 
 /**
@@ -43,9 +43,10 @@ function gathered(explanations, changes) {
   const facts = new Set(changes.without);
   const rules = new Set(changes.without_rules);
   for (const told of explanations) {
-    for (const box of told.drawing?.boxes ?? []) {
-      if (box.switch?.fact !== undefined) facts.add(box.switch.fact);
-      if (box.switch?.rule !== undefined) rules.add(box.switch.rule);
+    for (const node of told.drawing.nodes) {
+      const item = switchOf(node, changes);
+      if (item?.fact !== undefined) facts.add(item.fact);
+      if (item?.rule !== undefined) rules.add(item.rule);
     }
     for (const item of told.counterfactuals ?? []) {
       if (item.kind === "without rule") rules.add(item.what[0]);

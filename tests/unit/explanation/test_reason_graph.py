@@ -1,6 +1,6 @@
 """The graph of an explanation's atoms and ground rules."""
 
-from r2n.explanation.drawing.reason_graph import (
+from r2n.explanation.reason_graph import (
     MOST_GROUND_RULES,
     MOST_NAMED,
     MOST_OF_ONE_ATOM,

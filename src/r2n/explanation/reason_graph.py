@@ -1,4 +1,4 @@
-"""An explanation, drawn: Explanation -> the graph of its atoms and ground rules, in which an atom is one node."""
+"""The graph of an explanation's atoms and ground rules, in which every atom is one node."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,11 +18,10 @@ NodeKind = Literal["answer", "atom", "rule", "more"]
 
 @dataclass(slots=True)
 class Node:
-    """An atom, a ground rule, or what stands for those that are not drawn.
+    """An atom, a ground rule, or the number of those that are not drawn.
 
-    `name` is shown, `note` below it, and `title` says all. `column` counts from the answer. `children` are the nodes
-    that are placed beside this one: every node but the answer is the child of one other. `of` is the atom, or the name
-    of the rule, as it is in the data.
+    `name` is shown, `note` below it, and `title` is the full text. `column` counts from the answer. Every node but the
+    answer is one of the `children` of one other node. `of` is the atom, or the name of the rule, as it is in the data.
     """
 
     kind: NodeKind
@@ -66,12 +65,17 @@ def reason_graph(
     if_unknown: Mapping[str, str] | None = None,
     other: str | None = None,
 ) -> ReasonGraph:
-    """The graph of what moved an atom, nearest first.
+    """The graph of the reasons for an atom, nearest first.
 
-    `if_unknown` says of facts what would be without them. The answer stands for the `other` atom too, where the reasons
-    are those of the difference between both.
+    `if_unknown` has the answer without a fact, by fact. If the reasons explain the difference to an `other` atom, the
+    answer's node stands for both atoms.
     """
-    maker = _Maker(_reasons_of(atom, reasons), if_unknown or {})
+    by_atom = {atom: tuple(reasons)}
+    for reason in all_reasons(reasons):
+        for member in reason.because:
+            if member.reasons:
+                by_atom.setdefault(member.atom, member.reasons)
+    maker = _Maker(by_atom, if_unknown or {})
     maker.waiting.append(maker.add_atom("answer", atom, belief, 0))
     if other is not None:
         maker.atoms[other] = 0
@@ -80,26 +84,15 @@ def reason_graph(
     return ReasonGraph(tuple(maker.nodes), tuple(maker.edges))
 
 
-def _reasons_of(atom: str, reasons: Sequence[Reason]) -> dict[str, tuple[Reason, ...]]:
-    """The reasons for each atom, wherever they stand."""
-    found = {atom: tuple(reasons)}
-    for reason in all_reasons(reasons):
-        for member in reason.because:
-            if member.reasons:
-                found.setdefault(member.atom, member.reasons)
-    return found
-
-
 class _Maker:
-    """Makes the graph breadth first, within its limits."""
+    """Builds the graph breadth first, within its limits."""
 
     def __init__(self, reasons: dict[str, tuple[Reason, ...]], if_unknown: Mapping[str, str]) -> None:
-        """Of these reasons for atoms."""
+        """`reasons` are those for each atom."""
         self.reasons, self.if_unknown = reasons, if_unknown
         self.nodes: list[Node] = []
         self.edges: list[Edge] = []
         self.atoms: dict[str, int] = {}
-        self.names: dict[int, str] = {}
         self.waiting: deque[int] = deque()
         self.ground_rules = 0
 
@@ -116,12 +109,12 @@ class _Maker:
             without = f"answer without it {self.if_unknown[atom]}"
             note, title = f"{note} · {without}", f"{title}; {without}"
         index = self.add(Node(kind, printable(atom), note, title, column, belief, of=atom), parent)
-        self.atoms[atom], self.names[index] = index, atom
+        self.atoms[atom] = index
         return index
 
     def expand(self, index: int) -> None:
-        """Add the ground rules that moved an atom, as many as there is room for."""
-        atom, reasons = self.nodes[index], self.reasons.get(self.names[index], ())
+        """Add the ground rules that moved an atom, up to the limits."""
+        atom, reasons = self.nodes[index], self.reasons.get(self.nodes[index].of, ())
         room = max(min(MOST_OF_ONE_ATOM, MOST_GROUND_RULES - self.ground_rules), 0)
         room = len(reasons) if len(reasons) == room + 1 and room else room
         for reason in reasons[:room]:
@@ -142,14 +135,14 @@ class _Maker:
         self.ground_rules += 1
         self.edges.append(Edge(rule, atom, reason.effect))
         shown, others = shown_members(reason)
-        atoms = dict.fromkeys(self.placed(rule, member) for member in shown)
+        atoms = dict.fromkeys(self.node_of(rule, member) for member in shown)
         self.edges += [Edge(rule, held) for held in atoms if held != atom]
         if others:
             title = _listed(f"{printable(member.atom)}: {status_text(member.belief)}" for member in others)
             self.add(Node("more", f"and {counted(len(others), 'more atom')}", "", title, column + 1), rule)
 
-    def placed(self, rule: int, member: Member) -> int:
-        """The node of an atom of a ground rule, made where it is met first."""
+    def node_of(self, rule: int, member: Member) -> int:
+        """The node of an atom of a ground rule, which is added where the atom is met first."""
         if member.atom not in self.atoms:
             column = self.nodes[rule].column + 1
             self.waiting.append(self.add_atom("atom", member.atom, member.belief, column, rule))
@@ -157,7 +150,7 @@ class _Maker:
 
 
 def _listed(texts: Iterable[str]) -> str:
-    """The first of some texts, a line each, and how many others there are."""
+    """The first texts, one per line, and the number of the others."""
     lines = list(texts)
     more = [f"and {len(lines) - MOST_NAMED:,} more"] if len(lines) > MOST_NAMED else []
     return "\n".join([*lines[:MOST_NAMED], *more])

@@ -1,0 +1,528 @@
+"""The drawing of an explanation as SVG, for files, notebooks, reports and the served page.
+
+Blue speaks for an atom and orange against it, in tones that colour-blind people can tell apart; whatever a colour says
+is said by a dash, a sign or a word too. Coordinates are pixels from the upper left corner.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from textwrap import wrap
+from typing import Literal, NamedTuple
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from rich.cells import cell_len
+
+from r2n.explanation.reason_graph import Edge, Node, ReasonGraph, reason_graph
+from r2n.explanation.records import Belief, Explanation, LayerBelief
+from r2n.explanation.text import (
+    answer_texts,
+    condition_texts,
+    effect_text,
+    fidelity_text,
+    layer_name,
+    network_probability,
+    printable,
+    probability_text,
+    share_of,
+    shortened,
+)
+
+Number = int | float
+Point = tuple[Number, Number]
+Theme = Literal["auto", "light", "dark", "page"]
+"""The colours: `auto` is light or dark as the reader prefers, `page` takes the variables of the page around it."""
+
+COLOURS = {  # name: light, dark
+    "page": ("#ffffff", "#0d1117"),
+    "card": ("#f6f8fa", "#161b22"),
+    "ink": ("#1b1f24", "#e6edf3"),
+    "quiet": ("#57606a", "#9da7b1"),
+    "line": ("#afb8c1", "#565f69"),
+    "for": ("#0a5fae", "#6cb2ff"),
+    "against": ("#b34700", "#f59a55"),
+}
+MONOSPACE = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
+SANS = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,'DejaVu Sans',sans-serif"
+
+
+class Font(NamedTuple):
+    """How a text looks; `size` is in pixels."""
+
+    colour: str
+    size: Number
+    is_bold: bool = False
+    is_monospace: bool = False
+
+
+FONTS = {
+    "atom": Font("ink", 13, is_monospace=True),
+    "answer": Font("ink", 15, is_bold=True, is_monospace=True),
+    "figure": Font("ink", 34, is_bold=True),
+    "rule": Font("ink", 12.5),
+    "number-for": Font("for", 12.5, is_bold=True),
+    "number-against": Font("against", 12.5, is_bold=True),
+    "note": Font("quiet", 11.5),
+    "strong-note": Font("ink", 11.5, is_bold=True),
+    "small": Font("quiet", 10.5),
+    "heading": Font("quiet", 12, is_bold=True),
+}
+SHAPES = {
+    "background": "fill:{page}",
+    "panel": "fill:{card};stroke:{line};stroke-width:1.25",
+    "box": "fill:{page}",
+    "edge-for": "fill:{for};stroke:{for};stroke-width:1.25",
+    "edge-against": "fill:{against};stroke:{against};stroke-width:1.25;stroke-dasharray:4 3",
+    "pill-for": "fill:{page};stroke:{for};stroke-width:1.5",
+    "pill-against": "fill:{page};stroke:{against};stroke-width:1.5;stroke-dasharray:4 3",
+    "level-for": "fill:{for}",
+    "level-against": "fill:{against}",
+    "track": "fill:{line};fill-opacity:.25",
+    "gauge": "fill:{line};fill-opacity:.35",
+    "flow-for": "fill:none;stroke:{for};stroke-opacity:.6;stroke-linejoin:round",
+    "flow-against": "fill:none;stroke:{against};stroke-opacity:.6;stroke-dasharray:9 4;stroke-linejoin:round",
+    "link": "fill:none;stroke:{line};stroke-width:1.5",
+    "link-back": "fill:none;stroke:{line};stroke-width:1.5;stroke-dasharray:2 4",
+    "sign-for": "fill:none;stroke:{for};stroke-width:2.5;stroke-linejoin:round",
+    "sign-against": "fill:none;stroke:{against};stroke-width:2.5",
+}
+
+LONGEST_NAME, LONGEST_RULE, LONGEST_TITLE = 42, 24, 300  # characters
+NARROWEST_PANEL, PADDING = 268.0, 18.0
+NOTE_HEIGHT, MOST_LINES, MOST_LAYERS = 15.5, 5, 6
+CHART_HEIGHT, BAR, BAR_GAP = 34.0, 18.0, 9.0
+THINNEST, THICKEST = 1.5, 9.0
+MARGIN, HEADING, LEGEND_LINE = 24.0, 34.0, 18.0
+LOWEST_ANSWER = 420.0  # the top of the answer, so that it is seen first in a tall drawing
+GAPS = (78.0, 56.0)  # right of atoms, right of ground rules
+BELOW_ATOM, BELOW_GROUND_RULE = 10.0, 20.0
+INDENT, TURN = 14.0, 6.0  # of the narrow layout
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnNode:
+    """The meaning of an element with the attribute `data-node`: `of` is the atom, or the name of the rule.
+
+    `fact` is the fact that can be left out (`!` precedes a negative one); None for other nodes.
+    """
+
+    kind: Literal["answer", "atom", "rule", "more"]
+    of: str
+    fact: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """An explanation for a page: SVG for a wide and for a narrow screen, and the nodes that `data-node` counts."""
+
+    wide: str
+    narrow: str
+    nodes: tuple[DrawnNode, ...]
+
+
+def explanation_drawing(explanation: Explanation) -> Drawing:
+    """The drawing in the colours of the page around it, with the data that switches need."""
+    graphs = [graph for _, graph, _, _ in _parts(explanation)]
+    nodes = tuple(
+        DrawnNode(node.kind, node.of, _fact(node) if i else None)
+        for graph in graphs
+        for i, node in enumerate(graph.nodes)
+    )
+    wide, narrow = (explanation_svg(explanation, theme="page", narrow=narrow) for narrow in (False, True))
+    return Drawing(wide, narrow, nodes)
+
+
+def _fact(node: Node) -> str | None:
+    if node.belief is None or node.belief.known is None:
+        return None
+    return node.of if node.belief.known else f"!{node.of}"
+
+
+def explanation_svg(explanation: Explanation, *, theme: Theme = "auto", narrow: bool = False) -> str:
+    """The drawing of an explanation; `narrow` puts the boxes below each other, for a phone.
+
+    The answer stands on the left, the ground rules that moved it right of it, their atoms, and so on to the facts. A
+    contrast with another atom is drawn below. It needs nothing from elsewhere (in the theme `page`, the rules of
+    `style_sheet("page")`) and has no ids, so that several can stand in one page.
+    """
+    drawn, width, y, number = [], 0.0, 0.0, 0
+    for heading, graph, answer, title in _parts(explanation):
+        boxes = [answer, *(node_box(node) for node in graph.nodes[1:])]
+        layout = _narrow_layout(graph, boxes) if narrow else wide_layout(graph, boxes)
+        part = svg_element("g", "part", transform=_moved(0, y))
+        for column, x in enumerate(layout.columns):
+            text = heading if column == 0 else "because of" if column % 2 else "given"
+            part.append(svg_text(x, MARGIN + HEADING / 2 - 4, text, "heading"))
+        part.extend(_narrow_edges(graph, layout.boxes) if narrow else _edges(graph, layout.boxes))
+        for node, box in zip(graph.nodes, layout.boxes, strict=True):
+            group = SubElement(part, "g", {"class": f"node {node.kind}", "transform": _moved(box.x, box.y)})
+            group.set("data-node", str(number))
+            SubElement(group, "title").text = node.title if node.column else title
+            group.extend(box.marks)
+            number += 1
+        drawn.append(part)
+        width, y = max(width, layout.width), y + layout.height
+    legend, legend_size = _legend({e.get("class", "") for part in drawn for e in part.iter()}, width - 2 * MARGIN)
+    width, height = max(width, legend_size[0] + 2 * MARGIN), y + legend_size[1]
+    legend.set("transform", _moved(MARGIN, y))
+    title = f"Why {shortened(printable(explanation.atom), LONGEST_TITLE)}?"
+    root = svg_element(
+        "svg", "r2n-drawing", width=width, height=height, viewBox=f"0 0 {_number(width)} {_number(height)}"
+    )
+    root.attrib |= {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "aria-label": title}
+    SubElement(root, "title").text = title
+    SubElement(root, "desc").text = _description(explanation)
+    if theme != "page":
+        SubElement(root, "style").text = style_sheet(theme)
+    root.append(svg_element("rect", "background", width=width, height=height, rx=14))
+    root.extend([*drawn, legend])
+    return tostring(root, encoding="unicode")
+
+
+def style_sheet(theme: Theme = "page") -> str:
+    """The CSS rules of drawings in the colours of a theme."""
+    if theme == "auto":
+        return f"{style_sheet('light')}@media (prefers-color-scheme:dark){{{style_sheet('dark')}}}"
+    values = {name: {"light": light, "dark": dark} for name, (light, dark) in COLOURS.items()}
+    colours = {name: value.get(theme, f"var(--{name})") for name, value in values.items()}
+    rules = {name: shape.format_map(colours) for name, shape in SHAPES.items()}
+    for name, font in FONTS.items():
+        face = f"{600 if font.is_bold else 400} {_number(font.size)}px {MONOSPACE if font.is_monospace else SANS}"
+        rules[name] = f"fill:{colours[font.colour]};font:{face};white-space:pre"
+    return "".join(f".r2n-drawing .{name}{{{rule}}}" for name, rule in rules.items())
+
+
+def text_width(text: str, style: str) -> float:
+    """An estimate of a text's width in pixels, rather too large than too small, because fonts differ."""
+    font = FONTS[style]
+    em = 0.615 if font.is_monospace else 0.6 if font.is_bold else 0.555
+    odd = sum(character > "\u2030" for character in text)  # a fallback font may draw these, often a wider one
+    return (cell_len(text) + odd) * em * font.size
+
+
+# what is drawn
+
+
+def _parts(explanation: Explanation) -> Iterator[tuple[str, ReasonGraph, "Box", str]]:
+    """The answer, and the contrast if there is one: a heading, the graph, the box of its first node and its title."""
+    answer = probability_text(network_probability(explanation))
+    alone = [item for item in explanation.counterfactuals if item.kind == "not known" and len(item.what) == 1]
+    changes = {item.what[0]: probability_text(item.probability) for item in alone}
+    changes = {fact: text for fact, text in changes.items() if text != answer}
+    graph = reason_graph(explanation.atom, explanation.belief, explanation.reasons, if_unknown=changes)
+    texts = [probability_text(explanation.belief.probability), *answer_texts(explanation)]
+    layers = (f"{layer_name(layer)} {probability_text(layer.probability)}" for layer in explanation.layers)
+    texts += [", ".join(layers)] if explanation.layers else []
+    yield "the answer", graph, answer_box(explanation), f"{printable(explanation.atom)}: {'; '.join(texts)}"
+    if explanation.contrast is not None:
+        other = explanation.contrast.other
+        graph = reason_graph(explanation.atom, explanation.belief, explanation.contrast.reasons, other=other)
+        title = f"{printable(explanation.atom)} rather than {printable(other)}"
+        yield "the difference", graph, contrast_box(explanation), title
+
+
+def _description(explanation: Explanation) -> str:
+    """The drawing in a few words, for screen readers."""
+    texts = [f"The answer is {probability_text(explanation.belief.probability)}"]
+    if explanation.reasons:
+        first = shortened(printable(explanation.reasons[0].ground_rule), LONGEST_TITLE)
+        texts.append(f"the strongest reason is {first}")
+    else:
+        texts.append("no ground rule is a reason")
+    texts += [fidelity_text(explanation.fidelity)] if explanation.fidelity is not None else []
+    return f"{'; '.join(texts)}."
+
+
+# boxes
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The size of a node, its marks around its own upper left corner, and where this corner is."""
+
+    width: Number
+    height: Number
+    marks: tuple[Element, ...]
+    x: Number = 0.0
+    y: Number = 0.0
+
+    @property
+    def right(self) -> Number:
+        """Its right side."""
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> Number:
+        """Its lower side."""
+        return self.y + self.height
+
+    @property
+    def middle(self) -> Number:
+        """Half way down."""
+        return self.y + self.height / 2
+
+
+def node_box(node: Node) -> Box:
+    """The box of an atom, a ground rule or of what is not drawn."""
+    if node.kind == "more":
+        return Box(text_width(node.name, "note") + 16, 22.0, (svg_text(8, 15, node.name, "note"),))
+    if node.kind == "rule":
+        side, name = "against" if node.effect < 0 else "for", shortened(node.name, LONGEST_RULE)
+        start = 14 + text_width(node.note, f"number-{side}") + 9
+        width = start + text_width(name, "rule") + 12
+        texts = svg_text(14, 18.5, node.note, f"number-{side}"), svg_text(start, 18.5, name, "rule")
+        return Box(width, 28.0, (_rectangle(0, 0, width, 28, f"pill-{side} frame", 14), *texts))
+    assert node.belief is not None
+    name = shortened(node.name, LONGEST_NAME)
+    width = 44 + max(text_width(name, "atom"), text_width(node.note, "note"))
+    texts = svg_text(32, 19, name, "atom"), svg_text(32, 35, node.note, "note")
+    is_known = node.belief.known is not None or node.belief.closed
+    strength = 0.2 if is_known else 0.16 * abs(2 * node.belief.probability - 1)
+    edge = _rectangle(0, 0, width, 44, f"edge-{_side(node.belief)} frame", 7, strength)
+    return Box(width, 44.0, (_rectangle(0, 0, width, 44, "box", 7), edge, *_sign(node.belief), *texts))
+
+
+def _side(belief: Belief | LayerBelief) -> str:
+    return "for" if belief.probability >= 0.5 else "against"
+
+
+def _sign(belief: Belief) -> list[Element]:
+    """A check for a true atom, a cross for a false one, an upright gauge for one that is believed."""
+    if belief.known is None and not belief.closed:
+        share = min(max(belief.probability, 0.0), 1.0)
+        level = _rectangle(13, 10 + 24 * (1 - share), 8, 24 * share, f"level-{_side(belief)}", min(3.0, 12 * share))
+        return [_rectangle(13, 10, 8, 24, "gauge", 3), level]
+    if belief.known:
+        return [svg_element("path", "sign-for", d="M11 22L15.5 27 23 16.5")]
+    return [svg_element("path", "sign-against", d="M12 17L22 27M12 27L22 17")]
+
+
+def answer_box(explanation: Explanation) -> Box:
+    """The answer: its atom, probability and layers, how certain it is, and what would flip it."""
+    name = shortened(printable(explanation.atom), LONGEST_NAME)
+    number, layers = probability_text(explanation.belief.probability), explanation.layers[-MOST_LAYERS:]
+    figures = text_width(number, "figure") + 3 * BAR_GAP + len(layers) * (BAR + BAR_GAP)
+    width = max(NARROWEST_PANEL, 2 * PADDING + max(text_width(name, "answer"), figures))
+    marks = [svg_text(PADDING, 33, name, "answer"), svg_text(PADDING, 80, number, "figure")]
+    for i, layer in enumerate(reversed(layers)):
+        x, share = width - PADDING - BAR - i * (BAR + BAR_GAP), min(max(layer.probability, 0.0), 1.0)
+        tall = max(CHART_HEIGHT * share, 1.5)
+        bar = _rectangle(x, 46 + CHART_HEIGHT - tall, BAR, tall, f"level-{_side(layer)}", min(3.0, tall / 2))
+        label = svg_text(x + BAR / 2, 93, str(layer.layer) if layer.layer else "input", "small", text_anchor="middle")
+        marks += [_rectangle(x, 46, BAR, CHART_HEIGHT, "track", 3), bar, label]
+    y = 113.0
+    for text, style in _paragraphs(explanation):
+        y += 9 if style == "strong-note" else 0
+        for line in wrapped(text, style, width - 2 * PADDING):
+            marks.append(svg_text(PADDING, y, line, style))
+            y += NOTE_HEIGHT
+    edge = _rectangle(0, 0, width, y + 2, f"edge-{_side(explanation.belief)} frame", 12, 0.07)
+    return Box(width, y + 2, (_rectangle(0, 0, width, y + 2, "panel", 12), edge, *marks))
+
+
+def _paragraphs(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    """What the answer rests on, and what would flip it: a set of facts, or else the first change that does."""
+    yield from ((text, "note") for text in answer_texts(explanation))
+    flip = explanation.turned_by or next((item for item in explanation.counterfactuals if item.turns), None)
+    if flip is not None:
+        names = [shortened(printable(name), LONGEST_NAME) for name in flip.what[:3]]
+        names += [f"{len(flip.what) - 3} more"] if len(flip.what) > 3 else []
+        before, behind = condition_texts(flip)
+        yield "The answer would flip", "strong-note"
+        yield f"{before}{' and '.join(names)}{behind}: {probability_text(flip.probability)}", "note"
+
+
+def wrapped(text: str, style: str, width: Number) -> list[str]:
+    """A text in a few lines of at most a width, as wide as its widest letter would make them."""
+    letter = max(text_width(character, style) for character in {*text, "m"})
+    return wrap(text, max(int(width / letter), 4), max_lines=MOST_LINES, placeholder=" …", break_on_hyphens=False)
+
+
+def contrast_box(explanation: Explanation) -> Box:
+    """The explained atom and the one it is compared with."""
+    contrast = explanation.contrast
+    assert contrast is not None
+    names = [shortened(printable(name), LONGEST_NAME) for name in (explanation.atom, contrast.other)]
+    width = max(NARROWEST_PANEL, 2 * PADDING + max(text_width(name, "answer") for name in names))
+    marks = [_rectangle(0, 0, width, 132, "panel frame", 12), svg_text(PADDING, 72, "rather than", "note")]
+    for y, name, belief in zip((33, 94), names, (explanation.belief, contrast.belief), strict=True):
+        number = probability_text(belief.probability)
+        marks += [svg_text(PADDING, y, name, "answer"), svg_text(PADDING, y + 19, number, "strong-note")]
+    return Box(width, 132.0, tuple(marks))
+
+
+# layout
+
+
+class Layout(NamedTuple):
+    """Boxes in their places; `columns` are the left sides of the columns."""
+
+    boxes: list[Box]
+    columns: list[Number]
+    width: Number
+    height: Number
+
+
+def wide_layout(graph: ReasonGraph, boxes: Sequence[Box]) -> Layout:
+    """Columns from left to right: a node stands one column right of its parent, half way between its own children.
+
+    A subtree moves as one, and comes as near to the one above it as the boxes of each column allow.
+    """
+    offsets, tops, bottoms = _offsets(graph, boxes)
+    widths = [0.0] * (1 + max(node.column for node in graph.nodes))
+    for node, box in zip(graph.nodes, boxes, strict=True):
+        widths[node.column] = max(widths[node.column], box.width)
+    columns, right = [], 0.0
+    for column, width in enumerate(widths):
+        columns.append(right + (GAPS[(column - 1) % 2] if column else MARGIN))
+        right = columns[-1] + width
+    ys = [MARGIN + HEADING - min(tops)] * len(boxes)
+    for i, node in enumerate(graph.nodes):  # parents come before their children
+        for child in node.children:
+            ys[child] = ys[i] + offsets[child]
+    placed = [replace(b, x=columns[n.column], y=y) for b, n, y in zip(boxes, graph.nodes, ys, strict=True)]
+    placed[0] = replace(placed[0], y=min(ys[0], LOWEST_ANSWER))
+    return Layout(placed, columns, right + MARGIN, ys[0] + max(bottoms) + MARGIN)
+
+
+def _offsets(graph: ReasonGraph, boxes: Sequence[Box]) -> tuple[list[Number], list[Number], list[Number]]:
+    """The offset of each node from its parent's top; the top and bottom of the whole tree in each column."""
+    offsets: list[Number] = [0.0] * len(boxes)
+    outlines: dict[int, tuple[list[Number], list[Number]]] = {}  # tops and bottoms of a subtree, from its own column on
+    for i in reversed(range(len(boxes))):
+        children, tops, bottoms = graph.nodes[i].children, [], []
+        for child in children:
+            gap = BELOW_GROUND_RULE if graph.nodes[child].kind == "rule" else BELOW_ATOM
+            under, over = outlines.pop(child)
+            down = max((bottom + gap - top for bottom, top in zip(bottoms, under, strict=False)), default=0.0)
+            offsets[child] = down
+            bottoms[: len(over)] = [bottom + down for bottom in over]
+            tops += [top + down for top in under[len(tops) :]]
+        up = 0.0
+        if children:
+            first, last = (offsets[child] + boxes[child].height / 2 for child in (children[0], children[-1]))
+            up = (first + last - boxes[i].height) / 2
+        for child in children:
+            offsets[child] -= up
+        outlines[i] = [0.0, *(y - up for y in tops)], [boxes[i].height, *(y - up for y in bottoms)]
+    return offsets, *outlines[0]
+
+
+def _narrow_layout(graph: ReasonGraph, boxes: Sequence[Box]) -> Layout:
+    """All boxes below each other, each indented by its column, children right below their parent."""
+    placed, waiting, y = list(boxes), [0], 8.0
+    while waiting:
+        i = waiting.pop()
+        placed[i] = replace(boxes[i], x=8 + graph.nodes[i].column * INDENT, y=y)
+        y = placed[i].bottom + 16
+        waiting += reversed(graph.nodes[i].children)
+    return Layout(placed, [], max(box.right for box in placed) + 8, y)
+
+
+# lines and legend
+
+
+def _edges(graph: ReasonGraph, boxes: Sequence[Box]) -> Iterator[Element]:
+    """From each ground rule to its atoms, then to the atom that it moves; the dotted lines lead back to the left."""
+    moved = defaultdict(list)
+    for edge in graph.edges:
+        rule, atom = boxes[edge.rule], boxes[edge.atom]
+        if edge.effect is not None:
+            moved[edge.atom].append(edge)
+        elif atom.x > rule.x:
+            yield svg_element("path", "link", d=_curve((rule.right, rule.middle), (atom.x, atom.middle)))
+        else:
+            start, end = (rule.x + rule.width / 2, rule.bottom), (atom.right, atom.middle)
+            points = start, (start[0], start[1] + 40), (end[0] + 50, end[1]), end
+            yield svg_element("path", "link-back", d=_path("C", points))
+    for i, edges in moved.items():
+        step = min((boxes[i].height - 20) / max(len(edges) - 1, 1), 16.0)
+        for k, edge in enumerate(edges):
+            end = boxes[i].right, boxes[i].middle + (k - (len(edges) - 1) / 2) * step
+            yield _flow(graph, edge, _curve((boxes[edge.rule].x, boxes[edge.rule].middle), end))
+
+
+def _narrow_edges(graph: ReasonGraph, boxes: Sequence[Box]) -> Iterator[Element]:
+    """Down from the upper box, then right to the lower one; edges that lead back are not drawn."""
+    for edge in graph.edges:
+        rule, atom = boxes[edge.rule], boxes[edge.atom]
+        upper, lower = (rule, atom) if edge.effect is None else (atom, rule)
+        if lower.x > upper.x and lower.y > upper.y:
+            x = upper.x + TURN
+            path = _path("L", ((x, upper.bottom), (x, lower.middle), (lower.x, lower.middle)))
+            yield svg_element("path", "link", d=path) if edge.effect is None else _flow(graph, edge, path)
+
+
+def _flow(graph: ReasonGraph, edge: Edge, path: str) -> Element:
+    """The line from a ground rule to the atom that it moves, as wide as its effect."""
+    assert edge.effect is not None
+    style = "flow-against" if edge.effect < 0 else "flow-for"
+    width = THINNEST + (THICKEST - THINNEST) * share_of(edge.effect, graph.strongest)
+    flow = svg_element("path", style, d=path, stroke_width=width)
+    SubElement(flow, "title").text = f"effect {effect_text(edge.effect)}"
+    return flow
+
+
+def _legend(used: set[str], room: Number) -> tuple[Element, Point]:
+    """The meaning of the marks that are used, in lines of at most a width; and its width and height."""
+    line = {"d": "M0 -4H28", "stroke_width": 6}
+    gauge = [_rectangle(0, -11, 6, 13, "gauge", 2), _rectangle(0, -6, 6, 8, "level-for", 2)]
+    entries: list[tuple[list[Element], Number, str]] = [
+        ([svg_element("path", "flow-for", **line)], 28, "speaks for it: the wider, the more"),
+        ([svg_element("path", "flow-against", **line)], 28, "speaks against it"),
+        ([svg_element("path", "sign-for", d="M0 -4L4 0 11 -9")], 11, "true by the facts"),
+        ([svg_element("path", "sign-against", d="M0 -9L9 0M0 0L9 -9")], 9, "false"),
+        (gauge, 6, "believed, to this degree"),
+    ]
+    legend, x, y, right = svg_element("g", "legend-marks"), 0.0, 0.0, 0.0
+    for marks, width, text in entries:
+        if marks[0].get("class") in used:
+            length = width + 7 + text_width(text, "small")
+            x, y = (x, y or LEGEND_LINE) if x + length <= room else (0.0, y + LEGEND_LINE)
+            group = SubElement(legend, "g", {"transform": _moved(x, y - 12)})
+            group.extend([*marks, svg_text(width + 7, 0, text, "small")])
+            right, x = max(right, x + length), x + length + 20
+    return legend, (right, y)
+
+
+# SVG
+
+
+def svg_element(tag: str, style: str, **attributes: Number | str) -> Element:
+    """An element of SVG with its class; numbers have two decimals, and `_` in a name stands for `-`."""
+    texts = {name: value if isinstance(value, str) else _number(value) for name, value in attributes.items()}
+    return Element(tag, {"class": style, **{name.replace("_", "-"): text for name, text in texts.items()}})
+
+
+def svg_text(x: Number, y: Number, text: str, style: str, **attributes: str) -> Element:
+    """A line of text on its baseline."""
+    made = svg_element("text", style, x=x, y=y, **attributes)
+    made.text = text or " "  # not <text/>, which HTML does not know
+    return made
+
+
+def _rectangle(
+    x: Number, y: Number, width: Number, height: Number, style: str, radius: Number = 0.0, strength: Number = 1.0
+) -> Element:
+    """A box with round corners; `strength` (0 to 1) is the opacity of its fill."""
+    shown = {"fill_opacity": strength} if strength < 1 else {}
+    return svg_element("rect", style, x=x, y=y, width=width, height=height, rx=radius, **shown)
+
+
+def _curve(start: Point, end: Point) -> str:
+    """From one side to another, level at both ends."""
+    half = (start[0] + end[0]) / 2
+    return _path("C", (start, (half, start[1]), (half, end[1]), end))
+
+
+def _path(kind: str, points: Sequence[Point]) -> str:
+    texts = [f"{_number(x)} {_number(y)}" for x, y in points]
+    return f"M{texts[0]} {kind}{' '.join(texts[1:])}"
+
+
+def _moved(x: Number, y: Number) -> str:
+    return f"translate({_number(x)} {_number(y)})"
+
+
+def _number(value: Number) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")

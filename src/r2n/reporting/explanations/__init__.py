@@ -1,1 +1,0 @@
-"""An explanation, shown: as a page and as PNG, from the drawing of explanation/drawing."""

@@ -1,0 +1,64 @@
+"""The time and memory that each phase of a command takes, measured from its progress calls."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter, process_time
+
+from r2n.model.memory import peak_gigabytes
+from r2n.progress import Progress, no_progress
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseCost:
+    """The cost of a phase: seconds of the clock, seconds of all cores, and the peak memory by its end.
+
+    The memory is the peak of the process since its start: a phase that shows more than the one before raised it.
+    """
+
+    name: str
+    seconds: float
+    cpu_seconds: float
+    peak_gigabytes: float
+
+
+class Profiler:
+    """An `r2n.progress.Progress` that passes its calls on and measures each phase.
+
+    A phase that occurs several times is counted once, with its times added.
+    """
+
+    def __init__(
+        self,
+        progress: Progress = no_progress,
+        *,
+        clock: Callable[[], float] = perf_counter,
+        cpu_clock: Callable[[], float] = process_time,
+        peak: Callable[[], float] = peak_gigabytes,
+    ) -> None:
+        """The clocks give seconds, `peak` gigabytes."""
+        self.progress, self.clock, self.cpu_clock, self.peak = progress, clock, cpu_clock, peak
+        self.found: dict[str, PhaseCost] = {}
+        self.current: str | None = None
+        self.began = (0.0, 0.0)
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        """Record a call; a name other than that of the last call begins a new phase."""
+        if phase != self.current:
+            self.end()
+            self.current, self.began = phase, (self.clock(), self.cpu_clock())
+        self.progress(phase, done, total)
+
+    def end(self) -> None:
+        """End the current phase."""
+        if self.current is not None:
+            before = self.found.get(self.current, PhaseCost(self.current, 0.0, 0.0, 0.0))
+            seconds = before.seconds + self.clock() - self.began[0]
+            cpu_seconds = before.cpu_seconds + self.cpu_clock() - self.began[1]
+            self.found[self.current] = PhaseCost(self.current, seconds, cpu_seconds, self.peak())
+            self.current = None
+
+    @property
+    def costs(self) -> tuple[PhaseCost, ...]:
+        """The costs of the ended phases in the order of their beginning, to the millisecond and the megabyte."""
+        found = ((c.name, c.seconds, c.cpu_seconds, c.peak_gigabytes) for c in self.found.values())
+        return tuple(PhaseCost(name, *(round(value, 3) for value in values)) for name, *values in found)

@@ -1,0 +1,269 @@
+"""The drawing of an explanation: its boxes, its layout, its lines and its colours."""
+
+from dataclasses import replace
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from r2n.explanation.drawing import (
+    BELOW_ATOM,
+    COLOURS,
+    FONTS,
+    GAPS,
+    LOWEST_ANSWER,
+    MARGIN,
+    SHAPES,
+    THICKEST,
+    THINNEST,
+    Box,
+    Layout,
+    Theme,
+    answer_box,
+    contrast_box,
+    explanation_drawing,
+    explanation_svg,
+    node_box,
+    style_sheet,
+    text_width,
+    wide_layout,
+    wrapped,
+)
+from r2n.explanation.reason_graph import Node, reason_graph
+from r2n.explanation.records import Belief, Counterfactual, Explanation
+from r2n.model.model import Model
+from r2n.model.run import Run
+from tests.explanations import CLOSED, FALSE, NASTY, TRUE, chain, italy
+
+SVG = "{http://www.w3.org/2000/svg}"
+ALONE = Explanation("p(a)", Belief(0.5, 0.0), (), ())
+
+
+def drawn(explanation: Explanation, theme: Theme = "auto", narrow: bool = False) -> Element:
+    return ElementTree.fromstring(explanation_svg(explanation, theme=theme, narrow=narrow))
+
+
+def marks(root: Element, style: str) -> list[Element]:
+    return [element for element in root.iter() if style in element.get("class", "").split()]
+
+
+def texts(root: Element) -> list[str]:
+    return [element.text or "" for element in root.iter(f"{SVG}text")]
+
+
+# boxes
+
+
+def atom(belief: Belief, name: str = "p(a)") -> Box:
+    return node_box(Node("atom", name, "a note", "", 2, belief))
+
+
+def styles(box: Box) -> list[str]:
+    return [mark.get("class", "").split()[0] for mark in box.marks]
+
+
+def words(box: Box) -> list[str]:
+    return [mark.text or "" for mark in box.marks if mark.tag == "text"]
+
+
+def is_inside(box: Box) -> bool:
+    """Whether all texts and rectangles are within the box."""
+    for mark in box.marks:
+        x, y = float(mark.get("x", 0)), float(mark.get("y", 1))
+        if mark.tag == "text":
+            width = text_width(mark.text or "", mark.get("class", ""))
+            left = x - width / 2 if mark.get("text-anchor") == "middle" else x
+            if left < 0 or left + width > box.width or not 0 < y < box.height:
+                return False
+        elif mark.tag == "rect" and (x + float(mark.get("width", 0)) > box.width + 0.01 or y > box.height):
+            return False
+    return True
+
+
+def test_truth_is_shown_by_a_colour_a_sign_and_a_dash() -> None:
+    assert {"sign-for", "edge-for"} <= set(styles(atom(TRUE)))
+    for belief in (FALSE, CLOSED):
+        assert {"sign-against", "edge-against"} <= set(styles(atom(belief)))
+    level = atom(Belief(0.75, 1.1)).marks[3]
+    assert (level.get("class"), level.get("height"), level.get("y")) == ("level-for", "18", "16")
+    for name in ("edge", "pill", "flow"):
+        assert "dasharray" in SHAPES[f"{name}-against"]
+        assert "dasharray" not in SHAPES[f"{name}-for"]
+
+
+def test_a_belief_is_shown_by_the_strength_of_the_fill() -> None:
+    beliefs = TRUE, Belief(0.9, 2.2), Belief(0.6, 0.4), Belief(0.5, 0.0)
+    values = [float(atom(belief).marks[1].get("fill-opacity", 1)) for belief in beliefs]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == 0
+
+
+def test_any_name_fits_into_its_box() -> None:
+    for name in NASTY:
+        shown = name.encode("utf-8", "replace").decode()
+        assert is_inside(atom(TRUE, shown))
+        assert is_inside(node_box(Node("rule", shown, "+1.00", "", 1, effect=1.0)))
+        flip = Counterfactual("known to be false", (name,) * 5, 0.0, 0.5, True)
+        assert is_inside(answer_box(replace(italy(), atom=name, turned_by=flip, contrast=None)))
+        contrast = italy().contrast
+        assert contrast is not None
+        assert is_inside(contrast_box(replace(italy(), contrast=replace(contrast, other=name))))
+    assert atom(TRUE, "x" * 10_000).width < 400
+
+
+def test_the_answer_shows_its_layers_its_certainty_and_what_would_flip_it() -> None:
+    shown = words(answer_box(italy()))
+    assert shown[:5] == ["locatedIn(italy, europe)", "0.97", "2", "1", "input"]
+    assert "calibrated on 24 validation queries" in shown
+    flip = "The answer would flip if neighborOf(france, italy) and neighborOf(austria, italy) were not known: 0.45"
+    assert flip in " ".join(shown)
+    one = replace(italy(), turned_by=None)
+    assert "without rule manifold: 0.41" in " ".join(words(answer_box(one)))
+    assert "flip" not in " ".join(words(answer_box(replace(one, counterfactuals=()))))
+    many = Counterfactual("not known", tuple("abcde"), 0.0, 0.2, True)
+    expected = "if a and b and c and 2 more were not known: 0.20"
+    assert expected in " ".join(words(answer_box(replace(one, turned_by=many))))
+
+
+def test_texts_are_wrapped_and_long_words_broken() -> None:
+    width = 10.01 * text_width("x", "note")
+    assert wrapped("one two three four", "note", width) == ["one two", "three four"]
+    assert wrapped("abcdefghijklmnop qrs", "note", width) == ["abcdefghij", "klmnop qrs"]
+    assert text_width("日", "atom") > 1.5 * text_width("a", "atom")
+
+
+# layout
+
+
+def laid_out(explanation: Explanation, width: float = 50, height: float = 20) -> Layout:
+    graph = reason_graph(explanation.atom, explanation.belief, explanation.reasons)
+    return wide_layout(graph, [Box(width, height, ()) for _ in graph.nodes])
+
+
+def test_columns_follow_each_other_with_room_for_the_lines() -> None:
+    layout = laid_out(chain(2))
+    assert [place.x for place in layout.boxes] == layout.columns
+    steps = [b - a for a, b in zip(layout.columns, layout.columns[1:], strict=False)]
+    assert steps == [50 + GAPS[0], 50 + GAPS[1], 50 + GAPS[0], 50 + GAPS[1]]
+    assert len({place.middle for place in layout.boxes}) == 1  # a chain is a straight line
+    assert laid_out(ALONE).width == 2 * MARGIN + 50
+
+
+def test_a_node_stands_between_its_children() -> None:
+    answer, first, held, *others = laid_out(chain(1, 3)).boxes
+    rules = [first, *others]
+    assert answer.middle == rules[1].middle
+    assert held.middle == rules[0].middle
+    assert [place.y for place in rules] == sorted(place.y for place in rules)
+
+
+def test_subtrees_come_as_near_as_their_boxes_allow() -> None:
+    """A fact stands right below another atom, however large the subtree of that one is."""
+    given = italy()
+    graph = reason_graph(given.atom, given.belief, given.reasons)
+    place = dict(zip((node.name for node in graph.nodes), laid_out(given, 100, 44).boxes, strict=True))
+    first, second = place["neighborOf(france, italy)"], place["locatedIn(france, europe)"]
+    assert second.y == first.bottom + BELOW_ATOM
+
+
+def test_the_answer_is_near_the_top_of_a_tall_drawing() -> None:
+    assert laid_out(chain(1, 12)).boxes[0].y < LOWEST_ANSWER
+    assert laid_out(chain(1, 12), height=400).boxes[0].y == LOWEST_ANSWER
+
+
+def test_a_narrow_drawing_has_the_same_nodes_in_less_width() -> None:
+    wide, narrow = drawn(italy()), drawn(italy(), narrow=True)
+    assert [node.get("data-node") for node in marks(wide, "node")] == [
+        n.get("data-node") for n in marks(narrow, "node")
+    ]
+    assert float(narrow.get("width", 0)) < 420 < float(wide.get("width", 0))
+
+
+# lines, legend, colours
+
+
+def test_lines_are_as_wide_as_the_effect_and_dotted_where_they_lead_back() -> None:
+    root = drawn(replace(italy(), contrast=None))
+    flows = [mark for mark in marks(root, "flow-for") if len(mark)]  # without that of the legend
+    widths = sorted(float(mark.get("stroke-width", 0)) for mark in flows)
+    assert len(widths) == 6
+    assert (widths[0], widths[-1]) == (pytest.approx(THINNEST + (THICKEST - THINNEST) * 0.4 / 3.4, abs=0.01), THICKEST)
+    assert {mark.findtext(f"{SVG}title") for mark in marks(root, "flow-against") if len(mark)} == {"effect -0.42"}
+    assert [len(marks(root, style)) for style in ("link-back", "link")] == [1, 13]
+
+
+def test_a_contrast_is_drawn_below() -> None:
+    alone, both = drawn(replace(italy(), contrast=None)), drawn(italy())
+    assert float(both.get("height", 0)) > float(alone.get("height", 0))
+    assert "the difference" in texts(both)
+    assert "rather than" not in texts(alone)
+
+
+def test_a_screen_reader_reads_what_it_shows() -> None:
+    root = drawn(italy())
+    assert root.get("role") == "img"
+    assert root.get("aria-label") == root.findtext(f"{SVG}title") == "Why locatedIn(italy, europe)?"
+    description = root.findtext(f"{SVG}desc") or ""
+    assert description.startswith("The answer is 0.97; the strongest reason is neighborOf(france, italy) & ")
+    assert description.endswith("without them 0.12 is left.")
+    assert drawn(ALONE).findtext(f"{SVG}desc") == "The answer is 0.50; no ground rule is a reason."
+
+
+def test_the_legend_has_the_marks_that_are_used() -> None:
+    assert "speaks against it" in texts(drawn(italy()))
+    assert "speaks against it" not in texts(drawn(ALONE))
+
+
+def test_several_drawings_can_stand_in_one_page() -> None:
+    root = drawn(italy())
+    assert not [element for element in root.iter() if "id" in element.attrib]
+    assert all(rule.startswith(".r2n-drawing .") for rule in style_sheet("light").split("}") if rule)
+    classes = {name for element in root.iter() for name in element.get("class", "").split()}
+    assert classes >= {"node", "frame", "answer", "pill-for", "flow-for"}
+    assert {*SHAPES, *FONTS} >= classes - {"r2n-drawing", "part", "node", "frame", "legend-marks", "more"}
+
+
+def test_colours_follow_the_theme() -> None:
+    sheets = {theme: drawn(italy(), theme).findtext(f"{SVG}style") for theme in ("auto", "light", "dark", "page")}
+    assert sheets["page"] is None
+    assert "prefers-color-scheme" in (sheets["auto"] or "")
+    assert ("#0d1117" in (sheets["dark"] or ""), "#0d1117" in (sheets["light"] or "")) == (True, False)
+    assert "var(--ink)" in style_sheet("page")
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_texts_have_enough_contrast(theme: int) -> None:
+    palette = {name: values[theme] for name, values in COLOURS.items()}
+    for below in ("page", "card"):
+        assert contrast(palette["ink"], palette[below]) > 7
+        assert all(contrast(palette[name], palette[below]) > 4.5 for name in ("quiet", "for", "against"))
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours as WCAG 2 defines it."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+# for a page
+
+
+def test_nodes_say_what_can_be_left_out(toy_run: Run) -> None:
+    predictor = Model.from_run(toy_run).with_facts("!liesIn(n1, south)")
+    found = [explanation_drawing(predictor.explain(f"liesIn(n2, {valley})")) for valley in ("north", "south")]
+    for drawing in found:
+        answer, *others = drawing.nodes
+        assert (answer.kind, answer.fact) == ("answer", None)
+        assert {node.of for node in others if node.kind == "rule"} == {"neighbours"}
+        for svg in (drawing.wide, drawing.narrow):
+            numbers = [node.get("data-node") for node in marks(ElementTree.fromstring(svg), "node")]
+            assert numbers == [str(i) for i in range(len(drawing.nodes))]
+    facts = {node.of: node.fact for drawing in found for node in drawing.nodes if node.kind == "atom"}
+    assert facts["liesIn(n1, north)"] == "liesIn(n1, north)"
+    assert facts["liesIn(n1, south)"] == "!liesIn(n1, south)"

@@ -1,0 +1,40 @@
+"""The cost of phases, by clocks that the test sets."""
+
+from r2n.reporting.profiling import PhaseCost, Profiler
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_phase_lasts_from_its_first_call_to_the_next_phase() -> None:
+    calls: list[tuple[str, int, int]] = []
+    clock, cpu, peak = Clock(), Clock(), Clock()
+    profiler = Profiler(lambda *given: calls.append(given), clock=clock, cpu_clock=cpu, peak=peak)
+    assert profiler.costs == ()
+    for phase, seconds in (("read", 1.0), ("train", 2.0), ("train", 4.0), ("evaluate", 8.0), ("read", 16.0)):
+        profiler(phase, 1, 2)
+        clock.now += seconds
+        cpu.now += seconds / 2
+        peak.now += 1
+    profiler.end()
+    profiler.end()
+    assert profiler.costs == (
+        PhaseCost("read", 17.0, 8.5, 5.0),
+        PhaseCost("train", 6.0, 3.0, 3.0),
+        PhaseCost("evaluate", 8.0, 4.0, 4.0),
+    )
+    assert calls == [(phase, 1, 2) for phase in ("read", "train", "train", "evaluate", "read")]
+
+
+def test_by_default_the_process_is_measured() -> None:
+    profiler = Profiler()
+    profiler("train", 0, 0)
+    profiler.end()
+    (cost,) = profiler.costs
+    assert min(cost.seconds, cost.cpu_seconds) >= 0
+    assert cost.peak_gigabytes > 0.01

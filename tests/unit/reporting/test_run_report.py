@@ -1,0 +1,192 @@
+"""The report of a run: complete for both tasks; a part that fails is left out, and a note says why."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from r2n.errors import DataError
+from r2n.evaluation.report import Report
+from r2n.explanation.rules import RuleReport
+from r2n.network.r2n import R2N
+from r2n.options import Options
+from r2n.reporting import run_report
+from r2n.reporting.answers import AnswerGroup
+from r2n.reporting.pages import run_page
+from r2n.reporting.profiling import PhaseCost
+from r2n.reporting.run_report import (
+    Curve,
+    OptionValue,
+    Training,
+    build_report,
+    figures,
+    option_text,
+    option_values,
+    shown_curves,
+    training_curves,
+    training_data,
+)
+from r2n.store.folder import RunFolder, read_config
+from tests.html_pages import faults
+from tests.unit.reporting.conftest import Kept
+
+TRAINING = Training(30, (PhaseCost("train", 1.0, 1.0, 0.5),), {"training.epochs": "a reason"})
+RECORDS = [
+    {"number": 1, "loss": 3.0, "supervised": 2.0, "semantic": 1.0, "regularisation": 0.0, "valid": None},
+    {"number": 2, "loss": 2.0, "supervised": 1.5, "semantic": 0.5, "regularisation": 0.0, "valid": 0.75},
+]
+
+
+@pytest.mark.parametrize("kind", ["classified", "ranked"])
+def test_a_report_is_complete(kind: str, request: pytest.FixtureRequest) -> None:
+    run: Kept = request.getfixturevalue(kind)
+    found = build_report(run.folder, run.trained, run.reports, TRAINING)
+    assert [result.report.split for result in found.results] == ["valid", "test"]
+    assert all(bool(result.precision_recall) == (kind == "classified") for result in found.results)
+    assert all(bool(result.ranks) == (kind == "ranked") for result in found.results)
+    assert (found.notes, found.phases) == ((), TRAINING.phases)
+    assert found.answers
+    assert found.rules is not None
+    assert [line.reason for line in found.options if line.origin == "chosen"] == ["a reason"]
+    assert len(found.networks[0][0].epochs) == run.trained.options.training.epochs
+    assert faults(run_page(found)) == []
+    fast = build_report(run.folder, run.trained, run.reports, TRAINING, is_full=False)
+    assert fast.figures == found.figures
+    assert (fast.rules, fast.answers) == (None, ())
+
+
+def test_answers_are_of_the_test_queries_or_of_the_last_split(classified: Kept) -> None:
+    folder, trained, reports = classified.folder, classified.trained, classified.reports
+    none = build_report(folder, trained, [], Training())
+    assert (none.results, none.answers, none.figures) == ((), (), ())
+    without = [replace(report, by_query=None) for report in reports]
+    assert build_report(folder, trained, without, Training()).answers == ()
+    found = build_report(folder, trained, [report for report in reports if report.split == "valid"], Training())
+    atoms = {answer.atom for part in found.answers for answer in part.answers}
+    assert atoms <= {f"liesIn({town}, {valley})" for town in ("n2", "s2") for valley in ("north", "south")}
+
+
+def test_a_part_that_fails_is_left_out_and_noted(classified: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> RuleReport:
+        raise ZeroDivisionError("by zero")
+
+    def refuses(*_: object) -> tuple[AnswerGroup, ...]:
+        raise DataError("it has no answer", hint="ask another")
+
+    monkeypatch.setattr(run_report, "rule_effects", fails)
+    monkeypatch.setattr(run_report, "example_answers", refuses)
+    found = build_report(classified.folder, classified.trained, classified.reports, Training())
+    assert (found.rules, found.answers) == (None, ())
+    assert found.notes == (
+        "the rules are not shown: ZeroDivisionError: by zero",
+        "the answers are not shown: it has no answer",
+    )
+
+
+def test_of_many_rules_few_are_examined(classified: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass over the ground rules of a thousand rules takes seconds, and a page may not take minutes."""
+    monkeypatch.setattr(run_report, "MANY_RULES", 0)
+    given: list[int | None] = []
+    usual = run_report.rule_report
+    monkeypatch.setattr(run_report, "rule_report", lambda *a, most: given.append(most) or usual(*a, most=most))
+    found = build_report(classified.folder, classified.trained, classified.reports, TRAINING)
+    assert given == [run_report.FEW_OF_MANY]
+    explained = [answer for part in found.answers for answer in part.answers if answer.explanation is not None]
+    assert len(explained) == run_report.EXPLAINED_OF_MANY
+    assert len(found.notes) == 1
+
+
+# training data, options, figures
+
+
+def test_the_problem_the_network_and_the_training(classified: Kept) -> None:
+    config = read_config(RunFolder(classified.folder))
+    found = training_data(classified.trained, config, 30)
+    facts = dict(found.facts)
+    assert found.problem == "towns"
+    assert facts["known"] == "44 true atoms"
+    assert facts["queries"] == "valid 4 (2 true), test 4 (2 true)"
+    assert facts["network"].startswith("complex of dim 8, 1 reasoning layer, ")
+    assert facts["grounding"].startswith("full, ")
+    assert facts["probabilities"] == "by one network, not calibrated"
+    assert facts["training"] == "30 epochs, bce loss, seed 0"
+    assert "torch" in facts["made with"]
+    assert facts["read from"].endswith("problem.toml")
+    assert found.domains == (("town", 16), ("valley", 2))
+    assert found.rules == ("rule neighbours: near(x, y) & liesIn(x, z) -> liesIn(y, z)",)
+    assert [(line.name, line.is_closed, line.true, line.queries) for line in found.predicates] == [
+        ("near", True, 32, 0),
+        ("liesIn", False, 12, 8),
+    ]
+    stopped = dict(training_data(classified.trained, config, 7).facts)
+    assert stopped["training"].startswith("7 of at most 30 epochs")
+
+
+def test_many_rules_and_predicates_are_cut(ranked: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_report, "MOST_LISTED", 5)
+    found = training_data(ranked.trained, read_config(RunFolder(ranked.folder)), None)
+    assert len(found.predicates) == 5
+    counts = [line.true + line.false + line.queries for line in found.predicates]
+    assert counts == sorted(counts, reverse=True)
+    monkeypatch.setattr(run_report, "MOST_LISTED", 0)
+    found = training_data(ranked.trained, read_config(RunFolder(ranked.folder)), None)
+    assert (found.rules, found.more_rules) == ((), 1)
+
+
+def test_the_grounding_is_described(classified: Kept) -> None:
+    trained, config = classified.trained, read_config(RunFolder(classified.folder))
+    bare = replace(trained, model=R2N.build(trained.knowledge, trained.options.changed(["model.layers=0"]).model))
+    assert dict(training_data(bare, config, None).facts)["grounding"].startswith("none is read")
+    options = trained.options.changed(["grounding.strategy=backward", "grounding.depth=3"])
+    found = training_data(replace(trained, options=options), config, None)
+    assert dict(found.facts)["grounding"].startswith("backward, width 1, depth 3")
+
+
+def test_options_say_where_they_come_from() -> None:
+    options = Options().changed(["model.dim=8", "training.corrupted_positions=[-1]"])
+    found = {line.key: line for line in option_values(options, {"training.corrupted_positions": "a reason"})}
+    assert found["model.dim"] == OptionValue("model.dim", "8", "32", "set")
+    assert found["model.layers"].origin == "default"
+    chosen = OptionValue("training.corrupted_positions", "[-1]", "none", "chosen", "a reason")
+    assert found["training.corrupted_positions"] == chosen
+    assert len(found) == sum(len(section) for section in Options().model_dump().values())
+    assert [option_text(value) for value in (None, True, "full", 0.1)] == ["none", "true", "full", "0.1"]
+
+
+def test_figures_are_the_main_metrics_and_the_cost() -> None:
+    report = Report("test", {"ap": 0.98765}, {}, {"task": "classification"})
+    nothing = replace(report, split="valid", metrics={"ap": float("nan")})
+    phases = (PhaseCost("read", 1.0, 2.0, 0.5), PhaseCost("train", 1.0, 1000.0, 1.5))
+    assert figures([nothing, report], phases) == (
+        ("valid ap", "none"),
+        ("test ap", "0.988"),
+        ("CPU-seconds", "1,002.0"),
+        ("peak memory", "1.50 GB"),
+    )
+
+
+# curves
+
+
+def test_curves_are_those_of_the_trace(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    assert all(curve.epochs == () for curve in training_curves(trace))
+    trace.write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    curves = training_curves(trace)
+    assert {curve.name: (curve.epochs, curve.values, curve.panel) for curve in curves} == {
+        "loss": ((1, 2), (3.0, 2.0), "loss"),
+        "supervised": ((1, 2), (2.0, 1.5), "loss"),
+        "semantic": ((1, 2), (1.0, 0.5), "loss"),
+        "valid": ((2,), (0.75,), "validation"),
+    }
+    assert shown_curves([curves]) == curves
+    assert [curve.name for curve in shown_curves([curves] * 2)] == ["loss 1", "valid 1", "loss 2", "valid 2"]
+    trace.write_text(json.dumps(RECORDS[0] | {"regularisation": 0.25, "rules": 0.5}) + "\n")
+    expected = ["loss", "supervised", "semantic", "regularisation", "rules"]
+    assert [curve.name for curve in training_curves(trace)] == expected
+
+
+def test_a_curve_has_a_value_for_each_epoch() -> None:
+    with pytest.raises(DataError, match="curve 'loss' has 1 values for 2 epochs"):
+        Curve("loss", (1, 2), (0.5,))
