@@ -65,14 +65,11 @@ class Load:
 
 def alone(run: Path, queries: list[str], requests: int) -> float:
     """Queries a second by one caller of the model itself, with the same JSON made of the answers."""
-    import torch
-
-    from r2n.serving.limits import Limits
     from r2n.serving.queries import answer_queries
-    from r2n.serving.session import Session
+    from r2n.serving.requests import Limits
+    from r2n.serving.server import preload
 
-    torch.set_num_threads(1)
-    session = Session.load(run, Limits())
+    session = preload(run, Limits())
     started = perf_counter()
     for number in range(requests):
         answer_queries(session, [{"queries": [queries[number % len(queries)]], "top": 10}])

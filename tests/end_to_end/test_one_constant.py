@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
-from r2n.serving.limits import Limits
-from r2n.serving.reports import report_rules, report_run
+from r2n.serving.requests import Limits
 from r2n.serving.session import Session
+from r2n.serving.workers import run_job
 from tests.html_pages import Page, faults
 
 WHY = "no query has a candidate besides its answer: there is nothing to rank"
@@ -104,7 +104,7 @@ def test_compare_says_so(runs: tuple[Path, Path], tmp_path: Path) -> None:
 
 def test_a_served_run_says_so(runs: tuple[Path, Path]) -> None:
     session = Session.load(runs[0], Limits())
-    report = strict(report_run(session, {}).body)
+    report = strict(run_job(session, "report", {})[0].body)
     assert report["results"][0]["report"]["protocol"]["nothing_to_rank"] == WHY
     assert report["figures"][0] == ["valid mrr, not held out", "none"]
-    assert strict(report_rules(session, {}).body)["value"] is None
+    assert strict(run_job(session, "rules", {})[0].body)["value"] is None

@@ -15,9 +15,8 @@ from starlette.testclient import TestClient
 from r2n.model.model import Model
 from r2n.serving.app import create_app
 from r2n.serving.guards import Access
-from r2n.serving.keeper import Keeper
-from r2n.serving.limits import Limits
-from tests.command_line import document
+from r2n.serving.requests import Limits
+from r2n.serving.session import Session
 from tests.examples import at_most
 from tests.served_problem import write_served_run
 from tests.toy_problem import HELD_OUT, TOWNS, valley_of
@@ -55,10 +54,9 @@ class Served:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     run = write_served_run(tmp_path_factory.mktemp("served"))
-    keeper = Keeper.start(run, Limits(seconds=60.0))
-    with TestClient(create_app(keeper, Access(hosts=None), workers=2)) as client:
+    session = Session.load(run, Limits(seconds=60.0))
+    with TestClient(create_app(session, Access(hosts=None), workers=2)) as client:
         yield Served(run, client)
-    keeper.close()
 
 
 def one_of_each(facts: list[str]) -> list[str]:
@@ -86,12 +84,3 @@ def test_requests_at_once_are_each_what_they_would_be_alone(served: Served, chan
             assert results == served.plain
         else:
             assert [result["answers"] for result in results] == served.expected(change)
-
-
-def test_it_is_what_the_command_line_prints(served: Served) -> None:
-    change = {"without": ["liesIn(n1, north)"], "with": ["!liesIn(n2, north)", "near(atlantis, n0)"]}
-    options = ["--without", "liesIn(n1, north)", "--with", "!liesIn(n2, north)", "--with", "near(atlantis, n0)"]
-    found = served.asked(change)[0]
-    expected = document("predict", served.run, QUERIES[0], "--top", "1000", *options)
-    assert {**found, "calibration": expected["calibration"]} == expected
-    assert served.asked({}) == served.plain

@@ -31,14 +31,11 @@ def test_whatever_is_asked_the_answer_is_one_of_the_document(tmp_path: Path) -> 
         command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.address}openapi.json", "--mode", "all"]
         command += ["--max-examples", "250", "--phases", "examples,coverage,fuzzing", "--checks", ",".join(CHECKS)]
         command += [
-            "--seed",
-            "1",
+            "--seed=1",
             "--continue-on-failure",
-            "--suppress-health-check",
-            "all",
+            "--suppress-health-check=all",
             "--no-color",
-            "--request-timeout",
-            "120",
+            "--request-timeout=120",
         ]
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stdout[-5_000:]

@@ -202,22 +202,20 @@ def serve(
     client_seconds: ClientOption = 20.0,
 ) -> None:
     """Serve a run: a page for people, and an API for programs."""
-    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+    if not all(map(find_spec, ("fastapi", "pebble", "uvicorn"))):
         raise ConfigError("r2n serve needs more than r2n alone", hint="pip install 'r2n[serve]'")
+    if not hasattr(os, "fork"):
+        raise ConfigError("a run is served by forks of one process, which this system has not", hint="take Linux")
     from r2n.serving.app import create_app
-    from r2n.serving.keeper import Keeper
-    from r2n.serving.limits import Limits
-    from r2n.serving.server import access_to, address, listening, make_server
+    from r2n.serving.requests import Limits
+    from r2n.serving.server import access_to, address, listening, make_server, preload
 
     access = access_to(host, token_file, public_name or [])
     limits = Limits(seconds=seconds, client_seconds=client_seconds)
     with listening(host, port) as own:
         with progress(str(run)) as shown:
             shown("read", 0, 0)
-            keeper = Keeper.start(run, limits)
-        try:
-            server = make_server(create_app(keeper, access, workers or os.cpu_count() or 1), limits)
-            typer.echo(f"{run} is served at {address(own)}; Ctrl-C ends it", err=True)
-            server.run(sockets=[own])
-        finally:
-            keeper.close()
+            session = preload(run, limits)
+        server = make_server(create_app(session, access, workers or os.cpu_count() or 1), limits)
+        typer.echo(f"{run} is served at {address(own)}; Ctrl-C ends it", err=True)
+        server.run(sockets=[own])

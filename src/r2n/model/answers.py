@@ -295,11 +295,18 @@ def known_text(item: "Answer") -> str:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """The constants (ids) that each position of a predicate may have."""
+    """The constants (ids) that each position of a predicate may have, and which answers are wanted.
+
+    With `?`, a question is answered by the atoms that are known or that ground rules reach, or (`everything`) by all;
+    at most `top` of them; with `unknown`, only by those that are neither known nor closed.
+    """
 
     base: HerbrandBase
     predicate: Predicate
     columns: tuple[np.ndarray, ...]
+    everything: bool = False
+    top: int | None = None
+    unknown: bool = False
 
     @classmethod
     def parse(cls, base: HerbrandBase, text: str) -> "Question":

@@ -252,29 +252,25 @@ class Model:
         all; with `unknown`, atoms that are known or closed are hidden. What cannot be answered is left out; if nothing
         can, an error says why.
         """
-        return self.answer(Question.parse(self.base, question), everything=everything, top=top, unknown=unknown)
+        asked = Question.parse(self.base, question)
+        return self.answer(replace(asked, everything=everything, top=top, unknown=unknown))
 
-    def answer(
-        self, question: Question, *, everything: bool = False, top: int | None = None, unknown: bool = False
-    ) -> Answers:
+    def answer(self, question: Question) -> Answers:
         """As `predict`, for a question that is an object already."""
-        (found,) = self.answer_all([question], everything=everything, top=top, unknown=unknown)
+        (found,) = self.answer_all([question])
         if isinstance(found, DataError):
             raise found
         return found
 
-    def answer_all(
-        self, questions: Sequence[Question], *, everything: bool = False, top: int | None = None, unknown: bool = False
-    ) -> list[Answers | DataError]:
+    def answer_all(self, questions: Sequence[Question]) -> list[Answers | DataError]:
         """The answers to each of several questions, in one pass; or why one of them has none."""
-        atoms = [self._atoms_to_answer(question, everything=everything) for question in questions]
+        atoms = [self._atoms_to_answer(question) for question in questions]
         codes = [part for part in atoms if not isinstance(part, DataError)]
         if not codes:
             return [part for part in atoms if isinstance(part, DataError)]
         union = codes[0] if len(codes) == 1 else np.unique(np.concatenate(codes))
-        every = self.columns(union)
-        is_filtered = bool(self.network.layers) and not everything and self.reachable_atoms is None
-        found: list[Answers | DataError] = []
+        every, found = self.columns(union), list[Answers | DataError]()
+        is_filtered = bool(self.network.layers) and self.reachable_atoms is None
         for question, part in zip(questions, atoms, strict=True):
             if isinstance(part, DataError):
                 found.append(part)
@@ -283,12 +279,12 @@ class Model:
             if own.is_refused.any() and own.is_refused.all():
                 found.append(self.no_answer(part))
                 continue
-            if is_filtered and len(question) > 1:
+            if is_filtered and not question.everything and len(question) > 1:
                 own = own.kept(own.reached | own.is_asserted)
-            shown = own.kept(own.truths < 0) if unknown else own
+            shown = own.kept(own.truths < 0) if question.unknown else own
             found.append(
                 replace(
-                    shown.ranked(top),
+                    shown.ranked(question.top),
                     columns=self.argument_names([question.predicate.name]),
                     asked=len(own),
                     refused=int(own.is_refused.sum()),
@@ -298,10 +294,11 @@ class Model:
             )
         return found
 
-    def _atoms_to_answer(self, question: Question, *, everything: bool) -> Codes | DataError:
+    def _atoms_to_answer(self, question: Question) -> Codes | DataError:
         """The atoms that a question is answered by: with `?`, those that are known or that ground rules reach."""
         try:
-            reachable = None if everything or len(question) == 1 or not self.network.layers else self.reachable_atoms
+            is_full = question.everything or len(question) == 1 or not self.network.layers
+            reachable = None if is_full else self.reachable_atoms
             if reachable is None:
                 return question.codes()
             wanted = reachable[question.asks_for(reachable)]

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -236,7 +236,7 @@ def _answered(model: Model, facts: Facts, wanted: AnswersWanted) -> list[pa.Tabl
         kept = answers.truths < 0 if wanted.unknown else np.ones(len(named), bool)
         found.append(_rows(answers.kept(kept), row=named.rows[kept], label=named.truth[kept]))
     for i in np.flatnonzero(is_open).tolist():
-        answers = model.answer(_question(model, facts, i), **asdict(wanted))
+        answers = model.answer(replace(_question(model, facts, i), **asdict(wanted)))
         found.append(_rows(answers, row=np.full(len(answers), facts.rows[i])))
     return found
 

@@ -1,146 +1,352 @@
-"""A run, served: all that is known and predicted of one constant, and what is around it."""
+"""Requests about constants and about the run: search, all about one constant, the model, its rules and its report."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
+from r2n import __version__
 from r2n.data.atom_text import ANYTHING, written_name
 from r2n.data.herbrand import Codes
 from r2n.data.knowledge_base import Evidence
-from r2n.model.answers import Question
-from r2n.model.model import Asked, Model, Told, ask_together
-from r2n.serving.constants import domains_of, find_constant, positions_of
-from r2n.serving.limits import Limits
-from r2n.serving.replies import Reply
-from r2n.serving.session import Session
+from r2n.errors import DataError, nearest
+from r2n.evaluation.calibrate import Calibrated
+from r2n.logic.language import Domain, Language
+from r2n.model.answers import Answer, Answers, Question
+from r2n.model.model import Model
+from r2n.model.rule_report import rule_report
+from r2n.reporting.pages import run_charts
+from r2n.reporting.run_report import build_report
+from r2n.reporting.write import read_training
+from r2n.serving.requests import Limits
+from r2n.serving.session import NOT_FOUND, RefusedError, Session
 
+MOST_COMPARED = 50_000  # names whose spelling is compared
 MOST_FACTS = 200
 MOST_QUESTIONS = 60
 MOST_AROUND = 40  # facts of the constant that are drawn
-MOST_BETWEEN = 80  # and facts between those that it is connected with
+MOST_BETWEEN = 80  # facts between the constants around it that are drawn
 MOST_PREDICTED = 10
 PROBABLE = 0.5
 
+Request = Mapping[str, Any]
 
-def about_constant(session: Session, asked: Mapping[str, Any]) -> Reply:
-    """What is known of a constant, what is predicted, its features, and what is around it."""
-    predictor, language = session.predictor, session.predictor.base.language
-    constant = find_constant(language, asked["name"])
-    if isinstance(constant, Reply):
-        return constant
-    own = _facts_with(predictor, np.array([constant]))
-    predictions = _predictions(predictor, constant, asked["top"], session.limits)
-    return Reply.of(
-        {
-            "name": asked["name"],
-            "domains": domains_of(language, constant),
-            "facts": _told_facts(predictor, own.atoms[:MOST_FACTS], own.truth[:MOST_FACTS]),
-            "facts_total": len(own.atoms),
-            "predictions": predictions,
-            "features": _features(predictor, constant),
-            "neighbourhood": _Neighbourhood(predictor, constant).drawn(own, predictions),
-        }
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant, and the domains it is in."""
+
+    name: str
+    domains: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantsAnswer:
+    """The first constants that match, and how many match."""
+
+    total: int
+    constants: tuple[Constant, ...]
+
+
+def search_constants(session: Session, request: Request) -> ConstantsAnswer:
+    """Names that begin with a text, then those that contain it; if there are none, those that are spelt nearly so."""
+    language, typed = session.model.base.language, request["search"].casefold()
+    ids = _members(language, request.get("domain"))
+    folded = session.folded
+    found = [i for i in ids if folded[i].startswith(typed)]
+    found += [i for i in ids if typed in folded[i] and not folded[i].startswith(typed)]
+    if not found:
+        by_name: dict[str, list[int]] = {}
+        for i in [i for i in ids if len(folded[i]) <= 2 * len(typed) + 2][:MOST_COMPARED]:
+            by_name.setdefault(folded[i], []).append(i)
+        found = [i for name in get_close_matches(typed, by_name, n=50, cutoff=0.6) for i in by_name[name]]
+    first = tuple(Constant(language.constants[i], _domains_of(language, i)) for i in found[: request["limit"]])
+    return ConstantsAnswer(len(found), first)
+
+
+def _members(language: Language, name: str | None) -> list[int]:
+    """The constants of a domain by name, or of all."""
+    if name is None:
+        return list(range(len(language.constants)))
+    for domain in language.domains:
+        if domain.name == name:
+            return language.members(domain).tolist()
+    names = [domain.name for domain in language.domains]
+    hint = nearest(name, names) or f"the domains are: {', '.join(names)}"
+    raise RefusedError(DataError(f"there is no domain '{name}'", hint=hint), at="domain")
+
+
+def _domains_of(language: Language, constant: int) -> tuple[str, ...]:
+    return tuple(domain.name for domain in language.domains if _is_in(language, domain, constant))
+
+
+def _is_in(language: Language, domain: Domain, constant: int) -> bool:
+    members = language.members(domain)
+    position = int(np.searchsorted(members, constant))
+    return position < len(members) and int(members[position]) == constant
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """An atom that is known to be true or false."""
+
+    atom: str
+    predicate: str
+    truth: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The most probable answers to a query about a constant."""
+
+    predicate: str
+    question: str
+    answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A text, or a vector of some size."""
+
+    domain: str
+    name: Literal["text", "vector"]
+    text: str | None
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A constant of a neighbourhood; `known`: a fact leads to it."""
+
+    name: str
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A fact, or (truth null) a prediction, between two constants."""
+
+    predicate: str
+    start: Annotated[str, Field(alias="from")]
+    to: str
+    atom: str
+    truth: bool | None
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """Constants, and what links them."""
+
+    constants: tuple[Neighbour, ...]
+    links: tuple[Connection, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AboutAnswer:
+    """All about a constant."""
+
+    name: str
+    domains: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    facts_total: int
+    predictions: tuple[Prediction, ...]
+    features: tuple[Feature, ...]
+    neighbourhood: Neighbourhood
+
+
+def about_constant(session: Session, request: Request) -> AboutAnswer:
+    """What is known of a constant, what is predicted, its features, and its neighbourhood."""
+    model, language = session.model, session.model.base.language
+    try:
+        constant = language.constant_id(request["name"])
+    except DataError as error:
+        raise RefusedError(error, NOT_FOUND) from None
+    known = _facts_with(model, np.array([constant]))
+    predictions = _predictions(model, constant, request["top"], session.limits)
+    codes = known.atoms[:MOST_FACTS]
+    rows = zip(model.base.names(codes), model.base.decode(codes)[0], known.truth.tolist(), strict=False)
+    return AboutAnswer(
+        request["name"],
+        _domains_of(language, constant),
+        tuple(Fact(name, language.predicates[i].name, truth) for name, i, truth in rows),
+        len(known.atoms),
+        predictions,
+        tuple(_features(model, constant)),
+        _neighbourhood(model, constant, known, predictions),
     )
 
 
-def _facts_with(predictor: Model, constants: np.ndarray) -> Evidence:
-    """What is known of atoms that name one of some constants."""
-    known = predictor.problem.train
-    which = np.isin(predictor.base.decode(known.atoms)[1], constants).any(axis=1)
+def _facts_with(model: Model, constants: np.ndarray) -> Evidence:
+    """The evidence on atoms that name one of some constants."""
+    known = model.problem.train
+    which = np.isin(model.base.decode(known.atoms)[1], constants).any(axis=1)
     return Evidence(known.atoms[which], known.truth[which])
 
 
-def _told_facts(predictor: Model, codes: Codes, truth: np.ndarray) -> list[dict[str, Any]]:
-    predicates = predictor.base.language.predicates
-    index = predictor.base.decode(codes)[0].tolist()
-    rows = zip(predictor.base.names(codes), index, truth.tolist(), strict=True)
-    return [{"atom": name, "predicate": predicates[i].name, "truth": true} for name, i, true in rows]
-
-
-def _predictions(predictor: Model, constant: int, top: int, limits: Limits) -> list[dict[str, Any]]:
+def _predictions(model: Model, constant: int, top: int, limits: Limits) -> tuple[Prediction, ...]:
     """The most probable unknown atoms with the constant, by predicate and position."""
-    base, asked, names, candidates = predictor.base, [], [], 0
-    for index, position in positions_of(base.language, constant):
-        predicate = base.language.predicates[index]
-        terms = [base.language.constants[constant] if i == position else None for i in range(predicate.arity)]
-        question = Question.of(base, predicate.name, terms)
-        if predicate.closed or len(asked) == MOST_QUESTIONS or candidates + len(question) > limits.candidates:
-            continue
-        candidates += len(question)
-        asked.append(Asked(question, top=top, unknown=True))
-        names.append((predicate.name, _written(predicate.name, terms)))
-    found = []
-    for (predicate, text), told in zip(names, ask_together(predictor, asked), strict=True):
-        if isinstance(told, Told) and len(told.columns.atoms):
-            answers = [asdict(item) for item in told.answers(predictor)]
-            found.append({"predicate": predicate, "question": text, "answers": answers})
-    return sorted(found, key=lambda part: -part["answers"][0]["probability"])
+    base, asked, texts, candidates = model.base, [], [], 0
+    for predicate in base.language.predicates:
+        for position, domain in enumerate(predicate.domains):
+            if predicate.closed or len(asked) == MOST_QUESTIONS or not _is_in(base.language, domain, constant):
+                continue
+            terms = [base.language.constants[constant] if i == position else None for i in range(predicate.arity)]
+            question = Question.of(base, predicate.name, terms)
+            if candidates + len(question) <= limits.candidates:
+                candidates += len(question)
+                asked.append(replace(question, top=top, unknown=True))
+                written = ", ".join(ANYTHING if term is None else written_name(term) for term in terms)
+                texts.append(f"{written_name(predicate.name)}({written})")
+    found = [
+        Prediction(question.predicate.name, text, part.items)
+        for text, question, part in zip(texts, asked, model.answer_all(asked), strict=True)
+        if isinstance(part, Answers) and len(part)
+    ]
+    return tuple(sorted(found, key=lambda prediction: -prediction.answers[0].probability))
 
 
-def _written(predicate: str, terms: Sequence[str | None]) -> str:
-    written = [ANYTHING if term is None else written_name(term) for term in terms]
-    return f"{written_name(predicate)}({', '.join(written)})"
-
-
-def _features(predictor: Model, constant: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for name, given in predictor.problem.knowledge.features.items():
+def _features(model: Model, constant: int) -> Iterator[Feature]:
+    for name, given in model.problem.knowledge.features.items():
         for row in np.flatnonzero(given.constants == constant).tolist():
             if given.texts is not None:
-                found.append({"domain": name, "name": "text", "text": given.texts[row], "size": None})
+                yield Feature(name, "text", given.texts[row], None)
             if given.vectors is not None:
-                size = int(np.prod(given.vectors.shape[1:]))
-                found.append({"domain": name, "name": "vector", "text": None, "size": size})
-    return found
+                yield Feature(name, "vector", None, int(np.prod(given.vectors.shape[1:])))
 
 
-class _Neighbourhood:
-    """Constants around one, and what links them, as far as a drawing has room."""
+def _neighbourhood(model: Model, centre: int, known: Evidence, predictions: Sequence[Prediction]) -> Neighbourhood:
+    """Facts of the constant, facts between its neighbours, and its most probable predictions, as many as can be drawn.
 
-    def __init__(self, predictor: Model, centre: int) -> None:
-        """Around this constant."""
-        self.predictor, self.centre = predictor, centre
-        self.names = predictor.base.language.constants
-        self.constants: dict[int, bool] = {centre: True}
-        self.links: list[dict[str, Any]] = []
+    The constants of an atom are linked, each with the next.
+    """
+    base, names = model.base, model.base.language.constants
+    constants, links = {centre: True}, []
 
-    def drawn(self, own: Evidence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Facts of the constant, facts between its neighbours, and its most probable predictions."""
-        base = self.predictor.base
-        true = own.atoms[own.truth]
-        self._link(true[:MOST_AROUND])
-        members = np.array(sorted(self.constants))
-        around = _facts_with(self.predictor, members[members != self.centre])
-        arguments = base.decode(around.atoms)[1]
-        inside = (np.isin(arguments, members) | (arguments < 0)).all(axis=1) & around.truth
-        self._link(around.atoms[inside & ~np.isin(around.atoms, true)][:MOST_BETWEEN])
-        answers = [answer for part in predictions for answer in part["answers"] if answer["probability"] >= PROBABLE]
-        answers = sorted(answers, key=lambda answer: -answer["probability"])[:MOST_PREDICTED]
-        for answer in answers:
-            codes = Question.parse(base, answer["atom"]).codes()
-            self._link(codes, answer["probability"])
-        told = [{"name": self.names[i], "known": known} for i, known in self.constants.items()]
-        return {"constants": told, "links": self.links}
-
-    def _link(self, codes: Codes, probability: float | None = None) -> None:
-        """The constants of atoms, each linked with the next that stands in the atom."""
-        base = self.predictor.base
+    def link(codes: Codes, probability: float | None = None) -> None:
         index, arguments = base.decode(codes)
         for atom, i, row in zip(base.names(codes), index.tolist(), arguments.tolist(), strict=True):
-            ends = [constant for constant in row if constant >= 0]
+            ends, predicate = [constant for constant in row if constant >= 0], base.language.predicates[i].name
             for constant in ends:
-                self.constants.setdefault(constant, probability is None)
-            self.links += [
-                {
-                    "predicate": base.language.predicates[i].name,
-                    "from": self.names[start],
-                    "to": self.names[end],
-                    "atom": atom,
-                    "truth": True if probability is None else None,
-                    "probability": 1.0 if probability is None else probability,
-                }
-                for start, end in pairwise(ends)
-            ]
+                constants.setdefault(constant, probability is None)
+            truth, belief = (True, 1.0) if probability is None else (None, probability)
+            links.extend(Connection(predicate, names[a], names[b], atom, truth, belief) for a, b in pairwise(ends))
+
+    true = known.atoms[known.truth]
+    link(true[:MOST_AROUND])
+    members = np.array(sorted(constants))
+    around = _facts_with(model, members[members != centre])
+    arguments = base.decode(around.atoms)[1]
+    inside = (np.isin(arguments, members) | (arguments < 0)).all(axis=1) & around.truth
+    link(around.atoms[inside & ~np.isin(around.atoms, true)][:MOST_BETWEEN])
+    answers = [answer for part in predictions for answer in part.answers if answer.probability >= PROBABLE]
+    for answer in sorted(answers, key=lambda answer: -answer.probability)[:MOST_PREDICTED]:
+        link(Question.parse(base, answer.question).codes(), answer.probability)
+    return Neighbourhood(tuple(Neighbour(names[i], is_known) for i, is_known in constants.items()), tuple(links))
+
+
+@dataclass(frozen=True, slots=True)
+class DomainLine:
+    """A domain and its number of constants."""
+
+    name: str
+    constants: int
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateLine:
+    """A predicate and its domains."""
+
+    name: str
+    domains: tuple[str, ...]
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLine:
+    """A rule as the theory has it."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunAnswer:
+    """The run that is served: its problem, network, language, rules and limits."""
+
+    problem: str
+    version: str
+    input: str
+    reasoner: str
+    layers: int
+    dim: int
+    strategy: str
+    evidence_input: str
+    networks: int
+    calibration: Calibrated | None
+    facts: int
+    constants: int
+    domains: tuple[DomainLine, ...]
+    predicates: tuple[PredicateLine, ...]
+    rules: tuple[RuleLine, ...]
+    limits: Limits
+
+
+def describe_run(session: Session, _: Request) -> RunAnswer:
+    """The problem, the network, the language, the rules and the limits."""
+    model = session.model
+    language = model.base.language
+    domains, predicates = language.domains, language.predicates
+    return RunAnswer(
+        problem=model.problem.name,
+        version=__version__,
+        input=model.options.model.input,
+        reasoner=model.options.model.reasoner,
+        layers=len(model.network.layers),
+        dim=model.options.model.dim,
+        strategy=model.options.grounding.strategy,
+        evidence_input=model.network.evidence_input,
+        networks=len(model.members),
+        calibration=model.calibration,
+        facts=len(model.problem.train),
+        constants=len(language.constants),
+        domains=tuple(DomainLine(d.name, len(language.members(d)), tuple(p.name for p in d.parts)) for d in domains),
+        predicates=tuple(PredicateLine(p.name, tuple(d.name for d in p.domains), p.closed) for p in predicates),
+        rules=tuple(RuleLine(rule.name, str(rule)) for rule in model.problem.knowledge.theory.rules),
+        limits=session.limits,
+    )
+
+
+def report_rules(session: Session, _: Request) -> dict[str, Any]:
+    """The document of `r2n rules --json`."""
+    return rule_report(session.model).to_dict()
+
+
+def report_run(session: Session, _: Request) -> dict[str, Any]:
+    """Curves, and the metrics, reliability and ranks by predicate of each split."""
+    trained = session.model
+    reports = [trained.evaluate(split, baselines=True) for split in trained.problem.queries]
+    found = build_report(session.folder, trained, reports, read_training(session.folder), is_full=False)
+    results = [
+        {
+            "report": result.report.to_dict(),
+            "precision_recall": [asdict(curve) for curve in result.precision_recall],
+            "ranks": [{**asdict(part), "ranks": part.ranks} for part in result.ranks],
+        }
+        for result in found.results
+    ]
+    return {
+        "trained_on": asdict(found.trained_on),
+        "results": results,
+        "networks": [[asdict(curve) for curve in curves] for curves in found.networks],
+        "phases": [asdict(phase) for phase in found.phases],
+        "options": [asdict(line) for line in found.options],
+        "figures": found.figures,
+        "charts": {name: [asdict(card) for card in cards] for name, cards in run_charts(found).items()},
+        "notes": found.notes,
+    }

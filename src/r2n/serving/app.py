@@ -1,106 +1,252 @@
-"""A run, served: the app, of the API and the page."""
+"""The app: the addresses of the API, which workers answer, the page, and the OpenAPI document."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import FileResponse, Response
+from fastapi.responses import FileResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from r2n import __version__
 from r2n.explanation.drawing import style_sheet
-from r2n.serving.guards import Access, Guard
-from r2n.serving.keeper import Keeper
-from r2n.serving.limits import Limits
-from r2n.serving.metrics import Metrics
-from r2n.serving.pool import BusyError, Pool
-from r2n.serving.replies import BUSY, JSON, REFUSED, error_document, to_json
-from r2n.serving.routes import router
+from r2n.serving.about import AboutAnswer, ConstantsAnswer, RunAnswer
+from r2n.serving.guards import Access, Guard, Metrics
+from r2n.serving.queries import CheckAnswer, ExplainAnswer, QueryAnswer, WhatIfAnswer
+from r2n.serving.requests import (
+    NAME_IN_ADDRESS,
+    CheckRequest,
+    ExplainRequest,
+    Limits,
+    QueryRequest,
+    WhatIfRequest,
+)
+from r2n.serving.session import ARROW, BUSY, JSON, JSON_LINES, REFUSED, Failure, Reply, Session
+from r2n.serving.workers import Workers, busy
 
 PAGE = Path(__file__).parent / "page"
 VIEWS = ("/", "/about", "/about/{name:path}", "/explain", "/what-if", "/rules", "/run")
+Responses = dict[int | str, dict[str, Any]]
+
+# addresses
+
+ERRORS = {
+    400: "The body is no JSON.",
+    401: "A token is needed.",
+    403: "A page of another site asks.",
+    408: "The request was not sent in time.",
+    413: "The body is too long.",
+    415: "The body is no JSON.",
+    421: "The server is not known under this name.",
+    422: "The request is rejected: what, where, and a hint.",
+    503: "The request took too long and was stopped, or too many wait.",
+}
+RETRY = {"headers": {"Retry-After": {"schema": {"type": "string"}, "description": "Seconds."}}}
+KINDS = {
+    JSON_LINES: {"schema": {"type": "string", "description": "An answer a line, with its `question`."}},
+    ARROW: {"schema": {"type": "string", "format": "binary", "description": "The columns of `r2n predict --out`."}},
+}
+ABOUT: Responses = {200: {"model": AboutAnswer}, 404: {"model": Failure, "description": "There is no such constant."}}
+Top = Annotated[int, Query(ge=1, le=100)]
+router = APIRouter(
+    responses={
+        status: {"model": Failure, "description": text, **(RETRY if status == BUSY else {})}
+        for status, text in ERRORS.items()
+    }
+)
 
 
-def create_app(keeper: Keeper, access: Access, workers: int = 2, limits: Limits | None = None) -> FastAPI:
-    """The app of a run that a keeper holds; `limits` may be narrower than its own."""
-    metrics, limits = Metrics(), limits or keeper.limits
+def _sent(reply: Reply) -> Response:
+    headers = {"retry-after": "1"} if reply.status == BUSY else None
+    return Response(reply.body, reply.status, headers, reply.kind)
+
+
+async def _answer(request: Request, job: str, asked: dict[str, Any]) -> Response:
+    return _sent(await request.app.state.workers.ask(job, asked))
+
+
+async def _answer_once(request: Request, job: str) -> Response:
+    return _sent(await request.app.state.workers.ask_once(job))
+
+
+def accepted(accept: str) -> str:
+    """The first content type of an `Accept` header that the server can send, else JSON."""
+    wanted = [part.partition(";")[0].strip().lower() for part in accept.split(",")]
+    return next((kind for kind in wanted if kind in (JSON, JSON_LINES, ARROW)), JSON)
+
+
+@router.post(
+    "/api/query",
+    summary="Answer one query or many",
+    responses={200: {"model": QueryAnswer, "content": KINDS, "description": "The answers."}},
+)
+async def query(request: Request, asked: QueryRequest) -> Response:
+    """Answer queries, as `r2n predict` does. `Accept` chooses JSON, JSON Lines or an Arrow stream."""
+    kind = accepted(request.headers.get("accept", ""))
+    return await _answer(request, "query", {**asked.model_dump(by_alias=True), "accept": kind})
+
+
+@router.post("/api/explain", summary="Explain an answer", responses={200: {"model": ExplainAnswer}})
+async def explain(request: Request, asked: ExplainRequest) -> Response:
+    """Explain why an atom is answered as it is, and what would change the answer, with a drawing."""
+    return await _answer(request, "explain", asked.model_dump(by_alias=True))
+
+
+@router.post("/api/what-if", summary="Compare answers before and after", responses={200: {"model": WhatIfAnswer}})
+async def what_if(request: Request, asked: WhatIfRequest) -> Response:
+    """Compare answers before and after a change that this request alone makes."""
+    return await _answer(request, "what-if", asked.model_dump(by_alias=True))
+
+
+@router.post("/api/check", summary="Check a query as it is typed", responses={200: {"model": CheckAnswer}})
+async def check(request: Request, asked: CheckRequest) -> Response:
+    """Check whether a query is valid, and complete it."""
+    return await _answer(request, "check", asked.model_dump())
+
+
+@router.get("/api/constants", summary="Search constants", responses={200: {"model": ConstantsAnswer}})
+async def constants(
+    request: Request,
+    search: Annotated[str, Query(max_length=NAME_IN_ADDRESS)] = "",
+    domain: Annotated[str | None, Query(max_length=NAME_IN_ADDRESS)] = None,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 20,
+) -> Response:
+    """Find constants by a part of their names."""
+    return await _answer(request, "constants", {"search": search, "domain": domain, "limit": limit})
+
+
+@router.get("/api/about", summary="One constant, of any name", responses=ABOUT)
+async def about_named(
+    request: Request,
+    name: Annotated[str, Query(max_length=NAME_IN_ADDRESS, examples=["italy"])],
+    top: Top = 10,
+) -> Response:
+    """Answer as `/api/about/NAME` does, also if the name is `.` or `..`, which no path can end with."""
+    return await _answer(request, "about", {"name": name, "top": top})
+
+
+@router.get("/api/about/{name:path}", summary="One constant", responses=ABOUT)
+async def about(
+    request: Request,
+    name: Annotated[str, InPath(max_length=NAME_IN_ADDRESS, examples=["italy"])],
+    top: Top = 10,
+) -> Response:
+    """Get the facts, predictions, features and neighbourhood of a constant."""
+    return await _answer(request, "about", {"name": name, "top": top})
+
+
+@router.get("/api/run", summary="The run that is served", responses={200: {"model": RunAnswer}})
+async def run(request: Request) -> Response:
+    """Get the problem, the network, the predicates, the rules and the limits."""
+    return await _answer_once(request, "run")
+
+
+@router.get("/api/rules", summary="The effects of the rules", responses={200: {"model": dict[str, Any]}})
+async def rules(request: Request) -> Response:
+    """Get the document of `r2n rules --json`, computed at the first request."""
+    return await _answer_once(request, "rules")
+
+
+@router.get("/api/report", summary="The report of the run", responses={200: {"model": dict[str, Any]}})
+async def report(request: Request) -> Response:
+    """Get curves, metrics, reliability and ranks as `r2n report` shows them, computed at the first request."""
+    return await _answer_once(request, "report")
+
+
+@router.get("/health", summary="Whether the server works", responses={200: {"model": dict[Literal["status"], str]}})
+async def health(request: Request) -> Response:
+    """Check that the server is up; 503 if no worker could be started."""
+    broken = request.app.state.workers.broken
+    return _sent(Reply.from_document({"status": "ok"}) if broken is None else busy(broken))
+
+
+@router.get("/metrics", summary="Counters", response_class=PlainTextResponse)
+async def metrics(request: Request) -> Response:
+    """Get the number of requests and their times, in the text format of Prometheus."""
+    return PlainTextResponse(request.app.state.workers.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+# the app
+
+
+def create_app(session: Session, access: Access, workers: int = 2, limits: Limits | None = None) -> FastAPI:
+    """The app of a loaded run; `limits` may be narrower than its own."""
+    counters, limits = Metrics(), limits or session.limits
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        pool = app.state.pool = Pool(keeper, workers, metrics, limits)
-        await pool.start()
+        app.state.workers = Workers(session, workers, counters, limits)
+        await app.state.workers.start()
         yield
-        await pool.stop()
+        await app.state.workers.stop()
+
+    async def view() -> FileResponse:
+        """Every view is the same page, which reads from its address what to show."""
+        return FileResponse(PAGE / "index.html", media_type="text/html")
 
     app = FastAPI(title="r2n", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.include_router(router)
-    _add_page(app)
-    _add_errors(app)
-    app.openapi = lambda: _openapi(app, limits, access)
-    app.add_middleware(Guard, access=access, limits=limits, metrics=metrics)
-    return app
-
-
-def _add_page(app: FastAPI) -> None:
-    """Every view is the same page, which reads from its address what to show."""
-
-    async def view() -> FileResponse:
-        return FileResponse(PAGE / "index.html", media_type="text/html")
-
     for path in VIEWS:
         app.add_api_route(path, view, methods=["GET"], include_in_schema=False)
     style = style_sheet()
     app.add_api_route("/static/drawing.css", lambda: Response(style, media_type="text/css"), include_in_schema=False)
     app.mount("/static", StaticFiles(directory=PAGE / "static"), name="static")
+    _add_errors(app)
+    app.openapi = lambda: _openapi(app, limits, access)
+    app.add_middleware(Guard, access=access, limits=limits, metrics=counters)
+    return app
 
 
 def _add_errors(app: FastAPI) -> None:
-    """All errors in one form."""
+    """Give the errors of FastAPI the form that all errors have."""
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         is_syntax = first["type"] == "json_invalid"
         what = f"the body is no JSON: {first.get('ctx', {}).get('error', '')}" if is_syntax else first["msg"]
-        return _told(400 if is_syntax else REFUSED, what, where_of(first["loc"]), "/openapi.json says what may be sent")
+        failure = Failure(what, field_name(first["loc"]), "/openapi.json says what may be sent")
+        return _sent(Reply.from_document(failure, 400 if is_syntax else REFUSED))
 
     @app.exception_handler(HTTPException)
     async def refused(_: Request, error: HTTPException) -> Response:
-        response = _told(error.status_code, str(error.detail), None, "/openapi.json says what may be asked")
+        failure = Failure(str(error.detail), hint="/openapi.json says what may be asked")
+        response = _sent(Reply.from_document(failure, error.status_code))
         response.headers.update(error.headers or {})
         return response
 
-    @app.exception_handler(BusyError)
-    async def busy(_: Request, error: BusyError) -> Response:
-        response = _told(BUSY, str(error), None, "ask for less, or ask again later")
-        response.headers["retry-after"] = "1"
-        return response
 
-
-def _told(status: int, what: str, where: str | None, hint: str | None) -> Response:
-    return Response(to_json(error_document(what, where, hint)), status, media_type=JSON)
-
-
-def where_of(place: Sequence[str | int]) -> str:
+def field_name(location: Sequence[str | int]) -> str:
     """`queries[3]`, `search`: a part of a request, without whether it is in the body or the address."""
-    parts = place[1:] if place and place[0] in ("body", "query", "path") else place
+    parts = location[1:] if location and location[0] in ("body", "query", "path") else location
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
     return text.removeprefix(".") or "body"
 
 
 def _openapi(app: FastAPI, limits: Limits, access: Access) -> dict[str, Any]:
-    """The document of the API, with all limits."""
+    """The OpenAPI document, with all limits."""
     if app.openapi_schema is None:
-        words = "A trained run of r2n. What a request may take:\n\n" + limits.words()
-        document = get_openapi(title="r2n", version=__version__, description=words, routes=app.routes)
+        description = "A trained run of r2n. Limits on a request:\n\n" + limits.to_markdown()
+        document = get_openapi(title="r2n", version=__version__, description=description, routes=app.routes)
+        document["components"]["schemas"] = _with_nulls(document["components"]["schemas"])
         document["x-limits"] = limits.to_dict()
         if access.token is not None:
             document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             document["security"] = [{"token": []}]
         app.openapi_schema = document
     return app.openapi_schema
+
+
+def _with_nulls(schema: Any) -> Any:
+    """The schema with null for numbers too: those that are not finite are sent as null."""
+    if isinstance(schema, list):
+        return [_with_nulls(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    schema = {name: _with_nulls(part) for name, part in schema.items()}
+    return {**schema, "type": ["number", "null"]} if schema.get("type") == "number" else schema

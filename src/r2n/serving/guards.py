@@ -1,18 +1,17 @@
-"""A run, served: what stands before every request (host, token, size, time), and the headers of every answer."""
+"""Checks on every request (host, token, size, time), the headers of every answer, and counters of both."""
 
 import asyncio
 import secrets
+from collections import Counter, defaultdict
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from r2n.serving.limits import Limits
-from r2n.serving.metrics import Metrics
-from r2n.serving.replies import JSON, error_document, to_json
+from r2n.serving.requests import Limits
+from r2n.serving.session import JSON, Failure, to_json
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
@@ -31,7 +30,59 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 LINGERING = 2.0  # seconds
 CLIENT_GONE = 499  # as nginx counts it; nobody reads it
 MOST_DIGITS = 18  # of a length
+BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 BEHIND_TOKEN = ("/api/", "/metrics", "/openapi.json")
+
+
+@dataclass(eq=False)
+class Metrics:
+    """Counters since the start, for Prometheus; labels are routes and statuses, never anything that a client sent."""
+
+    requests: Counter[tuple[str, int]] = field(default_factory=Counter)
+    times: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0] * (len(BOUNDS) + 1)))
+    seconds: Counter[str] = field(default_factory=Counter)
+    passes: int = 0
+    answered_in_passes: int = 0
+    workers_started: int = 0
+    workers_killed: int = 0
+    waiting: int = 0
+
+    def count_request(self, route: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        self.requests[route, status] += 1
+        self.seconds[route] += seconds  # pyright: ignore[reportArgumentType]
+        bucket = next((i for i, bound in enumerate(BOUNDS) if seconds <= bound), len(BOUNDS))
+        self.times[route][bucket] += 1
+
+    def count_pass(self, jobs: int) -> None:
+        """Count a pass that answers some requests."""
+        self.passes += 1
+        self.answered_in_passes += jobs
+
+    def text(self) -> str:
+        """All counters, in the text format of Prometheus."""
+        lines = ["# HELP r2n_requests_total Requests answered.", "# TYPE r2n_requests_total counter"]
+        for (route, status), number in sorted(self.requests.items()):
+            lines.append(f'r2n_requests_total{{route="{route}",status="{status}"}} {number}')
+        name = "r2n_request_seconds"
+        lines += [f"# HELP {name} Seconds to answer a request.", f"# TYPE {name} histogram"]
+        for route, counts in sorted(self.times.items()):
+            so_far = 0
+            for bound, count in zip((*map(str, BOUNDS), "+Inf"), counts, strict=True):
+                so_far += count
+                lines.append(f'{name}_bucket{{route="{route}",le="{bound}"}} {so_far}')
+            lines.append(f'{name}_sum{{route="{route}"}} {self.seconds[route]:.6f}')
+            lines.append(f'{name}_count{{route="{route}"}} {so_far}')
+        counters = {
+            "r2n_passes_total": ("Jobs that workers were given.", self.passes),
+            "r2n_passed_requests_total": ("Requests in these jobs, often several.", self.answered_in_passes),
+            "r2n_workers_started_total": ("Workers started.", self.workers_started),
+            "r2n_workers_killed_total": ("Workers ended over a request.", self.workers_killed),
+        }
+        for name, (help_text, value) in counters.items():
+            lines += [f"# HELP {name} {help_text}", f"# TYPE {name} counter", f"{name} {value}"]
+        lines += ["# HELP r2n_waiting Requests that wait for a worker.", "# TYPE r2n_waiting gauge"]
+        return "\n".join([*lines, f"r2n_waiting {self.waiting}", ""])
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +92,20 @@ class Access:
     token: str | None = None
     hosts: frozenset[str] | None = LOOPBACK
 
-    def refusal(self, scope: Scope) -> tuple[int, dict[str, Any]] | None:
-        """Why a request is not answered; None where it is."""
+    def refusal(self, scope: Scope) -> tuple[int, Failure] | None:
+        """Why a request is not answered; None if it is."""
         headers = Headers(scope=scope)
         if self.hosts is not None and host_name(headers.get("host", "")) not in self.hosts:
             hint = "ask under the name it was started with; r2n serve --public-name NAME adds one"
-            return 421, error_document("the server is not known under this name", "Host", hint)
+            return 421, Failure("the server is not known under this name", "Host", hint)
         path = scope["path"]
         if not path.startswith(BEHIND_TOKEN):
             return None
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return 403, error_document("pages of other sites may not ask", "Sec-Fetch-Site")
+            return 403, Failure("pages of other sites may not ask", "Sec-Fetch-Site")
         if self.token is not None and not self._is_token(headers.get("authorization", "")):
             hint = "send the header Authorization: Bearer TOKEN"
-            return 401, error_document("a token is needed", "Authorization", hint)
+            return 401, Failure("a token is needed", "Authorization", hint)
         return None
 
     def _is_token(self, given: str) -> bool:
@@ -70,10 +121,10 @@ def host_name(host: str) -> str:
 
 
 class Guard:
-    """Refuses, limits and counts requests, and adds headers to answers."""
+    """Checks, limits and counts requests, and adds headers to answers."""
 
     def __init__(self, app: ASGIApp, access: Access, limits: Limits, metrics: Metrics) -> None:
-        """Before an app."""
+        """Guard an app."""
         self.app, self.access, self.limits, self.metrics = app, access, limits, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,15 +133,15 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        answered = _Answered(scope, send, self.limits.client_seconds)
+        sender = _Sender(scope, send, self.limits.client_seconds)
         started = monotonic()
         try:
-            await self._answer(scope, receive, answered)
+            await self._answer(scope, receive, sender)
         finally:
             route = getattr(scope.get("route"), "path", "other")
-            self.metrics.count_request(route, answered.status, monotonic() - started)
+            self.metrics.count_request(route, sender.status, monotonic() - started)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: "_Answered") -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: "_Sender") -> None:
         refused = self.access.refusal(scope)
         if refused is not None:
             return await send.refuse(*refused)
@@ -98,19 +149,25 @@ class Guard:
             async with asyncio.timeout(self.limits.client_seconds):
                 body = await _read(scope, receive, self.limits.body)
         except TimeoutError:
-            return await send.refuse(408, error_document("the request was not sent in time", "body"))
+            return await send.refuse(408, Failure("the request was not sent in time", "body"))
         if body is None:
             what, hint = f"the body has more than {self.limits.body:,} bytes", "ask for less at once"
-            return await send.refuse(413, error_document(what, "body", hint), receive)
-        if scope["method"] == "POST" and not _is_json(scope):
+            return await send.refuse(413, Failure(what, "body", hint), receive)
+        kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
+        if scope["method"] == "POST" and kind != JSON:
             hint = "send the header Content-Type: application/json"
-            return await send.refuse(415, error_document("the body is no JSON", "Content-Type", hint))
-        return await self._handed_on(scope, body, receive, send)
+            return await send.refuse(415, Failure("the body is no JSON", "Content-Type", hint))
+        return await self._run_app(scope, body, receive, send)
 
-    async def _handed_on(self, scope: Scope, body: bytes, receive: Receive, send: "_Answered") -> None:
-        """Let the app answer; when the client goes before the answer begins, the work for it is cancelled."""
-        answering = asyncio.ensure_future(self.app(scope, _once(body, receive), send))
-        gone = asyncio.ensure_future(receive())  # after the body there is nothing but its going
+    async def _run_app(self, scope: Scope, body: bytes, receive: Receive, send: "_Sender") -> None:
+        """Let the app answer; if the client goes before the answer begins, the work for it is cancelled."""
+        messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def received() -> Message:
+            return messages.pop() if messages else await receive()
+
+        answering = asyncio.ensure_future(self.app(scope, received, send))
+        gone = asyncio.ensure_future(receive())  # after the body, only a disconnect can come
         try:
             await asyncio.wait((answering, gone), return_when=asyncio.FIRST_COMPLETED)
             if not answering.done() and not send.has_begun and gone.result()["type"] == "http.disconnect":
@@ -122,12 +179,8 @@ class Guard:
             gone.cancel()
 
 
-def _is_json(scope: Scope) -> bool:
-    return Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower() == JSON
-
-
 async def _read(scope: Scope, receive: Receive, most: int) -> bytes | None:
-    """The body; None where it is too long."""
+    """The body; None if it is too long."""
     length = Headers(scope=scope).get("content-length", "0")
     if not length.isdecimal() or len(length) > MOST_DIGITS or int(length) > most:
         return None
@@ -141,21 +194,7 @@ async def _read(scope: Scope, receive: Receive, most: int) -> bytes | None:
     return bytes(parts)
 
 
-def _once(body: bytes, receive: Receive) -> Receive:
-    """A body that was read already, then whatever comes."""
-    is_told = False
-
-    async def told() -> Message:
-        nonlocal is_told
-        if is_told:
-            return await receive()
-        is_told = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return told
-
-
-class _Answered:
+class _Sender:
     """Sends an answer, with the headers that all have, within the time that a client has to read it."""
 
     def __init__(self, scope: Scope, send: Send, seconds: float) -> None:
@@ -166,18 +205,17 @@ class _Answered:
         if message["type"] == "http.response.start":
             self.status, self.has_begun = message["status"], True
             headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers[name] = value
+            headers.update(HEADERS)
             headers["cache-control"] = "no-store" if self.path.startswith(BEHIND_TOKEN) else "no-cache"
         async with asyncio.timeout(self.seconds):
             await self.send(message)
 
-    async def refuse(self, status: int, document: dict[str, Any], receive: Receive | None = None) -> None:
-        """An error, after which the connection is closed; what a client still sends is read for a while, unheard.
+    async def refuse(self, status: int, failure: Failure, receive: Receive | None = None) -> None:
+        """Send an error, and close the connection; what a client still sends is read for a while, and dropped.
 
-        To close at once would reset the connection, and the client would not read why.
+        Closing at once would reset the connection, and the client would not read the error.
         """
-        body = to_json(document)
+        body = to_json(failure)
         headers = [(b"content-type", JSON.encode()), (b"content-length", str(len(body)).encode())]
         headers += [(b"connection", b"close")]
         headers += [(b"www-authenticate", b"Bearer")] if status == 401 else []

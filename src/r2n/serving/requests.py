@@ -1,73 +1,106 @@
-"""A run, served: what requests may say, as schemas with examples."""
+"""What a request may contain, as schemas with examples, and the limits on it; /openapi.json and /api/run state them."""
 
+from dataclasses import asdict, dataclass, field, fields
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from r2n.serving.limits import ANSWERS, FACTS, QUERIES, TEXT
-
+MEGABYTE = 2**20
+QUERIES, FACTS, TEXT, ANSWERS = 1_000, 1_000, 100_000, 10_000
+NAME_IN_ADDRESS = 10_000  # characters; of any script, two such names still fit into the head of a request
 CHANGES = ("with", "without", "constants", "without_rules")  # the fields that change what is known
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits on one request, and on the number of requests; `to_markdown` describes each."""
+
+    body: int = MEGABYTE
+    queries: int = field(default=QUERIES, init=False)  # these four are part of the schemas below
+    facts: int = field(default=FACTS, init=False)
+    text: int = field(default=TEXT, init=False)
+    answers: int = field(default=ANSWERS, init=False)
+    candidates: int = 1_000_000
+    seconds: float = 10.0
+    report_seconds: float = 300.0
+    client_seconds: float = 20.0
+    memory: int = 2_048 * MEGABYTE
+    waiting: int = 1_000
+    connections: int = 512
+
+    def to_dict(self) -> dict[str, Any]:
+        """The limits by name."""
+        return asdict(self)
+
+    def to_markdown(self) -> str:
+        """The limits as a list."""
+        described = {
+            "body": f"{self.body:,} bytes of body",
+            "queries": f"{self.queries:,} queries in a request",
+            "facts": f"{self.facts:,} facts or constants in a list of a request",
+            "text": f"{self.text:,} characters of a query, fact or name; {NAME_IN_ADDRESS:,} of one in an address",
+            "candidates": f"{self.candidates:,} atoms that the queries of a request ask for together",
+            "answers": f"{self.answers:,} answers to a query (`top`)",
+            "seconds": f"{self.seconds:g} seconds to compute an answer, and as long again to wait for a worker",
+            "report_seconds": f"{self.report_seconds:g} seconds for /api/rules and /api/report, computed once",
+            "client_seconds": f"{self.client_seconds:g} seconds for a client to send a request, and to read an answer",
+            "memory": f"{self.memory:,} bytes of memory for a worker, above the loaded run",
+            "waiting": f"{self.waiting:,} requests that wait for a worker",
+            "connections": f"{self.connections:,} connections at once",
+        }
+        return "\n".join(f"- `{part.name}`: {described[part.name]}" for part in fields(self))
+
 
 Text = Annotated[str, Field(max_length=TEXT)]
 Facts = Annotated[list[Text], Field(max_length=FACTS)]
-Queries = Annotated[list[Text], Field(max_length=QUERIES)]
+Queries = Annotated[list[Text], Field(max_length=QUERIES, description="Atoms; ? stands for what is asked.")]
+
+
+def _config(*examples: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": list(examples)})
 
 
 class Changes(BaseModel):
-    """What is otherwise, for this request alone: facts that are known too or no longer, constants, rules left out."""
+    """Facts, constants and rules that this request alone adds or leaves out."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = _config()
 
     more: Facts = Field(
         default=[], alias="with", description="Facts that are known too; ! before those that are false."
     )
-    without: Facts = Field(default=[], description="Facts that are no longer known; goes before `with`.")
+    without: Facts = Field(default=[], description="Facts that are no longer known; applied before `with`.")
     constants: dict[Text, Facts] = Field(
         default={}, max_length=FACTS, description="New constants, by the domain that each is in."
     )
     without_rules: Facts = Field(default=[], description="Names of rules that are left out.")
 
-    def to_job(self) -> dict[str, Any]:
-        """As a worker reads it."""
-        return self.model_dump(by_alias=True)
-
 
 class QueryRequest(Changes):
-    """Questions, and which of their answers are told."""
+    """Queries, and which of their answers are sent."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"queries": ["locatedIn(italy, ?)"], "top": 3},
-                {"queries": ["locatedIn(?, europe)", "neighborOf(italy, france)"], "unknown": True},
-                {
-                    "queries": ["locatedIn(atlantis, ?)"],
-                    "with": ["neighborOf(atlantis, portugal)", "neighborOf(portugal, atlantis)"],
-                    "constants": {"country": ["atlantis"]},
-                },
-            ]
-        }
+    model_config = _config(
+        {"queries": ["locatedIn(italy, ?)"], "top": 3},
+        {"queries": ["locatedIn(?, europe)", "neighborOf(italy, france)"], "unknown": True},
+        {
+            "queries": ["locatedIn(atlantis, ?)"],
+            "with": ["neighborOf(atlantis, portugal)", "neighborOf(portugal, atlantis)"],
+            "constants": {"country": ["atlantis"]},
+        },
     )
 
-    queries: Annotated[list[Text], Field(min_length=1, max_length=QUERIES)] = Field(
-        description="Atoms; ? stands for what is asked."
-    )
+    queries: Annotated[Queries, Field(min_length=1)]
     top: int = Field(default=10, ge=1, le=ANSWERS, description="How many answers to each.")
     unknown: bool = Field(default=False, description="Only what is not known already.")
     everything: bool = Field(default=False, description="Also atoms that no ground rule reaches.")
 
 
 class ExplainRequest(Changes):
-    """An atom that is explained."""
+    """An atom to explain."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"atom": "locatedIn(italy, europe)"},
-                {"atom": "locatedIn(italy, europe)", "against": "locatedIn(italy, africa)", "depth": 1},
-                {"atom": "locatedIn(italy, europe)", "without": ["neighborOf(italy, france)"], "top": 3},
-            ]
-        }
+    model_config = _config(
+        {"atom": "locatedIn(italy, europe)"},
+        {"atom": "locatedIn(italy, europe)", "against": "locatedIn(italy, africa)", "depth": 1},
+        {"atom": "locatedIn(italy, europe)", "without": ["neighborOf(italy, france)"], "top": 3},
     )
 
     atom: Text
@@ -77,24 +110,20 @@ class ExplainRequest(Changes):
 
 
 class WhatIfRequest(Changes):
-    """Changes, and the questions whose answers are compared; without any, what changes most is told."""
+    """Changes, and the queries whose answers are compared; without queries, the largest changes are sent."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"without": ["locatedIn(france, europe)"], "queries": ["locatedIn(italy, ?)"]},
-                {"with": ["neighborOf(italy, spain)"], "top": 20},
-            ]
-        }
+    model_config = _config(
+        {"without": ["locatedIn(france, europe)"], "queries": ["locatedIn(italy, ?)"]},
+        {"with": ["neighborOf(italy, spain)"], "top": 20},
     )
 
-    queries: Queries = Field(default=[], description="Atoms; ? stands for what is asked.")
+    queries: Queries = []
     top: int = Field(default=50, ge=1, le=ANSWERS, description="How many changes, the largest first.")
 
 
 class CheckRequest(BaseModel):
     """A query as it is being typed."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"query": "locatedIn(ita"}]})
+    model_config = _config({"query": "locatedIn(ita"})
 
     query: Text

@@ -1,29 +1,44 @@
-"""A run, served: uvicorn, with what it lacks against clients that send half a request and wait."""
+"""Start-up of the server: the preloaded run, the token, the socket, and uvicorn with a time limit on slow clients."""
 
 import asyncio
+import gc
 import ipaddress
 import socket
 from pathlib import Path
 from typing import Any
 
 import h11
+import torch
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from r2n.errors import ConfigError
 from r2n.serving.guards import LOOPBACK, Access
-from r2n.serving.limits import Limits
+from r2n.serving.requests import Limits
+from r2n.serving.session import Session
 
 LONGEST_HEAD = 2**18  # bytes: the address may hold a name of 10,000 characters of any script
 FEWEST_CHARACTERS = 16
 BACKLOG = 2_048
 
 
+def preload(folder: Path, limits: Limits) -> Session:
+    """Load the run in a folder, to be shared by forks of this process."""
+    torch.set_num_threads(1)  # a pool of threads does not survive a fork
+    session = Session.load(folder, limits)
+    gc.collect()
+    gc.freeze()  # what is never collected is never copied
+    return session
+
+
 def access_to(host: str, token_file: Path | None, public_names: list[str]) -> Access:
-    """Who may ask a server that listens at `host`: on any but a loopback, who has the token."""
+    """Who may ask a server that listens at `host`: anybody at a loopback, else clients with the token."""
     token = None if token_file is None else read_token(token_file)
-    is_loopback = host == "localhost" or _is_loopback(host)
+    try:
+        is_loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = False
     if not is_loopback and token is None:
         raise ConfigError(
             f"at {host} others can reach the server, and there is no token",
@@ -34,15 +49,8 @@ def access_to(host: str, token_file: Path | None, public_names: list[str]) -> Ac
     return Access(token, LOOPBACK | {host.lower()} | {name.lower() for name in public_names})
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def read_token(path: Path) -> str:
-    """The token in a file; one that could be guessed is refused."""
+    """The token in a file; one that could be guessed is an error."""
     try:
         token = path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -60,12 +68,12 @@ class ImpatientProtocol(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait."""
+        """Start the clock."""
         super().connection_made(transport)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Go on waiting while the head of a request is not there."""
+        """Stop the clock once the head of a request is complete."""
         super().data_received(data)
         if self.conn.their_state is h11.IDLE:
             self._wait()
@@ -73,7 +81,7 @@ class ImpatientProtocol(H11Protocol):
             self._done()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
+        """Stop the clock."""
         self._done()
         super().connection_lost(exc)
 
@@ -98,7 +106,7 @@ class ImpatientProtocol(H11Protocol):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens."""
+    """A listening socket."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
@@ -110,13 +118,13 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def address(own: socket.socket) -> str:
-    """Where a browser finds it."""
+    """The address for a browser."""
     host, port = own.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 def make_server(app: FastAPI, limits: Limits) -> uvicorn.Server:
-    """The server of an app; it says nothing of requests."""
+    """The server of an app; it logs no requests."""
     protocol = type("Protocol", (ImpatientProtocol,), {"seconds": limits.client_seconds})
     config = uvicorn.Config(
         app,

@@ -1,7 +1,6 @@
-"""All that is known and predicted of one constant."""
+"""The search of constants, all about one constant, and the run with its rules and its report."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,84 +8,114 @@ import pytest
 
 from r2n.model.model import Model
 from r2n.model.run import prepare_run
-from r2n.serving.about import about_constant
-from r2n.serving.limits import Limits
-from r2n.serving.session import Session
+from r2n.serving.about import AboutAnswer, about_constant, report_rules, search_constants
+from r2n.serving.requests import Limits
+from r2n.serving.session import Session, to_plain
+from r2n.serving.workers import run_job
+from tests.command_line import document
 from tests.featured_problem import featured_problem
-from tests.served_problem import SLASHED, STRANGE
+from tests.served_problem import LONG, MARKUP, STRANGE
 
 
-def about(session: Session, name: str, top: int = 10) -> Any:
-    reply = about_constant(session, {"name": name, "top": top})
-    assert reply.status == 200, reply.body
-    return json.loads(reply.body)
+def names(session: Session, search: str, domain: str | None = None) -> list[str]:
+    found = search_constants(session, {"search": search, "domain": domain, "limit": 20})
+    return [constant.name for constant in found.constants]
+
+
+def test_constants_are_found_by_the_begin_then_by_a_part_then_by_a_similar_name(session: Session) -> None:
+    assert names(session, "n")[:9] == [*(f"n{i}" for i in range(8)), "north"]
+    assert MARKUP in names(session, "N")
+    assert names(session, "ONERROR") == [MARKUP]
+    assert names(session, "norht") == ["north"]
+    assert names(session, "zzzzzzzz") == []
+    assert names(session, "", "valley") == ["north", "south"]
+    assert names(session, LONG[:100]) == [LONG]
+
+
+def test_only_the_first_are_sent_and_all_are_counted(session: Session) -> None:
+    found = search_constants(session, {"search": "", "limit": 3})
+    assert (found.total, len(found.constants)) == (len(session.model.base.language.constants), 3)
+    assert found.constants[0].domains == ("town",)
+
+
+def test_an_unknown_domain_or_constant_is_an_error_with_a_hint(session: Session) -> None:
+    [reply] = run_job(session, "constants", {"search": "", "domain": "vally", "limit": 3})
+    error = json.loads(reply.body)
+    assert (reply.status, error["where"], error["hint"]) == (422, "domain", "did you mean 'valley'?")
+    [reply] = run_job(session, "about", {"name": "norht", "top": 1})
+    assert (reply.status, json.loads(reply.body)["hint"]) == (404, "did you mean 'north'?")
+
+
+def about(session: Session, name: str, top: int = 10) -> AboutAnswer:
+    return about_constant(session, {"name": name, "top": top})
 
 
 def test_its_facts_are_all_that_name_it(session: Session) -> None:
-    document = about(session, "n0")
-    train = session.predictor.problem.train
-    named = [atom for atom in session.predictor.base.names(train.atoms) if "(n0, " in atom or ", n0)" in atom]
-    assert [fact["atom"] for fact in document["facts"]] == named
-    assert document["facts_total"] == len(named)
-    assert document["facts"][0] == {"atom": "liesIn(n0, north)", "predicate": "liesIn", "truth": True}
-    assert document["domains"] == ["town"]
+    found = about(session, "n0")
+    train = session.model.problem.train
+    expected = [atom for atom in session.model.base.names(train.atoms) if "(n0, " in atom or ", n0)" in atom]
+    assert [fact.atom for fact in found.facts] == expected
+    assert found.facts_total == len(expected)
+    assert to_plain(found.facts[0]) == {"atom": "liesIn(n0, north)", "predicate": "liesIn", "truth": True}
+    assert found.domains == ("town",)
 
 
-def test_its_predictions_are_the_answers_to_its_questions(session: Session) -> None:
-    document = about(session, "n2", top=1)
-    assert [part["question"] for part in document["predictions"]] == ["liesIn(n2, ?)"]  # `near` is closed
-    expected = session.predictor.predict("liesIn(n2, ?)", top=1, unknown=True)
-    answer = asdict(expected[0])
-    assert document["predictions"][0]["answers"] == [{**answer, "constants": list(answer["constants"])}]
+def test_its_predictions_are_the_answers_to_its_queries(session: Session, narrow: Session) -> None:
+    [prediction] = about(session, "n2", top=1).predictions  # `near` is closed
+    assert prediction.question == "liesIn(n2, ?)"
+    assert prediction.answers == session.model.predict("liesIn(n2, ?)", top=1, unknown=True).items
+    assert about(narrow, "north").predictions == ()  # too many atoms
 
 
 def test_around_it_are_its_neighbours_and_what_links_them(session: Session) -> None:
-    drawn = about(session, "north")["neighbourhood"]
+    drawn = to_plain(about(session, "north").neighbourhood)
     assert drawn["constants"][0] == {"name": "north", "known": True}
-    names = {constant["name"] for constant in drawn["constants"]}
-    assert {link["from"] for link in drawn["links"]} | {link["to"] for link in drawn["links"]} <= names
-    assert {
-        "predicate": "near",
-        "from": "n0",
-        "to": "n1",
-        "atom": "near(n0, n1)",
-        "truth": True,
-        "probability": 1.0,
-    } in (drawn["links"])
-    predicted = [link for link in drawn["links"] if link["truth"] is None]
-    assert all(link["probability"] >= 0.5 for link in predicted)
+    members = {constant["name"] for constant in drawn["constants"]}
+    assert {link["from"] for link in drawn["links"]} | {link["to"] for link in drawn["links"]} <= members
+    link = {"predicate": "near", "from": "n0", "to": "n1", "atom": "near(n0, n1)", "truth": True, "probability": 1.0}
+    assert link in drawn["links"]
+    assert all(link["probability"] >= 0.5 for link in drawn["links"] if link["truth"] is None)
 
 
 @pytest.mark.parametrize("name", STRANGE)
 def test_a_strange_name_is_itself(session: Session, name: str) -> None:
-    document = about(session, name)
-    assert document["name"] == name
-    assert name in {constant["name"] for constant in document["neighbourhood"]["constants"]}
-    question = document["predictions"][0]["question"]
-    assert session.predictor.predict(question)[0].constants[0] == name
+    found = about(session, name)
+    assert name in {constant.name for constant in found.neighbourhood.constants}
+    assert session.model.predict(found.predictions[0].question)[0].constants[0] == name
 
 
-def test_one_that_is_not_there_is_not_found(session: Session) -> None:
-    reply = about_constant(session, {"name": "norht", "top": 1})
-    assert reply.status == 404
-    assert json.loads(reply.body)["hint"] == "did you mean 'north'?"
-
-
-def test_what_would_ask_for_too_many_atoms_is_left_out(session: Session) -> None:
-    narrow = Session(session.folder, session.predictor, Limits(candidates=1))
-    assert about(narrow, SLASHED)["predictions"] == []
-
-
-def test_features_are_told_and_predicates_of_any_arity_are_asked() -> None:
+def test_features_are_sent_and_predicates_of_any_arity_are_asked() -> None:
     problem = featured_problem()
-    made = problem.options.model.model_copy(update={"input": "distmult", "dim": 4})
-    predictor = Model.from_run(prepare_run(problem, problem.options.model_copy(update={"model": made}), seed=0))
-    document = about(Session(Path(), predictor, Limits()), "p1")
-    assert document["features"] == [
+    options = problem.options.model.model_copy(update={"input": "distmult", "dim": 4})
+    predictor = Model.from_run(prepare_run(problem, problem.options.model_copy(update={"model": options}), seed=0))
+    found = about(Session(Path(), predictor, Limits()), "p1")
+    assert to_plain(found)["features"] == (
         {"domain": "paper", "name": "text", "text": "cats and dogs", "size": None},
         {"domain": "paper", "name": "vector", "text": None, "size": 2},
-    ]
-    facts = [fact["atom"] for fact in document["facts"]]
-    assert {"good(p1)", "between(p1, p2, p3)"} <= set(facts)
-    around = [(link["from"], link["to"]) for link in document["neighbourhood"]["links"] if link["truth"]]
-    assert {("p1", "p2"), ("p2", "p3")} <= set(around)
+    )
+    assert {"good(p1)", "between(p1, p2, p3)"} <= {fact.atom for fact in found.facts}
+    around = {(link.start, link.to) for link in found.neighbourhood.links if link.truth}
+    assert {("p1", "p2"), ("p2", "p3")} <= around
+
+
+def reported(session: Session, job: str) -> Any:
+    return json.loads(run_job(session, job, {})[0].body)
+
+
+def test_the_run_is_described(session: Session) -> None:
+    found = reported(session, "run")
+    assert (found["problem"], found["layers"], found["networks"], found["evidence_input"]) == ("towns", 1, 1, "add")
+    assert found["domains"][1] == {"name": "valley", "constants": 2, "parts": []}
+    assert found["predicates"][1] == {"name": "near", "domains": ["town", "town"], "closed": True}
+    assert found["rules"][0]["name"] == "neighbours"
+    assert found["limits"] == session.limits.to_dict()
+
+
+def test_the_rules_and_the_report_are_those_of_the_command_line(session: Session) -> None:
+    assert json.loads(json.dumps(report_rules(session, {}))) == document("rules", session.folder)
+    found = reported(session, "report")
+    assert [part["report"]["split"] for part in found["results"]] == ["valid", "test"]
+    reports = document("report", session.folder)["reports"]
+    assert [part["report"]["metrics"] for part in found["results"]] == [part["metrics"] for part in reports]
+    curve = found["networks"][0][0]
+    assert (curve["name"], len(curve["epochs"])) == ("loss", len(curve["values"]))

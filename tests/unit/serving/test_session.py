@@ -1,43 +1,60 @@
-"""The loaded run, and what a request makes of it for itself alone."""
+"""The loaded run, the changes that a request makes for itself alone, and replies."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from r2n.errors import ConfigError, DataError
-from r2n.serving.session import Session
-
-PLAIN = {"with": [], "without": [], "constants": {}, "without_rules": []}
+from r2n.errors import ConfigError, DataError, Location
+from r2n.serving.session import JSON, Caret, Reply, Session, to_json
 
 
-def test_a_request_that_changes_nothing_asks_the_loaded_network(session: Session) -> None:
-    assert session.changed(PLAIN) is session.predictor
-    assert session.changed({}) is session.predictor
-
-
-def test_a_change_is_that_of_the_command_line(session: Session) -> None:
-    changed = session.changed({**PLAIN, "without": ["liesIn(n0, north)"], "with": ["liesIn(n0, south)"]})
-    expected = session.predictor.without_facts("liesIn(n0, north)").with_facts("liesIn(n0, south)")
+def test_a_change_is_that_of_the_command_line_and_leaves_the_run_as_it_is(session: Session) -> None:
+    assert session.changed({"with": [], "constants": {}}) is session.model
+    changed = session.changed({"without": ["liesIn(n0, north)"], "with": ["liesIn(n0, south)"]})
+    expected = session.model.without_facts("liesIn(n0, north)").with_facts("liesIn(n0, south)")
     assert changed.predict("liesIn(?, ?)") == expected.predict("liesIn(?, ?)")
-    assert session.predictor.predict("liesIn(n0, north)")[0].known
+    assert session.model.predict("liesIn(n0, north)")[0].known
 
 
 def test_rules_can_be_left_out(session: Session) -> None:
-    changed = session.changed({**PLAIN, "without_rules": ["neighbours"]})
-    assert changed.predict("liesIn(n2, north)")[0].logit != session.predictor.predict("liesIn(n2, north)")[0].logit
+    changed = session.changed({"without_rules": ["neighbours"]})
+    assert changed.predict("liesIn(n2, north)")[0].logit != session.model.predict("liesIn(n2, north)")[0].logit
     with pytest.raises(ConfigError, match="no rule 'neighbour'"):
-        session.changed({**PLAIN, "without_rules": ["neighbour"]})
+        session.changed({"without_rules": ["neighbour"]})
 
 
-def test_no_file_of_the_server_is_read(session: Session, tmp_path: Path) -> None:
+@pytest.mark.parametrize("field", ["with", "without"])
+def test_no_file_of_the_server_is_read(session: Session, tmp_path: Path, field: str) -> None:
     table = tmp_path / "facts.tsv"
     table.write_text("n0\tnear\tn3\n")
-    for field in ("with", "without"):
-        with pytest.raises(DataError, match=rf"{field}\[1\] is no fact"):
-            session.changed({**PLAIN, field: ["liesIn(n0, north)", str(table)]})
+    with pytest.raises(DataError, match=rf"{field}\[1\] is no fact"):
+        session.changed({field: ["liesIn(n0, north)", str(table)]})
 
 
 def test_errors_name_the_field(session: Session) -> None:
     with pytest.raises(DataError) as caught:
-        session.changed({**PLAIN, "without": ["liesIn(n2, north)"]})
+        session.changed({"without": ["liesIn(n2, north)"]})
     assert str(caught.value.where) == 'without "liesIn(n2, north)"'
+
+
+def test_json_is_ascii_and_finite() -> None:
+    name = "\u202e<b>\ud800\u2028"
+    body = to_json({"a": [1.5, float("nan")], "b": (float("inf"), name), "c": Caret(name, 1).line})
+    assert body.isascii()
+    assert json.loads(body) == {"a": [1.5, None], "b": [None, name], "c": name}
+    assert json.loads(to_json(Caret(name, 1))) == {"line": name, "column": 1}
+
+
+def test_an_error_says_what_where_and_what_to_do() -> None:
+    reply = Reply.from_error(DataError("no", where=Location(None, 1, 3, "p(,"), hint="yes"), at="queries[2]")
+    assert (reply.status, reply.kind) == (422, JSON)
+    expected = {"what": "no", "where": "queries[2]", "hint": "yes", "caret": {"line": "p(,", "column": 3}}
+    assert json.loads(reply.body) == expected
+
+
+def test_an_error_that_names_its_own_source_keeps_it() -> None:
+    reply = Reply.from_error(DataError("no", where=Location('with "p(a)"')), 404, at="queries[0]")
+    assert reply.status == 404
+    assert json.loads(reply.body) == {"what": "no", "where": 'with "p(a)"', "hint": None, "caret": None}
+    assert json.loads(Reply.from_error(DataError("no")).body)["where"] is None

@@ -4,11 +4,10 @@ An input for the server is a line with the name of an address, and below it the 
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache, partial
 from io import StringIO
-from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from r2n.cli.asking_lines import complete_line
@@ -18,16 +17,10 @@ from starlette.testclient import TestClient
 from r2n.cli.prediction import Wanted
 from r2n.model.model import Model
 from r2n.serving.app import create_app
-from r2n.serving.constants import check_query
-from r2n.serving.explaining import explain_atom
 from r2n.serving.guards import Access
-from r2n.serving.keeper import Keeper
-from r2n.serving.limits import Limits
-from r2n.serving.queries import answer_queries
-from r2n.serving.replies import Reply
-from r2n.serving.requests import CheckRequest, ExplainRequest, QueryRequest, WhatIfRequest
+from r2n.serving.requests import CheckRequest, ExplainRequest, Limits, QueryRequest, WhatIfRequest
 from r2n.serving.session import Session as ServedSession
-from r2n.serving.what_if import what_if
+from r2n.serving.workers import run_job
 from tests.faults.fuzzing.target import OPENED, Target, as_text, scratch
 from tests.served_problem import write_served_run
 
@@ -76,12 +69,11 @@ HARD_BODIES = (
     b'what-if\n{"with": [' + b", ".join(b'"near(n1, m%d)"' % i for i in range(900)) + b'], "top": 10000}',
 )
 
-Job = tuple[type[BaseModel], Callable[[ServedSession, Mapping[str, Any]], Reply | list[Reply]]]
-JOBS: dict[bytes, Job] = {
-    b"query": (QueryRequest, lambda session, job: answer_queries(session, [job])),
-    b"explain": (ExplainRequest, explain_atom),
-    b"what-if": (WhatIfRequest, what_if),
-    b"check": (CheckRequest, check_query),
+JOBS: dict[bytes, type[BaseModel]] = {
+    b"query": QueryRequest,
+    b"explain": ExplainRequest,
+    b"what-if": WhatIfRequest,
+    b"check": CheckRequest,
 }
 
 
@@ -122,23 +114,19 @@ def _split(content: bytes) -> tuple[bytes, bytes]:
 def jobs(content: bytes) -> None:
     """What a worker does with a request, in this process: here atheris sees which lines are reached."""
     name, body = _split(content)
-    schema, work = JOBS[name]
     try:
-        request = schema.model_validate(json.loads(body))
+        request = JOBS[name].model_validate(json.loads(body))
     except (ValidationError, ValueError, RecursionError):
         return
-    job = (
-        request.to_job() if isinstance(request, QueryRequest | ExplainRequest | WhatIfRequest) else request.model_dump()
-    )
-    work(_session(), job)
+    fields = request.model_dump(by_alias=True)
+    run_job(_session(), name.decode(), [fields] if name == b"query" else fields)
 
 
 @cache
 def _client() -> TestClient:
     """The app, with a worker."""
-    keeper = Keeper.start(write_served_run(scratch() / "kept-run"), Limits(seconds=60.0))
-    OPENED.callback(keeper.close)
-    app = create_app(keeper, Access(hosts=frozenset({"testserver"})), workers=1)
+    session = ServedSession.load(write_served_run(scratch() / "kept-run"), Limits(seconds=60.0))
+    app = create_app(session, Access(hosts=frozenset({"testserver"})), workers=1)
     return OPENED.enter_context(TestClient(app, raise_server_exceptions=False))
 
 

@@ -1,0 +1,290 @@
+"""Worker processes: forks of the server that share the loaded run, compute one job at a time, and can be killed."""
+
+import asyncio
+import ctypes
+import multiprocessing
+import os
+import resource
+import signal
+import stat
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import torch
+from pebble import ProcessExpired, ProcessPool
+
+from r2n.errors import R2NError, is_out_of_memory
+from r2n.serving.about import about_constant, describe_run, report_rules, report_run, search_constants
+from r2n.serving.guards import Metrics
+from r2n.serving.queries import answer_queries, check_query, explain_atom, what_if
+from r2n.serving.requests import CHANGES, Limits
+from r2n.serving.session import BUSY, FAILED, REFUSED, Failure, RefusedError, Reply, Session
+
+MOST_JOBS = 2_000  # of a worker, so that nothing that a library keeps grows without end
+MOST_TOGETHER = 64  # requests in one pass
+MOST_QUERIES_TOGETHER = 16  # of a request that is answered with others
+MOST_ANSWERS_TOGETHER = 1_000
+SECONDS_TO_START = 30.0  # of a worker
+BUG, OUT_OF_MEMORY = 70, 71  # exit codes of a worker
+PR_SET_PDEATHSIG = 1
+STATM = Path("/proc/self/statm")
+
+JOBS: dict[str, Callable[[Session, Mapping[str, Any]], object]] = {
+    "about": about_constant,
+    "check": check_query,
+    "constants": search_constants,
+    "explain": explain_atom,
+    "report": report_run,
+    "rules": report_rules,
+    "run": describe_run,
+    "what-if": what_if,
+}
+
+# in a worker
+
+_loaded: Session
+
+
+def _start_worker(session: Session, started: Any) -> None:
+    """Keep of the server what a worker needs: the session, but neither its connections nor its signal handlers."""
+    global _loaded
+    _loaded = session
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a handler in Python would wait for the end of a call of C
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # when the server goes, all go
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for path in Path("/dev/fd").iterdir():
+        descriptor = int(path.name)
+        with suppress(OSError):  # the one of the listing is closed
+            if descriptor > 2 and stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                os.dup2(nothing, descriptor)  # a connection ends when the server closes it
+    torch.set_num_threads(1)  # a pool of threads does not survive a fork
+    limit_memory(session.limits.memory)
+    with started.get_lock():
+        started.value += 1
+
+
+def limit_memory(more: int) -> None:
+    """Bound the address space of this process by its size plus `more` bytes, if the system tells the size."""
+    if STATM.exists():
+        pages = int(STATM.read_text().split()[0])
+        most = pages * os.sysconf("SC_PAGE_SIZE") + more
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _work(job: str, request: Any) -> list[Reply]:
+    """The replies to a job; an unexpected error ends the worker, since nobody knows what state it left behind."""
+    try:
+        return run_job(_loaded, job, request)
+    except Exception as error:
+        if is_out_of_memory(error):
+            os._exit(OUT_OF_MEMORY)
+        traceback.print_exception(error)
+        sys.stderr.flush()
+        os._exit(BUG)
+
+
+def run_job(session: Session, job: str, request: Any) -> list[Reply]:
+    """The reply to a request; to several requests for queries, which come as a list, a reply to each.
+
+    If these fail together, they are answered one by one, so that each has its own error.
+    """
+    try:
+        if job == "query":
+            return answer_queries(session, request)
+        return [Reply.from_document(JOBS[job](session, request))]
+    except RefusedError as error:
+        return [error.reply()]
+    except R2NError as error:
+        if job == "query" and len(request) > 1:
+            return [reply for one in request for reply in run_job(session, job, [one])]
+        return [Reply.from_error(error)]
+
+
+# in the server
+
+
+def busy(what: str) -> Reply:
+    """The reply to a request that is given up."""
+    return Reply.from_document(Failure(what, hint="ask for less, or ask again later"), BUSY)
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A job that waits, and whether it may be answered in one pass with others."""
+
+    job: str
+    request: Mapping[str, Any]
+    together: bool
+    since: float = field(default_factory=lambda: monotonic())
+    reply: "asyncio.Future[Reply]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class Workers:
+    """`size` processes; each takes the job that has waited longest. One more computes reports, which are kept."""
+
+    def __init__(self, session: Session, size: int, metrics: Metrics, limits: Limits | None = None) -> None:
+        """Serve a loaded run; `limits` may be narrower than its own."""
+        self.session, self.size, self.metrics = session, size, metrics
+        self.limits: Limits = limits or session.limits
+        self.broken: str | None = None
+        self._processes = multiprocessing.get_context("fork")
+        self._started = self._processes.Value("L", 0)
+        self._pools: dict[int, ProcessPool] = {}
+        self._waiting: deque[_Waiting] = deque()
+        self._arrived = asyncio.Event()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._kept: dict[str, asyncio.Task[Reply]] = {}
+
+    async def start(self) -> None:
+        """Fork the workers, and begin to give them jobs."""
+        _ = self._pool(0).active  # pebble starts a pool when it is first used
+        self._tasks = {asyncio.create_task(self._serve()) for _ in range(self.size)}
+
+    async def stop(self) -> None:
+        """End all workers."""
+        tasks = [*self._tasks, *self._kept.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for number in list(self._pools):
+            await self._end_pool(number)
+
+    async def ask(self, job: str, request: Mapping[str, Any]) -> Reply:
+        """The reply to a job; a job whose caller is cancelled is not computed any further."""
+        if len(self._waiting) >= self.limits.waiting:
+            return busy(f"{self.limits.waiting:,} requests wait already")
+        item = _Waiting(job, request, together=job == "query" and _is_small(request))
+        self._waiting.append(item)
+        self._arrived.set()
+        self.metrics.waiting = len(self._waiting)
+        try:
+            return await item.reply
+        finally:
+            with suppress(ValueError):  # if a worker has taken it
+                self._waiting.remove(item)
+                self.metrics.waiting = len(self._waiting)
+
+    async def ask_once(self, job: str) -> Reply:
+        """The reply to a job that takes long: computed at the first request, and kept unless it failed."""
+        task = self._kept.get(job)
+        if task is None:
+            task = self._kept[job] = asyncio.create_task(self._compute_report(job))
+        return await asyncio.shield(task)
+
+    async def _compute_report(self, job: str) -> Reply:
+        reply = (await self._compute(1, self.limits.report_seconds, job, {}))[0]
+        if reply.status != 200:
+            del self._kept[job]
+        return reply
+
+    async def _serve(self) -> None:
+        """Give jobs to a worker, one after the other."""
+        while True:
+            items = await self._next()
+            request = [item.request for item in items] if items[0].job == "query" else items[0].request
+            replies = await self._compute(0, self.limits.seconds, items[0].job, request, items)
+            if len(replies) < len(items):  # several were stopped together: each is tried again alone
+                for item in reversed(items):
+                    item.together, item.since = False, inf  # it has waited for its turn already
+                    self._waiting.appendleft(item)
+                self._arrived.set()
+                continue
+            for item, reply in zip(items, replies, strict=True):
+                if not item.reply.done():
+                    item.reply.set_result(reply)
+
+    async def _next(self) -> list[_Waiting]:
+        """The job that has waited longest, and others that can be answered in one pass with it."""
+        while True:
+            while not self._waiting:
+                self._arrived.clear()
+                await self._arrived.wait()
+            items = [self._waiting.popleft()]
+            if items[0].together:
+                items += [item for item in self._waiting if item.together][: MOST_TOGETHER - 1]
+                taken = set(map(id, items))
+                self._waiting = deque(item for item in self._waiting if id(item) not in taken)
+            self.metrics.waiting = len(self._waiting)
+            for item in items:
+                if not item.reply.done() and monotonic() - item.since > self.limits.seconds:
+                    item.reply.set_result(busy(f"no worker was free for {self.limits.seconds:g} seconds"))
+            items = [item for item in items if not item.reply.done()]
+            if items:
+                self.metrics.count_pass(len(items))
+                return items
+
+    async def _compute(
+        self, pool: int, seconds: float, job: str, request: Any, items: list[_Waiting] | None = None
+    ) -> list[Reply]:
+        """The replies of a worker, or one that says why there are none; none, if nobody waits for `items` any more."""
+        if pool in self._pools and not self._pools[pool].active:
+            await self._end_pool(pool)  # it broke: there will be another
+        try:
+            computed = asyncio.wrap_future(self._pool(pool).schedule(_work, (job, request), timeout=seconds))
+        except (RuntimeError, OSError) as error:
+            await self._end_pool(pool)
+            self.broken = f"no worker can be started: {error.__cause__ or error}"
+            return [busy(self.broken)]
+        self.broken = None
+
+        def cancel_if_abandoned(_: object) -> None:
+            if all(item.reply.done() for item in items or ()):
+                computed.cancel()
+
+        for item in items or ():
+            item.reply.add_done_callback(cancel_if_abandoned)
+        try:
+            done, _ = await asyncio.wait([computed], timeout=seconds + SECONDS_TO_START)
+        finally:
+            computed.cancel()  # nothing, if it is done; else pebble kills the worker
+            self.metrics.workers_started = self._started.value
+        if not done:
+            await self._end_pool(pool)  # its workers do not even begin
+            return [_failure(TimeoutError(), seconds)]
+        error = None if computed.cancelled() else computed.exception()
+        if error is None and not computed.cancelled():
+            return computed.result()
+        self.metrics.workers_killed += 1
+        return [] if error is None else [_failure(error, seconds)]
+
+    def _pool(self, number: int) -> ProcessPool:
+        """The processes for requests (0), or the one for reports (1)."""
+        if number not in self._pools:
+            size, arguments = 1 if number else self.size, (self.session, self._started)
+            self._pools[number] = ProcessPool(size, MOST_JOBS, _start_worker, arguments, self._processes)
+        return self._pools[number]
+
+    async def _end_pool(self, number: int) -> None:
+        pool = self._pools.pop(number, None)
+        if pool is not None:
+            pool.stop()
+            await asyncio.to_thread(pool.join)
+
+
+def _failure(error: BaseException, seconds: float) -> Reply:
+    """The reply to a job whose worker has ended."""
+    code = error.exitcode if isinstance(error, ProcessExpired) else None
+    if code == BUG:
+        return Reply.from_document(Failure("the server failed to answer this; its log says more"), FAILED)
+    if code == OUT_OF_MEMORY:
+        hint = "ask for less: fewer queries, or a constant in place of a ?"
+        failure = Failure("what is asked needs more memory than a request may take", hint=hint)
+        return Reply.from_document(failure, REFUSED)
+    if isinstance(error, TimeoutError):
+        return busy(f"the request was stopped: it took more than {seconds:g} seconds")
+    return busy("the request was stopped: its worker ended, most likely for want of memory")
+
+
+def _is_small(request: Mapping[str, Any]) -> bool:
+    """Whether queries can be answered in one pass with those of others: few, and about what is known to all."""
+    is_plain = not any(request.get(name) for name in (*CHANGES, "everything"))
+    return is_plain and len(request["queries"]) <= MOST_QUERIES_TOGETHER and request["top"] <= MOST_ANSWERS_TOGETHER
