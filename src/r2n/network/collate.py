@@ -12,8 +12,9 @@ from r2n.data.herbrand import HerbrandBase
 from r2n.network.constant_embedding import ConstantEmbedding, ConstantLayout
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.grid import WholeBase
-from r2n.network.input_layers import AtomEmbedding, Movable
-from r2n.network.scatter import CPU, Incidence
+from r2n.network.input_layers import AtomEmbedding
+from r2n.network.scatter import Incidence
+from r2n.network.tensors import CPU, Tensors
 
 Kind = Literal["grid", "dense", "indexed"]
 """How a pass goes: over grids; over boxes of substitutions where these are whole; always by index."""
@@ -65,7 +66,7 @@ class Layout:
         return made.to(self.device)
 
     @cached_property
-    def by_arity(self) -> tuple[tuple[Int64[Tensor, " _"], Movable], ...]:
+    def by_arity(self) -> tuple[tuple[Int64[Tensor, " _"], Tensors], ...]:
         """For each arity, the rows of its atoms, and these as the input layer lays them out.
 
         Constants go by the ids of the training; one without has that of another, for its atoms are `blank`.

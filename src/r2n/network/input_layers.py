@@ -16,6 +16,7 @@ from r2n.data.validation import check_arity
 from r2n.logic.language import Predicate
 from r2n.network.constant_embedding import ConstantEmbedding, ConstantLayout, FeatureEncoder, make_channels
 from r2n.network.mlp import MLP
+from r2n.network.tensors import Tensors
 from r2n.options import ModelOptions
 
 SCALE = 0.3  # standard deviation of the predicates' vectors at the start
@@ -84,16 +85,7 @@ class RowEmbedding(Protocol):
         ...
 
 
-@runtime_checkable
-class Movable(Protocol):
-    """Atoms of one arity, as an embedding lays them out for itself."""
-
-    def to(self, device: torch.device) -> "Movable":
-        """The same on another device."""
-        ...
-
-
-Laid = TypeVar("Laid", bound=Movable)
+Laid = TypeVar("Laid", bound=Tensors)
 
 
 @runtime_checkable
@@ -131,15 +123,11 @@ class AtomEmbedding(Protocol[Laid]):
 
 
 @dataclass(frozen=True, eq=False)
-class AtomLayout:
+class AtomLayout(Tensors):
     """Atoms of one arity: their predicates, and their constants as they are read."""
 
     predicates: Predicates
     constants: ConstantLayout
-
-    def to(self, device: torch.device) -> "AtomLayout":
-        """The same on another device."""
-        return AtomLayout(self.predicates.to(device), self.constants.to(device))
 
 
 RowsByPredicate = tuple[tuple[int, Int64[Tensor, " _"]], ...]
@@ -152,17 +140,12 @@ def rows_by_predicate(predicates: Predicates) -> RowsByPredicate:
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkLayout:
+class NetworkLayout(Tensors):
     """Atoms of one arity: how many, the rows of those of each predicate, and their constants as they are read."""
 
     count: int
     by_predicate: RowsByPredicate
     constants: ConstantLayout
-
-    def to(self, device: torch.device) -> "NetworkLayout":
-        """The same on another device."""
-        by_predicate = tuple((predicate, rows.to(device)) for predicate, rows in self.by_predicate)
-        return NetworkLayout(self.count, by_predicate, self.constants.to(device))
 
 
 class AtomMLP(nn.Module):

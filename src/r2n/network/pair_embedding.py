@@ -16,6 +16,7 @@ from r2n.logic.language import Language
 from r2n.network.constant_embedding import Channel, ConstantEmbedding, DenseChannel, SparseRows, WordChannel, glorot
 from r2n.network.input_layers import rows_by_predicate
 from r2n.network.mlp import MLP
+from r2n.network.tensors import Tensors
 from r2n.options import ModelOptions
 
 COUNTS = 3  # of two texts: words in both, words in one, and the share of the former in all (Jaccard)
@@ -37,7 +38,7 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class Block(Tensors):
     """The atoms (their rows) with a term, and what it reads: rows of its channel, or the words of two texts."""
 
     term: Term
@@ -46,15 +47,9 @@ class Block:
     words: SparseRows | None = None
     counts: Float[Tensor, "atoms counts"] | None = None
 
-    def to(self, device: torch.device) -> "Block":
-        """The same on another device."""
-        words = None if self.words is None else self.words.to(device)
-        counts = None if self.counts is None else self.counts.to(device)
-        return Block(self.term, self.atoms.to(device), self.rows.to(device), words, counts)
-
 
 @dataclass(frozen=True, eq=False)
-class PairLayout:
+class PairLayout(Tensors):
     """Atoms of one arity: their predicates, the rows of each predicate, their blocks, and the rows each channel needs.
 
     `used[c]` holds the rows of channel c that the blocks need; the blocks' own rows point into it. (Channels of words
@@ -66,17 +61,8 @@ class PairLayout:
     blocks: tuple[Block, ...]
     used: dict[int, Int64[Tensor, " _"]]
 
-    def to(self, device: torch.device) -> "PairLayout":
-        """The same on another device."""
-        return PairLayout(
-            self.predicates.to(device),
-            tuple((predicate, rows.to(device)) for predicate, rows in self.by_predicate),
-            tuple(block.to(device) for block in self.blocks),
-            {channel: rows.to(device) for channel, rows in self.used.items()},
-        )
 
-
-def lay_out(
+def collate_pairs(
     bags: Mapping[int, Bags],
     terms: Sequence[Term],
     kinds: Sequence[str],
@@ -249,7 +235,7 @@ class PairEmbedding(nn.Module):
         """Atoms of one arity, laid out once for all passes."""
         bags = {c: channel.bags for c, channel in enumerate(self.channels) if isinstance(channel, WordChannel)}
         places = self.place[:, arguments]
-        return lay_out(bags, self.terms, self.kinds, predicates, places, pairs_only=self.pairs_only)
+        return collate_pairs(bags, self.terms, self.kinds, predicates, places, pairs_only=self.pairs_only)
 
     def forward(self, layout: PairLayout, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
         """Emb^0(a)."""

@@ -25,7 +25,7 @@ from r2n.network.input_layers import AtomEmbedding, GridEmbedding, make_input
 from r2n.network.mixture import Combination, CountedRules
 from r2n.network.mlp import AtomOutput, ModulesOf, RuleOutput
 from r2n.network.reasoning import ReasoningLayer, make_layer, reason, takes
-from r2n.network.scatter import CPU
+from r2n.network.tensors import CPU
 from r2n.options import ModelOptions, chosen
 
 EvidenceInput = Literal["off", "add", "only"]

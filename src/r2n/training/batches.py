@@ -1,7 +1,7 @@
 """The steps of an epoch: graphs, what is asked of them and what is masked, over the graph or batches of queries."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
@@ -19,6 +19,7 @@ from r2n.network.collate import Layout
 from r2n.network.factor_graph import UNKNOWN, Batch, FactorGraph, component_batches, known_states, known_truths
 from r2n.network.graph_sources import GraphSource
 from r2n.network.r2n import R2N
+from r2n.network.tensors import Tensors
 from r2n.options import HidingOptions, TrainingOptions
 from r2n.progress import Progress, no_progress
 from r2n.training.negatives import Negatives, draw_negatives
@@ -70,7 +71,7 @@ RuleTargets = tuple[Int64[Tensor, " _"], Bool[Tensor, " _"]]
 
 
 @dataclass(frozen=True, eq=False)
-class Targets:
+class Targets(Tensors):
     """Labels of a graph's atoms and ground rules.
 
     `labels` holds 1 true, 0 false, -1 unknown for each atom; `asked` the rows of labelled atoms that training asks for;
@@ -86,12 +87,6 @@ class Targets:
     rules: tuple[RuleTargets, ...]
     open_atoms: Bool[Tensor, " atoms"]
     first_constants: Int64[Tensor, " atoms"]
-
-    def to(self, device: torch.device) -> "Targets":
-        """The same on a device."""
-        rules = tuple((known.to(device), truth.to(device)) for known, truth in self.rules)
-        tensors = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "rules"}
-        return Targets(rules=rules, **{name: tensor.to(device) for name, tensor in tensors.items()})
 
 
 def targets_of(

@@ -1,7 +1,7 @@
 """Training on the candidates of queries, by the network and by counted rules."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,12 +18,13 @@ from r2n.grounding.counting import LeftOut, RuleCounts, SideCounts
 from r2n.network.input_layers import RowEmbedding
 from r2n.network.mixture import CountedRules, log_sum
 from r2n.network.r2n import R2N
+from r2n.network.tensors import Tensors
 from r2n.options import TrainingOptions
 from r2n.training.batches import ONE, Losses, NothingAsked, Team
 
 
 @dataclass(frozen=True, eq=False)
-class RowStep:
+class RowStep(Tensors):
     """Rows of one position and arity, and their facts: the row of each, and the constant (id) at the open position.
 
     `candidates` are the constants (ids) to compare with: all of the domain, where `shift` is zero and `answers` are
@@ -40,11 +41,6 @@ class RowStep:
     shift: float
     sparse: bool
     weight: float
-
-    def to(self, device: torch.device) -> "RowStep":
-        """The same on a device."""
-        names = ("predicates", "given", "row", "answers", "candidates")
-        return replace(self, **{name: getattr(self, name).to(device) for name in names})
 
     def losses(self, model: R2N, options: TrainingOptions) -> Losses:
         """The mean over the facts of minus the log of each one's share of its row, and N3 of what stands in them."""

@@ -33,7 +33,7 @@ BOTH = pytest.mark.parametrize("dense", [True, False])
 @BOTH
 def test_each_position_has_a_table_of_its_atoms_and_how_often_they_stand_there(dense: bool) -> None:
     (rule,) = Incidence.of(graph_of(RULE), dense=dense).rules
-    assert isinstance(rule.ways, Box if dense else Indexed)
+    assert isinstance(rule.index, Box if dense else Indexed)
     assert [table.tolist() for table in rule.tables] == [[0, 1, 2, 3, 4, 5], [6, 7, 8]]
     assert [count.tolist() for count in rule.counts] == [[1] * 6, [2] * 3]
     assert rule.ground_rules == 6
@@ -66,21 +66,21 @@ def test_constants_in_a_rule_leave_one_atom_at_their_position(dense: bool) -> No
     assert [table.tolist() for table in rule.tables] == [[4], [6, 7, 8]]
     assert [count.tolist() for count in rule.counts] == [[3], [1, 1, 1]]
     slots = torch.tensor([[5.0], [1.0], [2.0], [3.0]])
-    assert rule.ways.sum_at_rules(slots).flatten().tolist() == [6, 7, 8]
+    assert rule.index.sum_at_rules(slots).flatten().tolist() == [6, 7, 8]
 
 
 @BOTH
 def test_a_rule_without_variables_has_one_ground_rule(dense: bool) -> None:
     (rule,) = Incidence.of(graph_of('rule r: p("b", "l") -> q("k")'), dense=dense).rules
     assert rule.ground_rules == 1
-    assert rule.ways.sum_at_rules(torch.tensor([[5.0], [1.0]])).tolist() == [[6.0]]
-    assert rule.ways.sum_at_atoms(torch.ones(1, 2, 1)).tolist() == [[1.0], [1.0]]
+    assert rule.index.sum_at_rules(torch.tensor([[5.0], [1.0]])).tolist() == [[6.0]]
+    assert rule.index.sum_at_atoms(torch.ones(1, 2, 1)).tolist() == [[1.0], [1.0]]
 
 
 def test_a_guard_leaves_holes_and_so_no_box() -> None:
     graph = graph_of("implicit s: [q(x), q(y)], x != y")
     (rule,) = Incidence.of(graph).rules
-    assert isinstance(rule.ways, Indexed)
+    assert isinstance(rule.index, Indexed)
     assert rule.ground_rules == 6
 
 
@@ -98,7 +98,7 @@ def test_rules_with_as_many_atoms_are_laid_out_as_one() -> None:
     assert pairs.owners.of_slots.tolist() == [0] * 6 + [2] * 3 + [0] * 3 + [2] * 3
     assert pairs.owners.of_ground_rules.tolist() == [0] * 6 + [2] * 3
     slots = torch.arange(15.0).unsqueeze(1)  # r: p at 0-5 and q at 9-11; t: q at 6-8 and p at 12-14
-    assert pairs.ways.sum_at_rules(slots).flatten().tolist() == [9, 11, 13, 12, 14, 16, 18, 20, 22]
+    assert pairs.index.sum_at_rules(slots).flatten().tolist() == [9, 11, 13, 12, 14, 16, 18, 20, 22]
 
 
 def test_rules_laid_out_as_one_move_with_their_owners() -> None:
@@ -114,8 +114,8 @@ def test_no_ground_rules_and_no_rules_are_legal(dense: bool) -> None:
     nothing = graph.neighbours[0][:0]
     empty = FactorGraph(graph.atoms, (nothing,), graph.rules, ((0, 3),))
     (rule,) = Incidence.of(empty, dense=dense).rules
-    assert rule.ways.sum_at_rules(torch.zeros(0, 2)).shape == (0, 2)
-    assert rule.ways.sum_at_atoms(torch.zeros(0, 2, 4)).shape == (0, 4)
+    assert rule.index.sum_at_rules(torch.zeros(0, 2)).shape == (0, 2)
+    assert rule.index.sum_at_atoms(torch.zeros(0, 2, 4)).shape == (0, 4)
     assert Incidence.of(FactorGraph(graph.atoms, (), (), ()), dense=dense).messages.tolist() == [0] * 9
     (group,) = Incidence.of(empty, grouped=True).rules
     assert group.ground_rules == 0
@@ -128,6 +128,6 @@ def test_an_incidence_moves_with_all_that_its_passes_need(dense: bool) -> None:
     atoms = torch.zeros(9, 2, device="meta", requires_grad=True)
     (slots,) = incidence.at_slots(atoms)
     (rule,) = incidence.rules
-    arrived = rule.ways.sum_at_atoms(rule.ways.at_rules(slots))
-    found = [rule.ways.sum_at_rules(slots), incidence.sum_at_atoms([arrived]), *rule.ways.targets(), *rule.counts]
+    arrived = rule.index.sum_at_atoms(rule.index.at_rules(slots))
+    found = [rule.index.sum_at_rules(slots), incidence.sum_at_atoms([arrived]), *rule.index.targets(), *rule.counts]
     assert {part.device.type for part in found} == {"meta"}

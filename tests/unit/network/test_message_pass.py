@@ -6,7 +6,7 @@ from torch import Tensor, relu
 
 from r2n.network import scatter as module
 from r2n.network.reasoning import message_pass
-from r2n.network.scatter import Incidence, Ways
+from r2n.network.scatter import GatherScatter, Incidence
 from tests.model_strategies import vectors
 from tests.unit.network.test_incidence import RULE, graph_of
 
@@ -14,7 +14,7 @@ BOTH = pytest.mark.parametrize("dense", [True, False])
 COPIES = pytest.mark.parametrize("copies", [1, 2])
 
 
-def step_by_step(ways: Ways, slots: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def step_by_step(ways: GatherScatter, slots: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """The sums by autograd's own steps."""
     messages = relu((relu(ways.sum_at_rules(slots)) @ weight).unflatten(1, bias.shape) + bias)
     return ways.sum_at_atoms(messages.expand(-1, 2, -1).contiguous())
@@ -32,14 +32,14 @@ def inputs(copies: int) -> list[Tensor]:
 @COPIES
 @pytest.mark.parametrize("part", [50_000, 4])
 def test_values_and_gradients(dense: bool, copies: int, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].ways
+    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].index
     given = inputs(copies)
     expected = step_by_step(ways, *given)
     weights = vectors(9, 2, seed=4)
     gradients = torch.autograd.grad((expected * weights).sum(), given)
     monkeypatch.setattr(module, "PART", part)
-    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].ways
-    assert len(ways.parts()) == (1 if part > 12 else 3)
+    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].index
+    assert len(ways.parts) == (1 if part > 12 else 3)
     found = message_pass(ways, *given)
     torch.testing.assert_close(found, expected)
     for ours, theirs in zip(torch.autograd.grad((found * weights).sum(), given), gradients, strict=True):
@@ -49,5 +49,5 @@ def test_values_and_gradients(dense: bool, copies: int, part: int, monkeypatch: 
 @BOTH
 @COPIES
 def test_the_gradient_is_that_of_finite_differences(dense: bool, copies: int) -> None:
-    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].ways
+    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].index
     assert torch.autograd.gradcheck(lambda *given: message_pass(ways, *given), inputs(copies))

@@ -5,7 +5,7 @@ import torch
 from scipy.sparse import csr_array
 
 from r2n.data.features import bags_of_words
-from r2n.network.pair_embedding import Term, lay_out, pair_counts, pair_of_bags, possible_terms
+from r2n.network.pair_embedding import Term, collate_pairs, pair_counts, pair_of_bags, possible_terms
 
 TEXTS = ("a b c", "b c d", "", "x")
 BAGS = bags_of_words(TEXTS, np.array([True, True, True, False]))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from r2n.network import scatter as module
-from r2n.network.scatter import Box, Incidence, Ways
+from r2n.network.scatter import Box, GatherScatter, Incidence
 from tests.unit.network.test_incidence import RULE, graph_of
 
 BOTH = pytest.mark.parametrize("dense", [True, False])
@@ -12,8 +12,8 @@ SLOTS = torch.tensor([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [10.0], [20.0], 
 MESSAGES = torch.arange(12.0).reshape(6, 2, 1)  # ground rule g sends 2g to its first atom, 2g + 1 to its second
 
 
-def ways_of(rules: str, *, dense: bool) -> Ways:
-    return Incidence.of(graph_of(rules), dense=dense).rules[0].ways
+def ways_of(rules: str, *, dense: bool) -> GatherScatter:
+    return Incidence.of(graph_of(rules), dense=dense).rules[0].index
 
 
 @BOTH
@@ -49,7 +49,7 @@ def test_one_message_can_go_to_all_positions(dense: bool) -> None:
 def test_the_parts_are_the_whole(dense: bool, part: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PART", part)
     ways = ways_of(RULE, dense=dense)
-    parts = ways.parts()
+    parts = ways.parts
     assert len(parts) == (count or (3 if dense else 6))  # a box is never cut thinner than one slice
     torch.testing.assert_close(torch.cat([p.sum_at_rules(SLOTS) for p in parts]).sum(), ways.sum_at_rules(SLOTS).sum())
     slots, start = torch.zeros(9, 1), 0
@@ -67,7 +67,7 @@ def test_variables_in_another_order_than_the_rule_names_them(dense: bool) -> Non
     graph = graph_of("rule r: q(y) -> p(x, y)")
     (rule,) = Incidence.of(graph, dense=dense).rules
     rows = graph.neighbours[0]
-    for i, (table, target) in enumerate(zip(rule.tables, rule.ways.targets(), strict=True)):
+    for i, (table, target) in enumerate(zip(rule.tables, rule.index.targets(), strict=True)):
         assert table[target].tolist() == rows[:, i].tolist()
 
 
@@ -77,7 +77,7 @@ def test_slices_of_a_box_cover_its_longest_axis(part: int, monkeypatch: pytest.M
     box = Box((2, 5), ((0, 1), (1,)))
     monkeypatch.setattr(module, "PART", part)
     slots = torch.zeros(15, 1)
-    for slice_ in box.parts():
+    for slice_ in box.parts:
         rows = len(slice_.sum_at_rules(slots))
         slice_.add_at_atoms(torch.ones(rows, 2, 1), slots)
     assert slots.flatten().tolist() == [1] * 10 + [2] * 5
