@@ -8,7 +8,7 @@ from hypothesis import given
 from rich.cells import cell_len
 
 from r2n.explanation.drawing.boxes import answer_box, node_box
-from r2n.explanation.drawing.layout import Place, lay_out
+from r2n.explanation.drawing.layout import Place, collate
 from r2n.explanation.drawing.reason_graph import reason_graph
 from r2n.explanation.drawing.svg import explanation_svg
 from r2n.explanation.records import Explanation, Reason
@@ -107,7 +107,7 @@ def overlap(one: Place, other: Place) -> bool:
 def test_no_box_stands_on_another(explanation: Explanation) -> None:
     graph = reason_graph(explanation.atom, explanation.belief, explanation.reasons)
     boxes = [answer_box(explanation), *(node_box(node) for node in graph.nodes[1:])]
-    layout = lay_out(graph, boxes)
+    layout = collate(graph, boxes)
     assert not [pair for pair in combinations(layout.places, 2) if overlap(*pair)]
     for place in layout.places:
         assert place.x >= 0

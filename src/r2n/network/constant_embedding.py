@@ -284,7 +284,7 @@ def _through(channel: nn.Module, weight: Tensor, rows: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class ConstantLayout(Tensors):
+class ConstantBatch(Tensors):
     """Constants to be read: `count` distinct ones, and the place among them of each that is asked for.
 
     `parts` tell for each source of vectors (the number of an encoder, -1 for learned vectors) which of the distinct
@@ -331,10 +331,10 @@ class ConstantEmbedding(nn.Module):
         self._encoded_places = tuple(encoder.place for encoder in encoders)
         self.vectors = nn.Parameter(torch.randn(int(is_learned.sum()), dim) * scale)
 
-    def lay_out(self, constants: Int64[Tensor, " *batch"] | None = None) -> ConstantLayout:
+    def collate(self, constants: Int64[Tensor, " *batch"] | None = None) -> ConstantBatch:
         """Constants (by id) to be read again and again, on the CPU; all of them where none are given."""
         if len(self.vectors) == len(self.place):  # each constant has a learned vector, in the place of its id
-            return ConstantLayout(len(self.place), (), constants)
+            return ConstantBatch(len(self.place), (), constants)
         if constants is None:
             wanted, places = torch.arange(len(self.place)), None
         else:
@@ -345,9 +345,9 @@ class ConstantEmbedding(nn.Module):
             which = (rows >= 0).nonzero().flatten()
             if len(which):
                 parts.append((source, which, rows[which]))
-        return ConstantLayout(len(wanted), tuple(parts), places)
+        return ConstantBatch(len(wanted), tuple(parts), places)
 
-    def forward(self, layout: ConstantLayout) -> Float[Tensor, "*batch dim"]:
+    def forward(self, layout: ConstantBatch) -> Float[Tensor, "*batch dim"]:
         """Emb(c) of the constants asked for; each is encoded once."""
         table = self._encoded(layout) if len(self.vectors) < len(self.place) else self.learned()
         return table if layout.places is None else table[layout.places]
@@ -356,7 +356,7 @@ class ConstantEmbedding(nn.Module):
         """The learned vectors, of the constants that have one."""
         return dropout(self.vectors, self.dropout, self.training)
 
-    def _encoded(self, layout: ConstantLayout) -> Tensor:
+    def _encoded(self, layout: ConstantBatch) -> Tensor:
         table = self.vectors.new_zeros(layout.count, self.dim)
         for source, which, rows in layout.parts:
             vectors = self.vectors[rows] if source < 0 else self.encoders[source](rows)

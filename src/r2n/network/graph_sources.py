@@ -29,7 +29,7 @@ Entries = Int64[np.ndarray, " _"]
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
+class KHopSubgraphs:
     """A graph that answers all its atoms, with all that is needed to walk from its atoms to ground rules and back."""
 
     graph: FactorGraph
@@ -82,15 +82,17 @@ class Surroundings:
         """The ground rules with one of these atoms in their body."""
         if codes is None:
             return np.zeros(0, np.int64)
-        _, numbers, rules, positions = self.standing_at(self._rows(codes))
+        _, numbers, rules, positions = self.incident_positions(self._rows(codes))
         return distinct_codes([numbers[self._in_body[rules, positions]]])
 
-    def standing(self, rows: Int64[np.ndarray, " _"]) -> tuple[Int64[np.ndarray, " _"], Numbers]:
+    def incident_rules(self, rows: Int64[np.ndarray, " _"]) -> tuple[Int64[np.ndarray, " _"], Numbers]:
         """For every ground rule (and position) that atoms stand in: the atom's place in `rows`, and its number."""
         places, entries = self._standing.follow(rows)
         return places, self._of(entries)
 
-    def standing_at(self, rows: Int64[np.ndarray, " _"]) -> tuple[Int64[np.ndarray, " _"], Numbers, Entries, Entries]:
+    def incident_positions(
+        self, rows: Int64[np.ndarray, " _"]
+    ) -> tuple[Int64[np.ndarray, " _"], Numbers, Entries, Entries]:
         """The same, with the rule (by number) and the position."""
         places, entries = self._standing.follow(rows)
         rules = self._rules_of(entries)
@@ -207,8 +209,8 @@ class WholeGraph:
         return frozenset()
 
     @cached_property
-    def _surroundings(self) -> Surroundings:
-        return Surroundings(self.whole)
+    def _surroundings(self) -> KHopSubgraphs:
+        return KHopSubgraphs(self.whole)
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """The part of the graph that the atoms can feel; nobody knows why its ground rules are there."""
@@ -293,8 +295,8 @@ class GroundedOnDemand:
         return frozenset(rule.atoms[literal.position].predicate for rule in rules for literal in rule.body)
 
     @cached_property
-    def _surroundings(self) -> Surroundings:
-        return Surroundings(self._whole)
+    def _surroundings(self) -> KHopSubgraphs:
+        return KHopSubgraphs(self._whole)
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """The graph of these atoms."""
@@ -449,7 +451,7 @@ def counted_rules(source: GraphSource) -> tuple[Rule, ...]:
     return () if source.counts is None else source.counts.rules
 
 
-def rules_felt(source: GraphSource, atoms: Codes, steps: int) -> frozenset[str]:
+def reachable_rules(source: GraphSource, atoms: Codes, steps: int) -> frozenset[str]:
     """The names of grounded rules that may make a difference to what `steps` reasoning layers say of atoms."""
     grounded = source.source if isinstance(source, Counted) else source
     if isinstance(grounded, GroundedOnDemand) and isinstance(grounded.grounder, NeighbourhoodGrounder):

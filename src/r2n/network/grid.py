@@ -153,7 +153,7 @@ class RuleBox(Tensors):
 
 
 @dataclass(frozen=True, eq=False)
-class WholeBase(Tensors):
+class DenseGrid(Tensors):
     """The grids of a base, what each rule reads of them, and what each grid receives of all rules together."""
 
     grids: tuple[Grid, ...]
@@ -161,7 +161,7 @@ class WholeBase(Tensors):
     received: tuple[Received, ...]
 
     @classmethod
-    def of(cls, graph: FactorGraph, base: HerbrandBase) -> "WholeBase | None":
+    def of(cls, graph: FactorGraph, base: HerbrandBase) -> "DenseGrid | None":
         """The form of a graph that is whole; None where atoms or substitutions are missing, or an atom is not plain."""
         if not base.size or len(graph.atoms) != base.size or not torch.equal(graph.atoms, torch.arange(base.size)):
             return None

@@ -49,7 +49,7 @@ class Block(Tensors):
 
 
 @dataclass(frozen=True, eq=False)
-class PairLayout(Tensors):
+class PairBatch(Tensors):
     """Atoms of one arity: their predicates, the rows of each predicate, their blocks, and the rows each channel needs.
 
     `used[c]` holds the rows of channel c that the blocks need; the blocks' own rows point into it. (Channels of words
@@ -70,7 +70,7 @@ def collate_pairs(
     places: Int64[Tensor, "channels atoms positions"],
     *,
     pairs_only: bool,
-) -> PairLayout:
+) -> PairBatch:
     """Lay out atoms; `places` are the rows of their constants in each channel, -1 where it has none.
 
     `bags` are those of the channels of words. `kinds` says what is read of two constants: "difference", "product" or
@@ -92,7 +92,7 @@ def collate_pairs(
             rows = of_channel[atoms][:, list(term.positions)]
             blocks.append(_block(bags.get(term.channel), term, kinds, atoms, rows))
     used, blocks = _local_rows(bags, blocks)
-    return PairLayout(predicates, rows_by_predicate(predicates), tuple(blocks), used)
+    return PairBatch(predicates, rows_by_predicate(predicates), tuple(blocks), used)
 
 
 def _has_partner(places: Int64[Tensor, "atoms positions"], position: int) -> Tensor:
@@ -226,18 +226,18 @@ class PairEmbedding(nn.Module):
         size = channel.size if isinstance(channel, Channel) else self.constant_dim
         return size * (len(self.kinds) if len(term.positions) > 1 else 1)
 
-    def lay_out(
+    def collate(
         self,
         predicates: Int64[Tensor, " atoms"],
         arguments: Int64[Tensor, "atoms positions"],
         constants: ConstantEmbedding,
-    ) -> PairLayout:
+    ) -> PairBatch:
         """Atoms of one arity, laid out once for all passes."""
         bags = {c: channel.bags for c, channel in enumerate(self.channels) if isinstance(channel, WordChannel)}
         places = self.place[:, arguments]
         return collate_pairs(bags, self.terms, self.kinds, predicates, places, pairs_only=self.pairs_only)
 
-    def forward(self, layout: PairLayout, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
+    def forward(self, layout: PairBatch, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
         """Emb^0(a)."""
         vectors = {c: self._vectors(c, rows, constants) for c, rows in layout.used.items()}
         kept = {c: channel.kept_words() for c, channel in enumerate(self.channels) if isinstance(channel, WordChannel)}
@@ -274,7 +274,7 @@ class PairEmbedding(nn.Module):
         made = {"difference": (one - other).abs, "product": lambda: one * other}
         return torch.cat([made[kind]() for kind in self.kinds], 1) @ weight
 
-    def _second(self, hidden: Tensor, layout: PairLayout) -> Tensor:
+    def _second(self, hidden: Tensor, layout: PairBatch) -> Tensor:
         if self.shared == "all":
             return self.second[0](hidden)
         if len(layout.by_predicate) == 1:

@@ -11,7 +11,7 @@ from torch.nn.functional import dropout, embedding, linear
 
 from r2n.components import aggregations
 from r2n.logic.theory import Rule
-from r2n.network.grid import Atoms, Grid, GridAtoms, Reading, Received, RuleBox, WholeBase, row_dropout
+from r2n.network.grid import Atoms, DenseGrid, Grid, GridAtoms, Reading, Received, RuleBox, row_dropout
 from r2n.network.mlp import MLP, ModulesOf, PositionMLP
 from r2n.network.scatter import GatherScatter, Incidence, RuleIncidence
 from r2n.options import ModelOptions
@@ -338,7 +338,7 @@ def takes(layer: ReasoningLayer) -> bool:
 
 
 def reason(
-    whole: WholeBase, layer: ReasoningLayer, atoms: Sequence[Atoms]
+    whole: DenseGrid, layer: ReasoningLayer, atoms: Sequence[Atoms]
 ) -> tuple[list[GridAtoms], list[Float[Tensor, "_ rule_dim"]]]:
     """Emb^{l-1}(a) -> Emb^l(a), and Emb^l(g), rule by rule (eqs. 2-5)."""
     arriving = [_Arriving(old, received) for old, received in zip(atoms, whole.received, strict=True)]

@@ -23,7 +23,7 @@ def test_mlp_has_one_network_for_each_predicate_at_any_arity() -> None:
     constants = shaken(ConstantEmbedding(4, 2, dropout=0.0), seed=1)
     for arity, which in ((1, [0, 0]), (2, [3, 1, 3]), (3, [2])):
         predicates, arguments = torch.tensor(which), torch.arange(len(which) * arity).view(-1, arity) % 4
-        found = embedding(embedding.lay_out(predicates, arguments, constants), constants)
+        found = embedding(embedding.collate(predicates, arguments, constants), constants)
         for row, predicate, own in zip(found, which, arguments, strict=True):
             maps = plain_maps(embedding.networks[predicate])  # pyright: ignore
             torch.testing.assert_close(row, message_passing.mlp(maps, constants.vectors[own].flatten()))

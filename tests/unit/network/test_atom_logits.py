@@ -26,7 +26,7 @@ def test_the_logits_of_the_whole_graph_are_one_forward_pass(toy_run: Run) -> Non
     graph = toy_run.source.whole
     assert graph is not None
     with torch.no_grad():
-        expected = toy_run.model.eval()(toy_run.model.lay_out(graph)).atoms.numpy()
+        expected = toy_run.model.eval()(toy_run.model.collate(graph)).atoms.numpy()
     codes, logits = graph.atoms.numpy(), toy_run.logits()
     np.testing.assert_allclose(logits(codes), expected, rtol=1e-6)
     np.testing.assert_allclose(logits(codes[::-2]), expected[::-2], rtol=1e-6)

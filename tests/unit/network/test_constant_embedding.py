@@ -12,7 +12,7 @@ from tests.featured_problem import featured_problem
 
 def read(embedding: ConstantEmbedding, ids: Tensor | None = None) -> Tensor:
     """Emb(c) of some constants, or of all."""
-    return embedding(embedding.lay_out(ids))
+    return embedding(embedding.collate(ids))
 
 
 def test_each_constant_has_its_own_row() -> None:

@@ -6,7 +6,7 @@ import torch
 
 import r2n
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.grid import GridAtoms, WholeBase
+from r2n.network.grid import DenseGrid, GridAtoms
 from r2n.network.reasoning import make_layer, reason, takes
 from r2n.network.scatter import Incidence
 from r2n.options import ModelOptions
@@ -31,7 +31,7 @@ SHALLOW = ModelOptions(dim=3, rule_dim=2, mlp="shallow")
 @pytest.mark.parametrize("rest", [{"isolated": "keep"}, {"isolated": "zero"}, {"residual": True}])
 def test_one_layer_is_that_of_the_index(aggregation: str, rest: dict[str, object]) -> None:
     options = SHALLOW.model_copy(update={"aggregation": aggregation, **rest})
-    layer, whole = shaken(make_layer(GRAPH.rules, options), seed=0), WholeBase.of(GRAPH, KNOWLEDGE.base)
+    layer, whole = shaken(make_layer(GRAPH.rules, options), seed=0), DenseGrid.of(GRAPH, KNOWLEDGE.base)
     assert whole is not None
     atoms = []
     for i, grid in enumerate(whole.grids):

@@ -21,7 +21,7 @@ from r2n.network.graph_sources import (
     counted_rules,
     emptied,
     layered_rules,
-    rules_felt,
+    reachable_rules,
     without_rules,
 )
 
@@ -119,10 +119,10 @@ def test_counted_rules_count_nothing_and_the_others_as_before() -> None:
 
 def test_which_rules_may_be_felt() -> None:
     asked = np.array([3], np.int64)  # b(u)
-    assert rules_felt(grounded(r2n.FullGrounder()), asked, 1) == {"first", "second", "third"}
-    assert rules_felt(grounded(r2n.KnownBodyGrounder()), asked, 1) == {"first"}
-    assert rules_felt(grounded(r2n.BackwardGrounder(1, 2)), asked, 1) == {"first"}
-    assert rules_felt(Ungrounded(), asked, 1) == frozenset()
+    assert reachable_rules(grounded(r2n.FullGrounder()), asked, 1) == {"first", "second", "third"}
+    assert reachable_rules(grounded(r2n.KnownBodyGrounder()), asked, 1) == {"first"}
+    assert reachable_rules(grounded(r2n.BackwardGrounder(1, 2)), asked, 1) == {"first"}
+    assert reachable_rules(Ungrounded(), asked, 1) == frozenset()
 
 
 def test_a_counted_rule_with_no_weight_is_a_rule_left_out(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_terms_that_may_occur() -> None:
 def test_atoms_have_the_terms_of_their_constants_and_rows_are_read_once() -> None:
     terms = [Term(0, (0,)), Term(0, (1,)), Term(0, (0, 1)), Term(0, (0, 2))]
     places = torch.tensor([[[7, 3], [-1, 3], [7, -1], [-1, -1]]])
-    layout = lay_out({}, terms, ("product",), torch.tensor([0, 0, 1, 1]), places, pairs_only=True)
+    layout = collate_pairs({}, terms, ("product",), torch.tensor([0, 0, 1, 1]), places, pairs_only=True)
     assert [(block.term.positions, block.atoms.tolist()) for block in layout.blocks] == [
         ((0,), [2]),
         ((1,), [1]),
@@ -52,7 +52,7 @@ def test_atoms_have_the_terms_of_their_constants_and_rows_are_read_once() -> Non
     assert layout.used[0].tolist() == [3, 7]
     assert [block.rows.tolist() for block in layout.blocks] == [[[1]], [[0]], [[1, 0]]]
     assert [(index, rows.tolist()) for index, rows in layout.by_predicate] == [(0, [0, 1]), (1, [2, 3])]
-    layout = lay_out({}, terms, ("product",), torch.tensor([0, 0, 1, 1]), places, pairs_only=False)
+    layout = collate_pairs({}, terms, ("product",), torch.tensor([0, 0, 1, 1]), places, pairs_only=False)
     assert [block.atoms.tolist() for block in layout.blocks] == [[0, 2], [0, 1], [0]]
-    owned = lay_out({}, [Term(0, (0,), 1)], (), torch.tensor([0, 0, 1, 1]), places, pairs_only=False)
+    owned = collate_pairs({}, [Term(0, (0,), 1)], (), torch.tensor([0, 0, 1, 1]), places, pairs_only=False)
     assert [block.atoms.tolist() for block in owned.blocks] == [[2]]

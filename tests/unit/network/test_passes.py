@@ -37,11 +37,11 @@ def test_each_network_says_what_it_says_alone(changes: dict[str, Any], toy: Prob
 def test_it_is_laid_out_once_and_networks_stay_in_training(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = FactorGraph.from_grounding(FullGrounder().ground(Store(toy.knowledge)))
     models = [R2N.build(toy.knowledge, dim=4, layers=1, rule_dropout=0.5).train() for _ in range(2)]
-    laid_out: list[object] = []
-    plain = R2N.lay_out
-    monkeypatch.setattr(R2N, "lay_out", lambda *given: laid_out.append(given) or plain(*given))
+    collated: list[object] = []
+    plain = R2N.collate
+    monkeypatch.setattr(R2N, "collate", lambda *given: collated.append(given) or plain(*given))
     made = partial(Pass.over, graph, models, toy.train)
     first = made()
     np.testing.assert_array_equal(made(first.layout).each, first.each)
-    assert len(laid_out) == 1
+    assert len(collated) == 1
     assert all(model.training for model in models)

@@ -41,7 +41,7 @@ def network(seed: int = 0, **options: Any) -> R2N:
 
 
 def said(model: R2N, graph: FactorGraph = GRAPH, **given: Any) -> Predictions:
-    return model(model.lay_out(graph), **given)
+    return model(model.collate(graph), **given)
 
 
 def states(*known: int) -> Tensor:
@@ -64,7 +64,7 @@ def test_rule_outputs_are_left_out_where_nobody_asks() -> None:
 @pytest.mark.parametrize("options", [{"evidence_input": "add"}, {"input": "distmult", "input_score": True}])
 def test_embeddings_that_were_made_elsewhere_stand_in_for_those_of_the_input_layer(options: dict[str, Any]) -> None:
     model = network(**options).eval()
-    layout = model.lay_out(GRAPH)
+    layout = model.collate(GRAPH)
     embedded = model.embed(layout)
     assert torch.allclose(model(layout, embedded=embedded).atoms, model(layout).atoms, atol=1e-6)
     assert not torch.allclose(model(layout, embedded=2 * embedded).atoms, model(layout).atoms, atol=1e-6)
@@ -86,10 +86,10 @@ def test_without_reasoning_the_output_is_the_input_layers_score(options: dict[st
 def test_atoms_of_all_arities_stand_in_their_own_rows() -> None:
     """One arity at a time in, but rows of the graph out."""
     model = network(input="mlp")
-    whole = model.embed(model.lay_out(GRAPH))
+    whole = model.embed(model.collate(GRAPH))
     for row in range(len(GRAPH.atoms)):
         alone = FactorGraph(GRAPH.atoms[row : row + 1], (), (), ())
-        torch.testing.assert_close(model.embed(model.lay_out(alone))[0], whole[row])
+        torch.testing.assert_close(model.embed(model.collate(alone))[0], whole[row])
 
 
 def test_layers_have_their_own_weights_or_share_them() -> None:
@@ -104,16 +104,16 @@ def test_layers_have_their_own_weights_or_share_them() -> None:
 @pytest.mark.parametrize("rule_network", ["own", "shared"])
 def test_the_kinds_of_layout_agree(rule_network: str) -> None:
     model = network(rule_network=rule_network)
-    assert model.lay_out(GRAPH).kind == "dense"
-    assert model.lay_out(GRAPH).grouped is (rule_network == "shared")
-    dense, indexed = (model(model.lay_out(GRAPH, kind)) for kind in ("dense", "indexed"))
+    assert model.collate(GRAPH).kind == "dense"
+    assert model.collate(GRAPH).grouped is (rule_network == "shared")
+    dense, indexed = (model(model.collate(GRAPH, kind)) for kind in ("dense", "indexed"))
     torch.testing.assert_close(dense.atoms, indexed.atoms, rtol=1e-5, atol=1e-5)
 
 
 def test_a_kind_that_cannot_be_is_refused() -> None:
     for model in (network(), network(mlp="shallow", rule_network="shared")):
         with pytest.raises(ConfigError, match="cannot be computed over grids\n  take kind='auto'"):
-            model.lay_out(GRAPH, "grid")
+            model.collate(GRAPH, "grid")
 
 
 def test_rows_of_a_graph_may_repeat_codes_in_any_order() -> None:
@@ -124,7 +124,7 @@ def test_rows_of_a_graph_may_repeat_codes_in_any_order() -> None:
     torch.testing.assert_close(said(model, rows).atoms, said(model).atoms[codes])
     backwards = FactorGraph(GRAPH.atoms.flip(0), (), (), ())
     plain = network(layers=0)
-    assert plain.lay_out(backwards).kind == "dense", "a grid holds the atoms in the order of their codes"
+    assert plain.collate(backwards).kind == "dense", "a grid holds the atoms in the order of their codes"
     torch.testing.assert_close(said(plain, backwards).atoms, said(plain).atoms.flip(0))
 
 
@@ -132,7 +132,7 @@ def test_hidden_atoms_are_blanked_and_no_others() -> None:
     model = network()
     hidden = torch.zeros(len(GRAPH.atoms), dtype=torch.bool)
     hidden[[1, 13]] = True
-    shown, blanked = model.input_layer(model.lay_out(GRAPH)), model.input_layer(model.lay_out(GRAPH), hidden=hidden)
+    shown, blanked = model.input_layer(model.collate(GRAPH)), model.input_layer(model.collate(GRAPH), hidden=hidden)
     assert not blanked[hidden].any()
     assert torch.equal(blanked[~hidden], shown[~hidden])
 
@@ -146,8 +146,8 @@ def test_evidence_is_no_input_unless_asked_for() -> None:
 def test_evidence_is_added_to_the_embedding() -> None:
     model = network(evidence_input="add")
     assert model.known is not None
-    found = model.input_layer(model.lay_out(GRAPH), known=states(TRUE, FALSE))
-    plain = model.embed(model.lay_out(GRAPH))
+    found = model.input_layer(model.collate(GRAPH), known=states(TRUE, FALSE))
+    plain = model.embed(model.collate(GRAPH))
     expected = plain + model.known[UNKNOWN]
     expected[0], expected[1] = plain[0] + model.known[TRUE], plain[1] + model.known[FALSE]
     torch.testing.assert_close(found, expected)
@@ -156,7 +156,7 @@ def test_evidence_is_added_to_the_embedding() -> None:
 def test_or_stands_in_its_place_and_then_no_constant_matters() -> None:
     model = network(evidence_input="only")
     assert model.known is not None
-    found = model.input_layer(model.lay_out(GRAPH), known=states(TRUE, FALSE))
+    found = model.input_layer(model.collate(GRAPH), known=states(TRUE, FALSE))
     assert torch.equal(found[:3], model.known[[TRUE, FALSE, UNKNOWN]])
     (slope,) = torch.autograd.grad(said(model).atoms.sum(), model.constants.vectors, allow_unused=True)
     assert slope is None or not slope.any()
@@ -182,7 +182,7 @@ def test_nothing_said_is_nothing_known() -> None:
 def test_an_atom_in_no_ground_rule_keeps_its_input_embedding() -> None:
     model = network()
     assert model.atom_output is not None
-    torch.testing.assert_close(said(model).atoms[ALONE], model.atom_output(model.embed(model.lay_out(GRAPH))[ALONE]))
+    torch.testing.assert_close(said(model).atoms[ALONE], model.atom_output(model.embed(model.collate(GRAPH))[ALONE]))
     zero = network(isolated="zero")
     assert zero.atom_output is not None
     torch.testing.assert_close(said(zero).atoms[ALONE], zero.atom_output(torch.zeros(3, 4)))
@@ -191,9 +191,9 @@ def test_an_atom_in_no_ground_rule_keeps_its_input_embedding() -> None:
 def test_fgnn_reads_only_the_belief_of_the_input_layer() -> None:
     model = network(reasoner="fgnn", input="distmult")
     assert model.belief_input is not None
-    belief = torch.sigmoid(model.embed(model.lay_out(GRAPH)).sum(1, keepdim=True))
+    belief = torch.sigmoid(model.embed(model.collate(GRAPH)).sum(1, keepdim=True))
     torch.testing.assert_close(
-        model.input_layer(model.lay_out(GRAPH)), belief * model.belief_input.weight[:, 0] + model.belief_input.bias
+        model.input_layer(model.collate(GRAPH)), belief * model.belief_input.weight[:, 0] + model.belief_input.bias
     )
 
 
@@ -258,4 +258,4 @@ def test_an_empty_theory_classifies_from_the_input_layer() -> None:
     graph = FactorGraph.from_grounding(FullGrounder().ground(Store(knowledge)), atoms=np.arange(4))
     model = R2N.build(knowledge, dim=3)
     assert model.atom_output is not None
-    torch.testing.assert_close(said(model, graph).atoms, model.atom_output(model.embed(model.lay_out(graph))))
+    torch.testing.assert_close(said(model, graph).atoms, model.atom_output(model.embed(model.collate(graph))))

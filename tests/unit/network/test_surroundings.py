@@ -10,7 +10,7 @@ from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.logic.formula import And, Atom, Implies, Variable
 from r2n.logic.theory import Rule
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.graph_sources import Surroundings
+from r2n.network.graph_sources import KHopSubgraphs
 from tests.strategies import make_graph
 from tests.theory_strategies import dice
 
@@ -50,7 +50,7 @@ def test_the_ground_rules_within_some_steps(dice: Random) -> None:
     asked, without = ({dice.choice(codes) for _ in range(dice.randrange(4))} for _ in range(2))
     steps = dice.choice((None, 0, 1, 2, 3))
     left_out = dice.choice((None, np.array(sorted(without), np.int64)))
-    found = Surroundings(graph).around(np.array(sorted(asked), np.int64), steps=steps, without=left_out)
+    found = KHopSubgraphs(graph).around(np.array(sorted(asked), np.int64), steps=steps, without=left_out)
     expected = around(everything, asked, steps, set() if left_out is None else without)
     named = [
         (j, tuple(row))
@@ -69,4 +69,4 @@ def test_the_ground_rules_within_some_steps(dice: Random) -> None:
 
 def test_nothing_asked_is_nothing() -> None:
     graph = FactorGraph(torch.tensor([4]), (), (), ())
-    assert len(Surroundings(graph).around(np.zeros(0, np.int64)).atoms) == 0
+    assert len(KHopSubgraphs(graph).around(np.zeros(0, np.int64)).atoms) == 0

@@ -5,7 +5,7 @@ import torch
 
 import r2n
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.grid import WholeBase
+from r2n.network.grid import DenseGrid
 
 THEORY = """\
 domain d = {a, b, c}
@@ -17,10 +17,10 @@ implicit r: [p(x, y), q(x, y), q(y, x), t(x, m)]
 """
 
 
-def whole() -> WholeBase:
+def whole() -> DenseGrid:
     knowledge = r2n.KnowledgeBase.build(r2n.parse_theory(THEORY))
     grounding = r2n.FullGrounder().ground(r2n.Store(knowledge))
-    found = WholeBase.of(FactorGraph.from_grounding(grounding, np.arange(knowledge.base.size)), knowledge.base)
+    found = DenseGrid.of(FactorGraph.from_grounding(grounding, np.arange(knowledge.base.size)), knowledge.base)
     assert found is not None
     return found
 
@@ -49,8 +49,8 @@ def test_messages_are_counted_by_predicate_of_a_rule_and_of_all() -> None:
 def test_a_graph_in_another_order_has_no_grids() -> None:
     knowledge = r2n.KnowledgeBase.build(r2n.parse_theory(THEORY))
     codes = torch.arange(knowledge.base.size)
-    assert WholeBase.of(FactorGraph(codes, (), (), ()), knowledge.base) is not None
-    assert WholeBase.of(FactorGraph(codes.flip(0), (), (), ()), knowledge.base) is None
+    assert DenseGrid.of(FactorGraph(codes, (), (), ()), knowledge.base) is not None
+    assert DenseGrid.of(FactorGraph(codes.flip(0), (), (), ()), knowledge.base) is None
 
 
 def test_numbers_of_grids_in_the_order_of_codes() -> None:

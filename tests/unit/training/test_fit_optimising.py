@@ -11,7 +11,7 @@ from r2n.grounding.store import Store
 from r2n.network.graph_sources import Counted, Ungrounded
 from r2n.network.r2n import R2N
 from r2n.options import OptimisationOptions, TrainingOptions
-from r2n.training.fit import DivergedError, Settle, Trainer, batches_of, make_optimizer, set_learning_rates
+from r2n.training.fit import DivergedError, Finalize, Trainer, batches_of, make_optimizer, set_learning_rates
 from r2n.training.rows import RuleBatches
 from tests.unit.training.toy_training import GRAPH, KNOWN, RULES, network, same, toy, trained, weights
 
@@ -210,7 +210,7 @@ def test_training_is_over_before_it_begins_with_no_epochs() -> None:
     assert same(before, weights(model))
 
 
-def counted_training(settle: Settle | None = None, **options: Any) -> Trainer:
+def counted_training(finalize: Finalize | None = None, **options: Any) -> Trainer:
     """A network whose rule is counted, over the toy."""
     known, _ = toy(rules=RULES.split("implicit")[0])
     model = network(known=known, rules="counted")
@@ -219,7 +219,7 @@ def counted_training(settle: Settle | None = None, **options: Any) -> Trainer:
     batches = batches_of(model, source, known.evidence, wanted)
     assert source.counts is not None
     rules = RuleBatches(source.counts, wanted)
-    return Trainer(model, batches, known.evidence, wanted, rule_batches=rules, settle=settle, seed=0)
+    return Trainer(model, batches, known.evidence, wanted, rule_batches=rules, finalize=finalize, seed=0)
 
 
 def test_counted_rules_are_trained_in_their_epochs_alone() -> None:
@@ -250,7 +250,7 @@ def test_counted_rules_have_a_rate_of_their_own_and_no_decay() -> None:
 def test_the_last_choices_are_made_once_on_the_weights_that_stay() -> None:
     seen: list[dict[str, Tensor]] = []
 
-    def settle(model: R2N) -> None:
+    def finalize(model: R2N) -> None:
         assert not model.training
         assert model.combination is not None
         seen.append(weights(model))
@@ -258,7 +258,7 @@ def test_the_last_choices_are_made_once_on_the_weights_that_stay() -> None:
 
     metrics = iter([0.1, 0.9, 0.3, 0.2])
     kept: list[dict[str, Tensor]] = []
-    trainer = counted_training(settle, patience=10, validate_every=1)
+    trainer = counted_training(finalize, patience=10, validate_every=1)
     trainer.validate = lambda model: kept.append(weights(model)) or next(metrics)
     list(trainer)
     assert len(seen) == 1

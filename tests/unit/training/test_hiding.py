@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from r2n.options import TrainingOptions
-from r2n.training.batches import Targets, hidden_atoms, hidden_by_code
+from r2n.training.batches import Targets, masked_atoms, masked_by_code
 
 MANY = 20_000
 
@@ -28,7 +28,7 @@ def generator() -> torch.Generator:
 
 def by_code(codes: torch.Tensor, share: float = 0.3, draw: torch.Generator | None = None) -> torch.Tensor:
     options = TrainingOptions(hiding=share)
-    found = hidden_by_code(codes, targets(len(codes)), options, generator=draw or generator())
+    found = masked_by_code(codes, targets(len(codes)), options, generator=draw or generator())
     assert found is not None
     return found
 
@@ -54,18 +54,18 @@ def test_about_as_many_are_hidden_as_is_asked_for_and_others_each_time() -> None
 def test_closed_atoms_are_never_hidden_and_none_is_where_none_is_to_be() -> None:
     options, closed = TrainingOptions(hiding=0.9), torch.zeros(4, dtype=torch.bool)
     for found in (
-        hidden_by_code(torch.arange(4), targets(4, closed), options, generator=generator()),
-        hidden_atoms(targets(4, closed), options, 2, generator=generator()),
+        masked_by_code(torch.arange(4), targets(4, closed), options, generator=generator()),
+        masked_atoms(targets(4, closed), options, 2, generator=generator()),
     ):
         assert found is not None
         assert not found.any()
     never = TrainingOptions(hiding=0.0)
-    assert hidden_by_code(torch.arange(4), targets(4), never, generator=generator()) is None
-    assert hidden_atoms(targets(4), never, 2, generator=generator()) is None
+    assert masked_by_code(torch.arange(4), targets(4), never, generator=generator()) is None
+    assert masked_atoms(targets(4), never, 2, generator=generator()) is None
 
 
 def test_atoms_of_a_constant_are_hidden_together() -> None:
     options = TrainingOptions(hiding=0.5, hide_by="constant")
-    found = hidden_atoms(targets(10), options, 2, generator=generator())
+    found = masked_atoms(targets(10), options, 2, generator=generator())
     assert found is not None
     assert len(set(found[::2].tolist())) == len(set(found[1::2].tolist())) == 1

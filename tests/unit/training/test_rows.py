@@ -71,7 +71,7 @@ def facts_of(step: RowStep) -> list[tuple[int, list[int], int]]:
 def score(model: R2N, predicate: int, constants: list[int]) -> Tensor:
     """The score of one atom."""
     layer = model.atom_embedding
-    laid = layer.lay_out(torch.tensor([predicate]), torch.tensor([constants]), model.constants)
+    laid = layer.collate(torch.tensor([predicate]), torch.tensor([constants]), model.constants)
     return layer.score(layer(laid, model.constants), torch.tensor([predicate]))[0]
 
 
@@ -183,7 +183,7 @@ def test_one_batch_of_all_candidates_is_the_exact_softmax_over_the_base(
     found = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
     model.zero_grad()
     graph = Ungrounded().around(np.arange(KNOWN.base.size))
-    out = model(model.lay_out(graph)).atoms
+    out = model(model.collate(graph)).atoms
     expected = BaseSoftmax(KNOWN.base, KNOWN.evidence, TrainingOptions(corrupted_positions=positions))(out)
     expected.backward()
     assert total.item() == pytest.approx(expected.item(), abs=1e-6)

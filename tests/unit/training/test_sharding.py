@@ -7,7 +7,7 @@ import torch
 from r2n.data.problem import Problem
 from r2n.model.run import prepare_run
 from r2n.network.factor_graph import FactorGraph
-from r2n.training.batches import ONE, One, Part, QueryBatches, own_ground_rules, owned, part_of
+from r2n.training.batches import SINGLE, Part, QueryBatches, SingleProcess, own_ground_rules, owned, part_of
 from r2n.training.negatives import Negatives
 
 FACTS = np.array([4, 8, 15, 16])
@@ -15,12 +15,12 @@ NEGATIVES = np.array([[5, -1], [9, 10], [9, 17], [18, 19]])
 WHOLE = Part(np.union1d(FACTS, NEGATIVES[NEGATIVES >= 0]), Negatives(FACTS, NEGATIVES), np.array([1, 2, 3]))
 
 
-def members(count: int) -> list[One]:
-    return [One(rank, count) for rank in range(count)]
+def members(count: int) -> list[SingleProcess]:
+    return [SingleProcess(rank, count) for rank in range(count)]
 
 
 def test_who_is_alone_asks_the_whole() -> None:
-    assert part_of(WHOLE, ONE, by_fact=True) is WHOLE
+    assert part_of(WHOLE, SINGLE, by_fact=True) is WHOLE
 
 
 @pytest.mark.parametrize("count", [2, 3, 20])

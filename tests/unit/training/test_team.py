@@ -11,8 +11,8 @@ from r2n.data.problem import Problem, load_problem
 from r2n.errors import ConfigError
 from r2n.model.run import prepare_run
 from r2n.options import TrainingOptions
-from r2n.training.batches import ONE, NothingAsked, Team
-from r2n.training.fit import Trainer, added_up, refuse_lonely_options
+from r2n.training.batches import SINGLE, EmptyStep, ProcessGroup
+from r2n.training.fit import Trainer, added_up, check_shared_options
 from tests.thread_team import ThreadTeam, together
 from tests.toy_problem import write_toy_problem
 
@@ -53,7 +53,7 @@ def trainers(kind: str, count: int) -> list[Trainer]:
     return [prepare_run(problem, options, seed=3).trainer for _ in range(count)]
 
 
-def one_step(trainer: Trainer, team: Team) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+def one_step(trainer: Trainer, team: ProcessGroup) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     """The gradients of the first step, and its losses."""
     trainer.join(team)
     losses = trainer._descend(next(iter(trainer.batches.epoch(trainer.generator))))
@@ -65,7 +65,7 @@ def one_step(trainer: Trainer, team: Team) -> tuple[dict[str, torch.Tensor], tor
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_those_of_one(kind: str, count: int) -> None:
     alone, *others = trainers(kind, count + 1)
-    expected, loss = one_step(alone, ONE)
+    expected, loss = one_step(alone, SINGLE)
     found = together(count, lambda team: one_step(others[team.rank], team))
     for gradients, losses in found:
         assert torch.allclose(losses, loss, atol=EQUAL, rtol=EQUAL)
@@ -92,15 +92,15 @@ def test_a_training_of_two_ends_where_that_of_one_does(kind: str) -> None:
 
 def test_who_is_alone_adds_nothing() -> None:
     values = torch.ones(2)
-    assert ONE.summed(values) is values
-    assert isinstance(ONE, Team)
+    assert SINGLE.summed(values) is values
+    assert isinstance(SINGLE, ProcessGroup)
     parameter = torch.nn.Parameter(torch.ones(2))
-    assert added_up([parameter], values, ONE) is values
+    assert added_up([parameter], values, SINGLE) is values
     (trainer,) = trainers("bce", 1)
-    assert float(NothingAsked().losses(trainer.model, trainer.options).total) == 0
+    assert float(EmptyStep().losses(trainer.model, trainer.options).total) == 0
 
 
 def test_what_cannot_be_shared_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"set training\.batch_size"):
-        refuse_lonely_options(TrainingOptions())
-    refuse_lonely_options(TrainingOptions(batch_size=5))
+        check_shared_options(TrainingOptions())
+    check_shared_options(TrainingOptions(batch_size=5))
