@@ -66,11 +66,3 @@ def test_the_score_of_the_classifier_is_the_output_without_reasoning_and_is_adde
     score = model.atom_embedding.score(model.embed(model.collate(GRAPH)), index)
     model.input_score = False
     torch.testing.assert_close(both - said(model), score, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["distmult", "pair"])
-def test_what_a_network_says_of_an_atom_does_not_depend_on_the_other_atoms(name: str) -> None:
-    model = network(input=name, reasoner="none").eval()
-    some = GRAPH.atoms[::5]
-    part = r2n.FactorGraph.from_grounding(r2n.Grounding(()), atoms=some.numpy())
-    torch.testing.assert_close(said(model, part), said(model)[::5])

@@ -6,13 +6,10 @@ import numpy as np
 import torch
 
 import r2n
-from r2n.grounding.ground_rules import Grounding
 from r2n.network.collate import GraphBatch
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.input_layers import AtomBatch, PredicateBatch
-from r2n.network.pair_embedding import PairBatch
+from r2n.network.input_layers import AtomBatch
 from r2n.network.r2n import R2N
-from tests.featured_problem import featured_problem
 
 THEORY = "domain d = {a, b}\npredicate p(d, d)\npredicate u(d)\nimplicit r: [p(x, y), u(x)]\n"
 
@@ -30,18 +27,6 @@ def arguments(layout: GraphBatch) -> list[list[list[int]]]:
     return [places.tolist() for places in found if places is not None]
 
 
-def test_atoms_by_arity() -> None:
-    model, graph = network_and_graph()
-    layout = model.collate(graph)
-    assert [rows.tolist() for rows, _ in layout.by_arity] == [[4, 5], [0, 1, 2, 3]]
-    assert [part.predicates.tolist() for _, part in layout.by_arity if isinstance(part, AtomBatch)] == [
-        [1, 1],
-        [0] * 4,
-    ]
-    assert arguments(layout) == [[[0], [1]], [[0, 0], [0, 1], [1, 0], [1, 1]]]
-    assert layout.predicates.tolist() == [0, 0, 0, 0, 1, 1]
-
-
 def test_a_layout_holds_its_graph_and_its_parts_are_made_once() -> None:
     model, graph = network_and_graph()
     layout = model.collate(graph)
@@ -49,15 +34,6 @@ def test_a_layout_holds_its_graph_and_its_parts_are_made_once() -> None:
     assert layout.incidence is layout.incidence
     assert layout.by_arity is layout.by_arity
     assert model.collate(graph) is not layout
-
-
-def test_the_kind_says_how_a_pass_goes() -> None:
-    model, graph = network_and_graph(mlp="shallow")
-    kinds = [model.collate(graph, kind) for kind in ("auto", "grid", "dense", "indexed")]
-    assert [layout.kind for layout in kinds] == ["grid", "grid", "dense", "indexed"]
-    assert [layout.whole is not None for layout in kinds] == [True, True, False, False]
-    deep, _ = network_and_graph()
-    assert deep.collate(graph).kind == "dense"
 
 
 def test_a_pass_over_grids_makes_no_other_part_but_one_that_hides_atoms_does() -> None:
@@ -78,15 +54,6 @@ def test_in_a_language_that_has_grown_constants_have_the_ids_of_the_training() -
     assert layout.blank.tolist() == [True, True, True, False, True, False]
     assert layout.kind == "dense", "grids would read vectors by the new ids"
     assert model.collate(graph).kind == "grid", "the network itself is as it was"
-
-
-def test_every_input_layer_lays_out_atoms_as_it_needs_them() -> None:
-    known = featured_problem().knowledge
-    graph = FactorGraph.from_grounding(Grounding(()), atoms=np.arange(known.base.size))
-    for name, kind in (("distmult", AtomBatch), ("mlp", PredicateBatch), ("pair", PairBatch)):
-        layout = R2N.build(known, input=name, dim=3, layers=0).collate(graph)
-        assert len(layout.by_arity) == 3
-        assert all(isinstance(part, kind) for _, part in layout.by_arity)
 
 
 def test_a_layout_moves_and_its_graph_stays() -> None:

@@ -12,7 +12,7 @@ from r2n.network.incremental import IncrementalForward, Step
 from tests.examples import at_most
 from tests.strategies import make_graph
 from tests.theory_strategies import dice
-from tests.unit.network.test_surroundings import rule_of
+from tests.unit.network.test_factor_graph import rule_of
 
 GroundRule = tuple[int, tuple[int, ...]]
 """Its number, and the rows of its atoms."""

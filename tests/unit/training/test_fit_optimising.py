@@ -50,13 +50,6 @@ def test_gradients_are_clipped_together() -> None:
         torch.testing.assert_close(ours, whole * scale, rtol=1e-3, atol=1e-7)
 
 
-def test_small_gradients_are_left_alone() -> None:
-    free, clipped = network(), network()
-    trained(free, epochs=3)
-    trained(clipped, epochs=3, clip=1e6)
-    assert same(weights(free), weights(clipped))
-
-
 def decayed(**decays: float) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The weights before and after steps that no loss has a part in."""
     model, options = network(), OptimisationOptions.model_validate(decays)
@@ -184,30 +177,11 @@ def test_patience_counts_epochs_and_not_measurements() -> None:
     assert len(epochs) == 6
 
 
-def test_the_last_epoch_may_be_the_best() -> None:
-    validate, model = Scripted(0.1, 0.2, 0.3), network()
-    trained(model, epochs=3, validate=validate, validate_every=1, patience=10)
-    assert same(weights(model), validate.seen[2])
-
-
-def test_without_patience_the_last_weights_stay() -> None:
-    validate, model = Scripted(0.9, 0.1), network()
-    assert len(trained(model, epochs=4, validate=validate, validate_every=1)) == 4
-    assert same(weights(model), validate.seen[-1])
-
-
 def test_validation_does_not_change_the_training() -> None:
     with_it, without = network(), network()
     trained(with_it, epochs=6, validate=Scripted(0.1, 0.2, 0.3, 0.4, 0.5, 0.6), validate_every=1, patience=50)
     trained(without, epochs=6)
     assert same(weights(with_it), weights(without))
-
-
-def test_training_is_over_before_it_begins_with_no_epochs() -> None:
-    model = network()
-    before = weights(model)
-    assert trained(model, epochs=0) == []
-    assert same(before, weights(model))
 
 
 def counted_training(finalize: Finalize | None = None, **options: Any) -> Trainer:
@@ -265,13 +239,6 @@ def test_the_last_choices_are_made_once_on_the_weights_that_stay() -> None:
     assert same(seen[0], kept[1]), "the best ones"
     expected = {**kept[1], "combination.way": torch.tensor(3)}
     assert same(weights(trainer.model), expected)
-
-
-def test_without_validation_the_last_choices_are_made_on_the_last_weights() -> None:
-    epochs: list[int] = []
-    trainer = counted_training(lambda _: epochs.append(trainer.epoch))
-    list(trainer)
-    assert epochs == [4]
 
 
 def _make_infinite(model: R2N) -> None:

@@ -216,29 +216,6 @@ def test_every_fact_is_asked_once_an_epoch_and_rows_are_whole(
     assert len(set(rows)) == len(rows), "no row is torn"
 
 
-def test_an_epoch_depends_on_the_generator_alone() -> None:
-    model, options = network(), wanted(batch_size=1, loss="softmax", negatives=2)
-
-    def drawn(seed: int) -> list[tuple[Any, ...]]:
-        return [(facts_of(step), step.candidates.tolist()) for step in steps_of(model, options, seed=seed)]
-
-    assert drawn(1) == drawn(1)
-    assert drawn(1) != drawn(2)
-    batches, generator = RowBatches(model, KNOWN.evidence, options), torch.Generator()
-    one, other = ([facts_of(step) for step in asked_in(batches, generator)] for _ in range(2))
-    assert one != other
-    assert sorted(map(str, one)) == sorted(map(str, other)) or len(one) != len(other)
-
-
-def test_drawn_constants_are_of_the_domain() -> None:
-    model, options = network(), wanted(loss="softmax", negatives=2)
-    for seed in range(10):
-        for step in steps_of(model, options, seed=seed):
-            domains = {KNOWN.language.predicates[i].domains[step.position] for i in step.predicates.tolist()}
-            (domain,) = domains
-            assert set(step.candidates.tolist()) <= set(KNOWN.language.members(domain).tolist())
-
-
 def test_closed_facts_are_asked_only_where_that_is_wanted() -> None:
     batches = RowBatches(network(), KNOWN.evidence, wanted())
     true, false = batches.asked(torch.Generator())
@@ -274,22 +251,6 @@ def test_layers_cannot_be_asked_for_all_candidates_in_batches() -> None:
     for changes in ({"regularisation": "product"}, {"relation_weight": 0.5}):
         with pytest.raises(ConfigError, match="neither a t-norm nor other predicates"):
             asks_rows(network(), wanted(**changes))
-
-
-@pytest.mark.parametrize("clip", [None, 0.01])
-def test_adagrad_moves_the_vectors_that_a_step_touches_and_no_others(clip: float | None) -> None:
-    model = network()
-    options = wanted(loss="softmax", negatives=1, optimiser="adagrad", batch_size=1, n3=0.1, clip=clip)
-    trainer = Trainer.of(model, Ungrounded(), KNOWN.evidence, options)
-    for step in trainer.batches.epoch(torch.Generator().manual_seed(3)):
-        assert isinstance(step, RowStep)
-        touched = set(step.candidates.tolist()) if step.sparse else set(range(len(model.constants.vectors)))
-        touched |= {c for _, constants, _ in facts_of(step) for c in constants}
-        before = model.constants.vectors.detach().clone()
-        trainer._descend(step)
-        moved = (model.constants.vectors != before).any(dim=1).nonzero().flatten().tolist()
-        assert set(moved) <= touched
-        assert {c for _, constants, _ in facts_of(step) for c in constants} <= set(moved)
 
 
 @pytest.mark.parametrize("clip", [None, 0.01])

@@ -1,15 +1,19 @@
-"""How the atoms and the ground rules of a small graph meet, by index and by broadcasting."""
+"""Gather and scatter indices on small graphs, by index and by broadcasting."""
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor, relu
 
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
+from r2n.network import scatter as module
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.scatter import Box, Incidence, Indexed
+from r2n.network.reasoning import message_pass
+from r2n.network.scatter import Box, GatherScatter, Incidence, Indexed
+from tests.model_strategies import vectors
 
 THEORY = """
 domain d = {a, b}
@@ -28,53 +32,6 @@ def graph_of(rules: str) -> FactorGraph:
 
 RULE = "rule r: p(x, y) -> q(y)"
 BOTH = pytest.mark.parametrize("dense", [True, False])
-
-
-@BOTH
-def test_each_position_has_a_table_of_its_atoms_and_how_often_they_stand_there(dense: bool) -> None:
-    (rule,) = Incidence.of(graph_of(RULE), dense=dense).rules
-    assert isinstance(rule.index, Box if dense else Indexed)
-    assert [table.tolist() for table in rule.tables] == [[0, 1, 2, 3, 4, 5], [6, 7, 8]]
-    assert [count.tolist() for count in rule.counts] == [[1] * 6, [2] * 3]
-    assert rule.ground_rules == 6
-
-
-@BOTH
-def test_messages_are_counted_for_each_atom_and_rule(dense: bool) -> None:
-    incidence = Incidence.of(graph_of(RULE + "\nimplicit s: [q(x), q(y)]"), dense=dense)
-    assert [part.tolist() for part in incidence.rules[0].received] == [[1] * 6, [2] * 3]
-    assert [part.tolist() for part in incidence.rules[1].received] == [[6] * 3, [6] * 3]  # q(k), q(k) counts twice
-    assert incidence.messages.tolist() == [1] * 6 + [8] * 3
-
-
-def test_atoms_are_laid_out_by_the_slots_that_they_fill() -> None:
-    incidence = Incidence.of(graph_of(RULE + "\nimplicit s: [q(x), q(y)]"))
-    first, second = incidence.at_slots(torch.arange(9.0).unsqueeze(1))
-    assert first.flatten().tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]
-    assert second.flatten().tolist() == [6, 7, 8, 6, 7, 8]
-
-
-def test_what_arrives_at_the_tables_is_summed_to_the_atoms() -> None:
-    incidence = Incidence.of(graph_of("implicit s: [q(x), q(y), p(z, x)]"))
-    tables = [torch.full((3, 1), 1.0), torch.full((3, 1), 10.0), torch.full((6, 1), 100.0)]
-    assert incidence.sum_at_atoms(tables).flatten().tolist() == [100.0] * 6 + [11.0] * 3
-
-
-@BOTH
-def test_constants_in_a_rule_leave_one_atom_at_their_position(dense: bool) -> None:
-    (rule,) = Incidence.of(graph_of('rule r: p("b", "l") -> q(y)'), dense=dense).rules
-    assert [table.tolist() for table in rule.tables] == [[4], [6, 7, 8]]
-    assert [count.tolist() for count in rule.counts] == [[3], [1, 1, 1]]
-    slots = torch.tensor([[5.0], [1.0], [2.0], [3.0]])
-    assert rule.index.sum_at_rules(slots).flatten().tolist() == [6, 7, 8]
-
-
-@BOTH
-def test_a_rule_without_variables_has_one_ground_rule(dense: bool) -> None:
-    (rule,) = Incidence.of(graph_of('rule r: p("b", "l") -> q("k")'), dense=dense).rules
-    assert rule.ground_rules == 1
-    assert rule.index.sum_at_rules(torch.tensor([[5.0], [1.0]])).tolist() == [[6.0]]
-    assert rule.index.sum_at_atoms(torch.ones(1, 2, 1)).tolist() == [[1.0], [1.0]]
 
 
 def test_a_guard_leaves_holes_and_so_no_box() -> None:
@@ -131,3 +88,81 @@ def test_an_incidence_moves_with_all_that_its_passes_need(dense: bool) -> None:
     arrived = rule.index.sum_at_atoms(rule.index.at_rules(slots))
     found = [rule.index.sum_at_rules(slots), incidence.sum_at_atoms([arrived]), *rule.index.targets(), *rule.counts]
     assert {part.device.type for part in found} == {"meta"}
+
+
+SLOTS = torch.tensor([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [10.0], [20.0], [30.0]])
+
+
+def ways_of(rules: str, *, dense: bool) -> GatherScatter:
+    return Incidence.of(graph_of(rules), dense=dense).rules[0].index
+
+
+@BOTH
+@pytest.mark.parametrize(("part", "count"), [(12, 1), (11, 2), (4, 3), (1, 0)])
+def test_the_parts_are_the_whole(dense: bool, part: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PART", part)
+    ways = ways_of(RULE, dense=dense)
+    parts = ways.parts
+    assert len(parts) == (count or (3 if dense else 6))  # a box is never cut thinner than one slice
+    torch.testing.assert_close(torch.cat([p.sum_at_rules(SLOTS) for p in parts]).sum(), ways.sum_at_rules(SLOTS).sum())
+    slots, start = torch.zeros(9, 1), 0
+    for p in parts:
+        rows = len(p.sum_at_rules(SLOTS))
+        p.add_at_atoms(torch.ones(rows, 2, 1), slots)
+        start += rows
+    assert start == 6
+    assert slots.flatten().tolist() == [1] * 6 + [2] * 3
+
+
+@pytest.mark.parametrize("part", [1, 6, 12, 13, 18, 20])
+def test_slices_of_a_box_cover_its_longest_axis(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the last slice is shorter than the others."""
+    box = Box((2, 5), ((0, 1), (1,)))
+    monkeypatch.setattr(module, "PART", part)
+    slots = torch.zeros(15, 1)
+    for slice_ in box.parts:
+        rows = len(slice_.sum_at_rules(slots))
+        slice_.add_at_atoms(torch.ones(rows, 2, 1), slots)
+    assert slots.flatten().tolist() == [1] * 10 + [2] * 5
+
+
+COPIES = pytest.mark.parametrize("copies", [1, 2])
+
+
+def step_by_step(ways: GatherScatter, slots: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The sums by autograd's own steps."""
+    messages = relu((relu(ways.sum_at_rules(slots)) @ weight).unflatten(1, bias.shape) + bias)
+    return ways.sum_at_atoms(messages.expand(-1, 2, -1).contiguous())
+
+
+def inputs(copies: int) -> list[Tensor]:
+    """Nine slots of width 3, a map to messages of width 2, its bias."""
+    return [
+        part.requires_grad_()
+        for part in (vectors(9, 3, seed=1), vectors(3, 2 * copies, seed=2), vectors(copies, 2, seed=3))
+    ]
+
+
+@BOTH
+@COPIES
+@pytest.mark.parametrize("part", [50_000, 4])
+def test_values_and_gradients(dense: bool, copies: int, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].index
+    given = inputs(copies)
+    expected = step_by_step(ways, *given)
+    weights = vectors(9, 2, seed=4)
+    gradients = torch.autograd.grad((expected * weights).sum(), given)
+    monkeypatch.setattr(module, "PART", part)
+    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].index
+    assert len(ways.parts) == (1 if part > 12 else 3)
+    found = message_pass(ways, *given)
+    torch.testing.assert_close(found, expected)
+    for ours, theirs in zip(torch.autograd.grad((found * weights).sum(), given), gradients, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+@BOTH
+@COPIES
+def test_the_gradient_is_that_of_finite_differences(dense: bool, copies: int) -> None:
+    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].index
+    assert torch.autograd.gradcheck(lambda *given: message_pass(ways, *given), inputs(copies))
