@@ -45,7 +45,7 @@ def forward(predictor: r2n.Model, graph: FactorGraph) -> np.ndarray:
     """The logits of all atoms of a graph: laid out, and one pass."""
     known = known_states(predictor.network.base, graph.atoms, predictor.members[0].evidence)
     with torch.no_grad():
-        return predictor.network.eval()(predictor.network.lay_out(graph), known=known, rule_outputs=False).atoms.numpy()
+        return predictor.network.eval()(predictor.network.collate(graph), known=known, rule_outputs=False).atoms.numpy()
 
 
 def without(graph: FactorGraph, rule: int, row: int) -> FactorGraph:

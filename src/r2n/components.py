@@ -7,7 +7,7 @@ point of the group `r2n.input_layers`, `r2n.aggregations` or `r2n.losses`.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
@@ -164,47 +164,18 @@ def _mlp_weights(arities: Sequence[int], dim: int) -> int:
     return sum((arity + 1) * dim * dim for arity in arities)
 
 
-_LAYERS, _LOSSES = "r2n.network.input_layers", "r2n.training.objective"
+_LAYERS, _REASONING = "r2n.network.input_layers", "r2n.network.reasoning"
+_LOSSES, _GROUNDERS = "r2n.training.objective", "r2n.grounding.strategies:make_grounder"
+_formula = partial(InputLayer, scores_rows=True, over_grids=True)
 
 input_layers = Registry(
     "input layer",
     InputLayer,
     [
-        InputLayer(
-            "distmult",
-            f"{_LAYERS}:DistMult",
-            "r_P * c_1 * ... * c_n",
-            scores_rows=True,
-            over_grids=True,
-            floats_per_atom=10.0,
-        ),
-        InputLayer(
-            "complex",
-            f"{_LAYERS}:ComplEx",
-            "Re(r_P * c_1 * conj(c_2)), component by component",
-            max_arity=2,
-            scores_rows=True,
-            over_grids=True,
-            floats_per_atom=17.0,
-        ),
-        InputLayer(
-            "transe",
-            f"{_LAYERS}:TransE",
-            "c_1 + r_P - c_2",
-            max_arity=2,
-            scores_rows=True,
-            over_grids=True,
-            floats_per_atom=3.0,
-        ),
-        InputLayer(
-            "rotate",
-            f"{_LAYERS}:RotatE",
-            "Re(r_P * c_1 * conj(c_2)) where r_P is a rotation",
-            max_arity=2,
-            scores_rows=True,
-            over_grids=True,
-            floats_per_atom=17.0,
-        ),
+        _formula("distmult", f"{_LAYERS}:DistMult", "r_P * c_1 * ... * c_n", floats_per_atom=10.0),
+        _formula("complex", f"{_LAYERS}:ComplEx", "Re(r_P * c_1 * conj(c_2)), component by component", max_arity=2),
+        _formula("transe", f"{_LAYERS}:TransE", "c_1 + r_P - c_2", max_arity=2, floats_per_atom=3.0),
+        _formula("rotate", f"{_LAYERS}:RotatE", "Re(r_P * c_1 * conj(c_2)) where r_P is a rotation", max_arity=2),
         InputLayer(
             "mlp",
             f"{_LAYERS}:AtomMLP",
@@ -223,46 +194,27 @@ input_layers = Registry(
     "r2n.input_layers",
 )
 
-_REASONING = "r2n.network.reasoning"
-
 aggregations = Registry(
     "aggregation",
     Aggregation,
     [
         Aggregation("sum", f"{_REASONING}:Sum", "the sum of all messages (the paper's)"),
         Aggregation("mean", f"{_REASONING}:Mean", "the mean of all messages"),
-        Aggregation(
-            "max",
-            f"{_REASONING}:Maximum",
-            "the maximum, dimension by dimension",
-            is_linear=False,
-            floats_per_position=3.5,
-        ),
+        Aggregation("max", f"{_REASONING}:Maximum", "the maximum, dimension by dimension", False, 3.5),
         Aggregation("mean-then-sum", f"{_REASONING}:MeanThenSum", "the mean over each rule, summed over rules"),
     ],
     "r2n.aggregations",
 )
+
+_comparing = partial(Loss, compares_facts=True, by_candidates=True)
 
 losses = Registry(
     "loss",
     Loss,
     [
         Loss("bce", f"{_LOSSES}:binary_cross_entropy", "binary cross-entropy of labelled atoms and negatives"),
-        Loss(
-            "softmax",
-            f"{_LOSSES}:softmax_loss",
-            "each fact against its negatives",
-            compares_facts=True,
-            by_candidates=True,
-        ),
-        Loss(
-            "full-softmax",
-            f"{_LOSSES}:BaseSoftmax",
-            "each fact against all candidates of its queries",
-            compares_facts=True,
-            asks_base=True,
-            by_candidates=True,
-        ),
+        _comparing("softmax", f"{_LOSSES}:softmax_loss", "each fact against its negatives"),
+        _comparing("full-softmax", f"{_LOSSES}:BaseSoftmax", "each fact against all candidates", asks_base=True),
     ],
     "r2n.losses",
 )
@@ -285,8 +237,6 @@ t_norms = Registry(
         Component("lukasiewicz", f"{_LOSSES}:lukasiewicz", "T(a, b) = max(0, a + b - 1)"),
     ],
 )
-
-_GROUNDERS = "r2n.grounding.strategies:make_grounder"
 
 strategies = Registry(
     "grounding strategy",

@@ -14,7 +14,7 @@ from r2n.data.herbrand import Codes, RowIndex, Side
 from r2n.data.knowledge_base import Evidence, reciprocal_codes
 from r2n.errors import ConfigError, DataError
 from r2n.grounding.counting import RuleCounts
-from r2n.network.collate import Layout
+from r2n.network.collate import GraphBatch
 from r2n.network.factor_graph import FactorGraph, known_states
 from r2n.network.graph_sources import GraphSource, Ungrounded, without_rules
 from r2n.network.grid import InputAtoms
@@ -32,17 +32,17 @@ class Pass:
     `each` has a row for each network.
     """
 
-    layout: Layout
+    layout: GraphBatch
     known: Int64[Tensor, " atoms"]
     each: LogitsOfEach
 
     @classmethod
     def over(
-        cls, graph: FactorGraph, models: Sequence[R2N], evidence: Evidence, laid_out: Layout | None = None
+        cls, graph: FactorGraph, models: Sequence[R2N], evidence: Evidence, collated: GraphBatch | None = None
     ) -> "Pass":
         """The graph is laid out once for all networks, if that was not done before."""
         known = known_states(models[0].base, graph.atoms, evidence)
-        layout = models[0].lay_out(graph) if laid_out is None else laid_out
+        layout = models[0].collate(graph) if collated is None else collated
         return cls(layout, known, np.stack([_logits(model, layout, known) for model in models]))
 
     @cached_property
@@ -60,7 +60,7 @@ class Pass:
         return self.graph.rows(torch.from_numpy(codes)).numpy()
 
 
-def _logits(model: R2N, layout: Layout, known: Int64[Tensor, " atoms"]) -> Logits:
+def _logits(model: R2N, layout: GraphBatch, known: Int64[Tensor, " atoms"]) -> Logits:
     was_training = model.training
     model.eval()
     with torch.no_grad():
@@ -99,7 +99,7 @@ class IsolatedRows:
         was_training = model.training
         model.eval()
         with torch.no_grad():
-            vectors = model.constants(model.constants.lay_out().to(model.device))
+            vectors = model.constants(model.constants.collate().to(model.device))
         model.train(was_training)
         return cls(model, vectors, embeds)
 
@@ -188,7 +188,7 @@ class NetworkScorer:
     models: tuple[R2N, ...]
     source: GraphSource
     evidence: Evidence
-    laid_out: Layout | None = None
+    collated: GraphBatch | None = None
 
     @property
     def model(self) -> R2N:
@@ -282,7 +282,7 @@ class NetworkScorer:
     def whole(self) -> Pass | None:
         """The pass over all ground rules, where they do not depend on what is asked."""
         graph = self.source.whole
-        return None if graph is None else Pass.over(graph, self.models, self.evidence, self.laid_out)
+        return None if graph is None else Pass.over(graph, self.models, self.evidence, self.collated)
 
     def passes(self, codes: Codes) -> Iterator[tuple[Int64[np.ndarray, " some"], Pass]]:
         """Passes that together answer the atoms, each with the places in `codes` of those that it answers."""
@@ -412,14 +412,14 @@ class AtomLogits:
     model: R2N
     source: GraphSource
     evidence: Evidence
-    laid_out: Layout | None = None
+    collated: GraphBatch | None = None
     weighting: Weighting | None = None
     others: tuple[R2N, ...] = ()
 
     @cached_property
     def network(self) -> NetworkScorer:
         """The networks alone, without rules that are counted."""
-        return NetworkScorer(self.models, self.source, self.evidence, self.laid_out)
+        return NetworkScorer(self.models, self.source, self.evidence, self.collated)
 
     @cached_property
     def scorer(self) -> Scorer:
@@ -472,11 +472,11 @@ class AtomLogits:
     def again(self) -> "AtomLogits":
         """The same for the weights as they are now; what was collated stays so."""
         kept = self.network.__dict__.get("whole")
-        return replace(self, laid_out=self.laid_out if kept is None else kept.layout)
+        return replace(self, collated=self.collated if kept is None else kept.layout)
 
     def without_rules(self, names: Collection[str]) -> "AtomLogits":
         """The same networks, where nothing is grounded or counted by the rules of these names."""
-        return replace(self, source=without_rules(self.source, names), laid_out=None)
+        return replace(self, source=without_rules(self.source, names), collated=None)
 
     def by(self, weighting: Weighting) -> "AtomLogits":
         """The same, network and counted rules mixed by another weighting than the chosen one."""

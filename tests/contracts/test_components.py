@@ -114,7 +114,7 @@ def test_an_aggregation_over_grids_is_that_by_index() -> None:
     torch.manual_seed(0)
     model = R2N.build(KNOWN, dim=4, layers=2, mlp="shallow", aggregation="root-mean").eval()
     graph = GroundedOnDemand.of(KNOWN, FullGrounder(10_000)).around(np.arange(KNOWN.base.size))
-    found = [model(model.lay_out(graph, kind)).atoms for kind in ("grid", "dense", "indexed")]
+    found = [model(model.collate(graph, kind)).atoms for kind in ("grid", "dense", "indexed")]
     torch.testing.assert_close(found[0], found[2], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found[1], found[2], rtol=1e-4, atol=1e-5)
 

@@ -36,7 +36,7 @@ def atoms(arity: int) -> tuple[Tensor, Tensor]:
 
 def embedded(made: Made, predicates: Tensor, arguments: Tensor) -> Tensor:
     constants, embedding = made
-    return embedding(embedding.lay_out(predicates, arguments, constants), constants)
+    return embedding(embedding.collate(predicates, arguments, constants), constants)
 
 
 def test_its_description_says_what_it_can_do(made: Made, request: pytest.FixtureRequest) -> None:
@@ -92,7 +92,7 @@ def test_over_a_grid_it_says_the_same(made: Made) -> None:
     if embedding.grids is None:
         return
     predicates, arguments = atoms(2)
-    sides = [constants(constants.lay_out())] * 2
+    sides = [constants(constants.collate())] * 2
     features, diagonals, offsets = embedding.grids.grid(torch.tensor([0, 2]), sides)
     scores = embedding.grids.grid_score(features, diagonals, offsets)
     expected = embedding.score(embedded(made, predicates, arguments), predicates)
@@ -102,7 +102,7 @@ def test_over_a_grid_it_says_the_same(made: Made) -> None:
 def test_a_layout_moves_to_another_device(made: Made) -> None:
     constants, embedding = made
     assert isinstance(embedding, nn.Module)
-    laid = embedding.lay_out(*atoms(2), constants).to(torch.device("meta"))
+    laid = embedding.collate(*atoms(2), constants).to(torch.device("meta"))
     found = embedding.to("meta")(laid, constants.to("meta"))
     assert found.device.type == "meta"
     assert found.shape == (len(atoms(2)[0]), DIM)
@@ -115,7 +115,7 @@ def test_a_row_of_candidates_has_the_same_scores(made: Made, position: int) -> N
         return
     predicates, arguments = atoms(2)
     expected = embedding.score(embedded(made, predicates, arguments), predicates).view(2, 3, 3)
-    table = constants(constants.lay_out())
+    table = constants(constants.collate())
     rows = torch.tensor([0, 2]).repeat_interleave(3)
     given = table[torch.arange(3).repeat(2)].unsqueeze(1).expand(-1, 2, -1)
     found = embedding.rows.row_scores(rows, position, given, table).view(2, 3, 3)

@@ -25,7 +25,7 @@ def precision(
     """The average precision of the network on named queries."""
     states = known_states(known.base, graph.atoms, evidence or known.evidence)
     with torch.no_grad():
-        logits = model(model.lay_out(graph), known=states).atoms
+        logits = model(model.collate(graph), known=states).atoms
     rows = [int(graph.rows(torch.from_numpy(codes(known, query)))) for query in queries]
     return average_precision(logits[rows].tolist(), list(queries.values()))
 

@@ -22,7 +22,7 @@ def test_objects_print_as_a_line(run: Run) -> None:
     problem, knowledge = run.problem, run.problem.knowledge
     grounding = r2n.FullGrounder().ground(r2n.Store(knowledge))
     graph = r2n.FactorGraph.from_grounding(grounding, problem.atoms)
-    layout = run.model.lay_out(graph)
+    layout = run.model.collate(graph)
     next(iter(run.trainer))
     known = "18 constants, 2 predicates, 1 rule, 44 known atoms"
     expected = {
@@ -35,7 +35,7 @@ def test_objects_print_as_a_line(run: Run) -> None:
         grounding: "Grounding(64 ground rules over 64 atoms: neighbours 64)",
         grounding.ground_rules[0]: "GroundRules('neighbours': 64 ground rules of 3 atoms)",
         graph: "FactorGraph(64 atoms, 64 ground rules of 1 rule)",
-        layout: "Layout(dense, cpu, FactorGraph(64 atoms, 64 ground rules of 1 rule))",
+        layout: "GraphBatch(dense, cpu, FactorGraph(64 atoms, 64 ground rules of 1 rule))",
         r2n.WholeGraph(graph): "WholeGraph(FactorGraph(64 atoms, 64 ground rules of 1 rule))",
         run.source: f"GroundedOnDemand(FullGrounder, KnowledgeBase({known}))",
         run: "Run('towns', seed 3, epoch 1 of 2)",

@@ -98,7 +98,7 @@ class Rerun:
         known = known_states(self.base, graph.atoms, self.knowledge.evidence)
         blank = None if hidden is None else graph.atoms == hidden
         with torch.no_grad():
-            logits = network(network.lay_out(graph, "indexed"), known=known, hidden=blank).atoms
+            logits = network(network.collate(graph, "indexed"), known=known, hidden=blank).atoms
         return float(logits[graph.rows(torch.tensor([code]))])
 
     # what an explanation says
@@ -143,7 +143,7 @@ class Rerun:
                 known = known_states(self.base, graph.atoms, self.knowledge.evidence)
                 with torch.no_grad():
                     found = [
-                        n(n.lay_out(graph, "indexed"), known=known).rules[j][rows.index(codes)] for n in self.networks
+                        n(n.collate(graph, "indexed"), known=known).rules[j][rows.index(codes)] for n in self.networks
                     ]
                 return float(torch.sigmoid(torch.stack(found).mean()))
         raise LookupError(ground_rule)

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 import r2n
 from r2n.components import input_layers, t_norms
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
-from r2n.network.collate import Layout
+from r2n.network.collate import GraphBatch
 from r2n.network.factor_graph import FactorGraph, known_states
 from r2n.network.input_layers import ComplEx
 from r2n.network.r2n import R2N, Predictions
@@ -79,12 +79,12 @@ class Case:
         negatives = draw_negatives(model.base, evidence, TrainingOptions(), np.random.default_rng(0))
         targets = targets_of(model.base, graph, evidence, negatives)
         known, hidden = known_states(model.base, graph.atoms, evidence), torch.rand(len(graph.atoms)) < 0.5
-        step = Step.of(model.lay_out(graph, kind).to(META), targets, known)
+        step = Step.of(model.collate(graph, kind).to(META), targets, known)
         model = model.to(META)
         return cls(model, step, hidden.to(META), tuple(Objective(model, evidence, each) for each in options(model)))
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> GraphBatch:
         return self.step.layout
 
     @property
@@ -148,7 +148,7 @@ def test_every_input_layer_reasoner_and_kind_of_layout(name: str, reasoner: str)
     for kind in ("dense", "indexed"):
         stays(build(input=name, reasoner=reasoner), kind)
     model = build(input=name, reasoner=reasoner, mlp="shallow", input_score=True)
-    if model.lay_out(GRAPH).kind == "grid":
+    if model.collate(GRAPH).kind == "grid":
         stays(model, "grid")
     else:
         assert name in ("mlp", "pair") or reasoner == "fgnn"
@@ -186,7 +186,7 @@ def test_every_other_option(options: dict[str, Any]) -> None:
     for kind in ("dense", "indexed"):
         stays(build(**options), kind)
     shallow = build(**{"mlp": "shallow", **options})
-    if shallow.lay_out(GRAPH).kind == "grid":
+    if shallow.collate(GRAPH).kind == "grid":
         stays(shallow, "grid")
 
 

@@ -47,7 +47,7 @@ def predictions(
     parts = [atom.rstrip(")").split("(") for atom in atoms]
     keys = [f"{predicate} {' '.join(numbers[c] for c in arguments.split(', '))}" for predicate, arguments in parts]
     with torch.no_grad():
-        return dict(zip(keys, model(model.lay_out(graph)).atoms.tolist(), strict=True))
+        return dict(zip(keys, model(model.collate(graph)).atoms.tolist(), strict=True))
 
 
 @at_most(5, "each trains")

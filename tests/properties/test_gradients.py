@@ -95,7 +95,7 @@ def test_atom_embeddings_and_their_scores(name: str, arity: int) -> None:
     embedding = input_layers[name].load()(same_arity, 3)
     constants = ConstantEmbedding(3 * arity, embedding.constant_dim, dropout=0.0)
     predicates = torch.tensor([0, len(same_arity) - 1, 0])
-    atoms = embedding.lay_out(predicates, torch.arange(3 * arity).view(3, arity), constants)
+    atoms = embedding.collate(predicates, torch.arange(3 * arity).view(3, arity), constants)
 
     class Both(nn.Module):
         def __init__(self) -> None:
@@ -142,7 +142,7 @@ def test_the_whole_network_under_both_losses(reads: EvidenceInput) -> None:
     network = shaken(R2N.build(knowledge, dim=2, layers=2, evidence_input=reads), seed=7)
     rows = torch.arange(len(graph.atoms))
     hidden, known = rows % 3 == 0, torch.tensor([UNKNOWN, FALSE, TRUE])[rows % 3]
-    names, layout = [name for name, _ in network.named_parameters()], network.lay_out(graph)
+    names, layout = [name for name, _ in network.named_parameters()], network.collate(graph)
 
     def total(*values: Tensor) -> Tensor:
         parameters = dict(zip(names, values, strict=True))

@@ -119,7 +119,7 @@ def test_renaming_constants_permutes_the_output(dice: Random) -> None:
     known = torch.tensor([dice.choice((UNKNOWN, FALSE, TRUE)) for _ in named], dtype=torch.int64)
     known_there = torch.zeros_like(known)
     known_there[rows] = known
-    expected, found = network(network.lay_out(graph), known=known), renamed(renamed.lay_out(other), known=known_there)
+    expected, found = network(network.collate(graph), known=known), renamed(renamed.collate(other), known=known_there)
     torch.testing.assert_close(found.atoms[rows], expected.atoms, **CLOSE)
     for ours, theirs in zip(found.rules, expected.rules, strict=True):
         torch.testing.assert_close(ours.sort().values, theirs.sort().values, **CLOSE)
@@ -184,8 +184,8 @@ def test_a_batch_is_answered_as_in_the_whole_graph(dice: Random) -> None:
     hidden = torch.tensor([one_in(3, dice) for _ in range(count)], dtype=torch.bool)
     known = torch.tensor([dice.choice((UNKNOWN, FALSE, TRUE)) for _ in range(count)], dtype=torch.int64)
     batch = subgraph(graph, asked, LAYERS)
-    found = network(network.lay_out(batch.graph), hidden=hidden[batch.kept], known=known[batch.kept]).atoms[batch.rows]
-    torch.testing.assert_close(found, network(network.lay_out(graph), hidden=hidden, known=known).atoms[asked], **CLOSE)
+    found = network(network.collate(batch.graph), hidden=hidden[batch.kept], known=known[batch.kept]).atoms[batch.rows]
+    torch.testing.assert_close(found, network(network.collate(graph), hidden=hidden, known=known).atoms[asked], **CLOSE)
 
 
 # no semantic loss

@@ -168,7 +168,7 @@ def test_the_network_is_its_input_layer_its_layers_and_its_outputs(dice: Random)
     hidden = [one_in(3, dice) for _ in range(count)]
     known = [dice.choice((UNKNOWN, FALSE, TRUE)) for _ in range(count)]
     found = network(
-        network.lay_out(graph),
+        network.collate(graph),
         hidden=torch.tensor(hidden, dtype=torch.bool),
         known=torch.tensor(known, dtype=torch.int64),
     )

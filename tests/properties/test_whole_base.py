@@ -12,7 +12,7 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
-from r2n.network.collate import Layout
+from r2n.network.collate import GraphBatch
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.r2n import R2N, Predictions
 from r2n.network.reasoning import Aggregation
@@ -46,7 +46,7 @@ def whole_graph(text: str) -> tuple[KnowledgeBase, FactorGraph]:
     return knowledge, FactorGraph.from_grounding(grounding, atoms=np.arange(knowledge.base.size))
 
 
-def outputs(network: R2N, layout: Layout) -> tuple[Predictions, list[Tensor]]:
+def outputs(network: R2N, layout: GraphBatch) -> tuple[Predictions, list[Tensor]]:
     """What the network says, and the gradient of a number that feels all of it."""
     said = network(layout)
     parts = [said.atoms, *said.rules]
@@ -57,9 +57,9 @@ def outputs(network: R2N, layout: Layout) -> tuple[Predictions, list[Tensor]]:
 
 def assert_same(network: R2N, graph: FactorGraph) -> None:
     """The kind that is chosen by itself and the dense one say what the indexed one says."""
-    theirs, their_gradients = outputs(network, network.lay_out(graph, "indexed"))
+    theirs, their_gradients = outputs(network, network.collate(graph, "indexed"))
     for kind in ("auto", "dense"):
-        ours, our_gradients = outputs(network, network.lay_out(graph, kind))
+        ours, our_gradients = outputs(network, network.collate(graph, kind))
         for one, other in zip(
             [ours.atoms, *ours.rules, *our_gradients], [theirs.atoms, *theirs.rules, *their_gradients], strict=True
         ):
@@ -67,7 +67,7 @@ def assert_same(network: R2N, graph: FactorGraph) -> None:
 
 
 def is_grid(network: R2N, graph: FactorGraph) -> bool:
-    return network.lay_out(graph).kind == "grid"
+    return network.collate(graph).kind == "grid"
 
 
 @at_most(60, "each runs a network in two ways, with gradients")
@@ -93,7 +93,7 @@ def test_grids_and_indices_agree_on_random_theories(dice: Random) -> None:
     event("grids" if is_grid(network, graph) else "beliefs as input")
     assert_same(network, graph)
     hidden = torch.tensor([one_in(3, dice) for _ in graph.atoms])
-    by_kind = [network(network.lay_out(graph, kind), hidden=hidden).atoms for kind in ("auto", "indexed")]
+    by_kind = [network(network.collate(graph, kind), hidden=hidden).atoms for kind in ("auto", "indexed")]
     torch.testing.assert_close(*by_kind, rtol=1e-7, atol=1e-7)
 
 

@@ -97,7 +97,7 @@ class FactChanges:
     def _gone(self, facts: Codes) -> tuple[np.ndarray, np.ndarray]:
         """The ground rules that go with facts: the place of the fact, and the ground rule by number."""
         of, rows = self._rows(facts)
-        places, numbers, rules, positions = self.scene.standing_at(rows)
+        places, numbers, rules, positions = self.scene.incident_positions(rows)
         truth = self._truth(facts)[of[places]]
         goes = np.where(truth, self._resting[0][rules, positions], self._resting[1][rules, positions])
         return of[places][goes], numbers[goes]

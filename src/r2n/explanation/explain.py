@@ -13,7 +13,7 @@ from r2n.explanation.neighbourhood import Changes, Scene, Subject
 from r2n.explanation.reasons import Moved, Tree, ground_text, leaving_out, located, ranked
 from r2n.explanation.records import Belief, Contrast, Counterfactual, Explanation, Fidelity, LayerBelief, Member, Reason
 from r2n.network.factor_graph import known_truths
-from r2n.network.graph_sources import rules_felt
+from r2n.network.graph_sources import reachable_rules
 
 MOST_CANDIDATES = 5_000  # of a row, among which an atom may be the first
 MOST_RIVALS = 10  # that are asked again in every change
@@ -89,7 +89,7 @@ def _counterfactuals(
     told = [part.codes for parts in tree.below.values() for part in parts]
     codes = subject.plain(np.concatenate([np.zeros(0, np.int64), *told]))
     first = subject.members[0]
-    rules = tuple(sorted(rules_felt(first.source, turn.codes, scene.layers))) if first.source.whole is None else ()
+    rules = tuple(sorted(reachable_rules(first.source, turn.codes, scene.layers))) if first.source.whole is None else ()
     facts = np.intersect1d(codes, subject.knowledge.evidence.atoms)
     asked = Counterfactuals(subject, scene, turn, facts, rules, scene.logits)
     logit = float(scene.logits[0])

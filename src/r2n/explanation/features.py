@@ -16,7 +16,7 @@ from r2n.data.features import WORD
 from r2n.data.herbrand import Codes, closed_atoms
 from r2n.data.knowledge_base import KnowledgeBase, reciprocal_codes
 from r2n.explanation.records import FeatureEffect, InputReasons, Similar
-from r2n.network.collate import Layout
+from r2n.network.collate import GraphBatch
 from r2n.network.constant_embedding import (
     Channel,
     ConstantEmbedding,
@@ -28,7 +28,7 @@ from r2n.network.constant_embedding import (
 from r2n.network.factor_graph import FactorGraph, known_states
 from r2n.network.graph_sources import Ungrounded
 from r2n.network.input_layers import AtomEmbedding
-from r2n.network.pair_embedding import COUNTS, PairEmbedding, PairLayout, Term
+from r2n.network.pair_embedding import COUNTS, PairBatch, PairEmbedding, Term
 from r2n.network.r2n import R2N
 from r2n.scoring import AtomLogits
 
@@ -135,8 +135,8 @@ class VariedInput:
         for n in np.unique(arity).tolist():
             rows = np.flatnonzero(arity == n)
             index, chosen = torch.from_numpy(predicates[rows]), torch.from_numpy(arguments[rows, :n])
-            laid_out = self.atom_embedding.lay_out(index, chosen, self.constants).to(device)
-            embedding[torch.from_numpy(rows).to(device)] = self.atom_embedding(laid_out, self.constants)
+            collated = self.atom_embedding.collate(index, chosen, self.constants).to(device)
+            embedding[torch.from_numpy(rows).to(device)] = self.atom_embedding(collated, self.constants)
         return embedding
 
 
@@ -203,7 +203,9 @@ PAIR = "pair"
 CONSTANT = "each constant"
 
 
-def channel_weights(model: R2N, layout: Layout, constants: Int64[np.ndarray, " _"]) -> dict[tuple[str, str], Slices]:
+def channel_weights(
+    model: R2N, layout: GraphBatch, constants: Int64[np.ndarray, " _"]
+) -> dict[tuple[str, str], Slices]:
     """For each channel by which the atoms of a graph are read: what it is, where it is read, and the weights for it.
 
     `constants` are those of the atoms, by the ids of the training. A module of the caller without any weights behind it
@@ -213,7 +215,7 @@ def channel_weights(model: R2N, layout: Layout, constants: Int64[np.ndarray, " _
     embedding = model.atom_embedding
     if isinstance(embedding, PairEmbedding):
         terms = {
-            block.term: None for _, laid in layout.by_arity if isinstance(laid, PairLayout) for block in laid.blocks
+            block.term: None for _, laid in layout.by_arity if isinstance(laid, PairBatch) for block in laid.blocks
         }
         for term in terms:
             for key, slices in _of_term(embedding, term):
@@ -262,7 +264,7 @@ def feature_effects(members: Sequence[AtomLogits], code: int, *, most: int) -> t
         return ()
     around = Around.of(members[0], code)
     variants = [variant for constant in around.names for variant in variants_of(model, constant)]
-    channels = channel_weights(model, model.lay_out(around.graph, "indexed"), around.read)
+    channels = channel_weights(model, model.collate(around.graph, "indexed"), around.read)
     found = np.mean([_effects(member, around, variants, list(channels.values())) for member in members], axis=0)
     told = [(_lacking(model, variant), around.names[variant.constant]) for variant in variants]
     order = np.argsort(-np.abs(found), kind="stable").tolist()
@@ -330,7 +332,7 @@ def _effects(
     """The logit as it is, minus that with each variant in the place of its constant, and that without each channel."""
     model = logits.model.eval()
     known = known_states(model.base, around.graph.atoms, logits.evidence).to(model.device)
-    layout, weights = model.lay_out(around.graph, "indexed"), dict(model.named_parameters())
+    layout, weights = model.collate(around.graph, "indexed"), dict(model.named_parameters())
     found = []
     for slices in ((), *channels):
         changed = {name: weights[name].clone() for name, _, _ in slices}
@@ -350,7 +352,7 @@ def _of_variants(
     size = max(1, NUMBERS_AT_ONCE // (entries * model.atom_embedding.dim))
     for start in range(0, len(variants), size):
         some = variants[start : start + size]
-        layout = model.lay_out(around.copies(len(some)), "indexed")
+        layout = model.collate(around.copies(len(some)), "indexed")
         embedded = _embedded(model, around, some)
         out = model(layout, known=known.repeat(len(some)), rule_outputs=False, embedded=embedded)
         yield around.logit(out.atoms)
@@ -425,7 +427,7 @@ def _is_blank(model: R2N, codes: Int64[np.ndarray, " atoms"]) -> Bool[np.ndarray
 def _cosines(model: R2N, code: int, codes: Int64[np.ndarray, " facts"]) -> Float64[np.ndarray, " facts"]:
     """The cosines of the embeddings of atoms with that of another; 0 where one is nothing but zeros."""
     graph = Ungrounded().around(np.append(codes, code))
-    embedding = model.eval().embed(model.lay_out(graph, "indexed")).double()
+    embedding = model.eval().embed(model.collate(graph, "indexed")).double()
     embedding = torch.nn.functional.normalize(embedding, dim=1)
     cosines = (embedding @ embedding[graph.rows(torch.tensor([code]))[0]]).cpu().numpy()
     return cosines[graph.rows(torch.from_numpy(codes)).numpy()]

@@ -15,7 +15,7 @@ from r2n.data.knowledge_base import KnowledgeBase, counterparts, reciprocal_code
 from r2n.explanation.records import Belief
 from r2n.network.factor_graph import UNKNOWN, FactorGraph, known_states
 from r2n.network.graph_sources import GraphSource
-from r2n.network.incremental import Pairs, Spread, Step
+from r2n.network.incremental import IncrementalForward, Pairs, Step
 from r2n.network.r2n import R2N
 from r2n.network.reasoning import ReasoningLayer, Sum
 from r2n.network.scatter import Incidence
@@ -125,7 +125,7 @@ class Unrolled:
     def of(cls, logits: AtomLogits, graph: FactorGraph) -> "Unrolled":
         """Of a network that is told what it is told for its logits."""
         model = logits.model.eval()
-        layout = model.lay_out(graph, "indexed")
+        layout = model.collate(graph, "indexed")
         known = known_states(model.base, graph.atoms, logits.evidence).to(model.device)
         embedded = model.embed(layout)
         atoms = model.input_layer(layout, known=known)
@@ -155,12 +155,12 @@ class Unrolled:
 
     @torch.no_grad()
     def changed(
-        self, steps: Sequence[Step], laid_out: Sequence[Incidence], changes: Changes
+        self, steps: Sequence[Step], collated: Sequence[Incidence], changes: Changes
     ) -> tuple[Int64[np.ndarray, " _"], Float64[np.ndarray, " _"]]:
         """Which atoms of which changes are otherwise at the end (keys of change and row), and their logits then."""
         device = self.added.device
         previous = self._altered(changes)
-        for i, (layer, step, incidence) in enumerate(zip(self.model.layers, steps, laid_out, strict=True)):
+        for i, (layer, step, incidence) in enumerate(zip(self.model.layers, steps, collated, strict=True)):
             rows = step.as_is.to(device)
             atoms = self.embeddings[i][rows]
             which = (step.altered >= 0).nonzero().flatten()
@@ -248,8 +248,8 @@ class Scene:
         return self.out(self.layers)
 
     @cached_property
-    def _spread(self) -> Spread:
-        return Spread(self.graph, np.concatenate([np.zeros(0, np.int64), *self.rows]), self.layers)
+    def _spread(self) -> IncrementalForward:
+        return IncrementalForward(self.graph, np.concatenate([np.zeros(0, np.int64), *self.rows]), self.layers)
 
     @property
     def steps_away(self) -> Int64[np.ndarray, " atoms"]:
@@ -258,11 +258,11 @@ class Scene:
 
     def ground_rules_of(self, asked: int) -> Int64[np.ndarray, " _"]:
         """The ground rules (by number) that an asked atom stands in."""
-        return np.unique(self._spread.around.standing(self.rows[asked])[1])
+        return np.unique(self._spread.around.incident_rules(self.rows[asked])[1])
 
-    def standing_at(self, rows: Int64[np.ndarray, " _"]) -> tuple[np.ndarray, ...]:
+    def incident_positions(self, rows: Int64[np.ndarray, " _"]) -> tuple[np.ndarray, ...]:
         """For every position of a ground rule that rows stand at: the row's place, the ground rule, its rule, it."""
-        return self._spread.around.standing_at(rows)
+        return self._spread.around.incident_positions(rows)
 
     def located(self, number: int) -> tuple[int, Int64[np.ndarray, " positions"]]:
         """The rule (by number) of a ground rule, and the rows of its atoms."""
@@ -311,11 +311,11 @@ class Scene:
         first = self.networks[0]
         steps = list(self._spread.steps(changes.left_out, changes.altered, by_difference=bool(first.sums)))
         grouped = any(layer.rule_embedding is not None for layer in first.model.layers)
-        laid_out = [Incidence.of(step.graph, dense=False, grouped=grouped).to(first.added.device) for step in steps]
+        collated = [Incidence.of(step.graph, dense=False, grouped=grouped).to(first.added.device) for step in steps]
         asked = np.unique(self._spread.asked)
         total = np.zeros((changes.count, len(asked)))
         for network in self.networks:
-            keys, logits = network.changed(steps, laid_out, changes)
+            keys, logits = network.changed(steps, collated, changes)
             change, row = np.divmod(keys, len(self.graph.atoms))
             own = np.tile(network.out(self.layers, asked), (changes.count, 1))
             own[change, np.searchsorted(asked, row)] = logits

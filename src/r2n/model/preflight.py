@@ -401,7 +401,7 @@ def measured_speed(work: Work) -> Speed:
             model = R2N.build(work.knowledge, work.options.model).to(make_device(training.device))
             while len(found) < 2 or (share <= 1 and _grown(found) < LONG_ENOUGH and perf_counter() < end):
                 grounding, atoms = _sample(work, min(1.0, share))
-                layout = model.lay_out(FactorGraph.from_grounding(grounding, atoms), "dense")
+                layout = model.collate(FactorGraph.from_grounding(grounding, atoms), "dense")
                 seconds = []
                 for _ in range(TIMES_MEASURED):
                     start = perf_counter()

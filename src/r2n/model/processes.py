@@ -22,8 +22,8 @@ from r2n.errors import ConfigError, ProcessError, R2NError
 from r2n.evaluation.ranking import ALONE, Share, in_order
 from r2n.model.memory import make_device
 from r2n.options import TrainingOptions
-from r2n.training.batches import ONE, Team
-from r2n.training.fit import refuse_lonely_options
+from r2n.training.batches import SINGLE, ProcessGroup
+from r2n.training.fit import check_shared_options
 
 Part = TypeVar("Part")
 Work = Callable[..., object]
@@ -219,16 +219,16 @@ class FabricTeam:
 
 
 @contextmanager
-def together(devices: int | None, options: TrainingOptions, work: Work, *arguments: object) -> Iterator[Team]:
+def together(devices: int | None, options: TrainingOptions, work: Work, *arguments: object) -> Iterator[ProcessGroup]:
     """The team of this process: alone, of those that torchrun or SLURM began, or of `devices` that are begun here.
 
     The others do `work(team, *arguments)`. Each process has a device of the kind that the options name.
     """
     count, device = begun_elsewhere(devices), options.device
     if (devices if count is None else count) in (None, 1):
-        yield ONE
+        yield SINGLE
         return
-    refuse_lonely_options(options)
+    check_shared_options(options)
     if count is None and devices is not None:
         check_processes(devices, "--devices")
     kept = dict(os.environ)
@@ -315,7 +315,7 @@ def _met(place: Place, device: str, listening: socket.socket | None = None) -> A
 
 
 @contextmanager
-def _begun_here(count: int, device: str, work: Work, arguments: Sequence[Any]) -> Iterator[Team]:
+def _begun_here(count: int, device: str, work: Work, arguments: Sequence[Any]) -> Iterator[ProcessGroup]:
     """Begin the others, as processes of this one."""
     listening = _listening()
     port = listening.getsockname()[1]

@@ -41,7 +41,7 @@ from r2n.logic.theory import Rule, Theory
 from r2n.model.memory import as_trained, make_source
 from r2n.model.model import Model
 from r2n.network.factor_graph import FactorGraph, known_truths
-from r2n.network.graph_sources import WholeGraph, counted_rules, layered_rules, rules_felt
+from r2n.network.graph_sources import WholeGraph, counted_rules, layered_rules, reachable_rules
 from r2n.progress import Progress, no_progress
 from r2n.scoring import AtomLogits
 
@@ -227,7 +227,7 @@ class RuleSwitches:
         source = self.trained.source
         if counted_rules(source):
             return frozenset(self.names)
-        return rules_felt(source, self._codes, len(self.trained.network.layers))
+        return reachable_rules(source, self._codes, len(self.trained.network.layers))
 
     def logits(self, names: Collection[str]) -> Logits:
         """The queries' logits without the rules of these names."""
@@ -590,7 +590,7 @@ def _outs(trained: Model, graph: FactorGraph) -> Outs | None:
     outs: list[list[Float64[np.ndarray, " _"]]] = []
     for member in trained.members:
         kept, model = member.whole, member.model.eval()
-        layout = kept.layout if kept is not None and kept.graph is graph else model.lay_out(graph)
+        layout = kept.layout if kept is not None and kept.graph is graph else model.collate(graph)
         known = torch.from_numpy(known_truths(model.base, graph.atoms.numpy(), member.evidence) + 1)
         outs.append([out.double().cpu().numpy() for out in model(layout, known=known.to(model.device)).rules])
     means = [np.mean(parts, axis=0) for parts in zip(*outs, strict=True)]

@@ -38,7 +38,7 @@ from r2n.options import MOST_WHOLE, Options, TrainingOptions
 from r2n.progress import Progress, no_progress
 from r2n.scoring import AtomLogits
 from r2n.training.batches import Batches, FixedBatches, draws
-from r2n.training.fit import Settle, Trainer, Validate, batches_of
+from r2n.training.fit import Finalize, Trainer, Validate, batches_of
 from r2n.training.rows import RuleBatches, start_at_confidence
 
 QUERIES_TO_CHOOSE_BY = 10_000
@@ -263,7 +263,7 @@ def _run_of_seed(
         check = MemoryLimit(memory).for_graph(options)
         batches = batches_of(model, source, knowledge.evidence, training, seed=seed, check=check, progress=progress)
     torch.set_num_threads(threads_for(training, batches.ground_rules))
-    rule_batches, settle = _counted_rules(problem, model, source, knowledge, options, progress)
+    rule_batches, finalize = _counted_rules(problem, model, source, knowledge, options, progress)
     trainer = Trainer(
         model,
         batches,
@@ -271,7 +271,7 @@ def _run_of_seed(
         training,
         rule_batches=rule_batches,
         validate=validation(problem, model, source, knowledge) if training.patience is not None else None,
-        settle=settle,
+        finalize=finalize,
         seed=seed,
     )
     return Run(problem, options, seed, knowledge, source, trainer, encoders, memory)
@@ -284,20 +284,20 @@ def _counted_rules(
     knowledge: KnowledgeBase,
     options: Options,
     progress: Progress,
-) -> tuple[RuleBatches | None, Settle | None]:
+) -> tuple[RuleBatches | None, Finalize | None]:
     """What trains rules that are counted, and chooses how they are combined with the network."""
     counts = source.counts
     if model.counted is None or counts is None:
         return None, None
     progress("count", 0, 0)
     start_at_confidence(model.counted, counts)
-    settle = None
+    finalize = None
     if "valid" in problem.queries and not options.training.with_valid:
-        settle = partial(choose_way, problem, AtomLogits(model, source, knowledge.evidence))
-    return RuleBatches(counts, options.training), settle
+        finalize = partial(choose_weighting, problem, AtomLogits(model, source, knowledge.evidence))
+    return RuleBatches(counts, options.training), finalize
 
 
-def choose_way(problem: Problem, logits: AtomLogits, model: R2N) -> None:
+def choose_weighting(problem: Problem, logits: AtomLogits, model: R2N) -> None:
     """Combine network and counted rules in the way that is best on (a sample of) the validation queries."""
     assert model.combination is not None
     filtered = Filter.of(problem, (TRAIN, "valid"))  # not even the filter knows the test

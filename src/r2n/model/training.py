@@ -40,7 +40,7 @@ from r2n.store.folder import (
     write_run,
 )
 from r2n.store.trace import Trace, locked, read_trace
-from r2n.training.batches import ONE, Team
+from r2n.training.batches import SINGLE, ProcessGroup
 from r2n.training.fit import Epoch
 from r2n.visible import visible
 
@@ -57,7 +57,7 @@ def train_in(
     resume: bool = False,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
     progress: Progress = no_progress,
-    team: Team = ONE,
+    team: ProcessGroup = SINGLE,
     calibrated: bool = True,
 ) -> Generator[Epoch, None, None]:
     """Train, keeping trace and checkpoint in the folder; `resume` goes on from what is there, or begins.
@@ -140,7 +140,7 @@ def without_reasoning(options: Options) -> Options:
     )
 
 
-def follow(path: Path, run: Run, team: Team) -> None:
+def follow(path: Path, run: Run, team: ProcessGroup) -> None:
     """Train as one of a team, all but the first of which write nothing; each goes on from the same checkpoint."""
     _meet(team)
     for place, member in zip(RunFolder(path).networks(run.seeds), run.members(), strict=True):
@@ -154,7 +154,7 @@ def follow(path: Path, run: Run, team: Team) -> None:
         member.trainer.finish()
 
 
-def _meet(team: Team) -> None:
+def _meet(team: ProcessGroup) -> None:
     """Wait for all of a team."""
     if team.count > 1:
         team.summed(torch.zeros(1))
@@ -179,7 +179,7 @@ def _train(
         if not run.trainer.epoch:  # no epoch was asked for
             _keep(folder, run, config, trace)
     run.trainer.finish()
-    run.trainer.join(ONE)
+    run.trainer.join(SINGLE)
 
 
 def _keep(folder: RunFolder, run: Run, config: RunConfig, trace: Trace) -> None:
@@ -346,7 +346,7 @@ def _go_on(folder: RunFolder, run: Run, config: RunConfig) -> Trace:
     return Trace.resumed(folder.trace, checkpoint[1].get("trace"))
 
 
-def _follow(team: Team, problem: str, spec: TrainingSpec) -> None:
+def _follow(team: ProcessGroup, problem: str, spec: TrainingSpec) -> None:
     """Make the same run in another process, and train it with the team."""
     follow(spec.folder, spec.prepared(load(problem)), team)
 

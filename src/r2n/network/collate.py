@@ -9,11 +9,12 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from r2n.data.herbrand import HerbrandBase
-from r2n.network.constant_embedding import ConstantEmbedding, ConstantLayout
+from r2n.network.constant_embedding import ConstantBatch, ConstantEmbedding
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.grid import WholeBase
-from r2n.network.input_layers import AtomEmbedding, Movable
-from r2n.network.scatter import CPU, Incidence
+from r2n.network.grid import DenseGrid
+from r2n.network.input_layers import AtomEmbedding
+from r2n.network.scatter import Incidence
+from r2n.network.tensors import CPU, Tensors
 
 Kind = Literal["grid", "dense", "indexed"]
 """How a pass goes: over grids; over boxes of substitutions where these are whole; always by index."""
@@ -33,7 +34,7 @@ class Input:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class GraphBatch:
     """A graph as a network reads it, on a device; the graph itself stays where it is.
 
     Kinds differ in how a pass is computed, not in what it computes. One over grids (`whole`) has the other parts too,
@@ -43,15 +44,15 @@ class Layout:
     graph: FactorGraph
     kind: Kind
     input: Input
-    whole: WholeBase | None = None
+    whole: DenseGrid | None = None
     grouped: bool = False
     device: torch.device = CPU
 
     def __repr__(self) -> str:
         """Its kind, where it is, and of which graph."""
-        return f"Layout({self.kind}, {self.device}, {self.graph!r})"
+        return f"GraphBatch({self.kind}, {self.device}, {self.graph!r})"
 
-    def to(self, device: torch.device | str) -> "Layout":
+    def to(self, device: torch.device | str) -> "GraphBatch":
         """The same graph, laid out for a network on another device."""
         device = torch.device(device)
         if device == self.device:
@@ -65,7 +66,7 @@ class Layout:
         return made.to(self.device)
 
     @cached_property
-    def by_arity(self) -> tuple[tuple[Int64[Tensor, " _"], Movable], ...]:
+    def by_arity(self) -> tuple[tuple[Int64[Tensor, " _"], Tensors], ...]:
         """For each arity, the rows of its atoms, and these as the input layer lays them out.
 
         Constants go by the ids of the training; one without has that of another, for its atoms are `blank`.
@@ -78,14 +79,14 @@ class Layout:
         found = []
         for n in arity.unique().tolist():
             rows = (arity == n).nonzero().flatten()
-            atoms = self.input.atom_embedding.lay_out(index[rows], arguments[rows, :n], self.input.constants)
+            atoms = self.input.atom_embedding.collate(index[rows], arguments[rows, :n], self.input.constants)
             found.append((rows.to(self.device), atoms.to(self.device)))
         return tuple(found)
 
     @cached_property
-    def all_constants(self) -> ConstantLayout:
+    def all_constants(self) -> ConstantBatch:
         """All constants in order, as grids read them."""
-        return self.input.constants.lay_out().to(self.device)
+        return self.input.constants.collate().to(self.device)
 
     @cached_property
     def predicates(self) -> Int64[Tensor, " atoms"]:

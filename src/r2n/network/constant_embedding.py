@@ -14,6 +14,7 @@ from torch.nn.functional import dropout, embedding_bag, relu
 from r2n.data.features import Bags, Features, bags_of_words
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, nearest
+from r2n.network.tensors import Tensors
 from r2n.options import ModelOptions
 
 
@@ -38,7 +39,7 @@ def _bag(table: Tensor, columns: Tensor, offsets: Tensor, values: Tensor) -> Ten
 
 
 @dataclass(frozen=True, eq=False)
-class SparseRows:
+class SparseRows(Tensors):
     """A sparse matrix that never changes, laid out by its rows and by its columns: three tensors each.
 
     These are the columns (or rows) of its entries, where each row (or column) begins among them, and the values.
@@ -52,11 +53,6 @@ class SparseRows:
     def of(cls, matrix: csr_array) -> "SparseRows":
         """Lay a matrix out."""
         return cls(len(matrix.indptr) - 1, _laid_out(matrix), _laid_out(csr_array(matrix.T)))
-
-    def to(self, device: torch.device) -> "SparseRows":
-        """The same on another device."""
-        by_row, by_column = (tuple(part.to(device) for part in parts) for parts in (self.by_row, self.by_column))
-        return SparseRows(self.rows, by_row, by_column)
 
     def times(self, table: Float[Tensor, "columns dim"]) -> Float[Tensor, "rows dim"]:
         """The product with a dense matrix."""
@@ -288,7 +284,7 @@ def _through(channel: nn.Module, weight: Tensor, rows: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class ConstantLayout:
+class ConstantBatch(Tensors):
     """Constants to be read: `count` distinct ones, and the place among them of each that is asked for.
 
     `parts` tell for each source of vectors (the number of an encoder, -1 for learned vectors) which of the distinct
@@ -298,11 +294,6 @@ class ConstantLayout:
     count: int
     parts: tuple[tuple[int, Int64[Tensor, " _"], Int64[Tensor, " _"]], ...]
     places: Int64[Tensor, " *batch"] | None
-
-    def to(self, device: torch.device) -> "ConstantLayout":
-        """The same on another device."""
-        parts = tuple((source, which.to(device), rows.to(device)) for source, which, rows in self.parts)
-        return ConstantLayout(self.count, parts, None if self.places is None else self.places.to(device))
 
 
 class ConstantEmbedding(nn.Module):
@@ -340,10 +331,10 @@ class ConstantEmbedding(nn.Module):
         self._encoded_places = tuple(encoder.place for encoder in encoders)
         self.vectors = nn.Parameter(torch.randn(int(is_learned.sum()), dim) * scale)
 
-    def lay_out(self, constants: Int64[Tensor, " *batch"] | None = None) -> ConstantLayout:
+    def collate(self, constants: Int64[Tensor, " *batch"] | None = None) -> ConstantBatch:
         """Constants (by id) to be read again and again, on the CPU; all of them where none are given."""
         if len(self.vectors) == len(self.place):  # each constant has a learned vector, in the place of its id
-            return ConstantLayout(len(self.place), (), constants)
+            return ConstantBatch(len(self.place), (), constants)
         if constants is None:
             wanted, places = torch.arange(len(self.place)), None
         else:
@@ -354,9 +345,9 @@ class ConstantEmbedding(nn.Module):
             which = (rows >= 0).nonzero().flatten()
             if len(which):
                 parts.append((source, which, rows[which]))
-        return ConstantLayout(len(wanted), tuple(parts), places)
+        return ConstantBatch(len(wanted), tuple(parts), places)
 
-    def forward(self, layout: ConstantLayout) -> Float[Tensor, "*batch dim"]:
+    def forward(self, layout: ConstantBatch) -> Float[Tensor, "*batch dim"]:
         """Emb(c) of the constants asked for; each is encoded once."""
         table = self._encoded(layout) if len(self.vectors) < len(self.place) else self.learned()
         return table if layout.places is None else table[layout.places]
@@ -365,7 +356,7 @@ class ConstantEmbedding(nn.Module):
         """The learned vectors, of the constants that have one."""
         return dropout(self.vectors, self.dropout, self.training)
 
-    def _encoded(self, layout: ConstantLayout) -> Tensor:
+    def _encoded(self, layout: ConstantBatch) -> Tensor:
         table = self.vectors.new_zeros(layout.count, self.dim)
         for source, which, rows in layout.parts:
             vectors = self.vectors[rows] if source < 0 else self.encoders[source](rows)

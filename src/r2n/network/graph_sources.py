@@ -29,7 +29,7 @@ Entries = Int64[np.ndarray, " _"]
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
+class KHopSubgraphs:
     """A graph that answers all its atoms, with all that is needed to walk from its atoms to ground rules and back."""
 
     graph: FactorGraph
@@ -82,15 +82,17 @@ class Surroundings:
         """The ground rules with one of these atoms in their body."""
         if codes is None:
             return np.zeros(0, np.int64)
-        _, numbers, rules, positions = self.standing_at(self._rows(codes))
+        _, numbers, rules, positions = self.incident_positions(self._rows(codes))
         return distinct_codes([numbers[self._in_body[rules, positions]]])
 
-    def standing(self, rows: Int64[np.ndarray, " _"]) -> tuple[Int64[np.ndarray, " _"], Numbers]:
+    def incident_rules(self, rows: Int64[np.ndarray, " _"]) -> tuple[Int64[np.ndarray, " _"], Numbers]:
         """For every ground rule (and position) that atoms stand in: the atom's place in `rows`, and its number."""
         places, entries = self._standing.follow(rows)
         return places, self._of(entries)
 
-    def standing_at(self, rows: Int64[np.ndarray, " _"]) -> tuple[Int64[np.ndarray, " _"], Numbers, Entries, Entries]:
+    def incident_positions(
+        self, rows: Int64[np.ndarray, " _"]
+    ) -> tuple[Int64[np.ndarray, " _"], Numbers, Entries, Entries]:
         """The same, with the rule (by number) and the position."""
         places, entries = self._standing.follow(rows)
         rules = self._rules_of(entries)
@@ -207,8 +209,8 @@ class WholeGraph:
         return frozenset()
 
     @cached_property
-    def _surroundings(self) -> Surroundings:
-        return Surroundings(self.whole)
+    def _surroundings(self) -> KHopSubgraphs:
+        return KHopSubgraphs(self.whole)
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """The part of the graph that the atoms can feel; nobody knows why its ground rules are there."""
@@ -293,8 +295,8 @@ class GroundedOnDemand:
         return frozenset(rule.atoms[literal.position].predicate for rule in rules for literal in rule.body)
 
     @cached_property
-    def _surroundings(self) -> Surroundings:
-        return Surroundings(self._whole)
+    def _surroundings(self) -> KHopSubgraphs:
+        return KHopSubgraphs(self._whole)
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """The graph of these atoms."""
@@ -333,13 +335,9 @@ class Counted:
         """That of the source."""
         return self.source.whole
 
-    @property
+    @cached_property
     def counts(self) -> RuleCounts | None:
         """The numbers of the rules' ground rules in what is known."""
-        return self._counts
-
-    @cached_property
-    def _counts(self) -> RuleCounts:
         return RuleCounts.of(self.store, self.rules, self.progress, max_groundings=self.max_groundings)
 
     @property
@@ -384,23 +382,15 @@ class LeftOut:
     source: GraphSource
     names: frozenset[str]
 
-    @property
+    @cached_property
     def whole(self) -> FactorGraph | None:
         """All ground rules of the others, where they do not depend on what is asked."""
-        return self._whole
-
-    @cached_property
-    def _whole(self) -> FactorGraph | None:
         graph = self.source.whole
         return None if graph is None else emptied(graph, self.names)
 
-    @property
+    @cached_property
     def counts(self) -> RuleCounts | None:
         """The numbers of ground rules of the others."""
-        return self._counts
-
-    @cached_property
-    def _counts(self) -> RuleCounts | None:
         counts = self.source.counts
         return None if counts is None else counts_without(counts, self.names)
 
@@ -461,7 +451,7 @@ def counted_rules(source: GraphSource) -> tuple[Rule, ...]:
     return () if source.counts is None else source.counts.rules
 
 
-def rules_felt(source: GraphSource, atoms: Codes, steps: int) -> frozenset[str]:
+def reachable_rules(source: GraphSource, atoms: Codes, steps: int) -> frozenset[str]:
     """The names of grounded rules that may make a difference to what `steps` reasoning layers say of atoms."""
     grounded = source.source if isinstance(source, Counted) else source
     if isinstance(grounded, GroundedOnDemand) and isinstance(grounded.grounder, NeighbourhoodGrounder):

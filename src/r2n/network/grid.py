@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -15,10 +15,11 @@ from r2n.data.herbrand import HerbrandBase
 from r2n.logic.formula import Variable
 from r2n.logic.theory import Rule
 from r2n.network.factor_graph import FactorGraph
+from r2n.network.tensors import Tensors
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class Places(Tensors):
     """Some places in a table of a given size, and whether they are all of its places, in order."""
 
     index: Int64[Tensor, " k"]
@@ -29,10 +30,6 @@ class Places:
     def of(cls, places: Sequence[int], size: int) -> "Places":
         """From their numbers."""
         return cls(torch.tensor(places, dtype=torch.int64), size, list(places) == list(range(size)))
-
-    def to(self, device: torch.device) -> "Places":
-        """The same on another device."""
-        return replace(self, index=self.index.to(device))
 
     def __len__(self) -> int:
         """How many there are."""
@@ -102,7 +99,7 @@ MOST_POINTS = 2**21  # ground rules of a rule; beyond, a pass in parts is faster
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class Grid(Tensors):
     """Predicates (by index; `index` holds them as a tensor) with the same domains, and the constants of each position.
 
     The constants are given by their ids.
@@ -117,13 +114,9 @@ class Grid:
         """The number of constants of each position."""
         return tuple(map(len, self.members))
 
-    def to(self, device: torch.device) -> "Grid":
-        """The same on another device."""
-        return Grid(self.predicates, self.index.to(device), tuple(part.to(device) for part in self.members))
-
 
 @dataclass(frozen=True, eq=False)
-class Received:
+class Received(Tensors):
     """How many messages an atom of each predicate of a grid receives; the least of these numbers."""
 
     counts: Int64[Tensor, " predicates"]
@@ -134,13 +127,9 @@ class Received:
         """From the numbers."""
         return cls(torch.tensor(counts, dtype=torch.int64), min(counts))
 
-    def to(self, device: torch.device) -> "Received":
-        """The same on another device."""
-        return replace(self, counts=self.counts.to(device))
-
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class Reading(Tensors):
     """Positions of a rule whose atoms have the same variables, in the same order, over the same grid.
 
     `axes[i]` is the variable (by its number in the rule) at position i of the grid; `places` are those of the
@@ -153,27 +142,18 @@ class Reading:
     places: Places
     times: int
 
-    def to(self, device: torch.device) -> "Reading":
-        """The same on another device."""
-        return replace(self, positions=self.positions.to(device), places=self.places.to(device))
-
 
 @dataclass(frozen=True, eq=False)
-class RuleBox:
+class RuleBox(Tensors):
     """A rule over its box of substitutions: what it reads, and for each grid that it reads what is received there."""
 
     box: tuple[int, ...]
     readings: tuple[Reading, ...]
     received: dict[int, Received]
 
-    def to(self, device: torch.device) -> "RuleBox":
-        """The same on another device."""
-        received = {grid: part.to(device) for grid, part in self.received.items()}
-        return RuleBox(self.box, tuple(reading.to(device) for reading in self.readings), received)
-
 
 @dataclass(frozen=True, eq=False)
-class WholeBase:
+class DenseGrid(Tensors):
     """The grids of a base, what each rule reads of them, and what each grid receives of all rules together."""
 
     grids: tuple[Grid, ...]
@@ -181,7 +161,7 @@ class WholeBase:
     received: tuple[Received, ...]
 
     @classmethod
-    def of(cls, graph: FactorGraph, base: HerbrandBase) -> "WholeBase | None":
+    def of(cls, graph: FactorGraph, base: HerbrandBase) -> "DenseGrid | None":
         """The form of a graph that is whole; None where atoms or substitutions are missing, or an atom is not plain."""
         if not base.size or len(graph.atoms) != base.size or not torch.equal(graph.atoms, torch.arange(base.size)):
             return None
@@ -200,14 +180,6 @@ class WholeBase:
             for number, grid in enumerate(grids)
         )
         return cls(grids, tuple(rules), received)
-
-    def to(self, device: torch.device) -> "WholeBase":
-        """The same on another device."""
-        return WholeBase(
-            tuple(grid.to(device) for grid in self.grids),
-            tuple(rule.to(device) for rule in self.rules),
-            tuple(part.to(device) for part in self.received),
-        )
 
     def in_order(self, by_grid: Sequence[Float[Tensor, "_ _"]]) -> Float[Tensor, " atoms"]:
         """One number for each atom, in the order of the codes."""

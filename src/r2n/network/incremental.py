@@ -11,7 +11,7 @@ from torch import Tensor
 
 from r2n.grounding.ground_rules import codes_without, distinct_codes
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.graph_sources import Surroundings
+from r2n.network.graph_sources import KHopSubgraphs
 
 Pairs = Int64[np.ndarray, "_ 2"]
 """A change (by number), and a ground rule (by number) or a row."""
@@ -37,7 +37,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class IncrementalForward:
     """A graph, the rows that are asked in it, and for how many layers."""
 
     graph: FactorGraph
@@ -45,9 +45,9 @@ class Spread:
     layers: int
 
     @cached_property
-    def around(self) -> Surroundings:
+    def around(self) -> KHopSubgraphs:
         """The ways between its atoms and ground rules."""
-        return Surroundings(self.graph)
+        return KHopSubgraphs(self.graph)
 
     @cached_property
     def steps_away(self) -> Int64[np.ndarray, " atoms"]:
@@ -56,7 +56,7 @@ class Spread:
         rows = distinct_codes([self.asked])
         found[rows] = 0
         for step in range(1, self.layers + 1):
-            met = distinct_codes([self.around.standing(rows)[1]])
+            met = distinct_codes([self.around.incident_rules(rows)[1]])
             rows = distinct_codes([self.around.atoms_of(met)[1]])
             rows = rows[found[rows] > step]
             found[rows] = step
@@ -107,7 +107,7 @@ class Spread:
     def _standing(self, atoms: Keys) -> Keys:
         """The ground rules that atoms stand in, each in its own change."""
         changes, rows = np.divmod(atoms, max(1, len(self.graph.atoms)))
-        places, numbers = self.around.standing(rows)
+        places, numbers = self.around.incident_rules(rows)
         return distinct_codes([changes[places] * max(1, len(self.graph)) + numbers])
 
     def _members(self, ground_rules: Keys) -> tuple[np.ndarray, Keys]:

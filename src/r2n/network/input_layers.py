@@ -14,8 +14,9 @@ from r2n.components import input_layers
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.validation import check_arity
 from r2n.logic.language import Predicate
-from r2n.network.constant_embedding import ConstantEmbedding, ConstantLayout, FeatureEncoder, make_channels
+from r2n.network.constant_embedding import ConstantBatch, ConstantEmbedding, FeatureEncoder, make_channels
 from r2n.network.mlp import MLP
+from r2n.network.tensors import Tensors
 from r2n.options import ModelOptions
 
 SCALE = 0.3  # standard deviation of the predicates' vectors at the start
@@ -84,16 +85,7 @@ class RowEmbedding(Protocol):
         ...
 
 
-@runtime_checkable
-class Movable(Protocol):
-    """Atoms of one arity, as an embedding lays them out for itself."""
-
-    def to(self, device: torch.device) -> "Movable":
-        """The same on another device."""
-        ...
-
-
-Laid = TypeVar("Laid", bound=Movable)
+Laid = TypeVar("Laid", bound=Tensors)
 
 
 @runtime_checkable
@@ -113,7 +105,7 @@ class AtomEmbedding(Protocol[Laid]):
         """How it scores all candidates of a row at once, where it can."""
         ...
 
-    def lay_out(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> Laid:
+    def collate(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> Laid:
         """Atoms of one arity, given by their predicates (by index) and their constants (by id), on the CPU."""
         ...
 
@@ -131,15 +123,11 @@ class AtomEmbedding(Protocol[Laid]):
 
 
 @dataclass(frozen=True, eq=False)
-class AtomLayout:
+class AtomBatch(Tensors):
     """Atoms of one arity: their predicates, and their constants as they are read."""
 
     predicates: Predicates
-    constants: ConstantLayout
-
-    def to(self, device: torch.device) -> "AtomLayout":
-        """The same on another device."""
-        return AtomLayout(self.predicates.to(device), self.constants.to(device))
+    constants: ConstantBatch
 
 
 RowsByPredicate = tuple[tuple[int, Int64[Tensor, " _"]], ...]
@@ -152,17 +140,12 @@ def rows_by_predicate(predicates: Predicates) -> RowsByPredicate:
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkLayout:
+class PredicateBatch(Tensors):
     """Atoms of one arity: how many, the rows of those of each predicate, and their constants as they are read."""
 
     count: int
     by_predicate: RowsByPredicate
-    constants: ConstantLayout
-
-    def to(self, device: torch.device) -> "NetworkLayout":
-        """The same on another device."""
-        by_predicate = tuple((predicate, rows.to(device)) for predicate, rows in self.by_predicate)
-        return NetworkLayout(self.count, by_predicate, self.constants.to(device))
+    constants: ConstantBatch
 
 
 class AtomMLP(nn.Module):
@@ -176,11 +159,11 @@ class AtomMLP(nn.Module):
         self.constant_dim = self.dim = dim
         self.networks = nn.ModuleList([MLP((predicate.arity * dim, dim, dim)) for predicate in predicates])
 
-    def lay_out(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> NetworkLayout:
+    def collate(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> PredicateBatch:
         """Atoms of one arity."""
-        return NetworkLayout(len(predicates), rows_by_predicate(predicates), constants.lay_out(arguments))
+        return PredicateBatch(len(predicates), rows_by_predicate(predicates), constants.collate(arguments))
 
-    def forward(self, atoms: NetworkLayout, constants: ConstantEmbedding) -> Embedding:
+    def forward(self, atoms: PredicateBatch, constants: ConstantEmbedding) -> Embedding:
         """Emb^0(a)."""
         vectors = constants(atoms.constants)
         embedding = vectors.new_zeros(atoms.count, self.dim)
@@ -226,11 +209,11 @@ class VectorFormula(nn.Module, ABC):
         """Itself."""
         return self
 
-    def lay_out(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> AtomLayout:
+    def collate(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> AtomBatch:
         """Atoms of one arity."""
-        return AtomLayout(predicates, constants.lay_out(arguments))
+        return AtomBatch(predicates, constants.collate(arguments))
 
-    def forward(self, atoms: AtomLayout, constants: ConstantEmbedding) -> Embedding:
+    def forward(self, atoms: AtomBatch, constants: ConstantEmbedding) -> Embedding:
         """Emb^0(a)."""
         return self.formula(atoms.predicates, constants(atoms.constants))
 

@@ -16,6 +16,7 @@ from r2n.logic.language import Language
 from r2n.network.constant_embedding import Channel, ConstantEmbedding, DenseChannel, SparseRows, WordChannel, glorot
 from r2n.network.input_layers import rows_by_predicate
 from r2n.network.mlp import MLP
+from r2n.network.tensors import Tensors
 from r2n.options import ModelOptions
 
 COUNTS = 3  # of two texts: words in both, words in one, and the share of the former in all (Jaccard)
@@ -37,7 +38,7 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class Block(Tensors):
     """The atoms (their rows) with a term, and what it reads: rows of its channel, or the words of two texts."""
 
     term: Term
@@ -46,15 +47,9 @@ class Block:
     words: SparseRows | None = None
     counts: Float[Tensor, "atoms counts"] | None = None
 
-    def to(self, device: torch.device) -> "Block":
-        """The same on another device."""
-        words = None if self.words is None else self.words.to(device)
-        counts = None if self.counts is None else self.counts.to(device)
-        return Block(self.term, self.atoms.to(device), self.rows.to(device), words, counts)
-
 
 @dataclass(frozen=True, eq=False)
-class PairLayout:
+class PairBatch(Tensors):
     """Atoms of one arity: their predicates, the rows of each predicate, their blocks, and the rows each channel needs.
 
     `used[c]` holds the rows of channel c that the blocks need; the blocks' own rows point into it. (Channels of words
@@ -66,17 +61,8 @@ class PairLayout:
     blocks: tuple[Block, ...]
     used: dict[int, Int64[Tensor, " _"]]
 
-    def to(self, device: torch.device) -> "PairLayout":
-        """The same on another device."""
-        return PairLayout(
-            self.predicates.to(device),
-            tuple((predicate, rows.to(device)) for predicate, rows in self.by_predicate),
-            tuple(block.to(device) for block in self.blocks),
-            {channel: rows.to(device) for channel, rows in self.used.items()},
-        )
 
-
-def lay_out(
+def collate_pairs(
     bags: Mapping[int, Bags],
     terms: Sequence[Term],
     kinds: Sequence[str],
@@ -84,7 +70,7 @@ def lay_out(
     places: Int64[Tensor, "channels atoms positions"],
     *,
     pairs_only: bool,
-) -> PairLayout:
+) -> PairBatch:
     """Lay out atoms; `places` are the rows of their constants in each channel, -1 where it has none.
 
     `bags` are those of the channels of words. `kinds` says what is read of two constants: "difference", "product" or
@@ -106,7 +92,7 @@ def lay_out(
             rows = of_channel[atoms][:, list(term.positions)]
             blocks.append(_block(bags.get(term.channel), term, kinds, atoms, rows))
     used, blocks = _local_rows(bags, blocks)
-    return PairLayout(predicates, rows_by_predicate(predicates), tuple(blocks), used)
+    return PairBatch(predicates, rows_by_predicate(predicates), tuple(blocks), used)
 
 
 def _has_partner(places: Int64[Tensor, "atoms positions"], position: int) -> Tensor:
@@ -240,18 +226,18 @@ class PairEmbedding(nn.Module):
         size = channel.size if isinstance(channel, Channel) else self.constant_dim
         return size * (len(self.kinds) if len(term.positions) > 1 else 1)
 
-    def lay_out(
+    def collate(
         self,
         predicates: Int64[Tensor, " atoms"],
         arguments: Int64[Tensor, "atoms positions"],
         constants: ConstantEmbedding,
-    ) -> PairLayout:
+    ) -> PairBatch:
         """Atoms of one arity, laid out once for all passes."""
         bags = {c: channel.bags for c, channel in enumerate(self.channels) if isinstance(channel, WordChannel)}
         places = self.place[:, arguments]
-        return lay_out(bags, self.terms, self.kinds, predicates, places, pairs_only=self.pairs_only)
+        return collate_pairs(bags, self.terms, self.kinds, predicates, places, pairs_only=self.pairs_only)
 
-    def forward(self, layout: PairLayout, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
+    def forward(self, layout: PairBatch, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
         """Emb^0(a)."""
         vectors = {c: self._vectors(c, rows, constants) for c, rows in layout.used.items()}
         kept = {c: channel.kept_words() for c, channel in enumerate(self.channels) if isinstance(channel, WordChannel)}
@@ -288,7 +274,7 @@ class PairEmbedding(nn.Module):
         made = {"difference": (one - other).abs, "product": lambda: one * other}
         return torch.cat([made[kind]() for kind in self.kinds], 1) @ weight
 
-    def _second(self, hidden: Tensor, layout: PairLayout) -> Tensor:
+    def _second(self, hidden: Tensor, layout: PairBatch) -> Tensor:
         if self.shared == "all":
             return self.second[0](hidden)
         if len(layout.by_predicate) == 1:

@@ -17,15 +17,15 @@ from r2n.data.validation import check_evidence_is_read
 from r2n.errors import ConfigError
 from r2n.grounding.counting import split_rules
 from r2n.logic.theory import Rule
-from r2n.network.collate import Input, Kind, Layout
+from r2n.network.collate import GraphBatch, Input, Kind
 from r2n.network.constant_embedding import ConstantEmbedding
 from r2n.network.factor_graph import UNKNOWN, FactorGraph
-from r2n.network.grid import Atoms, InputAtoms, WholeBase, row_dropout
+from r2n.network.grid import Atoms, DenseGrid, InputAtoms, row_dropout
 from r2n.network.input_layers import AtomEmbedding, GridEmbedding, make_input
 from r2n.network.mixture import Combination, CountedRules
 from r2n.network.mlp import AtomOutput, ModulesOf, RuleOutput
 from r2n.network.reasoning import ReasoningLayer, make_layer, reason, takes
-from r2n.network.scatter import CPU
+from r2n.network.tensors import CPU
 from r2n.options import ModelOptions, chosen
 
 EvidenceInput = Literal["off", "add", "only"]
@@ -114,7 +114,7 @@ class R2N(nn.Module):
         """Where the weights are."""
         return self.constants.vectors.device
 
-    def lay_out(self, graph: FactorGraph, kind: Literal["auto"] | Kind = "auto") -> Layout:
+    def collate(self, graph: FactorGraph, kind: Literal["auto"] | Kind = "auto") -> GraphBatch:
         """A graph as this network reads it, where the network is now; kept by who needs it.
 
         The kind decides how a pass is computed, not what: `grid` where that computes the same, which `auto` finds out.
@@ -129,7 +129,7 @@ class R2N(nn.Module):
             kind = "dense" if whole is None else "grid"
         reads = Input(self.base, self.constants, self.atom_embedding, self.trained_ids)
         grouped = any(layer.rule_embedding is not None for layer in self.layers)
-        return Layout(graph, kind, reads, whole, grouped).to(self.device)
+        return GraphBatch(graph, kind, reads, whole, grouped).to(self.device)
 
     def on_base(self, base: HerbrandBase, trained_ids: Int64[Tensor, " constants"]) -> "R2N":
         """The same network, with the same weights, for a language that has grown; new constants have the id -1.
@@ -142,7 +142,7 @@ class R2N(nn.Module):
 
     def input_layer(
         self,
-        layout: Layout,
+        layout: GraphBatch,
         *,
         hidden: Bool[Tensor, " atoms"] | None = None,
         known: Int64[Tensor, " atoms"] | None = None,
@@ -150,7 +150,7 @@ class R2N(nn.Module):
         """Emb^0(a) (eq. 1); hidden atoms are blanked, and what is known of them is taken for unknown."""
         return self._read(layout, self.embed(layout), hidden, known)
 
-    def _read(self, layout: Layout, embedding: Tensor, hidden: Tensor | None, known: Tensor | None) -> Tensor:
+    def _read(self, layout: GraphBatch, embedding: Tensor, hidden: Tensor | None, known: Tensor | None) -> Tensor:
         """What the first reasoning layer reads, made of the input layer's embeddings."""
         if self.belief_input is not None:
             score = self.atom_embedding.score(embedding, layout.predicates)
@@ -166,7 +166,7 @@ class R2N(nn.Module):
             embedding = self.known[states] if self.evidence_input == "only" else embedding + self.known[states]
         return embedding
 
-    def embed(self, layout: Layout) -> Float[Tensor, "atoms dim"]:
+    def embed(self, layout: GraphBatch) -> Float[Tensor, "atoms dim"]:
         """f_P of the constants, for all atoms of the graph."""
         embedded = [(rows, self.atom_embedding(atoms, self.constants)) for rows, atoms in layout.by_arity]
         if len(embedded) == 1:
@@ -178,7 +178,7 @@ class R2N(nn.Module):
 
     def forward(
         self,
-        layout: Layout,
+        layout: GraphBatch,
         *,
         hidden: Bool[Tensor, " atoms"] | None = None,
         known: Int64[Tensor, " atoms"] | None = None,
@@ -205,20 +205,20 @@ class R2N(nn.Module):
         logits = self.atom_output(atoms)
         return Predictions(logits + self.own_score(layout, embedded) if self.input_score else logits, outputs)
 
-    def own_score(self, layout: Layout, embedding: Tensor) -> Tensor:
+    def own_score(self, layout: GraphBatch, embedding: Tensor) -> Tensor:
         """The input layer's score, where it is added to the output; nothing for an atom without an embedding."""
         score, blank = self.atom_embedding.score(embedding, layout.predicates), layout.blank
         return score if blank is None else score.masked_fill(blank, 0.0)
 
-    def _whole(self, graph: FactorGraph) -> WholeBase | None:
+    def _whole(self, graph: FactorGraph) -> DenseGrid | None:
         """The graph as grids, where that computes the same as its atoms one by one."""
         reads_more = self.known is not None or self.belief_input is not None or self.trained_ids is not None
         if reads_more or self.atom_embedding.grids is None or not all(map(takes, self.layers)):
             return None
-        return WholeBase.of(graph.to(CPU), self.base)
+        return DenseGrid.of(graph.to(CPU), self.base)
 
     def _over_grids(
-        self, layout: Layout, whole: WholeBase, embedding: GridEmbedding, *, rule_outputs: bool
+        self, layout: GraphBatch, whole: DenseGrid, embedding: GridEmbedding, *, rule_outputs: bool
     ) -> Predictions:
         """The same as `forward`, with the atoms as grids."""
         vectors = self.constants(layout.all_constants)

@@ -11,9 +11,9 @@ from torch.nn.functional import dropout, embedding, linear
 
 from r2n.components import aggregations
 from r2n.logic.theory import Rule
-from r2n.network.grid import Atoms, Grid, GridAtoms, Reading, Received, RuleBox, WholeBase, row_dropout
+from r2n.network.grid import Atoms, DenseGrid, Grid, GridAtoms, Reading, Received, RuleBox, row_dropout
 from r2n.network.mlp import MLP, ModulesOf, PositionMLP
-from r2n.network.scatter import Incidence, RuleIncidence, Ways
+from r2n.network.scatter import GatherScatter, Incidence, RuleIncidence
 from r2n.options import ModelOptions
 
 
@@ -40,11 +40,11 @@ class RuleEmbedding(nn.Module):
 
 class _MessagePass(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, ways: Ways, slots: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        ctx.ways = ways
+    def forward(ctx, index: GatherScatter, slots: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        ctx.index = index
         ctx.save_for_backward(slots, weight, bias)
         sums = slots.new_zeros(len(slots), bias.shape[1])
-        for part in ways.parts():
+        for part in index.parts:
             messages = torch.addmm(bias.flatten(), relu(part.sum_at_rules(slots)), weight).relu_()
             part.add_at_atoms(messages.unflatten(1, bias.shape), sums)
         return sums
@@ -55,7 +55,7 @@ class _MessagePass(torch.autograd.Function):
         grad_sums = grad_outputs[0].contiguous()
         to_slots, to_weight, to_bias = torch.zeros_like(slots), torch.zeros_like(weight), torch.zeros_like(bias)
         back = weight.t().contiguous()
-        for part in ctx.ways.parts():
+        for part in ctx.index.parts:
             hidden = relu(part.sum_at_rules(slots))
             messages = torch.addmm(bias.flatten(), hidden, weight)
             to_messages = part.at_rules(grad_sums)
@@ -75,7 +75,7 @@ def _where_positive(values: Tensor, grad: Tensor) -> Tensor:
 
 
 def message_pass(
-    ways: Ways,
+    index: GatherScatter,
     slots: Float[Tensor, "slots hidden"],
     weight: Float[Tensor, "hidden outputs"],
     bias: Float[Tensor, "copies message"],
@@ -84,7 +84,7 @@ def message_pass(
 
     There is one message for each position (copies = positions, outputs = copies * message), or one for all.
     """
-    result = _MessagePass.apply(ways, slots, weight, bias)
+    result = _MessagePass.apply(index, slots, weight, bias)
     assert isinstance(result, Tensor)
     return result
 
@@ -219,7 +219,7 @@ class ReasoningLayer(nn.Module):
         """Eqs. 2, 3: Emb^l(g), rule by rule."""
         found: dict[int, Tensor] = {}
         for (update, _), slots, rule in zip(self.parts(), mapped, incidence.rules, strict=True):
-            embedding = update.after_first(rule.ways.sum_at_rules(slots) + self._bias(update, rule))
+            embedding = update.after_first(rule.index.sum_at_rules(slots) + self._bias(update, rule))
             if rule.owners is None:
                 found[len(found)] = embedding
             else:
@@ -241,16 +241,16 @@ class ReasoningLayer(nn.Module):
 
     def _messages(self, update: MLP, to_atoms: PositionMLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
         """Eqs. 3, 4 up to the last map of MLP^2, for each ground rule and position."""
-        total = rule.ways.sum_at_rules(slots) + self._bias(update, rule)
+        total = rule.index.sum_at_rules(slots) + self._bias(update, rule)
         if self.exclude_self:
-            total = total.unsqueeze(1) - rule.ways.at_rules(slots)
+            total = total.unsqueeze(1) - rule.index.at_rules(slots)
         return to_atoms.before_last(dropout(update.after_first(total), self.rule_dropout, self.training))
 
     def _summed(self, update: MLP, to_atoms: PositionMLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
         """Eqs. 3-5 up to the last map of MLP^2: what arrives at each slot of a rule."""
         is_plain = len(update.layers) == len(to_atoms.weights) == 2 and not update.last_relu
         if not is_plain or self.exclude_self or (self.rule_dropout and self.training):
-            return rule.ways.sum_at_atoms(self._messages(update, to_atoms, slots, rule))
+            return rule.index.sum_at_atoms(self._messages(update, to_atoms, slots, rule))
         first, last = update.linear()
         weight = to_atoms.weights[0].transpose(0, 1).flatten(1)
         bias = (last.bias @ weight).view_as(to_atoms.biases[0]) + to_atoms.biases[0]
@@ -259,7 +259,7 @@ class ReasoningLayer(nn.Module):
         if self.rule_embedding is not None and rule.owners is not None:
             own = own + self.rule_embedding.shift(rule.owners.of_slots[:at_first])
         slots = torch.cat([slots[:at_first] + own, slots[at_first:]])
-        return message_pass(rule.ways, slots, last.weight.t() @ weight, bias)
+        return message_pass(rule.index, slots, last.weight.t() @ weight, bias)
 
     def _sum(self, mapped: list[Tensor], incidence: Incidence) -> Tensor:
         """Eq. 5 by a linear aggregation: the last map of MLP^2 is applied to sums."""
@@ -281,7 +281,7 @@ class ReasoningLayer(nn.Module):
         updated = mapped[0].new_full((len(incidence.messages), dim), self.aggregation.initial)
         for slots, rule, (update, to_atoms) in zip(mapped, incidence.rules, self.parts(), strict=True):
             message = self._messages(update, to_atoms, slots, rule)
-            for i, (table, target) in enumerate(zip(rule.tables, rule.ways.targets(), strict=True)):
+            for i, (table, target) in enumerate(zip(rule.tables, rule.index.targets(), strict=True)):
                 arriving = to_atoms.last(message[:, i], i) + to_atoms.last_bias(i)
                 rows = table[target].unsqueeze(1).expand_as(arriving)
                 updated = self.aggregation.combine(updated, rows, arriving)
@@ -338,7 +338,7 @@ def takes(layer: ReasoningLayer) -> bool:
 
 
 def reason(
-    whole: WholeBase, layer: ReasoningLayer, atoms: Sequence[Atoms]
+    whole: DenseGrid, layer: ReasoningLayer, atoms: Sequence[Atoms]
 ) -> tuple[list[GridAtoms], list[Float[Tensor, "_ rule_dim"]]]:
     """Emb^{l-1}(a) -> Emb^l(a), and Emb^l(g), rule by rule (eqs. 2-5)."""
     arriving = [_Arriving(old, received) for old, received in zip(atoms, whole.received, strict=True)]

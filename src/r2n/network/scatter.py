@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64, Shaped
@@ -14,6 +13,7 @@ from torch.nn.functional import embedding_bag
 from r2n.logic.formula import Variable
 from r2n.logic.theory import Rule
 from r2n.network.factor_graph import FactorGraph
+from r2n.network.tensors import CPU, Tensors
 
 
 class _GatherSum(torch.autograd.Function):
@@ -78,48 +78,14 @@ def segment_sum(
 
 
 PART = 50_000  # messages in one part
-CPU = torch.device("cpu")
 
 Slots = Float[Tensor, "slots dim"]
 Messages = Float[Tensor, "ground_rules positions dim"]
 
 
-@runtime_checkable
-class Ways(Protocol):
-    """The ways between a rule's slots and its ground rules."""
-
-    def sum_at_rules(self, slots: Slots) -> Float[Tensor, "ground_rules dim"]:
-        """For each ground rule, the sum over positions of its atoms' rows."""
-        ...
-
-    def at_rules(self, slots: Slots) -> Messages:
-        """For each ground rule and position, its atom's row."""
-        ...
-
-    def sum_at_atoms(self, messages: Messages) -> Slots:
-        """For each slot, the sum of the messages that go there."""
-        ...
-
-    def add_at_atoms(self, messages: Messages, slots: Slots) -> None:
-        """Add the messages in place to the slots that they go to; one message can go to all positions."""
-        ...
-
-    def targets(self) -> list[Int64[Tensor, " ground_rules"]]:
-        """For each position, the place in its table that each ground rule's message goes to."""
-        ...
-
-    def parts(self) -> Sequence["Ways"]:
-        """The same ways for some ground rules at a time, in their order."""
-        ...
-
-    def to(self, device: torch.device) -> "Ways":
-        """The same ways for tensors on a device."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
-class Indexed:
-    """Ways by index: `index[g, i]` is the slot of ne(g, i); `sizes` are those of the tables.
+class Indexed(Tensors):
+    """Gathers and scatters by index: `index[g, i]` is the slot of ne(g, i); `sizes` are those of the tables.
 
     The index stays on the CPU. What a pass needs of it is made there when first needed, and moved to the `device`.
     """
@@ -153,7 +119,8 @@ class Indexed:
         return filled.to(self.device), order.to(self.device), offsets.to(self.device)
 
     @cached_property
-    def _parts(self) -> tuple["Indexed", ...]:
+    def parts(self) -> Sequence["Indexed"]:
+        """So many ground rules at a time; their order by slot is remembered."""
         step = max(1, PART // len(self.sizes))
         if len(self.index) <= step:
             return (self,)
@@ -186,18 +153,14 @@ class Indexed:
         starts = [sum(self.sizes[:i]) for i in range(len(self.sizes))]
         return [self.rows[:, i] - start for i, start in enumerate(starts)]
 
-    def parts(self) -> Sequence["Indexed"]:
-        """So many ground rules at a time; their order by slot is remembered."""
-        return self._parts
-
     def to(self, device: torch.device) -> "Indexed":
         """The same index, for tensors elsewhere."""
         return self if device == self.device else Indexed(self.index, self.sizes, device)
 
 
 @dataclass(frozen=True, eq=False)
-class Box:
-    """Ways by broadcasting: ground rules are the points of a box, atoms the points of some of its axes.
+class Box(Tensors):
+    """Gathers and scatters by broadcasting: ground rules are the points of a box, atoms the points of some of its axes.
 
     `window` cuts the box along one axis: the axis, where the cut starts, and how long it is.
     """
@@ -263,6 +226,7 @@ class Box:
         places = torch.cat([torch.arange(size, device=self.device) for size in self._sizes]).unsqueeze(-1)
         return [view.squeeze(-1).expand(self._cut_shape).reshape(-1) for view in self._views(places)]
 
+    @cached_property
     def parts(self) -> Sequence["Box"]:
         """Slices along the longest axis."""
         step = PART // len(self.axes)
@@ -280,8 +244,12 @@ class Box:
         return replace(self, device=device)
 
 
+GatherScatter = Indexed | Box
+"""Between a rule's slots and its ground rules."""
+
+
 @dataclass(frozen=True, eq=False)
-class Owners:
+class Owners(Tensors):
     """Rules (by number) that are laid out as one: whose each slot is, and each ground rule; these come rule by rule.
 
     `sizes` are the numbers of their ground rules.
@@ -292,14 +260,10 @@ class Owners:
     of_slots: Int64[Tensor, " slots"]
     of_ground_rules: Int64[Tensor, " ground_rules"]
 
-    def to(self, device: torch.device) -> "Owners":
-        """The same on another device."""
-        return Owners(self.rules, self.sizes, self.of_slots.to(device), self.of_ground_rules.to(device))
-
 
 @dataclass(frozen=True, eq=False)
-class RuleIncidence:
-    """One rule: `tables[i]`, the rows in the graph of the distinct atoms at position i, and the ways.
+class RuleIncidence(Tensors):
+    """One rule: `tables[i]`, the rows in the graph of the distinct atoms at position i; `index` leads to ground rules.
 
     `counts[i]` tells how many ground rules each atom of the table fills position i of, `received[i]` how many messages
     it receives of the rule, at all positions. With `owners` it is several rules, each with a part of every table.
@@ -308,7 +272,7 @@ class RuleIncidence:
     tables: tuple[Int64[Tensor, " _"], ...]
     counts: tuple[Int64[Tensor, " _"], ...]
     received: tuple[Int64[Tensor, " _"], ...]
-    ways: Ways
+    index: GatherScatter
     ground_rules: int
     owners: Owners | None = None
 
@@ -317,20 +281,9 @@ class RuleIncidence:
         """The number of atoms in each table."""
         return [len(table) for table in self.tables]
 
-    def to(self, device: torch.device) -> "RuleIncidence":
-        """The same on another device."""
-        return replace(
-            self,
-            tables=tuple(table.to(device) for table in self.tables),
-            counts=tuple(count.to(device) for count in self.counts),
-            received=tuple(count.to(device) for count in self.received),
-            ways=self.ways.to(device),
-            owners=None if self.owners is None else self.owners.to(device),
-        )
-
 
 @dataclass(frozen=True, eq=False)
-class Incidence:
+class Incidence(Tensors):
     """A graph, laid out for message passing.
 
     `rows` joins all tables of all rules; `order` and `offsets` sort them by atom, so that what arrives at the
@@ -345,7 +298,7 @@ class Incidence:
 
     @classmethod
     def of(cls, graph: FactorGraph, *, dense: bool = True, grouped: bool = False) -> "Incidence":
-        """Lay out a graph, on the CPU; `dense=False` takes the indexed ways also where a box would do.
+        """Lay out a graph, on the CPU; `dense=False` takes indices also where a box would do.
 
         `grouped` lays out the rules of n atoms as one, for each n in order, and by index.
         """
@@ -363,16 +316,6 @@ class Incidence:
             messages += torch.bincount(part.flatten(), minlength=atoms)
         return cls(rules, rows, order, offsets, messages)
 
-    def to(self, device: torch.device) -> "Incidence":
-        """The same on another device."""
-        return Incidence(
-            tuple(rule.to(device) for rule in self.rules),
-            self.rows.to(device),
-            self.order.to(device),
-            self.offsets.to(device),
-            self.messages.to(device),
-        )
-
     def at_slots(self, atoms: Float[Tensor, "atoms dim"]) -> tuple[Float[Tensor, "_ dim"], ...]:
         """For each rule, the rows of the atoms that fill its slots."""
         slots = gather_sum(atoms, self.rows.unsqueeze(1), self.order, self.offsets)
@@ -389,8 +332,8 @@ def _rule_incidence(rule: Rule, rows: Tensor, shape: tuple[int, ...] | None, ato
         return _boxed(rule, rows, shape, messages)
     found = [torch.unique(rows[:, i], return_inverse=True, return_counts=True) for i in range(rows.shape[1])]
     tables, local, counts = zip(*found, strict=True)
-    ways = Indexed.build(local, tuple(map(len, tables)))
-    return RuleIncidence(tables, counts, tuple(messages[table] for table in tables), ways, len(rows))
+    index = Indexed.build(local, tuple(map(len, tables)))
+    return RuleIncidence(tables, counts, tuple(messages[table] for table in tables), index, len(rows))
 
 
 def _boxed(rule: Rule, rows: Tensor, shape: tuple[int, ...], messages: Int64[Tensor, " atoms"]) -> RuleIncidence:

@@ -124,7 +124,7 @@ def rule_accuracy(run: Run, split: str) -> dict[str, float]:
     everything = Evidence(atoms[order], np.concatenate([evidence.truth, queries.truth])[order])
     labels = torch.from_numpy(known_truths(model.base, graph.atoms.numpy(), everything))
     asked = torch.isin(graph.atoms, torch.from_numpy(queries.atoms.copy()))
-    layout, known_then = model.lay_out(graph), known_states(model.base, graph.atoms, evidence)
+    layout, known_then = model.collate(graph), known_states(model.base, graph.atoms, evidence)
     model.eval()
     with torch.no_grad():
         outputs = model(layout, known=known_then.to(model.device)).rules

@@ -1,7 +1,7 @@
 """The steps of an epoch: graphs, what is asked of them and what is masked, over the graph or batches of queries."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
@@ -15,17 +15,18 @@ from r2n.data.knowledge_base import Evidence, counterparts
 from r2n.data.validation import check_component_batches
 from r2n.errors import DataError
 from r2n.logic.theory import Rule
-from r2n.network.collate import Layout
+from r2n.network.collate import GraphBatch
 from r2n.network.factor_graph import UNKNOWN, Batch, FactorGraph, component_batches, known_states, known_truths
 from r2n.network.graph_sources import GraphSource
 from r2n.network.r2n import R2N
+from r2n.network.tensors import Tensors
 from r2n.options import HidingOptions, TrainingOptions
 from r2n.progress import Progress, no_progress
 from r2n.training.negatives import Negatives, draw_negatives
 
 
 @runtime_checkable
-class Team(Protocol):
+class ProcessGroup(Protocol):
     """The processes of a training, as one of them sees them."""
 
     @property
@@ -44,7 +45,7 @@ class Team(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class One:
+class SingleProcess:
     """A process that trains alone."""
 
     rank: int = 0
@@ -55,7 +56,7 @@ class One:
         return values
 
 
-ONE = One()
+SINGLE = SingleProcess()
 
 
 def known_ground_rules(
@@ -70,7 +71,7 @@ RuleTargets = tuple[Int64[Tensor, " _"], Bool[Tensor, " _"]]
 
 
 @dataclass(frozen=True, eq=False)
-class Targets:
+class Targets(Tensors):
     """Labels of a graph's atoms and ground rules.
 
     `labels` holds 1 true, 0 false, -1 unknown for each atom; `asked` the rows of labelled atoms that training asks for;
@@ -86,12 +87,6 @@ class Targets:
     rules: tuple[RuleTargets, ...]
     open_atoms: Bool[Tensor, " atoms"]
     first_constants: Int64[Tensor, " atoms"]
-
-    def to(self, device: torch.device) -> "Targets":
-        """The same on a device."""
-        rules = tuple((known.to(device), truth.to(device)) for known, truth in self.rules)
-        tensors = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "rules"}
-        return Targets(rules=rules, **{name: tensor.to(device) for name, tensor in tensors.items()})
 
 
 def targets_of(
@@ -153,7 +148,7 @@ def rule_targets(graph: FactorGraph, j: int, labels: Int64[Tensor, " atoms"]) ->
     return known, rule.formula.evaluate(labels[rows[known]] == 1)
 
 
-def hidden_atoms(
+def masked_atoms(
     targets: Targets, options: HidingOptions, constants: int, *, generator: torch.Generator
 ) -> Bool[Tensor, " atoms"] | None:
     """The open atoms whose input is blanked in a step, or none at all; drawn on the CPU, for any device alike."""
@@ -166,7 +161,7 @@ def hidden_atoms(
     return by_constant[targets.first_constants] & targets.open_atoms
 
 
-def hidden_by_code(
+def masked_by_code(
     codes: Int64[Tensor, " atoms"], targets: Targets, options: HidingOptions, *, generator: torch.Generator
 ) -> Bool[Tensor, " atoms"] | None:
     """The same, where one number is drawn for the step, and with it an atom's code tells whether it is hidden.
@@ -209,7 +204,7 @@ class Step:
     weighs what does not depend on the step.
     """
 
-    layout: Layout
+    layout: GraphBatch
     graph: FactorGraph
     targets: Targets
     known: Int64[Tensor, " atoms"]
@@ -221,7 +216,7 @@ class Step:
     penalty: float = 1.0
 
     @classmethod
-    def of(cls, layout: Layout, targets: Targets, known: Int64[Tensor, " atoms"]) -> "Step":
+    def of(cls, layout: GraphBatch, targets: Targets, known: Int64[Tensor, " atoms"]) -> "Step":
         """All on the device of the layout."""
         device = layout.device
         return cls(layout, layout.graph.to(device), targets.to(device), known.to(device))
@@ -237,7 +232,7 @@ class OwnStep(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class NothingAsked:
+class EmptyStep:
     """The step of a process that has no part in it."""
 
     def losses(self, model: R2N, options: TrainingOptions) -> Losses:
@@ -347,7 +342,7 @@ def make_batches(
         parts = [(part.graph, _targets_of_part(targets, part), known[part.kept]) for part in batches] or parts
     if check is not None:
         check(max((part for part, _, _ in parts), key=lambda part: len(part.atoms)))
-    return FixedBatches(_weighed([Step.of(model.lay_out(part), asked, states) for part, asked, states in parts]))
+    return FixedBatches(_weighed([Step.of(model.collate(part), asked, states) for part, asked, states in parts]))
 
 
 def _wanted(graph: FactorGraph, targets: Targets, *, whole_rules: bool) -> Tensor:
@@ -405,7 +400,7 @@ class Part:
     beside: Codes
 
 
-def part_of(whole: Part, team: Team, *, by_fact: bool) -> Part:
+def part_of(whole: Part, team: ProcessGroup, *, by_fact: bool) -> Part:
     """The part of a process: atoms one by one, and (`by_fact`) facts, each with all its negatives."""
     if team.count == 1:
         return whole
@@ -418,7 +413,7 @@ def part_of(whole: Part, team: Team, *, by_fact: bool) -> Part:
 
 
 def owned(
-    graph: FactorGraph, own: Sequence[Int64[Tensor, " _"]], whole: Part, team: Team
+    graph: FactorGraph, own: Sequence[Int64[Tensor, " _"]], whole: Part, team: ProcessGroup
 ) -> tuple[Int64[Tensor, " _"], ...]:
     """Of some ground rules of each rule, those of this process: of the first of its atoms that the whole step holds."""
     if team.count == 1:
@@ -479,7 +474,7 @@ class QueryBatches:
         self.open = evidence.atoms[~closed_atoms(model.base, evidence.atoms)]
         self.known = evidence.atoms if options.ask_closed else self.open
         self.beside = np.setdiff1d(self._beside(), self.known, assume_unique=True)
-        self.team: Team = ONE
+        self.team: ProcessGroup = SINGLE
         self.steps_felt = len(model.layers) + (options.regularisation != "off")  # a t-norm reads the atoms one step on
 
     def __len__(self) -> int:
@@ -548,7 +543,7 @@ class QueryBatches:
         if self.source.whole is not None:
             own = owned(graph, own_ground_rules(graph), drawn.whole, self.team)
             targets = _of_own_ground_rules(targets, own)
-        step = Step.of(self.model.lay_out(graph, "dense"), targets, known)
+        step = Step.of(self.model.collate(graph, "dense"), targets, known)
         own = None if own is None else tuple(rows.to(step.layout.device) for rows in own)
         weight = drawn.weight
         return replace(step, supervised=weight, semantic=weight, fuzzy=weight, own=own, leaves_out=self.leaves_out)

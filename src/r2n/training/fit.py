@@ -20,17 +20,17 @@ from r2n.network.r2n import R2N
 from r2n.options import OptimisationOptions, TrainingOptions, chosen
 from r2n.progress import Progress, no_progress
 from r2n.training.batches import (
-    ONE,
+    SINGLE,
     AnyStep,
     Batches,
     Check,
     Losses,
+    ProcessGroup,
     QueryBatches,
     Step,
-    Team,
-    hidden_atoms,
-    hidden_by_code,
     make_batches,
+    masked_atoms,
+    masked_by_code,
 )
 from r2n.training.objective import Objective
 from r2n.training.rows import RowBatches, asks_rows
@@ -59,7 +59,7 @@ def batches_of(
     return batches
 
 
-def refuse_lonely_options(options: TrainingOptions) -> None:
+def check_shared_options(options: TrainingOptions) -> None:
     """Refuse what cannot be shared: steps over the whole graph."""
     if options.batch_size is None:
         raise ConfigError(
@@ -68,7 +68,7 @@ def refuse_lonely_options(options: TrainingOptions) -> None:
         )
 
 
-def weighed(step: Step, counts: Sequence[int], team: Team) -> Step:
+def weighed(step: Step, counts: Sequence[int], team: ProcessGroup) -> Step:
     """The part of a step with its share of each mean, so that the parts' losses add up to that of the whole step.
 
     `counts`: over how many the means of L_sup, L_sem and the t-norm go.
@@ -87,7 +87,7 @@ def weighed(step: Step, counts: Sequence[int], team: Team) -> Step:
 
 
 def added_up(
-    parameters: Iterable[nn.Parameter], losses: Float[Tensor, " losses"], team: Team
+    parameters: Iterable[nn.Parameter], losses: Float[Tensor, " losses"], team: ProcessGroup
 ) -> Float[Tensor, " losses"]:
     """The losses of all, and in each parameter the sum of all gradients, where any process has one."""
     if team.count == 1:
@@ -139,7 +139,7 @@ def set_learning_rates(optimizer: torch.optim.Optimizer, options: OptimisationOp
 
 
 Validate = Callable[[R2N], float]
-Settle = Callable[[R2N], None]
+Finalize = Callable[[R2N], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,16 +179,16 @@ class Trainer:
         *,
         rule_batches: Batches | None = None,
         validate: Validate | None = None,
-        settle: Settle | None = None,
+        finalize: Finalize | None = None,
         seed: int = 0,
     ) -> None:
         """Everything is given here; nothing random happens before the first step.
 
-        `rule_batches` train counted rules beside the network, `settle` makes the last choices once all is trained.
+        `rule_batches` train counted rules beside the network, `finalize` makes the last choices once all is trained.
         """
         self.model, self.batches, self.options, self.validate = model, batches, options, validate
-        self.rule_batches, self.settle = rule_batches, settle
-        self.team: Team = ONE
+        self.rule_batches, self.finalize = rule_batches, finalize
+        self.team: ProcessGroup = SINGLE
         self.objective = Objective(model, evidence, options)
         self.optimizer = make_optimizer(model, options)
         self.generator = torch.Generator().manual_seed(seed)
@@ -197,10 +197,10 @@ class Trainer:
         self.best_epoch = 0
         self.best_weights: dict[str, Tensor] = {}
 
-    def join(self, team: Team) -> None:
+    def join(self, team: ProcessGroup) -> None:
         """Train as one of a team from now on, or alone again; all of it must hold the same trainer."""
         if team.count > 1:
-            refuse_lonely_options(self.options)
+            check_shared_options(self.options)
         self.team = team
         if isinstance(self.batches, QueryBatches | RowBatches):
             self.batches.team = team
@@ -259,19 +259,19 @@ class Trainer:
         valid = self._validated()
         if self.is_done:
             self._refuse_infinite_weights()
-            self._settle()
+            self._finalize()
         loss, supervised, semantic, fuzzy = losses.mean(0).tolist()
         return Epoch(self.epoch, loss, supervised, semantic, fuzzy, valid, perf_counter() - start, rules)
 
-    def _settle(self) -> None:
+    def _finalize(self) -> None:
         """Make the last choices, where there are some, on the weights that stay."""
-        if self.settle is None:
+        if self.finalize is None:
             return
         if self.best_weights:
             self.model.load_state_dict(self.best_weights)
         self.model.eval()
         with torch.no_grad():
-            self.settle(self.model)
+            self.finalize(self.model)
         if self.best_weights:
             self.best_weights = {name: value.clone() for name, value in self.model.state_dict().items()}
 
@@ -318,8 +318,8 @@ class Trainer:
         """The atoms of a step that are hidden; of batches by their codes, the same for whoever asks a part of one."""
         constants = len(self.model.base.language.constants)
         if isinstance(self.batches, QueryBatches) and self.options.hide_by == "atom":
-            return hidden_by_code(step.layout.graph.atoms, step.targets, self.options, generator=self.generator)
-        return hidden_atoms(step.targets, self.options, constants, generator=self.generator)
+            return masked_by_code(step.layout.graph.atoms, step.targets, self.options, generator=self.generator)
+        return masked_atoms(step.targets, self.options, constants, generator=self.generator)
 
     def _refuse_divergence(self, loss: Tensor, norm: Tensor) -> None:
         """Stop at a loss or a gradient that is not finite, before it reaches the weights."""

@@ -1,7 +1,7 @@
 """Training on the candidates of queries, by the network and by counted rules."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,12 +18,13 @@ from r2n.grounding.counting import LeftOut, RuleCounts, SideCounts
 from r2n.network.input_layers import RowEmbedding
 from r2n.network.mixture import CountedRules, log_sum
 from r2n.network.r2n import R2N
+from r2n.network.tensors import Tensors
 from r2n.options import TrainingOptions
-from r2n.training.batches import ONE, Losses, NothingAsked, Team
+from r2n.training.batches import SINGLE, EmptyStep, Losses, ProcessGroup
 
 
 @dataclass(frozen=True, eq=False)
-class RowStep:
+class RowStep(Tensors):
     """Rows of one position and arity, and their facts: the row of each, and the constant (id) at the open position.
 
     `candidates` are the constants (ids) to compare with: all of the domain, where `shift` is zero and `answers` are
@@ -40,11 +41,6 @@ class RowStep:
     shift: float
     sparse: bool
     weight: float
-
-    def to(self, device: torch.device) -> "RowStep":
-        """The same on a device."""
-        names = ("predicates", "given", "row", "answers", "candidates")
-        return replace(self, **{name: getattr(self, name).to(device) for name in names})
 
     def losses(self, model: R2N, options: TrainingOptions) -> Losses:
         """The mean over the facts of minus the log of each one's share of its row, and N3 of what stands in them."""
@@ -73,7 +69,7 @@ class RowStep:
         if len(constants.vectors) < len(constants.place):
             answers = self.answers if self.shift else self.answers[:0]
             used = torch.cat([self.given.flatten(), self.candidates, answers]).unique()
-            table = constants(constants.lay_out(used.cpu()).to(used.device))
+            table = constants(constants.collate(used.cpu()).to(used.device))
             return lambda ids: table[torch.searchsorted(used, ids)]
         return lambda ids: dropout(
             embedding(ids, constants.vectors, sparse=self.sparse), constants.dropout, model.training
@@ -119,7 +115,7 @@ class RowBatches:
     def __init__(self, model: R2N, evidence: Evidence, options: TrainingOptions) -> None:
         """Group the true facts by what they ask for."""
         self.options, self.device = options, model.device
-        self.team: Team = ONE
+        self.team: ProcessGroup = SINGLE
         facts = evidence.atoms[evidence.truth]
         self.facts = facts if options.ask_closed else facts[~closed_atoms(model.base, facts)]
         self.groups = _grouped(model.base, self.facts, options.corrupted_positions)
@@ -135,7 +131,7 @@ class RowBatches:
         """The facts; what they are compared with is a choice among candidates, and no atom is asked as false."""
         return self.facts, np.zeros(0, np.int64)
 
-    def epoch(self, generator: torch.Generator) -> Iterator[RowStep | NothingAsked]:
+    def epoch(self, generator: torch.Generator) -> Iterator[RowStep | EmptyStep]:
         """The steps of one epoch, or of several processes the part of this one of each: every so many rows."""
         size = self.options.batch_size or 1
         cuts = [(group, part) for group in self.groups for part in _parts(group, size, generator)]
@@ -143,9 +139,7 @@ class RowBatches:
         total = sum(len(group.answers) for group in self.groups)
         return (self._step(cuts[i][0], cuts[i][1], generator, len(cuts) / total) for i in order)
 
-    def _step(
-        self, group: _Facts, rows: np.ndarray, generator: torch.Generator, weight: float
-    ) -> RowStep | NothingAsked:
+    def _step(self, group: _Facts, rows: np.ndarray, generator: torch.Generator, weight: float) -> RowStep | EmptyStep:
         rows = rows[self.team.rank :: self.team.count]
         first, sizes = group.starts[rows], group.starts[rows + 1] - group.starts[rows]
         owner, which = ranges(first, sizes)
@@ -170,7 +164,7 @@ class RowBatches:
             sparse,
             weight * len(owner),
         )
-        return step.to(self.device) if len(rows) else NothingAsked()
+        return step.to(self.device) if len(rows) else EmptyStep()
 
 
 def _parts(group: _Facts, size: int, generator: torch.Generator) -> list[np.ndarray]:

@@ -38,7 +38,7 @@ def named(model: R2N, predicate: str, *constants: str) -> set[tuple[str, str]]:
     """The channels of an atom in no ground rule."""
     graph = Ungrounded().around(np.array([code_of(predicate, *constants)]))
     ids = np.array([KNOWN.language.constant_id(name) for name in constants])
-    return set(channel_weights(model, model.lay_out(graph), ids))
+    return set(channel_weights(model, model.collate(graph), ids))
 
 
 WORDS = {(f"channel '{kind} of paper words'", "pair") for kind in ("difference", "product", "overlap")}

@@ -51,7 +51,7 @@ def by_a_pass(logits: AtomLogits, graph: FactorGraph, gone: set[int], states: di
         hidden[row] = state == HIDDEN
         known[row] = UNKNOWN if state == HIDDEN else state
     with torch.no_grad():
-        return logits.model(logits.model.lay_out(changed), hidden=hidden, known=known).atoms.numpy()
+        return logits.model(logits.model.collate(changed), hidden=hidden, known=known).atoms.numpy()
 
 
 @pytest.mark.parametrize("name", NETWORKS)

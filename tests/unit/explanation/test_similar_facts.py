@@ -65,7 +65,7 @@ def by_loops(members: list[AtomLogits], code: int) -> list[tuple[str, bool, floa
         for one in members:
             graph = Ungrounded().around(np.array([atom, code]))
             rows = graph.rows(torch.tensor([atom, code])).tolist()
-            embedding = one.model.embed(one.model.lay_out(graph)).tolist()
+            embedding = one.model.embed(one.model.collate(graph)).tolist()
             a, b = embedding[rows[0]], embedding[rows[1]]
             total += sum(x * y for x, y in zip(a, b, strict=True)) / math.hypot(*a) / math.hypot(*b)
         found.append((base.names(np.array([atom]))[0], truth, total / len(members)))

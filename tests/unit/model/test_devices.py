@@ -14,7 +14,7 @@ from r2n.errors import ConfigError, DataError, ProcessError
 from r2n.model import processes
 from r2n.model.processes import FabricTeam, Place, begun_elsewhere, follows_elsewhere, together
 from r2n.options import TrainingOptions
-from r2n.training.batches import ONE, Team
+from r2n.training.batches import SINGLE, ProcessGroup
 from tests.ended_process import EndedProcess
 
 BATCHES = TrainingOptions(batch_size=5, device="cpu")
@@ -34,7 +34,7 @@ def nothing(*_: object) -> None:
 @pytest.mark.parametrize("count", [None, 1])
 def test_one_process_needs_nobody(count: int | None) -> None:
     with together(count, TrainingOptions(), nothing) as team:
-        assert team is ONE
+        assert team is SINGLE
 
 
 def test_what_cannot_be_shared_is_refused_before_any_process_begins() -> None:
@@ -129,7 +129,7 @@ class Broken:
 )
 def test_an_exchange_with_who_is_gone(gone: str, message: str) -> None:
     team = FabricTeam(0, 2, Broken, lambda: gone)
-    assert isinstance(team, Team)
+    assert isinstance(team, ProcessGroup)
     with pytest.raises(ProcessError, match=rf"{message}(.|\n)*go on with --resume"):
         team.summed(torch.zeros(1))
 
@@ -165,7 +165,7 @@ def test_one_that_fails_before_the_first_step(pipe: tuple) -> None:
         processes._wait_for(1, 2, process, here)
 
 
-def refuses(_: Team, kind: str) -> None:
+def refuses(_: ProcessGroup, kind: str) -> None:
     if kind == "told":
         raise DataError("a wrong row")
     raise RuntimeError("the machine is tired")

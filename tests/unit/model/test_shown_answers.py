@@ -18,8 +18,8 @@ from r2n.model.run import Run
 from tests.explanations import NASTY
 from tests.page_reader import read_page
 
-ONE = Answer("p(a, b)", 0.25, None, False, 0.25, -1.1, True, None, "p", ("a", "b"))
-KNOWN = replace(ONE, probability=1.0, known=True)
+SINGLE = Answer("p(a, b)", 0.25, None, False, 0.25, -1.1, True, None, "p", ("a", "b"))
+KNOWN = replace(SINGLE, probability=1.0, known=True)
 
 
 @pytest.fixture(scope="module")
@@ -89,9 +89,9 @@ def test_no_answers_are_a_table_too() -> None:
 
 
 def test_an_ensemble_has_its_spread() -> None:
-    of_ensemble = Answers((replace(ONE, spread=0.5), replace(ONE, spread=0.25)), 2, 0)
+    of_ensemble = Answers((replace(SINGLE, spread=0.5), replace(SINGLE, spread=0.25)), 2, 0)
     assert of_ensemble.to_arrow()["spread"].to_pylist() == [0.5, 0.25]
-    assert "spread" not in Answers((ONE,), 1, 0).to_arrow().column_names
+    assert "spread" not in Answers((SINGLE,), 1, 0).to_arrow().column_names
     assert "-1.10 ± 0.50" in of_ensemble._repr_html_()
 
 
@@ -99,12 +99,12 @@ def test_an_ensemble_has_its_spread() -> None:
 def test_what_is_not_installed_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigError, match=f"need {name}, which is not installed\n  pip install {name}"):
-        getattr(Answers((ONE,), 1, 0), f"to_{name}")()
+        getattr(Answers((SINGLE,), 1, 0), f"to_{name}")()
 
 
 def test_the_table_of_a_notebook() -> None:
     calibrated = Calibrated(1.0, 0.0, "12 facts")
-    html = Answers((KNOWN, ONE), 9, 1, 3, 2, calibrated)._repr_html_()
+    html = Answers((KNOWN, SINGLE), 9, 1, 3, 2, calibrated)._repr_html_()
     page = read_page(html)
     for text in (
         "p(a, b)",
@@ -125,7 +125,7 @@ def test_the_table_of_a_notebook() -> None:
 
 @pytest.mark.parametrize("name", NASTY)
 def test_names_are_text(name: str) -> None:
-    html = Answers((replace(ONE, atom=f"p({name}, b)"),), 1, 0)._repr_html_()
+    html = Answers((replace(SINGLE, atom=f"p({name}, b)"),), 1, 0)._repr_html_()
     html.encode()  # no halves of surrogate pairs
     read_page(html)
     assert "<img" not in html
@@ -133,7 +133,7 @@ def test_names_are_text(name: str) -> None:
 
 
 def test_no_more_rows_than_one_can_look_at() -> None:
-    many = Answers((ONE,) * (MOST_ROWS + 5), MOST_ROWS + 5, 0)
+    many = Answers((SINGLE,) * (MOST_ROWS + 5), MOST_ROWS + 5, 0)
     html = many._repr_html_()
     assert html.count("<tr>") == MOST_ROWS + 1
     assert f"the first {MOST_ROWS} are shown" in html

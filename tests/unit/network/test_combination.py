@@ -1,4 +1,4 @@
-"""Shares of rows by a network and counted rules, against loops; and the ways from atoms to them, which agree."""
+"""Counted rules, and mixtures of them with a network."""
 
 from collections import Counter
 from dataclasses import replace
@@ -7,6 +7,8 @@ from math import exp, log
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from r2n import scoring
 from r2n.data.herbrand import Side
@@ -18,9 +20,10 @@ from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.network.graph_sources import Counted, GraphSource, GroundedOnDemand, Ungrounded
-from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS, Weighting, log_odds
+from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS, CountedRules, Weighting, log_odds, log_sum
 from r2n.network.r2n import R2N
 from r2n.scoring import AtomLogits, Mixture
+from tests.examples import at_most
 
 DECLARED = """
 domain d = {a, b, c, f}
@@ -153,13 +156,6 @@ def test_the_shares_of_what_is_not_known_are_one_in_all_but_for_the_rest(way: We
                 assert whole == pytest.approx(1, rel=1e-4)
 
 
-def test_the_logit_of_a_share() -> None:
-    shares = np.array([0.5, 0.1, 0.999, 1e-12])
-    np.testing.assert_allclose(log_odds(np.log(shares)), np.log(shares / (1 - shares)), rtol=1e-9)
-    assert log_odds(np.zeros(1))[0] == pytest.approx(log(1e15), rel=1e-3)
-    assert np.isfinite(log_odds(np.array([0.0, 0.3, -1e-18]))).all()
-
-
 @pytest.mark.parametrize("theory", [DECLARED, DECLARED + IMPLICIT], ids=["no layers", "layers"])
 @pytest.mark.parametrize("reciprocal", [False, True])
 @pytest.mark.parametrize("at_once", [10**6, 5])
@@ -209,16 +205,6 @@ def test_the_network_is_asked_once_for_all_ways() -> None:
     for way in WEIGHTINGS:
         assert logits.by(way).whole is logits.whole
     assert len(passes) == 1
-
-
-def test_words_of_ways() -> None:
-    assert [str(way) for way in (WEIGHTINGS[0], NETWORK_ALONE, RULES_ALONE, Weighting("sum", 2.0))] == [
-        "mixture, 50% by the rules",
-        "without counted rules",
-        "rules alone",
-        "sum of the logs, the network's times 2",
-    ]
-    assert len(set(map(str, WEIGHTINGS))) == len(WEIGHTINGS)
 
 
 def test_a_source_without_counts_is_refused_by_a_network_that_counts() -> None:
@@ -275,3 +261,41 @@ def test_an_ensemble_ranks_by_the_score_that_it_answers_by(way: Weighting | None
             assert not (pairs[apart] < 1).any()
             answered[codes] += log_odds(ranked) / own.arity
     np.testing.assert_allclose(logits(every), answered, rtol=1e-6, atol=1e-6)
+
+
+THEORY = parse_theory("domain d\npredicate p(d, d)\nrule one: p(x, y) -> p(y, x)\nrule two: p(x, x) -> p(x, y)\n")
+
+
+def test_each_rule_and_position_has_its_own_weight_and_power() -> None:
+    counted = CountedRules(THEORY.rules, predicates=3, positions=2)
+    assert counted.weights.shape == counted.powers.shape == (2, 2)
+    assert counted.rest.shape == (3, 2)
+    with torch.no_grad():
+        counted.weights.copy_(torch.tensor([[0.1, 0.2], [0.3, 0.4]]))
+        counted.powers.copy_(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    for position in range(2):
+        for rule in range(2):
+            for count in (1, 5):
+                found = counted.masses(position, torch.tensor([rule]), torch.tensor([log(count)]))
+                weight, power = counted.weights[rule, position].item(), counted.powers[rule, position].item()
+                assert exp(found.item()) == pytest.approx(exp(weight) * count**power, rel=1e-5)
+
+
+@at_most(50, because="a sum has few cases")
+@given(st.integers(0, 2**32 - 1), st.integers(0, 12), st.integers(1, 5), st.sampled_from([1.0, 60.0]))
+def test_sums_of_exponentials_by_group(seed: int, size: int, count: int, scale: float) -> None:
+    dice = np.random.default_rng(seed)
+    values = torch.tensor(dice.normal(size=size) * scale, dtype=torch.float64, requires_grad=True)
+    groups = torch.from_numpy(dice.integers(0, count, size))
+    found = log_sum(values, groups, count)
+    for group in range(count):
+        own = [value for value, g in zip(values.tolist(), groups.tolist(), strict=True) if g == group]
+        if own:
+            assert found[group].item() == pytest.approx(log(sum(map(exp, own))))
+        else:
+            assert found[group].item() < -1e29
+    if size:
+        found[groups.unique()].sum().backward()
+        assert values.grad is not None
+        shares = torch.exp(values.detach() - found.detach()[groups])
+        torch.testing.assert_close(values.grad, shares)

@@ -54,17 +54,6 @@ def test_complex_is_the_real_part_of_the_product_with_a_conjugate() -> None:
     assert embedding.score(found, index(1, 1)).tolist() == pytest.approx([sum(row) for row in found.tolist()])
 
 
-def test_complex_in_the_authors_words() -> None:
-    """h_r t_r R_r + h_i t_i R_r + h_r t_i R_i - h_i t_r R_i, which is not symmetric."""
-    embedding = ComplEx((BINARY,), 1)
-    with torch.no_grad():
-        embedding.vectors.copy_(torch.tensor([[2.0, 3.0]]))
-    h_r, h_i, t_r, t_i, r_r, r_i = 5.0, 7.0, 11.0, 13.0, 2.0, 3.0
-    expected = h_r * t_r * r_r + h_i * t_i * r_r + h_r * t_i * r_i - h_i * t_r * r_i
-    assert embedding.formula(index(0), constants([[5.0, 7.0], [11.0, 13.0]])).tolist() == [[expected]]
-    assert embedding.formula(index(0), constants([[11.0, 13.0], [5.0, 7.0]])).tolist() != [[expected]]
-
-
 def test_rotate_turns_the_first_constant_and_keeps_its_length() -> None:
     embedding = shaken(RotatE(BOTH, 2), seed=0)
     assert (embedding.dim, embedding.constant_dim) == (2, 4)
@@ -112,25 +101,6 @@ def test_transe_has_a_slope_at_a_perfect_match() -> None:
     embedding.score(perfect, index(0)).sum().backward()
     assert perfect.grad is not None
     assert bool(torch.isfinite(perfect.grad).all())
-
-
-@pytest.mark.parametrize("kind", [DistMult, ComplEx, TransE, RotatE])
-@pytest.mark.parametrize("arity", [1, 2])
-def test_over_a_grid_each_atom_has_the_embedding_and_the_score_of_its_formula(kind: type[DistMult], arity: int) -> None:
-    embedding = shaken(kind(BOTH, 3), seed=0)
-    sides = [vectors(2 + i, embedding.constant_dim, seed=i + 1) for i in range(arity)]
-    predicates = index(1, 0)
-    features, diagonals, offsets = embedding.grids.grid(predicates, sides)
-    scores = embedding.grids.grid_score(features, diagonals, offsets)
-    blocks = features.unflatten(1, (-1, 3)), diagonals.unflatten(1, (-1, 3))
-    points = torch.cartesian_prod(*(torch.arange(len(side)) for side in sides)).view(len(features), arity)
-    for row, predicate in enumerate(predicates.tolist()):
-        found = (blocks[0] * blocks[1][row]).sum(1) + offsets[row]
-        own = torch.stack([side[points[:, i]] for i, side in enumerate(sides)], dim=1)
-        expected = embedding.formula(torch.full((len(points),), predicate), own)
-        torch.testing.assert_close(found, expected)
-        score = embedding.score(expected, torch.full((len(points),), predicate))
-        torch.testing.assert_close(scores[row], score, rtol=1e-6, atol=1e-6)
 
 
 def one_by_one(embedding: DistMult, predicates: Tensor, position: int, given: Tensor, candidates: Tensor) -> Tensor:
@@ -197,9 +167,3 @@ def test_near_its_perfect_match_transe_keeps_the_order_of_candidates_in_single_p
     expected = one_by_one(embedding, index(0), position, given, candidates)  # pyright: ignore
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
     assert found[0].argsort().tolist() == expected[0].argsort().tolist() == list(range(7, -1, -1))
-
-
-def test_rows_of_nothing_are_nothing() -> None:
-    embedding = ComplEx(BOTH, 2)
-    assert embedding.rows.row_scores(index(0)[:0], 1, torch.zeros(0, 2, 4), torch.zeros(3, 4)).shape == (0, 3)
-    assert embedding.rows.row_scores(index(0, 1), 0, torch.zeros(2, 2, 4), torch.zeros(0, 4)).shape == (2, 0)

@@ -26,7 +26,7 @@ def network(**options: Any) -> R2N:
 
 
 def said(model: R2N, graph: r2n.FactorGraph = GRAPH) -> Tensor:
-    return model(model.lay_out(graph)).atoms
+    return model(model.collate(graph)).atoms
 
 
 @pytest.mark.parametrize("name", ["distmult", "mlp", "pair"])
@@ -59,18 +59,10 @@ def test_without_features_the_pair_classifier_reads_learned_vectors() -> None:
 def test_the_score_of_the_classifier_is_the_output_without_reasoning_and_is_added_with_input_score() -> None:
     model = network(input="pair", reasoner="none").eval()
     index = torch.from_numpy(KNOWN.base.decode(GRAPH.atoms.numpy())[0])
-    expected = model.atom_embedding.score(model.embed(model.lay_out(GRAPH)), index)
+    expected = model.atom_embedding.score(model.embed(model.collate(GRAPH)), index)
     torch.testing.assert_close(said(model), expected)
     model = network(input="pair", input_score=True).eval()
     both = said(model)
-    score = model.atom_embedding.score(model.embed(model.lay_out(GRAPH)), index)
+    score = model.atom_embedding.score(model.embed(model.collate(GRAPH)), index)
     model.input_score = False
     torch.testing.assert_close(both - said(model), score, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["distmult", "pair"])
-def test_what_a_network_says_of_an_atom_does_not_depend_on_the_other_atoms(name: str) -> None:
-    model = network(input=name, reasoner="none").eval()
-    some = GRAPH.atoms[::5]
-    part = r2n.FactorGraph.from_grounding(r2n.Grounding(()), atoms=some.numpy())
-    torch.testing.assert_close(said(model, part), said(model)[::5])

@@ -6,13 +6,10 @@ import numpy as np
 import torch
 
 import r2n
-from r2n.grounding.ground_rules import Grounding
-from r2n.network.collate import Layout
+from r2n.network.collate import GraphBatch
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.input_layers import AtomLayout, NetworkLayout
-from r2n.network.pair_embedding import PairLayout
+from r2n.network.input_layers import AtomBatch
 from r2n.network.r2n import R2N
-from tests.featured_problem import featured_problem
 
 THEORY = "domain d = {a, b}\npredicate p(d, d)\npredicate u(d)\nimplicit r: [p(x, y), u(x)]\n"
 
@@ -24,45 +21,24 @@ def network_and_graph(**options: Any) -> tuple[R2N, FactorGraph]:
     return R2N.build(knowledge, dim=3, layers=1, **options), graph
 
 
-def arguments(layout: Layout) -> list[list[list[int]]]:
+def arguments(layout: GraphBatch) -> list[list[list[int]]]:
     """The constants of the atoms, arity by arity."""
-    found = [part.constants.places for _, part in layout.by_arity if isinstance(part, AtomLayout)]
+    found = [part.constants.places for _, part in layout.by_arity if isinstance(part, AtomBatch)]
     return [places.tolist() for places in found if places is not None]
-
-
-def test_atoms_by_arity() -> None:
-    model, graph = network_and_graph()
-    layout = model.lay_out(graph)
-    assert [rows.tolist() for rows, _ in layout.by_arity] == [[4, 5], [0, 1, 2, 3]]
-    assert [part.predicates.tolist() for _, part in layout.by_arity if isinstance(part, AtomLayout)] == [
-        [1, 1],
-        [0] * 4,
-    ]
-    assert arguments(layout) == [[[0], [1]], [[0, 0], [0, 1], [1, 0], [1, 1]]]
-    assert layout.predicates.tolist() == [0, 0, 0, 0, 1, 1]
 
 
 def test_a_layout_holds_its_graph_and_its_parts_are_made_once() -> None:
     model, graph = network_and_graph()
-    layout = model.lay_out(graph)
+    layout = model.collate(graph)
     assert layout.graph is graph
     assert layout.incidence is layout.incidence
     assert layout.by_arity is layout.by_arity
-    assert model.lay_out(graph) is not layout
-
-
-def test_the_kind_says_how_a_pass_goes() -> None:
-    model, graph = network_and_graph(mlp="shallow")
-    kinds = [model.lay_out(graph, kind) for kind in ("auto", "grid", "dense", "indexed")]
-    assert [layout.kind for layout in kinds] == ["grid", "grid", "dense", "indexed"]
-    assert [layout.whole is not None for layout in kinds] == [True, True, False, False]
-    deep, _ = network_and_graph()
-    assert deep.lay_out(graph).kind == "dense"
+    assert model.collate(graph) is not layout
 
 
 def test_a_pass_over_grids_makes_no_other_part_but_one_that_hides_atoms_does() -> None:
     model, graph = network_and_graph(mlp="shallow")
-    layout = model.lay_out(graph)
+    layout = model.collate(graph)
     model(layout)
     assert "incidence" not in vars(layout)
     model(layout, hidden=torch.zeros(len(graph.atoms), dtype=torch.bool))
@@ -71,31 +47,22 @@ def test_a_pass_over_grids_makes_no_other_part_but_one_that_hides_atoms_does() -
 
 def test_in_a_language_that_has_grown_constants_have_the_ids_of_the_training() -> None:
     model, graph = network_and_graph(mlp="shallow")
-    assert model.lay_out(graph).blank is None
-    layout = model.on_base(model.base, torch.tensor([-1, 7])).lay_out(graph)  # a is new, b was the eighth
+    assert model.collate(graph).blank is None
+    layout = model.on_base(model.base, torch.tensor([-1, 7])).collate(graph)  # a is new, b was the eighth
     assert arguments(layout) == [[[0], [7]], [[0, 0], [0, 7], [7, 0], [7, 7]]]
     assert layout.blank is not None
     assert layout.blank.tolist() == [True, True, True, False, True, False]
     assert layout.kind == "dense", "grids would read vectors by the new ids"
-    assert model.lay_out(graph).kind == "grid", "the network itself is as it was"
-
-
-def test_every_input_layer_lays_out_atoms_as_it_needs_them() -> None:
-    known = featured_problem().knowledge
-    graph = FactorGraph.from_grounding(Grounding(()), atoms=np.arange(known.base.size))
-    for name, kind in (("distmult", AtomLayout), ("mlp", NetworkLayout), ("pair", PairLayout)):
-        layout = R2N.build(known, input=name, dim=3, layers=0).lay_out(graph)
-        assert len(layout.by_arity) == 3
-        assert all(isinstance(part, kind) for _, part in layout.by_arity)
+    assert model.collate(graph).kind == "grid", "the network itself is as it was"
 
 
 def test_a_layout_moves_and_its_graph_stays() -> None:
     model, graph = network_and_graph(mlp="shallow")
-    layout = model.lay_out(graph)
+    layout = model.collate(graph)
     assert layout.to("cpu") is layout
     moved = layout.to("meta")
     assert moved.graph is graph
     assert moved.whole is not None
     parts = [moved.predicates, moved.incidence.rows, moved.whole.grids[0].index, moved.whole.received[0].counts]
     assert {part.device.type for part in parts} == {"meta"}
-    assert model.to("meta").lay_out(graph).device.type == "meta"
+    assert model.to("meta").collate(graph).device.type == "meta"

@@ -20,8 +20,7 @@ from r2n.network.graph_sources import (
     Ungrounded,
     counted_rules,
     emptied,
-    layered_rules,
-    rules_felt,
+    reachable_rules,
     without_rules,
 )
 
@@ -50,30 +49,6 @@ def sizes(graph: r2n.FactorGraph | None) -> list[int]:
 
 def grounded(grounder: object) -> GraphSource:
     return r2n.GroundedOnDemand.of(knowledge(), grounder)  # pyright: ignore
-
-
-def test_a_rule_keeps_its_place_without_ground_rules() -> None:
-    source = grounded(r2n.FullGrounder())
-    left = without_rules(source, ["second"])
-    assert sizes(source.whole) == [3, 3, 3]
-    assert sizes(left.whole) == [3, 0, 3]
-    assert left.whole is not None
-    assert left.whole.shapes == ((3,), None, (3,))
-    assert sizes(left.around(np.arange(9))) == [3, 0, 3]
-    assert left.may_reach(np.arange(9)).all()
-    assert left.known_in_bodies == source.known_in_bodies
-    assert layered_rules(left) == layered_rules(source)
-
-
-def test_a_search_does_not_have_the_rule_so_that_its_proofs_go_too() -> None:
-    source = grounded(r2n.BackwardGrounder(1, 2))
-    asked = np.array([6], np.int64)  # c(u), proved through b(u)
-    assert sizes(source.around(asked)) == [1, 1, 1]
-    left = without_rules(source, ["first"])
-    assert sizes(left.around(asked)) == [0, 0, 0]
-    assert left.whole is None
-    assert left.around(asked).rules == layered_rules(source)
-    assert not without_rules(source, ["second", "third"]).may_reach(asked).any()
 
 
 def test_nothing_left_out_is_the_source_and_more_is_left_out_of_what_is_left() -> None:
@@ -119,10 +94,10 @@ def test_counted_rules_count_nothing_and_the_others_as_before() -> None:
 
 def test_which_rules_may_be_felt() -> None:
     asked = np.array([3], np.int64)  # b(u)
-    assert rules_felt(grounded(r2n.FullGrounder()), asked, 1) == {"first", "second", "third"}
-    assert rules_felt(grounded(r2n.KnownBodyGrounder()), asked, 1) == {"first"}
-    assert rules_felt(grounded(r2n.BackwardGrounder(1, 2)), asked, 1) == {"first"}
-    assert rules_felt(Ungrounded(), asked, 1) == frozenset()
+    assert reachable_rules(grounded(r2n.FullGrounder()), asked, 1) == {"first", "second", "third"}
+    assert reachable_rules(grounded(r2n.KnownBodyGrounder()), asked, 1) == {"first"}
+    assert reachable_rules(grounded(r2n.BackwardGrounder(1, 2)), asked, 1) == {"first"}
+    assert reachable_rules(Ungrounded(), asked, 1) == frozenset()
 
 
 def test_a_counted_rule_with_no_weight_is_a_rule_left_out(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def atoms_of(arity: int) -> tuple[torch.Tensor, torch.Tensor]:
 def test_embeddings_are_those_of_plain_loops(arity: int, pair: str, sharing: str) -> None:
     constants, embedding = classifier(pair=pair, shared_encoder=sharing)
     index, arguments = atoms_of(arity)
-    found = embedding.eval()(embedding.lay_out(index, arguments, constants), constants.eval())
+    found = embedding.eval()(embedding.collate(index, arguments, constants), constants.eval())
     assert found.shape == (len(index), 3)
     for row, (predicate, names) in enumerate(zip(index.tolist(), arguments.tolist(), strict=True)):
         expected = oracle.embed(embedding, constants, pair, predicate, names)
@@ -68,7 +68,7 @@ def test_symmetric_pairs_are_blind_to_order_and_concatenation_is_not() -> None:
     for pair in KINDS:
         constants, embedding = classifier(pair=pair)
         there, back = (
-            embedding.eval()(embedding.lay_out(index, given, constants), constants)
+            embedding.eval()(embedding.collate(index, given, constants), constants)
             for given in (arguments, arguments.flip(1))
         )
         assert torch.allclose(there, back) == (pair not in ("concatenate", "all"))
@@ -82,7 +82,7 @@ def test_words_that_training_never_saw_count_as_shared_or_different() -> None:
     constants, embedding = make_input(known, ModelOptions(input="pair", dim=3))
     assert isinstance(embedding, PairEmbedding)
     ids = [[known.language.constant_id(name) for name in pair] for pair in ("tu", "tv")]
-    layout = embedding.lay_out(torch.zeros(2, dtype=torch.int64), torch.tensor(ids), constants)
+    layout = embedding.collate(torch.zeros(2, dtype=torch.int64), torch.tensor(ids), constants)
     assert len(layout.blocks[0].words.by_row[0]) == 0  # pyright: ignore
     assert layout.blocks[0].counts[:, 2].tolist() == [1, 0]  # pyright: ignore
     found = embedding(layout, constants)
@@ -100,7 +100,7 @@ def test_dropout_and_word_dropout_act_in_training_only() -> None:
     index, arguments = atoms_of(2)
     for options in ({"encoder_dropout": 0.5}, {"word_dropout": 0.5}, {"constant_dropout": 0.5}):
         constants, embedding = classifier(**options)
-        layout = embedding.lay_out(index, arguments, constants)
+        layout = embedding.collate(index, arguments, constants)
         once, again = (embedding.train()(layout, constants.train()) for _ in range(2))
         assert not torch.equal(once, again)
         once, again = (embedding.eval()(layout, constants.eval()) for _ in range(2))
@@ -112,7 +112,7 @@ def test_gradients_reach_every_weight() -> None:
     total = torch.zeros(())
     for arity in (1, 2, 3):
         rows = torch.tensor([predicate.arity == arity for predicate in PREDICATES])[INDEX]
-        layout = embedding.lay_out(INDEX[rows], ARGUMENTS[rows, :arity], constants)
+        layout = embedding.collate(INDEX[rows], ARGUMENTS[rows, :arity], constants)
         total = total + embedding.score(embedding(layout, constants), INDEX[rows]).square().sum()
     total.backward()
     for name, parameter in [*embedding.named_parameters(), ("vectors", constants.vectors)]:

@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from r2n.components import input_layers
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError
 from r2n.grounding.full import FullGrounder
@@ -16,7 +15,6 @@ from r2n.logic.parser import parse_theory
 from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph
 from r2n.network.input_layers import DistMult
 from r2n.network.r2n import R2N, Predictions
-from r2n.network.reasoning import make_layer
 from r2n.options import ModelOptions
 
 KNOWLEDGE = KnowledgeBase.build(
@@ -41,7 +39,7 @@ def network(seed: int = 0, **options: Any) -> R2N:
 
 
 def said(model: R2N, graph: FactorGraph = GRAPH, **given: Any) -> Predictions:
-    return model(model.lay_out(graph), **given)
+    return model(model.collate(graph), **given)
 
 
 def states(*known: int) -> Tensor:
@@ -49,22 +47,10 @@ def states(*known: int) -> Tensor:
     return torch.tensor([*known, *[UNKNOWN] * (len(GRAPH.atoms) - len(known))])
 
 
-@pytest.mark.parametrize("reasoner", ["r2n", "fgnn"])
-@pytest.mark.parametrize("name", [name for name in input_layers if name != "pair"])
-def test_every_atom_and_ground_rule_gets_a_logit(name: str, reasoner: str) -> None:
-    found = said(network(input=name, reasoner=reasoner))
-    assert found.atoms.shape == (15,)
-    assert [len(rule) for rule in found.rules] == [9, 3]
-
-
-def test_rule_outputs_are_left_out_where_nobody_asks() -> None:
-    assert said(network(), rule_outputs=False).rules == ()
-
-
 @pytest.mark.parametrize("options", [{"evidence_input": "add"}, {"input": "distmult", "input_score": True}])
 def test_embeddings_that_were_made_elsewhere_stand_in_for_those_of_the_input_layer(options: dict[str, Any]) -> None:
     model = network(**options).eval()
-    layout = model.lay_out(GRAPH)
+    layout = model.collate(GRAPH)
     embedded = model.embed(layout)
     assert torch.allclose(model(layout, embedded=embedded).atoms, model(layout).atoms, atol=1e-6)
     assert not torch.allclose(model(layout, embedded=2 * embedded).atoms, model(layout).atoms, atol=1e-6)
@@ -83,15 +69,6 @@ def test_without_reasoning_the_output_is_the_input_layers_score(options: dict[st
         torch.testing.assert_close(logit, product.sum())
 
 
-def test_atoms_of_all_arities_stand_in_their_own_rows() -> None:
-    """One arity at a time in, but rows of the graph out."""
-    model = network(input="mlp")
-    whole = model.embed(model.lay_out(GRAPH))
-    for row in range(len(GRAPH.atoms)):
-        alone = FactorGraph(GRAPH.atoms[row : row + 1], (), (), ())
-        torch.testing.assert_close(model.embed(model.lay_out(alone))[0], whole[row])
-
-
 def test_layers_have_their_own_weights_or_share_them() -> None:
     apart, shared = network(layers=3), network(layers=3, shared_layers=True)
     assert len({id(layer) for layer in apart.layers}) == 3
@@ -101,38 +78,17 @@ def test_layers_have_their_own_weights_or_share_them() -> None:
     assert count[0] == 3 * count[1]
 
 
-@pytest.mark.parametrize("rule_network", ["own", "shared"])
-def test_the_kinds_of_layout_agree(rule_network: str) -> None:
-    model = network(rule_network=rule_network)
-    assert model.lay_out(GRAPH).kind == "dense"
-    assert model.lay_out(GRAPH).grouped is (rule_network == "shared")
-    dense, indexed = (model(model.lay_out(GRAPH, kind)) for kind in ("dense", "indexed"))
-    torch.testing.assert_close(dense.atoms, indexed.atoms, rtol=1e-5, atol=1e-5)
-
-
 def test_a_kind_that_cannot_be_is_refused() -> None:
     for model in (network(), network(mlp="shallow", rule_network="shared")):
         with pytest.raises(ConfigError, match="cannot be computed over grids\n  take kind='auto'"):
-            model.lay_out(GRAPH, "grid")
-
-
-def test_rows_of_a_graph_may_repeat_codes_in_any_order() -> None:
-    """Each row is read by its code alone."""
-    model = network(layers=0, input="mlp")
-    codes = torch.tensor([14, 3, 3, 0, 14])
-    rows = FactorGraph(codes, (), (), ())
-    torch.testing.assert_close(said(model, rows).atoms, said(model).atoms[codes])
-    backwards = FactorGraph(GRAPH.atoms.flip(0), (), (), ())
-    plain = network(layers=0)
-    assert plain.lay_out(backwards).kind == "dense", "a grid holds the atoms in the order of their codes"
-    torch.testing.assert_close(said(plain, backwards).atoms, said(plain).atoms.flip(0))
+            model.collate(GRAPH, "grid")
 
 
 def test_hidden_atoms_are_blanked_and_no_others() -> None:
     model = network()
     hidden = torch.zeros(len(GRAPH.atoms), dtype=torch.bool)
     hidden[[1, 13]] = True
-    shown, blanked = model.input_layer(model.lay_out(GRAPH)), model.input_layer(model.lay_out(GRAPH), hidden=hidden)
+    shown, blanked = model.input_layer(model.collate(GRAPH)), model.input_layer(model.collate(GRAPH), hidden=hidden)
     assert not blanked[hidden].any()
     assert torch.equal(blanked[~hidden], shown[~hidden])
 
@@ -146,8 +102,8 @@ def test_evidence_is_no_input_unless_asked_for() -> None:
 def test_evidence_is_added_to_the_embedding() -> None:
     model = network(evidence_input="add")
     assert model.known is not None
-    found = model.input_layer(model.lay_out(GRAPH), known=states(TRUE, FALSE))
-    plain = model.embed(model.lay_out(GRAPH))
+    found = model.input_layer(model.collate(GRAPH), known=states(TRUE, FALSE))
+    plain = model.embed(model.collate(GRAPH))
     expected = plain + model.known[UNKNOWN]
     expected[0], expected[1] = plain[0] + model.known[TRUE], plain[1] + model.known[FALSE]
     torch.testing.assert_close(found, expected)
@@ -156,7 +112,7 @@ def test_evidence_is_added_to_the_embedding() -> None:
 def test_or_stands_in_its_place_and_then_no_constant_matters() -> None:
     model = network(evidence_input="only")
     assert model.known is not None
-    found = model.input_layer(model.lay_out(GRAPH), known=states(TRUE, FALSE))
+    found = model.input_layer(model.collate(GRAPH), known=states(TRUE, FALSE))
     assert torch.equal(found[:3], model.known[[TRUE, FALSE, UNKNOWN]])
     (slope,) = torch.autograd.grad(said(model).atoms.sum(), model.constants.vectors, allow_unused=True)
     assert slope is None or not slope.any()
@@ -174,15 +130,10 @@ def test_a_hidden_atom_never_tells_its_label(reads: str) -> None:
     assert not torch.equal(*shown)
 
 
-def test_nothing_said_is_nothing_known() -> None:
-    model = network(evidence_input="add")
-    assert torch.equal(said(model).atoms, said(model, known=states()).atoms)
-
-
 def test_an_atom_in_no_ground_rule_keeps_its_input_embedding() -> None:
     model = network()
     assert model.atom_output is not None
-    torch.testing.assert_close(said(model).atoms[ALONE], model.atom_output(model.embed(model.lay_out(GRAPH))[ALONE]))
+    torch.testing.assert_close(said(model).atoms[ALONE], model.atom_output(model.embed(model.collate(GRAPH))[ALONE]))
     zero = network(isolated="zero")
     assert zero.atom_output is not None
     torch.testing.assert_close(said(zero).atoms[ALONE], zero.atom_output(torch.zeros(3, 4)))
@@ -191,22 +142,10 @@ def test_an_atom_in_no_ground_rule_keeps_its_input_embedding() -> None:
 def test_fgnn_reads_only_the_belief_of_the_input_layer() -> None:
     model = network(reasoner="fgnn", input="distmult")
     assert model.belief_input is not None
-    belief = torch.sigmoid(model.embed(model.lay_out(GRAPH)).sum(1, keepdim=True))
+    belief = torch.sigmoid(model.embed(model.collate(GRAPH)).sum(1, keepdim=True))
     torch.testing.assert_close(
-        model.input_layer(model.lay_out(GRAPH)), belief * model.belief_input.weight[:, 0] + model.belief_input.bias
+        model.input_layer(model.collate(GRAPH)), belief * model.belief_input.weight[:, 0] + model.belief_input.bias
     )
-
-
-def test_rules_of_a_layer_have_networks_of_their_sizes() -> None:
-    ordered = make_layer(KNOWLEDGE.theory.rules, ModelOptions(dim=4, rule_dim=6)).parts()
-    blind = make_layer(KNOWLEDGE.theory.rules, ModelOptions(dim=4, rule_dim=6, reasoner="fgnn")).parts()
-    assert [[m.in_features for m in update.linear()] for update, _ in ordered] == [[12, 6], [8, 6]]
-    assert [[m.in_features for m in update.linear()] for update, _ in blind] == [[4, 6], [4, 6]]
-    assert [[tuple(w.shape) for w in to.weights] for _, to in ordered] == [
-        [(3, 6, 6), (3, 6, 4)],
-        [(2, 6, 6), (2, 6, 4)],
-    ]
-    assert [[tuple(w.shape) for w in to.weights] for _, to in blind] == [[(1, 6, 6), (1, 6, 4)]] * 2
 
 
 @pytest.mark.parametrize(
@@ -258,4 +197,4 @@ def test_an_empty_theory_classifies_from_the_input_layer() -> None:
     graph = FactorGraph.from_grounding(FullGrounder().ground(Store(knowledge)), atoms=np.arange(4))
     model = R2N.build(knowledge, dim=3)
     assert model.atom_output is not None
-    torch.testing.assert_close(said(model, graph).atoms, model.atom_output(model.embed(model.lay_out(graph))))
+    torch.testing.assert_close(said(model, graph).atoms, model.atom_output(model.embed(model.collate(graph))))

@@ -86,12 +86,6 @@ def test_atoms_in_no_ground_rule_are_there_alone() -> None:
     assert graph.atoms.tolist() == sorted(codes(base, "q(e, e)", "p(a, a)").tolist())
 
 
-def test_all_of_the_graph_is_the_graph_itself() -> None:
-    source = GroundedOnDemand.of(known(), FullGrounder())
-    assert source.whole is not None
-    assert source.around(source.whole.atoms.numpy()) is source.whole
-
-
 def test_a_whole_graph_refuses_what_it_was_not_made_for() -> None:
     base = known()
     graph = FactorGraph.from_grounding(KnownBodyGrounder().ground(Store(base)))
@@ -100,17 +94,6 @@ def test_a_whole_graph_refuses_what_it_was_not_made_for() -> None:
     assert len(part.atoms) <= len(graph.atoms)
     with pytest.raises(DataError, match=r"1 of 2 atoms are not in the graph, that with code \d+ for one"):
         source.around(np.concatenate([graph.atoms.numpy()[:1], codes(base, "q(e, e)")]))
-
-
-def test_without_rules_atoms_are_alone() -> None:
-    graph = Ungrounded().around(np.array([3, 1, 3]))
-    assert (graph.atoms.tolist(), len(graph), len(Ungrounded().whole.atoms)) == ([1, 3], 0, 0)
-
-
-def test_nothing_asked_is_nothing() -> None:
-    for grounder in GROUNDERS:
-        graph = GroundedOnDemand.of(known(), grounder).around(np.zeros(0, np.int64))
-        assert (len(graph.atoms), len(graph), graph.answered) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -127,14 +110,6 @@ def test_what_no_ground_rule_may_reach_is_in_none(grounder: Grounder) -> None:
             assert reached, code
     if not isinstance(grounder, FullGrounder):
         assert not may.all()
-
-
-def test_other_sources_know_what_they_have() -> None:
-    graph = GroundedOnDemand.of(known(), KnownBodyGrounder()).whole
-    assert graph is not None
-    everything = np.arange(known().base.size)
-    assert everything[WholeGraph(graph).may_reach(everything)].tolist() == graph.atoms.tolist()
-    assert not Ungrounded().may_reach(everything).any()
 
 
 UNARY = "domain d = {a, b}\npredicate r(d)\npredicate s(d)\npredicate t(d)\n"

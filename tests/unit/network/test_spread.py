@@ -8,11 +8,11 @@ from hypothesis import given
 
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.incremental import Spread, Step
+from r2n.network.incremental import IncrementalForward, Step
 from tests.examples import at_most
 from tests.strategies import make_graph
 from tests.theory_strategies import dice
-from tests.unit.network.test_surroundings import rule_of
+from tests.unit.network.test_factor_graph import rule_of
 
 GroundRule = tuple[int, tuple[int, ...]]
 """Its number, and the rows of its atoms."""
@@ -72,7 +72,7 @@ def test_what_is_computed_anew_is_what_can_be_felt(dice: Random) -> None:
     gone = [{n for n, _ in rules if dice.random() < 0.3} for _ in range(changes)]
     altered = [{row for row in range(atoms) if dice.random() < 0.1} for _ in range(changes)]
     away = distances(rules, asked, atoms)
-    spread = Spread(graph, np.array(sorted(asked), np.int64), layers)
+    spread = IncrementalForward(graph, np.array(sorted(asked), np.int64), layers)
     assert spread.steps_away.tolist() == [min(distance, layers + 1) for distance in away]
     pairs = [
         np.array([[k, i] for k, part in enumerate(p) for i in part], np.int64).reshape(-1, 2) for p in (gone, altered)
@@ -96,7 +96,7 @@ def test_each_output_is_told_what_it_is_told_in_its_changed_graph(dice: Random) 
     rules, atoms = ground_rules(graph), len(graph.atoms)
     gone = {n for n, _ in rules if dice.random() < 0.3}
     pairs = np.array([[0, n] for n in gone], np.int64).reshape(-1, 2)
-    spread = Spread(graph, np.arange(atoms), layers)
+    spread = IncrementalForward(graph, np.arange(atoms), layers)
     for step in spread.steps(pairs, np.zeros((0, 2), np.int64), by_difference=False):
         told = [
             [row for part in step.graph.neighbours for row in part.flatten().tolist()].count(i)
@@ -118,5 +118,5 @@ def test_nothing_changes_nothing() -> None:
     graph = FactorGraph(torch.tensor([4]), (), (), ())
     nothing = np.zeros((0, 2), np.int64)
     for by_difference in (False, True):
-        (step,) = Spread(graph, np.array([0]), 1).steps(nothing, nothing, by_difference=by_difference)
+        (step,) = IncrementalForward(graph, np.array([0]), 1).steps(nothing, nothing, by_difference=by_difference)
         assert not len(step.outputs)

@@ -117,7 +117,7 @@ def test_what_a_module_gives_is_nothing_for_a_variant_and_as_it_was_for_all_othe
     i0, i1 = ids("i0", "i1")
     read = VariedInput.of(model, np.array([i0, i1]), [Variant(i0, number)])
     with torch.no_grad():
-        found = read.constants(read.constants.lay_out(torch.tensor([i0, i1, len(LANGUAGE.constants)])))
+        found = read.constants(read.constants.collate(torch.tensor([i0, i1, len(LANGUAGE.constants)])))
         expected = encoder(torch.tensor(np.stack([IMAGES["i0"], IMAGES["i1"]]), dtype=torch.float32))
     assert torch.allclose(found[:2], expected)
     assert found[2].tolist() == [0, 0, 0, 0]

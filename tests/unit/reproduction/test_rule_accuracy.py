@@ -16,7 +16,7 @@ def by_loops(run: Run) -> tuple[float, float]:
     asked = dict(zip(base.names(queries.atoms), queries.truth.tolist(), strict=True))
     right, holds = [], []
     (rule,), (rows,) = graph.rules, graph.neighbours
-    logits = run.model(run.model.lay_out(graph), known=known_states(base, graph.atoms, evidence)).rules[0].tolist()
+    logits = run.model(run.model.collate(graph), known=known_states(base, graph.atoms, evidence)).rules[0].tolist()
     for logit, row in zip(logits, rows.tolist(), strict=True):
         near, known, head = base.names(graph.atoms[row].numpy())
         told = {**truth, **asked}

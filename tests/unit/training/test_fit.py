@@ -18,7 +18,6 @@ from tests.unit.training.toy_training import (
     GRAPH,
     KNOWN,
     THEORY,
-    TOWNS,
     closed_in,
     network,
     same,
@@ -70,13 +69,6 @@ def test_implicit_rules_have_no_semantic_loss() -> None:
     (epoch,) = fit(network(known=known), graph, known.evidence, epochs=1, semantic_weight=1.0)
     assert epoch.semantic == 0.0
     assert epoch.loss == epoch.supervised
-
-
-def test_both_losses_fall() -> None:
-    for loss in ("bce", "softmax"):
-        epochs = trained(network(), epochs=60, loss=loss, hiding=0.0, semantic_weight=1.0)
-        assert epochs[-1].supervised < 0.3 * epochs[0].supervised
-        assert epochs[-1].semantic < 0.3 * epochs[0].semantic
 
 
 def test_epochs_are_counted_from_one_and_come_one_by_one() -> None:
@@ -141,48 +133,6 @@ def test_training_does_not_touch_the_global_dice() -> None:
 # hiding
 
 
-def test_no_hiding_hides_nothing() -> None:
-    trainer = Trainer.of(network(), GRAPH, KNOWN.evidence, hiding=0.0)
-    seen = watched(trainer)
-    trainer.step()
-    assert seen[0]["hidden"] is None or not bool(seen[0]["hidden"].any())
-
-
-@pytest.mark.parametrize("hide_by", ["atom", "constant"])
-def test_hiding_never_hides_closed_atoms_and_draws_anew_each_step(hide_by: str) -> None:
-    trainer = Trainer.of(network(), GRAPH, KNOWN.evidence, hiding=0.5, hide_by=hide_by)  # pyright: ignore
-    seen, closed = watched(trainer), closed_in(step_of(trainer).graph)
-    for _ in range(20):
-        trainer.step()
-    drawn = torch.stack([given["hidden"] for given in seen if given["hidden"] is not None])
-    assert len(drawn) == 20
-    assert not bool(drawn[:, closed].any())
-    share = float(drawn[:, ~closed].double().mean())
-    assert 0.35 < share < 0.65
-    assert len({tuple(row) for row in drawn.tolist()}) > 10
-
-
-def test_hiding_everything_leaves_closed_atoms_alone() -> None:
-    trainer = Trainer.of(network(), GRAPH, KNOWN.evidence, hiding=0.9999999)
-    seen = watched(trainer)
-    trainer.step()
-    assert seen[0]["hidden"] is not None
-    assert torch.equal(seen[0]["hidden"], ~closed_in(step_of(trainer).graph))
-
-
-def test_hiding_by_constant_hides_all_open_atoms_of_one_together() -> None:
-    trainer = Trainer.of(network(), GRAPH, KNOWN.evidence, hiding=0.5, hide_by="constant")
-    seen, graph = watched(trainer), step_of(trainer).graph
-    first = [name.split("(")[1].split(",")[0].rstrip(")") for name in KNOWN.base.names(graph.atoms.numpy())]
-    for _ in range(5):
-        trainer.step()
-    for given in seen:
-        assert given["hidden"] is not None
-        for town in TOWNS:
-            own = torch.tensor([name == town for name in first]) & ~closed_in(graph)
-            assert len(set(given["hidden"][own].tolist())) == 1
-
-
 def test_hidden_atoms_are_asked_all_the_same() -> None:
     """Everything hidden: the loss is still that of all asked atoms, on a network that sees nothing of them."""
     model = network()
@@ -243,9 +193,3 @@ def test_what_is_asked_is_hidden_where_evidence_is_an_input(loss: str, reads: st
 def test_a_full_softmax_needs_the_whole_base() -> None:
     with pytest.raises(DataError, match=r"1 of \d+ atoms are not in the graph, that with code 0 for one"):
         Trainer.of(network(), FactorGraph(GRAPH.atoms[1:], (), (), ()), KNOWN.evidence, loss="full-softmax")
-
-
-def test_a_full_softmax_does_not_ask_a_network_that_reads_evidence() -> None:
-    model = network(evidence_input="add")
-    with pytest.raises(ConfigError, match="full-softmax asks every fact"):
-        Trainer.of(model, GRAPH, KNOWN.evidence, loss="full-softmax", hiding=0.5)

@@ -63,12 +63,6 @@ def test_a_constant_in_two_domains_belongs_to_the_smaller() -> None:
     assert leaves[names["italy"]].name == "country"
 
 
-def test_a_constant_outside_the_domain_has_no_narrowest() -> None:
-    language = known().language
-    _, narrowest = narrowest_domains(language, known().theory.domains[1])
-    assert narrowest[language.constant_id("europe")] == -1
-
-
 def test_positions_are_those_asked_for_and_count_from_either_end() -> None:
     base = known(FACTS + " flies(italy,malta,asia)")
     fact = "flies(italy, malta, asia)"
@@ -87,16 +81,6 @@ def test_a_training_fact_is_never_a_corruption() -> None:
     first, second = of_fact(base, "liesIn(italy, europe)")
     assert first == {"liesIn(malta, europe)"}
     assert second == {"liesIn(italy, oceania)"}
-
-
-def test_rows_are_padded_to_one_width() -> None:
-    base = known()
-    facts = base.evidence.atoms[base.evidence.truth]
-    found = corruptions(base.base, facts, facts)
-    rows, negatives = found.facts, found.atoms
-    assert len(rows) == len(negatives) == 3 * 2 + 1 + 2
-    assert negatives.shape[1] == 4  # as many as there are countries
-    assert not np.isin(negatives, facts).any()
 
 
 def test_a_held_out_fact_is_a_negative_like_any_other() -> None:
@@ -204,13 +188,6 @@ def test_closed_atoms_are_those_of_closed_predicates_and_of_closed_parts() -> No
     parts = {f"liesIn({i}, {r})" for i in ("crete", "malta") for r in ("asia", "europe", "oceania")}
     for name, is_closed in zip(base.base.names(everything), closed_atoms(base.base, everything), strict=True):
         assert is_closed == (name.startswith("near") or name in parts), name
-
-
-def test_nothing_has_no_corruptions() -> None:
-    base = known("")
-    rows, negatives = drawn_of(base.base, base.evidence, ask_closed=True)
-    assert rows.shape == (0,)
-    assert negatives.size == 0
 
 
 def test_all_negatives_are_counted_before_they_are_listed() -> None:

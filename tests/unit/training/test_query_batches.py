@@ -13,7 +13,7 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.network.factor_graph import TRUE, UNKNOWN
-from r2n.network.graph_sources import GraphSource, GroundedOnDemand, Ungrounded, WholeGraph
+from r2n.network.graph_sources import GroundedOnDemand, WholeGraph
 from r2n.options import TrainingOptions
 from r2n.store.checkpoint import restore_trainer, trainer_state
 from r2n.training.batches import FixedBatches, QueryBatches, Step
@@ -78,32 +78,6 @@ def test_an_epoch_tells_beforehand_what_it_asks() -> None:
     steps = steps_of(made)
     assert MORE.base.names(true) == sorted((n for s in steps for n in asked_in(s, 1)), key=MORE.base.names(true).index)
     assert set(MORE.base.names(false)) == {name for step in steps for name in asked_in(step, 0)}
-
-
-def test_batches_and_negatives_are_drawn_anew_in_every_epoch() -> None:
-    made, generator = batches(batch_size=4, negatives=1, corrupted_positions=(0,)), torch.Generator().manual_seed(0)
-    epochs = [
-        [(drawn.known.tolist(), drawn.negatives.atoms.tolist()) for drawn in made.drawn(generator)] for _ in range(5)
-    ]
-    assert len({str([known for known, _ in epoch]) for epoch in epochs}) > 1
-    assert len({str([negatives for _, negatives in epoch]) for epoch in epochs}) > 1
-    again = torch.Generator().manual_seed(0)
-    assert [[(d.known.tolist(), d.negatives.atoms.tolist()) for d in made.drawn(again)] for _ in range(5)] == epochs
-
-
-@pytest.mark.parametrize("is_asked", [False, True])
-def test_closed_facts_are_asked_where_the_options_say_so(is_asked: bool) -> None:
-    steps = steps_of(batches(ask_closed=is_asked))
-    near = [name for step in steps for name in asked_in(step, 1) if name.startswith("near")]
-    assert sorted(near) == (["near(n0, n1)", "near(n1, n2)"] if is_asked else [])
-
-
-def test_steps_weigh_what_they_ask() -> None:
-    steps = steps_of(batches(batch_size=5))
-    assert [step.supervised for step in steps] == [1.0, 1.0]
-    steps = steps_of(batches(batch_size=3))
-    assert sorted(step.supervised for step in steps) == pytest.approx([6 / 8, 9 / 8, 9 / 8])
-    assert all(step.semantic == step.fuzzy == step.supervised for step in steps)
 
 
 def test_nothing_known_is_one_step_that_asks_nothing() -> None:
@@ -235,12 +209,6 @@ def test_it_learns_and_goes_on_after_a_checkpoint(grounder: str, loss: str) -> N
     assert [second.step().loss for _ in range(6)] == rest
     assert same(weights(first.model), weights(second.model))
     assert np.mean(rest) < np.mean(epochs[:2])
-
-
-@pytest.mark.parametrize("source", [Ungrounded(), WholeGraph(GRAPH)])
-def test_any_source_of_graphs_does(source: GraphSource) -> None:
-    trainer = Trainer.of(network(), source, KNOWN.evidence, batch_size=2, regularisation="off")
-    assert trainer.step().loss > 0
 
 
 def test_the_options_choose_the_steps() -> None:

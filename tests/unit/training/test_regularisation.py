@@ -10,7 +10,7 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from r2n.logic.formula import Atom, Implies, Unequal, Variable
 from r2n.network.factor_graph import FactorGraph
-from r2n.training.fit import Epoch, Trainer
+from r2n.training.fit import Trainer
 from r2n.training.objective import fuzzy_loss, fuzzy_truth, product
 from tests.oracles import t_norms as oracle
 from tests.unit.grounding.small_knowledge import knowledge
@@ -20,11 +20,9 @@ from tests.unit.training.toy_training import (
     THEORY,
     closed_in,
     network,
-    same,
     step_of,
     steps_of,
     toy,
-    weights,
 )
 
 A, B = (Atom(name, (Variable("x"),)) for name in "ab")
@@ -76,35 +74,6 @@ def test_in_batches_every_ground_rule_counts_once() -> None:
         costs.append(trainer.step().regularisation)
     assert len(steps_of(trainer)) == 2
     assert costs[0] == pytest.approx(costs[1], rel=1e-5)
-
-
-def test_off_or_without_weight_it_changes_nothing() -> None:
-    ends = []
-    cases: list[tuple[str, float]] = [("off", 1.0), ("product", 0.0), ("product", 1.0)]
-    for name, weight in cases:
-        model = network()
-        options = {"regularisation": name, "regularisation_weight": weight, "hiding": 0.0}
-        trainer = Trainer.of(model, GRAPH, KNOWN.evidence, epochs=3, **options)
-        costs = [epoch.regularisation for epoch in trainer]
-        assert any(costs) == (name != "off")
-        ends.append(weights(model))
-    for name, value in ends[0].items():  # the graph has ground rules that the labels do not feel: another order of sums
-        torch.testing.assert_close(value, ends[1][name], rtol=1e-4, atol=1e-5)
-    assert not same(ends[0], ends[2])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_input_layer_alone_learns_to_keep_the_rule(name: str) -> None:
-    """n2 lies near n1, whose valley is known; no label tells of n2."""
-
-    def last(weight: float) -> Epoch:
-        options = {"regularisation": name, "regularisation_weight": weight, "corrupted_positions": [-1]}
-        trainer = Trainer.of(network(layers=0), GRAPH, KNOWN.evidence, epochs=60, hiding=0.0, **options)
-        return list(trainer)[-1]
-
-    kept, ignored = last(3.0), last(0.0)
-    assert kept.regularisation < ignored.regularisation / 3
-    assert kept.supervised < 0.3, "and the labels are not forgotten"
 
 
 def test_a_closed_atom_is_what_it_is_known_to_be() -> None:

@@ -167,17 +167,6 @@ rule inverse: p(y, x) -> p(x, y)
     assert sum(step.facts for step in steps) == 2 + 3, "of p(y, ?) no rule concludes anything"
 
 
-def test_an_epoch_depends_on_the_generator_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "ENTRIES_AT_ONCE", 5)
-    known = random_knowledge(2)
-
-    def drawn(seed: int) -> list[tuple[object, ...]]:
-        return [(s.predicate, s.position, s.rules.tolist(), s.log_counts.tolist()) for s in steps_of(known, seed)]
-
-    assert drawn(1) == drawn(1)
-    assert drawn(1) != drawn(2)
-
-
 def test_of_very_many_entries_a_share_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     known = random_knowledge(2)
     batches = RuleBatches(RuleCounts.of(Store(known), THEORY.rules), OPTIONS)
@@ -185,12 +174,6 @@ def test_of_very_many_entries_a_share_is_asked(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(rows, "ENTRIES_AN_EPOCH", batches.entries / 2)
     some = sum(step.facts for step in batches.epoch(torch.Generator()))
     assert every / 2 <= some <= every / 2 + len(batches.sides)
-
-
-def test_rules_that_conclude_nothing_are_no_steps() -> None:
-    known = random_knowledge(0)
-    known = replace(known, evidence=Evidence.empty())
-    assert steps_of(known) == []
 
 
 def test_weights_begin_at_the_share_of_what_is_true_among_what_is_concluded() -> None:

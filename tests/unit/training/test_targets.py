@@ -1,4 +1,4 @@
-"""What training asks of a small world, label by label; tests/properties has random ones."""
+"""What a step asks, and what it masks."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding
 from r2n.grounding.store import Store
 from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph, known_states
-from r2n.options import SamplingOptions
-from r2n.training.batches import Targets, targets_of
+from r2n.options import SamplingOptions, TrainingOptions
+from r2n.training.batches import Targets, masked_atoms, masked_by_code, targets_of
 from r2n.training.negatives import Negatives, draw_negatives
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
@@ -60,28 +60,6 @@ def asked(base: KnowledgeBase, **options: Any) -> tuple[Targets, dict[str, int]]
     return targets, labels(base, targets)
 
 
-def test_without_corruptions_only_what_is_stated_is_asked() -> None:
-    base = world()
-    targets, found = asked(base, corrupted_positions=())
-    names = base.base.names(np.arange(base.base.size))
-    assert {names[i] for i in targets.asked.tolist()} == {"liesIn(italy, europe)", "liesIn(spain, asia)"}
-    assert (found["liesIn(italy, asia)"], found["near(france, italy)"]) == (-1, 0)
-    assert targets.negatives.numel() == 0
-
-
-def test_labels_say_true_false_or_nothing() -> None:
-    _, found = asked(world())
-    assert found["liesIn(italy, europe)"] == 1
-    assert found["liesIn(spain, asia)"] == 0  # stated
-    assert found["liesIn(italy, asia)"] == 0  # a corruption of a fact
-    assert found["liesIn(france, europe)"] == 0
-    assert found["near(italy, france)"] == 1
-    assert found["near(france, italy)"] == 0  # closed
-    assert found["liesIn(tuscany, italy)"] == 0  # closed over this part
-    assert found["liesIn(france, asia)"] == -1
-    assert found["liesIn(tuscany, europe)"] == -1
-
-
 def test_a_local_closed_world_leaves_unknown_what_has_no_fact() -> None:
     """Corrupting the last position: italy lies in one region and so in no other; of france nothing is said."""
     _, found = asked(world(), corrupted_positions=[-1])
@@ -94,42 +72,6 @@ def is_closed(name: str) -> bool:
     """near as a whole, and liesIn from a state to a country."""
     first, _, second = name.removesuffix(")").partition("(")[2].partition(", ")
     return name.startswith("near") or (first in ("latium", "tuscany") and second in ("france", "italy", "spain"))
-
-
-def test_labelled_open_atoms_are_asked_and_closed_ones_where_it_is_wished() -> None:
-    base = world()
-    targets, found = asked(base)
-    names = list(found)
-    expected = {name for name, label in found.items() if label >= 0 and not is_closed(name)}
-    assert {names[row] for row in targets.asked.tolist()} == expected
-    targets, _ = asked(base, ask_closed=True)
-    assert {names[row] for row in targets.asked.tolist()} == expected | set(filter(is_closed, names))
-
-
-def test_closed_atoms_are_not_open() -> None:
-    base = world()
-    targets, found = asked(base)
-    for name, is_open in zip(found, targets.open_atoms.tolist(), strict=True):
-        assert is_open != is_closed(name), name
-
-
-def test_facts_stand_beside_their_corruptions() -> None:
-    base = world()
-    targets, found = asked(base, corrupted_positions=[-1])
-    names = list(found)
-    rows = {
-        names[fact]: {names[row] for row in negatives if row >= 0}
-        for fact, negatives in zip(targets.facts.tolist(), targets.negatives.tolist(), strict=True)
-    }
-    assert rows == {"liesIn(italy, europe)": {"liesIn(italy, asia)"}}
-    wished, _ = asked(base, corrupted_positions=[-1], ask_closed=True)
-    assert [names[fact] for fact in wished.facts.tolist()] == [
-        "liesIn(italy, europe)",
-        "liesIn(latium, italy)",
-        "liesIn(latium, italy)",
-        "near(italy, france)",
-        "near(italy, france)",
-    ]
 
 
 @pytest.mark.parametrize("there", [(), ("liesIn(italy, europe)", "liesIn(france, europe)")])
@@ -149,43 +91,6 @@ def test_copies_of_atoms_in_other_neighbourhoods_are_labelled_but_not_asked() ->
     assert sorted(targets.labels.tolist()) == [-1, 1, 1]
     assert len(targets.asked) == 1
     assert int(targets.asked[0]) < 2
-
-
-def test_semantic_labels_are_the_truth_of_explicit_rules_on_known_atoms() -> None:
-    base = world()
-    graph = graph_of(base)
-    targets = ask(base.base, graph, base.evidence)
-    (spread, spread_truth), (inside, _), (pairs, pairs_truth) = targets.rules
-    names = base.base.names
-    found = {
-        " ".join(names(graph.atoms[graph.neighbours[0][g]].numpy())): bool(truth)
-        for g, truth in zip(spread.tolist(), spread_truth, strict=True)
-    }
-    assert found == {"near(italy, france) liesIn(italy, europe) liesIn(france, europe)": False}
-    assert inside.tolist() == []  # of liesIn(latium, europe) nothing is known
-    assert len(graph.neighbours[2]) == 9
-    assert pairs.tolist() == pairs_truth.tolist() == []  # all known, but what an implicit rule says is not
-
-
-def test_sampled_negatives_alone_are_labelled_false() -> None:
-    base = world("liesIn(italy,europe)", "")
-    targets, found = asked(base, negatives=1, seed=3)
-    drawn = {row for row in targets.negatives.flatten().tolist() if row >= 0}
-    false = {row for row, (name, label) in enumerate(found.items()) if label == 0 and not is_closed(name)}
-    assert false == drawn
-    assert targets.negatives.shape == (2, 1)
-    again, _ = asked(base, negatives=1, seed=3)
-    assert torch.equal(again.negatives, targets.negatives)
-    others = [asked(base, negatives=1, seed=seed)[0].negatives for seed in range(8)]
-    assert len({tuple(other.flatten().tolist()) for other in others}) > 1
-
-
-def test_first_constants_group_the_atoms() -> None:
-    base = world()
-    targets, found = asked(base)
-    constants = base.language.constants
-    for name, constant in zip(found, targets.first_constants.tolist(), strict=True):
-        assert name.split("(")[1].startswith(constants[constant])
 
 
 def test_a_network_reads_the_evidence_and_not_the_corruptions() -> None:
@@ -229,3 +134,68 @@ def test_nothing_known_is_nothing_asked() -> None:
     nothing = ask(base.base, empty, Evidence.empty())
     assert nothing.labels.shape == (0,)
     assert nothing.first_constants.shape == (0,)
+
+
+MANY = 20_000
+
+
+def targets(count: int, open_atoms: torch.Tensor | None = None) -> Targets:
+    nothing = torch.zeros(0, dtype=torch.int64)
+    return Targets(
+        labels=torch.zeros(count, dtype=torch.int64),
+        asked=nothing,
+        facts=nothing,
+        negatives=torch.zeros((0, 0), dtype=torch.int64),
+        rules=(),
+        open_atoms=torch.ones(count, dtype=torch.bool) if open_atoms is None else open_atoms,
+        first_constants=torch.arange(count) % 2,
+    )
+
+
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(5)
+
+
+def by_code(codes: torch.Tensor, share: float = 0.3, draw: torch.Generator | None = None) -> torch.Tensor:
+    options = TrainingOptions(hiding=share)
+    found = masked_by_code(codes, targets(len(codes)), options, generator=draw or generator())
+    assert found is not None
+    return found
+
+
+def test_an_atom_is_hidden_wherever_it_stands() -> None:
+    codes = torch.arange(MANY)
+    whole = by_code(codes)
+    part = torch.tensor([7, 3, 19_999, 3])
+    assert torch.equal(by_code(part), whole[part])
+
+
+def test_about_as_many_are_hidden_as_is_asked_for_and_others_each_time() -> None:
+    draw, codes = generator(), torch.arange(MANY)
+    first, second = by_code(codes, draw=draw), by_code(codes, draw=draw)
+    deviation = 5 * np.sqrt(0.3 * 0.7 / MANY)
+    assert abs(float(first.float().mean()) - 0.3) < deviation
+    both = float((first & second).float().mean())
+    assert abs(both - 0.09) < deviation
+    neighbours = float((first[1:] & first[:-1]).float().mean())
+    assert abs(neighbours - 0.09) < deviation
+
+
+def test_closed_atoms_are_never_hidden_and_none_is_where_none_is_to_be() -> None:
+    options, closed = TrainingOptions(hiding=0.9), torch.zeros(4, dtype=torch.bool)
+    for found in (
+        masked_by_code(torch.arange(4), targets(4, closed), options, generator=generator()),
+        masked_atoms(targets(4, closed), options, 2, generator=generator()),
+    ):
+        assert found is not None
+        assert not found.any()
+    never = TrainingOptions(hiding=0.0)
+    assert masked_by_code(torch.arange(4), targets(4), never, generator=generator()) is None
+    assert masked_atoms(targets(4), never, 2, generator=generator()) is None
+
+
+def test_atoms_of_a_constant_are_hidden_together() -> None:
+    options = TrainingOptions(hiding=0.5, hide_by="constant")
+    found = masked_atoms(targets(10), options, 2, generator=generator())
+    assert found is not None
+    assert len(set(found[::2].tolist())) == len(set(found[1::2].tolist())) == 1

@@ -1,5 +1,6 @@
-"""The way from an atom to its logit: one pass that is kept, and atoms in no ground rule."""
+"""Logits of atoms and of the candidates of queries."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -8,16 +9,19 @@ import torch
 
 from r2n import scoring
 from r2n.data.herbrand import Side
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.problem import Problem
 from r2n.errors import DataError
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.logic.parser import parse_theory
 from r2n.model.run import Run
 from r2n.network.graph_sources import GroundedOnDemand, Ungrounded, WholeGraph
 from r2n.network.r2n import R2N
-from r2n.scoring import AtomLogits
+from r2n.scoring import AtomLogits, IsolatedRows
+from tests.model_strategies import shaken
 
 GROUNDERS = [FullGrounder(), KnownBodyGrounder(), BackwardGrounder(1, 2), BackwardGrounder(0, 1)]
 
@@ -26,7 +30,7 @@ def test_the_logits_of_the_whole_graph_are_one_forward_pass(toy_run: Run) -> Non
     graph = toy_run.source.whole
     assert graph is not None
     with torch.no_grad():
-        expected = toy_run.model.eval()(toy_run.model.lay_out(graph)).atoms.numpy()
+        expected = toy_run.model.eval()(toy_run.model.collate(graph)).atoms.numpy()
     codes, logits = graph.atoms.numpy(), toy_run.logits()
     np.testing.assert_allclose(logits(codes), expected, rtol=1e-6)
     np.testing.assert_allclose(logits(codes[::-2]), expected[::-2], rtol=1e-6)
@@ -202,3 +206,97 @@ def test_an_ensemble_grounds_as_often_as_one_network(
         made.append(-1)
     ends = [i for i, count in enumerate(made) if count < 0]
     assert made[: ends[0]] == made[ends[0] + 1 : ends[1]]
+
+
+KNOWLEDGE = KnowledgeBase.build(
+    parse_theory(
+        "domain d = {a, b, c}\ndomain e = {b, x}\npredicate p(d, e)\npredicate u(d)\npredicate q(e, e)\n"
+        "rule r: p(x, y) & u(x) -> q(y, y)"
+    )
+)
+NETWORKS: dict[str, dict[str, Any]] = {
+    "no layers": {"reasoner": "none"},
+    "kept": {"layers": 2},
+    "kept, linear": {"layers": 1, "output": "linear"},
+    "kept by a residual": {"layers": 2, "residual": True, "isolated": "zero"},
+    "kept, with the score": {"layers": 1, "input_score": True},
+    "kept, linear, with the score": {"layers": 1, "output": "linear", "input_score": True},
+    "empty sum": {"layers": 2, "isolated": "zero"},
+    "empty sum of evidence": {"layers": 2, "isolated": "zero", "evidence_input": "add"},
+    "empty sum of beliefs": {"layers": 2, "isolated": "zero", "reasoner": "fgnn", "input_score": True},
+    "empty sum, with the score": {"layers": 2, "isolated": "zero", "input_score": True},
+}
+
+
+def network_of_pairs(**options: Any) -> R2N:
+    return shaken(R2N.build(KNOWLEDGE, dim=4, **options), seed=0)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("kind", ["distmult", "complex", "transe", "rotate"])
+def test_rows_equal_atoms_one_by_one(kind: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "FEATURES_AT_ONCE", 30)  # a few rows at once
+    model, language = network_of_pairs(input=kind, **NETWORKS[name]), KNOWLEDGE.language
+    isolated, by_atom = IsolatedRows.of(model), AtomLogits(model, Ungrounded(), Evidence.empty())
+    assert isolated is not None
+    for index, predicate in enumerate(language.predicates):
+        assert isolated.answers(index)
+        every = np.array(list(product(*(language.members(domain) for domain in predicate.domains))), np.int64)
+        for position, domain in enumerate(predicate.domains):
+            found = isolated(index, position, torch.from_numpy(every))
+            for row, constants in zip(found, every, strict=True):
+                atoms = np.repeat(constants[None], len(row), axis=0)
+                atoms[:, position] = language.members(domain)
+                expected = by_atom(KNOWLEDGE.base.encode(predicate, atoms))
+                np.testing.assert_allclose(row.numpy(), expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"input": "mlp", "reasoner": "none"},
+        {"layers": 1, "evidence_input": "add"},
+        {"layers": 1, "evidence_input": "only"},
+        {"layers": 1, "reasoner": "fgnn"},
+    ],
+)
+def test_networks_that_read_more_than_vectors_have_none(options: dict[str, Any]) -> None:
+    assert IsolatedRows.of(network_of_pairs(**options)) is None
+
+
+def test_a_language_that_has_grown_has_none() -> None:
+    model = network_of_pairs(reasoner="none")
+    assert IsolatedRows.of(model.on_base(KNOWLEDGE.base, torch.tensor([0, 1, -1, 2]))) is None
+
+
+def test_three_positions_beside_layers_are_asked_atom_by_atom() -> None:
+    knowledge = KnowledgeBase.build(
+        parse_theory("domain d = {a, b}\npredicate t(d, d, d)\nrule r: t(x, y, z) -> t(z, y, x)")
+    )
+    kept, alone = (
+        IsolatedRows.of(R2N.build(knowledge, dim=4, input="distmult", reasoner=reasoner))
+        for reasoner in ("r2n", "none")
+    )
+    assert kept is not None
+    assert alone is not None
+    assert not kept.answers(0)
+    assert alone.answers(0)
+
+
+def test_the_vectors_are_those_of_no_training_and_the_training_goes_on() -> None:
+    model = network_of_pairs(reasoner="none", constant_dropout=0.9).train()
+    isolated = IsolatedRows.of(model)
+    assert isolated is not None
+    assert torch.equal(isolated.vectors, model.constants.vectors)
+    assert model.training
+
+
+def test_equal_candidates_have_equal_logits() -> None:
+    """Whole numbers are summed exactly in any order."""
+    model = R2N.build(KNOWLEDGE, dim=4, reasoner="none", input="complex")
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.ones_like(parameter) * 3)
+    found = AtomLogits(model, Ungrounded(), Evidence.empty()).rows(0, 0, np.zeros((1, 2), np.int64))
+    assert found.dtype == np.float32
+    assert len(set(found.ravel().tolist())) == 1

@@ -1,18 +1,30 @@
-"""Several who train one network together: gradients, losses and weights are those of one."""
+"""One training by several processes."""
 
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
+import numpy as np
 import pytest
 import torch
 
 from r2n.data.problem import Problem, load_problem
 from r2n.errors import ConfigError
 from r2n.model.run import prepare_run
+from r2n.network.factor_graph import FactorGraph
 from r2n.options import TrainingOptions
-from r2n.training.batches import ONE, NothingAsked, Team
-from r2n.training.fit import Trainer, added_up, refuse_lonely_options
+from r2n.training.batches import (
+    SINGLE,
+    Part,
+    ProcessGroup,
+    QueryBatches,
+    SingleProcess,
+    own_ground_rules,
+    owned,
+    part_of,
+)
+from r2n.training.fit import Trainer, check_shared_options
+from r2n.training.negatives import Negatives
 from tests.thread_team import ThreadTeam, together
 from tests.toy_problem import write_toy_problem
 
@@ -53,7 +65,7 @@ def trainers(kind: str, count: int) -> list[Trainer]:
     return [prepare_run(problem, options, seed=3).trainer for _ in range(count)]
 
 
-def one_step(trainer: Trainer, team: Team) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+def one_step(trainer: Trainer, team: ProcessGroup) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     """The gradients of the first step, and its losses."""
     trainer.join(team)
     losses = trainer._descend(next(iter(trainer.batches.epoch(trainer.generator))))
@@ -65,7 +77,7 @@ def one_step(trainer: Trainer, team: Team) -> tuple[dict[str, torch.Tensor], tor
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_those_of_one(kind: str, count: int) -> None:
     alone, *others = trainers(kind, count + 1)
-    expected, loss = one_step(alone, ONE)
+    expected, loss = one_step(alone, SINGLE)
     found = together(count, lambda team: one_step(others[team.rank], team))
     for gradients, losses in found:
         assert torch.allclose(losses, loss, atol=EQUAL, rtol=EQUAL)
@@ -90,17 +102,58 @@ def test_a_training_of_two_ends_where_that_of_one_does(kind: str) -> None:
     assert torch.equal(others[0].generator.get_state(), alone.generator.get_state())
 
 
-def test_who_is_alone_adds_nothing() -> None:
-    values = torch.ones(2)
-    assert ONE.summed(values) is values
-    assert isinstance(ONE, Team)
-    parameter = torch.nn.Parameter(torch.ones(2))
-    assert added_up([parameter], values, ONE) is values
-    (trainer,) = trainers("bce", 1)
-    assert float(NothingAsked().losses(trainer.model, trainer.options).total) == 0
-
-
 def test_what_cannot_be_shared_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"set training\.batch_size"):
-        refuse_lonely_options(TrainingOptions())
-    refuse_lonely_options(TrainingOptions(batch_size=5))
+        check_shared_options(TrainingOptions())
+    check_shared_options(TrainingOptions(batch_size=5))
+
+
+FACTS = np.array([4, 8, 15, 16])
+NEGATIVES = np.array([[5, -1], [9, 10], [9, 17], [18, 19]])
+WHOLE = Part(np.union1d(FACTS, NEGATIVES[NEGATIVES >= 0]), Negatives(FACTS, NEGATIVES), np.array([1, 2, 3]))
+
+
+def members(count: int) -> list[SingleProcess]:
+    return [SingleProcess(rank, count) for rank in range(count)]
+
+
+@pytest.mark.parametrize("count", [2, 3, 20])
+def test_atoms_are_dealt_out_once_each(count: int) -> None:
+    parts = [part_of(WHOLE, team, by_fact=False) for team in members(count)]
+    assert sorted(np.concatenate([part.asked for part in parts]).tolist()) == WHOLE.asked.tolist()
+    assert sorted(np.concatenate([part.beside for part in parts]).tolist()) == WHOLE.beside.tolist()
+    assert all(len(part.negatives.facts) == 0 for part in parts)
+
+
+@pytest.mark.parametrize("count", [2, 3, 20])
+def test_a_fact_goes_with_its_negatives(count: int) -> None:
+    parts = [part_of(WHOLE, team, by_fact=True) for team in members(count)]
+    rows = [
+        (fact, *row) for part in parts for fact, row in zip(part.negatives.facts, part.negatives.atoms, strict=True)
+    ]
+    assert sorted(rows) == sorted((fact, *row) for fact, row in zip(FACTS, NEGATIVES, strict=True))
+    for part in parts:
+        assert np.isin(np.union1d(part.negatives.facts, part.negatives.codes), part.asked).all()
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_every_ground_rule_of_a_step_is_owned_once(count: int, toy: Problem) -> None:
+    batches = prepare_run(toy, toy.options.changed(["training.batch_size=5"]), seed=1).trainer.batches
+    assert isinstance(batches, QueryBatches)
+    drawn = next(batches.drawn(torch.Generator().manual_seed(0)))
+    graph = batches.graph(drawn)
+    everybody = [{tuple(row) for row in graph.atoms[rows[own]].tolist()} for rows, own in _own(graph)]
+    found: list[list[tuple[int, ...]]] = [[] for _ in everybody]
+    for team in members(count):
+        batches.team = team
+        part = batches.graph(drawn)
+        kept = owned(part, own_ground_rules(part), drawn.whole, team)
+        for some, rows, own in zip(found, part.neighbours, kept, strict=True):
+            some += [tuple(row) for row in part.atoms[rows[own]].tolist()]
+    assert [len(some) for some in found] == [len(some) for some in everybody]
+    assert [set(some) for some in found] == everybody
+    assert sum(map(len, everybody)) > count
+
+
+def _own(graph: FactorGraph) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    return list(zip(graph.neighbours, own_ground_rules(graph), strict=True))

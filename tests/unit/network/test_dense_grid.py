@@ -1,4 +1,4 @@
-"""A layer over grids, against the same layer by index; random theories are a property."""
+"""Dense grids: what a graph without holes computes over its box of substitutions."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import torch
 
 import r2n
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.grid import GridAtoms, WholeBase
+from r2n.network.grid import DenseGrid, GridAtoms, row_dropout
 from r2n.network.reasoning import make_layer, reason, takes
 from r2n.network.scatter import Incidence
 from r2n.options import ModelOptions
@@ -31,7 +31,7 @@ SHALLOW = ModelOptions(dim=3, rule_dim=2, mlp="shallow")
 @pytest.mark.parametrize("rest", [{"isolated": "keep"}, {"isolated": "zero"}, {"residual": True}])
 def test_one_layer_is_that_of_the_index(aggregation: str, rest: dict[str, object]) -> None:
     options = SHALLOW.model_copy(update={"aggregation": aggregation, **rest})
-    layer, whole = shaken(make_layer(GRAPH.rules, options), seed=0), WholeBase.of(GRAPH, KNOWLEDGE.base)
+    layer, whole = shaken(make_layer(GRAPH.rules, options), seed=0), DenseGrid.of(GRAPH, KNOWLEDGE.base)
     assert whole is not None
     atoms = []
     for i, grid in enumerate(whole.grids):
@@ -56,3 +56,31 @@ def test_one_layer_is_that_of_the_index(aggregation: str, rest: dict[str, object
 def test_what_leaves_the_form_is_not_taken(change: dict[str, object]) -> None:
     assert takes(make_layer(GRAPH.rules, SHALLOW))
     assert not takes(make_layer(GRAPH.rules, SHALLOW.model_copy(update=change)))
+
+
+def test_rows_are_dropped_together() -> None:
+    torch.manual_seed(0)
+    dropped = row_dropout(torch.ones(50, 4, 6), 0.5)
+    assert set(dropped.unique().tolist()) == {0.0, 2.0}
+    assert bool((dropped == dropped[:, :1]).all()), "one mask for all points of a row"
+    assert not bool((dropped == dropped[:1]).all()), "another one for the next row"
+    assert 0.4 < float((dropped == 0).float().mean()) < 0.6
+    points = torch.randn(2, 3, 4)
+    assert row_dropout(points, 0.0) is points
+
+
+TWO_GRIDS = """\
+domain d = {a, b, c}
+domain e = {k, l}
+predicate p(d, d)
+predicate t(d, e)
+predicate q(d, d)
+implicit r: [p(x, y), q(x, y), q(y, x), t(x, m)]
+"""
+
+
+def test_a_graph_in_another_order_has_no_grids() -> None:
+    knowledge = r2n.KnowledgeBase.build(r2n.parse_theory(TWO_GRIDS))
+    codes = torch.arange(knowledge.base.size)
+    assert DenseGrid.of(FactorGraph(codes, (), (), ()), knowledge.base) is not None
+    assert DenseGrid.of(FactorGraph(codes.flip(0), (), (), ()), knowledge.base) is None

@@ -1,0 +1,168 @@
+"""Gather and scatter indices on small graphs, by index and by broadcasting."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, relu
+
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
+from r2n.logic.parser import parse_theory
+from r2n.network import scatter as module
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.reasoning import message_pass
+from r2n.network.scatter import Box, GatherScatter, Incidence, Indexed
+from tests.model_strategies import vectors
+
+THEORY = """
+domain d = {a, b}
+domain e = {k, l, m}
+predicate p(d, e)
+predicate q(e)
+"""
+# rows: p(a,k) 0, p(a,l) 1, p(a,m) 2, p(b,k) 3, p(b,l) 4, p(b,m) 5, q(k) 6, q(l) 7, q(m) 8
+
+
+def graph_of(rules: str) -> FactorGraph:
+    """All ground atoms of the language, with the full grounding of some rules."""
+    knowledge = KnowledgeBase.build(parse_theory(THEORY + rules))
+    return FactorGraph.from_grounding(FullGrounder().ground(Store(knowledge)), atoms=np.arange(knowledge.base.size))
+
+
+RULE = "rule r: p(x, y) -> q(y)"
+BOTH = pytest.mark.parametrize("dense", [True, False])
+
+
+def test_a_guard_leaves_holes_and_so_no_box() -> None:
+    graph = graph_of("implicit s: [q(x), q(y)], x != y")
+    (rule,) = Incidence.of(graph).rules
+    assert isinstance(rule.index, Indexed)
+    assert rule.ground_rules == 6
+
+
+def test_rules_with_as_many_atoms_are_laid_out_as_one() -> None:
+    """r and t have two atoms each, s has one; both r and t have q(k), q(l), q(m)."""
+    rules = RULE + '\nimplicit s: [q(x)]\nimplicit t: [q(x), p("a", x)]'
+    single, pairs = Incidence.of(graph_of(rules), grouped=True).rules
+    assert single.owners is not None
+    assert pairs.owners is not None
+    assert single.owners.rules == (1,)
+    assert (pairs.owners.rules, pairs.owners.sizes, pairs.ground_rules) == ((0, 2), (6, 3), 9)
+    assert [table.tolist() for table in pairs.tables] == [[0, 1, 2, 3, 4, 5, 6, 7, 8], [6, 7, 8, 0, 1, 2]]
+    assert [count.tolist() for count in pairs.counts] == [[1] * 9, [2] * 3 + [1] * 3]
+    assert [part.tolist() for part in pairs.received] == [[1] * 9, [2] * 3 + [1] * 3]
+    assert pairs.owners.of_slots.tolist() == [0] * 6 + [2] * 3 + [0] * 3 + [2] * 3
+    assert pairs.owners.of_ground_rules.tolist() == [0] * 6 + [2] * 3
+    slots = torch.arange(15.0).unsqueeze(1)  # r: p at 0-5 and q at 9-11; t: q at 6-8 and p at 12-14
+    assert pairs.index.sum_at_rules(slots).flatten().tolist() == [9, 11, 13, 12, 14, 16, 18, 20, 22]
+
+
+def test_rules_laid_out_as_one_move_with_their_owners() -> None:
+    (rule,) = Incidence.of(graph_of(RULE), grouped=True).to(torch.device("meta")).rules
+    assert rule.owners is not None
+    found = [rule.owners.of_slots, rule.owners.of_ground_rules, *rule.received]
+    assert {part.device.type for part in found} == {"meta"}
+
+
+@BOTH
+def test_no_ground_rules_and_no_rules_are_legal(dense: bool) -> None:
+    graph = graph_of("rule r: p(x, y) -> q(y)")
+    nothing = graph.neighbours[0][:0]
+    empty = FactorGraph(graph.atoms, (nothing,), graph.rules, ((0, 3),))
+    (rule,) = Incidence.of(empty, dense=dense).rules
+    assert rule.index.sum_at_rules(torch.zeros(0, 2)).shape == (0, 2)
+    assert rule.index.sum_at_atoms(torch.zeros(0, 2, 4)).shape == (0, 4)
+    assert Incidence.of(FactorGraph(graph.atoms, (), (), ()), dense=dense).messages.tolist() == [0] * 9
+    (group,) = Incidence.of(empty, grouped=True).rules
+    assert group.ground_rules == 0
+    assert Incidence.of(FactorGraph(graph.atoms, (), (), ()), grouped=True).rules == ()
+
+
+@BOTH
+def test_an_incidence_moves_with_all_that_its_passes_need(dense: bool) -> None:
+    incidence = Incidence.of(graph_of(RULE), dense=dense).to(torch.device("meta"))
+    atoms = torch.zeros(9, 2, device="meta", requires_grad=True)
+    (slots,) = incidence.at_slots(atoms)
+    (rule,) = incidence.rules
+    arrived = rule.index.sum_at_atoms(rule.index.at_rules(slots))
+    found = [rule.index.sum_at_rules(slots), incidence.sum_at_atoms([arrived]), *rule.index.targets(), *rule.counts]
+    assert {part.device.type for part in found} == {"meta"}
+
+
+SLOTS = torch.tensor([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [10.0], [20.0], [30.0]])
+
+
+def ways_of(rules: str, *, dense: bool) -> GatherScatter:
+    return Incidence.of(graph_of(rules), dense=dense).rules[0].index
+
+
+@BOTH
+@pytest.mark.parametrize(("part", "count"), [(12, 1), (11, 2), (4, 3), (1, 0)])
+def test_the_parts_are_the_whole(dense: bool, part: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PART", part)
+    ways = ways_of(RULE, dense=dense)
+    parts = ways.parts
+    assert len(parts) == (count or (3 if dense else 6))  # a box is never cut thinner than one slice
+    torch.testing.assert_close(torch.cat([p.sum_at_rules(SLOTS) for p in parts]).sum(), ways.sum_at_rules(SLOTS).sum())
+    slots, start = torch.zeros(9, 1), 0
+    for p in parts:
+        rows = len(p.sum_at_rules(SLOTS))
+        p.add_at_atoms(torch.ones(rows, 2, 1), slots)
+        start += rows
+    assert start == 6
+    assert slots.flatten().tolist() == [1] * 6 + [2] * 3
+
+
+@pytest.mark.parametrize("part", [1, 6, 12, 13, 18, 20])
+def test_slices_of_a_box_cover_its_longest_axis(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the last slice is shorter than the others."""
+    box = Box((2, 5), ((0, 1), (1,)))
+    monkeypatch.setattr(module, "PART", part)
+    slots = torch.zeros(15, 1)
+    for slice_ in box.parts:
+        rows = len(slice_.sum_at_rules(slots))
+        slice_.add_at_atoms(torch.ones(rows, 2, 1), slots)
+    assert slots.flatten().tolist() == [1] * 10 + [2] * 5
+
+
+COPIES = pytest.mark.parametrize("copies", [1, 2])
+
+
+def step_by_step(ways: GatherScatter, slots: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The sums by autograd's own steps."""
+    messages = relu((relu(ways.sum_at_rules(slots)) @ weight).unflatten(1, bias.shape) + bias)
+    return ways.sum_at_atoms(messages.expand(-1, 2, -1).contiguous())
+
+
+def inputs(copies: int) -> list[Tensor]:
+    """Nine slots of width 3, a map to messages of width 2, its bias."""
+    return [
+        part.requires_grad_()
+        for part in (vectors(9, 3, seed=1), vectors(3, 2 * copies, seed=2), vectors(copies, 2, seed=3))
+    ]
+
+
+@BOTH
+@COPIES
+@pytest.mark.parametrize("part", [50_000, 4])
+def test_values_and_gradients(dense: bool, copies: int, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].index
+    given = inputs(copies)
+    expected = step_by_step(ways, *given)
+    weights = vectors(9, 2, seed=4)
+    gradients = torch.autograd.grad((expected * weights).sum(), given)
+    monkeypatch.setattr(module, "PART", part)
+    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].index
+    assert len(ways.parts) == (1 if part > 12 else 3)
+    found = message_pass(ways, *given)
+    torch.testing.assert_close(found, expected)
+    for ours, theirs in zip(torch.autograd.grad((found * weights).sum(), given), gradients, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+@BOTH
+@COPIES
+def test_the_gradient_is_that_of_finite_differences(dense: bool, copies: int) -> None:
+    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].index
+    assert torch.autograd.gradcheck(lambda *given: message_pass(ways, *given), inputs(copies))
