@@ -5,12 +5,10 @@ from itertools import combinations
 from xml.etree import ElementTree
 
 from hypothesis import given
-from r2n.explanation.drawing.boxes import answer_box, node_box
-from r2n.explanation.drawing.layout import collate
-from r2n.explanation.drawing.reason_graph import reason_graph
-from r2n.explanation.drawing.svg import explanation_svg
 from rich.cells import cell_len
 
+from r2n.explanation.drawing import Box, answer_box, explanation_svg, node_box, wide_layout
+from r2n.explanation.reason_graph import reason_graph
 from r2n.explanation.records import Explanation, Reason
 from r2n.explanation.text import LONGEST_NAME, Line, explanation_text, printable, shortened, tell
 from r2n.reporting.pages import REPLACED, explanation_page
@@ -108,9 +106,9 @@ def overlap(one: Box, other: Box) -> bool:
 def test_no_box_stands_on_another(explanation: Explanation) -> None:
     graph = reason_graph(explanation.atom, explanation.belief, explanation.reasons)
     boxes = [answer_box(explanation), *(node_box(node) for node in graph.nodes[1:])]
-    layout = collate(graph, boxes)
-    assert not [pair for pair in combinations(layout.places, 2) if overlap(*pair)]
-    for place in layout.places:
+    layout = wide_layout(graph, boxes)
+    assert not [pair for pair in combinations(layout.boxes, 2) if overlap(*pair)]
+    for place in layout.boxes:
         assert place.x >= 0
         assert place.y >= 0
         assert place.right <= layout.width
