@@ -12,7 +12,7 @@ from r2n.explanation.drawing.layout import Place, lay_out
 from r2n.explanation.drawing.reason_graph import reason_graph
 from r2n.explanation.drawing.svg import explanation_svg
 from r2n.explanation.records import Explanation, Reason
-from r2n.explanation.text import LONGEST_NAME, Line, explanation_text, printable, shortened, tell
+from r2n.explanation.text import LONGEST_NAME, Line, explanation_text, printable, render, shortened
 from r2n.reporting.explanations.page import explanation_page
 from r2n.visible import visible
 from tests.examples import at_most
@@ -62,7 +62,7 @@ def spans(line: Line) -> Iterator[str]:
 @few
 @given(explanations())
 def test_everything_is_told(explanation: Explanation) -> None:
-    told = set(spans(tell(explanation)))
+    told = set(spans(render(explanation)))
     for name in names(explanation) | other_names(explanation):
         assert printable(name) in told
 

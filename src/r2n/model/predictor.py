@@ -19,8 +19,8 @@ from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
 from r2n.data.knowledge_base import Evidence, KnowledgeBase, reciprocal_codes
 from r2n.errors import ConfigError, DataError, counted
 from r2n.evaluation.calibrate import Calibrated
-from r2n.explanation.explain import Wanted, explain
-from r2n.explanation.neighbourhood import Otherwise, Subject
+from r2n.explanation.explain import explain
+from r2n.explanation.neighbourhood import ExplainedModel, WhatIf
 from r2n.explanation.records import Belief, Explanation
 from r2n.explanation.text import all_reasons
 from r2n.model.answers import AnswerColumns, Answers, Question, argument_names, no_answer, supported
@@ -131,7 +131,7 @@ def explained(predictor: "Predictor", atom: str, *, depth: int, top: int | None,
         raise ConfigError(f"{atom} is compared to itself", hint="give another atom as `against`")
     asked = np.array([code] if other is None else [code, other], np.int64)
     predictor.logits(asked)  # refuses what has no answer
-    found = explain(subject_of(predictor), code, Wanted(depth, top, other))
+    found = explain(subject_of(predictor), code, depth=depth, top=top, against=other)
     return replace(found, labels=_labels(predictor, found))
 
 
@@ -157,7 +157,7 @@ def _one(predictor: "Predictor", text: str) -> int:
     return int(asked.codes()[0])
 
 
-def subject_of(predictor: "Predictor") -> Subject:
+def subject_of(predictor: "Predictor") -> ExplainedModel:
     """What explanations ask of a predictor."""
     calibration = predictor.calibration
     calibrated = None if calibration is None else calibration.in_words
@@ -169,7 +169,7 @@ def subject_of(predictor: "Predictor") -> Subject:
         columns = said.probability.tolist(), said.logits.tolist(), known, said.closed.tolist(), spread
         return [Belief(*parts, calibrated=calibrated) for parts in zip(*columns, strict=True)]
 
-    def otherwise(what: Otherwise) -> tuple[AtomLogits, ...]:
+    def otherwise(what: WhatIf) -> tuple[AtomLogits, ...]:
         if what.without_rule is not None:
             return tuple(member.without_rules([what.without_rule]) for member in predictor.members)
         changed = _without(predictor, subject.plain(what.unknown))
@@ -178,7 +178,7 @@ def subject_of(predictor: "Predictor") -> Subject:
         return changed.members
 
     half = 0.0 if calibration is None else calibration.shift
-    subject = Subject(predictor.members, predictor.knowledge, beliefs, calibration or expit, otherwise, half)
+    subject = ExplainedModel(predictor.members, predictor.knowledge, beliefs, calibration or expit, otherwise, half)
     return subject
 
 

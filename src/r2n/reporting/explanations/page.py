@@ -10,7 +10,7 @@ from r2n.explanation.drawing.picture import explanation_picture
 from r2n.explanation.drawing.styles import DARK, LIGHT
 from r2n.explanation.drawing.svg import picture_svg
 from r2n.explanation.records import Explanation
-from r2n.explanation.text import answer_texts, printable, probability_text, tell
+from r2n.explanation.text import answer_texts, printable, probability_text, render
 from r2n.reporting.pages import templates_of
 
 
@@ -42,7 +42,7 @@ def _told(explanation: Explanation) -> dict[str, object]:
         "side": "for" if explanation.belief.probability >= 0.5 else "against",
         "drawing": Markup(picture_svg(picture)),
         "width": round(picture.width),
-        "told": tell(explanation),
+        "told": render(explanation),
     }
 
 
