@@ -239,7 +239,8 @@ class Marks:
         predicates, constants = base.language.predicates, base.language.constants
         parts: list[_Part] = [("predicate", [p.name for p in predicates], _constants(index[:, None], len(predicates)))]
         parts.append(("domain", *_domains(base, index, arguments)))
-        parts += [("word", *_words(part, arguments, len(constants))) for part in features.values()]
+        words: list[_Part] = [("word", *_words(part, arguments, len(constants))) for part in features.values()]
+        parts += words
         parts.append(("constant", list(constants), _constants(arguments, len(constants))))
         kinds: list[MarkKind] = [kind for kind, names, _ in parts for _ in names]
         names = [name for _, names, _ in parts for name in names]
