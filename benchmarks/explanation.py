@@ -18,7 +18,7 @@ import torch
 import typer
 
 import r2n
-from r2n.explanation.neighbourhood import Changes, Scene
+from r2n.explanation.neighbourhood import Changes, Neighbourhood
 from r2n.model.run import prepare_run
 from r2n.network.factor_graph import FactorGraph, known_states
 
@@ -63,12 +63,12 @@ def leave_one_outs() -> dict[str, Any]:
     made: dict[str, np.ndarray] = {}
 
     def ours() -> None:  # the ground rules that test queries stand in, each left out for its own query
-        scene = Scene.around(predictor.members, codes)
-        own = [np.stack([np.full(len(found), i), found], axis=1) for i, found in enumerate(standing_in(scene, codes))]
+        near = Neighbourhood.around(predictor.members, codes)
+        own = [np.stack([np.full(len(found), i), found], axis=1) for i, found in enumerate(standing_in(near, codes))]
         pairs = np.concatenate(own)[:LEFT_OUT]
         changes = Changes.leaving_out(np.stack([np.arange(len(pairs)), pairs[:, 1]], axis=1), len(pairs))
-        made["atoms"], made["rules"] = codes[pairs[:, 0]], np.array([named(scene, n) for n in pairs[:PASSES, 1]])
-        made["logits"] = scene.changed(changes)[np.arange(len(pairs)), pairs[:, 0]]
+        made["atoms"], made["rules"] = codes[pairs[:, 0]], np.array([named(near, n) for n in pairs[:PASSES, 1]])
+        made["logits"] = near.changed(changes)[np.arange(len(pairs)), pairs[:, 0]]
 
     def theirs() -> None:
         for code, logit, (rule, *atoms) in zip(made["atoms"], made["logits"], made["rules"], strict=False):
@@ -87,15 +87,15 @@ def leave_one_outs() -> dict[str, Any]:
     return ratio_row(case, peer, ratios, ">= 20", ground_rules=len(graph))
 
 
-def standing_in(scene: Scene, codes: np.ndarray) -> list[np.ndarray]:
+def standing_in(near: Neighbourhood, codes: np.ndarray) -> list[np.ndarray]:
     """The ground rules that each atom stands in, by number."""
-    return [scene.ground_rules_of(i) for i in range(len(codes))]
+    return [near.ground_rules_of(i) for i in range(len(codes))]
 
 
-def named(scene: Scene, number: int) -> list[int]:
-    """The rule of a ground rule of a scene, and the codes of its atoms."""
-    rule, rows = scene.located(int(number))
-    return [rule, *scene.graph.atoms[torch.from_numpy(rows)].tolist()]
+def named(near: Neighbourhood, number: int) -> list[int]:
+    """The rule of a ground rule of a near, and the codes of its atoms."""
+    rule, rows = near.located(int(number))
+    return [rule, *near.graph.atoms[torch.from_numpy(rows)].tolist()]
 
 
 def explained(name: str, target: str) -> list[dict[str, Any]]:

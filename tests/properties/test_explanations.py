@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from r2n.explanation.drawing import Box, answer_box, explanation_svg, node_box, wide_layout
 from r2n.explanation.reason_graph import reason_graph
 from r2n.explanation.records import Explanation, Reason
-from r2n.explanation.text import LONGEST_NAME, Line, explanation_text, printable, shortened, tell
+from r2n.explanation.text import LONGEST_NAME, Line, explanation_text, printable, shortened
 from r2n.reporting.pages import REPLACED, explanation_page
 from r2n.visible import visible
 from tests.examples import at_most
@@ -60,7 +60,7 @@ def spans(line: Line) -> Iterator[str]:
 @few
 @given(explanations())
 def test_everything_is_told(explanation: Explanation) -> None:
-    told = set(spans(tell(explanation)))
+    told = set(spans(render(explanation)))
     for name in names(explanation) | other_names(explanation):
         assert printable(name) in told
 

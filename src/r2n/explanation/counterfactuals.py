@@ -1,6 +1,5 @@
-"""Counterfactuals: the fewest facts whose change flips an answer."""
+"""Counterfactuals: what would be answered without facts or rules, and the fewest facts that flip an answer."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -10,7 +9,7 @@ from jaxtyping import Bool, Float64
 
 from r2n.data.herbrand import Codes, closed_atoms
 from r2n.data.knowledge_base import counterparts
-from r2n.explanation.neighbourhood import Changes, Otherwise, Scene, Subject, mean_logits
+from r2n.explanation.neighbourhood import Changes, ExplainedModel, Neighbourhood, WhatIf, mean_logits
 from r2n.explanation.records import Counterfactual, Kind
 from r2n.grounding.ground_rules import Links
 from r2n.network.factor_graph import FALSE, UNKNOWN
@@ -21,16 +20,16 @@ Marks = Bool[np.ndarray, " predicates"]
 
 @dataclass(frozen=True, eq=False)
 class FactChanges:
-    """The facts of a scene, and what goes with each of them."""
+    """The facts of a neighbourhood, and the ground rules that go with each of them."""
 
-    subject: Subject
-    scene: Scene
+    model: ExplainedModel
+    near: Neighbourhood
 
     @cached_property
-    def _resting(self) -> tuple[np.ndarray, np.ndarray]:
+    def _rests_on(self) -> tuple[np.ndarray, np.ndarray]:
         """For each position of each rule, whether a ground rule goes with a true atom there; and with a false one."""
-        theory, source = self.subject.knowledge.theory, self.subject.members[0].source
-        rules = self.scene.graph.rules
+        theory, source = self.model.knowledge.theory, self.model.members[0].source
+        rules = self.near.graph.rules
         shape = len(rules), max((len(rule.atoms) for rule in rules), default=0)
         with_true, with_false = np.zeros(shape, bool), np.zeros(shape, bool)
         for j, rule in enumerate(rules):
@@ -44,7 +43,7 @@ class FactChanges:
     @cached_property
     def _only_takes_away(self) -> tuple[Marks, Marks]:
         """For each predicate, whether a fact that is not known only takes away; and one that is known to be false."""
-        knowledge, member = self.subject.knowledge, self.subject.members[0]
+        knowledge, member = self.model.knowledge, self.model.members[0]
         index = {predicate.name: i for i, predicate in enumerate(knowledge.language.predicates)}
         is_whole = member.source.whole is not None and member.model.counted is None
         unknown, false = (np.full(len(index), is_whole) for _ in range(2))
@@ -64,30 +63,30 @@ class FactChanges:
 
     def only_take_away(self, facts: Codes, *, false: bool = False) -> Bool[np.ndarray, " facts"]:
         """Whether facts only take ground rules away when they are not known, or known to be `false`."""
-        return self._only_takes_away[int(false)][self.subject.base.decode(facts)[0]]
+        return self._only_takes_away[int(false)][self.model.base.decode(facts)[0]]
 
     @property
-    def are_told_apart(self) -> bool:
+    def are_distinguished(self) -> bool:
         """Whether it makes any difference if a fact is not known or known to be false."""
-        first = self.subject.members[0]
+        first = self.model.members[0]
         return first.model.evidence_input != "off" or first.source.whole is None or bool(first.source.known_in_bodies)
 
-    def stated(self, most: int) -> Codes:
-        """The stated facts of the scene that the asked atoms may feel, ascending, of many the nearest."""
-        atoms, steps = self.scene.graph.atoms.numpy(), self.scene.steps_away
-        rows = np.flatnonzero(np.isin(atoms, self.subject.knowledge.evidence.atoms) & (steps <= self.scene.layers))
+    def asserted(self, most: int) -> Codes:
+        """The asserted facts within reach of the asked atoms, ascending, of many the nearest."""
+        atoms, steps = self.near.graph.atoms.numpy(), self.near.steps_away
+        rows = np.flatnonzero(np.isin(atoms, self.model.knowledge.evidence.atoms) & (steps <= self.near.layers))
         rows = rows[np.argsort(steps[rows], kind="stable")]
-        _, first = np.unique(self.subject.plain(atoms[rows]), return_index=True)
-        found = self.subject.plain(atoms[rows[np.sort(first)]])
-        if self.subject.members[0].model.evidence_input == "off":
+        _, first = np.unique(self.model.plain(atoms[rows]), return_index=True)
+        found = self.model.plain(atoms[rows[np.sort(first)]])
+        if self.model.members[0].model.evidence_input == "off":
             found = found[np.unique(self._gone(found)[0])]
         return np.sort(found[:most])
 
     def _rows(self, facts: Codes) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of facts, and of their reciprocals, in the scene: the place of the fact, and the row."""
-        mirrored = counterparts(self.subject.base, facts)
+        """The rows of facts, and of their reciprocals, in the graph: the fact's index, and the row."""
+        mirrored = counterparts(self.model.base, facts)
         codes, places = np.concatenate([facts, mirrored]), np.tile(np.arange(len(facts)), 2)
-        atoms = self.scene.graph.atoms.numpy()
+        atoms = self.near.graph.atoms.numpy()
         order = np.argsort(atoms, kind="stable")
         start, end = (np.searchsorted(atoms[order], codes, side=side) for side in ("left", "right"))
         which = np.repeat(np.arange(len(codes)), end - start)
@@ -95,41 +94,41 @@ class FactChanges:
         return places[which], order[start[which] + offset]
 
     def _gone(self, facts: Codes) -> tuple[np.ndarray, np.ndarray]:
-        """The ground rules that go with facts: the place of the fact, and the ground rule by number."""
+        """The ground rules that go with facts: the fact's index, and the ground rule by number."""
         of, rows = self._rows(facts)
-        places, numbers, rules, positions = self.scene.incident_positions(rows)
+        places, numbers, rules, positions = self.near.incident_positions(rows)
         truth = self._truth(facts)[of[places]]
-        goes = np.where(truth, self._resting[0][rules, positions], self._resting[1][rules, positions])
+        goes = np.where(truth, self._rests_on[0][rules, positions], self._rests_on[1][rules, positions])
         return of[places][goes], numbers[goes]
 
     def _truth(self, facts: Codes) -> Bool[np.ndarray, " facts"]:
-        evidence = self.subject.knowledge.evidence
+        evidence = self.model.knowledge.evidence
         return evidence.truth[np.searchsorted(evidence.atoms, facts)]
 
     def changes(self, facts: Codes, members: Pairs, count: int, *, false: bool = False) -> Changes:
-        """Changes in which facts are not known (or known to be `false`): `members` pairs changes with facts' places."""
+        """Changes in which facts are not known (or are `false`); `members` pairs changes with facts (by index)."""
         of, rows = self._rows(facts)
         own, numbers = Links.build(*self._gone(facts), len(facts)).follow(members[:, 1])
         left_out = np.stack([members[own, 0], numbers], axis=1)
-        if self.subject.members[0].model.evidence_input == "off":
+        if self.model.members[0].model.evidence_input == "off":
             return Changes.leaving_out(left_out, count)
         own, read = Links.build(of, rows, len(facts)).follow(members[:, 1])
-        state = np.where(closed_atoms(self.subject.base, facts) | false, FALSE, UNKNOWN).astype(np.int64)
+        state = np.where(closed_atoms(self.model.base, facts) | false, FALSE, UNKNOWN).astype(np.int64)
         altered = np.stack([members[own, 0], read], axis=1)
         return Changes(count, left_out, altered, state[members[own, 1]])
 
 
 MOST_AGAIN = 8  # facts, or rules, for which everything is grounded again
-MOST_FACTS = 200  # the nearest of a scene
-MOST_TRIED = 16  # facts among which a set that turns the answer is sought
+MOST_FACTS = 200  # the nearest of a neighbourhood
+MOST_TRIED = 16  # facts among which a set that flips the answer is sought
 SAME = 1e-9  # logits that differ by less are equal
 
 Logits = Float64[np.ndarray, "changes asked"]
 
 
 @dataclass(frozen=True, eq=False)
-class Turn:
-    """When an answer is another: below one half, or no longer the first; `by` is None for one that is neither.
+class Flip:
+    """When an answer flips: below one half, or no longer the first; `by` is None for one that is neither.
 
     `codes` are the atoms to ask: the explained one, and its rivals. `half` is the logit that means one half.
     """
@@ -139,41 +138,41 @@ class Turn:
     half: float = 0.0
 
     def margins(self, logits: Logits) -> Float64[np.ndarray, " changes"]:
-        """How far each answer is from turning: below 0, it has turned."""
+        """How far each answer is from flipping: below 0, it has flipped."""
         if self.by == "half":
             return logits[:, 0] - self.half
         if self.by == "first" and logits.shape[1] > 1:
             return logits[:, 0] - logits[:, 1:].max(1)
         return np.ones(len(logits))
 
-    def turns(self, logits: Logits) -> Bool[np.ndarray, " changes"]:
-        """Whether each answer is another."""
+    def flips(self, logits: Logits) -> Bool[np.ndarray, " changes"]:
+        """Whether each answer flips."""
         return self.margins(logits) < 0
 
 
 @dataclass(frozen=True, eq=False)
 class Counterfactuals:
-    """The scene of an atom (with those it is compared to), asked what would be otherwise.
+    """What would be answered for an atom, and those it is compared to, after changes.
 
-    `told` are the facts in the reasons, `rules` the rules (by name) that may be felt: where one of them cannot be taken
-    out of the graph as it is, everything is grounded again, for few of them. `logits` are those of the turn's atoms.
+    `shown` are the facts in the reasons, `rules` the rules (by name) within reach: if one of them cannot be taken out
+    of the graph as it is, everything is grounded again, for few of them. `logits` are those of the flip's atoms.
     """
 
-    subject: Subject
-    scene: Scene
-    turn: Turn
-    told: Codes
+    model: ExplainedModel
+    near: Neighbourhood
+    flip: Flip
+    shown: Codes
     rules: tuple[str, ...]
     logits: Float64[np.ndarray, " asked"]
 
     @cached_property
     def _facts(self) -> FactChanges:
-        return FactChanges(self.subject, self.scene)
+        return FactChanges(self.model, self.near)
 
     def of_facts(self) -> tuple[Counterfactual, ...]:
-        """For facts that can be felt: what would be said if each were not known, or known to be false."""
+        """For facts within reach: what would be answered if each were not known, or known to be false."""
         found = self._records("not known", *self._unknown)
-        if not self._facts.are_told_apart:
+        if not self._facts.are_distinguished:
             return tuple(found)
         facts, logits = self._single(false=True)
         before = self._unknown[1][np.searchsorted(self._unknown[0], facts)]
@@ -181,67 +180,73 @@ class Counterfactuals:
         return (*found, *self._records("known to be false", facts[differs], logits[differs]))
 
     def _records(self, kind: Kind, facts: Codes, logits: Logits) -> list[Counterfactual]:
-        names = self.subject.names(facts)
+        names = self.model.names(facts)
         return [self._record(kind, (name,), row) for name, row in zip(names, logits, strict=True)]
 
     @cached_property
     def _unknown(self) -> tuple[Codes, Logits]:
-        """Facts (ascending) that can be felt, and the logits where each is not known."""
+        """Facts (ascending) within reach, and the logits if each is not known."""
         return self._single(false=False)
 
     def _single(self, *, false: bool) -> tuple[Codes, Logits]:
-        """Facts (ascending) that can be made otherwise, and the logits then."""
-        found, again = self._felt(false=false)
+        """Facts (ascending) that can be changed, and the logits then."""
+        found, again = self._within_reach(false=false)
         pairs = np.stack([np.arange(len(found)), np.arange(len(found))], axis=1)
-        logits = self.scene.changed(self._facts.changes(found, pairs, len(found), false=false))
-        others = [self._again(np.array([fact]), false=false) for fact in again.tolist()]
+        logits = self.near.changed(self._facts.changes(found, pairs, len(found), false=false))
+        others = [self._regrounded(np.array([fact]), false=false) for fact in again.tolist()]
         facts = np.concatenate([found, again])
         order = np.argsort(facts)
         return facts[order], np.concatenate([logits, *others])[order]
 
-    def _felt(self, *, false: bool) -> tuple[Codes, Codes]:
+    def _within_reach(self, *, false: bool) -> tuple[Codes, Codes]:
         """The facts that may be taken out of the graph as it is, and those for which it is grounded again."""
-        stated, evidence = self._facts.stated(MOST_FACTS), self.subject.knowledge.evidence
-        facts = np.union1d(stated, self.told)
+        asserted, evidence = self._facts.asserted(MOST_FACTS), self.model.knowledge.evidence
+        facts = np.union1d(asserted, self.shown)
         if false:
             facts = self._unknown[0]
             is_true = evidence.truth[np.searchsorted(evidence.atoms, facts)]
-            facts = facts[is_true & ~closed_atoms(self.subject.base, facts)]
+            facts = facts[is_true & ~closed_atoms(self.model.base, facts)]
         easy = self._facts.only_take_away(facts, false=false)
-        return facts[easy & np.isin(facts, stated)], facts[~easy & np.isin(facts, self.told)][:MOST_AGAIN]
+        return facts[easy & np.isin(facts, asserted)], facts[~easy & np.isin(facts, self.shown)][:MOST_AGAIN]
 
-    def _again(self, facts: Codes, *, false: bool = False) -> Logits:
+    def _regrounded(self, facts: Codes, *, false: bool = False) -> Logits:
         """The logits where everything is grounded again without facts."""
-        gone = Otherwise(unknown=facts, false=facts if false else facts[:0])
-        return mean_logits(self.subject.otherwise(gone), self.turn.codes)[None]
+        gone = WhatIf(unknown=facts, false=facts if false else facts[:0])
+        return mean_logits(self.model.networks_if(gone), self.flip.codes)[None]
 
     def of_rules(self) -> tuple[Counterfactual, ...]:
-        """What would be said without each rule that may be felt."""
-        first, graph = self.subject.members[0], self.scene.graph
+        """What would be answered without each rule within reach."""
+        first, graph = self.model.members[0], self.near.graph
         if first.source.whole is None or first.model.counted is not None:
             names = self.rules[:MOST_AGAIN]
-            logits = [mean_logits(self.subject.otherwise(Otherwise(without_rule=n)), self.turn.codes) for n in names]
+            logits = [mean_logits(self.model.networks_if(WhatIf(without_rule=n)), self.flip.codes) for n in names]
             return tuple(self._record("without rule", (n,), row) for n, row in zip(names, logits, strict=True))
         rules = [j for j, part in enumerate(graph.neighbours) if len(part)]
-        pairs = [np.stack([np.full(len(n), k), n], axis=1) for k, n in enumerate(map(self.scene.numbers, rules))]
+        pairs = [np.stack([np.full(len(n), k), n], axis=1) for k, n in enumerate(map(self.near.numbers, rules))]
         left_out = np.concatenate([np.zeros((0, 2), np.int64), *pairs])
-        logits = self.scene.changed(Changes.leaving_out(left_out, len(rules)))
+        logits = self.near.changed(Changes.leaving_out(left_out, len(rules)))
         return tuple(
             self._record("without rule", (graph.rules[j].name,), row) for j, row in zip(rules, logits, strict=True)
         )
 
-    def _record(self, kind: Kind, what: tuple[str, ...], logits: np.ndarray) -> Counterfactual:
-        probability = float(self.subject.probability(logits[:1])[0])
-        return Counterfactual(kind, what, float(logits[0]), probability, bool(self.turn.turns(logits[None])[0]))
+    def largest(self, top: int | None) -> tuple[tuple[Counterfactual, ...], Counterfactual | None]:
+        """The `top` facts and `top` rules that change the logit most, and the set of facts that flips the answer."""
+        kinds = self.of_facts(), self.of_rules()
+        ordered = [sorted(part, key=lambda item: -abs(item.logit - self.logits[0])) for part in kinds]
+        return tuple(item for part in ordered for item in part[:top]), self.minimal_flip_set()
 
-    def turned_by(self) -> Counterfactual | None:
-        """The facts whose absence turns the answer, found one after the other; None where none were found."""
-        if self.turn.by is None:
+    def _record(self, kind: Kind, what: tuple[str, ...], logits: np.ndarray) -> Counterfactual:
+        probability = float(self.model.probability(logits[:1])[0])
+        return Counterfactual(kind, what, float(logits[0]), probability, bool(self.flip.flips(logits[None])[0]))
+
+    def minimal_flip_set(self) -> Counterfactual | None:
+        """The facts whose absence flips the answer, found one after the other; None if none were found."""
+        if self.flip.by is None:
             return None
         facts, logits = self._unknown
-        margins = self.turn.margins(logits)
+        margins = self.flip.margins(logits)
         order = np.argsort(margins, kind="stable")[:MOST_TRIED]
-        order = order[margins[order] < self.turn.margins(self.logits[None])[0] - SAME]
+        order = order[margins[order] < self.flip.margins(self.logits[None])[0] - SAME]
         if not len(order):
             return None
         easy = self._facts.only_take_away(facts[order])
@@ -249,12 +254,12 @@ class Counterfactuals:
         if found is None:
             return None
         chosen, row = found
-        return self._record("not known", tuple(self.subject.names(np.array(chosen, np.int64))), row)
+        return self._record("not known", tuple(self.model.names(np.array(chosen, np.int64))), row)
 
     def _without(self, facts: Codes, sets: list[list[int]]) -> Logits:
         """The logits without each set of facts, given by their places."""
         pairs = np.array([[k, place] for k, part in enumerate(sets) for place in part], np.int64).reshape(-1, 2)
-        return self.scene.changed(self._facts.changes(facts, pairs, len(sets)))
+        return self.near.changed(self._facts.changes(facts, pairs, len(sets)))
 
     def _greedy(self, facts: Codes) -> tuple[list[int], np.ndarray] | None:
         """One fact more each time, those first that do most alone; then what is not needed is left out again."""
@@ -262,33 +267,28 @@ class Counterfactuals:
         if found is None or len(found[0]) == 1:
             return found
         places = [int(np.flatnonzero(facts == fact)[0]) for fact in found[0]]
-        margins = self.turn.margins(self._without(facts, [_other(places, {place}) for place in places]))
+        margins = self.flip.margins(self._without(facts, [_other(places, {place}) for place in places]))
         spare = [places[i] for i in np.argsort(margins, kind="stable") if margins[i] < 0]
-        turning = self.turn.turns(
+        flipping = self.flip.flips(
             self._without(facts, [_other(places, set(spare[: n + 1])) for n in range(len(spare))])
         )
-        kept = _other(places, set(spare[: int(turning.sum()) if turning.all() else int(np.argmin(turning))]))
+        kept = _other(places, set(spare[: int(flipping.sum()) if flipping.all() else int(np.argmin(flipping))]))
         return found if len(kept) == len(places) else self._shortest(facts, kept)
 
     def _shortest(self, facts: Codes, places: list[int]) -> tuple[list[int], np.ndarray] | None:
         """The first so many facts that are enough, and the logits without them."""
         logits = self._without(facts, [places[: size + 1] for size in range(len(places))])
-        turning = np.flatnonzero(self.turn.turns(logits))
-        return (facts[places[: turning[0] + 1]].tolist(), logits[turning[0]]) if len(turning) else None
+        flipping = np.flatnonzero(self.flip.flips(logits))
+        return (facts[places[: flipping[0] + 1]].tolist(), logits[flipping[0]]) if len(flipping) else None
 
     def _in_order(self, facts: Codes) -> tuple[list[int], np.ndarray] | None:
         """One fact more each time, those first that do most alone."""
         for size in range(1, len(facts) + 1):
-            logits = self._again(facts[:size])
-            if self.turn.turns(logits)[0]:
+            logits = self._regrounded(facts[:size])
+            if self.flip.flips(logits)[0]:
                 return facts[:size].tolist(), logits[0]
         return None
 
 
 def _other(places: list[int], left_out: set[int]) -> list[int]:
     return [place for place in places if place not in left_out]
-
-
-def largest(found: Sequence[Counterfactual], logit: float, top: int | None) -> tuple[Counterfactual, ...]:
-    """Those that change a logit most."""
-    return tuple(sorted(found, key=lambda part: -abs(part.logit - logit))[:top])

@@ -1,144 +1,150 @@
-"""A trained network, explained: why an atom is answered as it is."""
+"""Explanations of answers: ground rules ranked by what leaving each out does, and the reasons of their atoms."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from jaxtyping import Int64
 
 from r2n.data.herbrand import Codes, Side
-from r2n.explanation.counted import explain_counted
-from r2n.explanation.counterfactuals import Counterfactuals, Turn, largest
+from r2n.explanation.counted import CountedAtom
+from r2n.explanation.counterfactuals import Counterfactuals, Flip
 from r2n.explanation.features import input_reasons
-from r2n.explanation.neighbourhood import Changes, Scene, Subject
-from r2n.explanation.reasons import Moved, Tree, ground_text, leaving_out, located, ranked
-from r2n.explanation.records import Belief, Contrast, Counterfactual, Explanation, Fidelity, LayerBelief, Member, Reason
+from r2n.explanation.neighbourhood import HIDDEN, Changes, ExplainedModel, Neighbourhood
+from r2n.explanation.records import Belief, Contrast, Explanation, Fidelity, LayerBelief, Member, Reason
+from r2n.logic.formula import And, Atom, Formula, Or, Variable
+from r2n.logic.theory import Rule
 from r2n.network.factor_graph import known_truths
 from r2n.network.graph_sources import reachable_rules
 
 MOST_CANDIDATES = 5_000  # of a row, among which an atom may be the first
 MOST_RIVALS = 10  # that are asked again in every change
+MOST_MEMBERS = 8  # atoms of a ground rule that are listed; those of a larger one have no reasons below them
+MOST_BELOW = 3  # reasons of an atom that is itself a reason
+MOST_FACTS = 30_000  # with more, nothing is counted again
+COUNTED_ALIKE = (
+    "rules are counted here: all ground rules of a rule that conclude the atom have the same effect; the first of the"
+    " two beliefs is that without counted rules"
+)
+MANY_FACTS = f"with more than {MOST_FACTS:,} facts, what would be said without one of them is not counted again"
+LAYERS_UNSEEN = "the ground rules of rules that are not counted are not told"
+
+Identity = tuple[str, tuple[int, ...]]
+"""Of a ground rule: its rule's name, and the codes of its atoms."""
+
+_NO_CODES: Codes = np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """How much is told: levels of reasons, reasons of an atom (None: all), and an atom (code) to compare with."""
+def explain(
+    model: ExplainedModel, code: int, *, depth: int = 2, top: int | None = 5, against: int | None = None
+) -> Explanation:
+    """Explain the answer for an atom, given by its code in the language of the training.
 
-    depth: int = 2
-    top: int | None = 5
-    against: int | None = None
+    `depth` are the levels of reasons, `top` the reasons of an atom (None: all), and `against` an atom (code) to compare
+    with.
+    """
+    belief = model.beliefs(np.array([code]))[0]
+    flip = _flip(model, code, belief.logit)
+    near = Neighbourhood.around(model.members, flip.codes)
+    if model.members[0].model.counted is not None:
+        found = _by_counts(model, near, flip, belief, top if depth else 0, against)
+    else:
+        found = _by_layers(model, near, flip, belief, depth, top, against)
+    known = []
+    if belief.closed:
+        known = ["it is no fact of a closed predicate, and so false: explained is what the network says by itself"]
+    elif belief.known is not None:
+        known = [f"it is known to be {str(belief.known).lower()}: explained is what the network says by itself"]
+    return replace(found, input=input_reasons(model.members, model.knowledge, code), notes=(*known, *found.notes))
 
 
-def explain(subject: Subject, code: int, wanted: Wanted) -> Explanation:
-    """Why an atom (by its code, in the language of the training) is answered as it is."""
-    belief = subject.beliefs(np.array([code]))[0]
-    turn = _turn(subject, code, belief.logit)
-    if subject.members[0].model.counted is not None:
-        found = explain_counted(subject, code, belief, turn, wanted.top if wanted.depth else 0, wanted.against)
-        read = input_reasons(subject.members, subject.knowledge, code)
-        return replace(found, input=read, notes=(*_known(belief), *found.notes))
-    scene = Scene.around(subject.members, turn.codes)
-    tree = Tree(subject, wanted.top)
-    every = tree.grow(code, scene, wanted.depth)
+def _flip(model: ExplainedModel, code: int, logit: float) -> Flip:
+    """When the answer flips: below one half, or if it is not above it, out of first place among the unknown atoms."""
+    own = np.array([code], np.int64)
+    if logit >= model.half:
+        return Flip(own, "half", model.half)
+    index = int(model.base.decode(own)[0][0])
+    side = Side.of(model.base, index, len(model.base.shapes[index]) - 1)
+    rivals = _NO_CODES
+    if side.candidates <= MOST_CANDIDATES:
+        rivals = side.located(own)[0] + side.stride * np.arange(side.candidates)
+        rivals = rivals[(rivals != code) & (known_truths(model.base, rivals, model.knowledge.evidence) < 0)]
+        rivals = rivals[np.argsort(-model.logits(rivals), kind="stable")]
+    if not len(rivals) or logit < model.logits(rivals[:1])[0]:
+        return Flip(own, None)
+    return Flip(np.concatenate([own, rivals[:MOST_RIVALS]]), "first")
+
+
+def _by_layers(
+    model: ExplainedModel,
+    near: Neighbourhood,
+    flip: Flip,
+    belief: Belief,
+    depth: int,
+    top: int | None,
+    against: int | None,
+) -> Explanation:
+    """An explanation by the ground rules of reasoning layers."""
+    code, source = int(flip.codes[0]), model.members[0].source
+    tree = ReasonTree(model, top)
+    every = tree.grow(code, near, depth)
+    listed = [part.codes for parts in tree.below.values() for part in parts]
+    facts = np.intersect1d(model.plain(np.concatenate([_NO_CODES, *listed])), model.knowledge.evidence.atoms)
+    rules = tuple(sorted(reachable_rules(source, flip.codes, near.layers))) if source.whole is None else ()
     return Explanation(
-        subject.names(np.array([code]))[0],
+        model.names(flip.codes[:1])[0],
         belief,
-        _layers(subject, scene),
+        _layer_beliefs(model, [near.out(layer)[0] for layer in range(near.layers + 1)]),
         tree.reasons(code),
-        *_counterfactuals(subject, scene, turn, tree, wanted.top),
-        fidelity=_fidelity(scene, every, tree.below[code]) if every else None,
-        input=input_reasons(subject.members, subject.knowledge, code),
-        contrast=None if wanted.against is None else _contrast(subject, code, wanted),
-        notes=(*_known(belief), *_notes(subject, scene, every)),
+        *Counterfactuals(model, near, flip, facts, rules, near.logits).largest(top),
+        fidelity=_fidelity(near, every, tree.below[code]) if every else None,
+        contrast=None if against is None else _contrast(model, code, against, top),
+        notes=tuple(_notes(model, near, every)),
     )
 
 
-def _layers(subject: Subject, scene: Scene) -> tuple[LayerBelief, ...]:
-    """out(a) read off every layer."""
-    logits = np.array([scene.out(layer)[0] for layer in range(scene.layers + 1)])
-    pairs = zip(logits.tolist(), subject.probability(logits).tolist(), strict=True)
-    return tuple(LayerBelief(layer, logit, probability) for layer, (logit, probability) in enumerate(pairs))
+def _layer_beliefs(model: ExplainedModel, logits: Sequence[float]) -> tuple[LayerBelief, ...]:
+    probabilities = model.probability(np.array(logits, np.float64)).tolist()
+    pairs = zip(logits, probabilities, strict=True)
+    return tuple(LayerBelief(layer, float(logit), probability) for layer, (logit, probability) in enumerate(pairs))
 
 
-def _rivals(subject: Subject, code: int) -> Codes:
-    """The atoms that differ from an atom in its last constant, and are not known, the most probable first."""
-    index = int(subject.base.decode(np.array([code]))[0][0])
-    side = Side.of(subject.base, index, len(subject.base.shapes[index]) - 1)
-    if side.candidates > MOST_CANDIDATES:
-        return np.zeros(0, np.int64)
-    row, _ = side.located(np.array([code]))
-    codes = row + side.stride * np.arange(side.candidates)
-    codes = codes[(codes != code) & (known_truths(subject.base, codes, subject.knowledge.evidence) < 0)]
-    return codes[np.argsort(-subject.logits(codes), kind="stable")]
-
-
-def _turn(subject: Subject, code: int, logit: float) -> Turn:
-    """When the answer would be another."""
-    own = np.array([code], np.int64)
-    if logit >= subject.half:
-        return Turn(own, "half", subject.half)
-    rivals = _rivals(subject, code)
-    if not len(rivals) or logit < subject.logits(rivals[:1])[0]:
-        return Turn(own, None)
-    return Turn(np.concatenate([own, rivals[:MOST_RIVALS]]), "first")
-
-
-def _counterfactuals(
-    subject: Subject, scene: Scene, turn: Turn, tree: Tree, top: int | None
-) -> tuple[tuple[Counterfactual, ...], Counterfactual | None]:
-    """The counterfactuals that matter most, facts first, and the set of facts that turns the answer."""
-    told = [part.codes for parts in tree.below.values() for part in parts]
-    codes = subject.plain(np.concatenate([np.zeros(0, np.int64), *told]))
-    first = subject.members[0]
-    rules = tuple(sorted(reachable_rules(first.source, turn.codes, scene.layers))) if first.source.whole is None else ()
-    facts = np.intersect1d(codes, subject.knowledge.evidence.atoms)
-    asked = Counterfactuals(subject, scene, turn, facts, rules, scene.logits)
-    logit = float(scene.logits[0])
-    return (*largest(asked.of_facts(), logit, top), *largest(asked.of_rules(), logit, top)), asked.turned_by()
-
-
-def _fidelity(scene: Scene, every: Sequence[Moved], shown: Sequence[Moved]) -> Fidelity:
+def _fidelity(near: Neighbourhood, every: Sequence["RankedRule"], shown: Sequence["RankedRule"]) -> Fidelity:
     """What the listed ground rules carry of the answer."""
     chosen = {part.identity for part in shown}
     others = [part for part in every if part.identity not in chosen]
-    pairs = [[k, n] for k, parts in enumerate((others, shown, every)) for part in parts for n in part.numbers]
-    logits = scene.changed(Changes.leaving_out(np.array(pairs, np.int64).reshape(-1, 2), 3))[:, 0].tolist()
-    alone, without, none = logits
-    return Fidelity(len(chosen), len(every), float(scene.logits[0]), alone, without, none)
+    alone, without, none = near.changed(_leaving_out([others, shown, every]))[:, 0].tolist()
+    return Fidelity(len(chosen), len(every), float(near.logits[0]), alone, without, none)
 
 
-def _contrast(subject: Subject, code: int, wanted: Wanted) -> Contrast:
+def _contrast(model: ExplainedModel, code: int, other: int, top: int | None) -> Contrast:
     """Which ground rules make the difference to another atom."""
-    assert wanted.against is not None
-    scene = Scene.around(subject.members, np.array([code, wanted.against], np.int64))
-    found = located(scene, np.unique(np.concatenate([scene.ground_rules_of(0), scene.ground_rules_of(1)])))
-    logits = scene.changed(leaving_out(found))
-    difference = float(scene.logits[0] - scene.logits[1])
+    near = Neighbourhood.around(model.members, np.array([code, other], np.int64))
+    found = _located(near, np.unique(np.concatenate([near.ground_rules_of(0), near.ground_rules_of(1)])))
+    logits = near.changed(_leaving_out([[part] for part in found]))
+    difference = float(near.logits[0] - near.logits[1])
     effects = (difference - (logits[:, 0] - logits[:, 1])).tolist()
     found = [replace(part, effect=effect) for part, effect in zip(found, effects, strict=True)]
-    reasons = [_plain(subject, part) for part in ranked(found, wanted.top)]
-    other = np.array([wanted.against])
-    return Contrast(subject.names(other)[0], subject.beliefs(other)[0], difference, tuple(reasons))
+    return _compared(model, other, difference, [_flat_reason(model, part) for part in ranked(found, top)])
 
 
-def _plain(subject: Subject, part: Moved) -> Reason:
-    """A ground rule with all its atoms, and nothing below them."""
-    names = subject.names(part.codes)
-    told = zip(names, subject.beliefs(part.codes), strict=True)
-    members = tuple(Member(name, belief) for name, belief in dict(told).items())
-    return Reason(part.rule.name, ground_text(part.rule, names), part.effect, members)
+def _compared(model: ExplainedModel, other: int, difference: float, reasons: Sequence[Reason]) -> Contrast:
+    code = np.array([other])
+    return Contrast(model.names(code)[0], model.beliefs(code)[0], difference, tuple(reasons))
 
 
-def _known(belief: Belief) -> tuple[str, ...]:
-    if belief.closed:
-        return ("it is no fact of a closed predicate, and so false: explained is what the network says by itself",)
-    if belief.known is None:
-        return ()
-    return (f"it is known to be {str(belief.known).lower()}: explained is what the network says by itself",)
+def _flat_reason(model: ExplainedModel, part: "RankedRule", concluded: int | None = None) -> Reason:
+    """A ground rule with all its atoms but the concluded one, and nothing below them."""
+    others = dict.fromkeys(model.plain(part.codes).tolist())
+    codes = np.array([other for other in others if other != concluded], np.int64)
+    members = tuple(Member(*pair) for pair in zip(model.names(codes), model.beliefs(codes), strict=True))
+    return Reason(part.rule.name, ground_text(part.rule, model.names(part.codes)), part.effect, members)
 
 
-def _notes(subject: Subject, scene: Scene, every: Sequence[Moved]) -> Iterator[str]:
-    first = subject.members[0]
-    if not scene.layers:
+def _notes(model: ExplainedModel, near: Neighbourhood, every: Sequence["RankedRule"]) -> Iterator[str]:
+    first = model.members[0]
+    if not near.layers:
         yield "the network has no reasoning layer: the answer is that of its input layer"
     elif not every:
         yield "no ground rule holds it: the answer is that of the input layer"
@@ -147,3 +153,215 @@ def _notes(subject: Subject, scene: Scene, every: Sequence[Moved]) -> Iterator[s
             "this network does not read facts (model.evidence_input = off): they count as far as training learned them,"
             " and where ground rules are there because of them"
         )
+
+
+def _by_counts(
+    model: ExplainedModel, near: Neighbourhood, flip: Flip, belief: Belief, top: int | None, against: int | None
+) -> Explanation:
+    """An explanation by counted rules; the bodies of its reasons are known, so that there is nothing below them."""
+    code = int(flip.codes[0])
+    atom, evidence = CountedAtom(model.members, code), model.knowledge.evidence
+    full = atom.logit()
+    every = [
+        RankedRule((number,), part.rule, codes, codes, effect)
+        for number, part in atom.ground_rules()
+        for effect in [full - atom.logit({number: 1})]
+        for codes in part.atoms
+    ]
+    shown, is_small = ranked(every, top), len(evidence) <= MOST_FACTS
+    listed = model.plain(np.concatenate([_NO_CODES, *(part.codes for part in shown)]))
+    facts = np.intersect1d(listed, evidence.atoms)[: None if is_small else 0]
+    rules = tuple(dict.fromkeys(part.rule.name for part in ranked(every)))
+    number = Counter(part.numbers[0] for part in shown)
+    others = {rule: count - number[rule] for rule, count in atom.numbers.items()}
+    without = [atom.logit(fewer) for fewer in (others, number, atom.numbers)] if every else []
+    return Explanation(
+        model.names(flip.codes[:1])[0],
+        belief,
+        _layer_beliefs(model, [atom.network, belief.logit]),
+        tuple(_flat_reason(model, part, code) for part in shown),
+        *Counterfactuals(model, near, flip, facts, rules, model.logits(flip.codes)).largest(top),
+        fidelity=Fidelity(len(shown), sum(atom.numbers.values()), full, *without) if every else None,
+        contrast=None if against is None else _counted_contrast(model, atom, against, top),
+        notes=(COUNTED_ALIKE, *[LAYERS_UNSEEN] * bool(near.layers), *[MANY_FACTS] * (not is_small)),
+    )
+
+
+def _counted_contrast(model: ExplainedModel, atom: CountedAtom, against: int, top: int | None) -> Contrast:
+    """Which ground rules make the difference: one that concludes an atom takes from the shares of all in its rows."""
+    other = CountedAtom(model.members, against)
+    difference, concluded = atom.logit() - other.logit(), {}
+    for one in (atom, other):
+        for number, part in one.ground_rules():
+            then = [each.logit({number: 1}, of=one.code) for each in (atom, other)]
+            effect = difference - (then[0] - then[1])
+            concluded |= {RankedRule((number,), part.rule, codes, codes, effect): one.code for codes in part.atoms}
+    reasons = [_flat_reason(model, part, concluded[part]) for part in ranked(list(concluded), top)]
+    return _compared(model, against, difference, reasons)
+
+
+@dataclass(frozen=True, eq=False)
+class RankedRule:
+    """A ground rule and its effect on an atom: its rule, and the rows and codes of its atoms.
+
+    `numbers` holds its number in the graph; one for each copy, if atoms and their reciprocals have neighbourhoods of
+    their own.
+    """
+
+    numbers: tuple[int, ...]
+    rule: Rule
+    rows: Int64[np.ndarray, " positions"]
+    codes: Int64[np.ndarray, " positions"]
+    effect: float = 0.0
+
+    @property
+    def identity(self) -> Identity:
+        """Distinguishes it from all other ground rules, in whatever graph."""
+        return self.rule.name, tuple(self.codes.tolist())
+
+
+def rules_with_effects(near: Neighbourhood, asked: int) -> list[list[RankedRule]]:
+    """For each of the first `asked` atoms, all its ground rules, with what leaving each out does to the logit."""
+    found = [_located(near, near.ground_rules_of(index)) for index in range(asked)]
+    every = [part for parts in found for part in parts]
+    of = np.repeat(np.arange(asked), list(map(len, found)))
+    logits = near.changed(_leaving_out([[part] for part in every]))[np.arange(len(every)), of]
+    effects = iter((near.logits[of] - logits).tolist())
+    return [[replace(part, effect=next(effects)) for part in parts] for parts in found]
+
+
+def _leaving_out(sets: Sequence[Sequence[RankedRule]]) -> Changes:
+    """Changes that leave out one set of ground rules each."""
+    pairs = [[k, number] for k, parts in enumerate(sets) for part in parts for number in part.numbers]
+    return Changes.leaving_out(np.array(pairs, np.int64).reshape(-1, 2), len(sets))
+
+
+def _located(near: Neighbourhood, numbers: Int64[np.ndarray, " _"]) -> list[RankedRule]:
+    """Ground rules of a graph by their numbers, each once."""
+    found: dict[Identity, RankedRule] = {}
+    for number in numbers.tolist():
+        rule, rows = near.located(number)
+        part = RankedRule(near.copies(number), near.graph.rules[rule], rows, near.graph.atoms.numpy()[rows])
+        found.setdefault(part.identity, part)
+    return list(found.values())
+
+
+def ranked(found: Sequence[RankedRule], top: int | None = None) -> list[RankedRule]:
+    """Ground rules that speak for an atom, the strongest first, then those that do not, the strongest first.
+
+    At most `top` of them: the strongest for the atom have at least half of the places, those that are stronger than
+    the remaining ones, for or against it, have the others.
+    """
+    every = sorted(found, key=lambda part: (part.effect <= 0, -abs(part.effect), part.identity))
+    if top is None or len(every) <= top:
+        return every
+    own = min(-(-top // 2), sum(part.effect > 0 for part in every))
+    others = sorted(range(own, len(every)), key=lambda i: -abs(every[i].effect))[: top - own]
+    return [every[i] for i in (*range(own), *sorted(others))]
+
+
+@dataclass
+class ReasonTree:
+    """Reasons and, for atoms of which nothing is known, their reasons in turn; each atom is explained once.
+
+    `below` are the listed ground rules of each atom, `effects` those of atoms (code, other), and `homes` the atom and
+    ground rule under which the reasons of an atom are listed.
+    """
+
+    model: ExplainedModel
+    top: int | None
+    below: dict[int, list[RankedRule]] = field(default_factory=dict)
+    effects: dict[tuple[int, int], float] = field(default_factory=dict)
+    homes: dict[int, tuple[int, Identity]] = field(default_factory=dict)
+
+    def grow(self, code: int, near: Neighbourhood, depth: int) -> list[RankedRule]:
+        """Find the reasons of the first atom of a neighbourhood, and of those below it to a depth; return all its own.
+
+        Those that are listed are given by `reasons`.
+        """
+        every = rules_with_effects(near, 1)[0]
+        self.below[code] = ranked(every, self.top) if depth else []
+        self._measure_atoms(code, near)
+        above: dict[int, set[Identity]] = {code: set()}
+        for _ in range(1, depth):
+            above = self._next(above)
+            if not above:
+                break
+            codes = list(above)
+            around = Neighbourhood.around(self.model.members, np.array(codes, np.int64))
+            most = MOST_BELOW if self.top is None else min(self.top, MOST_BELOW)
+            for other, found in zip(codes, rules_with_effects(around, len(codes)), strict=True):
+                self.below[other] = ranked([part for part in found if part.identity not in above[other]], most)
+        return every
+
+    def _next(self, above: dict[int, set[Identity]]) -> dict[int, set[Identity]]:
+        """The unknown atoms of a level's reasons that are not explained yet, each with the ground rules above it."""
+        found: dict[int, set[Identity]] = {}
+        for code in above:
+            for part in (part for part in self.below[code] if len(part.codes) <= MOST_MEMBERS):
+                codes = self.model.plain(part.codes)
+                unknown = known_truths(self.model.base, codes, self.model.knowledge.evidence) < 0
+                for other in codes[unknown].tolist():
+                    if other not in self.below and other not in found:
+                        found[other] = above[code] | {part.identity}
+                        self.homes[other] = code, part.identity
+        return found
+
+    def _measure_atoms(self, code: int, near: Neighbourhood) -> None:
+        """The effect on the explained atom of what the network reads of each atom of the listed ground rules."""
+        listed = np.concatenate([_NO_CODES, *(part.codes for part in self.below[code])])
+        rows = np.flatnonzero(np.isin(near.graph.atoms.numpy(), listed))  # all copies of an atom
+        atoms, change = np.unique(self.model.plain(near.graph.atoms.numpy()[rows]), return_inverse=True)
+        states = np.full(len(rows), HIDDEN, np.int64)
+        changes = Changes(len(atoms), np.zeros((0, 2), np.int64), np.stack([change, rows], axis=1), states)
+        effects = near.logits[0] - near.changed(changes)[:, 0]
+        self.effects = {(code, atom): effect for atom, effect in zip(atoms.tolist(), effects.tolist(), strict=True)}
+
+    def reasons(self, code: int) -> tuple[Reason, ...]:
+        """The reasons of an atom, as records."""
+        listed = [self.model.plain(part.codes) for parts in self.below.values() for part in parts]
+        codes = np.unique(np.concatenate([_NO_CODES, *listed]))
+        texts = zip(self.model.names(codes), self.model.beliefs(codes) if len(codes) else (), strict=True)
+        return self._records(code, dict(zip(codes.tolist(), texts, strict=True)))
+
+    def _records(self, code: int, texts: Mapping[int, tuple[str, Belief]]) -> tuple[Reason, ...]:
+        found = []
+        for part in self.below[code]:
+            because = []
+            for other in self._members(code, part):
+                is_here = self.homes.get(other) == (code, part.identity)
+                below = self._records(other, texts) if is_here else ()
+                is_above = other in self.below and not is_here
+                because.append(Member(*texts[other], self.effects.get((code, other)), below, is_told_above=is_above))
+            text = ground_text(part.rule, [texts[other][0] for other in self.model.plain(part.codes).tolist()])
+            found.append(Reason(part.rule.name, text, part.effect, tuple(because)))
+        return tuple(found)
+
+    def _members(self, code: int, part: RankedRule) -> list[int]:
+        """The other atoms of a ground rule, in its order; of many, those with the largest effects."""
+        others = [other for other in dict.fromkeys(self.model.plain(part.codes).tolist()) if other != code]
+        kept = sorted(others, key=lambda other: -abs(self.effects.get((code, other), 0.0)))[:MOST_MEMBERS]
+        return [other for other in others if other in kept]
+
+
+def ground_text(rule: Rule, names: Sequence[str]) -> str:
+    """`neighborOf(italy, france) & locatedIn(italy, europe) -> locatedIn(france, europe)`, by its atoms' names."""
+    if rule.formula is None:
+        return f"[{', '.join(dict.fromkeys(names))}]"  # a reciprocal has the name of what it says
+    return str(_named(rule.formula, dict(zip(rule.atoms, names, strict=True))))
+
+
+def _named(formula: Formula, names: Mapping[Atom, str]) -> Formula:
+    """The formula with a name in the place of each atom."""
+    if isinstance(formula, Atom):
+        return _Named(names[formula], (Variable("x"),))
+    if isinstance(formula, And | Or):
+        return type(formula)(tuple(_named(part, names) for part in formula.parts))
+    return type(formula)(*(_named(part, names) for part in formula.operands()))
+
+
+class _Named(Atom):
+    """An atom that is printed by its name."""
+
+    def __str__(self) -> str:
+        return self.predicate

@@ -1,4 +1,4 @@
-"""The neighbourhood of an atom: its networks, graph and forward pass, whole or with changes."""
+"""The neighbourhood of atoms: the graph around them, and forward passes over it with and without changes."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -14,7 +14,6 @@ from r2n.data.herbrand import Codes, HerbrandBase
 from r2n.data.knowledge_base import KnowledgeBase, counterparts, reciprocal_codes
 from r2n.explanation.records import Belief
 from r2n.network.factor_graph import UNKNOWN, FactorGraph, known_states
-from r2n.network.graph_sources import GraphSource
 from r2n.network.incremental import IncrementalForward, Pairs, Step
 from r2n.network.r2n import R2N
 from r2n.network.reasoning import ReasoningLayer, Sum
@@ -25,8 +24,8 @@ _NOTHING: Codes = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Otherwise:
-    """What might be otherwise: facts (codes) that are not known, those of them that are known to be false, a rule."""
+class WhatIf:
+    """A change of what is known: facts (codes) that are unknown, those of them that are false, a rule left out."""
 
     unknown: Codes = field(default_factory=lambda: _NOTHING)
     false: Codes = field(default_factory=lambda: _NOTHING)
@@ -34,19 +33,19 @@ class Otherwise:
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
-    """The networks of an answer (`members`), and how others are made of them.
+class ExplainedModel:
+    """The networks of an answer (`members`), and how they answer after a change.
 
-    `knowledge` is what they know, in the language of the training. `beliefs` tells what is said of atoms, `probability`
-    what logits mean, and `half` is the logit that means one half. `otherwise` gives the networks as they would answer
-    if something were otherwise: they are grounded again, so it costs what a new question costs, or more.
+    `knowledge` is their knowledge base, in the language of the training. `beliefs` gives the answers for atoms,
+    `probability` maps logits to probabilities, and `half` is the logit of one half. `networks_if` gives the networks
+    after a change: they are grounded again, so it costs what a new question costs, or more.
     """
 
     members: tuple[AtomLogits, ...]
     knowledge: KnowledgeBase
     beliefs: Callable[[Codes], Sequence[Belief]]
     probability: Callable[[np.ndarray], np.ndarray]
-    otherwise: Callable[[Otherwise], tuple[AtomLogits, ...]]
+    networks_if: Callable[[WhatIf], tuple[AtomLogits, ...]]
     half: float = 0.0
 
     @property
@@ -55,11 +54,8 @@ class Subject:
         return self.members[0].model.base
 
     def plain(self, codes: Codes) -> Codes:
-        """The atoms as they are asked for: P(x, y) in the place of its reciprocal."""
-        if all(predicate.reciprocal_of is None for predicate in self.base.language.predicates):
-            return codes
-        is_reciprocal = np.array([p.reciprocal_of is not None for p in self.base.language.predicates])
-        return np.where(is_reciprocal[self.base.decode(codes)[0]], counterparts(self.base, codes), codes)
+        """The same atoms without reciprocals: P(x, y) for P^-1(y, x)."""
+        return without_reciprocals(self.base, codes)
 
     def names(self, codes: Codes) -> list[str]:
         """The atoms as text, none as a reciprocal."""
@@ -68,6 +64,14 @@ class Subject:
     def logits(self, codes: Codes) -> Float64[np.ndarray, " atoms"]:
         """The mean of the networks' logits."""
         return mean_logits(self.members, codes)
+
+
+def without_reciprocals(base: HerbrandBase, codes: Codes) -> Codes:
+    """The same atoms without reciprocals: P(x, y) for P^-1(y, x)."""
+    is_reciprocal = np.array([predicate.reciprocal_of is not None for predicate in base.language.predicates], bool)
+    if not is_reciprocal.any():
+        return codes
+    return np.where(is_reciprocal[base.decode(codes)[0]], counterparts(base, codes), codes)
 
 
 def mean_logits(members: Sequence[AtomLogits], codes: Codes) -> Float64[np.ndarray, " atoms"]:
@@ -109,9 +113,9 @@ class Changes:
 
 @dataclass(frozen=True, eq=False)
 class Unrolled:
-    """What a network makes of the atoms of a graph: Emb^0(a), ..., Emb^L(a), and what is added to out(a).
+    """The forward pass of a network over a graph: Emb^0(a), ..., Emb^L(a), and what is `added` to out(a).
 
-    `sums` holds what the layers sum of messages, where they sum or average them.
+    `sums` holds the sums of messages of each layer, if it sums or averages them.
     """
 
     model: R2N
@@ -123,7 +127,7 @@ class Unrolled:
     @classmethod
     @torch.no_grad()
     def of(cls, logits: AtomLogits, graph: FactorGraph) -> "Unrolled":
-        """Of a network that is told what it is told for its logits."""
+        """The pass of a network, with the evidence that its logits use."""
         model = logits.model.eval()
         layout = model.collate(graph, "indexed")
         known = known_states(model.base, graph.atoms, logits.evidence).to(model.device)
@@ -135,7 +139,7 @@ class Unrolled:
         for layer in model.layers:
             if layer.aggregation.adds_messages:
                 sums.append(_summing(layer)(atoms, layout.incidence, rule_embeddings=False)[0])
-                atoms = _settled(layer, sums[-1], atoms, layout.incidence.messages)
+                atoms = _updated(layer, sums[-1], atoms, layout.incidence.messages)
             else:
                 atoms, _ = layer(atoms, layout.incidence, rule_embeddings=False)
             embeddings.append(atoms)
@@ -157,7 +161,7 @@ class Unrolled:
     def changed(
         self, steps: Sequence[Step], collated: Sequence[Incidence], changes: Changes
     ) -> tuple[Int64[np.ndarray, " _"], Float64[np.ndarray, " _"]]:
-        """Which atoms of which changes are otherwise at the end (keys of change and row), and their logits then."""
+        """Which atoms of which changes differ at the end (keys of change and row), and their logits then."""
         device = self.added.device
         previous = self._altered(changes)
         for i, (layer, step, incidence) in enumerate(zip(self.model.layers, steps, collated, strict=True)):
@@ -169,7 +173,7 @@ class Unrolled:
             if self.sums:
                 received = _summing(layer)(atoms, incidence, rule_embeddings=False)[0]
                 sums = self.sums[i][rows[:count]] + received[:count] - received[count : 2 * count]
-                previous = _settled(layer, sums, atoms[:count], step.messages.to(device))
+                previous = _updated(layer, sums, atoms[:count], step.messages.to(device))
             else:
                 previous = layer(atoms, incidence, rule_embeddings=False)[0][:count]
         keys = steps[-1].outputs
@@ -198,19 +202,19 @@ def _summing(layer: ReasoningLayer) -> ReasoningLayer:
     return view
 
 
-def _settled(layer: ReasoningLayer, sums: Tensor, atoms: Tensor, messages: Tensor) -> Tensor:
-    """What the layer makes of sums of so many messages each, at atoms that it reads."""
-    is_told = (messages > 0).unsqueeze(1)
+def _updated(layer: ReasoningLayer, sums: Tensor, atoms: Tensor, messages: Tensor) -> Tensor:
+    """The layer's output for sums of so many messages each."""
+    is_reached = (messages > 0).unsqueeze(1)
     divisor = layer.aggregation.divide_all(messages)
     made = sums if divisor is None else sums / divisor.unsqueeze(1)
     if layer.residual:
-        return atoms + made.masked_fill(~is_told, 0.0)
-    return torch.where(is_told, made, atoms if layer.isolated == "keep" else torch.zeros_like(atoms))
+        return atoms + made.masked_fill(~is_reached, 0.0)
+    return torch.where(is_reached, made, atoms if layer.isolated == "keep" else torch.zeros_like(atoms))
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """The graph around some atoms, as one or several networks see it.
+class Neighbourhood:
+    """The graph around some atoms, and the forward passes of one or several networks over it.
 
     `rows[i]` are the rows of the i-th asked atom: one, or two where it has a reciprocal; its logit is their mean, and
     that over the networks.
@@ -222,12 +226,12 @@ class Scene:
     networks: tuple[Unrolled, ...]
 
     @classmethod
-    def around(cls, members: Sequence[AtomLogits], codes: Codes, source: GraphSource | None = None) -> "Scene":
-        """The scene of distinct atoms; the graph comes from the members' own source, or another."""
+    def around(cls, members: Sequence[AtomLogits], codes: Codes) -> "Neighbourhood":
+        """The neighbourhood of distinct atoms."""
         base, layers = members[0].model.base, len(members[0].model.layers)
         mirrored = reciprocal_codes(base, codes)
         every = np.unique(np.concatenate([codes, mirrored[mirrored >= 0]]))
-        graph = (source or members[0].source).around(every, steps=layers)
+        graph = members[0].source.around(every, steps=layers)
         pairs = zip(codes.tolist(), mirrored.tolist(), strict=True)
         both = [np.unique([code, other]) if other >= 0 else np.array([code]) for code, other in pairs]
         rows = tuple(graph.rows(torch.from_numpy(pair)).numpy() for pair in both)
@@ -261,7 +265,7 @@ class Scene:
         return np.unique(self._spread.around.incident_rules(self.rows[asked])[1])
 
     def incident_positions(self, rows: Int64[np.ndarray, " _"]) -> tuple[np.ndarray, ...]:
-        """For every position of a ground rule that rows stand at: the row's place, the ground rule, its rule, it."""
+        """For every occurrence of rows in ground rules: the row's index, the ground rule, its rule and the position."""
         return self._spread.around.incident_positions(rows)
 
     def located(self, number: int) -> tuple[int, Int64[np.ndarray, " positions"]]:
@@ -270,21 +274,18 @@ class Scene:
         return rule, self.graph.neighbours[rule][number - int(self._spread.around.first[rule])].numpy()
 
     def copies(self, number: int) -> tuple[int, ...]:
-        """The ground rules (by number) that say what this one says, it among them, in whosever neighbourhood."""
+        """The ground rules (by number) with the same atoms, this one among them, in all neighbourhoods."""
         if self._is_of_distinct_atoms:
             return (number,)
         rule, rows = self.located(number)
-        codes = self._codes_of(rule)
-        same = (codes == self.graph.atoms.numpy()[rows]).all(axis=1)
+        codes = self.graph.atoms.numpy()
+        same = (codes[self.graph.neighbours[rule].numpy()] == codes[rows]).all(axis=1)
         return tuple((int(self._spread.around.first[rule]) + np.flatnonzero(same)).tolist())
 
     @cached_property
     def _is_of_distinct_atoms(self) -> bool:
         """Whether no atom has a copy: the neighbourhoods of all are one graph."""
         return len(np.unique(self.graph.atoms.numpy())) == len(self.graph.atoms)
-
-    def _codes_of(self, rule: int) -> Int64[np.ndarray, "ground_rules positions"]:
-        return self.graph.atoms.numpy()[self.graph.neighbours[rule].numpy()]
 
     def numbers(self, rule: int) -> Int64[np.ndarray, " _"]:
         """The ground rules of a rule, by number."""
@@ -295,17 +296,12 @@ class Scene:
         found = np.tile(self.logits, (changes.count, 1))
         if not self.layers:
             return found
-        size = self._at_once()
+        entries, width = sum(part.numel() for part in self.graph.neighbours), self.networks[0].embeddings[0].shape[1]
+        size = max(1, NUMBERS_AT_ONCE // max(1, entries * width))  # as if each change were felt everywhere
         for start in range(0, changes.count, size):
             end = min(start + size, changes.count)
             found[start:end] = self._changed(changes.part(start, end))
         return found
-
-    def _at_once(self) -> int:
-        """How many changes a pass takes, if each were felt everywhere."""
-        entries = sum(part.numel() for part in self.graph.neighbours)
-        width = self.networks[0].embeddings[0].shape[1]
-        return max(1, NUMBERS_AT_ONCE // max(1, entries * width))
 
     def _changed(self, changes: Changes) -> ChangedLogits:
         first = self.networks[0]

@@ -17,7 +17,7 @@ from r2n.data.herbrand import Codes, HerbrandBase
 from r2n.data.knowledge_base import Evidence
 from r2n.files import finite
 from r2n.grounding.counting import RuleCounts
-from r2n.logic.formula import And, Atom, Formula, Implies, Not, Term, Variable
+from r2n.logic.formula import And, Implies, Not, Variable
 from r2n.logic.language import Domain
 from r2n.logic.theory import Rule, Theory
 from r2n.network.factor_graph import FactorGraph, known_truths
@@ -226,7 +226,7 @@ Gains = Float64[np.ndarray, " atoms"]
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """What atoms have: `has[i, m]` is 1 where atom i has mark m, of this kind and name."""
+    """The marks of atoms: `has[i, m]` is 1 if atom i has mark m, of this kind and name."""
 
     kinds: tuple[MarkKind, ...]
     names: tuple[str, ...]
@@ -237,12 +237,10 @@ class Marks:
         """The marks of atoms: those of a kind that is told sooner come first."""
         index, arguments = base.decode(codes)
         predicates, constants = base.language.predicates, base.language.constants
-        parts: list[_Part] = [("predicate", [p.name for p in predicates], _indicators(index, len(predicates)))]
-        names, has = _domains(base, index, arguments)
-        parts.append(("domain", names, has))
-        for part in features.values():
-            names, has = _words(part, arguments, len(constants))
-            parts.append(("word", names, has))
+        parts: list[_Part] = [("predicate", [p.name for p in predicates], _constants(index[:, None], len(predicates)))]
+        parts.append(("domain", *_domains(base, index, arguments)))
+        words: list[_Part] = [("word", *_words(part, arguments, len(constants))) for part in features.values()]
+        parts += words
         parts.append(("constant", list(constants), _constants(arguments, len(constants))))
         kinds: list[MarkKind] = [kind for kind, names, _ in parts for _ in names]
         names = [name for _, names, _ in parts for name in names]
@@ -251,12 +249,8 @@ class Marks:
         return cls(tuple(kinds[m] for m in used), tuple(names[m] for m in used), csc_array(everything[:, used]))
 
 
-def _indicators(number: Int64[np.ndarray, " atoms"], size: int) -> csr_array:
-    return csr_array((np.ones(len(number)), (np.arange(len(number)), number)), shape=(len(number), size))
-
-
 def _constants(arguments: Int64[np.ndarray, "atoms positions"], size: int) -> csr_array:
-    """Which constants stand in each atom, once each."""
+    """Which constants each atom has, once each."""
     rows, columns = np.nonzero(arguments >= 0)
     found = csr_array((np.ones(len(rows)), (rows, arguments[rows, columns])), shape=(len(arguments), size))
     found.data[:] = 1
@@ -297,71 +291,44 @@ def _words(features: Features, arguments: np.ndarray, constants: int) -> tuple[l
 def find_contexts(
     marks: Marks, gains: Mapping[str, Gains], *, most: int = MOST_CONTEXTS
 ) -> dict[str, tuple[Context, ...]]:
-    """For each rule, by name, the marks that part the atoms it helps from those it hurts, the surest first."""
+    """For each rule, by name, the marks that separate the atoms it helps from those it hurts, the surest first.
+
+    The p of each is multiplied by the number of marks that were tested for all rules. Of marks that the same atoms
+    have, the first is given.
+    """
     tested = {name: _tested(marks, gain) for name, gain in gains.items()}
-    tests = sum(len(part.marks) for part in tested.values())
-    return {name: _told(marks, part, tests)[:most] for name, part in tested.items()}
+    tests, found = sum(number for number, _ in tested.values()), {}
+    for name, (_, contexts) in tested.items():
+        sure: dict[int, Context] = {}
+        for same, context in contexts:
+            if context.p * tests <= LEVEL:
+                sure.setdefault(same, replace(context, p=context.p * tests))
+        found[name] = tuple(sure.values())[:most]
+    return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Tested:
-    """Marks (by number) that were compared, how many atoms with and without them are helped and hurt, and p."""
-
-    marks: Int64[np.ndarray, " marks"]
-    helped: Int64[np.ndarray, " marks"]
-    hurt: Int64[np.ndarray, " marks"]
-    all_helped: int
-    all_hurt: int
-    p: Float64[np.ndarray, " marks"]
-    same: Int64[np.ndarray, " marks"]
-
-
-def _tested(marks: Marks, gain: Gains) -> _Tested:
+def _tested(marks: Marks, gain: Gains) -> tuple[int, list[tuple[int, Context]]]:
+    """How many marks were tested for a rule; those with a small p, each with the first mark of the same atoms."""
     helped, hurt = gain > FELT, gain < -FELT
     helps, hurts = int(helped.sum()), int(hurt.sum())
-    with_help, with_hurt = _count(marks, helped), _count(marks, hurt)
+    with_help, with_hurt = (np.asarray(marks.has.T @ which.astype(np.int64), np.int64) for which in (helped, hurt))
     size = with_help + with_hurt
     tried = np.flatnonzero((size >= SUPPORT) & (helps + hurts - size >= SUPPORT)) if helps and hurts else size[:0]
     drawn = hypergeom(helps + hurts, helps, size[tried])
     p = np.minimum(1.0, 2 * np.minimum(drawn.cdf(with_help[tried]), drawn.sf(with_help[tried] - 1)))
-    same = _first_of_equals(marks, helped | hurt)[tried]
-    return _Tested(tried, with_help[tried], with_hurt[tried], helps, hurts, p, same)
-
-
-def _count(marks: Marks, which: Bool[np.ndarray, " atoms"]) -> Int64[np.ndarray, " marks"]:
-    return np.asarray(marks.has.T @ which.astype(np.int64), np.int64)
-
-
-def _first_of_equals(marks: Marks, felt: Bool[np.ndarray, " atoms"]) -> Int64[np.ndarray, " marks"]:
-    """For each mark the first one that the same atoms have, among those that feel the rule: by a number for a set."""
-    numbers = np.random.default_rng(0).integers(1, 2**62, len(felt)) * felt
-    sums = np.asarray(marks.has.T @ numbers)  # wraps around, for equal sets alike
+    # equal sets of atoms have equal sums of random numbers, which wrap around alike
+    sums = np.asarray(marks.has.T @ (np.random.default_rng(0).integers(1, 2**62, len(gain)) * (helped | hurt)))
     _, first, back = np.unique(sums, return_index=True, return_inverse=True)
-    return first[back]
-
-
-def _told(marks: Marks, tested: _Tested, tests: int) -> tuple[Context, ...]:
-    """What is sure enough; of marks that the same atoms have, the first."""
-    p = np.minimum(1.0, tested.p * tests)
-    found, seen = [], set()
-    for i in np.lexsort((tested.marks, p)):
-        if p[i] > LEVEL or tested.same[i] in seen:
-            continue
-        seen.add(tested.same[i])
-        helped, hurt, mark = int(tested.helped[i]), int(tested.hurt[i]), int(tested.marks[i])
-        found.append(
-            Context(
-                marks.kinds[mark],
-                marks.names[mark],
-                helped * tested.all_hurt > hurt * tested.all_helped,
-                helped,
-                hurt,
-                tested.all_helped - helped,
-                tested.all_hurt - hurt,
-                float(p[i]),
+    found = []
+    for i in np.lexsort((tried, p)):
+        m, positive, negative = int(tried[i]), int(with_help[tried[i]]), int(with_hurt[tried[i]])
+        if p[i] <= LEVEL:
+            is_better = positive * hurts > negative * helps
+            counts = positive, negative, helps - positive, hurts - negative
+            found.append(
+                (int(first[back[m]]), Context(marks.kinds[m], marks.names[m], is_better, *counts, float(p[i])))
             )
-        )
-    return tuple(found)
+    return len(tried), found
 
 
 MOST_RENAMED = 4  # variables: with more, clauses are compared by the names they have
@@ -376,9 +343,8 @@ def clause_rule(rule: Rule, body: Sequence[Signed], head: Signed, theory: Theory
 
     Of the guards those stay whose variables are all in the clause.
     """
-    literals = [_literal(rule.atoms[position], sign) for position, sign in body]
-    premise = literals[0] if len(literals) == 1 else And(tuple(literals))
-    formula = Implies(premise, _literal(rule.atoms[head[0]], head[1]))
+    *literals, conclusion = (rule.atoms[i] if sign else Not(rule.atoms[i]) for i, sign in (*body, head))
+    formula = Implies(literals[0] if len(literals) == 1 else And(tuple(literals)), conclusion)
     made = Rule.explicit(name or rule.name, formula)
     there = set(made.variables)
     guards = tuple(
@@ -389,10 +355,6 @@ def clause_rule(rule: Rule, body: Sequence[Signed], head: Signed, theory: Theory
     domains = dict(zip(rule.variables, theory.variable_domains(rule), strict=True))
     types = [(v, domains[v].name) for v in made.variables if _inferred(made, v, theory) != domains[v]]
     return Rule.explicit(made.name, formula, guards, tuple(types))
-
-
-def _literal(atom: Atom, sign: Sign) -> Formula:
-    return atom if sign else Not(atom)
 
 
 def _inferred(rule: Rule, variable: str, theory: Theory) -> Domain | None:
@@ -418,12 +380,12 @@ def canonical(rule: Rule, literals: Sequence[Signed], theory: Theory) -> object:
     for order in permutations(range(len(names))):
         number = dict(zip(names, order, strict=True))
         kinds = sorted((number[name], domains[name].name) for name in names)
-        forms.append((tuple(sorted((a.predicate, _terms(a.terms, number), s) for a, s in atoms)), tuple(kinds)))
-    return min(forms)
-
-
-def _terms(terms: Sequence[Term], number: dict[str, int]) -> tuple[str, ...]:
-    return tuple(f"?{number[term.name]}" if isinstance(term, Variable) else f"={term.name}" for term in terms)
+        signed = [
+            (a.predicate, *(f"?{number[t.name]}" if isinstance(t, Variable) else f"={t.name}" for t in a.terms), s)
+            for a, s in atoms
+        ]
+        forms.append((tuple(sorted(signed, key=str)), tuple(kinds)))
+    return min(forms, key=str)
 
 
 DEPTH = 3  # literals of a body
@@ -510,7 +472,7 @@ class _Clause:
         return self.head[1], self.score
 
     @property
-    def is_worth_telling(self) -> bool:
+    def is_worth_showing(self) -> bool:
         """Whether it agrees with the network and with what is known, and says what makes something so.
 
         That nothing makes it so, `!a & !b -> !c`, is no clause of its own: the others say what does.
@@ -552,7 +514,7 @@ class _Table:
                 clause = self._counted(body, (head, sign))
                 if clause.agreement >= LEAST_AGREEMENT:
                     clause = self._shortened(clause)
-                    found += [clause] if clause.body and clause.is_worth_telling else []
+                    found += [clause] if clause.body and clause.is_worth_showing else []
         return found
 
     def _leaves(self, head: int) -> list[tuple[Signed, ...]]:

@@ -1,9 +1,9 @@
-"""An explanation as text."""
+"""Explanations as lines of text: the one place that formats them, for terminals, pages and drawings."""
 
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import StringIO
 from typing import Literal
@@ -31,10 +31,10 @@ REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 def printable(text: str) -> str:
     """The text on one line, with a picture of what has none: control characters, halves of surrogate pairs."""
-    return text if text.isprintable() else "".join(map(_character, text))
+    return text if text.isprintable() else "".join(map(_printable_character, text))
 
 
-def _character(character: str) -> str:
+def _printable_character(character: str) -> str:
     code = ord(character)
     if code < 0x20 or code == 0x7F:
         return chr(0x2400 + min(code, 0x21))
@@ -96,7 +96,7 @@ def status_text(belief: Belief) -> str:
 
 
 def answer_texts(explanation: Explanation) -> list[str]:
-    """What is said of the answer beside its probability: what it rests on, and how sure it is."""
+    """What is said of the answer besides its probability: what it rests on, and how sure it is."""
     belief, known = explanation.belief, known_text(explanation.belief)
     texts = ["not known, believed by the network"] if known is None else [known]
     if known is not None:
@@ -191,7 +191,7 @@ class Line:
         return "".join(span.text for span in self.spans if span.role != "bar")
 
 
-def tell(explanation: Explanation) -> Line:
+def render(explanation: Explanation) -> Line:
     """An explanation as one line with all others below it: its parts, each under a title."""
     head = (
         _atom(explanation.atom),
@@ -203,40 +203,44 @@ def tell(explanation: Explanation) -> Line:
 
 
 def _parts(explanation: Explanation) -> Iterator[Line]:
-    teller = _Teller(_strongest(explanation), {explanation.atom})
+    contrast = explanation.contrast.reasons if explanation.contrast is not None else ()
+    features = explanation.input.features if explanation.input is not None else ()
+    effects = [item.effect for item in (*all_reasons((*explanation.reasons, *contrast)), *features)]
+    renderer = _Renderer(strongest(effects), {explanation.atom})
     yield _titled("layer by layer", _layers(explanation))
     title = "because of these ground rules, by their effect on the logit"
-    yield _titled(title, [teller.reason(reason) for reason in explanation.reasons])
+    yield _titled(title, [renderer.reason(reason) for reason in explanation.reasons])
     yield _titled("what if", [_counterfactual(explanation, item) for item in explanation.counterfactuals])
     if explanation.turned_by is not None:
         title = "the smallest set of facts found whose absence turns the answer"
         yield _titled(title, [_counterfactual(explanation, explanation.turned_by)])
     if explanation.contrast is not None:
-        yield teller.contrast(explanation)
+        yield renderer.contrast(explanation)
     if explanation.fidelity is not None:
         texts = fidelity_text(explanation.fidelity), fidelity_logits(explanation.fidelity)
         yield _titled("how far these ground rules carry the answer", [_quiet(text) for text in texts])
     if explanation.input is not None:
-        yield _titled("what the input layer goes by", teller.input(explanation.input))
+        yield _titled("what the input layer goes by", renderer.input(explanation.input))
     labels = ((name, shortened(printable(label), LONGEST_LABEL)) for name, label in explanation.labels)
     named = [Line((_atom(name), Span(f": {label}"))) for name, label in labels]
     yield _titled("what the constants are called", named)
     yield _titled("notes", [Line((Span(printable(note)),)) for note in explanation.notes])
 
 
-class _Teller:
-    """Tells reasons in their order, knowing what was told before."""
+class _Renderer:
+    """Renders reasons in their order; `full` is the effect of a full bar, `above` the atoms explained so far."""
 
-    def __init__(self, whole: float, told: set[str]) -> None:
-        """`whole` is the effect of a whole bar; `told` are the atoms whose reasons stand above."""
-        self.whole, self.told = whole, told
+    def __init__(self, full: float, above: set[str]) -> None:
+        self.full, self.above = full, above
 
     def reason(self, reason: Reason) -> Line:
         spans = (*self._effect(reason.effect), Span(printable(reason.rule), "rule"))
         shown, others = shown_members(reason)
         lines = [self.member(member) for member in shown]
         if others:
-            lines.append(_quiet(f"and {_counts(others)}"))
+            kinds = Counter(known_text(member.belief) or "believed" for member in others)
+            counts = ", ".join(f"{number:,} {kind.partition(':')[0]}" for kind, number in kinds.items())
+            lines.append(_quiet(f"and {counted(len(others), 'more atom')}: {counts}"))
         return Line((*spans, Span(printable(reason.ground_rule), "formula")), tuple(lines))
 
     def member(self, member: Member) -> Line:
@@ -244,9 +248,9 @@ class _Teller:
         if member.effect is not None:
             spans.append(Span(f"  (effect {effect_text(member.effect)})", "quiet"))
         if member.is_told_above:
-            spans.append(Span(f"  (told {'above' if member.atom in self.told else 'elsewhere'})", "quiet"))
+            spans.append(Span(f"  (told {'above' if member.atom in self.above else 'elsewhere'})", "quiet"))
         if member.reasons:
-            self.told.add(member.atom)
+            self.above.add(member.atom)
         return Line(tuple(spans), tuple(self.reason(reason) for reason in member.reasons))
 
     def contrast(self, explanation: Explanation) -> Line:
@@ -283,7 +287,7 @@ class _Teller:
     def _effect(self, effect: float) -> tuple[Span, ...]:
         """`+2.31`, and a bar as long as it is."""
         role: Role = "against" if effect < 0 else "for"
-        return Span(f"{effect_text(effect):>6} ", role), Span("", "bar", share_of(effect, self.whole)), Span(" ")
+        return Span(f"{effect_text(effect):>6} ", role), Span("", "bar", share_of(effect, self.full)), Span(" ")
 
 
 def shown_members(reason: Reason) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
@@ -294,56 +298,37 @@ def shown_members(reason: Reason) -> tuple[tuple[Member, ...], tuple[Member, ...
     members = reason.because
     if len(members) <= MOST_MEMBERS + 1:
         return members, ()
-    order = sorted(range(len(members)), key=lambda i: _weight(members[i]), reverse=True)
-    kept = set(order[:MOST_MEMBERS])
+
+    def weight(i: int) -> tuple[bool, float, bool, float]:
+        member = members[i]
+        has_reasons = bool(member.reasons) or member.is_told_above
+        return has_reasons, abs(member.effect or 0.0), member.belief.known is True, member.belief.probability
+
+    kept = set(sorted(range(len(members)), key=weight, reverse=True)[:MOST_MEMBERS])
     shown, others = ([members[i] for i in range(len(members)) if (i in kept) is wanted] for wanted in (True, False))
     return tuple(shown), tuple(others)
 
 
-def _weight(member: Member) -> tuple[bool, float, bool, float]:
-    has_reasons = bool(member.reasons) or member.is_told_above
-    return has_reasons, abs(member.effect or 0.0), member.belief.known is True, member.belief.probability
-
-
-def _counts(members: Sequence[Member]) -> str:
-    """`47 more atoms: 2 true by the facts, 45 believed`."""
-    kinds = Counter(known_text(member.belief) or "believed" for member in members)
-    told = ", ".join(f"{number:,} {kind.partition(':')[0]}" for kind, number in kinds.items())
-    return f"{counted(len(members), 'more atom')}: {told}"
-
-
 def _layers(explanation: Explanation) -> list[Line]:
-    names = [layer_name(layer) for layer in explanation.layers]
-    width = max(map(len, names), default=0)
-    return [
-        Line((Span(f"{name:<{width}}  ", "label"), _share(p), Span(f" {probability_text(p)}", "number")))
-        for name, p in zip(names, (layer.probability for layer in explanation.layers), strict=True)
-    ]
+    width = max((len(layer_name(layer)) for layer in explanation.layers), default=0)
+    found = []
+    for layer in explanation.layers:
+        p = layer.probability
+        label, bar = Span(f"{layer_name(layer):<{width}}  ", "label"), Span("", "bar", p if 0 <= p <= 1 else 0.0)
+        found.append(Line((label, bar, Span(f" {probability_text(p)}", "number"))))
+    return found
 
 
 def _counterfactual(explanation: Explanation, item: Counterfactual) -> Line:
     """`if neighborOf(italy, france) were not known: 0.97 → 0.41, the answer turns  (effect +3.97)`."""
     before, logit = network_probability(explanation), explanation.belief.logit
     first, last = condition_texts(item)
-    names = [span for name in item.what for span in (Span(" and "), _named(item, name))][1:]
+    role: Role = "rule" if item.kind == "without rule" else "atom"
+    names = [span for name in item.what for span in (Span(" and "), Span(printable(name), role))][1:]
     turns = [Span(", the answer turns", "against")] if item.turns else []
     effect = Span(f"  (effect {effect_text(logit - item.logit)})", "quiet")
     change = Span(change_text(before, item.probability), "number")
     return Line((Span(first), *names, Span(f"{last}: "), change, *turns, effect))
-
-
-def _named(item: Counterfactual, name: str) -> Span:
-    return Span(printable(name), "rule") if item.kind == "without rule" else _atom(name)
-
-
-def _strongest(explanation: Explanation) -> float:
-    """The largest effect of all, which has the longest bar."""
-    effects = [reason.effect for reason in all_reasons(explanation.reasons)]
-    if explanation.contrast is not None:
-        effects += [reason.effect for reason in all_reasons(explanation.contrast.reasons)]
-    if explanation.input is not None:
-        effects += [item.effect for item in explanation.input.features]
-    return strongest(effects)
 
 
 def all_reasons(reasons: Iterable[Reason]) -> Iterator[Reason]:
@@ -356,10 +341,6 @@ def all_reasons(reasons: Iterable[Reason]) -> Iterator[Reason]:
 
 def _atom(name: str) -> Span:
     return Span(printable(name), "atom")
-
-
-def _share(probability: float) -> Span:
-    return Span("", "bar", probability if 0 <= probability <= 1 else 0.0)
 
 
 def _quiet(text: str) -> Line:
@@ -390,7 +371,7 @@ IN_ASCII = str.maketrans(PLAIN | {block: "#" if i > 4 else " " for i, block in e
 
 def explanation_tree(explanation: Explanation, *, in_ascii: bool = False) -> Tree:
     """An explanation as a tree of rich; names are text, never markup. `in_ascii`: bars and signs of ours are plain."""
-    return _tree(tell(explanation), in_ascii)
+    return _tree(render(explanation), in_ascii)
 
 
 def explanation_text(explanation: Explanation, *, width: int = 80) -> str:
@@ -404,18 +385,14 @@ def explanation_text(explanation: Explanation, *, width: int = 80) -> str:
 
 
 def _tree(line: Line, in_ascii: bool) -> Tree:
-    tree = Tree(_label(line, in_ascii), guide_style="dim", highlight=False)
-    tree.children.extend(_tree(below, in_ascii) for below in line.lines)
-    return tree
-
-
-def _label(line: Line, in_ascii: bool) -> Text:
     sign = "against" if any(span.role == "against" for span in line.spans) else "for"
     label = Text()
     for span in line.spans:
         text = _text(span).translate(IN_ASCII) if in_ascii else _text(span)
         label.append(text, STYLES.get(sign if span.role == "bar" else span.role))
-    return label
+    tree = Tree(label, guide_style="dim", highlight=False)
+    tree.children.extend(_tree(below, in_ascii) for below in line.lines)
+    return tree
 
 
 def _text(span: Span) -> str:

@@ -103,13 +103,16 @@ class Search:
         """A search that has found nothing yet."""
         self.store, self.prune, self.max_groundings = store, prune, max_groundings
         rules = store.knowledge.theory.rules
-        self.found = [self._nothing(rule) for rule in rules]
+        self.found = [
+            Searched(
+                rule,
+                np.zeros((0, len(rule.variables)), np.int64),
+                np.zeros((0, len(rule.atoms)), np.int64),
+                np.zeros((0, len(rule.body)), bool),
+            )
+            for rule in rules
+        ]
         self.provable = {rule.atoms[i].predicate for rule in rules for i in rule.head_positions}
-
-    def _nothing(self, rule: Rule) -> Searched:
-        nothing = np.zeros((0, len(rule.variables)), np.int64)
-        atoms = np.zeros((0, len(rule.atoms)), np.int64)
-        return Searched(rule, nothing, atoms, np.zeros((0, len(rule.body)), bool))
 
     def run(self, queries: Codes, widths: list[int], leading: int, progress: Progress) -> None:
         """Ask the queries (distinct), then step by step the unknown body atoms met; one width a step.
@@ -300,8 +303,11 @@ class Paths:
                 break
             queries, at = np.divmod(asking, atoms)
             admitted = self.heads[self.unknown[self.heads[:, 1]] <= width]
-            counts = counts + self._pairs_to_come(admitted, at)
-            self._check_budget(counts, max_groundings)
+            times = np.bincount(at, minlength=len(self.codes))[admitted[:, 0]]
+            counts = counts + np.bincount(self._rules(admitted[:, 1]), times, minlength=len(self.found))
+            if counts.size:  # checked before the pairs are made
+                most = int(counts.argmax())
+                check_budget(self.found[most].rule, int(counts[most]), max_groundings, exact=False)
             place, led_to = Links.build(admitted[:, 0], admitted[:, 1], atoms).follow(at)
             new = distinct_codes([queries[place] * ground_rules + led_to])
             found = distinct_codes([found, new])
@@ -311,19 +317,9 @@ class Paths:
             asked = np.concatenate([asked, asking])
         return found
 
-    def _pairs_to_come(self, admitted: np.ndarray, at: np.ndarray) -> np.ndarray:
-        """How many pairs of each rule a step from these atoms makes, counted before they are made."""
-        times = np.bincount(at, minlength=len(self.codes))[admitted[:, 0]]
-        return np.bincount(self._rules(admitted[:, 1]), times, minlength=len(self.found))
-
     def _rules(self, ground_rules: np.ndarray) -> np.ndarray:
         """The index of each ground rule's rule."""
         return np.searchsorted(self.offsets, ground_rules, side="right") - 1
-
-    def _check_budget(self, counts: np.ndarray, max_groundings: int) -> None:
-        if counts.size:
-            most = int(counts.argmax())
-            check_budget(self.found[most].rule, int(counts[most]), max_groundings, exact=False)
 
     def neighbourhoods(self, pairs: Pairs, rounds: int | None) -> Neighbourhoods:
         """These pairs of a query and a ground rule; of each query only what its own prove in so many rounds."""
@@ -338,7 +334,12 @@ class Paths:
         if rounds is not None:
             kept = self._proved(members, rounds)
             members = [(own[keep], rows[keep]) for (own, rows), keep in zip(members, kept, strict=True)]
-        return self._gathered(members)
+        kept_rules, kept_pairs = [], []
+        for part, (own, rows) in zip(self.found, members, strict=True):
+            used = distinct_codes([rows])  # each ground rule that some query keeps, once
+            kept_rules.append(GroundRules(part.rule, part.atoms[used], part.estimate, part.seconds))
+            kept_pairs.append(np.stack([own, np.searchsorted(used, rows)]).T)
+        return Neighbourhoods(Grounding(tuple(kept_rules)), tuple(kept_pairs))
 
     def _proved(self, members: list[tuple[np.ndarray, np.ndarray]], rounds: int) -> list[np.ndarray]:
         """Which pairs stay: to each query an atom is its own, so that no query proves what another asks."""
@@ -349,15 +350,6 @@ class Paths:
         distinct = distinct_codes(own)
         known = [part.known[rows] for part, (_, rows) in zip(self.found, members, strict=True)]
         return proved([part.rule for part in self.found], [np.searchsorted(distinct, o) for o in own], known, rounds)
-
-    def _gathered(self, members: list[tuple[np.ndarray, np.ndarray]]) -> Neighbourhoods:
-        """The ground rules that some query keeps, each once, and who keeps them."""
-        ground_rules, pairs = [], []
-        for part, (queries, rows) in zip(self.found, members, strict=True):
-            used = distinct_codes([rows])
-            ground_rules.append(GroundRules(part.rule, part.atoms[used], part.estimate, part.seconds))
-            pairs.append(np.stack([queries, np.searchsorted(used, rows)]).T)
-        return Neighbourhoods(Grounding(tuple(ground_rules)), tuple(pairs))
 
 
 QUERIES_AT_ONCE = 2**18
@@ -371,6 +363,10 @@ class BackwardGrounder:
     In the last step `last_width` unknown body atoms are allowed. `prune` keeps only ground rules whose unknown
     body atoms are proved by others within `depth` rounds; without it every ground rule met is kept.
     """
+
+    name = "backward"
+    reads_evidence = True  # known atoms are where the search ends
+    starts_from_queries = True
 
     width: int = 1
     depth: int = 2
@@ -391,33 +387,19 @@ class BackwardGrounder:
         """How many unknown body literals a ground rule may have, step by step."""
         return [self.width] * (self.depth - 1) + [self.last_width]
 
-    @property
-    def reads_evidence(self) -> bool:
-        """Known atoms are where the search ends."""
-        return True
-
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding around all queries together; around one query it may be smaller (see `neighbourhoods`)."""
         if queries is None:
             raise GroundingError("backward grounding starts from queries, and there are none", hint="give queries")
         search = Search(store, self.max_groundings, prune=self.prune)
         search.run(np.unique(np.asarray(queries, np.int64)), self.widths, self.width, progress)
-        kept = self._kept(search)
-        return Grounding(
-            tuple(
-                GroundRules(part.rule, part.atoms[rows], part.estimate, part.seconds)
-                for part, rows in zip(search.found, kept, strict=True)
-            )
-        )
-
-    def _kept(self, search: Search) -> list[np.ndarray]:
-        """Which of the ground rules found stay; one mask a rule."""
-        found = search.found
-        if not self.prune:
-            return [np.ones(len(part.atoms), bool) for part in found]
-        codes = distinct_codes([part.atoms for part in found])
-        rows = [np.searchsorted(codes, part.atoms) for part in found]
-        return proved([part.rule for part in found], rows, [part.known for part in found], self.depth)
+        found, kept = search.found, [np.ones(len(part.atoms), bool) for part in search.found]
+        if self.prune:
+            codes = distinct_codes([part.atoms for part in found])
+            rows = [np.searchsorted(codes, part.atoms) for part in found]
+            kept = proved([part.rule for part in found], rows, [part.known for part in found], self.depth)
+        pairs = zip(found, kept, strict=True)
+        return Grounding(tuple(GroundRules(p.rule, p.atoms[rows], p.estimate, p.seconds) for p, rows in pairs))
 
     def _searched(self, store: Store, queries: Codes, progress: Progress) -> Search:
         """All that the search of any of the queries (sorted, distinct) may find, proved or not."""

@@ -1,8 +1,8 @@
-"""Groundings on disk: fingerprints, one Parquet file a rule, and grounding in parts."""
+"""Groundings on disk: fingerprints, one Parquet file a rule, and groundings in parts."""
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,8 +47,8 @@ class Content:
     def digest(self, theory: Theory, grounder: Grounder) -> str:
         """One digest of these, a theory and a strategy."""
         known = [[p, truth, *tally] for (p, truth), tally in sorted(self.known.items()) if tally[0]]
-        told = [repr(grounder), str(theory), self.constants, list(self.domains), known]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+        content = [repr(grounder), str(theory), self.constants, list(self.domains), known]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def content_of(knowledge: KnowledgeBase) -> Content:
@@ -115,31 +115,44 @@ def fingerprint(knowledge: KnowledgeBase, grounder: Grounder | None = None, quer
 def write_grounding(grounding: Grounding, folder: Path, digest: str) -> None:
     """Write the grounding into `folder`, in place of an earlier one; the folder appears only when all is written."""
     try:
-        _write_grounding(grounding, folder, digest)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
+            raise CheckpointError(f"{folder} holds something that is no grounding", hint="give another --out folder")
+        with new_folder(folder) as work:
+            rules = [_write_rule(part, work / f"rule_{i}.parquet") for i, part in enumerate(grounding.ground_rules)]
+            _write_manifest(work, FORMAT, digest, rules)
     except OSError as error:
         raise ConfigError(
             f"the grounding cannot be written to {str(folder)!r}: {error.strerror or error}", hint="give another --out"
         ) from error
 
 
-def _write_grounding(grounding: Grounding, folder: Path, digest: str) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
-        raise CheckpointError(f"{folder} holds something that is no grounding", hint="give another --out folder")
-    with new_folder(folder) as work:
-        rules = [_write_rule(part, work / f"rule_{i}.parquet") for i, part in enumerate(grounding.ground_rules)]
-        manifest = {
-            "format": FORMAT,
-            "fingerprint": digest,
-            "rules": rules,
-            "sha256": _manifest_checksum(digest, rules),
-        }
-        (work / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
+def _write_manifest(folder: Path, form: int | str, digest: str, rules: list[Any]) -> None:
+    manifest = {"format": form, "fingerprint": digest, "rules": rules, "sha256": _manifest_checksum(digest, rules)}
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
 
 
 def _manifest_checksum(digest: str, rules: list[Any]) -> str:
     """One checksum over all that the manifest says."""
     return hashlib.sha256(json.dumps([digest, rules], sort_keys=True).encode()).hexdigest()
+
+
+def _read_manifest(
+    folder: Path, theory: Theory, form: int | str, digest: str, read: Callable[[Path, Rule, Any], GroundRules]
+) -> Grounding | None:
+    """The grounding of this format and fingerprint in a folder, else None; a damaged one is refused."""
+    try:
+        manifest = json.loads(read_file(folder / MANIFEST))
+        if manifest["format"] != form or manifest["fingerprint"] != digest:
+            return None
+        entries = manifest["rules"]
+        if manifest["sha256"] != _manifest_checksum(digest, entries):
+            raise ValueError("checksum of the manifest")
+        parts = zip(theory.rules, entries, strict=True)
+        return Grounding(tuple(read(folder, rule, entry) for rule, entry in parts))
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        hint = f"delete {folder} and ground again"
+        raise CheckpointError(f"the grounding in {folder} is damaged", hint=hint) from error
 
 
 def _write_rule(part: GroundRules, path: Path) -> dict[str, object]:
@@ -163,18 +176,7 @@ def read_grounding(folder: Path, theory: Theory, digest: str) -> Grounding | Non
             return None
     except OSError as error:
         raise ConfigError(f"{str(folder)!r} is no folder: {error.strerror}", hint="give another --out") from error
-    hint = f"delete {folder} and ground again"
-    try:
-        manifest = json.loads(read_file(folder / MANIFEST))
-        if manifest["format"] != FORMAT or manifest["fingerprint"] != digest:
-            return None
-        entries = manifest["rules"]
-        if manifest["sha256"] != _manifest_checksum(digest, entries):
-            raise ValueError("checksum of the manifest")
-        parts = zip(theory.rules, entries, strict=True)
-        return Grounding(tuple(_read_rule(folder, rule, entry) for rule, entry in parts))
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-        raise CheckpointError(f"the grounding in {folder} is damaged", hint=hint) from error
+    return _read_manifest(folder, theory, FORMAT, digest, _read_rule)
 
 
 def _read_rule(folder: Path, rule: Rule, entry: dict[str, Any]) -> GroundRules:
@@ -215,13 +217,7 @@ def write_manifest(folder: Path, digest: str, rules: Sequence[RuleParts]) -> Non
     entries = [
         [r.name, r.folder, [list(file) for file in r.files], r.ground_rules, r.estimate, r.seconds] for r in rules
     ]
-    manifest = {
-        "format": FORMAT_OF_PARTS,
-        "fingerprint": digest,
-        "rules": entries,
-        "sha256": _parts_checksum(digest, entries),
-    }
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
+    _write_manifest(folder, FORMAT_OF_PARTS, digest, entries)
 
 
 def parts_of(folder: Path) -> tuple[tuple[str, str], ...]:
@@ -235,10 +231,6 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _parts_checksum(digest: str, entries: list[Any]) -> str:
-    return hashlib.sha256(json.dumps([digest, entries]).encode()).hexdigest()
-
-
 def is_partitioned(folder: Path) -> bool:
     """Whether a folder holds a grounding in parts."""
     try:
@@ -249,28 +241,18 @@ def is_partitioned(folder: Path) -> bool:
 
 def read_partitioned(folder: Path, knowledge: KnowledgeBase, grounder: Grounder) -> Grounding | None:
     """The grounding in a folder if it is that of this knowledge base, else None; a damaged one is refused."""
-    hint = f"delete {folder} and ground again"
-    try:
-        manifest = json.loads(read_file(folder / MANIFEST))
-        if manifest["fingerprint"] != content_of(knowledge).digest(knowledge.theory, grounder):
-            return None
-        entries = manifest["rules"]
-        if manifest["sha256"] != _parts_checksum(manifest["fingerprint"], entries):
-            raise ValueError("checksum of the manifest")
-        parts = zip(knowledge.theory.rules, entries, strict=True)
-        return Grounding(tuple(_read(folder, rule, RuleParts.from_entry(entry)) for rule, entry in parts))
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-        raise CheckpointError(f"the grounding in {folder} is damaged", hint=hint) from error
+    digest = content_of(knowledge).digest(knowledge.theory, grounder)
+    return _read_manifest(folder, knowledge.theory, FORMAT_OF_PARTS, digest, _read_parts)
 
 
-def _read(folder: Path, rule: Rule, parts: RuleParts) -> GroundRules:
-    positions = len(rule.atoms)
-    told = hashlib.sha256(json.dumps([list(file) for file in parts.files]).encode()).hexdigest()[:16]
-    path = folder / ARRAYS / f"{parts.folder.replace('=', '_')}-{told}.npy"
+def _read_parts(folder: Path, rule: Rule, entry: list[Any]) -> GroundRules:
+    positions, parts = len(rule.atoms), RuleParts.from_entry(entry)
+    files = hashlib.sha256(json.dumps([list(file) for file in parts.files]).encode()).hexdigest()[:16]
+    path = folder / ARRAYS / f"{parts.folder.replace('=', '_')}-{files}.npy"
     if parts.ground_rules == 0:
         return GroundRules(rule, np.zeros((0, positions), np.int64), parts.estimate, parts.seconds)
     if not path.exists():
-        _lay_out(folder, parts, positions, path)
+        _write_array(folder, parts, positions, path)
     check_regular(path)
     atoms = np.load(path, mmap_mode="r")
     if atoms.shape != (positions, parts.ground_rules) or atoms.dtype != np.int64:
@@ -278,7 +260,7 @@ def _read(folder: Path, rule: Rule, parts: RuleParts) -> GroundRules:
     return GroundRules(rule, atoms.T, parts.estimate, parts.seconds)
 
 
-def _lay_out(folder: Path, parts: RuleParts, positions: int, path: Path) -> None:
+def _write_array(folder: Path, parts: RuleParts, positions: int, path: Path) -> None:
     """The files of a rule as one array on disk, some rows at a time."""
     path.parent.mkdir(exist_ok=True)
     with new_file(path) as laid:

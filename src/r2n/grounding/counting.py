@@ -1,4 +1,4 @@
-"""How many bodies of each rule hold for an atom, without the ground rules themselves."""
+"""Counts of the ground rules of each rule that conclude an atom, without the ground rules themselves."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +18,7 @@ from r2n.logic.formula import Atom, Variable
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
 
+_NOTHING = np.zeros(0, np.int64)
 MOST_STEPS_DISTINCT = 3
 """Steps of a path whose constants are distinct: beyond it, the walks to take away again are too many kinds."""
 
@@ -132,27 +133,23 @@ class ChainStep:
     predicate: str
     forward: bool
 
-    def turned(self) -> "ChainStep":
-        """The same step the other way."""
-        return ChainStep(self.predicate, not self.forward)
-
 
 @dataclass(frozen=True, slots=True)
 class Chain:
     """A rule head(x, y) <- a chain of binary atoms from x to y; `distinct`: all its variables differ by guards.
 
-    `mirrored`: it was turned round, so that its first constant is the head's second.
+    `is_reversed`: its first constant is the head's second.
     """
 
     head: str
     steps: tuple[ChainStep, ...]
     distinct: bool
-    mirrored: bool = False
+    is_reversed: bool = False
 
-    def turned(self) -> "Chain":
+    def backwards(self) -> "Chain":
         """The chain from y to x."""
-        steps = tuple(step.turned() for step in reversed(self.steps))
-        return Chain(self.head, steps, self.distinct, not self.mirrored)
+        steps = tuple(ChainStep(step.predicate, not step.forward) for step in reversed(self.steps))
+        return Chain(self.head, steps, self.distinct, not self.is_reversed)
 
 
 def as_chain(knowledge: KnowledgeBase, rule: Rule) -> Chain | None:
@@ -160,8 +157,14 @@ def as_chain(knowledge: KnowledgeBase, rule: Rule) -> Chain | None:
     if not rule.body or len(rule.head_positions) != 1 or not all(literal.positive for literal in rule.body):
         return None
     head, body = rule.atoms[rule.head_positions[0]], [rule.atoms[literal.position] for literal in rule.body]
-    ends = _pair(head)
-    if ends is None or any(_pair(atom) is None for atom in body) or not _domains_are_free(knowledge, rule):
+    ends, domains = _pair(head), dict(zip(rule.variables, knowledge.theory.variable_domains(rule), strict=True))
+    is_free = all(  # no variable is held to less than the domains of its positions
+        domains[term.name] == domain
+        for atom in rule.atoms
+        for term, domain in zip(atom.terms, knowledge.language.predicate(atom.predicate).domains, strict=True)
+        if isinstance(term, Variable)
+    )
+    if ends is None or any(_pair(atom) is None for atom in body) or not is_free:
         return None
     steps = _steps(ends[0], ends[1], body)
     wanted = len(rule.variables) * (len(rule.variables) - 1) // 2
@@ -176,17 +179,6 @@ def _pair(atom: Atom) -> tuple[str, str] | None:
     """The two different variables of an atom."""
     names = [term.name for term in atom.terms if isinstance(term, Variable)]
     return (names[0], names[1]) if len(names) == len(atom.terms) == 2 and names[0] != names[1] else None
-
-
-def _domains_are_free(knowledge: KnowledgeBase, rule: Rule) -> bool:
-    """Whether no variable is held to less than the domains of the positions where it stands."""
-    domains = dict(zip(rule.variables, knowledge.theory.variable_domains(rule), strict=True))
-    return all(
-        domains[term.name] == domain
-        for atom in rule.atoms
-        for term, domain in zip(atom.terms, knowledge.language.predicate(atom.predicate).domains, strict=True)
-        if isinstance(term, Variable)
-    )
 
 
 def _steps(start: str, end: str, body: list[Atom]) -> tuple[ChainStep, ...] | None:
@@ -214,6 +206,11 @@ class StepMatrices:
         self.knowledge, self.most = knowledge, most
         self._made: dict[tuple[ChainStep, bool], csr_array] = {}
 
+    @classmethod
+    def within(cls, store: Store) -> "StepMatrices":
+        """Products in parts that fit under the memory limit of a store."""
+        return cls(store.knowledge, store.ceiling.fitting(BYTES_OF_PRODUCT, MOST_ENTRIES))
+
     def pairs(self, predicate: str) -> Pairs:
         """The predicate's true facts, in the order of their codes."""
         facts = self.knowledge.facts(self.knowledge.language.predicate(predicate))
@@ -239,12 +236,12 @@ class StepMatrices:
 
     def through(self, chain: Chain) -> Iterator[tuple[int, csr_array]]:
         """For each fact f of the head and each constant c, the ground rules that have f in the body and conclude the
-        atom that is f with c in place of its last constant (of its first one, where the chain is `mirrored`).
+        atom that is f with c in place of its last constant (of its first one, where the chain is `is_reversed`).
 
         Shape (facts of the head, constants), a row a fact in the order of their codes, in parts, each with the number
         of its first fact.
         """
-        starts, ends = self.pairs(chain.head)[:: -1 if chain.mirrored else 1]
+        starts, ends = self.pairs(chain.head)[:: -1 if chain.is_reversed else 1]
         matrices = [self.matrix(step, distinct=chain.distinct) for step in chain.steps]
         walk = _through_distinct if chain.distinct else _through
         for first, last in row_parts(reached_from(matrices)[starts], self.most):
@@ -257,7 +254,7 @@ class StepMatrices:
 def _through_distinct(chain: Chain, matrices: Sequence[csr_array], starts: np.ndarray, ends: np.ndarray) -> csr_array:
     """Over distinct constants, a fact that the path's first constant stands in can only be its first step."""
     facts, size = len(starts), len(matrices[0].indptr) - 1
-    if chain.steps[0] != ChainStep(chain.head, not chain.mirrored) or len(matrices) == 1:
+    if chain.steps[0] != ChainStep(chain.head, not chain.is_reversed) or len(matrices) == 1:
         return csr_array((facts, size), dtype=np.int64)
     is_step = (starts != ends).astype(np.int64)
     found = csr_array(_scaled(_chosen(ends, size), is_step) @ matrices[1])
@@ -279,7 +276,7 @@ def _through(chain: Chain, matrices: Sequence[csr_array], starts: np.ndarray, en
     for step, matrix in zip(chain.steps, matrices, strict=True):
         onward = csr_array(found @ matrix)
         if step.predicate == chain.head:
-            is_onward = step.forward != chain.mirrored
+            is_onward = step.forward != chain.is_reversed
             begins, arrives = (starts, ends) if is_onward else (ends, starts)
             without = _entries(every, begins) - _entries(found, begins)
             onward = csr_array(onward + _scaled(_chosen(arrives, size), without))
@@ -437,23 +434,15 @@ class RuleCounts:
 
     def side(self, predicate: int, position: int) -> SideCounts:
         """The counts of one side, made once."""
-        if (predicate, position) not in self._sides:
-            self._sides[predicate, position] = self._made(Side.of(self.base, predicate, position))
-        return self._sides[predicate, position]
-
-    def _made(self, side: Side) -> SideCounts:
+        if (predicate, position) in self._sides:
+            return self._sides[predicate, position]
+        side = Side.of(self.base, predicate, position)
         part = slice(*np.searchsorted(self.codes, self.base.offsets[side.predicate : side.predicate + 2]))
         rows, places = side.located(self.codes[part])
         order = np.argsort(rows, kind="stable")  # places ascend within a row already
-        return SideCounts(
-            side,
-            RowIndex.of(rows[order]),
-            places[order],
-            self.rule[part][order],
-            self.counts[part][order],
-            self.is_fact[part][order],
-            order,
-        )
+        columns = (column[order] for column in (places, self.rule[part], self.counts[part], self.is_fact[part]))
+        found = self._sides[predicate, position] = SideCounts(side, RowIndex.of(rows[order]), *columns, order)
+        return found
 
     def left_out(self, predicate: int, position: int) -> LeftOut:
         """Leave-one-out: for each fact of a predicate, by number, what is not counted while it is asked at a position.
@@ -501,14 +490,14 @@ class RuleCounts:
             if chain is None:
                 found = iter([self.grounded[j][side.side.position]])
             else:
-                turned = chain if side.side.position == 1 else chain.turned()
-                found = _through_chain(self._matrices, turned, side.side)
+                directed = chain if side.side.position == 1 else chain.backwards()
+                found = _through_chain(self._matrices, directed, side.side)
             for fact, code, count in (part for part in found if len(part[0])):
                 yield fact.astype(place.dtype), place[own[np.searchsorted(codes, code)] - begin], count
 
     @cached_property
     def _matrices(self) -> StepMatrices:
-        return _matrices(self.store)
+        return StepMatrices.within(self.store)
 
 
 def holds(evidence: Evidence, codes: Codes) -> Bool[np.ndarray, " _"]:
@@ -529,15 +518,11 @@ def _in_body(rule: Rule, predicate: str) -> bool:
     return any(rule.atoms[literal.position].predicate == predicate for literal in rule.body)
 
 
-def _matrices(store: Store) -> StepMatrices:
-    return StepMatrices(store.knowledge, store.ceiling.fitting(BYTES_OF_PRODUCT, MOST_ENTRIES))
-
-
 def _counted(
     store: Store, rules: Sequence[Rule], grounder: KnownBodyGrounder, progress: Progress
 ) -> Iterator[_RuleCount]:
     """The counts of each rule; refused where those of all rules so far need more than the ceiling of the store."""
-    matrices, entries = _matrices(store), 0
+    matrices, entries = StepMatrices.within(store), 0
     for done, rule in enumerate(rules):
         progress("count", done, len(rules))
         chain = as_chain(store.knowledge, rule)
@@ -551,14 +536,11 @@ def _counted(
             entries += len(part.codes)
             what = f"{entries:,} atoms that {done + 1:,} of {len(rules):,} counted rules conclude"
             store.ceiling.check(entries * BYTES_OF_ENTRY, what=what, ways_out=FEWER_RULES)
-        yield found[0] if len(found) == 1 else _joined(found)
-
-
-def _joined(parts: Sequence[_RuleCount]) -> _RuleCount:
-    """The parts of a chain, whose codes ascend from each to the next."""
-    nothing = np.zeros(0, np.int64)
-    codes, counts = ([part.codes for part in parts], [part.counts for part in parts])
-    return _RuleCount(np.concatenate([nothing, *codes]), np.concatenate([nothing, *counts]))
+        if len(found) == 1:
+            yield found[0]
+        else:  # the parts of a chain, whose codes ascend from each to the next
+            columns = [(part.codes, part.counts) for part in (_RuleCount(_NOTHING, _NOTHING), *found)]
+            yield _RuleCount(*map(np.concatenate, zip(*columns, strict=True)))
 
 
 def _count_of_grounded(store: Store, rule: Rule, grounder: KnownBodyGrounder) -> _RuleCount:
@@ -599,8 +581,8 @@ def _through_grounded(store: Store, rule: Rule, atoms: np.ndarray, side: Side) -
     for literal in rule.body:
         if literal.positive and rule.atoms[literal.position].predicate == name:
             fact = atoms[:, literal.position]
-            beside = side.located(fact)[0] == side.located(head)[0]
-            pairs.append(np.stack([np.searchsorted(known, fact[beside]), np.flatnonzero(beside)]))
+            in_row = side.located(fact)[0] == side.located(head)[0]
+            pairs.append(np.stack([np.searchsorted(known, fact[in_row]), np.flatnonzero(in_row)]))
     found = np.unique(np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1), axis=1)  # a ground rule once a fact
     through, counts = np.unique(np.stack([found[0], head[found[1]]]), axis=1, return_counts=True)
     return through[0], through[1], counts

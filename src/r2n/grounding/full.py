@@ -1,4 +1,4 @@
-"""Rules -> ground rules: every substitution over the typed domains, by index arithmetic, with no join.
+"""Full grounding: every substitution over the typed domains, by index arithmetic, without joins.
 
 Only guards, closed body atoms and candidates need a query: it yields the substitutions of the variables they bind, and
 the other variables run over their domains as axes of the result.
@@ -11,7 +11,7 @@ import numpy as np
 
 from r2n.data.herbrand import Codes, HerbrandBase
 from r2n.data.knowledge_base import KnowledgeBase
-from r2n.grounding.ground_rules import Grounding, GroundRules, check_held
+from r2n.grounding.ground_rules import Grounding, GroundRules, ground_each
 from r2n.grounding.joins import Kind, RuleQuery, Tables
 from r2n.grounding.store import Store
 from r2n.grounding.substitutions import MAX_GROUNDINGS, encode_substitutions, sorted_substitutions
@@ -24,22 +24,19 @@ from r2n.progress import Progress, no_progress
 class FullGrounder:
     """Every substitution whose guards hold and whose closed body atoms are not contradicted."""
 
-    max_groundings: int = MAX_GROUNDINGS
+    name = "full"
+    reads_evidence = False  # every substitution is there, whatever is known
+    starts_from_queries = False
 
-    @property
-    def reads_evidence(self) -> bool:
-        """Every substitution is there, whatever is known."""
-        return False
+    max_groundings: int = MAX_GROUNDINGS
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding; the queries make no difference."""
-        rules = store.knowledge.theory.rules
-        ground_rules: list[GroundRules] = []
-        for done, rule in enumerate(rules):
-            progress("ground", done, len(rules))
-            ground_rules.append(self.ground_rule(store, rule))
-            check_held(store.ceiling, ground_rules)
-        return Grounding(tuple(ground_rules))
+        return ground_each(store, self.ground_rule, progress)
+
+    def query(self, store: Tables, rule: Rule) -> RuleQuery:
+        """The query for the substitutions of a rule, of the variables that conditions bind."""
+        return uncontradicted_query(store, rule)
 
     def ground_rule(self, store: Store, rule: Rule) -> GroundRules:
         """The ground rules of one rule."""

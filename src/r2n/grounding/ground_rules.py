@@ -1,6 +1,6 @@
-"""Ground rules as arrays, and adjacency of atoms."""
+"""Ground rules as arrays, the interface of strategies, and CSR adjacency."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -10,7 +10,7 @@ from jaxtyping import Int64
 
 from r2n.data.herbrand import Codes, union
 from r2n.errors import counted
-from r2n.grounding.store import WAYS_OUT, Ceiling, Store
+from r2n.grounding.store import WAYS_OUT, Store
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
 
@@ -67,7 +67,11 @@ class Grounding:
 
 @runtime_checkable
 class Grounder(Protocol):
-    """A strategy: the store of what is known, and the queries to ground around, -> the grounding."""
+    """A strategy: the store of a knowledge base, and the queries to ground around -> the grounding.
+
+    A strategy is a frozen dataclass. Its fields are those of the options of grounding that it takes, and its class
+    attributes are its `name` and its abilities.
+    """
 
     @property
     def reads_evidence(self) -> bool:
@@ -79,11 +83,18 @@ class Grounder(Protocol):
         ...
 
 
-def check_held(ceiling: Ceiling, parts: Sequence[GroundRules]) -> None:
-    """Refuse to go on where the ground rules of all rules so far need more than the ceiling."""
-    needed = BYTES_TIMES_HELD * sum(part.atoms.nbytes for part in parts)
-    what = f"{counted(sum(map(len, parts)), 'ground rule')} of {counted(len(parts), 'rule')}"
-    ceiling.check(needed, what=what, ways_out=WAYS_OUT)
+def ground_each(
+    store: Store, ground_rule: Callable[[Store, Rule], GroundRules], progress: Progress = no_progress
+) -> Grounding:
+    """The ground rules of all rules, one rule after the other, as long as they fit under the memory limit."""
+    rules, found = store.knowledge.theory.rules, list[GroundRules]()
+    for done, rule in enumerate(rules):
+        progress("ground", done, len(rules))
+        found.append(ground_rule(store, rule))
+        needed = BYTES_TIMES_HELD * sum(part.atoms.nbytes for part in found)
+        what = f"{counted(sum(map(len, found)), 'ground rule')} of {counted(len(found), 'rule')}"
+        store.ceiling.check(needed, what=what, ways_out=WAYS_OUT)
+    return Grounding(tuple(found))
 
 
 def distinct_codes(parts: Sequence[np.ndarray]) -> Codes:
@@ -114,7 +125,7 @@ class Links:
 
     @classmethod
     def build(cls, sources: Int64[np.ndarray, " _"], targets: Int64[np.ndarray, " _"], count: int) -> "Links":
-        """The links from each source, below `count`, to the target beside it."""
+        """The links from each source, below `count`, to the target with the same index."""
         order = np.argsort(sources, kind="stable")
         return cls(np.searchsorted(sources[order], np.arange(count + 1)), targets[order])
 

@@ -1,12 +1,12 @@
-"""Rules -> ground rules: those whose body is known in the evidence (one round of forward chaining)."""
+"""Known-body grounding: the ground rules whose body is known in the evidence (one round of forward chaining)."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from time import perf_counter
 
 from r2n.data.herbrand import Codes
-from r2n.grounding.full import FullGrounder
-from r2n.grounding.ground_rules import Grounding, GroundRules, check_held
+from r2n.grounding.full import FullGrounder, uncontradicted_query
+from r2n.grounding.ground_rules import Grounding, GroundRules, ground_each
 from r2n.grounding.joins import RuleQuery, Tables
 from r2n.grounding.store import Answer, Store
 from r2n.grounding.substitutions import MAX_GROUNDINGS, are_candidates, encode_substitutions, sorted_substitutions
@@ -19,23 +19,20 @@ from r2n.progress import Progress, no_progress
 class KnownBodyGrounder:
     """Substitutions under which every body literal is known; a rule without body is grounded fully."""
 
-    max_groundings: int = MAX_GROUNDINGS
+    name = "known-body"
+    reads_evidence = True  # a known body makes a ground rule
+    starts_from_queries = False
 
-    @property
-    def reads_evidence(self) -> bool:
-        """A body that is known is what makes a ground rule."""
-        return True
+    max_groundings: int = MAX_GROUNDINGS
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding; the queries make no difference."""
-        rules = store.knowledge.theory.rules
         answers: dict[Hashable, Answer] = {}  # mined rules often share a body: each is asked once
-        ground_rules: list[GroundRules] = []
-        for done, rule in enumerate(rules):
-            progress("ground", done, len(rules))
-            ground_rules.append(self.ground_rule(store, rule, answers))
-            check_held(store.ceiling, ground_rules)
-        return Grounding(tuple(ground_rules))
+        return ground_each(store, lambda store, rule: self.ground_rule(store, rule, answers), progress)
+
+    def query(self, store: Tables, rule: Rule) -> RuleQuery:
+        """The query for the substitutions of a rule."""
+        return known_body_query(store, rule) if rule.body else uncontradicted_query(store, rule)
 
     def ground_rule(self, store: Store, rule: Rule, answers: dict[Hashable, Answer] | None = None) -> GroundRules:
         """The ground rules of one rule; `answers` keeps those of bodies for the rules that share them."""
@@ -45,16 +42,13 @@ class KnownBodyGrounder:
         kept = {} if answers is None else answers
         body = _body_up_to_names(store, rule)
         if body not in kept:
-            kept[body] = self._answer(store, rule)
+            found = store.substitutions(known_body_query(store, rule), self.max_groundings)
+            ordered = sorted_substitutions(found.substitutions, len(store.language.constants))
+            kept[body] = Answer(ordered, found.estimate)
         atoms = encode_substitutions(knowledge.base, rule, kept[body].substitutions)
         if knowledge.candidates:
             atoms = atoms[are_candidates(knowledge, rule, atoms)]
         return GroundRules(rule, atoms, kept[body].estimate, perf_counter() - start)
-
-    def _answer(self, store: Store, rule: Rule) -> Answer:
-        """The substitutions of a rule that has a body, in order."""
-        found = store.substitutions(known_body_query(store, rule), self.max_groundings)
-        return Answer(sorted_substitutions(found.substitutions, len(store.language.constants)), found.estimate)
 
 
 def _body_up_to_names(store: Store, rule: Rule) -> Hashable:

@@ -1,7 +1,7 @@
 """Grounding strategies by name, their plans and estimates, and which queries they reach."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import prod
 from pathlib import Path
 
@@ -12,15 +12,17 @@ from r2n.errors import ConfigError, GroundingError
 from r2n.grounding.backward import BackwardGrounder, NeighbourhoodGrounder, Search
 from r2n.grounding.cache import KeptGrounder
 from r2n.grounding.engines import DuckDBEngine, Engine
-from r2n.grounding.full import FullGrounder, uncontradicted_query
+from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules
-from r2n.grounding.joins import RuleQuery
-from r2n.grounding.known_body import KnownBodyGrounder, known_body_query
+from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.spark import SparkEngine, is_spark
 from r2n.grounding.store import Store, TooManyRowsError, joined
 from r2n.grounding.substitutions import are_candidates, encode_substitutions
 from r2n.logic.theory import Rule
 from r2n.options import GroundingOptions
+
+GROUNDERS = {grounder.name: grounder for grounder in (FullGrounder, KnownBodyGrounder, BackwardGrounder)}
+"""The strategies by name. The options of grounding take these names, and the fields that the strategies have."""
 
 
 def reached_by(grounding: Grounding, atoms: Codes, steps: int | None = None) -> Grounding:
@@ -30,25 +32,24 @@ def reached_by(grounding: Grounding, atoms: Codes, steps: int | None = None) -> 
     """
     codes = grounding.atoms
     rows = [np.searchsorted(codes, part.atoms) for part in grounding.ground_rules]
-    felt = are_among(codes, distinct(atoms))
+    reached = are_among(codes, distinct(atoms))
     kept = [np.zeros(len(part), bool) for part in rows]
     done = 0
     while steps is None or done < steps:
-        before = np.count_nonzero(felt)
-        kept = [np.any(felt[part], axis=1) for part in rows]
+        before = np.count_nonzero(reached)
+        kept = [np.any(reached[part], axis=1) for part in rows]
         for part, keep in zip(rows, kept, strict=True):
-            felt[part[keep]] = True
+            reached[part[keep]] = True
         done += 1
-        if np.count_nonzero(felt) == before:
+        if np.count_nonzero(reached) == before:
             break
     parts = zip(grounding.ground_rules, kept, strict=True)
-    return Grounding(tuple(_restricted(part, keep) for part, keep in parts))
-
-
-def _restricted(part: GroundRules, keep: np.ndarray) -> GroundRules:
-    if keep.all():
-        return part
-    return GroundRules(part.rule, part.atoms[keep], part.estimate, part.seconds)
+    return Grounding(
+        tuple(
+            part if keep.all() else GroundRules(part.rule, part.atoms[keep], part.estimate, part.seconds)
+            for part, keep in parts
+        )
+    )
 
 
 def reached_atoms(grounding: Grounding, atoms: Codes) -> np.ndarray:
@@ -80,7 +81,7 @@ class Size:
 def expected_size(store: Store, rule: Rule, strategy: str) -> Size:
     """The ground rules of a rule under full or known-body grounding: exact where that takes no time."""
     is_known_body = strategy == "known-body" and bool(rule.body)
-    query = known_body_query(store, rule) if is_known_body else uncontradicted_query(store, rule)
+    query = (KnownBodyGrounder() if is_known_body else FullGrounder()).query(store, rule)
     pairs = zip(rule.variables, store.domains(rule), strict=True)
     box = prod(len(domain) for name, domain in pairs if name not in query.variables)
     if query.is_free:
@@ -111,7 +112,6 @@ def mean_neighbourhood(store: Store, grounder: NeighbourhoodGrounder, sample: Co
     return np.array([len(pairs) for pairs in members], float) / max(1, len(sample))
 
 
-GROUNDERS = {"full": FullGrounder, "known-body": KnownBodyGrounder, "backward": BackwardGrounder}
 ENGINES: dict[str, Callable[[int | None], Engine]] = {
     "duckdb": DuckDBEngine,
     "spark": lambda memory: SparkEngine("spark", memory),
@@ -119,16 +119,17 @@ ENGINES: dict[str, Callable[[int | None], Engine]] = {
 
 
 def make_grounder(options: GroundingOptions) -> Grounder:
-    """The strategy that the options name."""
-    if options.strategy == "backward":
-        if options.kept is not None:
-            raise ConfigError(
-                "grounding.kept is of no use to backward grounding, which starts from what is asked",
-                hint="leave it out, or take another strategy",
-            )
-        return BackwardGrounder(options.width, options.depth, options.last_width, options.prune, options.max_groundings)
-    grounder = GROUNDERS[options.strategy](options.max_groundings)
-    return grounder if options.kept is None else KeptGrounder(grounder, Path(options.kept))
+    """The strategy that the options name, with those of its fields that they hold."""
+    kind = GROUNDERS[options.strategy]
+    grounder = kind(**{field.name: getattr(options, field.name) for field in fields(kind)})
+    if options.kept is None:
+        return grounder
+    if kind.starts_from_queries:
+        raise ConfigError(
+            f"grounding.kept is of no use to {kind.name} grounding, which starts from what is asked",
+            hint="leave it out, or take another strategy",
+        )
+    return KeptGrounder(grounder, Path(options.kept))
 
 
 def make_engine(name: str = "duckdb", memory: int | None = None) -> Engine:
@@ -153,17 +154,9 @@ def plans(store: Store, grounder: Grounder, queries: Codes) -> Iterator[tuple[Ru
             for _, query in search.queries(rule, relations, grounder.widths[0]):
                 yield rule, store.explain(query)
         return
-    for rule in store.theory.rules:
-        query = _query(store, grounder, rule)
-        if not query.is_free:
-            yield rule, store.explain(query)
-        else:
-            yield rule, "every substitution over the domains: index arithmetic, no query"
-
-
-def _query(store: Store, grounder: Grounder, rule: Rule) -> RuleQuery:
     own = grounder.grounder if isinstance(grounder, KeptGrounder) else grounder
-    if isinstance(own, KnownBodyGrounder) and rule.body:
-        return known_body_query(store, rule)
     assert isinstance(own, KnownBodyGrounder | FullGrounder)
-    return uncontradicted_query(store, rule)
+    for rule in store.theory.rules:
+        query = own.query(store, rule)
+        is_free = "every substitution over the domains: index arithmetic, no query"
+        yield rule, is_free if query.is_free else store.explain(query)

@@ -24,8 +24,8 @@ from r2n.errors import CheckpointError, ConfigError, DataError, R2NError, counte
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, row_memory
 from r2n.evaluation.report import NOT_COMPARED, Report, Score
-from r2n.explanation.explain import Wanted, explain
-from r2n.explanation.neighbourhood import Otherwise, Subject
+from r2n.explanation.explain import explain
+from r2n.explanation.neighbourhood import ExplainedModel, WhatIf
 from r2n.explanation.records import Belief, Explanation
 from r2n.explanation.text import all_reasons
 from r2n.files import new_folder
@@ -483,7 +483,7 @@ class Model:
         if code == other:
             raise ConfigError(f"{atom} is compared to itself", hint="give another atom as `against`")
         self.logits(np.array([code] if other is None else [code, other], np.int64))  # what has no answer is an error
-        found = explain(self.subject(), code, Wanted(depth, top, other))
+        found = explain(self.subject(), code, depth=depth, top=top, against=other)
         contrast = () if found.contrast is None else found.contrast.reasons
         reasons = list(all_reasons((*found.reasons, *contrast)))
         atoms = [found.atom, *(member.atom for reason in reasons for member in reason.because)]
@@ -504,7 +504,7 @@ class Model:
             )
         return int(asked.codes()[0])
 
-    def subject(self) -> Subject:
+    def subject(self) -> ExplainedModel:
         """What explanations ask of a model."""
         calibrated = None if self.calibration is None else self.calibration.in_words
 
@@ -512,7 +512,7 @@ class Model:
             found = self.columns(subject.plain(codes)).items
             return [Belief(a.probability, a.logit, a.known, a.closed, a.spread, calibrated=calibrated) for a in found]
 
-        def otherwise(what: Otherwise) -> tuple[AtomLogits, ...]:
+        def otherwise(what: WhatIf) -> tuple[AtomLogits, ...]:
             if what.without_rule is not None:
                 return tuple(member.without_rules([what.without_rule]) for member in self.members)
             changed = self._without(subject.plain(what.unknown))
@@ -521,7 +521,7 @@ class Model:
             return changed.members
 
         half = 0.0 if self.calibration is None else self.calibration.shift
-        subject = Subject(self.members, self.knowledge, beliefs, self.calibration or expit, otherwise, half)
+        subject = ExplainedModel(self.members, self.knowledge, beliefs, self.calibration or expit, otherwise, half)
         return subject
 
     def _without(self, codes: Codes) -> "Model":

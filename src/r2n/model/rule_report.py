@@ -1,4 +1,4 @@
-"""What the rules of a model do."""
+"""Reports on the rules of a trained model: their effects, the contexts they help in, and learned clauses."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,11 +14,10 @@ from scipy.special import expit, softmax
 from r2n.data.herbrand import Codes, HerbrandBase, Side, closed_atoms
 from r2n.data.knowledge_base import Evidence, counterparts, reciprocal_codes
 from r2n.errors import ConfigError, counted
-from r2n.evaluation.evaluate import evaluate_scores
 from r2n.evaluation.metrics import drawn
 from r2n.evaluation.ranking import EvaluationOptions, Filter, ScoreByRow, row_memory
-from r2n.evaluation.report import Score
-from r2n.explanation.neighbourhood import Changes, Scene
+from r2n.evaluation.report import Score, evaluate_scores
+from r2n.explanation.neighbourhood import Changes, Neighbourhood, without_reciprocals
 from r2n.explanation.rules import (
     MOST_GROUND_RULES,
     Kind,
@@ -45,8 +44,8 @@ from r2n.network.graph_sources import WholeGraph, counted_rules, layered_rules, 
 from r2n.progress import Progress, no_progress
 from r2n.scoring import AtomLogits
 
-FOLDS = 4  # in which the atoms of a position are hidden, where they stand at others too
-MOST_HIDDEN = 2**28  # atoms of the graph, times passes: above, the network is not asked as if an atom were not known
+FOLDS = 4  # in which the atoms of a position are masked, if they stand at others too
+MOST_HIDDEN = 2**28  # atoms of the graph, times passes: above, no atom is masked
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +58,11 @@ class PlainRule:
     @classmethod
     def of(cls, rule: Rule, base: HerbrandBase) -> "PlainRule":
         """The rule of the training's language; of atoms that say the same, the first."""
-        mirrored = {p.name: p.reciprocal_of for p in base.language.predicates if p.reciprocal_of is not None}
+        reciprocals = {p.name: p.reciprocal_of for p in base.language.predicates if p.reciprocal_of is not None}
         atoms: dict[Atom, int] = {}
         for position, atom in enumerate(rule.atoms):
-            name = mirrored.get(atom.predicate)
-            plain = atom if name is None else Atom(name, atom.terms[::-1])
-            atoms.setdefault(plain, position)
+            name = reciprocals.get(atom.predicate)
+            atoms.setdefault(atom if name is None else Atom(name, atom.terms[::-1]), position)
         return cls(replace(rule, atoms=tuple(atoms)), tuple(atoms.values()))
 
 
@@ -80,52 +78,36 @@ def ground_rules_of(graph: FactorGraph, name: str) -> Int64[np.ndarray, "ground_
 
 
 def rule_truths(trained: Model, plain: PlainRule, codes: Int64[np.ndarray, "ground_rules positions"]) -> Truths:
-    """What is held of each position of the rule, in ground rules given by codes of the training's language.
+    """What is known and believed of each position of the rule, in ground rules given by codes of the training.
 
-    One that has an atom at two positions tells nothing of how they are related, and is left out.
+    A ground rule with the same atom at two positions says nothing of how they are related, and is left out.
     """
-    base = trained.network.base
-    own = _plain_codes(base, codes[:, list(plain.positions)])
+    base, positions = trained.network.base, list(plain.positions)
+    own = without_reciprocals(base, codes[:, positions].ravel()).reshape(-1, len(positions))
     own = own[(np.diff(np.sort(own, axis=1), axis=1) > 0).all(axis=1)]
-    atoms, place = np.unique(own, return_inverse=True)
-    place = place.reshape(own.shape)
+    atoms, index = np.unique(own, return_inverse=True)
+    index = index.reshape(own.shape)
     known = known_truths(base, atoms, trained.knowledge.evidence)
     logits = trained.scores(atoms)
-    threshold = _thresholds(trained, atoms, known, logits)
+    threshold = np.zeros(len(atoms))
+    if trained.options.training.compares_facts or trained.network.counted is not None:
+        predicates = base.decode(atoms)[0]
+        for predicate in np.unique(predicates):
+            of_predicate = predicates == predicate
+            threshold[of_predicate] = best_threshold(logits[of_predicate], known[of_predicate] == 1)
     answers = logits > threshold
     believed = np.where(known >= 0, known == 1, answers)
-    says = answers[place]
-    if _may_be_hidden(trained, len(plain.positions)):
-        for i in range(len(plain.positions)):
-            said = _said_if_hidden(trained, atoms, logits, place, i)
-            says[:, i] = (said > threshold)[place[:, i]]
-    return Truths(known[place], believed[place], says)
+    says, whole = answers[index], trained.members[0].whole
+    passes = len(positions) * FOLDS * len(trained.members)
+    learned_masked = trained.options.training.hiding > 0 and trained.network.counted is None
+    if learned_masked and whole is not None and len(whole.graph.atoms) * passes <= MOST_HIDDEN:
+        for i in range(len(positions)):
+            says[:, i] = (_masked_logits(trained, whole.graph, atoms, logits, index, i) > threshold)[index[:, i]]
+    return Truths(known[index], believed[index], says)
 
 
-def _plain_codes(base: HerbrandBase, codes: np.ndarray) -> np.ndarray:
-    """The codes of what says the same without reciprocals."""
-    flat = codes.ravel()
-    mirrored = np.array([p.reciprocal_of is not None for p in base.language.predicates], bool)
-    which = mirrored[base.decode(flat)[0]]
-    if which.any():
-        flat = flat.copy()
-        flat[which] = counterparts(base, flat[which])
-    return flat.reshape(codes.shape)
-
-
-def _thresholds(trained: Model, atoms: Codes, known: np.ndarray, logits: np.ndarray) -> Float64[np.ndarray, " atoms"]:
-    """For each atom the logit above which it is held true."""
-    if not trained.options.training.compares_facts and trained.network.counted is None:
-        return np.zeros(len(atoms))
-    index, found = trained.network.base.decode(atoms)[0], np.zeros(len(atoms))
-    for predicate in np.unique(index):
-        own = index == predicate
-        found[own] = _telling(logits[own], known[own] == 1)
-    return found
-
-
-def _telling(logits: Float64[np.ndarray, " atoms"], true: Bool[np.ndarray, " atoms"]) -> float:
-    """Just below the logit down to which facts are told from other atoms with the best F1; all are false of none."""
+def best_threshold(logits: Float64[np.ndarray, " atoms"], true: Bool[np.ndarray, " atoms"]) -> float:
+    """Just below the logit that separates facts from other atoms with the best F1; infinite if there is no fact."""
     if not true.any():
         return float("inf")
     order = np.argsort(-logits, kind="stable")
@@ -133,44 +115,37 @@ def _telling(logits: Float64[np.ndarray, " atoms"], true: Bool[np.ndarray, " ato
     return float(np.nextafter(logits[order][scores.argmax()], -np.inf))
 
 
-def _may_be_hidden(trained: Model, positions: int) -> bool:
-    """Whether the network learned to answer for hidden atoms, over ground rules that are everybody's."""
-    if trained.options.training.hiding == 0 or trained.network.counted is not None:
-        return False
-    whole = trained.members[0].whole
-    return whole is not None and len(whole.graph.atoms) * positions * FOLDS * len(trained.members) <= MOST_HIDDEN
-
-
-def _said_if_hidden(
-    trained: Model, atoms: Codes, logits: Float64[np.ndarray, " atoms"], place: np.ndarray, position: int
+def _masked_logits(
+    trained: Model,
+    graph: FactorGraph,
+    atoms: Codes,
+    logits: Float64[np.ndarray, " atoms"],
+    index: np.ndarray,
+    position: int,
 ) -> Float64[np.ndarray, " atoms"]:
-    """The logits, those of one position's atoms as they are while the atoms are hidden, some at a time."""
-    whole = trained.members[0].whole
-    assert whole is not None
-    own = np.unique(place[:, position])
-    own = own[whole.graph.contains(torch.from_numpy(atoms[own])).numpy()]
-    folds = FOLDS if np.isin(own, np.delete(place, position, axis=1)).any() else 1
-    said = logits.copy()
+    """The logits of atoms, those at one position as the networks give them with these atoms masked, in folds."""
+    own = np.unique(index[:, position])
+    own = own[graph.contains(torch.from_numpy(atoms[own])).numpy()]
+    folds = FOLDS if np.isin(own, np.delete(index, position, axis=1)).any() else 1
+    found = logits.copy()
     for some in (own[fold::folds] for fold in range(folds)):
         if len(some):
-            said[some] = np.mean([_hidden_logits(member, atoms[some]) for member in trained.members], axis=0)
-    return said
+            found[some] = np.mean([_all_masked(member, atoms[some]) for member in trained.members], axis=0)
+    return found
 
 
-def _hidden_logits(logits: AtomLogits, codes: Codes) -> Float64[np.ndarray, " atoms"]:
-    """The logits of atoms that are hidden all together, with what says the same of them."""
+@torch.no_grad()
+def _all_masked(logits: AtomLogits, codes: Codes) -> Float64[np.ndarray, " atoms"]:
+    """The logits of atoms that are masked all together, with their reciprocals."""
     made, model = logits.whole, logits.model
     assert made is not None
-    mirrored = counterparts(model.base, codes)
-    both = np.unique(np.concatenate([codes, mirrored[mirrored >= 0]]))
+    reciprocals = counterparts(model.base, codes)
+    both = np.unique(np.concatenate([codes, reciprocals[reciprocals >= 0]]))
     there = both[made.graph.contains(torch.from_numpy(both)).numpy()]
-    hidden = torch.zeros(len(made.graph.atoms), dtype=torch.bool)
+    hidden = torch.zeros(len(made.graph.atoms), dtype=torch.bool, device=model.device)
     hidden[torch.from_numpy(made.rows(there))] = True
-    was_training = model.training
-    model.eval()
-    with torch.no_grad():
-        device = model.device
-        out = model(made.layout, hidden=hidden.to(device), known=made.known.to(device), rule_outputs=False).atoms
+    was_training, known = model.training, made.known.to(model.device)
+    out = model.eval()(made.layout, hidden=hidden, known=known, rule_outputs=False).atoms
     model.train(was_training)
     return out.double().cpu().numpy()[made.rows(codes)]
 
@@ -199,7 +174,7 @@ class Answered:
 
 @dataclass(frozen=True, eq=False)
 class RuleSwitches:
-    """A trained network and labelled queries, asked again and again, each time without some of the rules."""
+    """A trained network and labelled queries, evaluated again and again, each time without some of the rules."""
 
     trained: Model
     split: str
@@ -222,7 +197,7 @@ class RuleSwitches:
         return self.without(self.names)
 
     @cached_property
-    def felt(self) -> frozenset[str]:
+    def reachable(self) -> frozenset[str]:
         """The rules that may make a difference to the queries' logits."""
         source = self.trained.source
         if counted_rules(source):
@@ -239,26 +214,18 @@ class RuleSwitches:
         """How much each of the rules adds to each query's logit; many by one pass, where the graph is everybody's."""
         if self._near is None:
             for name in names:
-                is_felt = name in self.felt
-                yield self.whole.logits - self.logits([name]) if is_felt else np.zeros(len(self.queries))
+                is_reachable = name in self.reachable
+                yield self.whole.logits - self.logits([name]) if is_reachable else np.zeros(len(self.queries))
             return
+        near = Neighbourhood.around(self._near, self.queries.atoms)
+        index = {rule.name: j for j, rule in enumerate(near.graph.rules)}
         size = max(1, CHANGES_AT_ONCE // max(1, len(self.queries)))
         for start in range(0, len(names), size):
-            yield from self._changes(names[start : start + size])
-
-    @cached_property
-    def _scene(self) -> Scene:
-        assert self._near is not None
-        return Scene.around(self._near, self.queries.atoms)
-
-    def _changes(self, names: Sequence[str]) -> Float64[np.ndarray, "_ queries"]:
-        """The same of rules that are left out of one graph, each in turn."""
-        scene = self._scene
-        place = {rule.name: j for j, rule in enumerate(scene.graph.rules)}
-        numbers = [scene.numbers(place[name]) for name in names]
-        pairs = [np.stack([np.full(len(own), k), own], axis=1) for k, own in enumerate(numbers)]
-        left_out = Changes.leaving_out(np.concatenate([np.zeros((0, 2), np.int64), *pairs]), len(names))
-        return scene.logits - scene.changed(left_out)
+            some = names[start : start + size]
+            numbers = [near.numbers(index[name]) for name in some]
+            pairs = [np.stack([np.full(len(own), k), own], axis=1) for k, own in enumerate(numbers)]
+            left_out = Changes.leaving_out(np.concatenate([np.zeros((0, 2), np.int64), *pairs]), len(some))
+            yield from near.logits - near.changed(left_out)
 
     def without(self, names: Collection[str]) -> Answered:
         """What is answered without the rules of these names."""
@@ -270,7 +237,7 @@ class RuleSwitches:
 
     def off(self, name: str) -> Answered:
         """Without one rule; in a ranking, the candidates may feel it too."""
-        return self.without([name]) if self._is_ranking or name in self.felt else self.whole
+        return self.without([name]) if self._is_ranking or name in self.reachable else self.whole
 
     def gains(self, off: Answered) -> Logits:
         """How much less probable the truth of each query is without something."""
@@ -281,7 +248,7 @@ class RuleSwitches:
         others = [other for other in self.names if other != name]
         if not others:
             return self.whole
-        return self.without(others) if self._is_ranking or name in self.felt else self.none
+        return self.without(others) if self._is_ranking or name in self.reachable else self.none
 
     def _judged(self, logits: Logits, scores: Score) -> Answered:
         problem = self.trained.problem
@@ -330,33 +297,24 @@ def rule_effects(
 ) -> tuple[dict[str, RuleEffect], dict[str, Logits]]:
     """What each of the rules does, the largest effect first, and its gain for each query.
 
-    Of more than `most` rules, only those with the largest effect are told, and asked what they do alone.
+    Of more than `most` rules, only those that move the logits of the queries most are reported, and evaluated alone.
     """
-    names, found, gains = list(names), {}, {}
-    best = names if most is None or len(names) <= most else _largest(switches, names, most, progress)
+    best, found, gains = list(names), {}, {}
+    if most is not None and len(best) > most:
+        sizes = []
+        progress("which rules matter", 0, len(best))
+        for done, change in enumerate(switches.changes(best), start=1):
+            sizes.append(float(np.abs(change).mean()))
+            progress("which rules matter", done, len(best))
+        best = [best[i] for i in np.argsort(-np.array(sizes), kind="stable")[:most]]
+    whole = switches.whole
     for done, name in enumerate(best):
         progress("without a rule, and with it alone", done, len(best))
         off = switches.off(name)
-        found[name] = replace(_effect(switches, off), alone=switches.alone(name).value)
-        gains[name] = switches.gains(off)
-    best = sorted(best, key=lambda name: -found[name].effect)
-    return {name: found[name] for name in best}, gains
-
-
-def _largest(switches: RuleSwitches, names: list[str], most: int, progress: Progress) -> list[str]:
-    """The rules that move the logits of the queries most."""
-    sizes = []
-    progress("which rules matter", 0, len(names))
-    for done, change in enumerate(switches.changes(names), start=1):
-        sizes.append(float(np.abs(change).mean()))
-        progress("which rules matter", done, len(names))
-    return [names[i] for i in np.argsort(-np.array(sizes), kind="stable")[:most]]
-
-
-def _effect(switches: RuleSwitches, off: Answered) -> RuleEffect:
-    change = np.abs(switches.whole.logits - off.logits)
-    gain = float(switches.gains(off).mean())
-    return RuleEffect(float(change.mean()), gain, int((change > FELT).sum()), switches.whole.value, off.value)
+        change, gains[name] = np.abs(whole.logits - off.logits), switches.gains(off)
+        effect, gain, felt = float(change.mean()), float(gains[name].mean()), int((change > FELT).sum())
+        found[name] = RuleEffect(effect, gain, felt, whole.value, off.value, switches.alone(name).value)
+    return {name: found[name] for name in sorted(best, key=lambda name: -found[name].effect)}, gains
 
 
 def _shares(scores: ScoreByRow, base: HerbrandBase, codes: Codes) -> Logits:
@@ -368,10 +326,8 @@ def _shares(scores: ScoreByRow, base: HerbrandBase, codes: Codes) -> Logits:
         for position in range(arity):
             side = Side.of(base, predicate, position)
             for some in np.array_split(own, -(-len(own) * side.candidates // CANDIDATES_AT_ONCE)):
-                rows = softmax(
-                    np.asarray(scores.rows(predicate, position, arguments[some, :arity]), np.float64), axis=1
-                )
-                found[some] += rows[np.arange(len(some)), side.located(codes[some])[1]] / arity
+                rows = np.asarray(scores.rows(predicate, position, arguments[some, :arity]), np.float64)
+                found[some] += softmax(rows, axis=1)[np.arange(len(some)), side.located(codes[some])[1]] / arity
     return found
 
 
@@ -408,22 +364,16 @@ def _commented(account: RuleAccount, metric: str, taken: set[str]) -> Iterator[t
     if account.kind != "implicit":
         effect = account.effect
         if helps(account) and effect is not None:
-            yield account.rule, f"{metric} {_number(effect.metric)}, without it {_number(effect.without)}"
+            with_it, without = (f"{v:.4f}" if v is not None else "unknown" for v in (effect.metric, effect.without))
+            yield account.rule, f"{metric} {with_it}, without it {without}"
         return
     for number, clause in enumerate(account.clauses, start=1):
-        name = _free(f"{account.name}_{number}", taken)
+        name = f"{account.name}_{number}"
+        while name in taken:
+            name += "_"
         taken.add(name)
         weight = clause.fidelity if clause.confidence is None else clause.confidence
         yield replace(clause.rule, name=name, weight=round(weight, 4)), f"learned by '{account.name}': {clause.counts}"
-
-
-def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.4f}"
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """The name, or with more behind it where it is taken."""
-    return name if name not in taken else _free(f"{name}_", taken)
 
 
 def export_theory(report: RuleReport, theory: Theory, path: Path) -> str:
@@ -469,28 +419,25 @@ def rule_report(
         tried = tried[: TRIED_FOR_ONE_TOLD * most]
         notes.append(f"of {len(kinds):,} rules, the {len(tried):,} with the most ground rules were tried")
     accounts = {name: RuleAccount(rules[name], kinds[name], seen.found[name]) for name in tried}
-    if switches is None:
-        report = _report(trained, [accounts[name] for name in tried[:most]])
-    else:
-        notes += [switches.whole.why_not] if switches.whole.why_not else []
+    report = RuleReport(trained.problem.name, None, 0, None, None, None, tuple(accounts.values())[:most])
+    if switches is not None:
+        whole = switches.whole
+        notes += [whole.why_not] if whole.why_not else []
         effects, gains = rule_effects(switches, tried, most, progress)
-        told = [replace(accounts[name], effect=effect) for name, effect in effects.items()]
-        report = _report(trained, told, switches)
+        told = tuple(replace(accounts[name], effect=effect) for name, effect in effects.items())
+        values = whole.metric, whole.value, switches.none.value
+        report = RuleReport(trained.problem.name, switches.split, len(switches.queries), *values, told)
         if contexts:
             report = _with_contexts(report, switches, gains, is_chosen=split is not None, progress=progress)
     if clauses:
-        told = [_with_clauses(account, trained, seen, progress) for account in report.rules]
-        report = replace(report, rules=tuple(told))
+        implicit = [account.name for account in report.rules if account.kind == "implicit"]
+        learned = {}
+        for done, name in enumerate(implicit):
+            progress("learned clauses", done, len(implicit))
+            learned[name] = clauses_of(trained, seen.graph, name)
+        told = tuple(replace(account, clauses=learned.get(account.name, ())) for account in report.rules)
+        report = replace(report, rules=told)
     return replace(report, left_out=len(kinds) - len(report.rules), notes=(*notes, *seen.notes))
-
-
-def _report(trained: Model, accounts: Sequence[RuleAccount], switches: RuleSwitches | None = None) -> RuleReport:
-    """What stands in a report beside the rules."""
-    name, told = trained.problem.name, tuple(accounts)
-    if switches is None:
-        return RuleReport(name, None, 0, None, None, None, told)
-    whole, none = switches.whole, switches.none
-    return RuleReport(name, switches.split, len(switches.queries), whole.metric, whole.value, none.value, told)
 
 
 def _kinds(trained: Model) -> dict[str, Kind]:
@@ -617,14 +564,6 @@ def _with_contexts(
     found = find_contexts(marks, gains)
     rules = tuple(replace(account, contexts=found[account.name]) for account in report.rules)
     return replace(report, rules=rules, contexts_on=switches.split)
-
-
-def _with_clauses(account: RuleAccount, trained: Model, seen: Seen, progress: Progress) -> RuleAccount:
-    """The same, with the clauses learned where the rule is implicit."""
-    if account.kind != "implicit":
-        return account
-    progress("learned clauses", 0, 0)
-    return replace(account, clauses=clauses_of(trained, seen.graph, account.name))
 
 
 def clauses_of(trained: Model, graph: FactorGraph, name: str) -> tuple[LearnedClause, ...]:

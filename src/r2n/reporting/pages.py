@@ -17,7 +17,7 @@ from r2n.evaluation.metrics import METRICS, Calibration
 from r2n.evaluation.report import NOT_HELD_OUT, NOTHING_TO_RANK, REASONING_HARMS, Report
 from r2n.explanation.drawing import explanation_svg, style_sheet
 from r2n.explanation.records import Explanation
-from r2n.explanation.text import answer_texts, printable, probability_text, tell
+from r2n.explanation.text import answer_texts, printable, probability_text, render
 from r2n.reporting.charts import Axis, Series, bar_chart, line_chart
 from r2n.reporting.compare import Comparison
 from r2n.reporting.run_report import Curve, RunReport, SplitResult, shown_curves
@@ -48,7 +48,7 @@ def _environment() -> Environment:
     )
     made.filters |= {"short": short, "number": number, "signed": signed, "count": count, "percent": percent}
     made.filters |= {"probability": probability_text, "printable": printable}
-    drawing = {"drawing": lambda explanation: Markup(explanation_svg(explanation, theme="page")), "tell": tell}
+    drawing = {"drawing": lambda explanation: Markup(explanation_svg(explanation, theme="page")), "render": render}
     made.globals |= {"drawing_style": Markup(style_sheet("page")), **drawing}
     return made
 

@@ -1,62 +1,123 @@
-"""What would be said if something were otherwise, and what turns an answer."""
+"""What would be answered after changes: as a problem answers where everything is grounded again."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from r2n.data.problem import Problem
-from r2n.explanation.counterfactuals import Counterfactuals, Turn, largest
-from r2n.explanation.neighbourhood import Otherwise, Scene, mean_logits
-from r2n.explanation.records import Counterfactual
-from tests.unit.explanation.small_subject import codes, subject
+from r2n.explanation.counterfactuals import Counterfactuals, FactChanges, Flip
+from r2n.explanation.neighbourhood import Neighbourhood, WhatIf, mean_logits
+from r2n.logic.parser import parse_theory
+from tests.unit.explanation.small_model import codes, explained
+
+NETWORKS = {
+    "full": ("grounding.strategy=full", "model.evidence_input=add"),
+    "known-body": ("grounding.strategy=known-body", "model.evidence_input=only"),
+    "unread": ("grounding.strategy=known-body",),
+    "reciprocal": ("grounding.strategy=known-body", "model.evidence_input=add", "grounding.reciprocal=true"),
+}
 
 
-def test_an_answer_turns_below_half_or_out_of_first_place() -> None:
+def changed_theory(toy: Problem, rule: str) -> Problem:
+    declared = "domain town, valley\npredicate liesIn(town, valley)\npredicate near(town, town) closed\n"
+    language = toy.knowledge.language
+    completed = parse_theory(f"{declared}{rule}\n").completed(language.domains, language.predicates)
+    return replace(toy, knowledge=replace(toy.knowledge, theory=completed))
+
+
+def test_an_answer_flips_below_half_or_out_of_first_place() -> None:
     logits = np.array([[1.0, 2.0], [-1.0, -2.0]])
-    assert Turn(np.array([0]), "half").turns(logits).tolist() == [False, True]
-    assert Turn(np.array([0]), "half", half=1.5).turns(logits).tolist() == [True, True]
-    assert Turn(np.array([0, 1]), "first").turns(logits).tolist() == [True, False]
-    assert Turn(np.array([0]), None).turns(logits).tolist() == [False, False]
+    assert Flip(np.array([0]), "half").flips(logits).tolist() == [False, True]
+    assert Flip(np.array([0]), "half", half=1.5).flips(logits).tolist() == [True, True]
+    assert Flip(np.array([0, 1]), "first").flips(logits).tolist() == [True, False]
+    assert Flip(np.array([0]), None).flips(logits).tolist() == [False, False]
 
 
 @pytest.mark.parametrize("strategy", ["full", "known-body", "backward"])
 @pytest.mark.parametrize("by", ["half", "first"])
-def test_the_set_that_turns_an_answer_turns_it_and_no_part_in_order_does(toy: Problem, strategy: str, by: str) -> None:
-    told = subject(toy, "model.layers=2", "model.evidence_input=only", f"grounding.strategy={strategy}")
-    asked = codes(told, "liesIn(n5, north)", "liesIn(n5, south)")
-    logits = told.logits(asked)
+def test_the_set_that_flips_an_answer_flips_it_and_no_part_in_order_does(toy: Problem, strategy: str, by: str) -> None:
+    model = explained(toy, "model.layers=2", "model.evidence_input=only", f"grounding.strategy={strategy}")
+    asked = codes(model, "liesIn(n5, north)", "liesIn(n5, south)")
+    logits = model.logits(asked)
     if by == "first" and logits[0] < logits[1]:
         asked, logits = asked[::-1], logits[::-1]
-    half = float(logits[0]) - 1e-4  # so that something turns it
-    turn = Turn(asked[:1], "half", half) if by == "half" else Turn(asked, "first")
-    scene = Scene.around(told.members, turn.codes)
-    facts = np.sort(codes(told, "near(n4, n5)", "near(n6, n5)", "liesIn(n4, north)", "liesIn(n6, north)"))
-    found = Counterfactuals(told, scene, turn, facts, ("neighbours",), scene.logits)
-    turned = found.turned_by()
+    half = float(logits[0]) - 1e-4  # so that something flips it
+    flip = Flip(asked[:1], "half", half) if by == "half" else Flip(asked, "first")
+    near = Neighbourhood.around(model.members, flip.codes)
+    facts = np.sort(codes(model, "near(n4, n5)", "near(n6, n5)", "liesIn(n4, north)", "liesIn(n6, north)"))
+    found = Counterfactuals(model, near, flip, facts, ("neighbours",), near.logits)
+    flipped = found.minimal_flip_set()
     if by == "half" and strategy != "backward":  # there, no fact lowers this one
-        assert turned is not None
-    if turned is not None:
-        gone = codes(told, *turned.what)
+        assert flipped is not None
+    if flipped is not None:
+        gone = codes(model, *flipped.what)
         for size in range(1, len(gone) + 1):
-            then = mean_logits(told.otherwise(Otherwise(unknown=np.sort(gone[:size]))), turn.codes)
-            assert bool(turn.turns(then[None])[0]) == (size == len(gone))
-        assert turned.turns
-        assert turned.kind == "not known"
-    kinds = {other.kind for other in found.of_facts()}
-    assert kinds == {"not known", "known to be false"}
+            then = mean_logits(model.networks_if(WhatIf(unknown=np.sort(gone[:size]))), flip.codes)
+            assert bool(flip.flips(then[None])[0]) == (size == len(gone))
+        assert flipped.turns
+        assert flipped.kind == "not known"
+    assert {other.kind for other in found.of_facts()} == {"not known", "known to be false"}
     (rule,) = found.of_rules()
-    without = mean_logits(told.otherwise(Otherwise(without_rule="neighbours")), asked[:1])
+    without = mean_logits(model.networks_if(WhatIf(without_rule="neighbours")), asked[:1])
     assert rule.logit == pytest.approx(without[0], abs=1e-9)
+    largest, _ = found.largest(1)
+    assert [other.kind for other in largest][-1] == "without rule"
+    assert abs(largest[0].logit - logits[0]) == max(abs(other.logit - logits[0]) for other in found.of_facts())
+    neither = Counterfactuals(model, near, Flip(asked[:1], None), facts[:0], (), near.logits)
+    assert neither.minimal_flip_set() is None
 
 
-def test_what_is_neither_held_true_nor_first_is_not_turned(toy: Problem) -> None:
-    told = subject(toy)
-    asked = codes(told, "liesIn(n5, north)")
-    scene = Scene.around(told.members, asked)
-    nothing = np.zeros(0, np.int64)
-    assert Counterfactuals(told, scene, Turn(asked, None), nothing, (), scene.logits).turned_by() is None
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("false", [False, True])
+def test_a_fact_that_only_takes_away_is_taken_out_of_the_graph_as_it_is(toy: Problem, name: str, false: bool) -> None:
+    model = explained(toy, "model.layers=2", *NETWORKS[name])
+    asked = codes(model, "liesIn(n5, north)", "liesIn(s5, north)")
+    near = Neighbourhood.around(model.members, asked)
+    made = FactChanges(model, near)
+    facts = made.asserted(10)
+    assert len(facts)
+    assert len(made.asserted(1)) == 1
+    assert made.only_take_away(facts, false=false).all()
+    pairs = np.stack([np.arange(len(facts)), np.arange(len(facts))], axis=1)
+    found = near.changed(made.changes(facts, pairs, len(facts), false=false))
+    for fact, logits in zip(facts, found, strict=True):
+        gone = np.array([fact])
+        is_open = "liesIn" in model.names(gone)[0]
+        again = model.networks_if(WhatIf(unknown=gone, false=gone[: int(false and is_open)]))
+        np.testing.assert_allclose(logits, mean_logits(again, asked), atol=1e-9)
 
 
-def test_the_largest_changes_come_first() -> None:
-    found = [Counterfactual("not known", (str(logit),), logit, 0.5, False) for logit in (1.0, -3.0, 2.5)]
-    assert [part.logit for part in largest(found, 1.0, 2)] == [-3.0, 2.5]
-    assert len(largest(found, 1.0, None)) == 3
+def test_several_facts_go_together(toy: Problem) -> None:
+    model = explained(toy, "model.layers=2", "model.evidence_input=add")
+    asked, facts = codes(model, "liesIn(n5, north)"), np.sort(codes(model, "near(n4, n5)", "near(n6, n5)"))
+    near = Neighbourhood.around(model.members, asked)
+    (logit,) = near.changed(FactChanges(model, near).changes(facts, np.array([[0, 0], [0, 1]]), 1))
+    np.testing.assert_allclose(logit, mean_logits(model.networks_if(WhatIf(unknown=facts)), asked), atol=1e-9)
+
+
+def test_a_closed_fact_that_is_taken_back_is_read_as_false(toy: Problem) -> None:
+    """An implicit rule keeps its ground rules, and the network reads what is known of their atoms."""
+    other = changed_theory(toy, "implicit together: [near(x, y), liesIn(x, z), liesIn(y, z)]")
+    model = explained(other, "model.layers=1", "grounding.strategy=full", "model.evidence_input=add")
+    asked, fact = codes(model, "liesIn(n5, north)"), codes(model, "near(n4, n5)")
+    near = Neighbourhood.around(model.members, asked)
+    (logit,) = near.changed(FactChanges(model, near).changes(fact, np.array([[0, 0]]), 1))
+    np.testing.assert_allclose(logit, mean_logits(model.networks_if(WhatIf(unknown=fact)), asked), atol=1e-9)
+    assert abs(logit[0] - near.logits[0]) > 1e-6, "it is within reach"
+
+
+def test_which_facts_need_a_new_grounding(toy: Problem) -> None:
+    """A closed atom that is no fact makes a denied body known: with a fact less there are ground rules more."""
+    model = explained(changed_theory(toy, "rule far: !near(x, y) & liesIn(x, z) -> liesIn(y, z)"))
+    made = FactChanges(model, Neighbourhood.around(model.members, codes(model, "liesIn(n5, north)")))
+    facts = codes(model, "near(n4, n5)", "liesIn(n4, north)")
+    assert made.only_take_away(facts).tolist() == [False, True]
+    searched = explained(toy, "grounding.strategy=backward")
+    made = FactChanges(searched, Neighbourhood.around(searched.members, codes(searched, "liesIn(n5, north)")))
+    assert not made.only_take_away(searched.knowledge.evidence.atoms).any()
+    assert made.are_distinguished
+    unread = explained(toy)
+    made = FactChanges(unread, Neighbourhood.around(unread.members, codes(unread, "liesIn(n5, north)")))
+    assert not made.are_distinguished
+    assert all(name.startswith("near") for name in unread.names(made.asserted(100)))

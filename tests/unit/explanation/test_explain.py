@@ -1,41 +1,58 @@
-"""Why an atom is answered as it is: the parts of an explanation, put together."""
+"""Explanations of answers: reasons and those below them, their parts together, and counted rules."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from r2n.data.problem import Problem
-from r2n.explanation.explain import Wanted, explain
-from r2n.explanation.neighbourhood import Changes, Scene
-from tests.unit.explanation.small_subject import code, codes, subject
+from r2n.data.problem import Problem, load_problem
+from r2n.explanation import explain as module
+from r2n.explanation.counted import CountedAtom
+from r2n.explanation.explain import MOST_MEMBERS, RankedRule, ReasonTree, explain, ground_text, ranked
+from r2n.explanation.neighbourhood import Changes, Neighbourhood, WhatIf, mean_logits
+from r2n.explanation.records import Reason
+from r2n.logic.parser import parse_theory
+from r2n.network.mixture import WAYS, Way
+from tests.toy_problem import THEORY, write_toy_problem
+from tests.unit.explanation.small_model import code, codes, explained, predictor_of
+
+COUNTED = ("model.rules=counted", "model.reasoner=none")
+
+
+def every(reasons: tuple[Reason, ...]) -> list[Reason]:
+    """All reasons of a tree."""
+    return [found for reason in reasons for found in (reason, *(r for m in reason.because for r in every(m.reasons)))]
 
 
 def test_the_parts_fit_each_other(toy: Problem) -> None:
-    told = subject(toy, "model.layers=2", "model.evidence_input=add")
-    asked = code(told, "liesIn(n5, south)")
-    found = explain(told, asked, Wanted(depth=2, top=2, against=code(told, "liesIn(n5, north)")))
+    model = explained(toy, "model.layers=2", "model.evidence_input=add")
+    both = codes(model, "liesIn(n5, south)", "liesIn(n5, north)")
+    found = explain(model, int(both[0]), depth=2, top=2, against=int(both[1]))
     assert found.atom == "liesIn(n5, south)"
-    assert found.belief.logit == pytest.approx(told.logits(np.array([asked]))[0])
+    assert found.belief.logit == pytest.approx(model.logits(both)[0])
     assert [layer.layer for layer in found.layers] == [0, 1, 2]
     assert found.layers[-1].logit == pytest.approx(found.belief.logit, abs=1e-6)
     assert len(found.reasons) == 2
     assert found.fidelity is not None
     assert (found.fidelity.listed, found.fidelity.ground_rules) == (2, 4)
     assert found.contrast is not None
-    difference = told.logits(codes(told, "liesIn(n5, south)", "liesIn(n5, north)"))
-    assert found.contrast.difference == pytest.approx(difference[0] - difference[1])
+    assert found.contrast.difference == pytest.approx(-np.diff(model.logits(both))[0])
     assert len(found.contrast.reasons) == 2
     assert {other.kind for other in found.counterfactuals} >= {"not known", "without rule"}
+    alone = explain(model, int(both[0]), depth=0)
+    assert alone.reasons == ()
+    assert alone.layers
 
 
 def test_all_ground_rules_carry_all_of_the_answer(toy: Problem) -> None:
-    told = subject(toy)
-    found = explain(told, code(told, "liesIn(n5, north)"), Wanted(top=None))
+    model = explained(toy)
+    found = explain(model, code(model, "liesIn(n5, north)"), top=None)
     assert found.fidelity is not None
     assert found.fidelity.sufficiency == pytest.approx(1.0)
     assert found.fidelity.necessity == pytest.approx(1.0)
-    scene = Scene.around(told.members, codes(told, "liesIn(n5, north)"))
-    numbers = scene.ground_rules_of(0)
-    none = scene.changed(Changes.leaving_out(np.stack([np.zeros_like(numbers), numbers], axis=1), 1))
+    near = Neighbourhood.around(model.members, codes(model, "liesIn(n5, north)"))
+    numbers = near.ground_rules_of(0)
+    none = near.changed(Changes.leaving_out(np.stack([np.zeros_like(numbers), numbers], axis=1), 1))
     assert found.fidelity.none == pytest.approx(none[0, 0])
 
 
@@ -50,13 +67,169 @@ def test_all_ground_rules_carry_all_of_the_answer(toy: Problem) -> None:
     ],
 )
 def test_what_a_person_should_know_is_noted(toy: Problem, changes: tuple[str, ...], atom: str, note: str) -> None:
-    told = subject(toy, *changes)
-    found = explain(told, code(told, atom), Wanted())
-    assert any(note in text for text in found.notes)
+    model = explained(toy, *changes)
+    assert any(note in text for text in explain(model, code(model, atom)).notes)
 
 
-def test_without_depth_the_answer_is_told_alone(toy: Problem) -> None:
-    told = subject(toy)
-    found = explain(told, code(told, "liesIn(n5, north)"), Wanted(depth=0))
-    assert found.reasons == ()
-    assert found.layers
+def test_what_speaks_for_an_atom_comes_first_and_the_limit_keeps_the_strongest(toy: Problem) -> None:
+    rule, effects = toy.knowledge.theory.rules[0], (0.01, -0.3, 0.12, 0.0, -0.02, 0.05, 0.04)
+    found = [RankedRule((i,), rule, np.array([i]), np.array([i]), effect) for i, effect in enumerate(effects)]
+    shown = {top: [part.effect for part in ranked(found, top)] for top in (None, 1, 2, 3, 4, 0)}
+    assert shown[None] == [0.12, 0.05, 0.04, 0.01, -0.3, -0.02, 0.0]
+    assert shown[1] == [0.12]
+    assert shown[2] == [0.12, -0.3]
+    assert shown[3] == [0.12, 0.05, -0.3]
+    assert shown[4] == [0.12, 0.05, 0.04, -0.3]
+    assert shown[0] == []
+
+
+def test_an_atom_is_explained_once_to_a_depth_and_no_reason_is_its_own(toy: Problem) -> None:
+    model = explained(toy, "model.layers=2")
+    asked = code(model, "liesIn(n5, south)")
+    near, sizes = Neighbourhood.around(model.members, np.array([asked])), []
+    for depth in range(4):
+        tree = ReasonTree(model, 3)
+        assert len(tree.grow(asked, near, depth)) == 4
+        sizes.append(len(every(tree.reasons(asked))))
+    assert sizes[:2] == [0, 3]
+    assert sizes[1] < sizes[2] <= sizes[3]
+    reasons = every(tree.reasons(asked))
+    members = [m for reason in reasons for m in reason.because]
+    with_reasons = [m.atom for m in members if m.reasons]
+    assert with_reasons
+    assert len(with_reasons) == len(set(with_reasons))
+    assert any(m.is_told_above for m in members)
+    assert not any(m.is_told_above and m.reasons for m in members)
+    for reason in reasons:
+        assert not any(reason.ground_rule == below.ground_rule for m in reason.because for below in m.reasons)
+    known = [m for m in members if m.belief.known or m.belief.closed]
+    assert known
+    assert not any(m.reasons for m in known), "what is known needs no reason"
+
+
+def test_of_a_wide_ground_rule_the_largest_effects_are_listed(toy: Problem) -> None:
+    model, wide = explained(toy), np.arange(2 * MOST_MEMBERS)
+    tree = ReasonTree(model, 1, effects={(0, int(other)): float(other) for other in wide})
+    part = RankedRule((0,), model.knowledge.theory.rules[0], wide, wide, 1.0)
+    assert tree._members(0, part) == wide[-MOST_MEMBERS:].tolist()
+
+
+RULES = """
+domain thing
+predicate p(thing)
+predicate q(thing, thing)
+rule horn: p(x) & q(x, y) -> p(y)
+rule nested: (p(x) | !q(x, y)) & p(y) <-> q(y, x)
+rule other: p(x) xor !p(y)
+implicit related: [p(x), q(x, y)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "names", "text"),
+    [
+        ("horn", ["p(a)", "q(a, b)", "p(b)"], "p(a) & q(a, b) -> p(b)"),
+        ("nested", ["p(a)", "q(a, b)", "p(b)", "q(b, a)"], "((p(a) | !q(a, b)) & p(b)) <-> q(b, a)"),
+        ("other", ["p(a)", "p([/])"], "p(a) xor !p([/])"),
+        ("related", ["p(a)", "q(a, b)"], "[p(a), q(a, b)]"),
+    ],
+)
+def test_a_ground_rule_reads_as_its_rule_with_the_names_of_its_atoms(rule: str, names: list[str], text: str) -> None:
+    (found,) = (found for found in parse_theory(RULES).rules if found.name == rule)
+    assert ground_text(found, names) == text
+
+
+def test_reciprocals_are_named_as_what_they_say(toy: Problem) -> None:
+    model = explained(toy, "grounding.reciprocal=true", "grounding.strategy=known-body")
+    reciprocal = np.array([i for i, name in enumerate(model.base.names(np.arange(model.base.size))) if "^-1" in name])
+    assert len(reciprocal)
+    assert not any("^-1" in name for name in model.names(reciprocal))
+    assert sorted(model.plain(reciprocal)) == sorted(set(range(model.base.size)) - set(reciprocal.tolist()))
+
+
+def test_networks_after_a_change_are_those_of_a_changed_problem(toy: Problem) -> None:
+    changes = "model.evidence_input=add", "grounding.strategy=backward"
+    predictor, model = predictor_of(toy, *changes), explained(toy, *changes)
+    asked, fact = codes(model, "liesIn(n5, north)"), codes(model, "near(n4, n5)")
+    without = mean_logits(model.networks_if(WhatIf(unknown=fact)), asked)
+    np.testing.assert_allclose(without, predictor.without_facts("near(n4, n5)").logits(asked))
+    lies = codes(model, "liesIn(n4, north)")
+    false = mean_logits(model.networks_if(WhatIf(unknown=lies, false=lies)), asked)
+    again = predictor.without_facts("liesIn(n4, north)").with_facts("!liesIn(n4, north)")
+    np.testing.assert_allclose(false, again.logits(asked))
+    assert mean_logits(model.networks_if(WhatIf(without_rule="neighbours")), asked) != model.logits(asked)
+
+
+def test_a_new_constant_stays_when_its_only_fact_goes(toy: Problem) -> None:
+    predictor = predictor_of(toy, "model.evidence_input=only", "grounding.strategy=backward", "training.hiding=0.3")
+    found = predictor.with_facts(["near(n1, n99)", "near(n99, n1)"]).explain("liesIn(n99, north)")
+    assert "near(n1, n99)" in {what for other in found.counterfactuals for what in other.what}
+
+
+def test_counts_explain_an_answer(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    predictor = predictor_of(toy, *COUNTED)
+    found = predictor.explain("liesIn(n5, north)", top=1, against="liesIn(n5, south)")
+    assert len(found.layers) == 2
+    assert found.fidelity is not None
+    assert (found.fidelity.listed, found.fidelity.ground_rules) == (1, 2)
+    assert found.reasons[0].effect == pytest.approx(found.belief.logit - found.fidelity.without)
+    assert found.contrast is not None
+    assert found.contrast.reasons[0].rule == "neighbours"
+    asked = predictor.problem.test.atoms
+    own = asked[[predictor.base.names(asked).index("liesIn(n5, north)")]]
+    found = predictor.explain("liesIn(n5, north)", top=None)
+    facts = [other for other in found.counterfactuals if other.kind == "not known"]
+    assert len(facts) == 4
+    for other in facts:
+        assert other.logit == pytest.approx(predictor.without_facts(list(other.what)).logits(own)[0], abs=1e-6)
+    assert [other.what for other in found.counterfactuals if other.kind == "without rule"] == [("neighbours",)]
+    monkeypatch.setattr(module, "MOST_FACTS", 1)
+    few = predictor.explain("liesIn(n5, north)")
+    assert module.MANY_FACTS in few.notes
+    assert not any(other.kind == "not known" for other in few.counterfactuals)
+
+
+def test_what_speaks_for_an_answer_comes_first_at_any_probability(tmp_path: Path) -> None:
+    folder = write_toy_problem(tmp_path)
+    further = "rule further: near(x, y) & near(y, w) & liesIn(x, z) -> liesIn(w, z)\n"
+    (folder / "theory.r2n").write_text(THEORY + further)
+    with (folder / "train.tsv").open("a") as table:
+        table.write("s0\tnear\tn5\nn0\tnear\ts5\n")
+    predictor, below = predictor_of(load_problem(folder), *COUNTED), 0
+    for atom in ("liesIn(n5, north)", "liesIn(n5, south)", "liesIn(s5, north)", "liesIn(s5, south)"):
+        found = predictor.explain(atom, top=None)
+        effects = [reason.effect for reason in found.reasons]
+        assert effects == sorted(effects, key=lambda effect: (effect <= 0, -abs(effect)))
+        assert predictor.explain(atom, top=1).reasons[0].effect == effects[0] == max(effects) > min(effects)
+        below += found.belief.probability < 0.5
+    assert below
+
+
+@pytest.mark.parametrize("way", range(len(WAYS)))
+def test_the_logit_by_counts_is_that_of_the_network(toy: Problem, way: int) -> None:
+    model = explained(toy, *COUNTED)
+    combination = model.members[0].model.combination
+    assert combination is not None
+    combination.way.fill_(way)
+    for atom in ("liesIn(n5, north)", "liesIn(n5, south)", "near(n1, n2)"):
+        counted = CountedAtom(model.members, code(model, atom))
+        assert counted.logit() == pytest.approx(model.logits(codes(model, atom))[0], abs=1e-5)
+    counted = CountedAtom(model.members, code(model, "liesIn(n5, north)"))
+    assert counted.numbers == {0: 2}
+    ((number, ground_rules),) = counted.ground_rules()
+    assert number == 0
+    atoms = {f"{name}, north)" for name in ("liesIn(n4", "liesIn(n5", "liesIn(n6")} | {"near(n4, n5)", "near(n6, n5)"}
+    assert set(model.names(np.unique(ground_rules.atoms))) == atoms
+
+
+def test_an_atom_feels_what_concludes_another_of_its_row(toy: Problem) -> None:
+    model = explained(toy, *COUNTED)
+    combination = model.members[0].model.combination
+    assert combination is not None
+    combination.way.fill_(WAYS.index(Way("sum", 1.0)))  # in a mixture, what no rule concludes has its share as it is
+    one = CountedAtom(model.members, code(model, "liesIn(n5, south)"))
+    other = codes(model, "liesIn(n5, north)", "liesIn(s5, north)")
+    assert one.numbers == {}
+    assert one.ground_rules() == []
+    assert one.logit({0: 1}, of=int(other[0])) > one.logit()
+    assert one.logit({0: 1}, of=int(other[1])) == one.logit()

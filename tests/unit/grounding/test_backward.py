@@ -1,16 +1,19 @@
-"""Backward grounding by hand: BC_{w,d} in cases small enough to follow."""
+"""Backward grounding: by hand, what each of many queries finds alone, the steps of a search and rounds of proof."""
 
 import numpy as np
 import pytest
 
-from r2n.errors import R2NError
+import r2n
+from r2n.errors import GroundingError, R2NError
 from r2n.grounding import backward
-from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.backward import BackwardGrounder, Search, known_literals, proved, rule_query
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
+from r2n.progress import no_progress
 from tests.oracles import grounding as oracle
 from tests.oracles.grounding import GroundAtom, World, members_of
 from tests.strategies import codes_of, knowledge_of
+from tests.unit.grounding.small_knowledge import codes, knowledge, named
 
 DECLARED = "domain d = {a, b, c}\npredicate p(d)\npredicate q(d)\npredicate r(d)\npredicate e(d, d)\n"
 
@@ -35,97 +38,72 @@ def ground(
     return [row for per_rule in found for row in per_rule]
 
 
-def test_a_known_body_proves_the_query() -> None:
-    assert ground("rule r: p(x) -> q(x)", "p(a) p(b)", "q(a) q(c)", width=0, depth=1) == [["p(a)", "q(a)"]]
+QR, QS = "rule r: p(x) -> q(x)\n", "rule s: q(x) -> r(x)\n"
+TRANSITIVE = "rule t: e(x, y) & e(y, z) -> e(x, z)\n"
+NEGATED = f"{QR}rule s: p(x) & !q(x) -> r(x)\n"
 
 
-def test_an_unknown_atom_is_asked_in_the_next_step_and_proved() -> None:
-    rules = "rule r: p(x) -> q(x)\nrule s: q(x) -> r(x)"
-    assert ground(rules, "p(a)", "r(a)", width=1, depth=1) == []
-    assert ground(rules, "p(a)", "r(a)", width=1, depth=2) == [["p(a)", "q(a)"], ["q(a)", "r(a)"]]
-
-
-def test_what_is_not_proved_is_pruned_unless_asked_to_stay() -> None:
-    rules = "rule r: p(x) -> q(x)\nrule s: q(x) -> r(x)"
-    assert ground(rules, "p(b)", "r(a)", width=1, depth=2) == []
-    assert ground(rules, "p(b)", "r(a)", width=1, depth=2, prune=False) == [["q(a)", "r(a)"]]
-
-
-def test_the_last_step_has_its_own_width() -> None:
-    rules = "rule s: q(x) -> r(x)"
-    assert ground(rules, "", "r(a)", width=1, depth=1, prune=False) == []
-    assert ground(rules, "", "r(a)", width=0, depth=1, last_width=1, prune=False) == [["q(a)", "r(a)"]]
-
-
-def test_the_query_does_not_prove_itself_beside_an_anchor() -> None:
-    rules = "rule t: e(x, y) & e(y, z) -> e(x, z)"
-    assert ground(rules, "e(a,a)", "e(a,b)", width=1, depth=1, last_width=1, prune=False) == []
-    assert ground(rules, "e(a,c) e(c,b)", "e(a,b)", width=0, depth=1) == [["e(a, c)", "e(c, b)", "e(a, b)"]]
-
-
-def test_an_anchor_may_be_the_query_itself() -> None:
-    rules = "rule t: e(x, y) & e(y, z) -> e(x, z)"
-    assert ground(rules, "e(a,b) e(b,b)", "e(a,b)", width=0, depth=1) == [["e(a, b)", "e(b, b)", "e(a, b)"]]
-
-
-def test_a_query_matches_any_atom_of_the_consequent() -> None:
-    rules = "rule d: p(x) -> q(x) | e(x, y)"
-    assert ground(rules, "p(a)", "e(a,c)", width=0, depth=1) == [["p(a)", "q(a)", "e(a, c)"]]
-    assert len(ground(rules, "p(a)", "q(a)", width=0, depth=1)) == 3
-
-
-def test_constants_and_repeated_variables_are_respected() -> None:
-    rules = 'rule c: p(x) -> e(x, "b")\nrule s: p(x) -> e(x, x)'
-    assert ground(rules, "p(a)", "e(a,b) e(a,a) e(a,c)", width=0, depth=1) == [["p(a)", "e(a, b)"], ["p(a)", "e(a, a)"]]
-
-
-def test_an_implicit_rule_is_found_by_each_of_its_atoms() -> None:
-    assert ground("implicit i: [p(x), q(y)]", "", "q(b)", width=0, depth=1) == [[f"p({x})", "q(b)"] for x in "abc"]
-
-
-def test_an_unprovable_atom_beside_an_asked_one_does_not_stop_the_asking() -> None:
-    """Step 4 comes before step 5: q(a) is asked and answered, though r(a), which heads no rule, is never proved."""
-    rules = "rule r: p(x) -> q(x)\nrule s: q(x) & r(x) -> e(x, x)"
-    assert ground(rules, "p(a)", "e(a,a)", width=2, depth=2) == [["p(a)", "q(a)"]]
-
-
-def test_an_unknown_denied_literal_beside_an_asked_one_does_not_stop_the_asking() -> None:
-    rules = "rule r: p(x) -> q(x)\nrule s: q(x) & !r(x) -> e(x, x)"
-    assert ground(rules, "p(a)", "e(a,a)", width=2, depth=2) == [["p(a)", "q(a)"]]
-
-
-def test_a_denied_anchor_counts_as_unknown() -> None:
-    rules = "rule s: p(x) & !p(x) -> q(y)"
-    assert ground(rules, "p(a)", "q(b)", width=0, depth=1, prune=False) == []
-    assert ground(rules, "p(a)", "q(b)", width=1, depth=1, last_width=1, prune=False) == [["p(a)", "q(b)"]]
-
-
-def test_two_positions_that_are_one_atom_count_twice() -> None:
-    rules = "rule s: e(x, y) & e(y, x) -> p(x)"
-    assert ground(rules, "", "p(a)", width=0, depth=1, last_width=1, prune=False) == []
-
-
-def test_denied_atoms_are_never_asked() -> None:
-    rules = "rule r: p(x) -> q(x)\nrule s: p(x) & !q(x) -> r(x)"
-    assert ground(rules, "p(a)", "r(a)", width=2, depth=2, prune=False) == [["p(a)", "q(a)", "r(a)"]]
-
-
-def test_a_proof_of_a_denied_atom_proves_nothing() -> None:
-    rules = "rule r: p(x) -> q(x)\nrule s: p(x) & !q(x) -> r(x)"
-    assert ground(rules, "p(a)", "r(a) q(a)", width=2, depth=2) == [["p(a)", "q(a)"]]
+@pytest.mark.parametrize(
+    ("rules", "facts", "asked", "options", "expected"),
+    [
+        pytest.param(QR, "p(a) p(b)", "q(a) q(c)", (0, 1), ["p(a) q(a)"], id="a known body proves the query"),
+        pytest.param(QR + QS, "p(a)", "r(a)", (1, 1), [], id="an unknown atom is asked in the next step"),
+        pytest.param(QR + QS, "p(a)", "r(a)", (1, 2), ["p(a) q(a)", "q(a) r(a)"], id="and proved there"),
+        pytest.param(QR + QS, "p(b)", "r(a)", (1, 2), [], id="what is not proved is pruned"),
+        pytest.param(QR + QS, "p(b)", "r(a)", (1, 2, 0, False), ["q(a) r(a)"], id="unless asked to stay"),
+        pytest.param(QS, "", "r(a)", (1, 1, 0, False), [], id="the last step has its own width"),
+        pytest.param(QS, "", "r(a)", (0, 1, 1, False), ["q(a) r(a)"], id="which may be wider"),
+        pytest.param(TRANSITIVE, "e(a,a)", "e(a,b)", (1, 1, 1, False), [], id="the query does not prove itself"),
+        pytest.param(TRANSITIVE, "e(a,c) e(c,b)", "e(a,b)", (0, 1), ["e(a,c) e(c,b) e(a,b)"], id="an anchor"),
+        pytest.param(TRANSITIVE, "e(a,b) e(b,b)", "e(a,b)", (0, 1), ["e(a,b) e(b,b) e(a,b)"], id="the query as anchor"),
+        pytest.param(
+            "rule d: p(x) -> q(x) | e(x, y)", "p(a)", "e(a,c)", (0, 1), ["p(a) q(a) e(a,c)"], id="any atom of the head"
+        ),
+        pytest.param(
+            'rule c: p(x) -> e(x, "b")\nrule s: p(x) -> e(x, x)',
+            "p(a)",
+            "e(a,b) e(a,a) e(a,c)",
+            (0, 1),
+            ["p(a) e(a,b)", "p(a) e(a,a)"],
+            id="constants and repeated variables",
+        ),
+        pytest.param("implicit i: [p(x), q(y)]", "", "q(b)", (0, 1), [f"p({x}) q(b)" for x in "abc"], id="implicit"),
+        pytest.param(
+            f"{QR}rule s: q(x) & r(x) -> e(x, x)",
+            "p(a)",
+            "e(a,a)",
+            (2, 2),
+            ["p(a) q(a)"],
+            id="beside an unprovable atom",
+        ),
+        pytest.param(
+            f"{QR}rule s: q(x) & !r(x) -> e(x, x)",
+            "p(a)",
+            "e(a,a)",
+            (2, 2),
+            ["p(a) q(a)"],
+            id="beside a negative literal",
+        ),
+        pytest.param("rule s: p(x) & !p(x) -> q(y)", "p(a)", "q(b)", (0, 1, 0, False), [], id="a negative anchor"),
+        pytest.param(
+            "rule s: p(x) & !p(x) -> q(y)", "p(a)", "q(b)", (1, 1, 1, False), ["p(a) q(b)"], id="it counts as unknown"
+        ),
+        pytest.param("rule s: e(x, y) & e(y, x) -> p(x)", "", "p(a)", (0, 1, 1, False), [], id="one atom counts twice"),
+        pytest.param(NEGATED, "p(a)", "r(a)", (2, 2, 0, False), ["p(a) q(a) r(a)"], id="negatives are never asked"),
+        pytest.param(NEGATED, "p(a)", "r(a) q(a)", (2, 2), ["p(a) q(a)"], id="a proof of a negative proves nothing"),
+    ],
+)
+def test_by_hand(rules: str, facts: str, asked: str, options: tuple[int, ...], expected: list[str]) -> None:
+    assert ground(rules, facts, asked, *options) == [
+        [atom.replace(",", ", ") for atom in row.split()] for row in expected
+    ]
 
 
 def test_proofs_take_as_many_rounds_as_there_are_steps() -> None:
-    rules = "rule r: p(x) -> q(x)\nrule s: q(x) -> r(x)\nrule t: r(x) -> e(x, x)"
-    asked = "q(a) r(a) e(a,a)"
+    rules, asked = f"{QR}{QS}rule t: r(x) -> e(x, x)", "q(a) r(a) e(a,a)"
     once = ground(rules, "p(a)", asked, width=0, depth=1, last_width=1)
     assert once == [["p(a)", "q(a)"], ["q(a)", "r(a)"]]  # r(a) would be proved in the second round
     assert len(ground(rules, "p(a)", asked, width=1, depth=2)) == 3
-
-
-def test_every_atom_of_the_consequent_is_proved() -> None:
-    rules = "rule d: p(x) -> q(x) | r(x)\nrule t: r(x) -> e(x, x)"
-    assert len(ground(rules, "p(a)", "e(a,a)", width=1, depth=2)) == 2
 
 
 def test_without_queries_there_is_nothing_to_ground_around() -> None:
@@ -176,3 +154,167 @@ def test_which_rules_a_search_meets() -> None:
     assert met("r(a)", BackwardGrounder(1, 2)) == [True, True, False]
     assert met("r(b)", BackwardGrounder(1, 2)) == [False, True, False]
     assert met("e(a,b)", BackwardGrounder(1, 2)) == [False, False, False]
+
+
+FOUR = """\
+domain d = {a, b}
+predicate p(d)
+predicate q(d)
+predicate r(d)
+predicate s(d)
+"""
+STEPS = "rule one: p(x) -> q(x)\nrule two: q(x) -> r(x)\nrule three: r(x) -> s(x)\n"
+
+
+def own(grounder: r2n.BackwardGrounder, rules: str, facts: str, *queries: str, false: str = "") -> dict[str, list[str]]:
+    """The ground rules of each query, as text."""
+    kb = knowledge(rules, facts, false, theory=FOUR)
+    asked = codes(kb, *queries)
+    found = grounder.neighbourhoods(r2n.Store(kb), asked)
+    texts = named(kb, found.grounding)
+    result: dict[str, list[str]] = {name: [] for name in kb.base.names(asked)}
+    for rows, pairs in zip(texts, found.members, strict=True):
+        for query, row in pairs.tolist():
+            result[kb.base.names(asked)[query]].append(rows[row])
+    return result
+
+
+def test_an_atom_that_is_a_query_itself_is_not_explored_deeper_for_others() -> None:
+    found = own(r2n.BackwardGrounder(1, 2), STEPS, "p(a)", "r(a)", "s(a)")
+    assert found == {"r(a)": ["p(a) q(a)", "q(a) r(a)"], "s(a)": []}, "together both of s(a)'s steps are proved"
+
+
+def test_the_last_step_has_its_own_width_for_each_query() -> None:
+    narrow = own(r2n.BackwardGrounder(0, 2, last_width=1, prune=False), STEPS, "", "r(a)")
+    assert narrow == {"r(a)": []}
+    wide = own(r2n.BackwardGrounder(1, 2, last_width=0, prune=False), STEPS, "", "s(a)", "r(a)")
+    assert wide == {"r(a)": ["q(a) r(a)"], "s(a)": ["r(a) s(a)"]}
+    wider = own(r2n.BackwardGrounder(1, 2, last_width=2, prune=False), STEPS, "", "s(a)", "r(a)")
+    assert wider == {"r(a)": ["p(a) q(a)", "q(a) r(a)"], "s(a)": ["q(a) r(a)", "r(a) s(a)"]}
+
+
+def test_a_ground_rule_with_two_heads_is_found_by_each_and_counted_once() -> None:
+    found = own(r2n.BackwardGrounder(0, 1), "rule either: p(x) -> q(x) | r(x)\n", "p(a) p(b)", "q(a)", "r(a)", "r(b)")
+    assert found == {"q(a)": ["p(a) q(a) r(a)"], "r(a)": ["p(a) q(a) r(a)"], "r(b)": ["p(b) q(b) r(b)"]}
+
+
+@pytest.mark.parametrize("rules", ["", STEPS])
+def test_no_query_and_no_rule_are_legal(rules: str) -> None:
+    kb = knowledge(rules, theory=FOUR)
+    for asked in (np.zeros(0, np.int64), codes(kb, "p(a)")):
+        found = r2n.BackwardGrounder().neighbourhoods(r2n.Store(kb), asked)
+        assert len(found.grounding) == 0
+        assert [pairs.shape for pairs in found.members] == [(0, 2)] * len(kb.theory.rules)
+
+
+def test_pairs_keep_the_budget_too() -> None:
+    rules = 'rule all: p(x) -> q("a") | q("b") | r(x)\n'
+    kb = knowledge(rules, "p(a) p(b)", theory=FOUR)
+    asked = codes(kb, "q(a)", "q(b)")
+    for limit in (4, 3):
+        grounder = r2n.BackwardGrounder(0, 1, max_groundings=limit)
+        assert len(grounder.ground(r2n.Store(kb), asked)) == 2
+        if limit == 4:
+            assert len(grounder.neighbourhoods(r2n.Store(kb), asked).members[0]) == 4
+        else:
+            with pytest.raises(GroundingError, match="rule 'all' has about 4 groundings, more than max_groundings = 3"):
+                grounder.neighbourhoods(r2n.Store(kb), asked)
+
+
+CHAIN = "rule r: smokes(x) & knows(x, y) -> smokes(y)\n"
+KB = knowledge(CHAIN, "knows(ann,bob) knows(bob,cy) knows(cy,ann)")
+
+
+def searched(widths: list[int], leading: int = 1, prune: bool = False) -> Search:
+    search = Search(r2n.Store(KB), 100, prune=prune)
+    search.run(codes(KB, "smokes(cy)"), widths, leading, no_progress)
+    return search
+
+
+def test_each_step_goes_one_ground_rule_further_and_asks_nothing_twice() -> None:
+    for depth in (1, 2, 3, 4, 5):
+        (part,) = searched([1] * depth).found
+        assert len(part.atoms) == min(depth, 3)
+        assert sum(len(found) for _, found in part.admitted) == min(depth, 3), "by one anchor, since no smoker is known"
+        assert part.unknown.tolist() == [1] * min(depth, 3)
+
+
+def test_only_ground_rules_of_few_unknowns_lead_on() -> None:
+    assert len(searched([1, 1, 1], leading=0).found[0].atoms) == 1
+
+
+def test_what_is_known_is_no_unknown_body() -> None:
+    (part,) = searched([1]).found
+    (smokes, knows) = part.unknown_bodies
+    assert KB.base.names(smokes) == ["smokes(bob)"]
+    assert knows.tolist() == [-1]
+
+
+def test_the_query_demands_counts_and_keeps_apart() -> None:
+    kb = knowledge("rule r: smokes(x) & takes(x, z) & knows(x, y) & !smokes(z: person) -> smokes(y)\n", theory=OPEN)
+    (rule,) = kb.theory.rules
+    store = r2n.Store(kb)
+    asked = store.asked(np.arange(kb.base.size))["smokes"]
+    wide = rule_query(Search(store, 100, prune=True), rule, 4, asked, 0, 2)
+    assert [str(atom) for _, atom in wide.joined] == ["smokes(y)", "smokes(x)", "knows(x, y)"]
+    assert [str(atom) for _, atom in wide.counted] == ["takes(x, z)", "smokes(z)"]
+    narrow = rule_query(Search(store, 100, prune=True), rule, 4, asked, 1, 1)
+    assert [str(atom) for _, atom in narrow.counted] == ["smokes(x)"], "nothing proves the others"
+    assert [(str(some), str(other)) for some, other in narrow.apart] == [("smokes(x)", "smokes(y)")]
+
+
+OPEN = """\
+domain person = {ann, bob}
+predicate smokes(person)
+predicate knows(person, person) closed
+predicate takes(person, person)
+"""
+
+
+def test_a_search_ends_when_nothing_new_is_met() -> None:
+    told: list[int] = []
+    for depth, steps in ((2, 2), (10, 3), (1_000_000, 3)):
+        search = Search(r2n.Store(KB), 100, prune=False)
+        told.clear()
+        search.run(codes(KB, "smokes(cy)"), [1] * depth, 1, lambda _, done, __: told.append(done))
+        assert len(told) == steps
+    knowledge_base = r2n.BackwardGrounder(1, 1_000_000).neighbourhoods(r2n.Store(KB), codes(KB, "smokes(cy)"))
+    assert len(knowledge_base.grounding) == 0, "nothing is proved"
+    deep = r2n.BackwardGrounder(1, 1_000_000, prune=False).neighbourhoods(r2n.Store(KB), codes(KB, "smokes(cy)"))
+    assert len(deep.grounding) == 3
+
+
+def test_the_query_may_stand_at_the_anchor_of_a_body_and_nowhere_else() -> None:
+    """docs/grounding.md, and the golden counts of BC: only body positions other than the anchor exclude the query."""
+    kb = knowledge(CHAIN, "knows(ann,ann) knows(bob,ann)")
+    wide = r2n.BackwardGrounder(2, 1, 2, prune=False)
+    found = wide.ground(r2n.Store(kb), codes(kb, "smokes(ann)"))
+    bodies = {kb.base.names(row)[0] for part in found.ground_rules for row in part.atoms}
+    assert "smokes(bob)" in bodies
+    assert "smokes(ann)" not in bodies, "the anchor there is knows(ann, ann)"
+    alone = knowledge("rule r: smokes(x) -> smokes(x)\n", "")
+    assert len(wide.ground(r2n.Store(alone), codes(alone, "smokes(ann)"))) == 1, "the query is the anchor itself"
+
+
+def count(kb: r2n.KnowledgeBase, rounds: int) -> int:
+    """How many of all ground rules are proved."""
+    store = r2n.Store(kb)
+    parts = r2n.FullGrounder().ground(store).ground_rules
+    known = [known_literals(store, part.rule, part.atoms) for part in parts]
+    kept = proved([part.rule for part in parts], [part.atoms for part in parts], known, rounds)
+    return sum(int(np.count_nonzero(part)) for part in kept)
+
+
+def test_each_round_goes_one_step_further() -> None:
+    kb = knowledge(CHAIN, "smokes(ann) knows(ann,bob) knows(bob,cy)")
+    assert [count(kb, rounds) for rounds in (0, 1, 2)] == [1, 2, 2]
+    assert proved([], [], [], 3) == []
+    assert count(knowledge(CHAIN, "knows(ann,bob) knows(bob,ann)"), 5) == 0
+
+
+def test_literals_are_known_by_true_facts_false_facts_and_a_closed_world() -> None:
+    kb = knowledge("rule r: smokes(x) & !smokes(y) & !knows(x, y) -> smokes(y)\n", "smokes(ann)", "smokes(bob)")
+    (part,) = r2n.FullGrounder().ground(r2n.Store(kb)).ground_rules
+    known = known_literals(r2n.Store(kb), part.rule, part.atoms)
+    assert known.all(axis=1).sum() == 1
+    assert named(kb, r2n.Grounding((part,)))[0][int(known.all(axis=1).argmax())].startswith("smokes(ann) smokes(bob)")

@@ -1,23 +1,38 @@
-"""Ground rules counted by what they conclude, against grounding them one by one; and without the fact that is asked."""
+"""Ground rules counted by what they conclude, without the fact that is asked; chains and paths, by plain counting."""
 
 from collections import Counter
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array, vstack
 
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import GroundingError, MemoryLimitError
 from r2n.grounding import counting
-from r2n.grounding.counting import MOST_ENTRIES, RuleCounts, is_counted
+from r2n.grounding.counting import (
+    MOST_ENTRIES,
+    Chain,
+    ChainStep,
+    RuleCounts,
+    StepMatrices,
+    as_chain,
+    is_counted,
+    path_counts,
+    path_counts_in_parts,
+    reached_from,
+    row_parts,
+)
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Ceiling, Store
 from r2n.logic.parser import parse_theory
 from tests.examples import at_most
+from tests.oracles import paths as oracle
+from tests.unit.grounding.small_knowledge import knowledge as small_knowledge
 
 DECLARED = """domain d
 predicate p(d, d)
@@ -154,8 +169,184 @@ def test_counts_that_do_not_fit_are_refused() -> None:
         RuleCounts.of(store, THEORY.rules)
 
 
-def test_entries_of_rows_that_no_rule_concludes() -> None:
-    knowledge = KnowledgeBase.build(THEORY, domains={"d": ["a", "b", "c"]})
-    side = RuleCounts.of(Store(knowledge), THEORY.rules).side(0, 1)
-    owner, entries = side.index.entries(np.array([0, 3]))
-    assert len(owner) == len(entries) == 0
+TYPED = """domain e = {b, c}
+domain g = {a, f}
+domain d = e | g
+predicate p(d, d)
+predicate q(d, d)
+predicate s(e, e)
+predicate u(d)
+"""
+AS_CHAINS = {
+    "p(y, x) -> p(x, y)": [("p", False)],
+    "q(x, y) -> p(x, y)": [("q", True)],
+    "p(x, z) & p(z, y) -> p(x, y)": [("p", True), ("p", True)],
+    "q(z, y) & p(x, z) -> p(x, y)": [("p", True), ("q", True)],
+    "p(z, x) & p(z, w) & p(y, w) -> p(x, y)": [("p", False), ("p", True), ("p", False)],
+    "q(z, x) & p(z, w) & p(w, y) -> p(x, y)": [("q", False), ("p", True), ("p", True)],
+    "s(x, z) & s(z, y) -> s(x, y)": [("s", True), ("s", True)],
+}
+NO_CHAINS = (
+    "u(x) & p(x, y) -> p(x, y)",
+    "p(x, x) -> p(x, y)",
+    "p(x, y) & q(x, y) -> p(x, y)",
+    "p(x, z) & p(w, y) -> p(x, y)",
+    "p(x, z) & p(z, y) & q(z, w) -> p(x, y)",
+    "p(x, z) & p(z, x) & p(x, y) -> p(x, y)",
+    "p(x, z) -> p(x, y)",
+    "!q(x, z) & p(z, y) -> p(x, y)",
+    'p(x, "a") & p("a", y) -> p(x, y)',
+    "p(x, y) -> u(x)",
+    "p(x, z) & p(z, y) -> p(x, y), x != y",
+    "p(x: e, y) -> q(x, y)",
+    "p(x, z) & p(z, w) & p(w, v) & p(v, y) -> p(x, y)"
+    + "".join(f", {one} != {other}" for one, other in combinations("xyzwv", 2)),
+)
+FACTS = "p(a,b) p(b,a) p(b,c) p(c,c) p(c,f) p(f,a) q(a,c) q(c,b) q(f,f) q(b,f) s(b,c) s(c,b) s(c,c)"
+
+
+def guarded(text: str) -> str:
+    variables = [name for name in "xyzw" if f"{name}," in text or f"{name})" in text]
+    return text + "".join(f", {one} != {other}" for one, other in combinations(variables, 2))
+
+
+def the_rule(text: str, facts: str = FACTS) -> tuple[KnowledgeBase, Chain | None]:
+    known = small_knowledge(f"rule r: {text}\n", facts, theory=TYPED)
+    return known, as_chain(known, known.theory.rules[0])
+
+
+@pytest.mark.parametrize("text", AS_CHAINS)
+def test_chains_are_read_from_the_first_variable_of_the_head_to_the_second(text: str) -> None:
+    steps = tuple(ChainStep(*step) for step in AS_CHAINS[text])
+    head = text.split("-> ")[1][0]
+    assert the_rule(text)[1] == Chain(head, steps, distinct=False)
+    assert the_rule(guarded(text))[1] == Chain(head, steps, distinct=True)
+
+
+@pytest.mark.parametrize("text", NO_CHAINS)
+def test_other_rules_are_none(text: str) -> None:
+    assert the_rule(text)[1] is None
+
+
+def test_no_formula_but_an_implication_of_one_atom_is_a_chain() -> None:
+    for text in ("implicit r: [p(x, y), q(y, z)]", "rule r: p(x, y) | q(x, y)", "rule r: p(x, y) <-> q(x, y)"):
+        known = KnowledgeBase.build(parse_theory(TYPED + text + "\n"))
+        assert as_chain(known, known.theory.rules[0]) is None
+
+
+def test_turned_twice_a_chain_is_itself() -> None:
+    chain = the_rule("q(z, x) & p(z, w) & p(w, y) -> p(x, y)")[1]
+    assert chain is not None
+    assert chain.backwards() == Chain(
+        "p", (ChainStep("p", False), ChainStep("p", False), ChainStep("q", True)), False, True
+    )
+    assert chain.backwards().backwards() == chain
+
+
+def walks(known: KnowledgeBase, chain: Chain) -> list[tuple[list[int], list[tuple[str, int, int]]]]:
+    """All ways of constants along a chain whose steps are known, with the facts that they take."""
+    facts = {
+        (predicate.name, *fact) for predicate in known.language.predicates for fact in known.facts(predicate).tolist()
+    }
+    found = []
+    for way in product(range(len(known.language.constants)), repeat=len(chain.steps) + 1):
+        pairs = zip(chain.steps, way, way[1:], strict=False)
+        taken = [(step.predicate, *((x, y) if step.forward else (y, x))) for step, x, y in pairs]
+        if facts.issuperset(taken) and (not chain.distinct or len(set(way)) == len(way)):
+            found.append((list(way), taken))
+    return found
+
+
+@pytest.mark.parametrize("text", [*AS_CHAINS, *map(guarded, AS_CHAINS)])
+@pytest.mark.parametrize("turn", [False, True])
+def test_numbers_of_ways_and_of_those_through_a_fact(text: str, turn: bool) -> None:
+    known, chain = the_rule(text)
+    assert chain is not None
+    chain = chain.backwards() if turn else chain
+    matrices, every = StepMatrices(known), walks(known, chain)
+    counts = Counter((way[0], way[-1]) for way, _ in every)
+    size = len(known.language.constants)
+    expected = np.array([[counts[x, y] for y in range(size)] for x in range(size)])
+    assert np.array_equal(np.concatenate([part.toarray() for _, part in matrices.counts(chain)]), expected)
+    parts = [part for _, part in matrices.through(chain)]
+    assert all((part.data > 0).all() for part in parts)
+    through = np.concatenate([part.toarray() for part in parts])
+    for fact, row in zip(known.facts(known.language.predicate(chain.head)).tolist(), through, strict=True):
+        start = fact[1] if turn else fact[0]
+        own = Counter(way[-1] for way, taken in every if way[0] == start and (chain.head, *fact) in taken)
+        assert row.tolist() == [own[y] for y in range(size)]
+
+
+@st.composite
+def step_matrices(draw: st.DrawFn) -> list[np.ndarray]:
+    """One to three steps over up to five constants, loops and multiplicities among them, some steps the same."""
+    constants, length = draw(st.integers(1, 5)), draw(st.integers(1, 3))
+    seed, density = draw(st.integers(0, 2**20)), draw(st.sampled_from([0.0, 0.3, 0.6, 1.0]))
+    rng = np.random.default_rng(seed)
+    pool = [
+        (rng.random((constants, constants)) < density) * rng.integers(1, 3, (constants, constants)) for _ in range(2)
+    ]
+    pool.append(pool[0].T.copy())  # a predicate read in both directions
+    return [pool[rng.integers(3)] for _ in range(length)]
+
+
+@at_most(60, because="the oracle tries constants to the power of four")
+@given(step_matrices(), st.booleans())
+def test_counts_are_those_of_plain_loops(steps: list[np.ndarray], distinct: bool) -> None:
+    found = path_counts([csr_array(step) for step in steps], distinct)
+    assert found.toarray().tolist() == oracle.path_counts(steps, distinct).tolist()
+    assert found.dtype == np.int64
+    assert found.has_sorted_indices
+    assert (found.data > 0).all(), "no stored zeros"
+
+
+@at_most(60, because="the oracle tries constants to the power of four")
+@given(step_matrices(), st.booleans(), st.integers(1, 12))
+def test_counts_in_parts_are_those_of_plain_loops(steps: list[np.ndarray], distinct: bool, most: int) -> None:
+    parts = list(path_counts_in_parts([csr_array(step) for step in steps], distinct, most))
+    assert [first for first, _ in parts] == np.cumsum([0, *(len(part.indptr) - 1 for _, part in parts)]).tolist()[:-1]
+    found = csr_array(vstack([part for _, part in parts], format="csr"))
+    assert found.toarray().tolist() == oracle.path_counts(steps, distinct).tolist()
+    assert found.has_sorted_indices
+    assert (found.data > 0).all(), "no stored zeros"
+
+
+@at_most(30, because="the oracle multiplies matrices")
+@given(step_matrices())
+def test_no_product_has_more_entries_in_a_row_than_are_expected(steps: list[np.ndarray]) -> None:
+    made, product = np.zeros(len(steps[0]), int), np.eye(len(steps[0]), dtype=int)
+    for step in steps:
+        product = product @ step
+        made += (product > 0).sum(axis=1)
+    assert (reached_from([csr_array(step) for step in steps]) >= made).all()
+
+
+def test_parts_hold_about_as_many_entries_as_they_may() -> None:
+    assert row_parts(np.array([1, 1, 1, 1]), 2) == [(0, 1), (1, 3), (3, 4)]
+    assert row_parts(np.array([0, 9, 0, 9]), 4) == [(0, 1), (1, 3), (3, 4)]
+    assert row_parts(np.array([3, 3]), 100) == [(0, 2)]
+
+
+def test_truths_count_as_one_and_walks_add_up() -> None:
+    step = csr_array(np.ones((3, 3), bool))
+    assert path_counts([step, step], distinct=False).toarray().tolist() == [[3] * 3] * 3
+    assert path_counts([step, step], distinct=True).toarray().tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+    assert path_counts([step] * 3, distinct=True).nnz == 0, "four distinct of three constants"
+
+
+def test_rows_of_the_first_step_can_be_left_out() -> None:
+    rng = np.random.default_rng(0)
+    steps = [csr_array(rng.random((6, 6)) < 0.5) for _ in range(3)]
+    some = csr_array(steps[0].toarray() * (np.arange(6) < 2)[:, None])
+    whole, part = (path_counts([first, *steps[1:]], True).toarray() for first in (steps[0], some))
+    assert (part[:2] == whole[:2]).all()
+    assert not part[2:].any()
+
+
+def test_a_path_has_steps_and_not_too_many_of_them() -> None:
+    step = csr_array(np.eye(2))
+    with pytest.raises(ValueError, match="at least one step"):
+        path_counts([], distinct=True)
+    with pytest.raises(ValueError, match="at most 3 steps, not 4"):
+        path_counts([step] * 4, distinct=True)
+    assert path_counts([step] * 4, distinct=False).nnz == 2

@@ -1,17 +1,17 @@
-"""The store: tables that are made once, and answers in memory or by an engine."""
+"""The store: tables that are made once, answers in memory or by an engine, and memory limits."""
 
 from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from r2n.errors import GroundingError, MemoryLimitError
 from r2n.grounding import store as stores
-from r2n.grounding.engines import DuckDBEngine
+from r2n.grounding.engines import DuckDBEngine, Engine
 from r2n.grounding.joins import Kind, RuleQuery
 from r2n.grounding.known_body import known_body_query
-from r2n.grounding.store import Ceiling, Store
+from r2n.grounding.store import UNLIMITED, Ceiling, Store, shown_size
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
 KB = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "smokes(ann) smokes(bob) knows(ann,bob) knows(ann,cy)")
@@ -114,19 +114,6 @@ def test_what_is_asked_takes_the_place_of_what_was_asked_before(monkeypatch: pyt
         assert f"smokes({KB.language.constants[found[0]]})" == name
 
 
-@pytest.mark.parametrize(
-    ("body", "kind", "is_in"),
-    [("smokes(x)", Kind.FACT, True), ("!smokes(x)", Kind.DENIED, True), ("!knows(x, x)", Kind.FACT, False)],
-)
-def test_a_literal_is_known_by_a_fact_a_denied_atom_or_no_fact_in_a_closed_world(
-    body: str, kind: Kind, is_in: bool
-) -> None:
-    kb = knowledge(f"rule r: {body} -> smokes(x)\n")
-    store, (rule,) = Store(kb), kb.theory.rules
-    match, found = store.known_by(rule, rule.body[0])
-    assert (match, found) == (store.match(kind, rule.atoms[0]), is_in)
-
-
 @pytest.mark.usefixtures("by_engine")
 def test_a_store_without_some_facts_answers_beside_the_one_with_them() -> None:
     store = Store(KB)
@@ -146,3 +133,45 @@ def test_with_other_rules_the_tables_are_the_same() -> None:
     assert without.knowledge.theory.rules == ()
     assert without.relation(Kind.FACT, "smokes") is facts
     assert store.knowledge.theory.rules == KB.theory.rules
+
+
+def test_as_many_pieces_as_fit_one_at_least() -> None:
+    assert Ceiling(1000).fitting(10, at_most=500) == 100
+    assert Ceiling(1000).fitting(10, at_most=50) == 50
+    assert Ceiling(1000).fitting(5000, at_most=50) == 1
+    assert UNLIMITED.fitting(5000, at_most=50) == 50
+
+
+def test_what_is_over_the_limit_is_refused_with_the_ways_out() -> None:
+    Ceiling(1000).check(1000, what="a thing", ways_out=["take less"])
+    UNLIMITED.check(10**18, what="a thing", ways_out=["take less"])
+    message = (
+        "a thing needs about 2 GB, more than the 1 GB that it may take\n  take less; or allow more with --memory SIZE"
+    )
+    with pytest.raises(MemoryLimitError, match=message):
+        Ceiling(10**9).check(2 * 10**9, what="a thing", ways_out=["take less"])
+    assert [shown_size(n) for n in (512_000_000, 18_449_000_000, 95 * 10**9)] == ["512 MB", "18.4 GB", "95 GB"]
+
+
+def test_what_does_not_fit_in_a_database_is_spilled_or_else_refused() -> None:
+    """A join of a billion rows to be sorted, under the least memory; a sum of them needs none."""
+    engine = DuckDBEngine(memory=1)
+    engine.load("t", {"a": np.arange(3000)})
+    assert engine.run(parse_one("SELECT current_setting('memory_limit') AS m", into=exp.Select))["m"].tolist() == [
+        "61.0 MiB"
+    ]
+    count = parse_one("SELECT count(*) AS n FROM t AS x, t AS y", into=exp.Select)
+    assert engine.run(count)["n"].tolist() == [9_000_000]
+    kept = parse_one("SELECT list(x.a + y.a) AS n FROM t AS x, t AS y, t AS z", into=exp.Select)
+    with pytest.raises(MemoryLimitError, match=r"more memory than the database may take.*\n  ground less"):
+        engine.run(kept)
+
+
+def test_tables_are_held_replaced_and_asked() -> None:
+    engine = DuckDBEngine()
+    assert isinstance(engine, Engine)
+    query = exp.select("a").from_("t").order_by("a")
+    engine.load("t", {"a": np.array([2, 1])})
+    assert engine.run(query)["a"].tolist() == [1, 2]
+    engine.load("t", {"a": np.zeros(0, np.int64)})
+    assert engine.run(query)["a"].tolist() == []

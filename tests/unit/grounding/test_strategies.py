@@ -1,15 +1,46 @@
-"""Names become objects."""
+"""Strategies by name, full and known-body grounding by hand, their plans and sizes, and what they reach."""
 
+from dataclasses import fields
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
 import pytest
 
 import r2n
-from r2n.errors import ConfigError
+from r2n.data.candidates import Candidates
+from r2n.datasets.benchmarks import load
+from r2n.errors import ConfigError, GroundingError
+from r2n.grounding import store as stores
+from r2n.grounding import strategies
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.cache import fingerprint
+from r2n.grounding.cache import KeptGrounder, fingerprint
 from r2n.grounding.engines import Engine
-from r2n.grounding.strategies import ENGINES, GROUNDERS, make_engine, make_grounder
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.ground_rules import Grounder, Grounding
+from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.store import Store
+from r2n.grounding.strategies import (
+    ENGINES,
+    GROUNDERS,
+    Size,
+    expected_size,
+    make_engine,
+    make_grounder,
+    mean_neighbourhood,
+    plans,
+    reached_atoms,
+    reached_by,
+)
 from r2n.options import GroundingOptions
-from tests.unit.grounding.small_knowledge import knowledge
+from tests.candidate_problem import things_problem
+from tests.unit.grounding.small_knowledge import codes, knowledge, named
+
+_FULL = FullGrounder()
+
+
+def ground(kb: r2n.KnowledgeBase, grounder: Grounder = _FULL) -> Grounding:
+    return grounder.ground(Store(kb))
 
 
 @pytest.mark.parametrize("strategy", list(GROUNDERS))
@@ -17,6 +48,14 @@ def test_every_strategy_is_made_with_its_budget(strategy: str) -> None:
     grounder = make_grounder(GroundingOptions.model_validate({"strategy": strategy, "max_groundings": 7}))
     assert isinstance(grounder, GROUNDERS[strategy])
     assert grounder.max_groundings == 7  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_the_options_name_the_registered_strategies_and_their_fields() -> None:
+    named_there = get_args(GroundingOptions.model_fields["strategy"].annotation)
+    assert list(named_there) == list(GROUNDERS)
+    for grounder in GROUNDERS.values():
+        assert {field.name for field in fields(grounder)} <= set(GroundingOptions.model_fields)
+        assert isinstance(grounder(), Grounder)
 
 
 def test_backward_takes_all_its_options() -> None:
@@ -41,3 +80,207 @@ def test_no_engine_is_in_a_fingerprint() -> None:
     grounder.ground(r2n.Store(kb, make_engine("duckdb")))
     assert fingerprint(kb, grounder) == before
     assert "ngine" not in repr(grounder)
+
+
+def test_a_rule_without_conditions_is_a_box() -> None:
+    kb = knowledge("rule r: smokes(x) -> takes(x, y)\n")
+    grounding = ground(kb)
+    assert named(kb, grounding) == [[f"smokes({p}) takes({p}, tea)" for p in ("ann", "bob", "cy")]]
+    assert grounding.ground_rules[0].shape == (3, 1)
+
+
+def test_closed_body_atoms_filter() -> None:
+    kb = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "knows(ann,bob) knows(cy,cy)")
+    grounding = ground(kb)
+    assert named(kb, grounding) == [["smokes(ann) knows(ann, bob) smokes(bob)", "smokes(cy) knows(cy, cy) smokes(cy)"]]
+    assert grounding.ground_rules[0].shape is None
+    assert grounding.ground_rules[0].estimate == 2
+
+
+def test_a_closed_part_filters_only_its_atoms() -> None:
+    theory = """\
+domain town = {a, b}
+domain land = {l, m}
+domain place = town | land
+predicate within(place, place) closed(town, land)
+"""
+    rules = "rule r: within(x: town, y: land) -> within(y, x)\nrule s: within(x: land, y: town) -> within(y, x)\n"
+    kb = knowledge(rules, "within(a,m)", theory=theory)
+    grounding = ground(kb)
+    assert named(kb, grounding)[0] == ["within(a, m) within(m, a)"]
+    assert len(grounding.ground_rules[1]) == 4
+
+
+def test_variables_come_in_the_rules_own_order() -> None:
+    kb = knowledge("rule r: smokes(z) & knows(x, y) -> smokes(y)\n", "knows(bob,ann) knows(ann,bob)")
+    rows = ground(kb).ground_rules[0].atoms
+    assert (np.diff(rows[:, 0]) >= 0).all(), "z is the first variable"
+    assert len(rows) == 6
+
+
+def test_ground_rules_and_constants() -> None:
+    kb = knowledge('rule r: knows("ann", "bob") & smokes("ann") -> smokes("bob")\n', "knows(ann,bob)")
+    assert named(kb, ground(kb)) == [["knows(ann, bob) smokes(ann) smokes(bob)"]]
+    kb = knowledge('rule r: knows("ann", "bob") & smokes("ann") -> smokes("bob")\n', "knows(bob,ann)")
+    assert named(kb, ground(kb)) == [[]]
+    kb = knowledge('rule r: !knows("ann", "bob") & smokes("ann") -> smokes("bob")\n')
+    assert len(ground(kb)) == 1
+
+
+def test_an_empty_theory_has_an_empty_grounding() -> None:
+    grounding = ground(knowledge(""))
+    assert len(grounding) == 0
+    assert grounding.atoms.tolist() == []
+
+
+def test_the_budget_is_exact_and_names_the_ways_out() -> None:
+    kb = knowledge("rule r: smokes(x) & smokes(y) -> smokes(z)\n")
+    assert len(r2n.FullGrounder(27).ground(r2n.Store(kb))) == 27
+    with pytest.raises(GroundingError, match="rule 'r' has 27 groundings, more than max_groundings = 26") as caught:
+        r2n.FullGrounder(26).ground(r2n.Store(kb))
+    for way in ("narrow the domains", "close a predicate", "another strategy"):
+        assert way in str(caught.value)
+
+
+def test_rules_that_share_a_body_are_both_ground() -> None:
+    rules = "rule r: smokes(x) & knows(x, y) -> smokes(y)\nrule s: smokes(a) & knows(a, b) -> takes(b, c)\n"
+    rules += "rule t: smokes(a) & knows(a, b) -> takes(a, c)\nrule u: smokes(a) & knows(b, a) -> takes(a, c)\n"
+    kb = knowledge(rules, "smokes(ann) knows(ann,bob)")
+    assert [len(part) for part in ground(kb, KnownBodyGrounder()).ground_rules] == [1, 1, 1, 0]
+    assert named(kb, ground(kb, KnownBodyGrounder()))[1][0].endswith("takes(bob, tea)")
+    assert named(kb, ground(kb, KnownBodyGrounder()))[2][0].endswith("takes(ann, tea)")
+
+
+@pytest.mark.parametrize("guarded", [0, 1])
+def test_rules_that_share_a_body_but_not_its_guards_are_ground_apart(guarded: int) -> None:
+    rules = ["rule {}: smokes(x) & knows(x, y) -> smokes(y)"] * 2
+    rules[guarded] += ", x != y"
+    text = "".join(f"{rule.format(name)}\n" for name, rule in zip("rs", rules, strict=True))
+    kb = knowledge(text, "smokes(ann) knows(ann,ann) knows(ann,bob)")
+    found = named(kb, ground(kb, KnownBodyGrounder()))
+    assert found[guarded] == ["smokes(ann) knows(ann, bob) smokes(bob)"]
+    assert found[1 - guarded] == ["smokes(ann) knows(ann, ann) smokes(ann)", *found[guarded]]
+
+
+def test_a_rule_without_body_is_ground_fully() -> None:
+    kb = knowledge("rule r: smokes(x) | takes(x, y)\nimplicit i: [smokes(x), smokes(y)]\n", "smokes(ann)")
+    assert [len(part) for part in ground(kb, KnownBodyGrounder()).ground_rules] == [3, 9]
+
+
+CUBE = "rule r: smokes(x) & smokes(y) & smokes(z) -> knows(x, z)\n"
+
+
+@pytest.fixture(params=[False, True], ids=["in memory", "by a database"])
+def by_database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if request.param:
+        monkeypatch.setattr(stores, "MOST_ROWS", -1)
+    return request.param
+
+
+@pytest.mark.usefixtures("by_database")
+def test_the_budget_counts_before_it_refuses() -> None:
+    kb = knowledge(CUBE, "smokes(ann) smokes(bob) smokes(cy)")
+    assert len(r2n.KnownBodyGrounder(27).ground(r2n.Store(kb))) == 27
+    with pytest.raises(GroundingError, match="has 27 groundings, more than max_groundings = 26"):
+        r2n.KnownBodyGrounder(26).ground(r2n.Store(kb))
+
+
+def test_an_estimate_far_beyond_the_budget_refuses_without_counting(by_database: bool) -> None:
+    kb = knowledge(CUBE, "smokes(ann) smokes(bob) smokes(cy)")
+    with pytest.raises(GroundingError, match="has about 27 groundings" if by_database else "has 27 groundings"):
+        r2n.KnownBodyGrounder(0).ground(r2n.Store(kb))
+
+
+def test_an_estimate_that_is_too_low_is_caught_by_the_limit(by_database: bool) -> None:
+    theory = "domain d = {a, b, c, e, f}\npredicate p(d, d)\npredicate q(d, d)\n"
+    skewed = "p(a,a) p(b,a) p(c,a) p(e,b) p(f,c) q(a,a) q(a,b) q(a,c) q(b,e) q(c,f)"
+    kb = knowledge("rule r: p(x, y) & q(y, z) -> p(x, z)\n", skewed, theory=theory)
+    part = ground(kb, KnownBodyGrounder()).ground_rules[0]
+    assert len(part) == 11
+    assert part.estimate == (8 if by_database else 11)
+    with pytest.raises(GroundingError, match="more than max_groundings"):
+        r2n.KnownBodyGrounder(len(part) - 1).ground(r2n.Store(kb))
+
+
+CHAIN = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "knows(ann,bob) knows(bob,cy)")
+GROUNDING = r2n.FullGrounder().ground(r2n.Store(CHAIN))
+
+
+def test_steps_lead_from_ground_rule_to_ground_rule() -> None:
+    ann = codes(CHAIN, "smokes(ann)")
+    assert named(CHAIN, reached_by(GROUNDING, ann, 0)) == [[]]
+    assert named(CHAIN, reached_by(GROUNDING, ann, 1)) == [["smokes(ann) knows(ann, bob) smokes(bob)"]]
+    assert len(reached_by(GROUNDING, ann, 2)) == 2
+    assert reached_by(GROUNDING, ann).ground_rules[0] is GROUNDING.ground_rules[0], "nothing to leave out"
+
+
+def test_what_no_atom_feels_is_left_out() -> None:
+    kb = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "knows(ann,ann) knows(bob,cy)")
+    grounding = r2n.FullGrounder().ground(r2n.Store(kb))
+    assert named(kb, reached_by(grounding, codes(kb, "smokes(cy)"))) == [["smokes(bob) knows(bob, cy) smokes(cy)"]]
+    assert named(kb, reached_by(grounding, codes(kb))) == [[]]
+
+
+def test_reached_atoms_stand_in_a_ground_rule() -> None:
+    asked = codes(CHAIN, "smokes(ann)", "takes(ann, tea)")
+    assert reached_atoms(GROUNDING, asked).tolist() == [True, False]
+
+
+SMOKERS = knowledge(
+    "rule r: smokes(x) & knows(x, y) -> smokes(y)\nrule free: smokes(x) | takes(x, d)\n",
+    "smokes(ann) knows(ann,bob) knows(bob,cy)",
+)
+
+
+@pytest.mark.parametrize(
+    ("grounder", "words"),
+    [
+        (FullGrounder(), ["fact_1", "no query"]),
+        (KnownBodyGrounder(), ["HASH_JOIN", "no query"]),
+        (KeptGrounder(KnownBodyGrounder(), Path("kept")), ["HASH_JOIN", "no query"]),
+        (BackwardGrounder(), ["JOIN", "JOIN", "asked_0"]),
+    ],
+)
+def test_each_query_has_its_plan(grounder: Grounder, words: list[str]) -> None:
+    found = list(plans(Store(SMOKERS), grounder, codes(SMOKERS, "smokes(cy)")))
+    assert len(found) == len(words)
+    for (_, plan), word in zip(found, words, strict=True):
+        assert word in plan
+
+
+LABELS = {("red_car", "red_bus"): True, ("red_bus", "tram"): False, ("red_bus", "blue_bus"): True}
+ASKED = {("red_car", "blue_bus"): True, ("tram", "old_tram"): False}
+
+
+@pytest.mark.parametrize("strategy", ["full", "known-body"])
+@pytest.mark.parametrize("candidates", [True, False])
+def test_the_size_is_that_of_the_grounding(strategy: str, candidates: bool) -> None:
+    found = things_problem(LABELS, ASKED, Candidates()) if candidates else load("countries-s3")
+    store, grounder = Store(found.knowledge), make_grounder(GroundingOptions.model_validate({"strategy": strategy}))
+    for part in grounder.ground(store).ground_rules:
+        size = expected_size(store, part.rule, strategy)
+        assert size == Size(len(part), exact=True)
+        assert size.is_zero == (len(part) == 0)
+
+
+def test_a_large_join_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(things_problem(LABELS, ASKED, Candidates()).knowledge)
+    rule = store.theory.rules[0]
+    monkeypatch.setattr(strategies, "MOST_ROWS", 0)
+    size = expected_size(store, rule, "known-body")
+    assert not size.exact
+    assert str(size) == f"about {size.count:,}"
+    assert not size.is_zero
+
+
+def test_the_mean_neighbourhood_is_that_of_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, grounder = load("countries-s3"), BackwardGrounder()
+    store, sample = Store(found.knowledge), found.atoms[::50]
+    members = grounder.neighbourhoods(store, sample).members
+    mean = mean_neighbourhood(store, grounder, sample)
+    assert mean is not None
+    np.testing.assert_allclose(mean * len(sample), [len(pairs) for pairs in members])
+    assert mean.sum() > 0
+    assert mean_neighbourhood(store, BackwardGrounder(max_groundings=0), sample) is None
+    monkeypatch.setattr(strategies, "MOST_WORK", 0)
+    assert mean_neighbourhood(store, grounder, sample) is None

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from r2n.data.problem import load_problem
-from r2n.model.model import Model
-from r2n.model.rule_report import PlainRule, _telling, ground_rules_of, rule_truths
+from r2n.model.rule_report import PlainRule, best_threshold, ground_rules_of, rule_truths
 from r2n.model.run import prepare_run
 from tests.clause_problem import write_clause_problem
 
@@ -96,7 +95,7 @@ def test_the_number_that_tells_facts_from_other_atoms_best(seed: int) -> None:
         said = logits > threshold
         return 2 * (said & true).sum() / (said.sum() + true.sum())
 
-    best = f1(_telling(logits, true))
+    best = f1(best_threshold(logits, true))
     assert all(best >= f1(value) - 1e-12 for value in logits)
     assert best >= f1(float("-inf")) - 1e-12
-    assert _telling(logits, np.zeros(30, bool)) == float("inf")
+    assert best_threshold(logits, np.zeros(30, bool)) == float("inf")

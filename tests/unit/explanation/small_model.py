@@ -4,14 +4,14 @@ import numpy as np
 import torch
 
 from r2n.data.problem import Problem
-from r2n.explanation.neighbourhood import Subject
+from r2n.explanation.neighbourhood import ExplainedModel
 from r2n.model.answers import Question
 from r2n.model.model import Model, subject_of
 from r2n.model.run import prepare_run
 
 
 def predictor_of(problem: Problem, *changes: str, seed: int = 0) -> Model:
-    """A network that has learned nothing, with weights large enough to tell atoms apart."""
+    """A network that has learned nothing, with weights large enough to distinguish atoms."""
     run = prepare_run(problem, problem.options.changed([*changes]), seed=seed)
     generator = torch.Generator().manual_seed(seed)
     for parameter in run.model.parameters():
@@ -20,13 +20,13 @@ def predictor_of(problem: Problem, *changes: str, seed: int = 0) -> Model:
     return Model.from_run(run)
 
 
-def subject(problem: Problem, *changes: str) -> Subject:
+def explained(problem: Problem, *changes: str) -> ExplainedModel:
     return subject_of(predictor_of(problem, *changes))
 
 
-def code(of: Subject, atom: str) -> int:
-    return int(Question.parse(of.base, atom).codes()[0])
+def codes(of: ExplainedModel, *atoms: str) -> np.ndarray:
+    return np.array([int(Question.parse(of.base, atom).codes()[0]) for atom in atoms], np.int64)
 
 
-def codes(of: Subject, *atoms: str) -> np.ndarray:
-    return np.array([code(of, atom) for atom in atoms], np.int64)
+def code(of: ExplainedModel, atom: str) -> int:
+    return int(codes(of, atom)[0])

@@ -8,8 +8,8 @@ import torch
 
 from r2n.data.knowledge_base import with_reciprocals
 from r2n.data.problem import Problem
-from r2n.explanation import neighbourhood as of_scene
-from r2n.explanation.neighbourhood import HIDDEN, Changes, Scene
+from r2n.explanation import neighbourhood as module
+from r2n.explanation.neighbourhood import HIDDEN, Changes, Neighbourhood
 from r2n.grounding.full import FullGrounder
 from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph, known_states
 from r2n.network.graph_sources import GroundedOnDemand
@@ -61,17 +61,15 @@ def test_many_changes_at_once_are_passes_over_changed_graphs(
 ) -> None:
     members = [member(toy, seed, reciprocal=reciprocal, **NETWORKS[name]) for seed in (0, 1)]
     codes = toy.test.atoms[[0, 3]]
-    scene = Scene.around(members, codes)
-    np.testing.assert_allclose(scene.logits, np.mean([m(codes) for m in members], axis=0), atol=1e-9)
+    near = Neighbourhood.around(members, codes)
+    np.testing.assert_allclose(near.logits, np.mean([m(codes) for m in members], axis=0), atol=1e-9)
     dice = np.random.default_rng(0)
     count = 8
     gone = [
-        set(dice.choice(max(1, len(scene.graph)), 1 + k % 4).tolist()) if len(scene.graph) else set()
+        set(dice.choice(max(1, len(near.graph)), 1 + k % 4).tolist()) if len(near.graph) else set()
         for k in range(count)
     ]
-    rows = [
-        dice.choice(len(scene.graph.atoms), min(k % 3, len(scene.graph.atoms)), replace=False) for k in range(count)
-    ]
+    rows = [dice.choice(len(near.graph.atoms), min(k % 3, len(near.graph.atoms)), replace=False) for k in range(count)]
     states = [{int(row): int(dice.choice([HIDDEN, UNKNOWN, FALSE, TRUE])) for row in part} for part in rows]
     changes = Changes(
         count,
@@ -80,30 +78,25 @@ def test_many_changes_at_once_are_passes_over_changed_graphs(
         np.array([state for part in states for state in part.values()], np.int64),
     )
     if name == "none":
-        np.testing.assert_allclose(scene.changed(changes), np.tile(scene.logits, (count, 1)))
+        np.testing.assert_allclose(near.changed(changes), np.tile(near.logits, (count, 1)))
         return
-    found = scene.changed(changes)
-    monkeypatch.setattr(of_scene, "NUMBERS_AT_ONCE", 1)
-    np.testing.assert_allclose(scene.changed(changes.part(0, 3)), found[:3], atol=1e-9, err_msg="one at a time")
+    found = near.changed(changes)
+    monkeypatch.setattr(module, "NUMBERS_AT_ONCE", 1)
+    np.testing.assert_allclose(near.changed(changes.part(0, 3)), found[:3], atol=1e-9, err_msg="one at a time")
     for k in range(count):
-        each = [by_a_pass(m, scene.graph, gone[k], states[k]) for m in members]
-        expected = [np.mean([logits[own].mean() for logits in each]) for own in scene.rows]
+        each = [by_a_pass(m, near.graph, gone[k], states[k]) for m in members]
+        expected = [np.mean([logits[own].mean() for logits in each]) for own in near.rows]
         np.testing.assert_allclose(found[k], expected, atol=1e-9)
 
 
-def test_layers_are_read_off_and_the_last_one_answers(toy: Problem) -> None:
+def test_layers_and_ground_rules_of_an_atom(toy: Problem) -> None:
     one = member(toy, 0, layers=2)
-    scene = Scene.around([one], toy.test.atoms[:1])
-    assert scene.layers == 2
-    assert len({float(scene.out(layer)[0]) for layer in range(3)}) == 3
-    np.testing.assert_allclose(scene.out(2), one(toy.test.atoms[:1]), atol=1e-9)
-
-
-def test_an_atom_knows_its_ground_rules(toy: Problem) -> None:
-    scene = Scene.around([member(toy, 0, layers=1)], toy.test.atoms[:1])
-    numbers = scene.ground_rules_of(0)
-    assert len(numbers)
-    for number in numbers.tolist():
-        rule, rows = scene.located(number)
-        assert scene.rows[0][0] in rows
-        assert number in scene.numbers(rule)
+    near = Neighbourhood.around([one], toy.test.atoms[:1])
+    assert near.layers == 2
+    assert len({float(near.out(layer)[0]) for layer in range(3)}) == 3
+    np.testing.assert_allclose(near.out(2), one(toy.test.atoms[:1]), atol=1e-9)
+    assert len(near.ground_rules_of(0))
+    for number in near.ground_rules_of(0).tolist():
+        rule, rows = near.located(number)
+        assert near.rows[0][0] in rows
+        assert number in near.numbers(rule)

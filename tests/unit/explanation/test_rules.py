@@ -1,0 +1,419 @@
+"""What is said of rules: how often they hold, where they help, and the clauses that implicit ones have learned."""
+
+import json
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import fisher_exact
+
+import r2n
+from r2n.data.features import Features, read_features
+from r2n.data.herbrand import HerbrandBase
+from r2n.explanation.rules import (
+    FELT,
+    LEAST_AGREEMENT,
+    LEAST_FIDELITY,
+    LEVEL,
+    SUPPORT,
+    Context,
+    LearnedClause,
+    Marks,
+    Occurrence,
+    RuleAccount,
+    RuleEffect,
+    RuleReport,
+    Truths,
+    _Table,
+    canonical,
+    clause_rule,
+    counted_occurrences,
+    find_contexts,
+    learned_clauses,
+    occurrences,
+)
+from r2n.grounding.counting import RuleCounts, is_counted
+from r2n.grounding.store import Store
+from r2n.logic.parser import parse_theory
+from r2n.logic.theory import Rule, Theory
+from r2n.network.factor_graph import known_truths
+from tests.model_strategies import make_small_world
+from tests.one_way import STRATEGIES
+from tests.oracles import rules as oracle
+from tests.strategies import knowledge_of
+
+RULE = parse_theory("domain d\npredicate p(d)\npredicate q(d)\nrule one [0.5]: p(x) -> q(x)").rules[0]
+KEYS = ("name", "text", "ground_rules", "satisfied", "out", "effect", "metric", "without", "alone")
+
+
+def account(rule: Rule = RULE) -> RuleAccount:
+    return RuleAccount(
+        rule,
+        "explicit",
+        Occurrence(7, 3, 1.0, 0.9),
+        RuleEffect(0.5, 0.1, 4, 0.9, 0.8, float("nan")),
+        (Context("constant", "u", helps=True, helped=5, hurt=0, helped_elsewhere=1, hurt_elsewhere=9, p=0.001),),
+        (LearnedClause(rule, 4, 1.0, 0, None, 0.2),),
+    )
+
+
+def test_the_document_has_the_keys_that_others_rely_on() -> None:
+    report = RuleReport("toy", "valid", 10, "ap", 0.9, 0.3, (account(),), left_out=2, notes=("look",))
+    document = json.loads(json.dumps(report.to_dict()))
+    assert document["metric"] == "ap"
+    assert document["split"] == "valid"
+    assert document["left_out"] == 2
+    told = document["rules"][0]
+    assert {key: told[key] for key in KEYS} == {
+        "name": "one",
+        "text": "rule one [0.5]: p(x) -> q(x)",
+        "ground_rules": 7,
+        "satisfied": 1.0,
+        "out": 0.9,
+        "effect": 0.5,
+        "metric": 0.9,
+        "without": 0.8,
+        "alone": None,  # NaN is no JSON
+    }
+    assert told["contexts"][0]["what"] == "u"
+    assert told["clauses"][0]["clause"] == "p(x) -> q(x)"
+    bare = RuleAccount(RULE, "explicit").to_dict()
+    assert all(bare[key] is None for key in KEYS[2:])
+    assert bare["contexts"] == bare["clauses"] == []
+    assert LearnedClause(RULE, 4, 1.0, 0, None, 0.2).counts == "support 4, confidence nothing known, fidelity 1.000"
+    assert "confidence 0.750 of 4 known" in LearnedClause(RULE, 1200, 1.0, 4, 0.75, 0.2).counts
+
+
+SEEDS = range(8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_as_plain_loops_count(strategy: str, seed: int) -> None:
+    knowledge = knowledge_of(make_small_world(Random(seed)))
+    source = r2n.GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
+    graph = source.around(np.arange(knowledge.base.size))
+    truths = known_truths(knowledge.base, graph.atoms.numpy(), knowledge.evidence)
+    found = occurrences(graph, truths)
+    for rule, rows in zip(graph.rules, graph.neighbours, strict=True):
+        distinct = {tuple(graph.atoms[row].tolist()) for row in rows}
+        expected = oracle.occurrence(rule, distinct, knowledge)
+        assert (found[rule.name].ground_rules, found[rule.name].known) == expected[:2]
+        assert found[rule.name].satisfied == pytest.approx(expected[2])
+
+
+def test_out_is_a_mean_probability_and_none_where_there_is_nothing() -> None:
+    knowledge = knowledge_of(make_small_world(Random(3)))
+    graph = r2n.GroundedOnDemand.of(knowledge, r2n.FullGrounder()).whole
+    assert graph is not None
+    truths = known_truths(knowledge.base, graph.atoms.numpy(), knowledge.evidence)
+    outs = [np.zeros(len(part)) if j % 2 == 0 else None for j, part in enumerate(graph.neighbours)]
+    found = occurrences(graph, truths, outs)
+    for j, (rule, part) in enumerate(zip(graph.rules, graph.neighbours, strict=True)):
+        assert found[rule.name].out == (0.5 if j % 2 == 0 and len(part) else None)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_counted_rules_as_the_ground_rules_with_a_known_body(seed: int) -> None:
+    knowledge = knowledge_of(make_small_world(Random(seed)))
+    rules = tuple(rule for rule in knowledge.theory.rules if is_counted(rule))
+    found = counted_occurrences(RuleCounts.of(Store(knowledge), rules), knowledge.evidence)
+    grounding = r2n.KnownBodyGrounder().ground(Store(knowledge))
+    for part in grounding.ground_rules:
+        if is_counted(part.rule):
+            head = part.rule.head_positions[0]
+            truths = known_truths(knowledge.base, part.atoms[:, head], knowledge.evidence)
+            assert found[part.rule.name].ground_rules == len(part)
+            assert found[part.rule.name].known == int((truths >= 0).sum())
+            expected = float((truths == 1).sum() / (truths >= 0).sum()) if (truths >= 0).any() else None
+            assert found[part.rule.name].satisfied == expected
+
+
+CITIES = tuple(f"c{i:02}" for i in range(40))
+COLOURS = ("blue", "green", "red")
+
+
+def cities() -> HerbrandBase:
+    theory = r2n.parse_theory(
+        f"""
+        domain city = {{{", ".join(CITIES)}}}
+        domain colour = {{{", ".join(COLOURS)}}}
+        domain thing = city | colour
+        predicate likes(city, colour)
+        predicate sees(city, thing)
+        """
+    )
+    return HerbrandBase(r2n.KnowledgeBase.build(theory).language)
+
+
+BASE = cities()
+TEXTS: Mapping[str, Features] = read_features(
+    BASE.language, {"city": {city: "old town" if i % 2 else "new village" for i, city in enumerate(CITIES)}}
+)[0]
+
+
+def codes() -> np.ndarray:
+    return np.arange(BASE.size)
+
+
+def marks() -> Marks:
+    return Marks.of(BASE, codes(), TEXTS)
+
+
+def test_marks_are_what_the_atoms_have() -> None:
+    found, index = marks(), BASE.decode(codes())[0]
+    assert list(dict.fromkeys(found.kinds)) == ["predicate", "domain", "word", "constant"]
+    assert "colour at position 2 of sees" in found.names
+    names = BASE.names(codes())
+    for kind, name in (("constant", "red"), ("constant", "c07"), ("predicate", "sees"), ("word", "town (city)")):
+        column = found.has[
+            :, [i for i, mark in enumerate(zip(found.kinds, found.names, strict=True)) if mark == (kind, name)]
+        ]
+        has = column.toarray()[:, 0] > 0
+        for i, atom in enumerate(names):
+            inside = atom[:-1].partition("(")[2].split(", ")
+            if kind == "constant":
+                assert has[i] == (name in inside)
+            elif kind == "predicate":
+                assert has[i] == (BASE.language.predicates[index[i]].name == name)
+            else:
+                assert has[i] == any(c in CITIES and CITIES.index(c) % 2 == 1 for c in inside)
+
+
+def gains_for(where: np.ndarray, seed: int = 0, noise: float = 0.1) -> np.ndarray:
+    """A gain that is mostly positive somewhere, and mostly negative elsewhere."""
+    dice = np.random.default_rng(seed)
+    sign = np.where(where, 1, -1) * np.where(dice.random(len(where)) < noise, -1, 1)
+    return sign * dice.uniform(2 * FELT, 1, len(where))
+
+
+def test_what_separates_help_from_hurt_is_told_with_its_counts() -> None:
+    red = np.array(["red" in name for name in BASE.names(codes())])
+    gain = gains_for(red)
+    first = find_contexts(marks(), {"r": gain})["r"][0]
+    assert (first.kind, first.what, first.helps) == ("constant", "red", True)
+    assert first.helped == int((gain > FELT)[red].sum())
+    assert first.hurt == int((gain < -FELT)[red].sum())
+    assert first.helped_elsewhere == int((gain > FELT)[~red].sum())
+    assert first.hurt_elsewhere == int((gain < -FELT)[~red].sum())
+    assert first.p < LEVEL
+    other = find_contexts(marks(), {"r": -gain})["r"][0]
+    assert (other.what, other.helps) == ("red", False)
+
+
+def test_words_and_predicates_are_found_and_the_same_atoms_are_told_once() -> None:
+    town = np.array(
+        ["town" in TEXTS_BY_CITY[name[:-1].partition("(")[2].split(", ")[0]] for name in BASE.names(codes())]
+    )
+    found = find_contexts(marks(), {"r": gains_for(town)})["r"]
+    assert (found[0].kind, found[0].what) == ("word", "old (city)")  # `town` marks the same atoms
+    assert [context.what for context in found].count("town (city)") == 0
+    sees = BASE.decode(codes())[0] == 1
+    assert find_contexts(marks(), {"r": gains_for(sees)})["r"][0].kind == "predicate"
+
+
+TEXTS_BY_CITY = dict(zip(CITIES, TEXTS["city"].texts or (), strict=True))
+
+
+@pytest.mark.parametrize("atoms", [30, 200, 1500])
+def test_on_noise_nothing_is_told(atoms: int) -> None:
+    """Forty times ten rules whose gains have nothing to do with the atoms."""
+    told = 0
+    for seed in range(40):
+        dice = np.random.default_rng(seed)
+        some = np.sort(dice.choice(BASE.size, atoms, replace=False))
+        drawn = Marks.of(BASE, some, TEXTS)
+        gains = {f"r{i}": dice.normal(size=atoms) * (dice.random(atoms) < 0.7) for i in range(10)}
+        told += sum(map(len, find_contexts(drawn, gains).values()))
+    assert told == 0
+
+
+def test_few_atoms_are_never_told_and_unfelt_changes_count_nowhere() -> None:
+    gain = np.zeros(BASE.size)
+    gain[: SUPPORT - 1] = 1.0
+    gain[-200:] = -FELT / 2
+    assert find_contexts(marks(), {"r": gain}) == {"r": ()}
+    assert find_contexts(Marks.of(BASE, codes()[:0], {}), {"r": gain[:0]}) == {"r": ()}
+    assert find_contexts(marks(), {}) == {}
+
+
+def test_the_chance_is_fishers() -> None:
+    """No further from one side than scipy's test of both sides, times the number of tests."""
+    red = np.array(["red" in name for name in BASE.names(codes())])
+    gain = gains_for(red, noise=0.3)
+    found = find_contexts(marks(), {"r": gain})["r"]
+    tests = round(found[0].p / _two_sided(found[0]))
+    assert 1 < tests < BASE.size
+    for context in found:
+        assert context.p == pytest.approx(_two_sided(context) * tests, rel=1e-6)
+        table = [[context.helped, context.hurt], [context.helped_elsewhere, context.hurt_elsewhere]]
+        assert context.p >= _fisher(table)
+
+
+def _two_sided(context: object) -> float:
+    table = [
+        [getattr(context, name) for name in pair]
+        for pair in (("helped", "hurt"), ("helped_elsewhere", "hurt_elsewhere"))
+    ]
+    sides = [_fisher(table, side) for side in ("less", "greater")]
+    return min(1.0, 2 * min(sides))
+
+
+def _fisher(table: list[list[int]], side: str = "two-sided") -> float:
+    result: Any = fisher_exact(table, alternative=side)
+    return float(result.pvalue)
+
+
+PLACES = parse_theory(
+    """
+    domain country, region
+    domain place = country | region
+    predicate in(place, place)
+    predicate near(country, country)
+    predicate big(place)
+    implicit one: [in(x: country, y), near(x, z), in(z, y: region), big(y)], x != z
+    """
+)
+ONE = PLACES.rules[0]
+
+
+def text(body: list[tuple[int, bool]], head: tuple[int, bool]) -> str:
+    return str(clause_rule(ONE, body, head, PLACES)).partition(": ")[2]
+
+
+def test_guards_stay_where_their_variables_do() -> None:
+    assert text([(0, True), (1, True)], (2, True)) == ("in(x, y: region) & near(x, z) -> in(z, y), x != z")
+    assert "!=" not in text([(0, True)], (3, True))
+
+
+def test_variables_keep_the_domains_that_the_whole_rule_gave_them() -> None:
+    """`x` alone would be any place."""
+    assert text([(0, True)], (3, False)) == "in(x: country, y: region) -> !big(y)"
+    rule = clause_rule(ONE, [(0, True)], (3, True), PLACES, name="n")
+    whole = r2n.Theory(PLACES.domains, PLACES.predicates, (rule,))
+    assert parse_theory(str(whole)) == whole
+    assert [domain.name for domain in whole.variable_domains(rule)] == ["country", "region"]
+
+
+def test_clauses_are_equal_up_to_the_names_of_variables() -> None:
+    theory = parse_theory(
+        "domain d\npredicate p(d, d)\npredicate q(d, d)\nimplicit i: [p(x, y), q(x, y), p(y, x), q(y, x)]"
+    )
+    rule = theory.rules[0]
+    assert canonical(rule, [(0, False), (1, True)], theory) == canonical(rule, [(3, True), (2, False)], theory)
+    assert canonical(rule, [(0, False), (1, True)], theory) != canonical(rule, [(0, False), (3, True)], theory)
+    assert canonical(rule, [(0, False), (1, True)], theory) != canonical(rule, [(0, True), (1, False)], theory)
+
+
+def test_variables_of_other_domains_are_not_exchanged() -> None:
+    theory = parse_theory("domain d, e\ndomain f = d | e\npredicate p(f)\nimplicit i: [p(x: d), p(y: e)]")
+    rule = theory.rules[0]
+    assert canonical(rule, [(0, True)], theory) != canonical(rule, [(1, True)], theory)
+
+
+THEORY = r2n.parse_theory(
+    "domain item\n"
+    + "".join(f"predicate {name}(item)\n" for name in "abcdeg")
+    + "implicit related: [a(x), b(x), c(x), d(x), e(x), g(x)]\n"
+)
+
+
+def truths_of(believed: np.ndarray, known: np.ndarray | None = None, says: np.ndarray | None = None) -> Truths:
+    known = believed.astype(np.int64) if known is None else known
+    return Truths(known, believed, believed if says is None else says)
+
+
+def planted(seed: int, rows: int = 300) -> np.ndarray:
+    """a & b -> e, c & !d -> g, both now and then without a reason."""
+    dice = np.random.default_rng(seed)
+    a, b, c, d = dice.random((4, rows)) < 0.5
+    chance = dice.random((2, rows)) < 0.05
+    return np.stack([a, b, c, d, (a & b) | chance[0], (c & ~d) | chance[1]], axis=1)
+
+
+def clauses(truths: Truths, theory: Theory = THEORY, most: int = 10) -> list[str]:
+    return [str(clause) for clause in learned_clauses(theory.rules[0], truths, theory, most=most)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_clauses_that_made_the_data_come_first(seed: int) -> None:
+    found = learned_clauses(THEORY.rules[0], truths_of(planted(seed)), THEORY)
+    assert {str(clause) for clause in found[:2]} == {"a(x) & b(x) -> e(x)", "c(x) & !d(x) -> g(x)"}
+    for clause in found:
+        assert clause.support >= 5
+        assert clause.fidelity >= LEAST_FIDELITY
+        assert clause.confidence is None or clause.confidence >= LEAST_AGREEMENT
+        assert clause.score > 0
+
+
+def test_a_clause_is_told_in_one_direction_and_without_needless_literals() -> None:
+    """a -> b, b random otherwise; c is noise: not also !b -> !a, nor a & c -> b."""
+    dice = np.random.default_rng(0)
+    theory = r2n.parse_theory(
+        "domain item\npredicate a(item)\npredicate b(item)\npredicate c(item)\nimplicit i: [a(x), b(x), c(x)]"
+    )
+    a, c = dice.random((2, 400)) < 0.5
+    believed = np.stack([a, a | (dice.random(400) < 0.5), c], axis=1)
+    assert clauses(truths_of(believed), theory) == ["a(x) -> b(x)"]
+
+
+def test_clauses_that_differ_in_the_names_of_variables_alone_are_one() -> None:
+    theory = r2n.parse_theory("domain d\npredicate p(d, d)\nimplicit i: [p(x, y), p(y, x)]")
+    dice = np.random.default_rng(1)
+    one = dice.random(300) < 0.4
+    believed = np.stack([one, one], axis=1)
+    assert clauses(truths_of(believed), theory) == ["p(y, x) -> p(x, y)"]
+
+
+def test_noise_and_nothing_teach_nothing() -> None:
+    dice = np.random.default_rng(2)
+    assert clauses(truths_of(dice.random((500, 6)) < 0.5)) == []
+    assert clauses(truths_of(np.zeros((0, 6), bool))) == []
+    assert clauses(truths_of(np.ones((50, 6), bool))) == []
+    alone = r2n.parse_theory("domain d\npredicate p(d)\nimplicit i: [p(x)]")
+    assert clauses(truths_of(np.ones((9, 1), bool)), alone) == []
+
+
+def test_what_the_network_does_not_say_or_labels_contradict_is_not_told() -> None:
+    believed = planted(3)
+    unsaid = believed.copy()
+    unsaid[:, 4] = False
+    assert "a(x) & b(x) -> e(x)" not in clauses(truths_of(believed, says=unsaid))
+    known = believed.astype(np.int64)
+    wrong = np.flatnonzero(believed[:, 0] & believed[:, 1])[::2]
+    known[wrong, 4] = 0
+    assert "a(x) & b(x) -> e(x)" not in clauses(truths_of(believed, known=known))
+
+
+def test_at_most_so_many_and_only_of_the_heads_that_are_wanted() -> None:
+    believed = planted(4)
+    assert len(clauses(truths_of(believed), most=1)) == 1
+    assert len(truths_of(believed).sampled(100).known) == 100
+    found = learned_clauses(THEORY.rules[0], truths_of(believed), THEORY, targets=[5])
+    assert found
+    assert all("-> g(x)" in str(clause) or "-> !g(x)" in str(clause) for clause in found)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_counts_are_those_of_plain_loops(seed: int) -> None:
+    dice, random = np.random.default_rng(seed), Random(seed)
+    rows, positions = random.randint(1, 40), random.randint(2, 5)
+    known = dice.integers(-1, 2, (rows, positions))
+    known[:, 0] = np.maximum(known[:, 0] * 2 - 1, -1) if seed % 2 else known[:, 0]  # a position without labels
+    believed = np.where(known >= 0, known == 1, dice.random((rows, positions)) < 0.5)
+    says = dice.random((rows, positions)) < 0.7
+    table = _Table.of(Truths(known, believed, says))
+    head = (random.randrange(positions), random.random() < 0.5)
+    others = [i for i in range(positions) if i != head[0]]
+    body = tuple((i, random.random() < 0.5) for i in random.sample(others, random.randint(1, len(others))))
+    found = table._counted(body, head)
+    support, agreement, fidelity, judged, confidence = oracle.clause_counts(
+        body, head, known.tolist(), believed.tolist(), says.tolist()
+    )
+    assert (found.support, found.known) == (support, judged)
+    assert found.agreement == pytest.approx(agreement)
+    assert found.fidelity == pytest.approx(fidelity)
+    if judged >= 5:
+        assert found.confidence == pytest.approx(confidence)
