@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import duckdb
 import numpy as np
@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int64
 from scipy.sparse import csr_array
 
 from r2n.data.reading.records import Fault, Locate, OnError, Records, check_file, settle, shortened
-from r2n.data.reading.stored_tables import read_arrow, read_parquet, read_sqlite, row_location
+from r2n.data.reading.stored_tables import read_arrow, read_parquet, read_sqlite, row_location, source_name
 from r2n.data.reading.tables import CSV, JSON, JSON_LINES, PARQUET, SQLITE, TSV, Format, format_of
 from r2n.data.reading.text_tables import COMMA, TAB, read_json, read_json_lines, read_text_table
 from r2n.errors import ConfigError, DataError, Location, nearest
@@ -375,6 +375,26 @@ class FeatureTable:
         elif not self.names:
             self._check_table(has_columns)
 
+    @classmethod
+    def from_frame(cls, frame: object, **options: Any) -> "FeatureTable":
+        """The features in a pandas, polars or pyarrow table: the first column (or pandas' index) holds the constants.
+
+        Columns of numbers, or one of lists, are the vector, and a column of text is the text.
+        """
+        if source_name(frame) == "pandas.DataFrame" and type(frame.index).__name__ != "RangeIndex":  # pyright: ignore[reportAttributeAccessIssue]
+            frame = frame.reset_index()  # pyright: ignore[reportAttributeAccessIssue]
+        table = pa.table(frame)
+        kinds = dict(zip(table.column_names[1:], table.schema.types[1:], strict=True))
+        vector = [name for name, kind in kinds.items() if pa.types.is_floating(kind) or pa.types.is_integer(kind)]
+        lists = [name for name, kind in kinds.items() if pa.types.is_nested(kind)]
+        texts = [name for name in kinds if name not in (*vector, *lists)]
+        if len(texts) > 1 or len(lists) > 1 or (vector and lists):
+            raise ConfigError(
+                f"which of the columns {', '.join(kinds)} are the features?",
+                hint='give FeatureTable(frame, text="COLUMN", vector=["COLUMN", ...])',
+            )
+        return cls(frame, text=texts[0] if texts else None, vector=vector or lists, **options)
+
     def _check_table(self, has_columns: bool) -> None:
         if not isinstance(self.source, Path) and not hasattr(self.source, "__arrow_c_stream__"):
             raise ConfigError(
@@ -432,7 +452,8 @@ def read_features(
 ) -> tuple[dict[str, Features], tuple[DataError, ...]]:
     """The features of domains, by name, and (`on_error="skip"`) the errors of the rows left out.
 
-    `tables` has for each domain a FeatureTable, or {constant: text or array}; anything else is refused.
+    `tables` has for each domain a FeatureTable, a pandas, polars or pyarrow table as `FeatureTable.from_frame` reads
+    it, or {constant: text or array}; anything else is refused.
     `mention` says where a constant stands among the facts, for the error about one without features.
     """
     features: dict[str, Features] = {}
@@ -453,7 +474,7 @@ def read_features(
 
 def _table(domain: str, given: object) -> FeatureTable:
     try:
-        return FeatureTable(given)
+        return FeatureTable.from_frame(given) if hasattr(given, "__arrow_c_stream__") else FeatureTable(given)
     except ConfigError as error:
         raise ConfigError(f"features of domain '{domain}': {error.what}", hint=error.hint) from None
 

@@ -16,18 +16,19 @@ import pyarrow.compute as pc
 from jaxtyping import Int64
 from pydantic import BeforeValidator, Field, ValidationError
 
+from r2n.data.atom_text import as_tables
 from r2n.data.candidates import Candidates, CandidateSource, candidate_sources, find_candidates
 from r2n.data.derived import Definitions, derive
 from r2n.data.encoding import EncodedFacts, complete, encode_facts
 from r2n.data.features import Features, FeatureTable, read_features
-from r2n.data.herbrand import HerbrandBase, union
+from r2n.data.herbrand import HerbrandBase, closed_atoms, union
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.reading.records import OnError, check_file, read_text
 from r2n.data.reading.stored_tables import PostgresTable, is_postgres
 from r2n.data.reading.tables import FactRows, Facts, FirstRow, Occurrences, Table, is_unusual, read_facts, vocabulary
 from r2n.errors import ConfigError, DataError, Location, counted
 from r2n.files import read_file
-from r2n.logic.parser import read_theory
+from r2n.logic.parser import parse_theory, read_theory
 from r2n.logic.theory import Theory
 from r2n.options import GroundingOptions, ModelOptions, Options, Section, TrainingOptions, Whole, as_tuple, option_error
 
@@ -347,6 +348,81 @@ class Problem:
         columns = dict(sorted(columns.items()))
         return cls(name, knowledge, splits, report, options or Options(), source, sources, columns)
 
+    @classmethod
+    def from_facts(
+        cls,
+        facts: object,
+        theory: Theory | Path | str | None = None,
+        queries: object = None,
+        *,
+        features: Mapping[str, object] | None = None,
+        options: Options | None = None,
+        split: Sequence[float] | None = None,
+        seed: int = 0,
+        name: str = "problem",
+        domains: Mapping[str, Iterable[str]] | None = None,
+    ) -> "Problem":
+        """The problem of facts given in Python; no file is needed.
+
+        Args:
+            facts: What is known. A pandas, polars or pyarrow table of triples (head, relation, tail; a fourth column,
+                or one called label or truth, says 1 or 0); a list of tuples (predicate, constant, ...), where True or
+                False behind is the truth; a list of atoms as text, false ones with `!`; {predicate: table or list of
+                its arguments}; a path; or a list of such tables. Tuples of three are triples if the theory names their
+                second items as predicates; without a theory, if their first items are constants of other tuples.
+            theory: Rules and declarations, as text, path or Theory. None: no rules.
+            queries: The queries with their truth, in the same forms: {"valid": ..., "test": ...}, or those of "test".
+            features: For domains, a pandas, polars or pyarrow table (the first column or the index holds the
+                constants), {constant: text or array}, or a FeatureTable.
+            options: How to ground, build and train.
+            split: Instead of queries, the shares of (train, valid, test) or (train, test): the facts are divided at
+                random, those of each predicate and truth by themselves. Facts of closed predicates stay in train.
+            seed: Of the division.
+            name: What the problem is called.
+            domains: The constants of domains that the theory leaves open. By default those in the facts.
+
+        >>> facts = [("near", "rome", "ostia"), ("near", "ostia", "rome"), ("near", "rome", "tivoli")]
+        >>> Problem.from_facts(facts, "rule r: near(x, y) -> near(y, x)", ["near(tivoli, rome)"])
+        Problem 'problem': 3 constants, 1 predicate, 1 rule, 3 known atoms; queries: test 1
+        """
+        if split is not None and queries is not None:
+            raise ConfigError("queries and split are both given", hint="split divides the facts: leave one of them out")
+        if not isinstance(theory, Theory):
+            theory = _given_theory(theory)
+        parts: Mapping[Any, object] = {} if queries is None else {"test": queries}
+        if isinstance(queries, Mapping) and queries.keys() & {"valid", "test"}:
+            parts = queries
+        tables = {
+            str(part): as_tables(given, "queries" if parts is not queries else f"queries[{part!r}]", theory)
+            for part, given in parts.items()
+        }
+        known = as_tables(facts, "facts", theory)
+        problem = cls.build(name, theory, known, tables, domains=domains, features=features, options=options)
+        return problem if split is None else problem.with_split(split, seed)
+
+    def with_split(self, shares: Sequence[float], seed: int = 0) -> "Problem":
+        """The problem whose evidence is divided at random into train, valid and test, or train and test.
+
+        The atoms of each predicate and truth are divided by themselves; those under a closed world stay in train.
+        """
+        if len(shares) not in (2, 3) or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
+            raise ConfigError(
+                f"split is {tuple(shares)}, but the shares of train, valid and test add up to 1",
+                hint="write split=(0.8, 0.1, 0.1), or (0.8, 0.2) for train and test",
+            )
+        atoms, truth = self.train.atoms, self.train.truth
+        base, generator = self.knowledge.base, np.random.default_rng(seed)
+        part = np.zeros(len(atoms), np.int64)
+        strata = np.where(closed_atoms(base, atoms), -1, 2 * base.decode(atoms)[0] + truth)
+        for stratum in np.unique(strata[strata >= 0]):
+            rows = generator.permutation(np.flatnonzero(strata == stratum))
+            part[rows] = np.searchsorted(np.round(np.cumsum(shares[:-1]) * len(rows)), np.arange(len(rows)), "right")
+        names = (TRAIN, "valid", "test") if len(shares) == 3 else (TRAIN, "test")
+        splits = {split: Evidence(atoms[part == i], truth[part == i]) for i, split in enumerate(names)}
+        report = replace(self.report, facts=tuple((split, len(evidence)) for split, evidence in splits.items()))
+        knowledge = replace(self.knowledge, evidence=splits.pop(TRAIN))
+        return replace(self, knowledge=knowledge, queries={**self.queries, **splits}, report=report)
+
     def __repr__(self) -> str:
         """How large it is, and how many queries each split has."""
         splits = ", ".join(f"{split} {len(part):,}" for split, part in self.queries.items())
@@ -381,6 +457,15 @@ class Problem:
     def atoms(self) -> Int64[np.ndarray, " atoms"]:
         """Codes of the evidence and of all queries, sorted and distinct."""
         return union(self.train.atoms, *(part.atoms for part in self.queries.values()))
+
+
+def _given_theory(given: Path | str | None) -> Theory:
+    """A theory from its path or text; a text of one line without a statement is a path."""
+    if given is None:
+        return Theory()
+    text = str(given)
+    is_text = isinstance(given, str) and ("(" in text or "\n" in text or text.startswith("domain ") or not text.strip())
+    return parse_theory(text, "theory") if is_text else read_theory(Path(text))
 
 
 def _unusual_first_rows(

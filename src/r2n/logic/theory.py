@@ -185,6 +185,12 @@ class Theory:
         return {predicate.name: predicate for predicate in self.predicates}
 
     @cached_property
+    def predicate_names(self) -> frozenset[str]:
+        """The names of the predicates that it declares, and of those in its rules."""
+        in_rules = {atom.predicate for rule in self.rules for atom in rule.atoms} - {ANY_PREDICATE}
+        return frozenset(in_rules | self._predicate_of.keys())
+
+    @cached_property
     def _domain_of(self) -> dict[str, Domain]:
         return {domain.name: domain for domain in self.domains}
 

@@ -27,9 +27,9 @@ MOST_STEPS = 10**9  # of SQLite for a view: about twenty seconds; a table ends b
 STEPS_AT_ONCE = 10**6
 
 
-def read_arrow(source: object) -> Records:
-    """The rows of an object that speaks Arrow's PyCapsule interface."""
-    name = source_name(source)
+def read_arrow(source: object, name: str | None = None) -> Records:
+    """The rows of an object that speaks Arrow's PyCapsule interface; errors call it by its name, or its type."""
+    name = name or source_name(source)
     try:
         return as_text(pa.table(source), name)
     except (pa.ArrowException, duckdb.Error, TypeError, ValueError) as error:
@@ -40,7 +40,7 @@ def read_arrow(source: object) -> Records:
 
 def _refuse_mixed(source: object, name: str) -> None:
     """Name the first cell of a pandas table that keeps its column from having one type."""
-    if name != "pandas.DataFrame":
+    if source_name(source) != "pandas.DataFrame":
         return
     for column, cells in source.items():  # pyright: ignore[reportAttributeAccessIssue]
         try:

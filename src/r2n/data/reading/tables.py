@@ -241,7 +241,7 @@ def is_header(columns: Sequence[pa.Array], predicate: str | None, theory: Theory
     is_alone = not any(pc.any(pc.is_in(column[1:], value_set=cells)).as_py() for column in rows)
     if _are_roles(first, is_triple=predicate is None):
         return is_alone or all(len(cell) > 1 for cell in first)
-    if not is_alone or (predicate is None and first[1:2] and first[1] in _predicates(theory)):
+    if not is_alone or (predicate is None and first[1:2] and first[1] in theory.predicate_names):
         return False
     if any(_is_above_numbers(column) for column in columns):
         return True
@@ -270,14 +270,9 @@ def normal(column: pa.Array) -> pa.Array:
 def vocabulary(theory: Theory, called: Collection[str] = ()) -> frozenset[str]:
     """Names that a column may have: usual ones, those of the theory, and `called`, all of more than one letter."""
     variables = {name for rule in theory.rules for name in rule.variables}
-    own = {*variables, *(domain.name for domain in theory.domains), *_predicates(theory), *called}
+    own = {*variables, *(domain.name for domain in theory.domains), *theory.predicate_names, *called}
     known = {name.casefold() for name in own} | {_singular(name.casefold()) for name in called}
     return frozenset(name for name in known | HEAD | RELATION | TAIL | LABEL | WORDS if len(name) > 1)
-
-
-def _predicates(theory: Theory) -> set[str]:
-    in_rules = {atom.predicate for rule in theory.rules for atom in rule.atoms}
-    return in_rules | {predicate.name for predicate in theory.predicates}
 
 
 def _singular(name: str) -> str:
@@ -349,6 +344,24 @@ def is_unusual(
 TRIPLE_WIDTHS = (3, 4)  # head relation tail, and a label
 
 
+@runtime_checkable
+class Located(Protocol):
+    """A source that knows itself where its rows stand."""
+
+    def locate(self, row: int) -> Location:
+        """The place of a row, from 0."""
+        ...
+
+
+@runtime_checkable
+class FactSource(Located, Protocol):
+    """A source that gives its facts itself."""
+
+    def facts(self) -> "tuple[Facts, ...]":
+        """Those of one predicate and arity together."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Where facts stand, and how to read them.
@@ -381,7 +394,8 @@ class Table:
         if isinstance(self.columns, str):
             raise ConfigError(f"columns is a list of names, not one text: '{self.columns}'")
         object.__setattr__(self, "columns", tuple(self.columns))
-        if not isinstance(self.source, Path | PostgresTable) and not hasattr(self.source, "__arrow_c_stream__"):
+        is_known = isinstance(self.source, Path | PostgresTable | FactSource)
+        if not is_known and not hasattr(self.source, "__arrow_c_stream__"):
             kind = type(self.source).__name__
             what = f"facts come from a file or from a pandas, polars or pyarrow table, not from a {kind}"
             raise ConfigError(what, hint="convert it, for instance with pyarrow.table({...})")
@@ -407,15 +421,6 @@ class Table:
         if self.called is not None:
             return self.called
         return str(self.source) if isinstance(self.source, Path | PostgresTable) else source_name(self.source)
-
-
-@runtime_checkable
-class Located(Protocol):
-    """A source that knows itself where its rows stand."""
-
-    def locate(self, row: int) -> Location:
-        """The place of a row, from 0."""
-        ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -495,7 +500,12 @@ def read_facts(table: Table, *, on_error: OnError = "raise", theory: Theory = NO
         found = checked_format(table, path)
         table, first = with_header(table, found, theory)
         return replace(gathered(table, found.read(table, path), on_error), first=first)
-    records = table.source.records() if isinstance(table.source, PostgresTable) else read_arrow(table.source)
+    if isinstance(table.source, FactSource):
+        return FactRows(table.source.facts(), ())
+    if isinstance(table.source, PostgresTable):
+        records = table.source.records()
+    else:
+        records = read_arrow(table.source, table.name)
     return gathered(table, from_records(table, records), on_error)
 
 
