@@ -72,7 +72,7 @@ def changed(predictor: "Predictor", more: list[str], fewer: list[str], constants
 def tell_headers(predictor: "Predictor", given: Iterable[str | Path]) -> None:
     """Which first rows of files on the command line are taken for headers, on standard error; other texts are facts."""
     from r2n.data.atom_text import looks_like_atom
-    from r2n.data.reading.tables import Table, checked_format, with_header
+    from r2n.data.tables import Table, checked_format, with_header
 
     for path in (Path(item) for item in given if isinstance(item, Path) or not looks_like_atom(item)):
         table, theory = Table(path), predictor.changed.problem.knowledge.theory

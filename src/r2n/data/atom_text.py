@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from r2n.data.reading.records import shortened
-from r2n.data.reading.stored_tables import MOST_WHOLE, PostgresTable
-from r2n.data.reading.tables import FALSE, NO_THEORY, TRUE, Facts, Table
+from r2n.data.records import shortened
+from r2n.data.stored_tables import MOST_WHOLE, PostgresTable
+from r2n.data.tables import FALSE, NO_THEORY, TRUE, Facts, Table
 from r2n.errors import ConfigError, DataError, Location
 from r2n.logic.formula import quoted
 from r2n.logic.theory import Theory
@@ -102,7 +102,7 @@ class GivenRows:
     predicate: str | None = None
     theory: Theory = NO_THEORY
 
-    def locate(self, row: int) -> Location:
+    def locate(self, row: int, column: int | None = None) -> Location:
         """The argument and the row; of facts that were given alone, the fact itself."""
         if self.argument is None:
             return Location(f'"{self.rows[row]}"')
@@ -123,6 +123,7 @@ class GivenRows:
                 np.array([truth for *_, truth in group], bool),
                 np.array([row for row, *_ in group], np.int64),
                 table,
+                locate=self.locate,
             )
             for (predicate, arity), group in groups.items()
         )

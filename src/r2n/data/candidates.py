@@ -14,7 +14,7 @@ from r2n.data.encoding import encode_facts
 from r2n.data.features import Features, bags_of_words
 from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
 from r2n.data.knowledge_base import Evidence
-from r2n.data.reading.tables import Facts, Table, read_facts
+from r2n.data.tables import Facts, Table, read_facts
 from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.theory import Theory

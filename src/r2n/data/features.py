@@ -16,10 +16,8 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int64
 from scipy.sparse import csr_array
 
-from r2n.data.reading.records import Fault, Locate, OnError, Records, check_file, settle, shortened
-from r2n.data.reading.stored_tables import read_arrow, read_parquet, read_sqlite, row_location, source_name
-from r2n.data.reading.tables import CSV, JSON, JSON_LINES, PARQUET, SQLITE, TSV, Format, format_of
-from r2n.data.reading.text_tables import COMMA, TAB, read_json, read_json_lines, read_text_table
+from r2n.data.records import Fault, Locate, OnError, ReadOptions, Records, check_file, format_of, settle, shortened
+from r2n.data.stored_tables import read_arrow, row_location, source_name
 from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.logic.language import Domain, Language
 
@@ -102,14 +100,6 @@ def _counted(texts: Sequence[str]) -> tuple[csr_array, np.ndarray]:
 
 
 Vectors = Float[np.ndarray, "rows *shape"]
-READERS: dict[Format, Callable[[Path, str | None], Records]] = {
-    TSV: lambda path, _: read_text_table(path, TAB, True),
-    CSV: lambda path, _: read_text_table(path, COMMA, True),
-    PARQUET: lambda path, _: read_parquet(path),
-    JSON: lambda path, _: read_json(path),
-    JSON_LINES: lambda path, _: read_json_lines(path),
-    SQLITE: read_sqlite,
-}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -190,11 +180,12 @@ def read_feature_records(source: Path | object, table: str | None = None) -> Rec
     if not isinstance(source, Path):
         return read_arrow(source)
     check_file(source)
-    reader = READERS.get(format_of(source))
-    if reader is None:
+    kind = format_of(source)
+    if not kind.has_names:
         hint = "write them as CSV, TSV, Parquet, JSON or SQLite"
         raise DataError("features are read from tables with named columns", where=Location(str(source)), hint=hint)
-    return reader(source, table)
+    kind.check_installed(source)
+    return kind.records(source, ReadOptions(header=True, table=table))[0]
 
 
 def feature_rows(

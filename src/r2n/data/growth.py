@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from r2n.data.features import Features, FeatureTable, read_features
 from r2n.data.herbrand import Codes, HerbrandBase
-from r2n.data.reading.tables import Facts
+from r2n.data.tables import Facts
 from r2n.errors import DataError, nearest
 from r2n.logic.language import Domain, Language
 

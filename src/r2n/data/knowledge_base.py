@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int64
 from r2n.data.encoding import EncodedFacts, complete, encode_facts
 from r2n.data.features import Features, FeatureTable, read_features
 from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
-from r2n.data.reading.tables import Facts
+from r2n.data.tables import Facts
 from r2n.errors import DataError, counted
 from r2n.logic.formula import Atom
 from r2n.logic.language import Language, Predicate

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Int64
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from r2n.data.atom_text import as_tables
 from r2n.data.candidates import Candidates, CandidateSource, candidate_sources, find_candidates
@@ -23,9 +24,9 @@ from r2n.data.encoding import EncodedFacts, complete, encode_facts
 from r2n.data.features import Features, FeatureTable, read_features
 from r2n.data.herbrand import HerbrandBase, closed_atoms, union
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
-from r2n.data.reading.records import OnError, check_file, read_text
-from r2n.data.reading.stored_tables import PostgresTable, is_postgres
-from r2n.data.reading.tables import FactRows, Facts, FirstRow, Occurrences, Table, is_unusual, read_facts, vocabulary
+from r2n.data.records import OnError, check_file, read_text, table_formats
+from r2n.data.stored_tables import PostgresTable, is_postgres
+from r2n.data.tables import FactRows, Facts, FirstRow, Occurrences, Table, is_unusual, read_facts, vocabulary
 from r2n.errors import ConfigError, DataError, Location, counted
 from r2n.files import read_file
 from r2n.logic.parser import parse_theory, read_theory
@@ -57,7 +58,13 @@ Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 MOST_PARTS = 100
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:\.[ \t]*+{_PART}){{{MOST_PARTS}}}")
-FormatName = Literal["tsv", "csv", "parquet", "json", "jsonl", "sqlite", "ntriples", "turtle", "rdf-xml", "prolog"]
+
+
+def _check_format(name: str) -> str:
+    if name not in table_formats():
+        expected = " or ".join(f"'{known}'" for known in table_formats())
+        raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": expected})
+    return name
 
 
 class TableOptions(Section):
@@ -75,7 +82,7 @@ class TableOptions(Section):
     db_schema: str | None = Field(default=None, alias="schema")  # pydantic has another use of the name
     name: str | None = None
     query: str | None = None
-    format: FormatName | None = None
+    format: Annotated[str, AfterValidator(_check_format)] | None = None
     empty: Literal["error", "skip"] = "error"
 
 

@@ -26,8 +26,8 @@ from r2n.data.growth import (
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.problem import Problem
-from r2n.data.reading.records import shortened
-from r2n.data.reading.tables import Facts, Table, read_facts
+from r2n.data.records import shortened
+from r2n.data.tables import Facts, Table, read_facts
 from r2n.errors import ConfigError, DataError, Location
 from r2n.logic.language import Language
 from r2n.logic.theory import Theory

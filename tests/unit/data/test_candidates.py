@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from r2n.data.candidates import Candidates
 from r2n.data.problem import Problem, load_problem
-from r2n.data.reading.tables import Table
+from r2n.data.tables import Table
 from r2n.errors import ConfigError, DataError
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store

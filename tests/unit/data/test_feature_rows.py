@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from r2n.data.features import FeatureRows, feature_rows, read_feature_records
-from r2n.data.reading.records import settle
+from r2n.data.records import settle
 from r2n.errors import DataError
 
 COLUMNS = {"id": ["a", "b"], "title": ["cats, dogs", "x y"], "u": [1.5, -2.0], "v": [0.0, 1e-3]}

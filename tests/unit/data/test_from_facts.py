@@ -12,7 +12,7 @@ import pytest
 import r2n.data.problem
 from r2n.data.features import FeatureTable
 from r2n.data.problem import Problem
-from r2n.data.reading.tables import Table
+from r2n.data.tables import Table
 from r2n.errors import ConfigError, DataError, TheoryError
 
 COLUMNS = {"head": ["italy", "rome", "rome"], "relation": ["in", "in", "big"], "tail": ["europe", "italy", "italy"]}
@@ -161,7 +161,7 @@ def test_frames_of_features(frame: object) -> None:
     problem = Problem.from_facts([("knows", "ann", "bob")], features={"constant": frame})
     features = problem.knowledge.features["constant"]
     assert features.vectors is not None
-    assert features.vectors.tolist() == np.float32([[40, 1.7], [41, 1.8]]).tolist()
+    assert features.vectors.tolist() == np.array([[40, 1.7], [41, 1.8]], np.float32).tolist()
     assert features.texts == ("tall", "small")
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import r2n
 from r2n.data.problem import Problem, load_problem
-from r2n.data.reading.tables import Table
+from r2n.data.tables import Table
 from r2n.errors import ConfigError, DataError
 from tests.toy_problem import write_toy_problem
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from r2n.data.problem import TableOptions, described_table, read_problem_file
-from r2n.data.reading.stored_tables import PostgresTable
-from r2n.data.reading.tables import Table
+from r2n.data.stored_tables import PostgresTable
+from r2n.data.tables import Table
 from r2n.errors import ConfigError
 
 URL = "postgresql://db.example.org/kg"

@@ -6,7 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from r2n.data.reading.tables import Table, format_of, read_facts
+from r2n.data.records import format_of
+from r2n.data.tables import Table, read_facts
 from r2n.errors import ConfigError, DataError
 from tests.oracles.fact_tables import listed, plain_triples
 from tests.oracles.fact_writers import TRIPLES, WRITERS, write_prolog, write_tsv
@@ -208,8 +209,8 @@ def test_unknown_suffix(tmp_path: Path) -> None:
     path.write_bytes(b"x")
     assert message(Table(path)) == (
         f"{path}: no reader for '.xlsx' files\n"
-        "  known: .tsv, .txt, .tab, .csv, .parquet, .json, .jsonl, .ndjson, .sqlite, .sqlite3, .db, .nt, .ttl, .rdf,"
-        " .owl, .pl, .nl, .nlt, .facts; text also with .gz or .zst behind; no ending means `p(a, b).` facts;"
+        "  known: .csv, .db, .facts, .json, .jsonl, .ndjson, .nl, .nlt, .nt, .owl, .parquet, .pl, .rdf, .sqlite,"
+        " .sqlite3, .tab, .tsv, .ttl, .txt; text also with .gz or .zst behind; no ending means `p(a, b).` facts;"
         ' or say what it is: format = "prolog", in the problem file beside file = ...'
     )
     with pytest.raises(DataError, match=r"no reader for '\.parquet\.gz' files"):

@@ -44,7 +44,7 @@ def graph_of(formulas: list[str], facts: dict[str, bool]) -> tuple[FactorGraph, 
         )
         for name, truth in zip(names, truths, strict=True)
     ]
-    read = [group for table in tables for group in r2n.data.reading.tables.read_facts(table).facts]
+    read = [group for table in tables for group in r2n.data.tables.read_facts(table).facts]
     knowledge = KnowledgeBase.build(r2n.parse_theory(DECLARED + rules), read)
     graph = FactorGraph.from_grounding(FullGrounder().ground(r2n.Store(knowledge)), np.arange(knowledge.base.size))
     return graph, known_truths(knowledge.base, graph.atoms.numpy(), knowledge.evidence)

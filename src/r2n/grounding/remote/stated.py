@@ -10,9 +10,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from r2n.data.problem import TableOptions, placed
-from r2n.data.reading.records import NO_CONSTANTS, Records
-from r2n.data.reading.stored_tables import MOST_WHOLE, row_location
-from r2n.data.reading.tables import FALSE, TRUE, Facts, Layout, Table, layout_of
+from r2n.data.records import NO_CONSTANTS, Records
+from r2n.data.stored_tables import MOST_WHOLE, row_location
+from r2n.data.tables import FALSE, TRUE, Facts, Layout, Table, layout_of
 from r2n.errors import ConfigError, DataError, Location
 from r2n.grounding.spark_engine import SparkEngine, parquet_of
 

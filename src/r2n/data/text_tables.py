@@ -1,11 +1,13 @@
-"""Tables of text: TSV, CSV and JSON."""
+"""Formats of text: TSV, CSV, JSON, facts of logic programs, RDF."""
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any, BinaryIO, ClassVar, cast
 
 import duckdb
 import numpy as np
@@ -13,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Int64
 
-from r2n.data.reading.records import (
+from r2n.data.records import (
     BEGINNING,
+    BLOCK,
     BYTE_ORDER_MARK,
     EXCERPT,
     LINE_LIMIT,
@@ -22,21 +25,25 @@ from r2n.data.reading.records import (
     QUOTE,
     RETURN,
     Fault,
+    Layout,
     Locate,
+    ReadOptions,
     Records,
+    TableFormat,
     beginning,
+    check_unpacked,
     ends_with_return,
-    kept_text,
     line_location,
     place,
     read_lines,
     read_text,
+    register_format,
     shortened,
     spans,
     too_long,
     unreadable,
 )
-from r2n.data.reading.stored_tables import fetch_texts, number_kind, number_text, row_location
+from r2n.data.stored_tables import fetch_texts, number_kind, number_text, row_location
 from r2n.errors import DataError, Location
 
 TAB, COMMA = b"\t,"
@@ -61,13 +68,95 @@ class Cells:
         return self.spans.take(pa.array(2 * (self.first[chosen] + column))).cast(pa.string())
 
 
-def read_text_table(path: Path, separator: int, has_header: bool, widths: tuple[int, ...] = ()) -> Records:
-    """The rows of a TSV (separator TAB, quotes are ordinary) or CSV (COMMA, quotes as in RFC 4180) file.
+class TextTable(TableFormat):
+    """Rows a line, cells apart by a separator.
 
-    The header decides how many columns there are; without one the first row does, or, where `widths` says
-    how many there may be, the first row with so many.
+    The header decides how many columns there are; without one the first row does, or, if `widths` says how many there
+    may be, the first row with that many.
     """
-    return cut_table(path, read_text(path), separator, has_header, widths)
+
+    may_be_packed, separator = True, TAB
+
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The rows of the file."""
+        return [cut_table(path, read_text(path), self.separator or TAB, options)]
+
+    def chunks(self, path: Path, options: ReadOptions, size: int) -> Iterator[Records]:
+        """Each part is read as if it were the file; if one is wrong, the error comes from reading all of it."""
+        first = None
+        for before, text in _pieces(path, size, quotes=self.separator == COMMA):
+            try:
+                text.decode("utf-8")
+                records = cut_table(
+                    path, text, self.separator or TAB, options if first is None else replace(options, header=False)
+                )
+            except (UnicodeDecodeError, DataError):
+                records = None
+            if records is not None and first is not None:
+                records = without_header(replace(records, names=first.names))
+            if records is None or records.faults or (first and len(records.columns) != len(first.columns)):
+                yield from self.records(path, options)
+                raise unreadable(path, "a table", "it changes while it is read")
+            first = first or records
+            yield replace(records, rows=records.rows + before)
+
+
+@register_format
+class TSV(TextTable):
+    """Cells apart by tabs; quotes are ordinary."""
+
+    name, suffixes, mistaken_for = "tsv", (".tsv", ".txt", ".tab"), "columns apart by tabs"
+
+
+@register_format
+class CSV(TextTable):
+    """Cells apart by commas, quoted as in RFC 4180."""
+
+    name, suffixes, mistaken_for, separator = "csv", (".csv",), "columns apart by commas", COMMA
+
+
+def _pieces(path: Path, size: int, *, quotes: bool) -> Iterator[tuple[int, bytes]]:
+    """Parts of `size` lines, each with the number of lines before it; if `quotes` count, cut outside them alone."""
+    kept, before = b"", 0
+    for block in _blocks(path):
+        kept += block
+        while (end := _end(kept, size, quotes=quotes)) is not None:
+            piece, kept = kept[:end], kept[end:]
+            if piece.strip(b"\r\n"):
+                yield before, piece
+            before += piece.count(b"\n")
+    if kept.strip(b"\r\n"):
+        yield before, kept if kept.endswith(b"\n") else kept + b"\n"
+
+
+def _end(text: bytes, size: int, *, quotes: bool) -> int | None:
+    """Where the first `size` lines of a text end, if it has that many."""
+    ends = _line_ends(text, quotes=quotes)
+    return int(ends[size - 1]) + 1 if len(ends) >= size else None
+
+
+def _line_ends(text: bytes, *, quotes: bool) -> Int64[np.ndarray, " lines"]:
+    """The positions of the line ends; if `quotes` count, of those outside them."""
+    raw = np.frombuffer(text, np.uint8)
+    is_end = raw == NEWLINE
+    if quotes and b'"' in text:
+        is_end &= ~np.logical_xor.accumulate(raw == QUOTE)
+    return np.flatnonzero(is_end)
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """The unpacked text of a file, without a byte order mark; `read_text` refuses a file without any."""
+    is_written, size = False, 0
+    try:
+        with cast(BinaryIO, pa.input_stream(str(path), compression="detect")) as stream:
+            while block := stream.read(BLOCK):
+                yield block if size else block.removeprefix(BYTE_ORDER_MARK)
+                is_written, size = is_written or bool(block.strip(b"\r\n")), size + len(block)
+                check_unpacked(path, size)
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, "a file", error) from None
+    if not is_written:
+        read_text(path)
 
 
 def first_rows(path: Path, separator: int) -> tuple[int, tuple[pa.Array, ...]]:
@@ -76,11 +165,7 @@ def first_rows(path: Path, separator: int) -> tuple[int, tuple[pa.Array, ...]]:
     There is no column where the beginning cannot be read: who reads the whole file says why.
     """
     data = beginning(path)
-    raw = np.frombuffer(data, np.uint8)
-    is_end = raw == NEWLINE
-    if separator == COMMA:
-        is_end &= ~np.logical_xor.accumulate(raw == QUOTE)
-    ends = np.flatnonzero(is_end)
+    ends = _line_ends(data, quotes=separator == COMMA)
     if len(data) >= BEGINNING - len(BYTE_ORDER_MARK):  # the last row may be cut
         data = data[: int(ends[-1]) + 1] if len(ends) else b""
     elif not data.endswith(b"\n"):
@@ -106,13 +191,14 @@ def _cells(path: Path, data: bytes, separator: int) -> tuple[Cells, Callable[[np
     return cells, partial(_unquoted_column if quoted else Cells.column, cells)
 
 
-def cut_table(path: Path, data: bytes, separator: int, has_header: bool, widths: tuple[int, ...] = ()) -> Records:
+def cut_table(path: Path, data: bytes, separator: int, options: ReadOptions) -> Records:
     """The rows of such a file's text; of a part of it, rows count from the part's first line."""
+    has_header = options.header
     cells, column = _cells(path, data, separator)
     first = tuple(column(np.zeros(1, np.int64), j)[0].as_py() for j in range(int(cells.widths[0])))
     chosen = np.arange(int(has_header), len(cells.rows))
     is_long = cells.lengths[chosen] > LINE_LIMIT
-    model = 0 if has_header else _model(cells, chosen[~is_long], widths)
+    model = 0 if has_header else _model(cells, chosen[~is_long], options.widths)
     _check_width(path, cells, model)
     is_ragged = (cells.widths[chosen] != cells.widths[model]) & ~is_long
     faults = too_long(path, cells.rows[chosen[is_long]])
@@ -234,39 +320,37 @@ def _locate(path: Path, separator: int, row: int, column: int | None = None) -> 
 MOST_EMPTY, MOST_EMPTY_SHARE = 1_000_000, 20  # cells; how many for each that is filled
 
 
-def read_json(path: Path) -> Records:
-    """The objects of a JSON file: one array of them, or one a line."""
-    data = read_text(path)
-    if not _is_array(data):
-        return read_json_lines(path)
-    text = data.decode("utf-8")
-    try:
-        with closing(duckdb.connect()) as connection:
-            query = """SELECT unnest(from_json(?, '["JSON"]')) AS item"""
-            items = fetch_texts(connection.sql(query, params=[text]))[0]
-    except duckdb.Error as error:
-        raise _json_error(path, text, error) from None
-    return _objects(str(path), items, np.arange(len(items)), partial(row_location, str(path)), ())
+@register_format
+class JSONLines(TableFormat):
+    """One object a line."""
+
+    name, suffixes, may_be_packed = "jsonl", (".jsonl", ".ndjson"), True
+
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The fields of the objects, by column."""
+        return [_objects(read_lines(path))]
 
 
-def read_json_lines(path: Path) -> Records:
-    """The objects of a file with one JSON object a line."""
-    lines = read_lines(path)
-    return _objects(str(path), lines.texts, lines.rows, partial(_line, path), lines.faults)
+@register_format
+class JSON(TableFormat):
+    """One array of objects, or one object a line."""
 
+    name, suffixes, may_be_packed = "json", (".json",), True
 
-def json_location(path: Path, row: int) -> Location:
-    """Where a record of a JSON file stands."""
-    try:
-        is_array = _is_array(kept_text(path)[0])
-    except (OSError, DataError):  # gone since it was read
-        is_array = True
-    return row_location(path, row) if is_array else line_location(path, row)
-
-
-def _is_array(data: bytes) -> bool:
-    """Whether the text is one JSON array, rather than one object a line."""
-    return data.lstrip().startswith(b"[")
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The fields of the objects, by column."""
+        data = read_text(path)
+        if not data.lstrip().startswith(b"["):
+            return [_objects(read_lines(path))]
+        text = data.decode("utf-8")
+        try:
+            with closing(duckdb.connect()) as connection:
+                query = """SELECT unnest(from_json(?, '["JSON"]')) AS item"""
+                items = fetch_texts(connection.sql(query, params=[text]))
+        except duckdb.Error as error:
+            raise _json_error(path, text, error) from None
+        rows, locate = np.arange(len(items[0])), partial(row_location, str(path))
+        return [_objects(Records(str(path), (), items, rows, locate))]
 
 
 def _json_error(path: Path, text: str, found: duckdb.Error) -> DataError:
@@ -283,21 +367,13 @@ def _json_error(path: Path, text: str, found: duckdb.Error) -> DataError:
     return unreadable(path, "JSON", found)
 
 
-def _line(path: Path, row: int, column: int | None = None) -> Location:
-    """A record's line; its fields have no fixed place in it."""
-    return line_location(path, row)
-
-
-def _objects(
-    source: str, items: pa.Array, rows: Int64[np.ndarray, " rows"], locate: Locate, faults: tuple[Fault, ...]
-) -> Records:
-    """The fields of JSON objects as columns; the names are all fields, in the order of first sight."""
+def _objects(records: Records) -> Records:
+    """The fields of JSON objects, one a row, as columns; the names are all fields, in the order of first sight."""
     with closing(duckdb.connect()) as connection:
-        connection.register("items", pa.table({"item": items}))
+        connection.register("items", pa.table({"item": records.columns[0]}))
         query = "SELECT CASE WHEN json_valid(item) THEN json_type(item) ELSE 'no JSON' END = 'OBJECT' FROM items"
         is_object = connection.sql(query).to_arrow_table().column(0).to_numpy().astype(bool)
-        records = Records(source, (), (items,), rows, locate, faults)
-        records = records.without(~is_object, partial(_no_object, locate))
+        records = records.without(~is_object, partial(_no_object, records.locate))
         connection.register("items", pa.table({"item": records.columns[0]}))
         records = _without_repeated_keys(connection, records)
         connection.register("items", pa.table({"item": records.columns[0]}))
@@ -305,11 +381,13 @@ def _objects(
         query = f"SELECT keys, count(*) FROM ({query}) GROUP BY keys ORDER BY min(row)"
         shapes = connection.sql(query).fetchall()
         names = tuple(dict.fromkeys(name for shape, _ in shapes for name in shape))
-        _refuse_sparse(source, len(names) * len(records.rows), sum(len(shape) * count for shape, count in shapes))
+        cells, filled = len(names) * len(records.rows), sum(len(shape) * count for shape, count in shapes)
+        if cells > max(MOST_EMPTY, MOST_EMPTY_SHARE * filled):  # every object has a cell for each field of any other
+            what = f"the objects have so many different fields that {cells - filled:,} cells would be empty"
+            raise DataError(what, where=Location(records.source), hint="give the objects the same few fields")
         pointers = ["/" + name.replace("~", "~0").replace("/", "~1") for name in names]
         found = _fields(connection, pointers) if names else ()
-    columns, kinds = found[: len(names)], found[len(names) :]
-    return Records(source, names, columns, records.rows, locate, records.faults, kinds)
+    return replace(records, names=names, columns=found[: len(names)], kinds=found[len(names) :])
 
 
 def _fields(connection: duckdb.DuckDBPyConnection, pointers: list[str]) -> tuple[pa.Array, ...]:
@@ -342,13 +420,160 @@ def _without_repeated_keys(connection: duckdb.DuckDBPyConnection, records: Recor
     return records.without(bad, error)
 
 
-def _refuse_sparse(source: str, cells: int, filled: int) -> None:
-    """A table that is nearly empty would fill the memory: every object has a cell for each field of any other."""
-    if cells > max(MOST_EMPTY, MOST_EMPTY_SHARE * filled):
-        what = f"the objects have so many different fields that {cells - filled:,} cells would be empty"
-        raise DataError(what, where=Location(source), hint="give the objects the same few fields")
-
-
 def _no_object(locate: Locate, row: int) -> DataError:
     hint = 'write one object a line, as in {"head": CONSTANT, "relation": PREDICATE, "tail": CONSTANT}'
     return DataError("this is not a JSON object", where=locate(row), hint=hint)
+
+
+LOOKS_LIKE_ATOM = re.compile(r"""\s*(?:!|\\\+|not\s)?\s*[^\s(),'"]+\s*\([^()]+\)\s*(?:[.,%#/]|$)""")
+QUOTED = r"""'(?:[^'\\]|\\.|'')+'|"(?:[^"\\]|\\.|"")+\""""
+NAME = rf"""(?:/?[\pL\pN_][^\s(),'"]*|{QUOTED})"""
+TERM = rf"""(?:{QUOTED}|[^\s(),'"](?:[^(),]*[^\s(),])?)"""
+SIGN = r"(?:!|\\\+|not\s)"
+FACT = rf"(?:{SIGN}\s*)?{NAME}\s*\(\s*{TERM}\s*(?:,\s*{TERM}\s*)*\)"
+COMMENT = r"(?:%|#|//).*"
+LINE = rf"^\s*(?:{FACT}\s*\.\s*)*(?:{FACT}\s*\.?\s*)?(?:{COMMENT})?$"
+# No group is captured anywhere: that costs ten times more than finding whole matches.
+READ = """
+    WITH parts AS (
+        SELECT row, unnest(regexp_extract_all(line, $fact_or_comment)) AS part
+        FROM lines
+    )
+    SELECT row,
+           CASE WHEN regexp_matches(part, $sign) THEN '0' ELSE '1' END AS label,
+           regexp_extract_all(regexp_replace(part, $sign, ''), $term) AS words
+    FROM parts WHERE NOT regexp_matches(part, $comment)
+"""
+PATTERNS = {
+    "fact_or_comment": f"{COMMENT}|{FACT}",
+    "comment": f"^{COMMENT}",
+    "sign": f"^{SIGN}",
+    "term": TERM,
+}
+
+
+@register_format
+class Prolog(TableFormat):
+    """Facts `p(a, 'b c').`, false ones with `!`."""
+
+    name, suffixes, may_be_packed = "prolog", (".pl", ".nl", ".nlt", ".facts", ""), True
+    has_names, names_predicates = False, True
+
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The predicate, the constants and the label of each fact, those of one arity together."""
+        lines = read_lines(path)
+        with closing(duckdb.connect()) as connection:
+            connection.register("texts", pa.table({"line": lines.columns[0]}))
+            query = "SELECT regexp_matches(line, $line) FROM texts"
+            is_good = connection.sql(query, params={"line": LINE}).to_arrow_table().column(0).to_numpy()
+            lines = lines.without(~is_good, partial(_no_fact, path))
+            connection.register("lines", pa.table({"row": lines.rows, "line": lines.columns[0]}))
+            facts = connection.sql(READ, params=PATTERNS).to_arrow_table()
+        rows, labels = facts["row"].to_numpy(), facts["label"].combine_chunks()
+        lists = facts["words"].combine_chunks()
+        words, lengths = _unquoted(lists.flatten()), lists.value_lengths().to_numpy()
+        starts = np.cumsum(lengths) - lengths
+        found = [replace(lines, columns=(), rows=rows[:0])]
+        for length in np.unique(lengths).tolist():
+            chosen = np.flatnonzero(lengths == length)
+            columns = [words.take(pa.array(starts[chosen] + i)) for i in range(length)]
+            layout = Layout(0, tuple(range(1, length)), length)
+            columns = (*columns, labels.take(pa.array(chosen)))
+            found.append(replace(lines, columns=columns, rows=rows[chosen], faults=(), layout=layout))
+        return found
+
+
+def looks_like_atoms(line: str) -> bool:
+    """Whether a line of a file begins with a fact."""
+    return LOOKS_LIKE_ATOM.match(line) is not None
+
+
+def _unquoted(texts: pa.Array) -> pa.Array:
+    """The texts as they are, but quoted ones without their quotes and escapes: `'it''s'`, `"a \\" b"`."""
+    plain = texts
+    for mark in ("'", '"'):
+        is_quoted = pc.starts_with(texts, mark)
+        if pc.any(is_quoted).as_py():
+            inside = pc.utf8_slice_codeunits(texts, 1, -1)
+            unescaped = pc.replace_substring_regex(inside, rf"""\\(['"\\])|{mark}({mark})""", r"\1\2")
+            plain = pc.if_else(is_quoted, unescaped, plain)
+    return plain
+
+
+def _no_fact(path: Path, row: int) -> DataError:
+    where = line_location(path, row)
+    if where.excerpt is not None and (":-" in where.excerpt or "->" in where.excerpt):
+        return DataError("this is a rule, not a fact", where=where, hint="rules belong into the theory")
+    hint = "write `p(a, b).`, and constants with blanks, commas or parentheses in quotes: `p('a, b', c).`"
+    return DataError("this is not a fact", where=where, hint=hint)
+
+
+class RDF(TableFormat):
+    """Triples in one of rdflib's languages, in the file's order.
+
+    Names are full IRIs, literals are their text, blank nodes are `_:FILE:0`, `_:FILE:1`, ...
+    """
+
+    may_be_packed, has_names, names_predicates = True, False, True
+    needs = ("rdflib", "pip install r2n[rdf]")
+    language: ClassVar[str]
+
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The head, relation and tail of each distinct triple."""
+        from rdflib import BNode
+
+        text = read_text(path).decode("utf-8")
+        try:
+            triples = _parse(text, self.language, path.resolve().as_uri())
+        except Exception as error:  # rdflib's parsers raise what they like
+            raise unreadable(path, f"RDF ({self.language})", error) from None
+        blank: dict[Any, str] = {}  # nodes of this file: those of other files have other names
+
+        def as_text(term: Any) -> str:
+            is_blank = isinstance(term, BNode)
+            return blank.setdefault(term, f"_:{path.name}:{len(blank)}") if is_blank else str(term)
+
+        columns = tuple(pa.array(map(as_text, terms), pa.string()) for terms in zip(*triples, strict=True))
+        columns = columns or (pa.array([], pa.string()),) * 3
+
+        def locate(row: int, column: int | None = None) -> Location:  # rdflib gives no lines
+            return Location(str(path), excerpt=" ".join(terms[row].as_py() for terms in columns))
+
+        return [Records(str(path), ("head", "relation", "tail"), columns, np.arange(len(columns[0])), locate)]
+
+
+@register_format
+class NTriples(RDF):
+    """N-Triples."""
+
+    name, suffixes, language = "ntriples", (".nt",), "nt"
+
+
+@register_format
+class Turtle(RDF):
+    """Turtle."""
+
+    name, suffixes, language = "turtle", (".ttl",), "turtle"
+
+
+@register_format
+class RDFXML(RDF):
+    """RDF/XML."""
+
+    name, suffixes, language = "rdf-xml", (".rdf", ".owl"), "xml"
+
+
+def _parse(text: str, language: str, base: str) -> dict[Any, None]:
+    """The distinct triples, in the order of the file."""
+    from rdflib import Graph
+
+    class InOrder(Graph):
+        """A graph that remembers when each triple came: rdflib's own order changes from run to run."""
+
+        def add(self, triple: Any) -> Graph:
+            found.setdefault(triple)
+            return super().add(triple)
+
+    found: dict[Any, None] = {}
+    InOrder().parse(data=text, format=language, publicID=base)
+    return found

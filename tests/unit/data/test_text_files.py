@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2n.data.reading.records import (
+from r2n.data.records import (
     LINE_LIMIT,
     check_file,
     line_location,
@@ -57,9 +57,9 @@ def test_lines_without_blank_ones(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes(b"\none\n\r\n two \r\n\n\nth\rree\r")
     lines = read_lines(path)
-    assert lines.texts.to_pylist() == ["one", " two ", "th\rree"]
+    assert lines.columns[0].to_pylist() == ["one", " two ", "th\rree"]
     assert lines.rows.tolist() == [1, 3, 6]
-    assert [line_location(path, row).excerpt for row in lines.rows.tolist()] == lines.texts.to_pylist()
+    assert [line_location(path, row).excerpt for row in lines.rows.tolist()] == lines.columns[0].to_pylist()
 
 
 def test_the_limit_is_the_longest_line_that_is_read(tmp_path: Path) -> None:

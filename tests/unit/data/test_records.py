@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from r2n.data.reading.records import Records, settle, shortened
+from r2n.data.records import Records, settle, shortened
 from r2n.errors import DataError, Location
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from r2n.data.reading.tables import Table, is_header, read_facts
+from r2n.data.tables import Table, is_header, read_facts
 from r2n.errors import DataError
 from r2n.logic.theory import Theory
 from tests.oracles.fact_tables import listed

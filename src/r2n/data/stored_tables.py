@@ -3,9 +3,9 @@
 import os
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from r2n.data.reading.records import Records, shortened, unreadable
+from r2n.data.records import ReadOptions, Records, TableFormat, register_format, shortened, unreadable
 from r2n.errors import ConfigError, DataError, Location, nearest
 
 INDEX_OF_PANDAS = "__index_level_"
@@ -65,14 +65,33 @@ def _a(kind: type) -> str:
     return f"{'an' if kind.__name__.startswith(('a', 'e', 'i', 'o', 'u', 'nd')) else 'a'} {kind.__name__}"
 
 
-def read_parquet(path: Path) -> Records:
-    """The rows of a Parquet file."""
-    try:
-        with pq.ParquetFile(path) as file:
-            check_rows(path, file.metadata)
-            return as_text(file.read(), str(path))
-    except (pa.ArrowException, duckdb.Error, OSError) as error:
-        raise unreadable(path, "Parquet", error) from None
+@register_format
+class Parquet(TableFormat):
+    """Parquet."""
+
+    name, suffixes = "parquet", (".parquet",)
+
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The rows of the file."""
+        try:
+            with pq.ParquetFile(path) as file:
+                check_rows(path, file.metadata)
+                return [as_text(file.read(), str(path))]
+        except (pa.ArrowException, duckdb.Error, OSError) as error:
+            raise unreadable(path, "Parquet", error) from None
+
+    def chunks(self, path: Path, options: ReadOptions, size: int) -> Iterator[Records]:
+        """The rows of the file, `size` at a time."""
+        before = 0
+        try:
+            with pq.ParquetFile(path) as file:
+                check_rows(path, file.metadata)
+                for batch in file.iter_batches(batch_size=size):
+                    records = as_text(pa.Table.from_batches([batch]), str(path))
+                    yield replace(records, rows=records.rows + before)
+                    before += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(path, "Parquet", error) from None
 
 
 def check_rows(path: Path, metadata: pq.FileMetaData) -> None:
@@ -148,20 +167,27 @@ def _joined(chunks: Iterable[pa.Array]) -> pa.Array:
     return pa.chunked_array(list(chunks), pa.string()).combine_chunks()
 
 
-def read_sqlite(path: Path, table: str | None) -> Records:
-    """The rows of a table or view of an SQLite file: the one named, or the only one."""
-    name = table
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
-            name, is_view = _sqlite_table(path, connection, table)
-            if is_view:
-                left = iter(range(MOST_STEPS // STEPS_AT_ONCE))
-                connection.set_progress_handler(lambda: next(left, None) is None, STEPS_AT_ONCE)
-            return _sqlite_rows(path, connection, name)
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
-            raise _endless(path, f"the view '{name}' has not ended after {MOST_STEPS:,} steps of SQLite") from None
-        raise unreadable(path, "an SQLite database", error) from None
+@register_format
+class SQLite(TableFormat):
+    """A table or view of an SQLite file: the one named, or the only one."""
+
+    name, suffixes, has_tables = "sqlite", (".sqlite", ".sqlite3", ".db"), True
+    mistaken_for = "an SQLite database"
+
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The rows of the table."""
+        name = options.table
+        try:
+            with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+                name, is_view = _sqlite_table(path, connection, name)
+                if is_view:
+                    left = iter(range(MOST_STEPS // STEPS_AT_ONCE))
+                    connection.set_progress_handler(lambda: next(left, None) is None, STEPS_AT_ONCE)
+                return [_sqlite_rows(path, connection, name)]
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+                raise _endless(path, f"the view '{name}' has not ended after {MOST_STEPS:,} steps of SQLite") from None
+            raise unreadable(path, "an SQLite database", error) from None
 
 
 def _endless(path: Path, what: str) -> DataError:
@@ -257,16 +283,14 @@ class PostgresTable:
         what = "query" if self.query is not None else ".".join(part for part in (self.schema, self.name) if part)
         return f"{self.url} {what}".rstrip()
 
-    def locate(self, row: int, column: int | None = None) -> Location:
-        """A row of the answer."""
-        return row_location(str(self), row)
-
     def records(self) -> Records:
         """All rows, in the order in which the database gives them."""
         names, texts = _read(self)
         found = tuple(column.combine_chunks() for column in texts.columns)
         columns, kinds = found[: len(names)], found[len(names) :]
-        return Records(str(self), names, columns, np.arange(texts.num_rows), self.locate, kinds=kinds)
+        return Records(
+            str(self), names, columns, np.arange(texts.num_rows), partial(row_location, str(self)), kinds=kinds
+        )
 
 
 def _read(table: PostgresTable) -> tuple[tuple[str, ...], pa.Table]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from r2n.data.reading.stored_tables import PostgresTable, is_postgres
-from r2n.data.reading.tables import Table, read_facts
+from r2n.data.stored_tables import PostgresTable, is_postgres
+from r2n.data.tables import Table, read_facts
 from r2n.errors import ConfigError, DataError
 
 
@@ -25,7 +25,6 @@ def test_what_an_address_is() -> None:
     assert str(PostgresTable("postgresql://db/kg", "people", "works_at")) == "postgresql://db/kg people.works_at"
     assert str(PostgresTable("postgresql://db/kg", query="SELECT 1")) == "postgresql://db/kg query"
     assert str(PostgresTable("postgresql://db/kg")) == "postgresql://db/kg"
-    assert PostgresTable("postgresql://db/kg", name="t").locate(2).source == "postgresql://db/kg t, row 3"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2n.data.reading.tables import Table, read_facts
+from r2n.data.tables import Table, read_facts
 from r2n.errors import DataError
 from tests.examples import at_most
 from tests.oracles.fact_tables import Fact, listed

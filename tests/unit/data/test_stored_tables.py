@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from r2n.data.reading import stored_tables
-from r2n.data.reading.chunks import read_fact_chunks
-from r2n.data.reading.stored_tables import read_arrow, read_parquet, read_sqlite, row_location
-from r2n.data.reading.tables import Table, read_facts
+from r2n.data import stored_tables
+from r2n.data.stored_tables import read_arrow, row_location
+from r2n.data.tables import Table, read_fact_chunks, read_facts
 from r2n.errors import DataError
+from tests.oracles.fact_tables import read_records
 
 
 def sqlite_file(path: Path, *statements: str) -> Path:
@@ -72,7 +72,7 @@ def test_parquet_in_a_folder_that_looks_like_a_pattern(tmp_path: Path) -> None:
     folder = tmp_path / "a=1[*]"
     folder.mkdir()
     pq.write_table(pa.table({"x": ["1", "2"]}), folder / "t.parquet")
-    records = read_parquet(folder / "t.parquet")
+    records = read_records(folder / "t.parquet")
     assert records.names == ("x",)
     assert records.columns[0].to_pylist() == ["1", "2"]
 
@@ -87,26 +87,26 @@ def test_sqlite_types_and_odd_names(tmp_path: Path) -> None:
         'CREATE TABLE "my ""table""" ("a b" INTEGER, "c""d" REAL, e)',
         'INSERT INTO "my ""table""" VALUES (1, 2.5, \'x\'), (NULL, 3, CAST(\'y\' AS BLOB))',
     )
-    records = read_sqlite(path, None)
+    records = read_records(path, None)
     assert records.names == ("a b", 'c"d', "e")
     assert [column.to_pylist() for column in records.columns] == [["1", None], ["2.5", "3"], ["x", "y"]]
 
 
 def test_sqlite_views_and_empty_tables(tmp_path: Path) -> None:
     path = sqlite_file(tmp_path / "t.db", "CREATE TABLE t (a, b)", "CREATE VIEW v AS SELECT b FROM t")
-    assert read_sqlite(path, "v").names == ("b",)
-    assert [len(column) for column in read_sqlite(path, "t").columns] == [0, 0]
+    assert read_records(path, "v").names == ("b",)
+    assert [len(column) for column in read_records(path, "t").columns] == [0, 0]
 
 
 def test_sqlite_which_table(tmp_path: Path) -> None:
     path = sqlite_file(tmp_path / "t.db", "CREATE TABLE edges (a)", "CREATE TABLE nodes (a)")
     with pytest.raises(DataError) as caught:
-        read_sqlite(path, None)
+        read_records(path, None)
     assert str(caught.value) == (
         f"{path}: the database has 2 tables\n  say which with `table`; the tables are: edges, nodes"
     )
     with pytest.raises(DataError) as caught:
-        read_sqlite(path, "edge")
+        read_records(path, "edge")
     assert str(caught.value) == (
         f"{path}: the database has no table 'edge'\n  did you mean 'edges'? the tables are: edges, nodes"
     )
@@ -115,7 +115,7 @@ def test_sqlite_which_table(tmp_path: Path) -> None:
 def test_sqlite_text_that_is_not_utf8(tmp_path: Path) -> None:
     path = sqlite_file(tmp_path / "t.db", "CREATE TABLE t (a)", "INSERT INTO t VALUES (CAST(x'ff' AS TEXT))")
     with pytest.raises(DataError, match="this cannot be read as an SQLite database"):
-        read_sqlite(path, None)
+        read_records(path, None)
 
 
 def test_sqlite_many_rows(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_sqlite_many_rows(tmp_path: Path) -> None:
         "INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 250000)"
         " SELECT i FROM n",
     )
-    assert read_sqlite(path, None).columns[0].to_pylist() == [str(i) for i in range(250_001)]
+    assert read_records(path, None).columns[0].to_pylist() == [str(i) for i in range(250_001)]
 
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n)"
@@ -136,7 +136,7 @@ def test_an_sqlite_view_that_never_ends(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(stored_tables, "MOST_STEPS", 2 * stored_tables.STEPS_AT_ONCE)
     path = sqlite_file(tmp_path / "t.db", f"CREATE VIEW silent AS {ENDLESS} SELECT count(*) AS a FROM n")
     with pytest.raises(DataError) as caught:
-        read_sqlite(path, None)
+        read_records(path, None)
     assert str(caught.value) == (
         f"{path}: the view 'silent' has not ended after 2,000,000 steps of SQLite\n"
         "  if it recurs without end, bound it; if it is only large, store its rows as a table and read that"
@@ -146,7 +146,7 @@ def test_an_sqlite_view_that_never_ends(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(stored_tables, "MOST_ROWS_A_BYTE", 1)
     path = sqlite_file(tmp_path / "u.db", f"CREATE VIEW more AS {ENDLESS} SELECT i FROM n")
     with pytest.raises(DataError, match=r"u\.db: the view 'more' has given 300,000 rows from 4,096 bytes, and"):
-        read_sqlite(path, None)
+        read_records(path, None)
 
 
 def test_an_sqlite_view_that_ends_and_a_table_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,8 +157,8 @@ def test_an_sqlite_view_that_ends_and_a_table_are_read_whole(tmp_path: Path, mon
         f"CREATE VIEW v AS {ENDLESS.replace('FROM n', 'FROM n WHERE i < 9')} SELECT i FROM n",
         f"CREATE TABLE t AS {ENDLESS.replace('FROM n', 'FROM n WHERE i < 900000')} SELECT i FROM n",
     )
-    assert read_sqlite(path, "v").columns[0].to_pylist() == [str(i) for i in range(10)]
-    assert len(read_sqlite(path, "t").columns[0]) == 900_001
+    assert read_records(path, "v").columns[0].to_pylist() == [str(i) for i in range(10)]
+    assert len(read_records(path, "t").columns[0]) == 900_001
 
 
 def test_parquet_of_far_more_rows_than_it_has_room_for_is_refused(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_parquet_of_far_more_rows_than_it_has_room_for_is_refused(tmp_path: Path
     same = pa.DictionaryArray.from_arrays(pa.array(np.zeros(2_000_000, np.int32)), pa.array(["a"]))
     pq.write_table(pa.table({"head": same, "relation": same, "tail": same}), path)
     with pytest.raises(DataError, match=r"2,000,000 rows in .* bytes repeat each other"):
-        read_parquet(path)
+        read_records(path)
 
 
 def stored(kind: str, table: pa.Table, path: Path) -> Table:

@@ -11,8 +11,7 @@ from r2n.cli import app
 from r2n.data import problem as problem_module
 from r2n.data.features import FeatureTable
 from r2n.data.problem import Problem, load_problem
-from r2n.data.reading.chunks import read_fact_chunks
-from r2n.data.reading.tables import Table, read_facts
+from r2n.data.tables import Table, read_fact_chunks, read_facts
 from r2n.errors import DataError
 from r2n.logic.parser import parse_theory
 

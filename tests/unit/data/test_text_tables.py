@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2n.data.reading.records import Records
-from r2n.data.reading.text_tables import COMMA, TAB, read_text_table
+from r2n.data.records import ReadOptions, Records
+from r2n.data.text_tables import COMMA, CSV, TAB, TSV
 from r2n.errors import DataError
 from tests.examples import at_most
 
 
 def read(path: Path, separator: int, *, header: bool = False) -> Records:
-    return read_text_table(path, separator, header)
+    return (TSV() if separator == TAB else CSV()).records(path, ReadOptions(header))[0]
 
 
 def cells(records: Records) -> list[tuple[str, ...]]:

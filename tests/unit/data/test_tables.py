@@ -11,7 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from r2n.data.reading.tables import FORMATS, Table, read_facts
+from r2n.data.records import table_formats
+from r2n.data.tables import Table, read_facts
 from r2n.errors import ConfigError, DataError
 from tests.oracles.fact_tables import listed, plain_atoms, plain_triples, plain_tsv
 from tests.oracles.fact_writers import TRIPLES, WRITERS, as_columns, write_tsv
@@ -20,7 +21,8 @@ DATA = os.environ.get("R2N_DATA")
 
 
 def test_every_format_has_a_test() -> None:
-    assert set(FORMATS) == set(WRITERS) | {".nt", ".ttl", ".rdf", ".owl"}
+    suffixes = {suffix for kind in table_formats().values() for suffix in kind.suffixes}
+    assert suffixes == set(WRITERS) | {".nt", ".ttl", ".rdf", ".owl"}
 
 
 @pytest.mark.parametrize("suffix", list(WRITERS))

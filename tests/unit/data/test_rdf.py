@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from r2n.data.reading.tables import Table, read_facts
+from r2n.data.tables import Table, read_facts
 from r2n.errors import ConfigError, DataError
 from tests.oracles.fact_tables import listed
 
@@ -38,7 +38,7 @@ def test_every_language(suffix: str, text: str, tmp_path: Path) -> None:
     assert len(listed(read)) == 2
     where = next(facts for facts in read.facts if facts.predicate.endswith("locatedIn")).location(0)
     assert where.source == str(path)
-    assert where.excerpt == "http://x.org/locatedIn(http://x.org/italy, http://x.org/europe)"
+    assert where.excerpt == "http://x.org/italy http://x.org/locatedIn http://x.org/europe"
 
 
 def test_the_same_order_each_time_and_blank_nodes_of_their_own(tmp_path: Path) -> None:
@@ -88,4 +88,4 @@ def test_without_rdflib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "rdflib", None)
     with pytest.raises(ConfigError) as caught:
         read_facts(Table(path))
-    assert str(caught.value) == f"{path}: reading RDF needs rdflib\n  pip install r2n[rdf]"
+    assert str(caught.value) == f"{path}: reading ntriples needs rdflib\n  pip install r2n[rdf]"

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2n.data.reading.tables import Table, read_facts
-from r2n.data.reading.text_tables import json_location, read_json, read_json_lines
+from r2n.data.tables import Table, read_facts
 from r2n.errors import DataError
 from tests.examples import at_most
-from tests.oracles.fact_tables import listed
+from tests.oracles.fact_tables import listed, read_records
 
 
 def write(path: Path, text: str) -> Path:
@@ -28,8 +27,8 @@ def write(path: Path, text: str) -> Path:
 )
 def test_any_names_and_any_text(objects: list[dict[str, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        array = read_json(write(Path(folder) / "t.json", json.dumps(objects)))
-        lines = read_json_lines(write(Path(folder) / "t.jsonl", "\n\n".join(map(json.dumps, objects))))
+        array = read_records(write(Path(folder) / "t.json", json.dumps(objects)))
+        lines = read_records(write(Path(folder) / "t.jsonl", "\n\n".join(map(json.dumps, objects))))
     for records in (array, lines):
         assert records.names == tuple(objects[0])
         columns = [column.to_pylist() for column in records.columns]
@@ -40,14 +39,14 @@ def test_any_names_and_any_text(objects: list[dict[str, str]]) -> None:
 
 def test_names_that_look_like_paths(tmp_path: Path) -> None:
     item = {"a": {"b": "wrong"}, "a/b": "1", "~1": "2", "/": "3", "$.a": "4", "0": "5", "": "6", 'q"': "7", "*": "8"}
-    records = read_json(write(tmp_path / "t.json", json.dumps([item])))
+    records = read_records(write(tmp_path / "t.json", json.dumps([item])))
     assert records.names == tuple(item)
     assert [column.to_pylist() for column in records.columns[1:]] == [[value] for value in list(item.values())[1:]]
 
 
 def test_values_that_are_not_text_and_dates_that_are(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", ' [{"a": 1, "b": 2.50, "c": true, "d": "2020-1-1T00:00", "e": null}]')
-    assert [column.to_pylist() for column in read_json(path).columns] == [
+    assert [column.to_pylist() for column in read_records(path).columns] == [
         ["1"],
         ["2.5"],
         ["true"],
@@ -58,12 +57,8 @@ def test_values_that_are_not_text_and_dates_that_are(tmp_path: Path) -> None:
 
 def test_a_json_file_may_hold_one_object_a_line(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", '{"a": "x"}\n{"a": "y"}\n')
-    assert read_json(path).columns[0].to_pylist() == ["x", "y"]
-    assert json_location(path, 1).line == 2
-
-
-def test_location_in_a_file_that_is_gone(tmp_path: Path) -> None:
-    assert str(json_location(tmp_path / "t.json", 1)) == f"{tmp_path / 't.json'}, row 2"
+    assert read_records(path).columns[0].to_pylist() == ["x", "y"]
+    assert read_records(path).locate(1).line == 2
 
 
 def test_nothing(tmp_path: Path) -> None:
@@ -80,7 +75,7 @@ def test_a_missing_field_is_an_empty_cell(tmp_path: Path) -> None:
 
 def test_names_in_order_of_first_sight(tmp_path: Path) -> None:
     path = write(tmp_path / "t.jsonl", '{"c": "1"}\n{"b": "2", "c": "3"}\n{"a": "4"}\n')
-    assert read_json_lines(path).names == ("c", "b", "a")
+    assert read_records(path).names == ("c", "b", "a")
 
 
 def test_a_line_that_is_no_object(tmp_path: Path) -> None:
@@ -106,7 +101,7 @@ def test_an_item_that_is_no_object(tmp_path: Path) -> None:
 def test_broken_array(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", '[{"a": "x"},\n {"a": "é" "b"}]')
     with pytest.raises(DataError) as caught:
-        read_json(path)
+        read_records(path)
     assert str(caught.value) == (
         f"{path}:2:12: this is not JSON: expecting ',' delimiter\n"
         '  |  {"a": "é" "b"}]\n'
@@ -118,21 +113,21 @@ def test_broken_array(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [r'[{"a": "\ud800"}]', "[" * 100_000])
 def test_what_pythons_json_cannot_place(text: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"t\.json: this cannot be read as JSON \("):
-        read_json(write(tmp_path / "t.json", text))
+        read_records(write(tmp_path / "t.json", text))
 
 
 def test_objects_that_share_no_field_are_refused_where_they_are_many(tmp_path: Path) -> None:
     few = write(tmp_path / "few.jsonl", "\n".join(f'{{"k{i}": 1}}' for i in range(20)))
-    assert len(read_json_lines(few).columns) == 20
+    assert len(read_records(few).columns) == 20
     many = write(tmp_path / "many.jsonl", "\n".join(f'{{"k{i}": 1}}' for i in range(1_100)))
     with pytest.raises(DataError, match="1,208,900 cells would be empty"):
-        read_json_lines(many)
+        read_records(many)
 
 
 def test_a_number_beyond_what_python_reads_beside_a_mistake(tmp_path: Path) -> None:
     path = write(tmp_path / "facts.json", '[{"a": ' + "9" * 5_000 + "}, x]")
     with pytest.raises(DataError, match="JSON"):
-        read_json(path)
+        read_records(path)
 
 
 def test_objects_without_fields_are_told_not_dropped(tmp_path: Path) -> None:

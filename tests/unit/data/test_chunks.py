@@ -8,9 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from r2n.data.reading import chunks
-from r2n.data.reading.chunks import chosen_facts, read_fact_chunks
-from r2n.data.reading.tables import Facts, Table, read_facts
+from r2n.data import text_tables
+from r2n.data.tables import Facts, Table, read_fact_chunks, read_facts
 from r2n.errors import DataError
 
 LINES = [f"c{i}\t{'p' if i % 3 else 'q'}\tc{i + 1}" for i in range(11)]
@@ -44,7 +43,7 @@ def written(tmp_path: Path, name: str, text: str) -> Path:
 def test_the_parts_are_the_whole(
     name: str, text: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunks, "BLOCK", 7)
+    monkeypatch.setattr(text_tables, "BLOCK", 7)
     table = Table(written(tmp_path, name, text))
     parts = list(read_fact_chunks(table, size))
     assert stated([facts for part in parts for facts in part]) == stated(list(read_facts(table).facts))
@@ -103,7 +102,7 @@ def test_tables_in_memory_are_handed_out_in_parts() -> None:
     table = Table(pa.table({"x": ["a", "b", "c"]}), "p")
     assert [[len(facts) for facts in part] for part in read_fact_chunks(table, 2)] == [[2], [1]]
     (facts,) = read_facts(table).facts
-    assert chosen_facts(facts, np.array([2, 0])).arguments[0].to_pylist() == ["c", "a"]
+    assert facts.take(np.array([2, 0])).arguments[0].to_pylist() == ["c", "a"]
     assert list(read_fact_chunks(Table(pa.table({"x": pa.array([], pa.string())}), "p"), 2)) == []
 
 
