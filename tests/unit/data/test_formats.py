@@ -1,6 +1,6 @@
 """Formats of tables as components: another package brings one by a class and an entry point."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -30,7 +30,7 @@ class Sheets(TableFormat):
 
 
 @pytest.fixture
-def sheets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+def sheets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A file of the format, which another package brings."""
     point = EntryPoint("sheets", f"{__name__}:Sheets", "r2n.readers")
     monkeypatch.setattr(EntryPoint, "load", lambda self: Sheets)
