@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from r2n.data.atom_text import parse_atom
-from r2n.data.growth import constant_ids
 from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
+from r2n.data.knowledge_base import constant_ids
 from r2n.errors import DataError
 from r2n.model.answers import AnswerColumns, Question
 from r2n.model.predictor import Predictor, Told, ask_together

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 
 from r2n.data.atom_text import facts_from_texts
-from r2n.data.growth import (
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import (
     check_declared,
     constant_ids,
     grown,
@@ -14,7 +15,6 @@ from r2n.data.growth import (
     members_of,
     recoded,
 )
-from r2n.data.herbrand import HerbrandBase
 from r2n.errors import DataError
 from r2n.logic.language import Domain, Language, Predicate
 from tests.examples import at_most

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from r2n.data.problem import FOLDERS_VARIABLE, load_problem, placed
+from r2n.data.problem import FOLDERS_VARIABLE, checked_path, load_problem
 from r2n.errors import ConfigError
 from tests.toy_problem import write_toy_problem
 
 
 @pytest.mark.parametrize("given", ["facts.tsv", "parts/facts.tsv", "parts/../facts.tsv", "./facts.tsv", "..facts"])
 def test_inside(given: str, tmp_path: Path) -> None:
-    assert placed(tmp_path, given) == tmp_path / given
+    assert checked_path(tmp_path, given) == tmp_path / given
 
 
 @pytest.mark.parametrize("given", ["../facts.tsv", "/etc/passwd", "parts/../../facts.tsv", "..", "link/facts.tsv"])
@@ -23,14 +23,14 @@ def test_outside(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     elsewhere.mkdir()
     (folder / "link").symlink_to(elsewhere)
     with pytest.raises(ConfigError, match=f"'{given}' lies outside .*\n.*{FOLDERS_VARIABLE}="):
-        placed(folder, given)
+        checked_path(folder, given)
     monkeypatch.setenv(FOLDERS_VARIABLE, os.pathsep.join([str(tmp_path), "", "/etc"]))
-    assert placed(folder, given) == folder / given
+    assert checked_path(folder, given) == folder / given
 
 
 @pytest.mark.parametrize("given", ["\0", "x" * 5000])
 def test_what_no_file_can_be_called_is_left_to_the_reader(given: str, tmp_path: Path) -> None:
-    assert placed(tmp_path, given) == tmp_path / given
+    assert checked_path(tmp_path, given) == tmp_path / given
 
 
 @pytest.mark.parametrize(

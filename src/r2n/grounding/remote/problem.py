@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from r2n.data.problem import TRAIN, ProblemFile, listed_constants, placed
+from r2n.data.problem import TRAIN, ProblemFile, checked_path, listed_constants
 from r2n.grounding.remote.derived import derive_stated
 from r2n.grounding.remote.stated import is_read_by_spark, read_stated
 from r2n.grounding.remote.tables import RemoteTables, remote_tables
@@ -31,7 +31,7 @@ def why_not_remote(file: ProblemFile, folder: Path, options: GroundingOptions) -
 
 def open_problem(engine: SparkEngine, file: ProblemFile, folder: Path, scratch: Path) -> RemoteTables:
     """The tables of a problem, with Spark; what is written for it lies under `scratch`."""
-    theory = read_theory(placed(folder, file.theory)) if file.theory else Theory()
+    theory = read_theory(checked_path(folder, file.theory)) if file.theory else Theory()
     tables = {TRAIN: file.facts.train, **file.queries.splits(), _BACKGROUND: file.facts.background}
     read = read_stated(engine, tables, folder)
     stated = tuple(part for part in read if part.split != _BACKGROUND)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from r2n.data.problem import TableOptions, placed
+from r2n.data.problem import TableOptions, checked_path
 from r2n.data.records import NO_CONSTANTS, Records
 from r2n.data.stored_tables import MOST_WHOLE, row_location
 from r2n.data.tables import FALSE, TRUE, Facts, Layout, Table, layout_of
@@ -106,7 +106,7 @@ def _relation(spec: TableOptions, folder: Path) -> tuple[str, str]:
     if spec.file.startswith(TABLE):
         name = spec.file.removeprefix(TABLE)
         return name, ".".join(map(named, name.split(".")))
-    path = placed(folder, spec.file)
+    path = checked_path(folder, spec.file)
     if not path.exists():
         raise DataError("there is no such file", where=Location(str(path)))
     return str(path), parquet_of(path)
