@@ -211,12 +211,6 @@ def test_constants_may_be_called_after_their_domain(text: str, predicate: str, t
     assert len(facts) == text.count("\n") - 1
 
 
-def test_numbered_constants_in_every_row_are_no_header(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("office1,city1\noffice2,city2\noffice3,city3\n")
-    (facts,) = read_facts(Table(tmp_path / "a.csv", "located_in"), theory=parse_theory(THEORY)).facts
-    assert len(facts) == 3
-
-
 def test_features_of_no_constant_say_nothing_of_a_first_row(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f"branch,town\n{MORE}")
     described = {"city": FeatureTable({"nowhere": "a text"}, missing="learn")}
