@@ -13,13 +13,12 @@ from r2n.data.records import shortened
 from r2n.data.stored_tables import MOST_WHOLE, PostgresTable
 from r2n.data.tables import FALSE, NO_THEORY, TRUE, Facts, Table
 from r2n.errors import ConfigError, DataError, Location
-from r2n.logic.formula import quoted
+from r2n.logic.formula import quoted, unescaped
 from r2n.logic.theory import Theory
 
 # Runs of space are taken whole (++, *+), so that a long one is read once, whatever comes behind it.
 _ATOM = re.compile(r"""\s*+(!?)\s*+("(?:[^"\\]|\\.)*"|'[^']*'|[^\s("']++)\s*+\((.*)\)\s*+\.?\s*+\Z""", re.S)
 _TERM = re.compile(r"""\s*+("(?:[^"\\]|\\.)*"|'[^']*'|[^,"'\s]++(?:\s++[^,"'\s]++)*+)\s*+(,|\Z)""")
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}  # as in theory files
 _UNQUOTED = re.compile(r"[\w/@#][\w/@#.:+^-]*\Z")
 ANYTHING = "?"
 
@@ -36,7 +35,7 @@ def written_atom(predicate: str, constants: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AtomText:
-    """An atom as it was written: names without their quotes; a term that is None stands for anything (`?`).
+    """An atom as it was written: names without their quotes; a term that is None is a `?`, any constant.
 
     `columns` is where the predicate begins, and then each term, from 1.
     """
@@ -63,18 +62,18 @@ def looks_like_atom(text: str) -> bool:
 
 
 def parse_atom(text: str) -> AtomText | None:
-    """The parts of an atom, denied where a `!` stands before it; None where the text is no atom."""
+    """The parts of an atom, false with a `!` before it; None if the text is no atom."""
     match = _ATOM.match(text)
     if match is None:
         return None
-    inside, terms, columns, place, goes_on = match.group(3), [], [match.start(2) + 1], 0, True
+    inside, terms, columns, end, goes_on = match.group(3), [], [match.start(2) + 1], 0, True
     while goes_on:
-        term = _TERM.match(inside, place)
+        term = _TERM.match(inside, end)
         if term is None:
-            raise DataError("a constant or ? was expected", where=Location(None, 1, match.start(3) + place + 1, text))
+            raise DataError("a constant or ? was expected", where=Location(None, 1, match.start(3) + end + 1, text))
         terms.append(None if term.group(1) == ANYTHING else _bare(term.group(1)))
         columns.append(match.start(3) + term.start(1) + 1)
-        place, goes_on = term.end(), term.group(2) == ","
+        end, goes_on = term.end(), term.group(2) == ","
     return AtomText(_bare(match.group(2)), tuple(terms), not match.group(1), text, tuple(columns))
 
 
@@ -82,11 +81,6 @@ def _bare(text: str) -> str:
     if text[0] in "\"'" and text[-1] == text[0] and len(text) > 1:
         return unescaped(text[1:-1])
     return text
-
-
-def unescaped(text: str) -> str:
-    """What is between two quotes, without its backslashes; of one that is not closed, as far as it goes."""
-    return re.sub(r"\\(.)", lambda match: _ESCAPED.get(match.group(1), match.group(1)), text, flags=re.S)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -177,7 +171,7 @@ class GivenRows:
         return atom.predicate, constants, atom.truth
 
     def _within(self, row: int, where: Location | None) -> Location | None:
-        """A place in the text of a row."""
+        """A location in the text of a row."""
         if self.argument is None or where is None:
             return where
         return Location(self.locate(row).source, None, where.column, where.excerpt)
@@ -208,7 +202,7 @@ def as_tables(given: object, argument: str, theory: Theory = NO_THEORY, predicat
     """
     if isinstance(given, Mapping):
         named = [(str(name), f"{argument}[{name!r}]", part) for name, part in given.items()]
-        return [table for name, place, part in named for table in as_tables(part, place, theory, name)]
+        return [table for name, within, part in named for table in as_tables(part, within, theory, name)]
     if isinstance(given, Table):
         return [given]
     if isinstance(given, str) and (looks_like_atom(given) or "\n" in given):

@@ -69,9 +69,9 @@ def bags_of_words(
     weights: WordWeights = "binary",
     min_texts: int = 1,
 ) -> Bags:
-    """The bags of texts; a word of the vocabulary stands in at least `min_texts` training texts.
+    """The bags of texts; a word of the vocabulary occurs in at least `min_texts` training texts.
 
-    Words are told apart by their letters, not by case. `tfidf` weighs a word by how rare it is in the training texts,
+    Words differ by their letters, not by case. `tfidf` weighs a word by how rare it is in the training texts,
     and gives each bag length one.
     """
     from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer  # takes a second to import
@@ -96,7 +96,7 @@ Vectors = Float[np.ndarray, "rows *shape"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FeatureRows:
-    """Rows of features as they stand in a source: a constant each, with its text, its vector, or both.
+    """Rows of features of a source: a constant each, with its text, its vector, or both.
 
     `labels` is what people call the constants. `blank` marks rows that name a constant and nothing more. `faults` are
     the rows that had to be refused.
@@ -179,7 +179,7 @@ def read_feature_records(source: Path | object, table: str | None = None) -> Rec
 def feature_rows(
     records: Records, key: str | None, text: str | None, vector: tuple[str, ...], label: str | None = None
 ) -> FeatureRows:
-    """Constants, texts, vectors and labels from the named columns; the constants stand in the first one by default."""
+    """Constants, texts, vectors and labels from the named columns; the constants are in the first one by default."""
     keys = 0 if key is None else _column(records, key)
     records = _with_constants(records, keys)
     texts, text_blank = (None, None) if text is None else _texts(records, _column(records, text))
@@ -321,7 +321,7 @@ class FeatureTable:
     label: str | None = None
 
     def __post_init__(self) -> None:
-        """Check what can be told without reading."""
+        """Check what can be checked without reading."""
         if isinstance(self.source, str):
             object.__setattr__(self, "source", Path(self.source))
         object.__setattr__(self, "vector", (self.vector,) if isinstance(self.vector, str) else tuple(self.vector))
@@ -415,7 +415,7 @@ def read_features(
 
     `tables` has for each domain a FeatureTable, a pandas, polars or pyarrow table as `FeatureTable.from_frame` reads
     it, or {constant: text or array}; anything else is refused.
-    `mention` says where a constant stands among the facts, for the error about one without features.
+    `mention` gives the location of a constant among the facts, for the error about one without features.
     """
     features: dict[str, Features] = {}
     rejected: list[DataError] = []
@@ -447,7 +447,7 @@ def read_features(
 
 
 def _from_mapping(given: Mapping[object, object]) -> FeatureRows:
-    """Features given in Python; the place of a constant is its row."""
+    """Features given in Python, a row for each constant."""
     keys, values = [str(key) for key in given], list(given.values())
     nothing = np.zeros(len(keys), bool)
     rows = FeatureRows(
@@ -516,10 +516,10 @@ def constant_labels(
     found: dict[int, str] = {}
     for part in features.values():
         shown = part.labels or (part.texts if with_texts else None) or ()
-        places = np.flatnonzero(np.isin(part.constants, list(wanted))).tolist() if shown else []
-        found |= {int(part.constants[place]): label for place in places if (label := " ".join(shown[place].split()))}
-    told = {name: found.get(constant, "") for constant, name in wanted.items()}
-    return {name: label for name, label in told.items() if label and label != name}
+        rows = np.flatnonzero(np.isin(part.constants, list(wanted))).tolist() if shown else []
+        found |= {int(part.constants[row]): label for row in rows if (label := " ".join(shown[row].split()))}
+    labels = {name: found.get(constant, "") for constant, name in wanted.items()}
+    return {name: label for name, label in labels.items() if label and label != name}
 
 
 def _missing(domain: Domain, name: str, count: int, rows: FeatureRows, found: int, mention: Mention) -> DataError:

@@ -5,7 +5,7 @@ neither lists the domain's constants nor makes it a union, and those they are de
 there before stays in the domains it was in.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from jaxtyping import Bool, Int64
 
 from r2n.data.encoding import EncodedFacts, complete, encode_facts
 from r2n.data.features import Features, FeatureTable, read_features
-from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
+from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms, is_first
 from r2n.data.tables import Facts
 from r2n.errors import DataError, counted, nearest
 from r2n.logic.formula import Atom
@@ -65,7 +65,7 @@ class Evidence:
                 where=encoded.location(second),
                 hint=f"it is stated the other way at {encoded.location(first)}; keep one of the two",
             )
-        kept = np.concatenate([np.ones(len(codes[:1]), bool), ~same])
+        kept = is_first(codes)
         return cls(codes[kept], truth[kept])
 
     def __len__(self) -> int:
@@ -132,14 +132,11 @@ class KnowledgeBase:
 
     def facts(self, predicate: Predicate) -> Int64[np.ndarray, "atoms positions"]:
         """Arguments (constant ids) of the predicate's atoms known to be true, in the order of their codes."""
-        return self._known(predicate, True)
+        return self.base.decode(self.known_codes(predicate, True))[1][:, : predicate.arity]
 
     def false_facts(self, predicate: Predicate) -> Int64[np.ndarray, "atoms positions"]:
         """Arguments (constant ids) of the predicate's atoms known to be false, in the order of their codes."""
-        return self._known(predicate, False)
-
-    def _known(self, predicate: Predicate, truth: bool) -> np.ndarray:
-        return self.base.decode(self.known_codes(predicate, truth))[1][:, : predicate.arity]
+        return self.base.decode(self.known_codes(predicate, False))[1][:, : predicate.arity]
 
     def known_codes(self, predicate: Predicate, truth: bool) -> Codes:
         """Codes of the predicate's atoms known to be true, or false, ascending."""
@@ -163,8 +160,13 @@ def with_reciprocals(knowledge: KnowledgeBase) -> KnowledgeBase:
     added, taken = dict[str, Predicate](), {predicate.name for predicate in language.predicates}
     for predicate in language.predicates:
         if predicate.arity == 2:
-            added[predicate.name] = _reciprocal(predicate, taken)
-            taken.add(added[predicate.name].name)
+            reciprocal = f"{predicate.name}^-1"
+            while reciprocal in taken:  # a predicate of the data has this name
+                reciprocal += " (reciprocal)"
+            closed = tuple(part[::-1] for part in predicate.closed_parts)
+            domains = predicate.domains[::-1]
+            added[predicate.name] = Predicate(reciprocal, domains, predicate.closed, closed, predicate.name)
+            taken.add(reciprocal)
     predicates = (*language.predicates, *added.values())
     theory = replace(theory, predicates=predicates, rules=tuple(_extended(rule, added) for rule in theory.rules))
     language = replace(language, predicates=predicates)
@@ -182,20 +184,6 @@ def with_reciprocals(knowledge: KnowledgeBase) -> KnowledgeBase:
         language=language,
         evidence=evidence,
         candidates=candidates,
-    )
-
-
-def _reciprocal(predicate: Predicate, taken: Collection[str]) -> Predicate:
-    """Named P^-1; where the data has a predicate of this name, it is said which of them is the reciprocal."""
-    name = f"{predicate.name}^-1"
-    while name in taken:
-        name += " (reciprocal)"
-    return Predicate(
-        name,
-        predicate.domains[::-1],
-        predicate.closed,
-        tuple(part[::-1] for part in predicate.closed_parts),
-        reciprocal_of=predicate.name,
     )
 
 
@@ -331,8 +319,8 @@ def recoded(codes: Codes, old: HerbrandBase, new: HerbrandBase) -> Codes:
 
 def constant_ids(old: Language, new: Language) -> np.ndarray:
     """For each constant of a language its id in another, -1 where that lacks it; int64 (constants,)."""
-    places = pc.index_in(pa.array(old.constants, pa.string()), value_set=pa.array(new.constants, pa.string()))
-    return pc.fill_null(places, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    found = pc.index_in(pa.array(old.constants, pa.string()), value_set=pa.array(new.constants, pa.string()))
+    return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 GivenFeatures = Mapping[str, Mapping[str, object]]

@@ -34,7 +34,7 @@ from r2n.logic.theory import Theory
 from r2n.options import GroundingOptions, ModelOptions, Options, Section, TrainingOptions, Whole, as_tuple, option_error
 
 FOLDERS_VARIABLE = "R2N_FOLDERS"
-"""The environment's name for folders that problem files may read beside their own, separated as in PATH."""
+"""The environment's name for folders outside their own that problem files may read, separated as in PATH."""
 _PACKAGE = Path(__file__).parents[1]  # its problems share files, and no stranger's file is there
 
 
@@ -127,7 +127,7 @@ class FeatureOptions(Section):
 
 
 class CandidateOptions(Section):
-    """[candidates.PREDICATE]: which of its atoms ground rules may hold, besides those labelled true or false."""
+    """[candidates.PREDICATE]: which of its atoms ground rules may hold, besides labelled ones."""
 
     tables: Tables = ()
     shared_words: Whole | None = Field(default=None, ge=1)
@@ -210,7 +210,7 @@ def _check_nul(value: Any, path: Path) -> None:
 
 
 def _find_key(keys: list[str], text: str, path: Path) -> Location:
-    """The line where the last of the nested keys stands, as well as it can be told from the text."""
+    """The line of the last of the nested keys, as far as the text shows it."""
     section = ""
     for number, line in enumerate(text.split("\n"), start=1):
         header = re.match(r"\s*\[+\s*([^\]]+?)\s*\]+", line)
@@ -271,7 +271,7 @@ class Problem:
     """Knowledge with training evidence, the queries of each split, and the options the problem asks for.
 
     The truth of a query is for evaluation only. `source` is the known name or the file it was loaded from.
-    `candidates` are where those of the knowledge come from, for when facts are told later. `columns` names the
+    `candidates` are where those of the knowledge come from, for when facts are added later. `columns` names the
     arguments of predicates, as the tables of their facts do.
     """
 
@@ -538,15 +538,15 @@ def _check_overlap(encoded: Mapping[str, EncodedFacts], splits: Mapping[str, Evi
             if len(shared):
                 row = int(np.flatnonzero(encoded[later].codes == shared[0])[0])
                 other = int(np.flatnonzero(encoded[earlier].codes == shared[0])[0])
-                places = encoded[earlier].location(other), encoded[later].location(row)
-                hint = f"it is also at {places[0]}; take it out of one of the two"
-                if all(place.line == 1 for place in places):
+                locations = encoded[earlier].location(other), encoded[later].location(row)
+                hint = f"it is also at {locations[0]}; take it out of one of the two"
+                if all(location.line == 1 for location in locations):
                     hint += ", or write header = true in both tables if it is the names of their columns"
                 raise DataError(
                     f"{counted(len(shared), 'atom')} of split '{later}' {'stands' if len(shared) == 1 else 'stand'}"
                     f" in split '{earlier}' too,"
                     f" {base.names(shared[:1])[0]} for one",
-                    where=places[1],
+                    where=locations[1],
                     hint=hint,
                 )
 

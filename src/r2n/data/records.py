@@ -326,7 +326,7 @@ def check_unpacked(path: Path, size: int) -> None:
 
 
 def _not_utf8(path: Path, data: bytes, position: int) -> DataError:
-    line, start = place(data, position)
+    line, start = line_of(data, position)
     end = data.find(b"\n", start)
     text = data[start : end if end >= 0 else len(data)]
     column = len(text[: position - start].decode("utf-8")) + 1
@@ -340,7 +340,7 @@ def _not_utf8(path: Path, data: bytes, position: int) -> DataError:
     )
 
 
-def place(data: bytes, position: int) -> tuple[int, int]:
+def line_of(data: bytes, position: int) -> tuple[int, int]:
     """The line (from 1) of a byte, and the byte at which that line starts."""
     return data.count(b"\n", 0, position) + 1, data.rfind(b"\n", 0, position) + 1
 

@@ -128,14 +128,21 @@ def as_text(table: pa.Table, source: str) -> Records:
     kept = [j for j, name in enumerate(table.column_names) if not name.startswith(INDEX_OF_PANDAS)]
     names = tuple(table.column_names[j] for j in kept)
     plain = [_plain(table.column(j)) for j in kept]
-    found: tuple[pa.Array, ...] = ()
+    columns: tuple[pa.Array, ...] = ()
+    kinds = columns
     if plain:
-        texts, kinds = zip(*(_cell(f"c{j}", column.type) for j, column in enumerate(plain)), strict=True)
+        cells = zip(*(_cell(f"c{j}", column.type) for j, column in enumerate(plain)), strict=True)
         with closing(duckdb.connect()) as connection:
             connection.register("given", pa.table(plain, [f"c{j}" for j in range(len(plain))]))
-            found = fetch_texts(connection.sql(f"SELECT {', '.join((*texts, *kinds))} FROM given"))
-    columns, rows = (found[: len(plain)], found[len(plain) :]), np.arange(table.num_rows)
-    return Records(source, names, columns[0], rows, partial(row_location, source), kinds=columns[1])
+            selected = ", ".join(text for part in cells for text in part)
+            columns, kinds = _halves(fetch_texts(connection.sql(f"SELECT {selected} FROM given")))
+    return Records(source, names, columns, np.arange(table.num_rows), partial(row_location, source), kinds=kinds)
+
+
+def _halves(found: Iterable[pa.Array]) -> tuple[tuple[pa.Array, ...], tuple[pa.Array, ...]]:
+    """The columns as text, and behind them as many columns of what their cells are."""
+    parts = tuple(found)
+    return parts[: len(parts) // 2], parts[len(parts) // 2 :]
 
 
 def _cell(name: str, kind: pa.DataType) -> tuple[str, str]:
@@ -159,8 +166,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def fetch_texts(relation: duckdb.DuckDBPyRelation) -> tuple[pa.Array, ...]:
     """The columns of a query's answer, all text."""
-    table = relation.to_arrow_table()
-    return tuple(_joined(column.chunks) for column in table.columns)
+    return tuple(_joined(column.chunks) for column in relation.to_arrow_table().columns)
 
 
 def _joined(chunks: Iterable[pa.Array]) -> pa.Array:
@@ -229,9 +235,8 @@ def _sqlite_rows(path: Path, connection: sqlite3.Connection, table: str) -> Reco
             raise _endless(path, f"the view '{table}' has given {count:,} rows from {size:,} bytes, and has not ended")
         for batch, column in zip(batches, zip(*rows, strict=True), strict=True):
             batch.append(pa.array(column, pa.string()))
-    found = tuple(_joined(batch) for batch in batches)
-    columns, rows = (found[: len(names)], found[len(names) :]), np.arange(len(found[0]))
-    return Records(str(path), names, columns[0], rows, partial(row_location, str(path)), kinds=columns[1])
+    columns, kinds = _halves(map(_joined, batches))
+    return Records(str(path), names, columns, np.arange(count), partial(row_location, str(path)), kinds=kinds)
 
 
 SCHEMES = ("postgresql", "postgres")
@@ -265,7 +270,7 @@ class PostgresTable:
     query: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what can be told without a database, a secret in the address above all."""
+        """Check what can be checked without a database, above all that the address holds no secret."""
         if not is_postgres(self.url):
             raise ConfigError(f"'{shortened(self.url)}' is no address", hint="write postgresql://HOST/DATABASE")
         try:
@@ -286,8 +291,7 @@ class PostgresTable:
     def records(self) -> Records:
         """All rows, in the order in which the database gives them."""
         names, texts = _read(self)
-        found = tuple(column.combine_chunks() for column in texts.columns)
-        columns, kinds = found[: len(names)], found[len(names) :]
+        columns, kinds = _halves(column.combine_chunks() for column in texts.columns)
         return Records(
             str(self), names, columns, np.arange(texts.num_rows), partial(row_location, str(self)), kinds=kinds
         )
@@ -295,7 +299,11 @@ class PostgresTable:
 
 def _read(table: PostgresTable) -> tuple[tuple[str, ...], pa.Table]:
     """The names of the columns, the columns as text, and what their cells are where they are no constants."""
-    driver, where, batches = _driver(), Location(str(table)), []
+    try:
+        import adbc_driver_postgresql.dbapi as driver
+    except ImportError:
+        raise ConfigError("reading from PostgreSQL needs its driver", hint="pip install r2n[postgres]") from None
+    where, batches = Location(str(table)), list[pa.RecordBatch]()
     with closing(_connected(driver, table)) as connection, closing(connection.cursor()) as cursor:
         try:
             cursor.execute("SET TRANSACTION READ ONLY")
@@ -324,14 +332,6 @@ def _read(table: PostgresTable) -> tuple[tuple[str, ...], pa.Table]:
             ) from None
 
 
-def _driver() -> Any:
-    try:
-        import adbc_driver_postgresql.dbapi
-    except ImportError:
-        raise ConfigError("reading from PostgreSQL needs its driver", hint="pip install r2n[postgres]") from None
-    return adbc_driver_postgresql.dbapi
-
-
 def _connected(driver: Any, table: PostgresTable) -> Any:
     url = table.url
     if "connect_timeout" not in url and "PGCONNECT_TIMEOUT" not in os.environ:
@@ -346,13 +346,13 @@ def _connected(driver: Any, table: PostgresTable) -> Any:
 
 
 def _said(error: BaseException) -> str:
-    """The first line of what libpq said, without the way it took."""
+    """The first line of libpq's message, without its prefixes."""
     line = (str(error).strip() or type(error).__name__).splitlines()[0]
     return shortened(re.sub(r"^.*(?:ERROR|FATAL): +|^(?:[A-Z_]+: )?\[libpq\] (?:Failed to connect: )?", "", line), 200)
 
 
 def _selected(table: PostgresTable, cursor: Any) -> str:
-    """What is read, as it stands behind FROM."""
+    """The table or query, as written behind FROM."""
     if table.query is not None:
         return f"({table.query.strip().rstrip(';')})"
     cursor.execute(TABLES)

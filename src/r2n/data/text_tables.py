@@ -26,7 +26,6 @@ from r2n.data.records import (
     RETURN,
     Fault,
     Layout,
-    Locate,
     ReadOptions,
     Records,
     TableFormat,
@@ -34,7 +33,7 @@ from r2n.data.records import (
     check_unpacked,
     ends_with_return,
     line_location,
-    place,
+    line_of,
     read_lines,
     read_text,
     register_format,
@@ -198,7 +197,8 @@ def cut_table(path: Path, data: bytes, separator: int, options: ReadOptions) -> 
     first = tuple(column(np.zeros(1, np.int64), j)[0].as_py() for j in range(int(cells.widths[0])))
     chosen = np.arange(int(has_header), len(cells.rows))
     is_long = cells.lengths[chosen] > LINE_LIMIT
-    model = 0 if has_header else _model(cells, chosen[~is_long], options.widths)
+    fitting = chosen[np.isin(cells.widths[chosen], options.widths) & ~is_long]
+    model = 0 if has_header else int(np.concatenate([fitting, chosen[~is_long], [0]])[0])  # it has the right width
     _check_width(path, cells, model)
     is_ragged = (cells.widths[chosen] != cells.widths[model]) & ~is_long
     faults = too_long(path, cells.rows[chosen[is_long]])
@@ -230,12 +230,6 @@ def _check_width(path: Path, cells: Cells, row: int) -> None:
         hint = "write one fact a line; a missing line end makes one line of many"
         where = line_location(path, int(cells.rows[row]))
         raise DataError(f"{width:,} columns, more than {MOST_COLUMNS:,}", where=where, hint=hint)
-
-
-def _model(cells: Cells, chosen: Int64[np.ndarray, " chosen"], widths: tuple[int, ...]) -> int:
-    """The row that shows how many columns there are."""
-    allowed = chosen[np.isin(cells.widths[chosen], widths)]
-    return int(np.concatenate([allowed, chosen, [0]])[0])
 
 
 def _split(data: bytes, separator: int, quoted: bool) -> Cells:
@@ -285,7 +279,7 @@ def _check_quotes(path: Path, data: bytes) -> None:
 
 
 def _quote_error(path: Path, data: bytes, position: int, what: str, hint: str) -> DataError:
-    line, start = place(data, position)
+    line, start = line_of(data, position)
     column = len(data[start:position].decode("utf-8")) + 1
     text = data[start : data.find(b"\n", start)].removesuffix(b"\r").decode("utf-8")
     where = Location(str(path), line, column, shortened(text, column + EXCERPT))
@@ -369,11 +363,17 @@ def _json_error(path: Path, text: str, found: duckdb.Error) -> DataError:
 
 def _objects(records: Records) -> Records:
     """The fields of JSON objects, one a row, as columns; the names are all fields, in the order of first sight."""
+    locate = records.locate
+
+    def no_object(row: int) -> DataError:
+        hint = 'write one object a line, as in {"head": CONSTANT, "relation": PREDICATE, "tail": CONSTANT}'
+        return DataError("this is not a JSON object", where=locate(row), hint=hint)
+
     with closing(duckdb.connect()) as connection:
         connection.register("items", pa.table({"item": records.columns[0]}))
         query = "SELECT CASE WHEN json_valid(item) THEN json_type(item) ELSE 'no JSON' END = 'OBJECT' FROM items"
         is_object = connection.sql(query).to_arrow_table().column(0).to_numpy().astype(bool)
-        records = records.without(~is_object, partial(_no_object, records.locate))
+        records = records.without(~is_object, no_object)
         connection.register("items", pa.table({"item": records.columns[0]}))
         records = _without_repeated_keys(connection, records)
         connection.register("items", pa.table({"item": records.columns[0]}))
@@ -418,11 +418,6 @@ def _without_repeated_keys(connection: duckdb.DuckDBPyConnection, records: Recor
         return DataError(what, where=records.locate(row), hint="keep one of the two, or give them different names")
 
     return records.without(bad, error)
-
-
-def _no_object(locate: Locate, row: int) -> DataError:
-    hint = 'write one object a line, as in {"head": CONSTANT, "relation": PREDICATE, "tail": CONSTANT}'
-    return DataError("this is not a JSON object", where=locate(row), hint=hint)
 
 
 LOOKS_LIKE_ATOM = re.compile(r"""\s*(?:!|\\\+|not\s)?\s*[^\s(),'"]+\s*\([^()]+\)\s*(?:[.,%#/]|$)""")

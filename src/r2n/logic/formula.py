@@ -22,6 +22,12 @@ def quoted(name: str) -> str:
     return '"' + escaped.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r") + '"'
 
 
+def unescaped(text: str) -> str:
+    """The name between two quotes, without its backslashes."""
+    escapes = {"n": "\n", "t": "\t", "r": "\r"}
+    return re.sub(r"\\(.)", lambda match: escapes.get(match.group(1), match.group(1)), text, flags=re.S)
+
+
 def printed_name(name: str) -> str:
     """A name as a theory file writes it: quoted only where it has to be."""
     return name if PLAIN_NAME.match(name) and name not in KEYWORDS else quoted(name)

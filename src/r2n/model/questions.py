@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from r2n.data.atom_text import ANYTHING, unescaped, written_name
+from r2n.data.atom_text import ANYTHING, written_name
 from r2n.data.encoding import encode_facts
 from r2n.data.tables import Facts, Table, read_facts
 from r2n.errors import ConfigError, DataError
 from r2n.files import json_text, new_file
+from r2n.logic.formula import unescaped
 from r2n.logic.language import Language, Predicate
 from r2n.model.answers import AnswerColumns, Question, unnamed_arguments
 from r2n.model.predictor import Predictor
