@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from r2n.data.candidates import Candidates
 from r2n.data.problem import Problem
-from r2n.data.reading.tables import Table
+from r2n.data.tables import Table
 from r2n.logic.parser import parse_theory
 from r2n.options import Options
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from r2n.data.knowledge_base import Evidence as Evidence
     from r2n.data.knowledge_base import KnowledgeBase as KnowledgeBase
     from r2n.data.problem import Problem as Problem
-    from r2n.data.reading.tables import Table as Table
+    from r2n.data.tables import Table as Table
     from r2n.datasets.benchmarks import load as load
     from r2n.errors import R2NError as R2NError
     from r2n.evaluation.evaluate import evaluate as evaluate
@@ -82,7 +82,7 @@ _HOMES = {
     "Report": "evaluation.report",
     "Rule": "logic.theory",
     "Store": "grounding.store",
-    "Table": "data.reading.tables",
+    "Table": "data.tables",
     "Theory": "logic.theory",
     "WholeGraph": "network.graph_sources",
     "evaluate": "evaluation.evaluate",

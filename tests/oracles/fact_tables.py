@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from r2n.data.reading.tables import FactRows
+from r2n.data.records import ReadOptions, Records, format_of
+from r2n.data.tables import FactRows
 
 Fact = tuple[str, tuple[str, ...], bool]
 
@@ -64,3 +65,9 @@ def listed(read: FactRows) -> list[Fact]:
             terms = tuple(column[i] for column in constants)
             found.append((int(facts.rows[i]), (facts.predicate, terms, bool(facts.truth[i]))))
     return [fact for _, fact in sorted(found, key=lambda pair: pair[0])]
+
+
+def read_records(path: Path, table: str | None = None, *, header: bool = False) -> Records:
+    """The rows of a file of one width, as its format reads them."""
+    (records,) = format_of(path).records(path, ReadOptions(header=header, table=table))
+    return records

@@ -9,7 +9,7 @@ import pytest
 
 import r2n.datasets
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
-from r2n.data.reading.tables import Facts, Table
+from r2n.data.tables import Facts, Table
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding

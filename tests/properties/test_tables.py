@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from r2n.data.reading.tables import Table, read_facts
+from r2n.data.tables import Table, read_facts
 from tests.examples import at_most
 from tests.oracles.fact_tables import listed, plain_csv, plain_json, plain_sqlite, plain_triples, plain_tsv
 from tests.oracles.fact_writers import WRITERS, write_tsv

@@ -72,7 +72,7 @@ def load_changed(
 def print_headers(model: "Model", given: Iterable[str | Path]) -> None:
     """Which first rows of files on the command line are taken for headers, on standard error; other texts are facts."""
     from r2n.data.atom_text import looks_like_atom
-    from r2n.data.reading.tables import Table, checked_format, with_header
+    from r2n.data.tables import Table, checked_format, with_header
 
     for path in (Path(item) for item in given if isinstance(item, Path) or not looks_like_atom(item)):
         table, theory = Table(path), model.problem.knowledge.theory

@@ -1,11 +1,10 @@
-"""What is known: which atoms of a predicate ground rules may hold, where not all are worth it.
+"""Candidates: the atoms of a predicate that ground rules may hold, if not all of them.
 
-The atoms that are labelled (evidence) or asked for (queries) are candidates if true and false ones are: else to be a
-candidate would be to be true. More are given in tables, or found by blocking: pairs of constants whose texts share
-words.
+The atoms that are labelled (evidence) or queries are candidates if there are true and false ones: else every candidate
+would be true. More are given in tables, or found by blocking: pairs of constants whose texts share words.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +13,7 @@ from r2n.data.encoding import encode_facts
 from r2n.data.features import Features, bags_of_words
 from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
 from r2n.data.knowledge_base import Evidence
-from r2n.data.reading.tables import Facts, Table, read_facts
+from r2n.data.tables import Table, read_facts
 from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.theory import Theory
@@ -24,7 +23,7 @@ MOST_PAIRS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Candidate atoms of a predicate besides those labelled or asked for, if these are true and false.
+    """Candidate atoms of a predicate besides labelled ones and queries, if these are true and false.
 
     `tables` hold atoms of the predicate; what they say of their truth is not read. `shared_words`: all pairs of
     constants whose texts (features of their domain, else their names) share so many words; a word in more than the
@@ -36,7 +35,7 @@ class Candidates:
     rarer_than: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check what can be told without reading."""
+        """Check what can be checked without reading."""
         if self.shared_words is not None and self.shared_words < 1:
             raise ConfigError(f"shared_words is 1 or more, not {self.shared_words}")
         if not 0 < self.rarer_than <= 1:
@@ -45,9 +44,9 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class CandidateSource:
-    """Where the candidates of a predicate come from, whatever is told later.
+    """Where the candidates of a predicate come from, for when facts are added later.
 
-    `given` are the atoms of its tables; `labelled` says whether atoms labelled or asked for are candidates too. `notes`
+    `given` are the atoms of its tables; `labelled` says whether labelled atoms and queries are candidates too. `notes`
     say which rows of the tables were taken for headers.
     """
 
@@ -64,14 +63,21 @@ def candidate_sources(
     queries: Mapping[str, Evidence],
     where: Location | None = None,
 ) -> dict[str, CandidateSource]:
-    """Read the tables, and see for each predicate whether to be labelled or asked for gives the truth away."""
+    """Read the tables, and find for each predicate whether being labelled or a query gives the truth away."""
     found: dict[str, CandidateSource] = {}
     for name, options in wanted.items():
-        predicate = _predicate(base.language, name)
+        names = [predicate.name for predicate in base.language.predicates]
+        if name not in names:
+            hint = nearest(name, names) or f"the predicates are: {', '.join(names)}"
+            raise DataError(f"candidates are given for predicate '{name}', which does not exist", hint=hint)
+        predicate = base.language.predicate(name)
         theory = Theory(base.language.domains, base.language.predicates)
         read = [read_facts(table, theory=theory) for table in options.tables]
         groups = [facts for part in read for facts in part.facts]
-        _refuse_others(name, groups)
+        other = next((facts for facts in groups if facts.predicate != name), None)
+        if other is not None:
+            what = f"a candidate of {other.predicate} among those of {name}"
+            raise DataError(what, where=other.location(0), hint="give each predicate its own table")
         one_sided = _one_sided(base, predicate, train, queries)
         if one_sided and not options.tables and options.shared_words is None:
             raise ConfigError(
@@ -89,7 +95,7 @@ def candidate_sources(
 def _one_sided(
     base: HerbrandBase, predicate: Predicate, train: Evidence, queries: Mapping[str, Evidence]
 ) -> str | None:
-    """The labels of a predicate that are all true, if any; what a closed world states is no label."""
+    """The labels of a predicate that are all true, if any; atoms under a closed world have no label."""
     is_open = ~closed_atoms(base, train.atoms)
     labels = {"the facts": Evidence(train.atoms[is_open], train.truth[is_open])}
     labels |= {f"the queries '{split}'": part for split, part in queries.items()}
@@ -116,26 +122,8 @@ def find_candidates(
     return found
 
 
-def _refuse_others(name: str, groups: Sequence[Facts]) -> None:
-    for facts in groups:
-        if facts.predicate != name:
-            raise DataError(
-                f"a candidate of {facts.predicate} among those of {name}",
-                where=facts.location(0),
-                hint="give each predicate its own table",
-            )
-
-
-def _predicate(language: Language, name: str) -> Predicate:
-    names = [predicate.name for predicate in language.predicates]
-    if name not in names:
-        hint = nearest(name, names) or f"the predicates are: {', '.join(names)}"
-        raise DataError(f"candidates are given for predicate '{name}', which does not exist", hint=hint)
-    return language.predicate(name)
-
-
 def _rows_of(base: HerbrandBase, predicate: Predicate, codes: Codes) -> slice:
-    """Where the atoms of a predicate stand among codes in ascending order."""
+    """The slice of a predicate's atoms among codes in ascending order."""
     index = base.language.predicate_index(predicate.name)
     return slice(*np.searchsorted(codes, base.offsets[index : index + 2]))
 

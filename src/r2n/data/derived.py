@@ -17,8 +17,8 @@ from sqlglot import exp
 from r2n.data.conjunctive import ConjunctiveSelect
 from r2n.data.encoding import declaration, wrong_arity
 from r2n.data.fact_database import Database, FactDatabase, Select
-from r2n.data.reading.records import OnError
-from r2n.data.reading.tables import Facts, Table
+from r2n.data.records import OnError
+from r2n.data.tables import Facts, Table
 from r2n.errors import ConfigError, DataError, Location, TheoryError, nearest
 from r2n.logic.formula import Atom, Implies, Term, Variable
 from r2n.logic.language import Predicate

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from r2n.data.herbrand import HerbrandBase
-from r2n.data.reading.tables import Facts
+from r2n.data.tables import Facts
 from r2n.errors import DataError, Location, TheoryError, nearest
 from r2n.logic.formula import Constant
 from r2n.logic.language import Domain, Language, Predicate

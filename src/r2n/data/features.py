@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import duckdb
 import numpy as np
@@ -16,10 +16,8 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int64
 from scipy.sparse import csr_array
 
-from r2n.data.reading.records import Fault, Locate, OnError, Records, check_file, settle, shortened
-from r2n.data.reading.stored_tables import read_arrow, read_parquet, read_sqlite, row_location
-from r2n.data.reading.tables import CSV, JSON, JSON_LINES, PARQUET, SQLITE, TSV, Format, format_of
-from r2n.data.reading.text_tables import COMMA, TAB, read_json, read_json_lines, read_text_table
+from r2n.data.records import Fault, Locate, OnError, ReadOptions, Records, check_file, format_of, settle, shortened
+from r2n.data.stored_tables import read_arrow, row_location, source_name
 from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.logic.language import Domain, Language
 
@@ -32,8 +30,8 @@ class Bags:
     """Texts as bags of words, row by row.
 
     `known` is over the `vocabulary`, which has only words of training texts. `every` marks all `words`, also those that
-    training never saw: how many words two texts share can be told of them too. `columns` holds the places of the
-    vocabulary among all words. `is_scaled`: each bag has length one.
+    training never saw: they count for how many words two texts share. `columns` holds the indices of the vocabulary
+    among all words. `is_scaled`: each bag has length one.
     """
 
     vocabulary: tuple[str, ...]
@@ -44,10 +42,10 @@ class Bags:
     is_scaled: bool = False
 
     def taken(self, rows: Int64[np.ndarray, " taken"], without: Int64[np.ndarray, " taken"]) -> "Bags":
-        """The bags of some rows, each without a word (by its place among all words; -1: with all that it has)."""
-        place = np.minimum(np.searchsorted(self.columns, without), max(0, len(self.columns) - 1))
-        is_known = (self.columns[place] == without) if len(self.columns) else np.zeros(len(without), bool)
-        known = _without(csr_array(self.known[rows]), np.where(is_known, place, -1))
+        """The bags of some rows, each without a word (by its index among all words; -1: with all of them)."""
+        index = np.minimum(np.searchsorted(self.columns, without), max(0, len(self.columns) - 1))
+        is_known = (self.columns[index] == without) if len(self.columns) else np.zeros(len(without), bool)
+        known = _without(csr_array(self.known[rows]), np.where(is_known, index, -1))
         if self.is_scaled:
             length = np.sqrt(np.asarray(known.multiply(known).sum(axis=1)).reshape(-1))
             scale = np.where(is_known & (length > 0), 1 / np.where(length > 0, length, 1.0), 1.0)
@@ -71,50 +69,34 @@ def bags_of_words(
     weights: WordWeights = "binary",
     min_texts: int = 1,
 ) -> Bags:
-    """The bags of texts; a word of the vocabulary stands in at least `min_texts` training texts.
+    """The bags of texts; a word of the vocabulary occurs in at least `min_texts` training texts.
 
-    Words are told apart by their letters, not by case. `tfidf` weighs a word by how rare it is in the training texts,
+    Words differ by their letters, not by case. `tfidf` weighs a word by how rare it is in the training texts,
     and gives each bag length one.
     """
-    counts, words = _counted(texts)
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer  # takes a second to import
+
+    vectorizer = CountVectorizer(token_pattern=WORD)
+    try:
+        counts = csr_array(vectorizer.fit_transform(texts), dtype=np.float32)
+        named = tuple(vectorizer.get_feature_names_out().tolist())
+    except ValueError:  # no text has any word
+        counts, named = csr_array(np.zeros((len(texts), 0), np.float32)), ()
     every = csr_array((np.ones_like(counts.data), counts.indices, counts.indptr), shape=counts.shape)
     seen_in = np.asarray(every[in_training].sum(axis=0)).reshape(-1)
     chosen = np.flatnonzero(seen_in >= max(1, min_texts))
     known = csr_array((every if weights == "binary" else counts)[:, chosen])
     if weights == "tfidf" and len(chosen):
-        from sklearn.feature_extraction.text import TfidfTransformer  # takes a second to import
-
         known = csr_array(TfidfTransformer().fit(known[in_training]).transform(known), dtype=np.float32)
-    named = tuple(words.tolist())
     return Bags(tuple(named[i] for i in chosen), known, every, named, chosen, is_scaled=weights == "tfidf")
 
 
-def _counted(texts: Sequence[str]) -> tuple[csr_array, np.ndarray]:
-    """How often each word stands in each text, and the words in order."""
-    from sklearn.feature_extraction.text import CountVectorizer  # takes a second to import
-
-    vectorizer = CountVectorizer(token_pattern=WORD)
-    try:
-        counts = vectorizer.fit_transform(texts)
-    except ValueError:  # no text has any word
-        return csr_array(np.zeros((len(texts), 0), np.float32)), np.zeros(0, str)
-    return csr_array(counts, dtype=np.float32), vectorizer.get_feature_names_out()
-
-
 Vectors = Float[np.ndarray, "rows *shape"]
-READERS: dict[Format, Callable[[Path, str | None], Records]] = {
-    TSV: lambda path, _: read_text_table(path, TAB, True),
-    CSV: lambda path, _: read_text_table(path, COMMA, True),
-    PARQUET: lambda path, _: read_parquet(path),
-    JSON: lambda path, _: read_json(path),
-    JSON_LINES: lambda path, _: read_json_lines(path),
-    SQLITE: read_sqlite,
-}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FeatureRows:
-    """Rows of features as they stand in a source: a constant each, with its text, its vector, or both.
+    """Rows of features of a source: a constant each, with its text, its vector, or both.
 
     `labels` is what people call the constants. `blank` marks rows that name a constant and nothing more. `faults` are
     the rows that had to be refused.
@@ -158,14 +140,10 @@ class FeatureRows:
         again[first] = False
         return rows.without(again, partial(_said_twice, rows))
 
-    def place(self, row: int) -> int:
-        """Where the row of the source stands among these."""
-        return int(np.searchsorted(self.rows, row))
-
 
 def _not_finite(given: FeatureRows, row: int) -> DataError:
     assert given.vectors is not None
-    at = given.place(row)
+    at = int(np.searchsorted(given.rows, row))
     values = given.vectors[at].reshape(-1)
     number = int(np.flatnonzero(~np.isfinite(values))[0])
     return DataError(
@@ -176,12 +154,12 @@ def _not_finite(given: FeatureRows, row: int) -> DataError:
 
 
 def _said_twice(given: FeatureRows, row: int) -> DataError:
-    at = given.place(row)
+    at = int(np.searchsorted(given.rows, row))
     first = int(given.rows[pc.index(given.constants, given.constants[at]).as_py()])
     return DataError(
         f"'{given.constants[at].as_py()}' has features already",
         where=given.locate(row),
-        hint=f"they stand at {Location.__str__(given.locate(first))}; keep one of the two rows",
+        hint=f"they are at {Location.__str__(given.locate(first))}; keep one of the two rows",
     )
 
 
@@ -190,25 +168,26 @@ def read_feature_records(source: Path | object, table: str | None = None) -> Rec
     if not isinstance(source, Path):
         return read_arrow(source)
     check_file(source)
-    reader = READERS.get(format_of(source))
-    if reader is None:
+    kind = format_of(source)
+    if not kind.has_names:
         hint = "write them as CSV, TSV, Parquet, JSON or SQLite"
         raise DataError("features are read from tables with named columns", where=Location(str(source)), hint=hint)
-    return reader(source, table)
+    kind.check_installed(source)
+    return kind.records(source, ReadOptions(header=True, table=table))[0]
 
 
 def feature_rows(
     records: Records, key: str | None, text: str | None, vector: tuple[str, ...], label: str | None = None
 ) -> FeatureRows:
-    """Constants, texts, vectors and labels from the named columns; the constants stand in the first one by default."""
-    records = _with_constants(records, 0 if key is None else _column(records, key))
-    constants = records.columns[0 if key is None else _column(records, key)]
+    """Constants, texts, vectors and labels from the named columns; the constants are in the first one by default."""
+    keys = 0 if key is None else _column(records, key)
+    records = _with_constants(records, keys)
     texts, text_blank = (None, None) if text is None else _texts(records, _column(records, text))
     columns = [_column(records, name) for name in vector]
-    as_list = len(columns) == 1 and _holds_lists(records.columns[columns[0]])
+    filled = records.columns[columns[0]].filter(pa.array(~_is_blank(records.columns[columns[0]]))) if columns else []
     bad, vector_blank, vectors = np.zeros(len(records.rows), bool), None, None
     error: Callable[[int], DataError] = partial(_no_number, records, columns)
-    if as_list:
+    if len(columns) == 1 and len(filled) and filled[0].as_py().lstrip().startswith("["):
         vectors, vector_blank, bad, error = _from_lists(records, columns[0])
     elif columns:
         vectors, vector_blank, bad = _from_columns(records, columns)
@@ -216,10 +195,9 @@ def feature_rows(
     for part in (text_blank, vector_blank):
         blank |= part if part is not None else False
     labels = None if label is None else pc.fill_null(pc.cast(records.columns[_column(records, label)], pa.string()), "")
-    rows = FeatureRows(
-        records.source, constants, texts, vectors, blank, records.rows, records.locate, records.faults, labels
-    ).without(bad, error)
-    return rows.checked()
+    columns, rows = (records.columns[keys], texts, vectors, blank), records.rows
+    found = FeatureRows(records.source, *columns, rows, records.locate, records.faults, labels)
+    return found.without(bad, error).checked()
 
 
 def _column(records: Records, name: str) -> int:
@@ -294,17 +272,13 @@ def _no_number(records: Records, columns: list[int], row: int) -> DataError:
     )
 
 
-def _holds_lists(column: pa.Array) -> bool:
-    filled = column.filter(pa.array(~_is_blank(column)))
-    return len(filled) > 0 and filled[0].as_py().lstrip().startswith("[")
-
-
 def _from_lists(records: Records, column: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Callable[[int], DataError]]:
     """One list of numbers a row: the vectors, the rows without one, the rows with another length or no list."""
     blank = _is_blank(records.columns[column])
     lists = _numbers(records.columns[column], "DOUBLE[]")
     sizes = pc.fill_null(pc.list_value_length(lists), -1).to_numpy(zero_copy_only=False).copy()
-    sizes[_holds_null(lists)] = -1
+    parents = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
+    sizes[parents[pc.list_flatten(lists).is_null().to_numpy(zero_copy_only=False)]] = -1  # a list with a null
     model = int(np.concatenate([np.flatnonzero(sizes > 0), [0]])[0])
     good = sizes == max(int(sizes[model]), 1)
     vectors = np.zeros((len(lists), max(int(sizes[model]), 1)))
@@ -323,15 +297,6 @@ def _from_lists(records: Records, column: int) -> tuple[np.ndarray, np.ndarray, 
         return DataError(what, where=where, hint="all vectors of a domain have one length")
 
     return single_precision(vectors), blank, ~good & ~blank, error
-
-
-def _holds_null(lists: pa.Array) -> np.ndarray:
-    """Whether a list has a null among its items."""
-    parents = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
-    nulls = pc.list_flatten(lists).is_null().to_numpy(zero_copy_only=False)
-    found = np.zeros(len(lists), bool)
-    found[parents[nulls]] = True
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +321,7 @@ class FeatureTable:
     label: str | None = None
 
     def __post_init__(self) -> None:
-        """Check what can be told without reading."""
+        """Check what can be checked without reading."""
         if isinstance(self.source, str):
             object.__setattr__(self, "source", Path(self.source))
         object.__setattr__(self, "vector", (self.vector,) if isinstance(self.vector, str) else tuple(self.vector))
@@ -372,19 +337,35 @@ class FeatureTable:
         if isinstance(self.source, Mapping):
             if has_columns or self.key is not None or self.label is not None:
                 raise ConfigError("a mapping has no columns: leave out key, text, vector and label")
-        elif not self.names:
-            self._check_table(has_columns)
-
-    def _check_table(self, has_columns: bool) -> None:
-        if not isinstance(self.source, Path) and not hasattr(self.source, "__arrow_c_stream__"):
+        elif not self.names and not isinstance(self.source, Path) and not hasattr(self.source, "__arrow_c_stream__"):
             raise ConfigError(
                 f"features come from a file, a table or a mapping, not from a {type(self.source).__name__}",
                 hint="for an array write {constant: row, ...}, as in dict(zip(constants, array))",
             )
-        if not has_columns:
+        elif not self.names and not has_columns:
             raise ConfigError(
                 "which columns are the features?", hint='give text = "COLUMN" or vector = ["COLUMN", ...]'
             )
+
+    @classmethod
+    def from_frame(cls, frame: object, **options: Any) -> "FeatureTable":
+        """The features in a pandas, polars or pyarrow table: the first column (or pandas' index) holds the constants.
+
+        Columns of numbers, or one of lists, are the vector, and a column of text is the text.
+        """
+        if source_name(frame) == "pandas.DataFrame" and type(frame.index).__name__ != "RangeIndex":  # pyright: ignore[reportAttributeAccessIssue]
+            frame = frame.reset_index()  # pyright: ignore[reportAttributeAccessIssue]
+        table = pa.table(frame)
+        kinds = dict(zip(table.column_names[1:], table.schema.types[1:], strict=True))
+        vector = [name for name, kind in kinds.items() if pa.types.is_floating(kind) or pa.types.is_integer(kind)]
+        lists = [name for name, kind in kinds.items() if pa.types.is_nested(kind)]
+        texts = [name for name in kinds if name not in (*vector, *lists)]
+        if len(texts) > 1 or len(lists) > 1 or (vector and lists):
+            raise ConfigError(
+                f"which of the columns {', '.join(kinds)} are the features?",
+                hint='give FeatureTable(frame, text="COLUMN", vector=["COLUMN", ...])',
+            )
+        return cls(frame, text=texts[0] if texts else None, vector=vector or lists, **options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,49 +413,41 @@ def read_features(
 ) -> tuple[dict[str, Features], tuple[DataError, ...]]:
     """The features of domains, by name, and (`on_error="skip"`) the errors of the rows left out.
 
-    `tables` has for each domain a FeatureTable, or {constant: text or array}; anything else is refused.
-    `mention` says where a constant stands among the facts, for the error about one without features.
+    `tables` has for each domain a FeatureTable, a pandas, polars or pyarrow table as `FeatureTable.from_frame` reads
+    it, or {constant: text or array}; anything else is refused.
+    `mention` gives the location of a constant among the facts, for the error about one without features.
     """
     features: dict[str, Features] = {}
     rejected: list[DataError] = []
+    domains = {domain.name: domain for domain in language.domains}
     for name, given in tables.items():
-        domain = _domain(language, name)
-        table = given if isinstance(given, FeatureTable) else _table(name, given)
+        if name not in domains:
+            hint = nearest(name, domains) or f"the domains are: {', '.join(domains)}"
+            raise DataError(f"features are given for domain '{name}', which does not exist", hint=hint)
+        domain = domains[name]
+        try:
+            is_frame = hasattr(given, "__arrow_c_stream__")
+            table = given if isinstance(given, FeatureTable) else None
+            table = table or (FeatureTable.from_frame(given) if is_frame else FeatureTable(given))
+        except ConfigError as error:
+            raise ConfigError(f"features of domain '{name}': {error.what}", hint=error.hint) from None
         if table.names:
             members = language.members(domain)
             features[name] = Features(domain, members, tuple(language.constants[i] for i in members))
             continue
-        rows = _rows(table)
+        if isinstance(table.source, Mapping):
+            rows = _from_mapping(table.source).checked()
+        else:
+            records = read_feature_records(table.source, table.table)
+            rows = feature_rows(records, table.key, table.text, tuple(table.vector), table.label)
         rejected += settle(rows.faults, on_error)
         features[name] = _of_domain(language, domain, rows, table.missing, mention)
     _refuse_two(language, features)
     return features, tuple(rejected)
 
 
-def _table(domain: str, given: object) -> FeatureTable:
-    try:
-        return FeatureTable(given)
-    except ConfigError as error:
-        raise ConfigError(f"features of domain '{domain}': {error.what}", hint=error.hint) from None
-
-
-def _domain(language: Language, name: str) -> Domain:
-    domains = {domain.name: domain for domain in language.domains}
-    if name not in domains:
-        hint = nearest(name, domains) or f"the domains are: {', '.join(domains)}"
-        raise DataError(f"features are given for domain '{name}', which does not exist", hint=hint)
-    return domains[name]
-
-
-def _rows(table: FeatureTable) -> FeatureRows:
-    if isinstance(table.source, Mapping):
-        return _from_mapping(table.source).checked()
-    records = read_feature_records(table.source, table.table)
-    return feature_rows(records, table.key, table.text, tuple(table.vector), table.label)
-
-
 def _from_mapping(given: Mapping[object, object]) -> FeatureRows:
-    """Features given in Python; the place of a constant is its row."""
+    """Features given in Python, a row for each constant."""
     keys, values = [str(key) for key in given], list(given.values())
     nothing = np.zeros(len(keys), bool)
     rows = FeatureRows(
@@ -543,10 +516,10 @@ def constant_labels(
     found: dict[int, str] = {}
     for part in features.values():
         shown = part.labels or (part.texts if with_texts else None) or ()
-        places = np.flatnonzero(np.isin(part.constants, list(wanted))).tolist() if shown else []
-        found |= {int(part.constants[place]): label for place in places if (label := " ".join(shown[place].split()))}
-    told = {name: found.get(constant, "") for constant, name in wanted.items()}
-    return {name: label for name, label in told.items() if label and label != name}
+        rows = np.flatnonzero(np.isin(part.constants, list(wanted))).tolist() if shown else []
+        found |= {int(part.constants[row]): label for row in rows if (label := " ".join(shown[row].split()))}
+    labels = {name: found.get(constant, "") for constant, name in wanted.items()}
+    return {name: label for name, label in labels.items() if label and label != name}
 
 
 def _missing(domain: Domain, name: str, count: int, rows: FeatureRows, found: int, mention: Mention) -> DataError:

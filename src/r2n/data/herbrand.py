@@ -24,7 +24,7 @@ Codes = Int64[np.ndarray, " _"]
 class HerbrandBase:
     """All ground atoms of a language, numbered by mixed radix: predicates in order, the last position fastest.
 
-    The code of P(c_1, ..., c_n) is the number of atoms of the predicates before P, plus the place of
+    The code of P(c_1, ..., c_n) is the number of atoms of the predicates before P, plus the index of
     (c_1, ..., c_n) among the tuples over P's domains. Constants are given by their ids in the language.
     """
 
@@ -36,23 +36,23 @@ class HerbrandBase:
         self.size = int(self.offsets[-1])
 
     @cached_property
-    def _places(self) -> dict[Domain, np.ndarray | None]:
-        """For each domain, the place of every constant in it (-1 outside); None where place and id are the same."""
-        places: dict[Domain, np.ndarray | None] = {}
+    def _indices(self) -> dict[Domain, np.ndarray | None]:
+        """For each domain, the index of every constant in it (-1 outside); None if index and id are the same."""
+        indices: dict[Domain, np.ndarray | None] = {}
         for domain in self.language.domains:
             members = self.language.members(domain)
             if len(members) == len(self.language.constants):
-                places[domain] = None
+                indices[domain] = None
             else:
-                place = np.full(len(self.language.constants) + 1, -1, np.int64)  # the last: for id -1, no constant
-                place[members] = np.arange(len(members))
-                places[domain] = place
-        return places
+                index = np.full(len(self.language.constants) + 1, -1, np.int64)  # the last: for id -1, no constant
+                index[members] = np.arange(len(members))
+                indices[domain] = index
+        return indices
 
     def place(self, domain: Domain, constants: np.ndarray) -> np.ndarray:
-        """The place of constants (by id) inside a domain, -1 where they are outside; same shape."""
-        place = self._places[domain]
-        return constants if place is None else np.asarray(place[constants])
+        """The index of constants (by id) in a domain, -1 if they are outside; same shape."""
+        index = self._indices[domain]
+        return constants if index is None else np.asarray(index[constants])
 
     def encode(
         self, predicate: Predicate, arguments: Int64[np.ndarray, "atoms positions"]
@@ -66,9 +66,9 @@ class HerbrandBase:
         code: np.ndarray = np.zeros((), np.int64)
         outside: np.ndarray = np.zeros((), bool)
         for domain, size, constants in zip(predicate.domains, self.shapes[index], columns, strict=True):
-            place = self.place(domain, constants)
-            outside = outside | (place < 0)
-            code = code * size + place
+            index = self.place(domain, constants)
+            outside = outside | (index < 0)
+            code = code * size + index
         return np.where(outside, -1, code + self.offsets[index])
 
     def decode(self, codes: Codes) -> tuple[Int64[np.ndarray, " atoms"], Int64[np.ndarray, "atoms positions"]]:
@@ -80,8 +80,8 @@ class HerbrandBase:
         for i in np.unique(index):
             predicate, rest = self.language.predicates[i], codes[index == i] - self.offsets[i]
             for position in reversed(range(predicate.arity)):
-                rest, place = np.divmod(rest, self.shapes[i][position])
-                arguments[index == i, position] = self.language.members(predicate.domains[position])[place]
+                rest, inside = np.divmod(rest, self.shapes[i][position])
+                arguments[index == i, position] = self.language.members(predicate.domains[position])[inside]
         return index, arguments
 
     def parts(self, codes: Codes) -> list[tuple[str, tuple[str, ...]]]:
@@ -107,7 +107,7 @@ class HerbrandBase:
 
 
 def _readable(constant: str) -> str:
-    """The name, in quotes where it has a comma or a quote inside, space at its ends, or is `?` or nothing."""
+    """The name, in quotes if it has a comma or a quote inside, space at its ends, or is `?` or empty."""
     if not _MISREAD.search(constant):
         return constant
     return f"'{constant}'" if '"' in constant and _AS_IT_IS.match(constant) else quoted(constant)
@@ -129,7 +129,7 @@ def first_codes(predicates: Sequence[Predicate], shapes: Sequence[tuple[int, ...
 def distinct(codes: Codes) -> Codes:
     """The codes in order, each once."""
     ordered = np.sort(codes)
-    return ordered[_is_first(ordered)]
+    return ordered[is_first(ordered)]
 
 
 def union(*parts: Codes) -> Codes:
@@ -141,11 +141,11 @@ def are_among(codes: Codes, ordered: Codes) -> Bool[np.ndarray, " codes"]:
     """Whether each code is one of those that are given in order."""
     if not len(ordered):
         return np.zeros(len(codes), bool)
-    places = np.searchsorted(ordered, codes)
-    return ordered[np.minimum(places, len(ordered) - 1)] == codes
+    return ordered[np.minimum(np.searchsorted(ordered, codes), len(ordered) - 1)] == codes
 
 
-def _is_first(ordered: Codes) -> Bool[np.ndarray, " codes"]:
+def is_first(ordered: Codes) -> Bool[np.ndarray, " codes"]:
+    """Whether each of some codes in order differs from the one before it."""
     first = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
     return first
@@ -188,19 +188,19 @@ class Side:
         return first, end
 
     def located(self, codes: Codes) -> tuple[Codes, Int64[np.ndarray, " _"]]:
-        """The row of each of the predicate's atoms, and its place there."""
-        place = (codes - self.bounds[0]) // self.stride % max(1, self.candidates)
-        return codes - place * self.stride, place
+        """The row of each of the predicate's atoms, and its index among the candidates."""
+        index = (codes - self.bounds[0]) // self.stride % max(1, self.candidates)
+        return codes - index * self.stride, index
 
     def rows(self, given: Int64[np.ndarray, "rows positions"]) -> Codes:
-        """The rows of constants (by id); what stands at this position is not read."""
+        """The rows of constants (by id); the constant at this position is not read."""
         predicate = self.base.language.predicates[self.predicate]
         any_one = self.base.language.members(predicate.domains[self.position])[:1]
         columns = [any_one if i == self.position else given[:, i] for i in range(predicate.arity)]
         return np.broadcast_to(self.base.encode_columns(predicate, columns), len(given))
 
     def given(self, rows: Codes) -> Int64[np.ndarray, "rows positions"]:
-        """The constants (ids) of rows; at this position stands the first candidate."""
+        """The constants (ids) of rows; at this position is the first candidate."""
         arity = len(self.base.shapes[self.predicate])
         return np.ascontiguousarray(self.base.decode(rows)[1][:, :arity])
 
@@ -222,21 +222,19 @@ class RowIndex:
     @classmethod
     def of(cls, rows: Codes) -> "RowIndex":
         """The index of things whose rows ascend."""
-        is_first = np.ones(len(rows), bool)
-        is_first[1:] = rows[1:] != rows[:-1]
-        first = np.flatnonzero(is_first)
+        first = np.flatnonzero(is_first(rows))
         return cls(rows[first], np.append(first, len(rows)).astype(np.int64))
 
     def entries(self, rows: Codes) -> tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]]:
-        """What stands in rows, one row after the other: the number of the row asked for, and of the thing."""
+        """The things in rows, one row after the other: the number of the given row, and of the thing."""
         return ranges(*self.spans(rows))
 
     def spans(self, rows: Codes) -> tuple[Int64[np.ndarray, " rows"], Int64[np.ndarray, " rows"]]:
-        """The number of the first thing in each row, and how many stand there."""
+        """The number of the first thing in each row, and how many there are."""
         if not len(self.rows):
             return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-        place = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
-        return self.starts[place], np.where(self.rows[place] == rows, self.starts[place + 1] - self.starts[place], 0)
+        index = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+        return self.starts[index], np.where(self.rows[index] == rows, self.starts[index + 1] - self.starts[index], 0)
 
 
 def ranges(first: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,40 +14,42 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Int64
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
+from r2n.data.atom_text import as_tables
 from r2n.data.candidates import Candidates, CandidateSource, candidate_sources, find_candidates
 from r2n.data.derived import Definitions, derive
 from r2n.data.encoding import EncodedFacts, complete, encode_facts
-from r2n.data.features import Features, FeatureTable, read_features
-from r2n.data.herbrand import HerbrandBase, union
+from r2n.data.features import FeatureTable, read_features
+from r2n.data.herbrand import HerbrandBase, closed_atoms, union
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
-from r2n.data.reading.records import OnError, check_file, read_text
-from r2n.data.reading.stored_tables import PostgresTable, is_postgres
-from r2n.data.reading.tables import FactRows, Facts, FirstRow, Occurrences, Table, is_unusual, read_facts, vocabulary
+from r2n.data.records import OnError, check_file, read_text, table_formats
+from r2n.data.stored_tables import PostgresTable, is_postgres
+from r2n.data.tables import FactRows, Facts, FirstRow, Occurrences, Table, is_unusual, read_facts, vocabulary
 from r2n.errors import ConfigError, DataError, Location, counted
 from r2n.files import read_file
-from r2n.logic.parser import read_theory
+from r2n.logic.parser import parse_theory, read_theory
 from r2n.logic.theory import Theory
 from r2n.options import GroundingOptions, ModelOptions, Options, Section, TrainingOptions, Whole, as_tuple, option_error
 
 FOLDERS_VARIABLE = "R2N_FOLDERS"
-"""The environment's name for folders that problem files may read beside their own, separated as in PATH."""
+"""The environment's name for folders outside their own that problem files may read, separated as in PATH."""
 _PACKAGE = Path(__file__).parents[1]  # its problems share files, and no stranger's file is there
 
 
-def placed(folder: Path, given: str) -> Path:
-    """The path of a file that a problem file in this folder names; it, and what it links to, must be there."""
+def checked_path(folder: Path, given: str) -> Path:
+    """The path of a file that a problem file in this folder names; it, and what it links to, must be in the folder."""
     path = folder / given
     try:
-        whole = path.resolve()
-    except (OSError, RuntimeError, ValueError):  # a name that no file can have: who opens it says why
+        full = path.resolve()
+    except (OSError, RuntimeError, ValueError):  # a name that no file can have: opening it gives the reason
         return path
     trusted = [folder, _PACKAGE, *map(Path, filter(None, os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)))]
-    if not any(whole.is_relative_to(place.resolve()) for place in trusted):
+    if not any(full.is_relative_to(part.resolve()) for part in trusted):
         raise ConfigError(
             f"'{given}' lies outside {folder}, and a problem file reads from its own folder alone",
-            hint=f"put the file there, or, where you trust the problem file, set {FOLDERS_VARIABLE}={whole.parent}",
+            hint=f"put the file there, or, where you trust the problem file, set {FOLDERS_VARIABLE}={full.parent}",
         )
     return path
 
@@ -56,7 +58,13 @@ Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 MOST_PARTS = 100
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:\.[ \t]*+{_PART}){{{MOST_PARTS}}}")
-FormatName = Literal["tsv", "csv", "parquet", "json", "jsonl", "sqlite", "ntriples", "turtle", "rdf-xml", "prolog"]
+
+
+def _check_format(name: str) -> str:
+    if name not in table_formats():
+        expected = " or ".join(f"'{known}'" for known in table_formats())
+        raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": expected})
+    return name
 
 
 class TableOptions(Section):
@@ -74,7 +82,7 @@ class TableOptions(Section):
     db_schema: str | None = Field(default=None, alias="schema")  # pydantic has another use of the name
     name: str | None = None
     query: str | None = None
-    format: FormatName | None = None
+    format: Annotated[str, AfterValidator(_check_format)] | None = None
     empty: Literal["error", "skip"] = "error"
 
 
@@ -105,17 +113,13 @@ class QueriesOptions(Section):
         return {name: tables for name, tables in (("valid", self.valid), ("test", self.test)) if tables}
 
 
-def _as_names(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else as_tuple(value)
-
-
 class FeatureOptions(Section):
     """[features.DOMAIN]: texts or vectors of a domain's constants; `FeatureTable` says what each key means."""
 
     table: str | None = None
     key: str | None = None
     text: str | None = None
-    vector: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
+    vector: Annotated[Names, BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)] = ()
     label: str | None = None
     names: bool = False
     missing: Literal["error", "learn"] = "error"
@@ -123,7 +127,7 @@ class FeatureOptions(Section):
 
 
 class CandidateOptions(Section):
-    """[candidates.PREDICATE]: which of its atoms ground rules may hold, besides those labelled true or false."""
+    """[candidates.PREDICATE]: which of its atoms ground rules may hold, besides labelled ones."""
 
     tables: Tables = ()
     shared_words: Whole | None = Field(default=None, ge=1)
@@ -170,52 +174,43 @@ def read_problem_file(path: Path) -> ProblemFile:
             where=Location(str(path)),
             hint='it needs at least [facts] train = "FILE"',
         )
-    _refuse_long_keys(text, path)
+    long = _LONG_KEY.search(text)
+    if long is not None:  # TOML's reader takes the square of their length
+        where = Location(str(path), text.count("\n", 0, long.start()) + 1)
+        raise ConfigError(f"a key has more than {MOST_PARTS} parts", where=where)
     try:
         document = tomllib.loads(text.replace("\r\n", "\n"))
-        _refuse_nul(document, path)
+        _check_nul(document, path)
         return ProblemFile.model_validate(document)
     except tomllib.TOMLDecodeError as error:
-        raise _toml_error(error, text, path) from error
+        match = re.search(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
+        if match is None:
+            raise ConfigError(f"not valid TOML: {error}", where=Location(str(path))) from error
+        line, column = int(match.group(2)), int(match.group(3))
+        where = Location(str(path), line, column, text.split("\n")[line - 1].rstrip("\r"))
+        raise ConfigError(f"not valid TOML: {match.group(1)}", where=where) from error
     except ValidationError as error:
         first = error.errors()[0]
         keys = [str(key) for key in first["loc"] if not isinstance(key, int)]
         raise option_error(first, ProblemFile, _find_key(keys, text, path)) from error
-    except (ValueError, RecursionError) as error:  # what Python itself refuses: thousands of digits or brackets
+    except (ValueError, RecursionError) as error:  # Python's own limits: thousands of digits or brackets
         what = "it is nested too deep" if isinstance(error, RecursionError) else "a number has too many digits"
         raise ConfigError(f"the problem file cannot be read: {what}", where=Location(str(path))) from error
 
 
-def _refuse_long_keys(text: str, path: Path) -> None:
-    """TOML's reader takes the square of their length."""
-    found = _LONG_KEY.search(text)
-    if found is not None:
-        where = Location(str(path), text.count("\n", 0, found.start()) + 1)
-        raise ConfigError(f"a key has more than {MOST_PARTS} parts", where=where)
-
-
-def _refuse_nul(value: Any, path: Path) -> None:
+def _check_nul(value: Any, path: Path) -> None:
     """No path and no name has a NUL character, which TOML can write."""
     parts = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
     for part in parts:
-        _refuse_nul(part, path)
+        _check_nul(part, path)
     if isinstance(value, str) and "\0" in value:
         raise ConfigError(
             f"a text holds the character NUL: {value[:40]!r}", where=Location(str(path)), hint="take it out"
         )
 
 
-def _toml_error(error: tomllib.TOMLDecodeError, text: str, path: Path) -> ConfigError:
-    match = re.search(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
-    if match is None:
-        return ConfigError(f"not valid TOML: {error}", where=Location(str(path)))
-    line, column = int(match.group(2)), int(match.group(3))
-    where = Location(str(path), line, column, text.split("\n")[line - 1].rstrip("\r"))
-    return ConfigError(f"not valid TOML: {match.group(1)}", where=where)
-
-
 def _find_key(keys: list[str], text: str, path: Path) -> Location:
-    """The line where the last of the nested keys stands, as well as it can be told from the text."""
+    """The line of the last of the nested keys, as far as the text shows it."""
     section = ""
     for number, line in enumerate(text.split("\n"), start=1):
         header = re.match(r"\s*\[+\s*([^\]]+?)\s*\]+", line)
@@ -239,7 +234,7 @@ def described_table(spec: TableOptions, folder: Path) -> Table:
                 hint='write table = "postgresql://HOST/DATABASE" instead of file',
             )
         named = (spec.predicate, spec.columns, spec.label, spec.header, spec.table)
-        return Table(placed(folder, spec.file), *named, format=spec.format, empty=spec.empty)
+        return Table(checked_path(folder, spec.file), *named, format=spec.format, empty=spec.empty)
     if spec.table is None or not is_postgres(spec.table):
         hint = 'write file = "facts.tsv", or table = "postgresql://HOST/DATABASE"'
         raise ConfigError("a table of facts is in a file or in a database: here is neither", hint=hint)
@@ -276,7 +271,7 @@ class Problem:
     """Knowledge with training evidence, the queries of each split, and the options the problem asks for.
 
     The truth of a query is for evaluation only. `source` is the known name or the file it was loaded from.
-    `candidates` are where those of the knowledge come from, for when facts are told later. `columns` names the
+    `candidates` are where those of the knowledge come from, for when facts are added later. `columns` names the
     arguments of predicates, as the tables of their facts do.
     """
 
@@ -314,7 +309,10 @@ class Problem:
         hold only atoms that are found as it says, and those labelled or asked for where some of them are false.
         """
         skip: OnError = "skip" if on_error == "skip" else "raise"
-        _refuse_reserved(queries or {})
+        for split, argument in ((TRAIN, "facts"), (_BACKGROUND, "background")):
+            if split in (queries or {}):
+                hint = f"what is known goes to {argument}=; rename the queries"
+                raise ConfigError(f"queries cannot be called '{split}'", hint=hint)
         tables = {TRAIN: facts, **(queries or {}), _BACKGROUND: background}
         read = {split: [read_facts(t, on_error=skip, theory=theory) for t in part] for split, part in tables.items()}
         rows = {split: [group for part in parts for group in part.facts] for split, parts in read.items()}
@@ -322,30 +320,116 @@ class Problem:
         options_of_derived = {"declared": theory.predicates, "on_error": skip, "source": source}
         added, wrong = derive(derived or {}, rows[TRAIN], rows.pop(_BACKGROUND), **options_of_derived)
         rows[TRAIN] += added
-        written = theory
-        theory, language = complete(theory, [group for groups in rows.values() for group in groups], domains or {})
-        base = HerbrandBase(language)
-        encoded, unencoded = _encoded(base, rows, skip)
+        written, groups = theory, [group for groups in rows.values() for group in groups]
+        theory, language = complete(theory, groups, domains or {})
+        base, encoded, unencoded = HerbrandBase(language), dict[str, EncodedFacts](), list[DataError]()
+        for split, part in rows.items():
+            encoded[split], unread = encode_facts(base, part, skip=skip == "skip")
+            unencoded += unread
         splits = {split: Evidence.from_encoded(part, base) for split, part in encoded.items()}
-        _refuse_overlap(encoded, splits, base)
-        read_in, unread = read_features(language, features or {}, on_error=skip, mention=partial(_first_mention, rows))
-        report = _load_report(encoded, splits, [*rejected, *wrong, *unencoded, *unread], read_in, read)
+        _check_overlap(encoded, splits, base)
+        read_in, unread = read_features(
+            language, features or {}, on_error=skip, mention=partial(_first_mention, groups)
+        )
         described = [
             [pa.array([language.constants[i] for i in part.constants], pa.string())] for part in read_in.values()
         ]
-        unusual = _unusual_first_rows(read, written, domains or {}, described)
-        report = replace(report, warnings=tuple(row.note for row in unusual))
+        counts = [(split, len(part.codes)) for split, part in encoded.items()]
+        duplicates = tuple((split, count - len(splits[split])) for split, count in counts)
         train, where = splits.pop(TRAIN), Location(source) if source is not None else None
         sources = candidate_sources(base, candidates or {}, train, splits, where)
+        first = [part.first for parts in read.values() for part in parts if part.first is not None]
         notes = (note for part in sources.values() for note in part.notes)
-        report = replace(report, notes=(*report.notes, *notes))
+        report = LoadReport(
+            tuple(counts),
+            duplicates,
+            (*rejected, *wrong, *unencoded, *unread),
+            tuple((domain, part.ignored) for domain, part in read_in.items()),
+            tuple((split, count) for split, parts in read.items() if (count := sum(part.empty for part in parts))),
+            (*(row.note for row in first if row.is_header), *notes),
+            tuple(row.note for row in _unusual_first_rows(read, written, domains or {}, described)),
+        )
         labelled = union(train.atoms, *(part.atoms for part in splits.values()))
         found = find_candidates(base, sources, labelled, read_in)
         knowledge = KnowledgeBase(theory, language, train, read_in, found)
-        named = [group for groups in rows.values() for group in groups if group.names]
-        columns = {group.predicate: group.names for group in reversed(named)}  # the first table of each counts
+        columns = {group.predicate: group.names for group in reversed(groups) if group.names}  # of its first table
         columns = dict(sorted(columns.items()))
         return cls(name, knowledge, splits, report, options or Options(), source, sources, columns)
+
+    @classmethod
+    def from_facts(
+        cls,
+        facts: object,
+        theory: Theory | Path | str | None = None,
+        queries: object = None,
+        *,
+        features: Mapping[str, object] | None = None,
+        options: Options | None = None,
+        split: Sequence[float] | None = None,
+        seed: int = 0,
+        name: str = "problem",
+        domains: Mapping[str, Iterable[str]] | None = None,
+    ) -> "Problem":
+        """The problem of facts given in Python; no file is needed.
+
+        Args:
+            facts: What is known. A pandas, polars or pyarrow table of triples (head, relation, tail; a fourth column,
+                or one called label or truth, says 1 or 0); a list of tuples (predicate, constant, ...), where True or
+                False behind is the truth; a list of atoms as text, false ones with `!`; {predicate: table or list of
+                its arguments}; a path; or a list of such tables. Tuples of three are triples if the theory names their
+                second items as predicates; without a theory, if their first items are constants of other tuples.
+            theory: Rules and declarations, as text, path or Theory. None: no rules.
+            queries: The queries with their truth, in the same forms: {"valid": ..., "test": ...}, or those of "test".
+            features: For domains, a pandas, polars or pyarrow table (the first column or the index holds the
+                constants), {constant: text or array}, or a FeatureTable.
+            options: How to ground, build and train.
+            split: Instead of queries, the shares of (train, valid, test) or (train, test): the facts are divided at
+                random, those of each predicate and truth by themselves. Facts of closed predicates stay in train.
+            seed: Of the division.
+            name: What the problem is called.
+            domains: The constants of domains that the theory leaves open. By default those in the facts.
+
+        >>> facts = [("near", "rome", "ostia"), ("near", "ostia", "rome"), ("near", "rome", "tivoli")]
+        >>> Problem.from_facts(facts, "rule r: near(x, y) -> near(y, x)", ["near(tivoli, rome)"])
+        Problem 'problem': 3 constants, 1 predicate, 1 rule, 3 known atoms; queries: test 1
+        """
+        if split is not None and queries is not None:
+            raise ConfigError("queries and split are both given", hint="split divides the facts: leave one of them out")
+        if not isinstance(theory, Theory):
+            theory = _given_theory(theory)
+        parts: Mapping[Any, object] = {} if queries is None else {"test": queries}
+        if isinstance(queries, Mapping) and queries.keys() & {"valid", "test"}:
+            parts = queries
+        tables = {
+            str(part): as_tables(given, "queries" if parts is not queries else f"queries[{part!r}]", theory)
+            for part, given in parts.items()
+        }
+        known = as_tables(facts, "facts", theory)
+        problem = cls.build(name, theory, known, tables, domains=domains, features=features, options=options)
+        return problem if split is None else problem.with_split(split, seed)
+
+    def with_split(self, shares: Sequence[float], seed: int = 0) -> "Problem":
+        """The problem whose evidence is divided at random into train, valid and test, or train and test.
+
+        The atoms of each predicate and truth are divided by themselves; those under a closed world stay in train.
+        """
+        if len(shares) not in (2, 3) or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
+            raise ConfigError(
+                f"split is {tuple(shares)}, but the shares of train, valid and test add up to 1",
+                hint="write split=(0.8, 0.1, 0.1), or (0.8, 0.2) for train and test",
+            )
+        atoms, truth = self.train.atoms, self.train.truth
+        base, generator = self.knowledge.base, np.random.default_rng(seed)
+        part = np.zeros(len(atoms), np.int64)
+        strata = np.where(closed_atoms(base, atoms), -1, 2 * base.decode(atoms)[0] + truth)
+        for stratum in np.unique(strata[strata >= 0]):
+            rows = generator.permutation(np.flatnonzero(strata == stratum))
+            part[rows] = np.searchsorted(np.round(np.cumsum(shares[:-1]) * len(rows)), np.arange(len(rows)), "right")
+        names = (TRAIN, "valid", "test") if len(shares) == 3 else (TRAIN, "test")
+        splits = {split: Evidence(atoms[part == i], truth[part == i]) for i, split in enumerate(names)}
+        report = replace(self.report, facts=tuple((split, len(evidence)) for split, evidence in splits.items()))
+        knowledge = replace(self.knowledge, evidence=splits.pop(TRAIN))
+        return replace(self, knowledge=knowledge, queries={**self.queries, **splits}, report=report)
 
     def __repr__(self) -> str:
         """How large it is, and how many queries each split has."""
@@ -369,11 +453,7 @@ class Problem:
 
     def with_valid_as_evidence(self) -> "Problem":
         """The problem to train on once the settings are chosen: the validation queries are evidence."""
-        atoms, truth = (
-            np.concatenate(both) for both in zip(*((e.atoms, e.truth) for e in (self.train, self.valid)), strict=True)
-        )
-        order = np.argsort(atoms)
-        knowledge = replace(self.knowledge, evidence=Evidence(atoms[order], truth[order]))
+        knowledge = replace(self.knowledge, evidence=Evidence.joined(self.train, self.valid))
         queries = {name: part for name, part in self.queries.items() if name != "valid"}
         return replace(self, knowledge=knowledge, queries=queries)
 
@@ -381,6 +461,15 @@ class Problem:
     def atoms(self) -> Int64[np.ndarray, " atoms"]:
         """Codes of the evidence and of all queries, sorted and distinct."""
         return union(self.train.atoms, *(part.atoms for part in self.queries.values()))
+
+
+def _given_theory(given: Path | str | None) -> Theory:
+    """A theory from its path or text; a text of one line without a statement is a path."""
+    if given is None:
+        return Theory()
+    text = str(given)
+    is_text = isinstance(given, str) and ("(" in text or "\n" in text or text.startswith("domain ") or not text.strip())
+    return parse_theory(text, "theory") if is_text else read_theory(Path(text))
 
 
 def _unusual_first_rows(
@@ -430,40 +519,9 @@ def _cells(facts: Facts, start: int, *, is_triple: bool) -> list[pa.Array]:
     return [*predicates, *(column[start:] for column in facts.arguments)]
 
 
-def _encoded(
-    base: HerbrandBase, rows: Mapping[str, Sequence[Facts]], on_error: OnError
-) -> tuple[dict[str, EncodedFacts], list[DataError]]:
-    """The codes of each split, and what was refused."""
-    encoded: dict[str, EncodedFacts] = {}
-    rejected: list[DataError] = []
-    for split, groups in rows.items():
-        encoded[split], wrong = encode_facts(base, groups, skip=on_error == "skip")
-        rejected += wrong
-    return encoded, rejected
-
-
-def _load_report(
-    encoded: Mapping[str, EncodedFacts],
-    splits: Mapping[str, Evidence],
-    rejected: Sequence[DataError],
-    features: Mapping[str, Features],
-    read: Mapping[str, Sequence[FactRows]],
-) -> LoadReport:
-    empty = {split: sum(part.empty for part in parts) for split, parts in read.items()}
-    first = [part.first for parts in read.values() for part in parts if part.first is not None]
-    return LoadReport(
-        tuple((split, len(part.codes)) for split, part in encoded.items()),
-        tuple((split, len(part.codes) - len(splits[split])) for split, part in encoded.items()),
-        tuple(rejected),
-        tuple((domain, part.ignored) for domain, part in features.items()),
-        tuple((split, count) for split, count in empty.items() if count),
-        tuple(row.note for row in first if row.is_header),
-    )
-
-
-def _first_mention(rows: Mapping[str, Sequence[Facts]], name: str) -> Location | None:
-    """Where a constant stands first among the facts and queries."""
-    for group in (group for groups in rows.values() for group in groups):
+def _first_mention(groups: Sequence[Facts], name: str) -> Location | None:
+    """Where a constant is first among the facts and queries."""
+    for group in groups:
         for column in group.arguments:
             row = pc.index(column, name).as_py()
             if row >= 0:
@@ -471,16 +529,8 @@ def _first_mention(rows: Mapping[str, Sequence[Facts]], name: str) -> Location |
     return None
 
 
-def _refuse_reserved(queries: Mapping[str, object]) -> None:
-    for split, instead in ((TRAIN, "facts"), (_BACKGROUND, "background")):
-        if split in queries:
-            raise ConfigError(
-                f"queries cannot be called '{split}'", hint=f"what is known goes to {instead}=; rename the queries"
-            )
-
-
-def _refuse_overlap(encoded: Mapping[str, EncodedFacts], splits: Mapping[str, Evidence], base: HerbrandBase) -> None:
-    """An atom in two splits would be asked after it was told."""
+def _check_overlap(encoded: Mapping[str, EncodedFacts], splits: Mapping[str, Evidence], base: HerbrandBase) -> None:
+    """An atom in two splits would be a query whose answer is known."""
     names = list(splits)
     for i, earlier in enumerate(names):
         for later in names[i + 1 :]:
@@ -488,15 +538,15 @@ def _refuse_overlap(encoded: Mapping[str, EncodedFacts], splits: Mapping[str, Ev
             if len(shared):
                 row = int(np.flatnonzero(encoded[later].codes == shared[0])[0])
                 other = int(np.flatnonzero(encoded[earlier].codes == shared[0])[0])
-                places = encoded[earlier].location(other), encoded[later].location(row)
-                hint = f"it is also at {places[0]}; take it out of one of the two"
-                if all(place.line == 1 for place in places):
+                locations = encoded[earlier].location(other), encoded[later].location(row)
+                hint = f"it is also at {locations[0]}; take it out of one of the two"
+                if all(location.line == 1 for location in locations):
                     hint += ", or write header = true in both tables if it is the names of their columns"
                 raise DataError(
                     f"{counted(len(shared), 'atom')} of split '{later}' {'stands' if len(shared) == 1 else 'stand'}"
                     f" in split '{earlier}' too,"
                     f" {base.names(shared[:1])[0]} for one",
-                    where=places[1],
+                    where=locations[1],
                     hint=hint,
                 )
 
@@ -507,46 +557,38 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
     path = path / "problem.toml" if path.is_dir() else path
     file = read_problem_file(path)
     folder = path.parent
+
+    def tables(specs: Sequence[TableOptions]) -> list[Table]:
+        return [described_table(spec, folder) for spec in specs]
+
+    options = file.options()
+    if file.grounding.kept is not None:  # a stored grounding is a file as any other
+        kept = {"kept": str(checked_path(folder, file.grounding.kept))}
+        options = options.model_copy(update={"grounding": options.grounding.model_copy(update=kept)})
     return Problem.build(
         file.name or folder.resolve().name,
-        read_theory(placed(folder, file.theory)) if file.theory else Theory(),
-        _tables(file, TRAIN, folder),
-        {split: _tables(file, split, folder) for split in file.queries.splits()},
+        read_theory(checked_path(folder, file.theory)) if file.theory else Theory(),
+        tables(file.facts.train),
+        {split: tables(specs) for split, specs in file.queries.splits().items()},
         domains={name: listed_constants(given, folder) for name, given in file.domains.items()},
         features={name: _feature_table(name, given, path) for name, given in file.features.items()},
-        background=_tables(file, _BACKGROUND, folder),
+        background=tables(file.facts.background),
         derived=file.derived,
-        candidates={name: _candidates(given, folder) for name, given in file.candidates.items()},
+        candidates={
+            name: Candidates(tuple(tables(given.tables)), given.shared_words, given.rarer_than)
+            for name, given in file.candidates.items()
+        },
         on_error=on_error or file.on_error,
-        options=_options(file, folder),
+        options=options,
         source=str(path.resolve()),
     )
-
-
-def _options(file: ProblemFile, folder: Path) -> Options:
-    """The options of a problem file; a grounding that it names lies where its other files may lie."""
-    options, kept = file.options(), file.grounding.kept
-    if kept is None:
-        return options
-    grounding = options.grounding.model_copy(update={"kept": str(placed(folder, kept))})
-    return options.model_copy(update={"grounding": grounding})
-
-
-def _tables(file: ProblemFile, split: str, folder: Path) -> list[Table]:
-    specs = {**file.queries.splits(), TRAIN: file.facts.train, _BACKGROUND: file.facts.background}[split]
-    return [described_table(spec, folder) for spec in specs]
-
-
-def _candidates(given: CandidateOptions, folder: Path) -> Candidates:
-    tables = tuple(described_table(spec, folder) for spec in given.tables)
-    return Candidates(tables, given.shared_words, given.rarer_than)
 
 
 def _feature_table(domain: str, given: FeatureOptions, path: Path) -> FeatureTable:
     """A section [features.DOMAIN] with its path made whole."""
     options = given.model_dump(exclude={"table", "database_table"})
     try:
-        source = placed(path.parent, given.table) if given.table is not None else None
+        source = checked_path(path.parent, given.table) if given.table is not None else None
         return FeatureTable(source, table=given.database_table, **options)
     except ConfigError as error:
         raise ConfigError(f"[features.{domain}]: {error.what}", where=Location(str(path)), hint=error.hint) from None
@@ -556,7 +598,7 @@ def listed_constants(given: str | tuple[str, ...], folder: Path) -> list[str]:
     """A domain's constants: as listed, or one a line in a file."""
     if not isinstance(given, str):
         return list(given)
-    path = placed(folder, given)
+    path = checked_path(folder, given)
     check_file(path)
     lines = read_text(path).decode().split("\n")
     return [line.removesuffix("\r") for line in lines if line.strip()]

@@ -18,7 +18,7 @@ from jaxtyping import Bool
 from r2n.data.candidates import Candidates
 from r2n.data.encoding import wrong_arity
 from r2n.data.problem import Problem, read_problem_file
-from r2n.data.reading.tables import Table, read_facts
+from r2n.data.tables import Table, read_facts
 from r2n.errors import DataError
 from r2n.logic.parser import read_theory
 

@@ -27,10 +27,10 @@ from r2n.data.derived import add_derived
 from r2n.data.encoding import complete, declaration, outside_domain, rule_constants, wrong_arity
 from r2n.data.fact_database import FactDatabase, Select
 from r2n.data.herbrand import first_codes
-from r2n.data.problem import TRAIN, ProblemFile, TableOptions, listed_constants, placed
-from r2n.data.reading.records import settle
-from r2n.data.reading.stored_tables import as_text, cell_sql
-from r2n.data.reading.tables import FALSE, TRUE, Facts, Table, layout_of, statements
+from r2n.data.problem import TRAIN, ProblemFile, TableOptions, checked_path, listed_constants
+from r2n.data.records import settle
+from r2n.data.stored_tables import as_text, cell_sql
+from r2n.data.tables import FALSE, TRUE, Facts, Table, facts_from_records, layout_of
 from r2n.errors import CheckpointError, ConfigError, DataError, Location, R2NError
 from r2n.files import put_in_place, scratch_folder
 from r2n.grounding.cache import MANIFEST, Content, KeptGrounder, RuleParts, Tally, parts_of, write_manifest
@@ -78,7 +78,7 @@ def _is_read_by_spark(spec: TableOptions) -> bool:
 
 def open_problem(engine: SparkEngine, file: ProblemFile, folder: Path, scratch: Path) -> "RemoteTables":
     """The tables of a problem, with Spark; what is written for it lies under `scratch`."""
-    theory = read_theory(placed(folder, file.theory)) if file.theory else Theory()
+    theory = read_theory(checked_path(folder, file.theory)) if file.theory else Theory()
     stated = StatedFacts(engine)
     for split, specs in {TRAIN: file.facts.train, **file.queries.splits(), BACKGROUND: file.facts.background}.items():
         for spec in specs:
@@ -142,7 +142,8 @@ class StatedFacts:
         if found["wrong"].any():
             row = as_text(self.engine.arrow(f"SELECT given.* FROM {view} WHERE {is_wrong} LIMIT 1"), source)
             row = replace(row, locate=lambda *_: Location(source))
-            settle(statements(row, spec.predicate, spec.columns, spec.label, may_be_empty=may_be_empty)[1], "raise")
+            table = Table(schema.empty_table(), spec.predicate, tuple(spec.columns), spec.label, empty=spec.empty)
+            settle(facts_from_records(table, row)[1], "raise")
             raise DataError("a row states nothing", where=Location(source))
         predicates = sorted(found["predicate"][found["stated"].astype(bool)].tolist())
         select = f"SELECT predicate, truth, {', '.join(cells[1:])} FROM {view} WHERE is_full"
@@ -177,7 +178,7 @@ def _relation(spec: TableOptions, folder: Path) -> tuple[str, str]:
     if spec.file.startswith(TABLE):
         name = spec.file.removeprefix(TABLE)
         return name, ".".join(map(_name, name.split(".")))
-    path = placed(folder, spec.file)
+    path = checked_path(folder, spec.file)
     if not path.exists():
         raise DataError("there is no such file", where=Location(str(path)))
     return str(path), parquet_of(path)

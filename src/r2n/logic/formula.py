@@ -1,9 +1,11 @@
-"""Symbols: terms, atoms and formulas; their truth on boolean arrays, and the assignments that satisfy them."""
+"""Terms, atoms and formulas; their truth on boolean arrays, and the assignments that satisfy them."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import reduce
+from operator import and_, or_
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +20,12 @@ def quoted(name: str) -> str:
     """The name in double quotes, with backslash escapes."""
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + escaped.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r") + '"'
+
+
+def unescaped(text: str) -> str:
+    """The name between two quotes, without its backslashes."""
+    escapes = {"n": "\n", "t": "\t", "r": "\r"}
+    return re.sub(r"\\(.)", lambda match: escapes.get(match.group(1), match.group(1)), text, flags=re.S)
 
 
 def printed_name(name: str) -> str:
@@ -54,6 +62,8 @@ Term = Variable | Constant
 class Formula:
     """A formula of function-free first-order logic; its atoms, in order of first occurrence, are its positions."""
 
+    sign: ClassVar[str] = ""
+
     def atoms(self) -> tuple["Atom", ...]:
         """The distinct atoms in order of first occurrence."""
         return tuple(dict.fromkeys(atom for part in self.operands() for atom in part.atoms()))
@@ -69,7 +79,7 @@ class Formula:
         return self.interpreted([truths[..., i] for i in range(len(self.atoms()))])
 
     def interpreted(self, values: Sequence[Any]) -> Any:
-        """Its value where its atoms, position by position, have these: of any kind that knows `&`, `|`, `^` and `~`."""
+        """Its value if its atoms, position by position, have these: of any kind that has `&`, `|`, `^` and `~`."""
         return self._truth(dict(zip(self.atoms(), values, strict=True)))
 
     def satisfying_assignments(self) -> np.ndarray:
@@ -82,12 +92,19 @@ class Formula:
         return assignments[self.evaluate(assignments)]
 
     def _truth(self, truth_of: dict["Atom", Any]) -> Any:
+        return self._combined(*(part._truth(truth_of) for part in self.operands()))
+
+    def _combined(self, *truths: Any) -> Any:
         raise TypeError(f"{type(self).__name__} has no truth")
+
+    def __str__(self) -> str:
+        """As a theory file writes it."""
+        return f" {self.sign} ".join(map(_operand, self.operands()))
 
 
 @dataclass(frozen=True, slots=True)
 class Atom(Formula):
-    """P(t_1, ..., t_n); `where` remembers its place in the theory file."""
+    """P(t_1, ..., t_n); `where` is its location in the theory file."""
 
     predicate: str
     terms: tuple[Term, ...]
@@ -126,11 +143,11 @@ class Not(Formula):
     part: Formula
 
     def operands(self) -> tuple[Formula, ...]:
-        """The formula that is denied."""
+        """The negated formula."""
         return (self.part,)
 
-    def _truth(self, truth_of: dict[Atom, Any]) -> Any:
-        return ~self.part._truth(truth_of)
+    def _combined(self, *truths: Any) -> Any:
+        return ~truths[0]
 
     def __str__(self) -> str:
         """As a theory file writes it."""
@@ -138,45 +155,30 @@ class Not(Formula):
 
 
 @dataclass(frozen=True, slots=True)
-class And(Formula):
+class _OfMany(Formula):
+    parts: tuple[Formula, ...]
+
+    def operands(self) -> tuple[Formula, ...]:
+        """The connected formulas."""
+        return self.parts
+
+
+class And(_OfMany):
     """part & part & ..."""
 
-    parts: tuple[Formula, ...]
+    __slots__, sign = (), "&"
 
-    def operands(self) -> tuple[Formula, ...]:
-        """The conjuncts."""
-        return self.parts
-
-    def _truth(self, truth_of: dict[Atom, Any]) -> Any:
-        truth = self.parts[0]._truth(truth_of)
-        for part in self.parts[1:]:
-            truth = truth & part._truth(truth_of)
-        return truth
-
-    def __str__(self) -> str:
-        """As a theory file writes it."""
-        return " & ".join(map(_operand, self.parts))
+    def _combined(self, *truths: Any) -> Any:
+        return reduce(and_, truths)
 
 
-@dataclass(frozen=True, slots=True)
-class Or(Formula):
+class Or(_OfMany):
     """part | part | ..."""
 
-    parts: tuple[Formula, ...]
+    __slots__, sign = (), "|"
 
-    def operands(self) -> tuple[Formula, ...]:
-        """The disjuncts."""
-        return self.parts
-
-    def _truth(self, truth_of: dict[Atom, Any]) -> Any:
-        truth = self.parts[0]._truth(truth_of)
-        for part in self.parts[1:]:
-            truth = truth | part._truth(truth_of)
-        return truth
-
-    def __str__(self) -> str:
-        """As a theory file writes it."""
-        return " | ".join(map(_operand, self.parts))
+    def _combined(self, *truths: Any) -> Any:
+        return reduce(or_, truths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,54 +192,42 @@ class Implies(Formula):
         """The antecedent and the consequent."""
         return (self.body, self.head)
 
-    def _truth(self, truth_of: dict[Atom, Any]) -> Any:
-        return ~self.body._truth(truth_of) | self.head._truth(truth_of)
+    def _combined(self, *truths: Any) -> Any:
+        return ~truths[0] | truths[1]
 
     def __str__(self) -> str:
         """As a theory file writes it; a conjunction needs no parentheses as a body, nor a disjunction as a head."""
-        body = str(self.body) if isinstance(self.body, And | Or) else _operand(self.body)
-        head = str(self.head) if isinstance(self.head, And | Or) else _operand(self.head)
-        return f"{body} -> {head}"
+        return " -> ".join(str(part) if isinstance(part, _OfMany) else _operand(part) for part in self.operands())
 
 
 @dataclass(frozen=True, slots=True)
-class Iff(Formula):
+class _OfTwo(Formula):
+    left: Formula
+    right: Formula
+
+    def operands(self) -> tuple[Formula, ...]:
+        """The two connected formulas."""
+        return (self.left, self.right)
+
+
+class Iff(_OfTwo):
     """left <-> right."""
 
-    left: Formula
-    right: Formula
+    __slots__, sign = (), "<->"
 
-    def operands(self) -> tuple[Formula, ...]:
-        """Both sides."""
-        return (self.left, self.right)
-
-    def _truth(self, truth_of: dict[Atom, Any]) -> Any:
-        return ~(self.left._truth(truth_of) ^ self.right._truth(truth_of))
-
-    def __str__(self) -> str:
-        """As a theory file writes it."""
-        return f"{_operand(self.left)} <-> {_operand(self.right)}"
+    def _combined(self, *truths: Any) -> Any:
+        return ~(truths[0] ^ truths[1])
 
 
-@dataclass(frozen=True, slots=True)
-class Xor(Formula):
+class Xor(_OfTwo):
     """left xor right."""
 
-    left: Formula
-    right: Formula
+    __slots__, sign = (), "xor"
 
-    def operands(self) -> tuple[Formula, ...]:
-        """Both sides."""
-        return (self.left, self.right)
-
-    def _truth(self, truth_of: dict[Atom, Any]) -> Any:
-        return self.left._truth(truth_of) ^ self.right._truth(truth_of)
-
-    def __str__(self) -> str:
-        """As a theory file writes it."""
-        return f"{_operand(self.left)} xor {_operand(self.right)}"
+    def _combined(self, *truths: Any) -> Any:
+        return truths[0] ^ truths[1]
 
 
 def _operand(formula: Formula) -> str:
-    """Printed so that it can stand beside any connective."""
+    """Printed with the parentheses that an operand of a connective needs."""
     return str(formula) if isinstance(formula, Atom | Not | Unequal) else f"({formula})"

@@ -15,7 +15,7 @@ _DOMAIN = re.compile(r"\s*\w+\s*=\s*\{.*\}\s*$")
 _TERM = re.compile(r"""\s*("[^"]*"|'[^']*'|[\w./:-]+)\s*$""")
 
 Literal = tuple[bool, Atom]
-"""An atom, and whether it stands undenied."""
+"""An atom, and whether it is not negated."""
 
 
 def weight_in_front(line: str) -> tuple[float | None, str]:
@@ -29,40 +29,21 @@ def clause_formula(line: str, where: Location) -> Formula:
     text = line.rstrip().removesuffix(".")
     if "<=>" in text:
         raise TheoryError("'<=>' cannot be read here", where=where, hint="write two rules, one for each direction")
-    body, implies, head = text.rpartition("=>")
-    body_literals = _literals(body, where, _AND, "',' or '^'") if implies else []
-    literals = [*((not positive, atom) for positive, atom in body_literals), *_literals(head, where, _OR, "'v'")]
-    _refuse_capitals(literals, where)
-    return (
-        _denied_first(literals) if not implies else Implies(_all(body_literals), _any(literals[len(body_literals) :]))
-    )
+    given, implies, concluded = text.rpartition("=>")
+    body = _literals(given, where, _AND, "',' or '^'") if implies else []
+    head = _literals(concluded, where, _OR, "'v'")
+    _check_capitals([*body, *head], where)
+    if not implies and len(head) > 1:  # a clause is an implication, if it has a negated atom to begin from
+        body = [(True, atom) for positive, atom in head if not positive]
+        head = [literal for literal in head if literal[0]]
+        if not head:
+            head = [(False, body.pop()[1])]
+    return Implies(_connected(And, body), _connected(Or, head)) if body else _connected(Or, head)
 
 
-def _denied_first(literals: list[Literal]) -> Formula:
-    """A clause as an implication, where it has a denied atom to begin from."""
-    if len(literals) == 1:
-        return _signed(*literals[0])
-    denied = [(True, atom) for positive, atom in literals if not positive]
-    others = [(True, atom) for positive, atom in literals if positive]
-    if not denied:
-        return _any(others)
-    if not others:
-        denied, others = denied[:-1], [(False, denied[-1][1])]
-    return Implies(_all(denied), _any(others))
-
-
-def _signed(positive: bool, atom: Atom) -> Formula:
-    return atom if positive else Not(atom)
-
-
-def _all(literals: list[Literal]) -> Formula:
-    parts = tuple(_signed(*literal) for literal in literals)
-    return parts[0] if len(parts) == 1 else And(parts)
-
-
-def _any(literals: list[Literal]) -> Formula:
-    parts = tuple(_signed(*literal) for literal in literals)
-    return parts[0] if len(parts) == 1 else Or(parts)
+def _connected(connective: type[And | Or], literals: list[Literal]) -> Formula:
+    parts = tuple(atom if positive else Not(atom) for positive, atom in literals)
+    return parts[0] if len(parts) == 1 else connective(parts)
 
 
 def _literals(text: str, where: Location, separator: re.Pattern[str], words: str) -> list[Literal]:
@@ -73,9 +54,8 @@ def _literals(text: str, where: Location, separator: re.Pattern[str], words: str
         match = _LITERAL.match(text, end)
         if match is None:
             near = f"at '{text[end : end + 30].strip()}'" if text[end:].strip() else "at the end"
-            raise TheoryError(
-                f"an atom was expected {near}", where=where, hint="atoms are written p(x, y), or !p(x, y)"
-            )
+            hint = "atoms are written p(x, y), or !p(x, y)"
+            raise TheoryError(f"an atom was expected {near}", where=where, hint=hint)
         terms = tuple(_clause_term(term, where) for term in match.group(3).split(","))
         found.append((not match.group(1), Atom(match.group(2).strip("\"'"), terms, where)))
         end = match.end()
@@ -97,8 +77,8 @@ def _clause_term(text: str, where: Location) -> Term:
     return Variable(name) if name[0].islower() or name[0] == "_" else Constant(name)
 
 
-def refuse_declaration(line: str, where: Location) -> None:
-    """A line without a weight that only names a predicate and its domains, or a domain and its constants."""
+def _check_no_declaration(line: str, where: Location) -> None:
+    """Refuse a line without a weight that only declares a predicate or a domain."""
     kind = "predicate" if _DECLARED.match(line) else "domain" if _DOMAIN.match(line) else None
     if kind is not None:
         raise TheoryError(
@@ -109,8 +89,8 @@ def refuse_declaration(line: str, where: Location) -> None:
         )
 
 
-def _refuse_capitals(literals: list[Literal], where: Location) -> None:
-    """Prolog's variables in a clause: as constants they would make a rule of nobody."""
+def _check_capitals(literals: list[Literal], where: Location) -> None:
+    """Refuse Prolog's variables in a clause: as constants they would make a rule about nothing."""
     terms = [term for _, atom in literals for term in atom.terms]
     names = [term.name for term in terms if isinstance(term, Constant)]
     capitals = [name for name in names if len(name) == 1 and name.isupper()]
@@ -122,7 +102,6 @@ def _refuse_capitals(literals: list[Literal], where: Location) -> None:
         )
 
 
-# What repeats is taken whole (++, *+), so that a long line is read once, whatever is wrong with it.
 _ATOM = re.compile(r"\s*+([^\s(),]++(?:\s++[^\s(),]++)*+)\s*+\(([^()]*+)\)\s*+")
 _TITLE = re.compile(r"([^:,()]++):\s*+([-+0-9.eE]++|nan|inf)\s*+:(?=.*->)")
 _BARE_TITLE = re.compile(r"([^:,()]++):(?=[^:].*->)")
@@ -131,7 +110,6 @@ _FORMS = (
     "id:weight:body -> head, AnyBURL's `head <= body`, `head :- body.`, AMIE's `body => head`, or a clause"
     " `!body(x) v head(x)`"
 )
-
 
 COMMENTS = ("#", "%", "//")
 
@@ -169,32 +147,26 @@ def _parse_line(line: str, name: str, where: Location) -> Rule:
     weight, clause = weight_in_front(line.split(" //")[0])
     if _CLAUSE.match(line):
         if weight is None:
-            refuse_declaration(clause, where)
+            _check_no_declaration(clause, where)
         return Rule.explicit(name, clause_formula(clause, where), weight=weight)
     raise TheoryError("this is not a rule", where=where, hint=f"known forms: {_FORMS}")
 
 
 def _titled(line: str, name: str, where: Location) -> Rule:
-    """`id:weight:body -> head`, where id or both may be missing; the weight may also stand in front, alone."""
+    """`id:weight:body -> head`, in which id or both may be missing; the weight may also stand in front, alone."""
     weight, title = None, _TITLE.match(line)
-    if title is not None:
-        name, weight = title.group(1).strip(), _weight(title.group(2), where)
-    else:
-        title = _BARE_TITLE.match(line)
-        name = title.group(1).strip() if title is not None else name
-    rest = line[title.end() if title else 0 :]
-    if title is None:
-        weight, rest = weight_in_front(rest)
-    body, head = rest.split("->", 1)
-    return _rule(name, _atoms(body, where, upper=False), _atoms(head, where, upper=False), weight, where)
-
-
-def _weight(text: str, where: Location) -> float:
     try:
-        return float(text)
+        weight = float(title.group(2)) if title is not None else None
     except ValueError as error:
-        hint = "a weight is written 0.8; id:weight:body -> head"
-        raise TheoryError(f"the weight '{text[:30]}' is no number", where=where, hint=hint) from error
+        what, hint = f"the weight '{title and title.group(2)[:30]}' is no number", "id:weight:body -> head"
+        raise TheoryError(what, where=where, hint=f"a weight is written 0.8; {hint}") from error
+    title = title or _BARE_TITLE.match(line)
+    if title is None:
+        weight, line = weight_in_front(line)
+    else:
+        name, line = title.group(1).strip(), line[title.end() :]
+    body, head = line.split("->", 1)
+    return _rule(name, _atoms(body, where, upper=False), _atoms(head, where, upper=False), weight, where)
 
 
 def _anyburl_confidence(line: str, where: Location) -> tuple[float | None, str]:
@@ -251,7 +223,5 @@ def _amie_atoms(text: str, where: Location) -> list[Atom]:
 def _rule(name: str, body: list[Atom], head: list[Atom], weight: float | None, where: Location) -> Rule:
     if len(head) != 1:
         raise TheoryError(f"a Horn rule has one head atom, this one has {len(head)}", where=where)
-    if not body:
-        return Rule.explicit(name, head[0], weight=weight)
-    antecedent: Formula = body[0] if len(body) == 1 else And(tuple(body))
-    return Rule.explicit(name, Implies(antecedent, head[0]), weight=weight)
+    antecedent = _connected(And, [(True, atom) for atom in body]) if body else None
+    return Rule.explicit(name, Implies(antecedent, head[0]) if antecedent else head[0], weight=weight)

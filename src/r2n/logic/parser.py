@@ -12,7 +12,21 @@ from lark.exceptions import VisitError
 
 from r2n.errors import Location, TheoryError, nearest
 from r2n.files import read_file
-from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Implies, Not, Or, Term, Unequal, Variable, Xor
+from r2n.logic.formula import (
+    And,
+    Atom,
+    Constant,
+    Formula,
+    Iff,
+    Implies,
+    Not,
+    Or,
+    Term,
+    Unequal,
+    Variable,
+    Xor,
+    unescaped,
+)
 from r2n.logic.horn import parse_horn_rules
 from r2n.logic.language import Domain, Predicate
 from r2n.logic.theory import ANY_PREDICATE, Rule, Theory
@@ -58,7 +72,7 @@ class TheoryBuilder(Transformer[Token, Theory]):
 
     def name(self, children: list[Token]) -> Token:
         token = children[0]
-        value = _unquoted(token) if token.type == "STRING" else str(token)
+        value = unescaped(token[1:-1]) if token.type == "STRING" else str(token)
         return Token.new_borrow_pos("NAME", value, token)
 
     # declarations
@@ -134,7 +148,7 @@ class TheoryBuilder(Transformer[Token, Theory]):
         return Variable(str(children[0]))
 
     def constant(self, children: list[Token]) -> Term:
-        return Constant(_unquoted(children[0]))
+        return Constant(unescaped(children[0][1:-1]))
 
     def typed_variable(self, children: list[Token]) -> Term:
         name, domain = str(children[0]), str(children[1])
@@ -156,12 +170,12 @@ class TheoryBuilder(Transformer[Token, Theory]):
     def _connect(self, build: Callable[..., Formula], children: list[Nested]) -> Nested:
         depth = 1 + max(depth for _, depth in children)
         if depth > MOST_NESTED:
-            where = next((atom.where for atom in _first_atoms(children)), None)
-            raise TheoryError(
-                f"the formula is nested more than {MOST_NESTED} deep",
-                where=where,
-                hint="split it into several rules",
-            )
+            first = children[0][0]
+            while first.operands():  # too deep for recursion
+                first = first.operands()[0]
+            where = first.where if isinstance(first, Atom) else None
+            what = f"the formula is nested more than {MOST_NESTED} deep"
+            raise TheoryError(what, where=where, hint="split it into several rules")
         return build(*(formula for formula, _ in children)), depth
 
     def iff(self, children: list[Nested]) -> Nested:
@@ -229,19 +243,6 @@ class TheoryBuilder(Transformer[Token, Theory]):
         """Everything is collected on the way."""
 
 
-def _unquoted(token: Token) -> str:
-    escapes = {"n": "\n", "t": "\t", "r": "\r"}
-    return re.sub(r"\\(.)", lambda match: escapes.get(match.group(1), match.group(1)), str(token)[1:-1])
-
-
-def _first_atoms(children: list[Nested]) -> tuple[Atom, ...]:
-    """The first atom of a formula that may be too deep for recursion."""
-    formula = children[0][0]
-    while not isinstance(formula, Atom) and formula.operands():
-        formula = formula.operands()[0]
-    return (formula,) if isinstance(formula, Atom) else ()
-
-
 def _without_guards(formula: Formula) -> tuple[Formula | None, tuple[Unequal, ...]]:
     """The formula without the guards among the conjuncts of its body, and those guards."""
     if not isinstance(formula, Implies):
@@ -261,15 +262,6 @@ def _holds_guard(formula: Formula) -> bool:
 
 
 _OF_THREAD = threading.local()
-
-
-def theory_builder() -> TheoryBuilder:
-    """This thread's builder."""
-    if not hasattr(_OF_THREAD, "builder"):
-        _OF_THREAD.builder = TheoryBuilder()
-    return _OF_THREAD.builder
-
-
 LONGEST_LINE = 1_000_000
 THEORY_SUFFIX = ".r2n"
 _SCANNED = re.compile(
@@ -282,7 +274,8 @@ _WORDS = {
     "RBRACE": "'}'", "COMMA": "','", "COLON": "':'", "EQUAL": "'='", "VBAR": "'|'", "BANG": "'!'", "STAR": "'*'",
     "NAME": "a name", "STRING": "a quoted name", "NUMBER": "a number", "$END": "the end of the theory",
     "_DOMAIN": "'domain'", "_PREDICATE": "'predicate'", "_RULE": "'rule'", "_IMPLICIT": "'implicit'",
-    "_OPEN": "'open'", "_CLOSED": "'closed'", "_XOR": "'xor'",
+    "_OPEN": "'open'", "_CLOSED": "'closed'", "_XOR": "'xor'", "__ANON_0": "'<->'", "__ANON_1": "'->'",
+    "__ANON_2": "'!='", "AMPERSAND": "'&'",
 }  # fmt: skip
 _OF_OTHERS = (
     (re.compile(r"[vV](?=[\s!(])"), "or is written |"),
@@ -292,7 +285,6 @@ _OF_OTHERS = (
     (re.compile(r"[-+.\d]"), "a rule is written: rule NAME [WEIGHT]: FORMULA"),
 )
 _OTHER_FILES = "clauses of Markov logic are read from a file with another ending than .r2n: rules.mln"
-_OPERATORS = {"__ANON_0": "'<->'", "__ANON_1": "'->'", "__ANON_2": "'!='", "AMPERSAND": "'&'"}
 
 
 def read_theory(path: Path) -> Theory:
@@ -315,24 +307,20 @@ def read_theory(path: Path) -> Theory:
 
 def parse_theory(text: str, source: str | None = None) -> Theory:
     """The theory that a text states; errors show line, column, a caret, and what to do."""
-    _check_lines(text, source)
+    for number, line in enumerate(text.split("\n"), start=1):
+        if len(line) > LONGEST_LINE:
+            what = f"the line has {len(line):,} characters, more than {LONGEST_LINE:,}"
+            hint = "break it: a statement may run over many lines"
+            raise TheoryError(what, where=Location(source, number), hint=hint)
     _check_brackets(text, source)
+    if not hasattr(_OF_THREAD, "builder"):
+        _OF_THREAD.builder = TheoryBuilder()
     try:
-        return theory_builder().build(text, source)
+        return _OF_THREAD.builder.build(text, source)
     except UnexpectedInput as error:
         raise _syntax_error(error, text, source) from error
     except VisitError as error:
         raise error.orig_exc from error
-
-
-def _check_lines(text: str, source: str | None) -> None:
-    for number, line in enumerate(text.split("\n"), start=1):
-        if len(line) > LONGEST_LINE:
-            raise TheoryError(
-                f"the line has {len(line):,} characters, more than {LONGEST_LINE:,}",
-                where=Location(source, number),
-                hint="break it: a statement may run over many lines",
-            )
 
 
 def _check_brackets(text: str, source: str | None) -> None:
@@ -375,26 +363,19 @@ def _syntax_error(error: UnexpectedInput, text: str, source: str | None) -> Theo
         what = f"unexpected character {text[error.pos_in_stream]!r}"
         expected = error.allowed
     elif isinstance(error, UnexpectedToken) and error.token.type != "$END":
-        what, expected = f"unexpected '{_shortened(error.token)}'", error.accepts or error.expected
+        what, expected = (
+            f"unexpected '{error.token[:40]}{'...' * (len(error.token) > 40)}'",
+            error.accepts or error.expected,
+        )
     else:
         what, expected = "the theory ends in the middle of a statement", getattr(error, "expected", ())
     line, column = error.line, error.column
     if isinstance(error, UnexpectedEOF) or line is None or line < 1:
         stripped = text.rstrip()
         line, column = stripped.count("\n") + 1, len(stripped) - (stripped.rfind("\n") + 1) + 1
-    words = {**_WORDS, **_OPERATORS}
-    names = sorted({words.get(name, name.lower().strip("_")) for name in expected or ()})
+    names = sorted({_WORDS.get(name, name.lower().strip("_")) for name in expected or ()})
     hint = f"expected {' or '.join(names)}" if names else None
     where = location_in(text.split("\n"), source, line, column)
-    return TheoryError(what, where=where, hint=_said_otherwise(where) or hint)
-
-
-def _said_otherwise(where: Location) -> str | None:
-    """How the language writes what stands here, where another one would write it so."""
-    rest = (where.excerpt or "")[(where.column or 1) - 1 :]
-    found = [instead for sign, instead in _OF_OTHERS if sign.match(rest)]
-    return f"{found[0]}; {_OTHER_FILES}" if found else None
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 40 else text[:40] + "..."
+    rest = (where.excerpt or "")[(column or 1) - 1 :]
+    here = next((instead for sign, instead in _OF_OTHERS if sign.match(rest)), None)  # as other languages write it
+    return TheoryError(what, where=where, hint=f"{here}; {_OTHER_FILES}" if here else hint)

@@ -185,6 +185,12 @@ class Theory:
         return {predicate.name: predicate for predicate in self.predicates}
 
     @cached_property
+    def predicate_names(self) -> frozenset[str]:
+        """The names of the predicates that it declares, and of those in its rules."""
+        in_rules = {atom.predicate for rule in self.rules for atom in rule.atoms} - {ANY_PREDICATE}
+        return frozenset(in_rules | self._predicate_of.keys())
+
+    @cached_property
     def _domain_of(self) -> dict[str, Domain]:
         return {domain.name: domain for domain in self.domains}
 
@@ -263,15 +269,12 @@ class Theory:
 
     def completed(self, domains: tuple[Domain, ...], predicates: tuple[Predicate, ...]) -> "Theory":
         """The theory with these domains and predicates, `*` replaced by every predicate that fits."""
-        self._refuse_missing_predicates(predicates)
-        shell = Theory(domains, predicates, (), self.source)
-        rules = tuple(shell._expanded(rule) for rule in self.rules)
-        return Theory(domains, predicates, rules, self.source)
-
-    def _refuse_missing_predicates(self, predicates: tuple[Predicate, ...]) -> None:
         missing = {predicate.name for predicate in self.predicates} - {p.name for p in predicates}
         if missing:
             raise TheoryError(f"predicates declared but not in the language: {', '.join(sorted(missing))}")
+        shell = Theory(domains, predicates, (), self.source)
+        rules = tuple(shell._expanded(rule) for rule in self.rules)
+        return Theory(domains, predicates, rules, self.source)
 
     def _expanded(self, rule: Rule) -> Rule:
         if not any(atom.predicate == ANY_PREDICATE for atom in rule.atoms):

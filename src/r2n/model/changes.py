@@ -11,8 +11,11 @@ from jaxtyping import Int64
 from r2n.data.atom_text import facts_from_texts, looks_like_atom
 from r2n.data.candidates import find_candidates
 from r2n.data.encoding import EncodedFacts, encode_facts
-from r2n.data.growth import (
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import (
+    Evidence,
     GivenFeatures,
+    KnowledgeBase,
     Members,
     check_declared,
     constant_ids,
@@ -23,11 +26,9 @@ from r2n.data.growth import (
     members_of,
     recoded,
 )
-from r2n.data.herbrand import HerbrandBase
-from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.problem import Problem
-from r2n.data.reading.records import shortened
-from r2n.data.reading.tables import Facts, Table, read_facts
+from r2n.data.records import shortened
+from r2n.data.tables import Facts, Table, read_facts
 from r2n.errors import ConfigError, DataError, Location
 from r2n.logic.language import Language
 from r2n.logic.theory import Theory

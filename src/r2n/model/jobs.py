@@ -13,8 +13,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from r2n.data.reading.chunks import read_fact_chunks
-from r2n.data.reading.tables import Table
+from r2n.data.tables import Table, read_fact_chunks
 from r2n.errors import CheckpointError, ConfigError, counted
 from r2n.evaluation.ranking import EvaluationOptions, Share
 from r2n.evaluation.report import Report

@@ -16,9 +16,8 @@ from torch import Tensor, nn, ones_like
 
 from r2n.data.atom_text import parse_atom
 from r2n.data.features import constant_labels
-from r2n.data.growth import GivenFeatures, constant_ids
 from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
-from r2n.data.knowledge_base import Evidence, KnowledgeBase, reciprocal_codes
+from r2n.data.knowledge_base import Evidence, GivenFeatures, KnowledgeBase, constant_ids, reciprocal_codes
 from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError, DataError, R2NError, counted
 from r2n.evaluation.calibrate import Calibrated

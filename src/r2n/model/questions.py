@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from r2n.data.atom_text import ANYTHING, unescaped, written_name
+from r2n.data.atom_text import ANYTHING, written_name
 from r2n.data.encoding import encode_facts
-from r2n.data.reading.chunks import chosen_facts
-from r2n.data.reading.tables import Facts, Table, read_facts
+from r2n.data.tables import Facts, Table, read_facts
 from r2n.errors import ConfigError, DataError
 from r2n.files import json_text, new_file
+from r2n.logic.formula import unescaped
 from r2n.logic.language import Language, Predicate
 from r2n.model.answers import PREDICTED, Answers, Question, unnamed_arguments
 from r2n.model.model import Model
@@ -229,7 +229,7 @@ def _answered(model: Model, facts: Facts, wanted: AnswersWanted) -> list[pa.Tabl
     is_open = np.zeros(len(facts), bool)
     for column in facts.arguments:
         is_open |= pc.equal(column, ANYTHING).to_numpy(zero_copy_only=False)
-    named, found = chosen_facts(facts, np.flatnonzero(~is_open)), []
+    named, found = facts.take(np.flatnonzero(~is_open)), []
     if len(named):
         encoded, _ = encode_facts(model.base, [named])
         answers = model.columns(encoded.codes)

@@ -14,9 +14,9 @@ from scipy.special import expit, softmax
 from r2n.data.herbrand import Codes, HerbrandBase, Side, closed_atoms
 from r2n.data.knowledge_base import Evidence, counterparts, reciprocal_codes
 from r2n.errors import ConfigError, counted
+from r2n.evaluation.evaluate import evaluate_scores
 from r2n.evaluation.metrics import drawn
 from r2n.evaluation.ranking import EvaluationOptions, Filter, ScoreByRow, row_memory
-from r2n.evaluation.evaluate import evaluate_scores
 from r2n.evaluation.report import Score
 from r2n.explanation.neighbourhood import Changes, Neighbourhood, without_reciprocals
 from r2n.explanation.rules import (

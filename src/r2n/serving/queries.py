@@ -10,8 +10,8 @@ from jaxtyping import Float64
 from pydantic import create_model
 
 from r2n.data.atom_text import parse_atom
-from r2n.data.growth import constant_ids
 from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
+from r2n.data.knowledge_base import constant_ids
 from r2n.errors import DataError, R2NError
 from r2n.evaluation.calibrate import Calibrated
 from r2n.explanation.drawing import explanation_drawing

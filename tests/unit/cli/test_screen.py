@@ -13,20 +13,9 @@ from typer.testing import CliRunner
 
 from r2n.cli import app as r2n_app
 from r2n.cli import screen as module
-from r2n.cli.screen import (
-    BarView,
-    ClearErrors,
-    LineView,
-    Phase,
-    PhaseProgress,
-    ScreenTable,
-    print_json,
-    progress,
-    screen,
-    shortened,
-)
+from r2n.cli.screen import ClearErrors, PhaseProgress, ScreenTable, print_json, progress, screen, shortened
 from r2n.errors import DataError
-from r2n.progress import Progress
+from r2n.progress import BarView, LineView, Phase, Progress
 
 NASTY = ("[red]x[/red]", "[/]", "[/red]", "[link=file]", "[bold", "\\[", ":smiley:")
 

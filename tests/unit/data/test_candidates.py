@@ -3,7 +3,6 @@
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from r2n.data.candidates import Candidates
 from r2n.data.problem import Problem, load_problem
-from r2n.data.reading.tables import Table
+from r2n.data.tables import Table
 from r2n.errors import ConfigError, DataError
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
@@ -192,9 +191,3 @@ def test_candidates_are_in_the_fingerprint() -> None:
 
     keys = {fingerprint(problem(given).knowledge) for given in (None, Candidates(), Candidates(shared_words=1))}
     assert len(keys) == 3
-
-
-def test_codes_ascend() -> None:
-    codes = problem(Candidates(shared_words=1)).knowledge.candidates["same"]
-    assert codes.dtype == np.int64
-    assert (np.diff(codes) > 0).all()

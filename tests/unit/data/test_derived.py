@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from r2n.data import fact_database
 from r2n.data.derived import Definitions, derive
 from r2n.data.problem import Problem, load_problem
-from r2n.data.reading.tables import Facts, Table, read_facts
+from r2n.data.tables import Facts, Table, read_facts
 from r2n.errors import ConfigError, DataError
 from r2n.logic.parser import parse_theory
 from tests.examples import at_most

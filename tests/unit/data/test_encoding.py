@@ -10,7 +10,7 @@ import r2n
 from r2n.data import encoding
 from r2n.data.encoding import complete, encode_facts
 from r2n.data.herbrand import HerbrandBase
-from r2n.data.reading.tables import Facts, Table, read_facts
+from r2n.data.tables import Facts, Table, read_facts
 from r2n.errors import DataError, TheoryError
 
 THEORY = "domain city\ndomain land = {italy, france}\npredicate within(city, land)\npredicate big(city)\n"

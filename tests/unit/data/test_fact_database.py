@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from r2n.data.fact_database import FactDatabase, Select
-from r2n.data.reading.tables import Table, read_facts
+from r2n.data.tables import Table, read_facts
 from r2n.errors import ConfigError, DataError
 
 

@@ -1,17 +1,31 @@
-"""Features of a domain: which constants have some, where they come from, and what is refused."""
+"""Features of constants: rows of tables, arrays, bags of words."""
 
+import json
+import math
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import r2n
-from r2n.data.features import Features, FeatureTable, constant_labels
-from r2n.data.knowledge_base import with_reciprocals
+from r2n.data.features import (
+    FeatureRows,
+    Features,
+    FeatureTable,
+    WordWeights,
+    bags_of_words,
+    constant_labels,
+    feature_rows,
+    read_feature_records,
+)
+from r2n.data.records import settle
 from r2n.errors import ConfigError, DataError
 from r2n.grounding.cache import fingerprint
 from r2n.logic.language import Language
@@ -53,15 +67,6 @@ def test_arrays_of_any_shape_and_single_numbers() -> None:
     years = of_papers({"p1": 1, "p2": 2.5, "p3": 3}).vectors
     assert years is not None
     assert years.tolist() == [[1], [2.5], [3]]
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_tables_of_other_libraries(frame) -> None:
-    source = frame({"x": [1.0, 2, 3], "id": ["p3", "p2", "p1"], "title": ["c", "b", "a"]})
-    found = of_papers(FeatureTable(source, key="id", text="title", vector=("x",)))
-    assert found.texts == ("a", "b", "c")
-    assert found.vectors is not None
-    assert found.vectors.tolist() == [[3], [2], [1]]
 
 
 def test_the_constants_own_names() -> None:
@@ -190,11 +195,6 @@ def test_the_fingerprint_knows_every_feature() -> None:
     assert fingerprint(problem({"paper": TITLES}).knowledge) == digests[1]
 
 
-def test_reciprocals_keep_the_features() -> None:
-    known = problem({"paper": TITLES}).knowledge
-    assert with_reciprocals(known).features == known.features
-
-
 def test_problem_files(tmp_path: Path) -> None:
     (tmp_path / "theory.r2n").write_text(str(THEORY))
     (tmp_path / "facts.tsv").write_text("p1\tcites\tp2\nann\twrote\tp1\n")
@@ -235,3 +235,188 @@ def test_an_empty_label_takes_no_other_ones_place() -> None:
     first, second = (replace(papers, labels=labels) for labels in (("Cats", "Dogs", ""), (" ", "Hounds", "")))
     labels = constant_labels({"paper": first, "person": second}, known.language, TITLES)
     assert labels == {"p1": "Cats", "p2": "Hounds"}
+
+
+COLUMNS = {"id": ["a", "b"], "title": ["cats, dogs", "x y"], "u": [1.5, -2.0], "v": [0.0, 1e-3]}
+LISTS = {**COLUMNS, "list": [[1.0, 2.0, 0.1], [4.0, 5.0, 6.0]]}
+
+
+def write(folder: Path, ending: str) -> Path:
+    path = folder / f"table{ending}"
+    rows = [dict(zip(LISTS, values, strict=True)) for values in zip(*LISTS.values(), strict=True)]
+    if ending == ".parquet":
+        pq.write_table(pa.table(LISTS), path)
+    elif ending == ".json":
+        path.write_text(json.dumps(rows))
+    elif ending == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif ending == ".db":
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("CREATE TABLE t (id, title, u, v, list)")
+            values = [(*list(row.values())[:4], json.dumps(row["list"])) for row in rows]
+            connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", values)
+    else:
+        comma, quote = (",", '"') if ending == ".csv" else ("\t", "")
+        lines = [comma.join(LISTS)]
+        lines += [comma.join(f"{quote}{value}{quote}" for value in row.values()) for row in rows]
+        path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".json", ".jsonl", ".db"])
+@pytest.mark.parametrize("vector", [("u", "v"), ("list",)])
+def test_all_formats_give_the_same_rows(tmp_path: Path, ending: str, vector: tuple[str, ...]) -> None:
+    rows = feature_rows(read_feature_records(write(tmp_path, ending)), "id", "title", vector)
+    assert rows.constants.to_pylist() == ["a", "b"]
+    assert rows.texts is not None
+    assert rows.texts.to_pylist() == COLUMNS["title"]
+    expected = LISTS["list"] if vector == ("list",) else [[1.5, 0.0], [-2.0, 1e-3]]
+    np.testing.assert_array_equal(rows.vectors, np.array(expected, np.float32))
+    assert not rows.blank.any()
+    assert rows.faults == ()
+
+
+def read(content: str, tmp_path: Path, **options: object) -> FeatureRows:
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    chosen: dict[str, object] = {"key": None, "text": None, "vector": (), **options}
+    rows = feature_rows(read_feature_records(path), **chosen)  # pyright: ignore
+    settle(rows.faults, "raise")
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "line", "said"),
+    [
+        ("id,t\na,x\nb,1,2\n", {"text": "t"}, 3, "too many columns"),
+        ("id,t\na,x\n,y\n", {"text": "t"}, 3, "features of no constant"),
+        ("id,t\na,x\nb,y\na,z\n", {"text": "t"}, 4, "'a' has features already"),
+        ("id,y\na,\nb,1999\nc,2000\n", {"text": "y"}, 3, "the column 'y' is taken for text, but holds numbers: '1999'"),
+        ("id,u,v\na,1,2\nb,3,x\n", {"vector": ("u", "v")}, 3, "'x' in column 'v' is no number"),
+        ("id,u,v\na,1,2\nb,3,\n", {"vector": ("u", "v")}, 3, "'' in column 'v' is no number"),
+        ("id,u\na,1\nb,nan\n", {"vector": ("u",)}, 3, "the vector of 'b' has nan as component 1"),
+        ("id,u,v\na,1,2\nb,1,-inf\n", {"vector": ("u", "v")}, 3, "the vector of 'b' has -inf as component 2"),
+        ('id,l\na,"[1, 2]"\nb,"[1]"\n', {"vector": ("l",)}, 3, "a vector of 1 numbers, where that at"),
+        ('id,l\na,"[1, 2]"\nb,"[1, x]"\n', {"vector": ("l",)}, 3, "column 'l' has no list of finite numbers here"),
+        ('id,l\na,"[1, 2]"\nb,"[1, nan]"\n', {"vector": ("l",)}, 3, "the vector of 'b' has nan as component 2"),
+        ('id,l\na,"[1, 2]"\nb,3\n', {"vector": ("l",)}, 3, "column 'l' has no list"),
+        ('id,l\na,"[1, 2]"\nb,"[1, NULL]"\n', {"vector": ("l",)}, 3, "column 'l' has no list"),
+    ],
+)
+def test_bad_rows_are_named(tmp_path: Path, text: str, options: dict[str, object], line: int, said: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read(text, tmp_path, **options)
+    assert said in str(caught.value)
+    assert caught.value.where is not None
+    assert caught.value.where.line == line
+    assert caught.value.where.excerpt == text.split("\n")[line - 1]
+
+
+def test_the_first_of_two_rows_is_told_with_the_second(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"t.csv:2; keep one of the two rows"):
+        read("id,t\na,x\nb,y\na,z\n", tmp_path, text="t")
+
+
+def test_some_numbers_among_texts_are_texts(tmp_path: Path) -> None:
+    rows = read("id,t\na,1984\nb,Emma\n", tmp_path, text="t")
+    assert rows.texts is not None
+    assert rows.texts.to_pylist() == ["1984", "Emma"]
+
+
+def test_rows_without_any_feature_are_blank(tmp_path: Path) -> None:
+    assert read("id,u,v\na,1,2\nb,,\n", tmp_path, vector=("u", "v")).blank.tolist() == [False, True]
+    assert read("id,t\na,x\nb, \n", tmp_path, text="t").blank.tolist() == [False, True]
+    assert read('id,l\na,\nb,"[1, 2]"\n', tmp_path, vector=("l",)).blank.tolist() == [True, False]
+
+
+def test_unknown_columns_and_unsuited_files(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no column 'titel'\n  did you mean 'title'\? the columns are: id, title"):
+        read("id,title\na,x\n", tmp_path, text="titel")
+    (tmp_path / "facts.pl").write_text("p(a, b).\n")
+    with pytest.raises(DataError, match="tables with named columns"):
+        read_feature_records(tmp_path / "facts.pl")
+    with pytest.raises(DataError, match="there is no such file"):
+        read_feature_records(tmp_path / "nothing.csv")
+
+
+TEXTS = ("The cat sat, the cat ran", "a_dog ran", "", "zebra sat")
+IN_TRAINING = np.array([True, True, True, False])
+
+
+def as_dicts(matrix, names) -> list[dict[str, float]]:
+    rows = matrix.toarray().tolist()
+    return [{name: value for name, value in zip(names, row, strict=True) if value} for row in rows]
+
+
+def test_the_vocabulary_has_no_word_that_only_other_texts_have() -> None:
+    bags = bags_of_words(TEXTS, IN_TRAINING)
+    assert bags.vocabulary == ("a", "cat", "dog", "ran", "sat", "the")
+    assert as_dicts(bags.known, bags.vocabulary) == [
+        {"cat": 1, "ran": 1, "sat": 1, "the": 1},
+        {"a": 1, "dog": 1, "ran": 1},
+        {},
+        {"sat": 1},
+    ]
+
+
+def test_counts_and_least_number_of_texts() -> None:
+    bags = bags_of_words(TEXTS, IN_TRAINING, weights="count", min_texts=2)
+    assert as_dicts(bags.known, bags.vocabulary) == [{"ran": 1}, {"ran": 1}, {}, {}]
+    bags = bags_of_words(TEXTS, IN_TRAINING, weights="count")
+    assert as_dicts(bags.known, bags.vocabulary)[0] == {"cat": 2, "ran": 1, "sat": 1, "the": 2}
+
+
+def test_tfidf_is_of_the_training_texts_and_gives_length_one() -> None:
+    bags = bags_of_words(TEXTS, IN_TRAINING, weights="tfidf")
+    dog = as_dicts(bags.known, bags.vocabulary)[1]
+    rare, common = (math.log((1 + 3) / (1 + seen)) + 1 for seen in (1, 2))
+    length = math.sqrt(2 * rare**2 + common**2)
+    assert dog == pytest.approx({"a": rare / length, "dog": rare / length, "ran": common / length}, rel=1e-6)
+    assert as_dicts(bags.known, bags.vocabulary)[3] == pytest.approx({"sat": 1.0})
+
+
+@pytest.mark.parametrize("weights", ["binary", "count", "tfidf"])
+@pytest.mark.parametrize("texts", [(), ("", "-"), ("only in test", "-")])
+def test_an_empty_vocabulary_is_legal(weights, texts) -> None:
+    bags = bags_of_words(texts, np.zeros(len(texts), bool), weights=weights)
+    assert bags.vocabulary == ()
+    assert bags.known.shape == (len(texts), 0)
+
+
+@given(st.lists(st.tuples(st.lists(st.sampled_from("abcdef"), max_size=5), st.booleans()), max_size=6))
+def test_bags_are_those_of_plain_loops(rows: list[tuple[list[str], bool]]) -> None:
+    texts = [" ".join(words) for words, _ in rows]
+    in_training = np.array([flag for _, flag in rows], bool)
+    bags = bags_of_words(texts, in_training, weights="count")
+    assert set(bags.vocabulary) == {word for words, flag in rows if flag for word in words}
+    for row, (words, _) in enumerate(rows):
+        for column, word in enumerate(bags.vocabulary):
+            assert bags.known.toarray()[row, column] == words.count(word)
+
+
+@pytest.mark.parametrize("weights", ["binary", "count", "tfidf"])
+def test_bags_taken_without_a_word_are_those_of_a_text_without_it(weights: WordWeights) -> None:
+    """All occurrences go; the vocabulary, and how rare words are, stay."""
+    bags = bags_of_words(TEXTS, IN_TRAINING, weights=weights)
+    the, zebra = bags.words.index("the"), bags.words.index("zebra")
+    taken = bags.taken(np.array([0, 3, 0, 2, 3]), np.array([the, zebra, -1, the, -1]))
+    shorter = bags_of_words((*TEXTS, "cat sat cat ran", "sat"), np.append(IN_TRAINING, [False, False]), weights=weights)
+    assert taken.vocabulary == bags.vocabulary == shorter.vocabulary
+    expected = [as_dicts(shorter.known, shorter.vocabulary)[row] for row in (4, 5, 0, 2, 3)]
+    for found, wanted in zip(as_dicts(taken.known, taken.vocabulary), expected, strict=True):
+        assert found == pytest.approx(wanted)
+    assert as_dicts(taken.every, taken.words) == [
+        as_dicts(shorter.every, shorter.words)[row] for row in (4, 5, 0, 2, 3)
+    ]
+
+
+@pytest.mark.parametrize("weights", ["binary", "tfidf"])
+def test_a_bag_may_be_empty_and_so_may_the_vocabulary(weights: WordWeights) -> None:
+    bags = bags_of_words(("cat", ""), np.array([True, True]), weights=weights)
+    taken = bags.taken(np.array([0, 1]), np.array([0, 0]))
+    assert taken.known.toarray().tolist() == taken.every.toarray().tolist() == [[0], [0]]
+    nothing = bags_of_words(("cat", "dog"), np.zeros(2, bool), weights=weights).taken(np.array([1]), np.array([1]))
+    assert nothing.known.shape == (1, 0)
+    assert nothing.every.toarray().tolist() == [[0, 0]]
+    none = bags.taken(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    assert none.known.shape == (0, 1)

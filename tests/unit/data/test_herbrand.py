@@ -1,11 +1,14 @@
-"""The Herbrand base by hand: codes, names, limits."""
+"""The Herbrand base: codes, sets of codes, closed worlds, query patterns."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from r2n.data.herbrand import HerbrandBase
+from r2n.data.herbrand import HerbrandBase, RowIndex, Side, are_among, closed_atoms, distinct, ranges, union
 from r2n.errors import DataError
 from r2n.logic.language import Domain, Language, Predicate
+from tests.unit.grounding.small_knowledge import knowledge
 
 PERSON = Domain("person", listed=("a", "b", "c"))
 CITY = Domain("city", listed=("b", "rome"))
@@ -16,14 +19,6 @@ LANGUAGE = Language.build([PERSON, CITY], [SMOKES, LIVES])
 
 def ids(*names: str) -> list[int]:
     return [LANGUAGE.constant_id(name) for name in names]
-
-
-def test_predicates_in_order_and_the_last_position_fastest() -> None:
-    base = HerbrandBase(LANGUAGE)
-    assert base.size == len(base) == 3 + 3 * 2
-    assert base.encode(SMOKES, np.array([ids("a"), ids("c")])).tolist() == [0, 2]
-    pairs = np.array([ids("a", "b"), ids("a", "rome"), ids("b", "b"), ids("c", "rome")])
-    assert base.encode(LIVES, pairs).tolist() == [3, 4, 5, 8]
 
 
 def test_what_is_outside_its_domain_has_no_code() -> None:
@@ -70,3 +65,125 @@ def test_a_base_beyond_64_bits_is_refused_with_a_way_out(positions: int, constan
         HerbrandBase(wide(positions, constants))
     assert "p" in str(caught.value)
     assert caught.value.hint
+
+
+ONE, TWO, NONE = Domain("one"), Domain("two"), Domain("none")
+BASE = HerbrandBase(
+    Language.build(
+        [ONE, TWO, NONE],
+        [
+            Predicate("u", (TWO,)),
+            Predicate("p", (ONE, TWO, ONE)),
+            Predicate("q", (TWO, ONE)),
+            Predicate("e", (ONE, NONE)),
+        ],
+        {"one": ["b", "d"], "two": ["a", "b", "c"], "none": []},
+    )
+)
+SIDES = [(i, position) for i in range(3) for position in range(len(BASE.shapes[i]))]
+
+
+@pytest.mark.parametrize(("predicate", "position"), SIDES)
+def test_each_atom_is_in_the_row_of_its_other_constants_at_the_place_of_its_own(predicate: int, position: int) -> None:
+    side, language = Side.of(BASE, predicate, position), BASE.language
+    members = language.members(language.predicates[predicate].domains[position]).tolist()
+    codes = np.arange(*side.bounds)
+    rows, places = side.located(codes)
+    _, arguments = BASE.decode(codes)
+    assert [members[place] for place in places] == arguments[:, position].tolist()
+    for row, constants in zip(rows.tolist(), arguments.tolist(), strict=True):
+        first = [*constants[:position], members[0], *constants[position + 1 :]]
+        arity = len(BASE.shapes[predicate])
+        assert BASE.encode(language.predicates[predicate], np.array([first[:arity]])).tolist() == [row]
+    distinct = np.unique(rows)
+    given = side.given(distinct)
+    given[:, position] = -7
+    assert side.rows(given).tolist() == distinct.tolist()
+
+
+@pytest.mark.parametrize(("predicate", "position"), SIDES)
+@pytest.mark.parametrize("at_once", [1, 4, 100])
+def test_written_out_row_after_row_all_atoms_are_there(predicate: int, position: int, at_once: int) -> None:
+    side = Side.of(BASE, predicate, position)
+    rows = np.unique(side.located(np.arange(*side.bounds))[0])[::-1]
+    parts = list(side.written_out(rows, at_once))
+    for start, codes in parts:
+        assert len(codes) <= max(at_once, side.candidates)
+        found, places = side.located(codes)
+        assert found.tolist() == np.repeat(rows[start:], side.candidates)[: len(codes)].tolist()
+        assert places.tolist() == list(range(side.candidates)) * (len(codes) // side.candidates)
+    everything = np.concatenate([codes for _, codes in parts])
+    assert np.sort(everything).tolist() == list(range(*side.bounds))
+
+
+def test_a_domain_without_constants_has_no_rows() -> None:
+    side = Side.of(BASE, 3, 0)
+    assert list(side.written_out(np.zeros(0, np.int64), 10)) == []
+    assert side.given(np.zeros(0, np.int64)).shape == (0, 2)
+    assert side.bounds[0] == side.bounds[1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_stands_in_rows_is_found_in_the_order_asked(seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    things = np.sort(dice.integers(0, 8, 3 * seed))
+    asked = dice.integers(-1, 10, 6)
+    owner, entries = RowIndex.of(things).entries(asked)
+    expected = [(i, j) for i, row in enumerate(asked) for j, thing in enumerate(things) if row == thing]
+    assert list(zip(owner.tolist(), entries.tolist(), strict=True)) == expected
+
+
+def test_ranges_one_after_the_other() -> None:
+    owner, numbers = ranges(np.array([5, 0, 7]), np.array([2, 0, 1]))
+    assert owner.tolist() == [0, 0, 2]
+    assert numbers.tolist() == [5, 6, 7]
+    assert [len(part) for part in ranges(np.zeros(0, np.int64), np.zeros(0, np.int64))] == [0, 0]
+
+
+codes = st.lists(st.integers(0, 20) | st.integers(0, 2**63 - 1), max_size=20)
+
+
+def array(given: list[int]) -> np.ndarray:
+    return np.array(given, np.int64)
+
+
+@given(codes, codes)
+def test_they_are_sets(one: list[int], other: list[int]) -> None:
+    assert distinct(array(one)).tolist() == sorted(set(one))
+    assert union(array(one), array(other)).tolist() == sorted({*one, *other})
+    assert are_among(array(one), array(sorted(other))).tolist() == [code in other for code in one]
+
+
+def test_a_union_of_nothing_is_empty() -> None:
+    assert union().dtype == np.int64
+    assert not len(union())
+
+
+THEORY = """
+domain town = {a, b}
+domain valley = {v}
+domain place = town | valley
+predicate near(town, town) closed
+predicate liesIn(place, place)
+"""
+
+
+def test_the_atoms_of_closed_predicates_are_closed_and_no_others() -> None:
+    base = knowledge("", "", theory=THEORY).base
+    codes = np.arange(base.size)
+    expected = [name.startswith("near") for name in base.names(codes)]
+    assert closed_atoms(base, codes).tolist() == expected
+    assert 0 < sum(expected) < len(expected)
+
+
+def test_closed_parts_are_closed_each_beside_the_others_and_beside_closed_predicates() -> None:
+    parts = "liesIn(place, place) closed(town, valley) closed(valley, town)"
+    base = knowledge("", "", theory=THEORY.replace("liesIn(place, place)", parts)).base
+    codes = np.arange(base.size)
+    closed = {name for name, is_closed in zip(base.names(codes), closed_atoms(base, codes), strict=True) if is_closed}
+    between = {f"liesIn({x}, {y})" for town in "ab" for x, y in ((town, "v"), ("v", town))}
+    assert closed == between | {f"near({x}, {y})" for x in "ab" for y in "ab"}
+
+
+def test_no_atoms() -> None:
+    assert closed_atoms(knowledge("", "", theory=THEORY).base, np.zeros(0, np.int64)).shape == (0,)

@@ -1,14 +1,26 @@
-"""Problems: from folders and from tables."""
+"""Problems: their files, tables, paths and errors."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 import r2n
-from r2n.data.problem import Problem, load_problem
-from r2n.data.reading.tables import Table
+from r2n.data.problem import (
+    FOLDERS_VARIABLE,
+    Problem,
+    TableOptions,
+    checked_path,
+    described_table,
+    load_problem,
+    read_problem_file,
+)
+from r2n.data.stored_tables import PostgresTable
+from r2n.data.tables import Table
 from r2n.errors import ConfigError, DataError
+from r2n.options import Options
 from tests.toy_problem import write_toy_problem
 
 
@@ -100,3 +112,199 @@ def test_empty_cells_are_counted_where_they_are_skipped(tmp_path: Path) -> None:
     problem = load_problem(tmp_path)
     assert len(problem.train) == 1
     assert problem.report.empty == (("train", 2),)
+
+
+def read(tmp_path: Path, text: str | bytes) -> object:
+    path = tmp_path / "problem.toml"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_problem_file(path)
+
+
+def test_a_table_may_be_a_name_options_or_a_list(tmp_path: Path) -> None:
+    text = 'facts.train = ["a.tsv", {file = "b.csv", predicate = "p", columns = ["x"], header = true}]'
+    file = read_problem_file_of(tmp_path, text)
+    assert [table.file for table in file.facts.train] == ["a.tsv", "b.csv"]
+    assert file.facts.train[1].columns == ("x",)
+
+
+def read_problem_file_of(tmp_path: Path, text: str):
+    path = tmp_path / "problem.toml"
+    path.write_text(text)
+    return read_problem_file(path)
+
+
+def test_bom_and_crlf_are_accepted(tmp_path: Path) -> None:
+    (tmp_path / "problem.toml").write_bytes(b'\xef\xbb\xbfname = "a"\r\n[grounding]\r\nwidth = 3\r\n')
+    file = read_problem_file(tmp_path / "problem.toml")
+    assert (file.name, file.grounding.width) == ("a", 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "[grounding]\nwidht = 1\n",
+            "problem.toml:2:1: unknown key 'widht' in \\[grounding\\](.|\n)*did you mean 'width'",
+        ),
+        ("nam = 1\n", "problem.toml:1:1: unknown key 'nam'(.|\n)*did you mean 'name'"),
+        ("[facts]\ntrain = {fil = 'x'}\n", "unknown key 'fil'|file: field required"),
+        ("[grounding]\nwidth = -1\n", "problem.toml:2:1: grounding.width: input should be greater"),
+        ("[grounding]\nstrategy = 'ful'\n", "grounding.strategy: input should be 'full', 'known-body' or 'backward'"),
+        ("[model]\nlayers = 'three'\n", "model.layers"),
+        ("[grounding\n", "problem.toml:1:\\d+: not valid TOML"),
+        ("", "is empty"),
+        (b"name = '\xff'\n", "not UTF-8"),
+    ],
+)
+def test_wrong_files_are_refused(text: str | bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read(tmp_path, text)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no problem file"):
+        read_problem_file(tmp_path / "problem.toml")
+
+
+def test_assignments_change_options() -> None:
+    changed = Options().changed(["model.layers=2", "training.loss=softmax", "training.corrupted_positions=[-1, 0]"])
+    assert (changed.model.layers, changed.training.loss, changed.training.corrupted_positions) == (
+        2,
+        "softmax",
+        (-1, 0),
+    )
+    assert Options().model.layers == 3
+
+
+@pytest.mark.parametrize("assignment", ["layers=2", "model.layers", "modl.layers=2"])
+def test_what_is_no_assignment_is_refused(assignment: str) -> None:
+    with pytest.raises(ConfigError, match="is no assignment"):
+        Options().changed([assignment])
+    with pytest.raises(ConfigError, match="unknown key 'layer' in \\[model\\]\n  did you mean 'layers'"):
+        Options().changed(["model.layer=2"])
+
+
+def test_a_table_may_say_its_format(tmp_path: Path) -> None:
+    file = read_problem_file_of(tmp_path, 'facts.train = {file = "facts.txt", format = "prolog"}')
+    assert file.facts.train[0].format == "prolog"
+    with pytest.raises(ConfigError, match=r"facts.train.format: input should be(.|\n)*did you mean 'prolog'"):
+        read(tmp_path, 'facts.train = {file = "facts.txt", format = "prologue"}')
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = " + "[" * 5_000, "nested too deep"),
+        ("x = " + "{a = " * 5_000, "nested too deep"),
+        ("[model]\ndim = " + "9" * 5_000, "a number has too many digits"),
+        ("[model]\ndim = 0x" + "f" * 5_000, "model.dim: input should be"),
+        ("[grounding]\nstrategy = 0x" + "f" * 5_000, "grounding.strategy: input should be"),
+        ("\n[" + "a." * 5_000 + "a]", r"problem.toml:2: a key has more than 100 parts"),
+        ("'a' . " * 20_000 + "a = 1", "a key has more than 100 parts"),
+    ],
+)
+def test_what_python_itself_refuses_to_read(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read(tmp_path, text)
+
+
+def test_an_assignment_of_too_many_digits_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"model.dim: input should be"):
+        Options().changed(["model.dim=" + "9" * 5_000])
+
+
+URL = "postgresql://db.example.org/kg"
+
+
+def described(**given: Any) -> Table:
+    return described_table(TableOptions(**given), Path("folder"))
+
+
+def test_a_file_stands_in_the_folder() -> None:
+    made = described(
+        file="a.db", table="t", predicate="p", columns=("a", "b"), label="c", format="sqlite", empty="skip"
+    )
+    assert made == Table(Path("folder/a.db"), "p", ("a", "b"), "c", None, "t", format="sqlite", empty="skip")
+
+
+def test_a_database_has_a_schema_a_name_or_a_query() -> None:
+    made = described(table=URL, schema="people", name="works_at", predicate="p", columns=("a", "b"))
+    assert made == Table(PostgresTable(URL, "people", "works_at"), "p", ("a", "b"))
+    asked = described(table=URL, query="SELECT 1", label="c", empty="skip")
+    assert asked == Table(PostgresTable(URL, query="SELECT 1"), label="c", empty="skip")
+
+
+def test_a_problem_file_names_a_database(tmp_path: Path) -> None:
+    path = tmp_path / "problem.toml"
+    path.write_text(f'[facts]\ntrain = ["a.tsv", "{URL}", {{ table = "{URL}", schema = "s" }}]\n')
+    files = read_problem_file(path).facts.train
+    assert [(spec.file, spec.table, spec.db_schema) for spec in files] == [
+        ("a.tsv", None, None),
+        (None, URL, None),
+        (None, URL, "s"),
+    ]
+    path.write_text(f'[facts]\ntrain = {{ table = "{URL}", shema = "s" }}\n')
+    with pytest.raises(ConfigError, match=r"unknown key 'shema'.*\n.*\n.*\n  did you mean 'schema'\?"):
+        read_problem_file(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "here is neither"),
+        ({"table": "works_at"}, "here is neither"),
+        ({"file": "a.tsv", "query": "SELECT 1"}, "only a database has"),
+        ({"file": "a.tsv", "schema": "s"}, "only a database has"),
+        ({"table": URL, "header": True}, "are for files"),
+        ({"table": URL, "format": "csv"}, "are for files"),
+        ({"table": "postgresql://me:secret@db/kg"}, "holds a password"),
+    ],
+)
+def test_what_is_no_table(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        described(**given)
+
+
+@pytest.mark.parametrize("given", ["facts.tsv", "parts/facts.tsv", "parts/../facts.tsv", "./facts.tsv", "..facts"])
+def test_inside(given: str, tmp_path: Path) -> None:
+    assert checked_path(tmp_path, given) == tmp_path / given
+
+
+@pytest.mark.parametrize("given", ["../facts.tsv", "/etc/passwd", "parts/../../facts.tsv", "..", "link/facts.tsv"])
+def test_outside(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(FOLDERS_VARIABLE, raising=False)
+    folder, elsewhere = tmp_path / "problem", tmp_path / "problem2"
+    folder.mkdir()
+    elsewhere.mkdir()
+    (folder / "link").symlink_to(elsewhere)
+    with pytest.raises(ConfigError, match=f"'{given}' lies outside .*\n.*{FOLDERS_VARIABLE}="):
+        checked_path(folder, given)
+    monkeypatch.setenv(FOLDERS_VARIABLE, os.pathsep.join([str(tmp_path), "", "/etc"]))
+    assert checked_path(folder, given) == folder / given
+
+
+@pytest.mark.parametrize("given", ["\0", "x" * 5000])
+def test_what_no_file_can_be_called_is_left_to_the_reader(given: str, tmp_path: Path) -> None:
+    assert checked_path(tmp_path, given) == tmp_path / given
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ('theory = "{}"', "theory"),
+        ('[facts]\ntrain = ["{}"]', "train"),
+        ('[facts]\nbackground = ["{}"]', "background"),
+        ('[queries]\ntest = ["{}"]', "test"),
+        ('[domains]\nplace = "{}"', "domains"),
+        ('[features.place]\ntable = "{}"', "features"),
+        ('[candidates.liesIn]\ntables = ["{}"]', "candidates"),
+        ('[grounding]\nkept = "{}"', "kept"),
+    ],
+)
+def test_every_path_of_a_problem_file_is_asked(line: str, key: str, tmp_path: Path) -> None:
+    assert key in line
+    (tmp_path / "secret.tsv").write_text("liesIn\ta\tb\n")
+    folder = write_toy_problem(tmp_path / "towns")
+    (folder / "problem.toml").write_text(line.format("../secret.tsv"))
+    with pytest.raises(ConfigError, match=r"'\.\./secret\.tsv' lies outside"):
+        load_problem(folder)

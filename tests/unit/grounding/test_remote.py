@@ -10,7 +10,7 @@ import pytest
 
 from r2n.data.herbrand import first_codes
 from r2n.data.problem import ProblemFile, TableOptions, read_problem_file
-from r2n.data.reading.tables import Table, read_facts
+from r2n.data.tables import Table, read_facts
 from r2n.datasets.generated import GraphOptions, generate
 from r2n.errors import CheckpointError, ConfigError, DataError, GroundingError, TheoryError
 from r2n.grounding import remote

@@ -1,14 +1,92 @@
-"""Rules and theories by hand: bodies, heads, variables and their domains."""
+"""Languages, formulas and theories by hand."""
 
+import numpy as np
 import pytest
 
-from r2n.errors import TheoryError
-from r2n.logic.formula import And, Atom, Constant, Implies, Unequal, Variable
-from r2n.logic.language import Domain, Predicate
+from r2n.errors import DataError, TheoryError
+from r2n.logic.formula import And, Atom, Constant, Iff, Implies, Not, Or, Unequal, Variable
+from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import MOST_WEIGHT, Literal, Rule, Theory
 
-X, Y = Variable("x"), Variable("y")
+COUNTRY, REGION = Domain("country"), Domain("region")
+PLACE = Domain("place", parts=(COUNTRY, REGION))
+
+
+def test_a_domain_is_within_itself_and_the_unions_it_is_part_of() -> None:
+    world = Domain("world", parts=(PLACE, Domain("sea")))
+    assert COUNTRY.is_within(COUNTRY)
+    assert COUNTRY.is_within(PLACE)
+    assert COUNTRY.is_within(world)
+    assert PLACE.is_within(world)
+    assert not PLACE.is_within(COUNTRY)
+    assert not COUNTRY.is_within(REGION)
+
+
+def test_a_union_is_within_a_union_of_more() -> None:
+    more = Domain("more", parts=(REGION, COUNTRY, Domain("sea")))
+    assert PLACE.is_within(more)
+    assert not more.is_within(PLACE)
+
+
+def test_constants_are_sorted_and_shared_between_domains() -> None:
+    colour = Domain("colour", listed=("red", "blue"))
+    language = Language.build(
+        [COUNTRY, REGION, PLACE, colour], [], {"country": ["micronesia", "italy"], "region": ["micronesia"]}
+    )
+    assert language.constants == ("blue", "italy", "micronesia", "red")
+    assert [language.constants[i] for i in language.members(COUNTRY)] == ["italy", "micronesia"]
+    assert language.members(PLACE).tolist() == [1, 2]
+    assert language.members(colour).tolist() == [0, 3]
+    assert language.constant_id("red") == 3
+
+
+def test_domains_nobody_fills_are_empty() -> None:
+    language = Language.build([COUNTRY, PLACE], [Predicate("p", (COUNTRY,))])
+    assert language.constants == ()
+    assert language.members(PLACE).shape == (0,)
+
+
+def test_names_that_are_not_there_are_answered_with_the_nearest() -> None:
+    language = Language.build([COUNTRY], [Predicate("locatedIn", (COUNTRY, COUNTRY))], {"country": ["italy"]})
+    assert language.predicate("locatedIn").arity == 2
+    with pytest.raises(DataError, match=r"unknown predicate 'locatedln'\n  did you mean 'locatedIn'\?"):
+        language.predicate("locatedln")
+    with pytest.raises(DataError, match=r"unknown constant 'itally'\n  did you mean 'italy'\?"):
+        language.constant_id("itally")
+
+
+X = Variable("x")
+P, Q, R = (Atom(name, (X,)) for name in "pqr")
+BOTH = np.array([[False, False], [False, True], [True, False], [True, True]])
+
+
+def test_a_repeated_atom_is_one_position() -> None:
+    formula = Implies(And((P, Q)), Or((R, P)))
+    assert formula.atoms() == (P, Q, R)
+    assert And((P, Not(P))).satisfying_assignments().shape == (0, 1)
+
+
+def test_the_same_name_as_constant_and_as_variable_makes_two_atoms() -> None:
+    assert And((P, Atom("p", (Constant("x"),)))).atoms() == (P, Atom("p", (Constant("x"),)))
+
+
+def test_a_python_bool_has_no_inverse_here() -> None:
+    with pytest.raises(TypeError, match="boolean array"):
+        P.evaluate(True)
+    with pytest.raises(TypeError, match="boolean array"):
+        Not(P).evaluate(np.array([1]))
+
+
+def test_text_has_the_parentheses_it_needs() -> None:
+    assert str(Implies(And((P, Not(Q))), Or((Q, R)))) == "p(x) & !q(x) -> q(x) | r(x)"
+    assert str(And((Or((P, Q)), R))) == "(p(x) | q(x)) & r(x)"
+    assert str(Not(Iff(P, Q))) == "!(p(x) <-> q(x))"
+    assert str(Atom("p", (X, Constant('a "b"\\')))) == 'p(x, "a \\"b\\"\\\\")'
+    assert str(Unequal(X, Constant("a"))) == 'x != "a"'
+
+
+Y = Variable("y")
 
 
 def rule(text: str) -> Rule:
@@ -93,12 +171,6 @@ def test_a_star_stands_for_every_predicate_of_the_signature() -> None:
     (expanded,) = theory.completed(theory.domains, theory.predicates).rules
     assert expanded.atoms == (Atom("p", (X, Y)), Atom("r", (X, Y)))
     assert str(theory.rules[0]) == "implicit all: *(x, y)"
-
-
-def test_theories_are_values() -> None:
-    text = "domain d\npredicate p(d)\nrule r: p(x) & p(y) -> p(x)"
-    assert parse_theory(text) == parse_theory(text.replace(" -> ", "   ->\n  "))
-    assert parse_theory(text).rules[0].formula == Implies(And((Atom("p", (X,)), Atom("p", (Y,)))), Atom("p", (X,)))
 
 
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), -float("inf"), 1.1 * MOST_WEIGHT, -1e300])

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from r2n.data.reading.tables import Table
+from r2n.data.tables import Table
 from r2n.errors import ConfigError, DataError
 from r2n.model.model import Model
 from r2n.model.questions import WRITERS, answer_table, question_table, write_answers

@@ -8,7 +8,7 @@ import pytest
 
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import Problem
-from r2n.data.reading.tables import Table
+from r2n.data.tables import Table
 from r2n.errors import DataError, R2NError
 from r2n.model.changes import ChangedProblem
 

@@ -10,8 +10,9 @@ import pytest
 
 from r2n.cli.screen import notes_beside
 from r2n.data.problem import Problem, load_problem
+from r2n.evaluation.evaluate import RulesAlone, evaluate_scores
 from r2n.evaluation.ranking import EvaluationOptions, Filter
-from r2n.evaluation.report import Report, RulesAlone, classify, evaluate_scores
+from r2n.evaluation.report import Report, classify
 from r2n.model import evaluation
 from r2n.model.evaluation import baseline_scores
 from r2n.model.model import Model

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from r2n.data.features import FeatureTable
 from r2n.data.problem import Problem
-from r2n.data.reading.tables import Table
+from r2n.data.tables import Table
 from r2n.errors import DataError
 from r2n.logic.parser import parse_theory
 from r2n.model.model import Model

@@ -5,7 +5,7 @@ import pytest
 
 from r2n.data.candidates import Candidates
 from r2n.data.problem import Problem
-from r2n.data.reading.tables import Table
+from r2n.data.tables import Table
 from r2n.datasets.benchmarks import load
 from r2n.logic.parser import parse_theory
 from r2n.model.choices import choose_options

@@ -17,7 +17,7 @@ from r2n.data.features import Features
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import Evidence, KnowledgeBase, with_reciprocals
 from r2n.data.problem import LoadReport, Problem
-from r2n.data.reading.tables import Table
+from r2n.data.tables import Table
 from r2n.errors import CheckpointError
 from r2n.grounding.cache import fingerprint
 from r2n.logic.language import Domain, Language, Predicate

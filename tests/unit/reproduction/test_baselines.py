@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from r2n.data.problem import Problem
-from r2n.data.reading.tables import Table
+from r2n.data.tables import Table
 from r2n.datasets.benchmarks import load
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store

@@ -11,14 +11,15 @@ from io import StringIO
 
 from pydantic import BaseModel, ValidationError
 from r2n.cli.asking_lines import complete_line
-from r2n.cli.asking_session import Known, Session
 from starlette.testclient import TestClient
 
 from r2n.cli.prediction import Wanted
+from r2n.grounding.backward import Known
 from r2n.model.model import Model
 from r2n.serving.app import create_app
 from r2n.serving.guards import Access
 from r2n.serving.requests import CheckRequest, ExplainRequest, Limits, QueryRequest, WhatIfRequest
+from r2n.serving.session import Session
 from r2n.serving.session import Session as ServedSession
 from r2n.serving.workers import run_job
 from tests.faults.fuzzing.target import OPENED, Target, as_text, scratch

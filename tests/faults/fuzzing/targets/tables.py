@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from r2n.data.features import feature_rows, read_feature_records
-from r2n.data.reading.chunks import read_fact_chunks
-from r2n.data.reading.tables import Table, read_facts
+from r2n.data.tables import Table, read_fact_chunks, read_facts
 from tests.faults.fuzzing.target import Target, scratch, written
 
 CELLS = (b"italy", b"locatedIn", b"europe", b"head", b"relation", b"tail", b"label", b"1", b"0", b"true", b"1.0")

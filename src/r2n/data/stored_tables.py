@@ -3,9 +3,9 @@
 import os
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from r2n.data.reading.records import Records, shortened, unreadable
+from r2n.data.records import ReadOptions, Records, TableFormat, register_format, shortened, unreadable
 from r2n.errors import ConfigError, DataError, Location, nearest
 
 INDEX_OF_PANDAS = "__index_level_"
@@ -27,9 +27,9 @@ MOST_STEPS = 10**9  # of SQLite for a view: about twenty seconds; a table ends b
 STEPS_AT_ONCE = 10**6
 
 
-def read_arrow(source: object) -> Records:
-    """The rows of an object that speaks Arrow's PyCapsule interface."""
-    name = source_name(source)
+def read_arrow(source: object, name: str | None = None) -> Records:
+    """The rows of an object that speaks Arrow's PyCapsule interface; errors call it by its name, or its type."""
+    name = name or source_name(source)
     try:
         return as_text(pa.table(source), name)
     except (pa.ArrowException, duckdb.Error, TypeError, ValueError) as error:
@@ -40,7 +40,7 @@ def read_arrow(source: object) -> Records:
 
 def _refuse_mixed(source: object, name: str) -> None:
     """Name the first cell of a pandas table that keeps its column from having one type."""
-    if name != "pandas.DataFrame":
+    if source_name(source) != "pandas.DataFrame":
         return
     for column, cells in source.items():  # pyright: ignore[reportAttributeAccessIssue]
         try:
@@ -65,14 +65,33 @@ def _a(kind: type) -> str:
     return f"{'an' if kind.__name__.startswith(('a', 'e', 'i', 'o', 'u', 'nd')) else 'a'} {kind.__name__}"
 
 
-def read_parquet(path: Path) -> Records:
-    """The rows of a Parquet file."""
-    try:
-        with pq.ParquetFile(path) as file:
-            check_rows(path, file.metadata)
-            return as_text(file.read(), str(path))
-    except (pa.ArrowException, duckdb.Error, OSError) as error:
-        raise unreadable(path, "Parquet", error) from None
+@register_format
+class Parquet(TableFormat):
+    """Parquet."""
+
+    name, suffixes = "parquet", (".parquet",)
+
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The rows of the file."""
+        try:
+            with pq.ParquetFile(path) as file:
+                check_rows(path, file.metadata)
+                return [as_text(file.read(), str(path))]
+        except (pa.ArrowException, duckdb.Error, OSError) as error:
+            raise unreadable(path, "Parquet", error) from None
+
+    def chunks(self, path: Path, options: ReadOptions, size: int) -> Iterator[Records]:
+        """The rows of the file, `size` at a time."""
+        before = 0
+        try:
+            with pq.ParquetFile(path) as file:
+                check_rows(path, file.metadata)
+                for batch in file.iter_batches(batch_size=size):
+                    records = as_text(pa.Table.from_batches([batch]), str(path))
+                    yield replace(records, rows=records.rows + before)
+                    before += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(path, "Parquet", error) from None
 
 
 def check_rows(path: Path, metadata: pq.FileMetaData) -> None:
@@ -109,14 +128,21 @@ def as_text(table: pa.Table, source: str) -> Records:
     kept = [j for j, name in enumerate(table.column_names) if not name.startswith(INDEX_OF_PANDAS)]
     names = tuple(table.column_names[j] for j in kept)
     plain = [_plain(table.column(j)) for j in kept]
-    found: tuple[pa.Array, ...] = ()
+    columns: tuple[pa.Array, ...] = ()
+    kinds = columns
     if plain:
-        texts, kinds = zip(*(cell_sql(f"c{j}", column.type) for j, column in enumerate(plain)), strict=True)
+        cells = zip(*(cell_sql(f"c{j}", column.type) for j, column in enumerate(plain)), strict=True)
         with closing(duckdb.connect()) as connection:
             connection.register("given", pa.table(plain, [f"c{j}" for j in range(len(plain))]))
-            found = fetch_texts(connection.sql(f"SELECT {', '.join((*texts, *kinds))} FROM given"))
-    columns, rows = (found[: len(plain)], found[len(plain) :]), np.arange(table.num_rows)
-    return Records(source, names, columns[0], rows, partial(row_location, source), kinds=columns[1])
+            selected = ", ".join(text for part in cells for text in part)
+            columns, kinds = _halves(fetch_texts(connection.sql(f"SELECT {selected} FROM given")))
+    return Records(source, names, columns, np.arange(table.num_rows), partial(row_location, source), kinds=kinds)
+
+
+def _halves(found: Iterable[pa.Array]) -> tuple[tuple[pa.Array, ...], tuple[pa.Array, ...]]:
+    """The columns as text, and behind them as many columns of what their cells are."""
+    parts = tuple(found)
+    return parts[: len(parts) // 2], parts[len(parts) // 2 :]
 
 
 def cell_sql(name: str, kind: pa.DataType) -> tuple[str, str]:
@@ -140,28 +166,34 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def fetch_texts(relation: duckdb.DuckDBPyRelation) -> tuple[pa.Array, ...]:
     """The columns of a query's answer, all text."""
-    table = relation.to_arrow_table()
-    return tuple(_joined(column.chunks) for column in table.columns)
+    return tuple(_joined(column.chunks) for column in relation.to_arrow_table().columns)
 
 
 def _joined(chunks: Iterable[pa.Array]) -> pa.Array:
     return pa.chunked_array(list(chunks), pa.string()).combine_chunks()
 
 
-def read_sqlite(path: Path, table: str | None) -> Records:
-    """The rows of a table or view of an SQLite file: the one named, or the only one."""
-    name = table
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
-            name, is_view = _sqlite_table(path, connection, table)
-            if is_view:
-                left = iter(range(MOST_STEPS // STEPS_AT_ONCE))
-                connection.set_progress_handler(lambda: next(left, None) is None, STEPS_AT_ONCE)
-            return _sqlite_rows(path, connection, name)
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
-            raise _endless(path, f"the view '{name}' has not ended after {MOST_STEPS:,} steps of SQLite") from None
-        raise unreadable(path, "an SQLite database", error) from None
+@register_format
+class SQLite(TableFormat):
+    """A table or view of an SQLite file: the one named, or the only one."""
+
+    name, suffixes, has_tables = "sqlite", (".sqlite", ".sqlite3", ".db"), True
+    mistaken_for = "an SQLite database"
+
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The rows of the table."""
+        name = options.table
+        try:
+            with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+                name, is_view = _sqlite_table(path, connection, name)
+                if is_view:
+                    left = iter(range(MOST_STEPS // STEPS_AT_ONCE))
+                    connection.set_progress_handler(lambda: next(left, None) is None, STEPS_AT_ONCE)
+                return [_sqlite_rows(path, connection, name)]
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+                raise _endless(path, f"the view '{name}' has not ended after {MOST_STEPS:,} steps of SQLite") from None
+            raise unreadable(path, "an SQLite database", error) from None
 
 
 def _endless(path: Path, what: str) -> DataError:
@@ -203,9 +235,8 @@ def _sqlite_rows(path: Path, connection: sqlite3.Connection, table: str) -> Reco
             raise _endless(path, f"the view '{table}' has given {count:,} rows from {size:,} bytes, and has not ended")
         for batch, column in zip(batches, zip(*rows, strict=True), strict=True):
             batch.append(pa.array(column, pa.string()))
-    found = tuple(_joined(batch) for batch in batches)
-    columns, rows = (found[: len(names)], found[len(names) :]), np.arange(len(found[0]))
-    return Records(str(path), names, columns[0], rows, partial(row_location, str(path)), kinds=columns[1])
+    columns, kinds = _halves(map(_joined, batches))
+    return Records(str(path), names, columns, np.arange(count), partial(row_location, str(path)), kinds=kinds)
 
 
 SCHEMES = ("postgresql", "postgres")
@@ -239,7 +270,7 @@ class PostgresTable:
     query: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what can be told without a database, a secret in the address above all."""
+        """Check what can be checked without a database, above all that the address holds no secret."""
         if not is_postgres(self.url):
             raise ConfigError(f"'{shortened(self.url)}' is no address", hint="write postgresql://HOST/DATABASE")
         try:
@@ -257,21 +288,22 @@ class PostgresTable:
         what = "query" if self.query is not None else ".".join(part for part in (self.schema, self.name) if part)
         return f"{self.url} {what}".rstrip()
 
-    def locate(self, row: int, column: int | None = None) -> Location:
-        """A row of the answer."""
-        return row_location(str(self), row)
-
     def records(self) -> Records:
         """All rows, in the order in which the database gives them."""
         names, texts = _read(self)
-        found = tuple(column.combine_chunks() for column in texts.columns)
-        columns, kinds = found[: len(names)], found[len(names) :]
-        return Records(str(self), names, columns, np.arange(texts.num_rows), self.locate, kinds=kinds)
+        columns, kinds = _halves(column.combine_chunks() for column in texts.columns)
+        return Records(
+            str(self), names, columns, np.arange(texts.num_rows), partial(row_location, str(self)), kinds=kinds
+        )
 
 
 def _read(table: PostgresTable) -> tuple[tuple[str, ...], pa.Table]:
     """The names of the columns, the columns as text, and what their cells are where they are no constants."""
-    driver, where, batches = _driver(), Location(str(table)), []
+    try:
+        import adbc_driver_postgresql.dbapi as driver
+    except ImportError:
+        raise ConfigError("reading from PostgreSQL needs its driver", hint="pip install r2n[postgres]") from None
+    where, batches = Location(str(table)), list[pa.RecordBatch]()
     with closing(_connected(driver, table)) as connection, closing(connection.cursor()) as cursor:
         try:
             cursor.execute("SET TRANSACTION READ ONLY")
@@ -300,14 +332,6 @@ def _read(table: PostgresTable) -> tuple[tuple[str, ...], pa.Table]:
             ) from None
 
 
-def _driver() -> Any:
-    try:
-        import adbc_driver_postgresql.dbapi
-    except ImportError:
-        raise ConfigError("reading from PostgreSQL needs its driver", hint="pip install r2n[postgres]") from None
-    return adbc_driver_postgresql.dbapi
-
-
 def _connected(driver: Any, table: PostgresTable) -> Any:
     url = table.url
     if "connect_timeout" not in url and "PGCONNECT_TIMEOUT" not in os.environ:
@@ -322,13 +346,13 @@ def _connected(driver: Any, table: PostgresTable) -> Any:
 
 
 def _said(error: BaseException) -> str:
-    """The first line of what libpq said, without the way it took."""
+    """The first line of libpq's message, without its prefixes."""
     line = (str(error).strip() or type(error).__name__).splitlines()[0]
     return shortened(re.sub(r"^.*(?:ERROR|FATAL): +|^(?:[A-Z_]+: )?\[libpq\] (?:Failed to connect: )?", "", line), 200)
 
 
 def _selected(table: PostgresTable, cursor: Any) -> str:
-    """What is read, as it stands behind FROM."""
+    """The table or query, as written behind FROM."""
     if table.query is not None:
         return f"({table.query.strip().rstrip(';')})"
     cursor.execute(TABLES)

@@ -1,6 +1,8 @@
-"""Parquet, SQLite and Arrow objects as columns of text."""
+"""Parquet, SQLite, PostgreSQL and Arrow objects as columns of text."""
 
+import builtins
 import datetime
+import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from r2n.data.reading import stored_tables
-from r2n.data.reading.chunks import read_fact_chunks
-from r2n.data.reading.stored_tables import read_arrow, read_parquet, read_sqlite, row_location
-from r2n.data.reading.tables import Table, read_facts
-from r2n.errors import DataError
+from r2n.data import stored_tables
+from r2n.data.stored_tables import PostgresTable, is_postgres, read_arrow
+from r2n.data.tables import Table, read_fact_chunks, read_facts
+from r2n.errors import ConfigError, DataError
+from tests.oracles.fact_tables import read_records
 
 
 def sqlite_file(path: Path, *statements: str) -> Path:
@@ -72,13 +74,9 @@ def test_parquet_in_a_folder_that_looks_like_a_pattern(tmp_path: Path) -> None:
     folder = tmp_path / "a=1[*]"
     folder.mkdir()
     pq.write_table(pa.table({"x": ["1", "2"]}), folder / "t.parquet")
-    records = read_parquet(folder / "t.parquet")
+    records = read_records(folder / "t.parquet")
     assert records.names == ("x",)
     assert records.columns[0].to_pylist() == ["1", "2"]
-
-
-def test_row_location() -> None:
-    assert str(row_location("t.parquet", 4)) == "t.parquet, row 5"
 
 
 def test_sqlite_types_and_odd_names(tmp_path: Path) -> None:
@@ -87,26 +85,26 @@ def test_sqlite_types_and_odd_names(tmp_path: Path) -> None:
         'CREATE TABLE "my ""table""" ("a b" INTEGER, "c""d" REAL, e)',
         'INSERT INTO "my ""table""" VALUES (1, 2.5, \'x\'), (NULL, 3, CAST(\'y\' AS BLOB))',
     )
-    records = read_sqlite(path, None)
+    records = read_records(path, None)
     assert records.names == ("a b", 'c"d', "e")
     assert [column.to_pylist() for column in records.columns] == [["1", None], ["2.5", "3"], ["x", "y"]]
 
 
 def test_sqlite_views_and_empty_tables(tmp_path: Path) -> None:
     path = sqlite_file(tmp_path / "t.db", "CREATE TABLE t (a, b)", "CREATE VIEW v AS SELECT b FROM t")
-    assert read_sqlite(path, "v").names == ("b",)
-    assert [len(column) for column in read_sqlite(path, "t").columns] == [0, 0]
+    assert read_records(path, "v").names == ("b",)
+    assert [len(column) for column in read_records(path, "t").columns] == [0, 0]
 
 
 def test_sqlite_which_table(tmp_path: Path) -> None:
     path = sqlite_file(tmp_path / "t.db", "CREATE TABLE edges (a)", "CREATE TABLE nodes (a)")
     with pytest.raises(DataError) as caught:
-        read_sqlite(path, None)
+        read_records(path, None)
     assert str(caught.value) == (
         f"{path}: the database has 2 tables\n  say which with `table`; the tables are: edges, nodes"
     )
     with pytest.raises(DataError) as caught:
-        read_sqlite(path, "edge")
+        read_records(path, "edge")
     assert str(caught.value) == (
         f"{path}: the database has no table 'edge'\n  did you mean 'edges'? the tables are: edges, nodes"
     )
@@ -115,17 +113,7 @@ def test_sqlite_which_table(tmp_path: Path) -> None:
 def test_sqlite_text_that_is_not_utf8(tmp_path: Path) -> None:
     path = sqlite_file(tmp_path / "t.db", "CREATE TABLE t (a)", "INSERT INTO t VALUES (CAST(x'ff' AS TEXT))")
     with pytest.raises(DataError, match="this cannot be read as an SQLite database"):
-        read_sqlite(path, None)
-
-
-def test_sqlite_many_rows(tmp_path: Path) -> None:
-    path = sqlite_file(
-        tmp_path / "t.db",
-        "CREATE TABLE t (a)",
-        "INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 250000)"
-        " SELECT i FROM n",
-    )
-    assert read_sqlite(path, None).columns[0].to_pylist() == [str(i) for i in range(250_001)]
+        read_records(path, None)
 
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n)"
@@ -136,7 +124,7 @@ def test_an_sqlite_view_that_never_ends(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(stored_tables, "MOST_STEPS", 2 * stored_tables.STEPS_AT_ONCE)
     path = sqlite_file(tmp_path / "t.db", f"CREATE VIEW silent AS {ENDLESS} SELECT count(*) AS a FROM n")
     with pytest.raises(DataError) as caught:
-        read_sqlite(path, None)
+        read_records(path, None)
     assert str(caught.value) == (
         f"{path}: the view 'silent' has not ended after 2,000,000 steps of SQLite\n"
         "  if it recurs without end, bound it; if it is only large, store its rows as a table and read that"
@@ -146,19 +134,21 @@ def test_an_sqlite_view_that_never_ends(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(stored_tables, "MOST_ROWS_A_BYTE", 1)
     path = sqlite_file(tmp_path / "u.db", f"CREATE VIEW more AS {ENDLESS} SELECT i FROM n")
     with pytest.raises(DataError, match=r"u\.db: the view 'more' has given 300,000 rows from 4,096 bytes, and"):
-        read_sqlite(path, None)
+        read_records(path, None)
 
 
 def test_an_sqlite_view_that_ends_and_a_table_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recursion as such is no reason to refuse; a table ends, whatever it takes."""
-    monkeypatch.setattr(stored_tables, "MOST_STEPS", 2 * stored_tables.STEPS_AT_ONCE)
+    monkeypatch.setattr(stored_tables, "STEPS_AT_ONCE", 1_000)
+    monkeypatch.setattr(stored_tables, "MOST_STEPS", 2_000)
+    monkeypatch.setattr(stored_tables, "SQLITE_BATCH", 7_000)
     path = sqlite_file(
         tmp_path / "t.db",
         f"CREATE VIEW v AS {ENDLESS.replace('FROM n', 'FROM n WHERE i < 9')} SELECT i FROM n",
-        f"CREATE TABLE t AS {ENDLESS.replace('FROM n', 'FROM n WHERE i < 900000')} SELECT i FROM n",
+        f"CREATE TABLE t AS {ENDLESS.replace('FROM n', 'FROM n WHERE i < 20000')} SELECT i FROM n",
     )
-    assert read_sqlite(path, "v").columns[0].to_pylist() == [str(i) for i in range(10)]
-    assert len(read_sqlite(path, "t").columns[0]) == 900_001
+    assert read_records(path, "v").columns[0].to_pylist() == [str(i) for i in range(10)]
+    assert len(read_records(path, "t").columns[0]) == 20_001
 
 
 def test_parquet_of_far_more_rows_than_it_has_room_for_is_refused(tmp_path: Path) -> None:
@@ -166,7 +156,7 @@ def test_parquet_of_far_more_rows_than_it_has_room_for_is_refused(tmp_path: Path
     same = pa.DictionaryArray.from_arrays(pa.array(np.zeros(2_000_000, np.int32)), pa.array(["a"]))
     pq.write_table(pa.table({"head": same, "relation": same, "tail": same}), path)
     with pytest.raises(DataError, match=r"2,000,000 rows in .* bytes repeat each other"):
-        read_parquet(path)
+        read_records(path)
 
 
 def stored(kind: str, table: pa.Table, path: Path) -> Table:
@@ -265,3 +255,71 @@ def test_cells_of_pandas_that_are_no_text_are_refused_with_their_row(cells: list
     assert caught.value.hint
     if any(isinstance(cell, list | frozenset | np.ndarray) for cell in cells):
         assert "astype" not in caught.value.hint
+
+
+def closed_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def test_what_an_address_is() -> None:
+    assert is_postgres("postgresql://db/kg")
+    assert is_postgres("postgres://db/kg")
+    assert not is_postgres("postgresql.tsv")
+    assert not is_postgres(Path("postgresql://db/kg"))
+    assert str(PostgresTable("postgresql://db/kg", "people", "works_at")) == "postgresql://db/kg people.works_at"
+    assert str(PostgresTable("postgresql://db/kg", query="SELECT 1")) == "postgresql://db/kg query"
+    assert str(PostgresTable("postgresql://db/kg")) == "postgresql://db/kg"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://me:secret@db/kg", "postgresql://db/kg?password=secret", "postgresql://db/kg?a=b&sslpassword=secret"],
+)
+def test_a_password_in_the_address_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        PostgresTable(url)
+    said = str(caught.value)
+    assert "the address of a database holds a password" in said
+    assert "PGPASSWORD" in said
+    assert ".pgpass" in said
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"url": "mysql://db/kg"}, "is no address"),
+        ({"url": "postgresql://db:port/kg"}, "cannot be read"),
+        ({"url": "postgresql://db/kg", "name": "t", "query": "SELECT 1"}, "not from both"),
+    ],
+)
+def test_what_else_is_refused_without_a_database(given: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        PostgresTable(**given)
+
+
+def test_a_table_takes_an_address_as_text() -> None:
+    table = Table("postgresql://db/kg", table="works_at")
+    assert table.source == PostgresTable("postgresql://db/kg", name="works_at")
+    assert table.name == "postgresql://db/kg works_at"
+
+
+def test_a_server_that_is_not_there() -> None:
+    table = Table(f"postgresql://127.0.0.1:{closed_port()}/kg")
+    with pytest.raises(DataError, match=r"cannot be reached: .*onnection refused\n.*server running"):
+        read_facts(table)
+
+
+def test_without_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    import_any = builtins.__import__
+
+    def without(name: str, *rest: object) -> object:
+        if name.startswith("adbc_driver_postgresql"):
+            raise ImportError(name)
+        return import_any(name, *rest)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ConfigError, match=r"needs its driver\n  pip install r2n\[postgres\]"):
+        read_facts(Table("postgresql://db/kg"))

@@ -11,8 +11,7 @@ from r2n.cli import app
 from r2n.data import problem as problem_module
 from r2n.data.features import FeatureTable
 from r2n.data.problem import Problem, load_problem
-from r2n.data.reading.chunks import read_fact_chunks
-from r2n.data.reading.tables import Table, read_facts
+from r2n.data.tables import Table, read_fact_chunks, read_facts
 from r2n.errors import DataError
 from r2n.logic.parser import parse_theory
 
@@ -210,12 +209,6 @@ def test_constants_may_be_called_after_their_domain(text: str, predicate: str, t
     theory = parse_theory(f"{THEORY}\ndomain item\npredicate good(item)\n")
     (facts,) = read_facts(Table(tmp_path / "a.csv", predicate), theory=theory).facts
     assert len(facts) == text.count("\n") - 1
-
-
-def test_numbered_constants_in_every_row_are_no_header(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("office1,city1\noffice2,city2\noffice3,city3\n")
-    (facts,) = read_facts(Table(tmp_path / "a.csv", "located_in"), theory=parse_theory(THEORY)).facts
-    assert len(facts) == 3
 
 
 def test_features_of_no_constant_say_nothing_of_a_first_row(tmp_path: Path) -> None:

@@ -1,18 +1,21 @@
-"""Rows as they are read, where they stand in their file, and text files line by line."""
+"""Rows as they are read, their location in a file, the formats of files, and text files line by line."""
 
 import gzip
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, cast, runtime_checkable
+from typing import Any, BinaryIO, ClassVar, Literal, Protocol, cast, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Int64
 
-from r2n.errors import DataError, Location, nearest
+from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.files import check_regular
 
 EXCERPT = 80
@@ -29,9 +32,9 @@ OnError = Literal["raise", "skip"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fault:
-    """Rows of a source that are refused for one reason; the error of each is made only when asked for.
+    """Rows of a source that are refused for one reason; `error` makes the error of a row when it is needed.
 
-    Rows that were allowed to state nothing are no error: they are only counted.
+    Rows that are allowed to state nothing are no error: they are only counted.
     """
 
     rows: Int64[np.ndarray, " rows"]
@@ -41,20 +44,30 @@ class Fault:
 
 @runtime_checkable
 class Locate(Protocol):
-    """Names the place of a row (from 0) of a source, and of one of its columns (from 0)."""
+    """Gives the location of a row (from 0) of a source, and of one of its columns (from 0)."""
 
     def __call__(self, row: int, column: int | None = None, /) -> Location:
-        """The place."""
+        """The location."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which columns hold predicates (None: there is but one), arguments, and labels (None: all are true)."""
+
+    predicate: int | None
+    arguments: tuple[int, ...]
+    label: int | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Records:
     """The readable rows of a source, by column.
 
-    `names` are the columns' names, () where the source has none. `rows` says where each row stands in the
-    source, from 0: its line in a text file, its record elsewhere. `locate` names that place. `kinds` says for each
-    column (none: for no column) which cells are no constants, and what they are: null, or a key of NO_CONSTANTS.
+    `names` are the columns' names, () if the source has none. `rows` is the index of each row in the source, from 0:
+    its line in a text file, its record elsewhere; `locate` gives its location. `kinds` says for each column (none: for
+    no column) which cells are no constants, and what they are: null, or a key of NO_CONSTANTS. `layout` says which
+    column is what, if the format does.
     """
 
     source: str
@@ -64,6 +77,7 @@ class Records:
     locate: Locate
     faults: tuple[Fault, ...] = ()
     kinds: tuple[pa.Array, ...] = ()
+    layout: Layout | None = None
 
     def without(
         self, bad: Bool[np.ndarray, " rows"], error: Callable[[int], DataError], *, is_allowed: bool = False
@@ -71,10 +85,10 @@ class Records:
         """These records minus the bad ones, which `error` explains by their row."""
         if not bad.any():
             return self
-        good = np.flatnonzero(~bad)
-        columns, kinds = (tuple(part.take(pa.array(good)) for part in parts) for parts in (self.columns, self.kinds))
+        good = pa.array(np.flatnonzero(~bad))
+        columns, kinds = (tuple(part.take(good) for part in parts) for parts in (self.columns, self.kinds))
         faults = (*self.faults, Fault(self.rows[bad], error, is_allowed))
-        return Records(self.source, self.names, columns, self.rows[good], self.locate, faults, kinds)
+        return replace(self, columns=columns, rows=self.rows[~bad], faults=faults, kinds=kinds)
 
     def called(self, column: int) -> str:
         """How errors call a column."""
@@ -97,18 +111,98 @@ class Records:
         return self.without(kinds.is_valid().to_numpy(zero_copy_only=False), error)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Statements:
-    """Facts of one arity, each with its predicate and its truth, in the order of the source.
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How a file is read: whether the first row is a header, the allowed numbers of columns, the table to pick."""
 
-    `names` are those of the columns that hold the arguments, () where the source has none.
+    header: bool = False
+    widths: tuple[int, ...] = ()
+    table: str | None = None
+
+
+class TableFormat(ABC):
+    """A format of files with rows of facts or features: one class, registered with `@register_format`.
+
+    Another package brings a format by an entry point of the group `r2n.readers` with the format's name, which loads
+    the module or the class.
     """
 
-    predicates: pa.Array
-    arguments: tuple[pa.Array, ...]
-    truth: Bool[np.ndarray, " rows"]
-    rows: Int64[np.ndarray, " rows"]
-    names: tuple[str, ...] = ()
+    name: ClassVar[str]
+    """What `format = ...` calls it."""
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """The endings of its files, with the dot, in lower case."""
+    may_be_packed: ClassVar[bool] = False
+    """Whether .gz or .zst may follow the ending; `read_text` unpacks such a file."""
+    has_names: ClassVar[bool] = True
+    """Whether its columns have names, as features need."""
+    has_tables: ClassVar[bool] = False
+    """Whether a file has several tables, of which `table` picks one."""
+    names_predicates: ClassVar[bool] = False
+    """Whether each row names its predicate: nothing is to be picked then."""
+    separator: ClassVar[int | None] = None
+    """The byte between two cells of a text whose first row may be a header."""
+    mistaken_for: ClassVar[str | None] = None
+    """What its ending says, if files of facts p(a, b) often have it."""
+    needs: ClassVar[tuple[str, str] | None] = None
+    """The module that it needs, and how to install it."""
+
+    @abstractmethod
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The rows of a file, those of one width together; `DataError` if it cannot be read."""
+
+    def chunks(self, path: Path, options: ReadOptions, size: int) -> Iterator[Records] | None:
+        """The rows of a file in parts of `size` rows, with memory for one part; None if it is read as a whole."""
+        return None
+
+    def check_installed(self, path: Path) -> None:
+        """Refuse to read without the module that the format needs."""
+        try:
+            if self.needs is not None:
+                import_module(self.needs[0])
+        except ImportError:
+            what, where = f"reading {self.name} needs {self.needs and self.needs[0]}", Location(str(path))
+            raise ConfigError(what, where=where, hint=self.needs and self.needs[1]) from None
+
+
+_FORMATS: dict[str, TableFormat] = {}
+
+
+def register_format(kind: type[TableFormat]) -> type[TableFormat]:
+    """Add a format, by its name."""
+    _FORMATS[kind.name] = kind()
+    return kind
+
+
+@cache
+def _entry_points() -> Mapping[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group="r2n.readers")}
+
+
+def table_formats() -> Mapping[str, TableFormat]:
+    """All formats by name, those of other packages too."""
+    for name, point in _entry_points().items():
+        if name not in _FORMATS:
+            loaded = point.load()
+            if isinstance(loaded, type) and issubclass(loaded, TableFormat):
+                register_format(loaded)
+    return _FORMATS
+
+
+def format_of(path: Path, called: str | None = None) -> TableFormat:
+    """The format of a file: as it is called, or by the file's name: that of train.tsv.gz is TSV."""
+    if called is not None:
+        return _FORMATS[called] if called in _FORMATS else table_formats()[called]
+    is_packed = path.suffix.lower() in PACKED
+    suffix = Path(path.stem if is_packed else path.name).suffix
+    for formats in (lambda: _FORMATS, table_formats):  # other packages are searched for an ending that is not ours
+        found = next((kind for kind in formats().values() if suffix.lower() in kind.suffixes), None)
+        if found is not None and (found.may_be_packed or not is_packed):
+            return found
+    what = f"no reader for '{suffix}{path.suffix if is_packed else ''}' files"
+    endings = ", ".join(sorted(ending for kind in table_formats().values() for ending in kind.suffixes if ending))
+    hint = f"known: {endings}; text also with .gz or .zst behind; no ending means `p(a, b).` facts;"
+    hint += ' or say what it is: format = "prolog", in the problem file beside file = ...'
+    raise DataError(what, where=Location(str(path)), hint=hint)
 
 
 def settle(faults: Sequence[Fault], on_error: OnError) -> tuple[DataError, ...]:
@@ -232,7 +326,7 @@ def check_unpacked(path: Path, size: int) -> None:
 
 
 def _not_utf8(path: Path, data: bytes, position: int) -> DataError:
-    line, start = place(data, position)
+    line, start = line_of(data, position)
     end = data.find(b"\n", start)
     text = data[start : end if end >= 0 else len(data)]
     column = len(text[: position - start].decode("utf-8")) + 1
@@ -246,22 +340,13 @@ def _not_utf8(path: Path, data: bytes, position: int) -> DataError:
     )
 
 
-def place(data: bytes, position: int) -> tuple[int, int]:
+def line_of(data: bytes, position: int) -> tuple[int, int]:
     """The line (from 1) of a byte, and the byte at which that line starts."""
     return data.count(b"\n", 0, position) + 1, data.rfind(b"\n", 0, position) + 1
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Lines:
-    """The lines of a file that are not blank, with their rows (from 0), and those that are too long."""
-
-    texts: pa.Array
-    rows: Int64[np.ndarray, " rows"]
-    faults: tuple[Fault, ...]
-
-
-def read_lines(path: Path) -> Lines:
-    """The file line by line, without line ends."""
+def read_lines(path: Path) -> Records:
+    """The lines of a file that are not blank, without their ends, as one column; those too long are faults."""
     data = read_text(path)
     raw = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(raw == NEWLINE)
@@ -270,8 +355,12 @@ def read_lines(path: Path) -> Lines:
     rows = np.flatnonzero(ends > starts + ends_with_return(raw, starts, ends))
     is_long = (ends - starts)[rows] > LINE_LIMIT
     faults = too_long(path, rows[is_long])
-    rows = rows[~is_long]
-    return Lines(texts.take(pa.array(2 * rows)).cast(pa.string()), rows, faults)
+    texts = texts.take(pa.array(2 * rows[~is_long])).cast(pa.string())
+
+    def locate(row: int, column: int | None = None) -> Location:
+        return line_location(path, row)
+
+    return Records(str(path), (), (texts,), rows[~is_long], locate, faults)
 
 
 def ends_with_return(

@@ -1,0 +1,574 @@
+"""Formats of text: TSV, CSV, JSON, facts of logic programs, RDF."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar, cast
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Int64
+
+from r2n.data.records import (
+    BEGINNING,
+    BLOCK,
+    BYTE_ORDER_MARK,
+    EXCERPT,
+    LINE_LIMIT,
+    NEWLINE,
+    QUOTE,
+    RETURN,
+    Fault,
+    Layout,
+    ReadOptions,
+    Records,
+    TableFormat,
+    beginning,
+    check_unpacked,
+    ends_with_return,
+    line_location,
+    line_of,
+    read_lines,
+    read_text,
+    register_format,
+    shortened,
+    spans,
+    too_long,
+    unreadable,
+)
+from r2n.data.stored_tables import fetch_texts, number_kind, number_text, row_location
+from r2n.errors import DataError, Location
+
+TAB, COMMA = b"\t,"
+MOST_COLUMNS = 10_000
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Cells:
+    """The cells of a text: row r has `widths[r]` of them, from `first[r]` on, `lengths[r]` bytes in all.
+
+    `rows` holds the line (from 0) on which each row starts; blank lines are no rows.
+    """
+
+    spans: pa.Array
+    first: Int64[np.ndarray, " rows"]
+    widths: Int64[np.ndarray, " rows"]
+    lengths: Int64[np.ndarray, " rows"]
+    rows: Int64[np.ndarray, " rows"]
+
+    def column(self, chosen: Int64[np.ndarray, " chosen"], column: int) -> pa.Array:
+        """One column of the chosen rows, as text."""
+        return self.spans.take(pa.array(2 * (self.first[chosen] + column))).cast(pa.string())
+
+
+class TextTable(TableFormat):
+    """Rows a line, cells apart by a separator.
+
+    The header decides how many columns there are; without one the first row does, or, if `widths` says how many there
+    may be, the first row with that many.
+    """
+
+    may_be_packed, separator = True, TAB
+
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The rows of the file."""
+        return [cut_table(path, read_text(path), self.separator or TAB, options)]
+
+    def chunks(self, path: Path, options: ReadOptions, size: int) -> Iterator[Records]:
+        """Each part is read as if it were the file; if one is wrong, the error comes from reading all of it."""
+        first = None
+        for before, text in _pieces(path, size, quotes=self.separator == COMMA):
+            try:
+                text.decode("utf-8")
+                records = cut_table(
+                    path, text, self.separator or TAB, options if first is None else replace(options, header=False)
+                )
+            except (UnicodeDecodeError, DataError):
+                records = None
+            if records is not None and first is not None:
+                records = without_header(replace(records, names=first.names))
+            if records is None or records.faults or (first and len(records.columns) != len(first.columns)):
+                yield from self.records(path, options)
+                raise unreadable(path, "a table", "it changes while it is read")
+            first = first or records
+            yield replace(records, rows=records.rows + before)
+
+
+@register_format
+class TSV(TextTable):
+    """Cells apart by tabs; quotes are ordinary."""
+
+    name, suffixes, mistaken_for = "tsv", (".tsv", ".txt", ".tab"), "columns apart by tabs"
+
+
+@register_format
+class CSV(TextTable):
+    """Cells apart by commas, quoted as in RFC 4180."""
+
+    name, suffixes, mistaken_for, separator = "csv", (".csv",), "columns apart by commas", COMMA
+
+
+def _pieces(path: Path, size: int, *, quotes: bool) -> Iterator[tuple[int, bytes]]:
+    """Parts of `size` lines, each with the number of lines before it; if `quotes` count, cut outside them alone."""
+    kept, before = b"", 0
+    for block in _blocks(path):
+        kept += block
+        while (end := _end(kept, size, quotes=quotes)) is not None:
+            piece, kept = kept[:end], kept[end:]
+            if piece.strip(b"\r\n"):
+                yield before, piece
+            before += piece.count(b"\n")
+    if kept.strip(b"\r\n"):
+        yield before, kept if kept.endswith(b"\n") else kept + b"\n"
+
+
+def _end(text: bytes, size: int, *, quotes: bool) -> int | None:
+    """Where the first `size` lines of a text end, if it has that many."""
+    ends = _line_ends(text, quotes=quotes)
+    return int(ends[size - 1]) + 1 if len(ends) >= size else None
+
+
+def _line_ends(text: bytes, *, quotes: bool) -> Int64[np.ndarray, " lines"]:
+    """The positions of the line ends; if `quotes` count, of those outside them."""
+    raw = np.frombuffer(text, np.uint8)
+    is_end = raw == NEWLINE
+    if quotes and b'"' in text:
+        is_end &= ~np.logical_xor.accumulate(raw == QUOTE)
+    return np.flatnonzero(is_end)
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """The unpacked text of a file, without a byte order mark; `read_text` refuses a file without any."""
+    is_written, size = False, 0
+    try:
+        with cast(BinaryIO, pa.input_stream(str(path), compression="detect")) as stream:
+            while block := stream.read(BLOCK):
+                yield block if size else block.removeprefix(BYTE_ORDER_MARK)
+                is_written, size = is_written or bool(block.strip(b"\r\n")), size + len(block)
+                check_unpacked(path, size)
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, "a file", error) from None
+    if not is_written:
+        read_text(path)
+
+
+def first_rows(path: Path, separator: int) -> tuple[int, tuple[pa.Array, ...]]:
+    """The line (from 0) of a table's first row, and the columns of the rows at its beginning that are as wide as it.
+
+    There is no column where the beginning cannot be read: who reads the whole file says why.
+    """
+    data = beginning(path)
+    ends = _line_ends(data, quotes=separator == COMMA)
+    if len(data) >= BEGINNING - len(BYTE_ORDER_MARK):  # the last row may be cut
+        data = data[: int(ends[-1]) + 1] if len(ends) else b""
+    elif not data.endswith(b"\n"):
+        data += b"\n"
+    if not data.strip(b"\r\n"):
+        return 0, ()
+    try:
+        data.decode("utf-8")
+        cells, column = _cells(path, data, separator)
+    except (UnicodeDecodeError, DataError):
+        return 0, ()
+    chosen = np.flatnonzero(cells.widths == cells.widths[0])
+    return int(cells.rows[0]), tuple(column(chosen, j) for j in range(int(cells.widths[0])))
+
+
+def _cells(path: Path, data: bytes, separator: int) -> tuple[Cells, Callable[[np.ndarray, int], pa.Array]]:
+    """The cells of a text, and how to take a column of some of its rows."""
+    quoted = separator == COMMA and b'"' in data
+    if quoted:
+        _check_quotes(path, data)
+    cells = _split(data, separator, quoted)
+    _check_width(path, cells, 0)
+    return cells, partial(_unquoted_column if quoted else Cells.column, cells)
+
+
+def cut_table(path: Path, data: bytes, separator: int, options: ReadOptions) -> Records:
+    """The rows of such a file's text; of a part of it, rows count from the part's first line."""
+    has_header = options.header
+    cells, column = _cells(path, data, separator)
+    first = tuple(column(np.zeros(1, np.int64), j)[0].as_py() for j in range(int(cells.widths[0])))
+    chosen = np.arange(int(has_header), len(cells.rows))
+    is_long = cells.lengths[chosen] > LINE_LIMIT
+    fitting = chosen[np.isin(cells.widths[chosen], options.widths) & ~is_long]
+    model = 0 if has_header else int(np.concatenate([fitting, chosen[~is_long], [0]])[0])  # it has the right width
+    _check_width(path, cells, model)
+    is_ragged = (cells.widths[chosen] != cells.widths[model]) & ~is_long
+    faults = too_long(path, cells.rows[chosen[is_long]])
+    if is_ragged.any():
+        faults += (_ragged(path, cells, model, chosen[is_ragged], separator),)
+    chosen = chosen[~is_long & ~is_ragged]
+    columns = tuple(column(chosen, j) for j in range(int(cells.widths[model])))
+    names = tuple(name.strip() for name in first) if has_header else ()
+    records = Records(str(path), names, columns, cells.rows[chosen], partial(_locate, path, separator), faults)
+    return without_header(records)
+
+
+def without_header(records: Records) -> Records:
+    """The records without rows that are the header once more, as where files were put behind each other."""
+
+    def error(row: int) -> DataError:
+        hint = "take the line out; if it is a fact, give the columns other names in the first line"
+        return DataError("the names of the columns stand here again", where=records.locate(row), hint=hint)
+
+    cells = zip(records.columns, records.names, strict=False)
+    equal = [pc.equal(pc.utf8_trim_whitespace(column), name).to_numpy(zero_copy_only=False) for column, name in cells]
+    return records.without(np.logical_and.reduce(equal), error) if equal else records
+
+
+def _check_width(path: Path, cells: Cells, row: int) -> None:
+    """Each column costs time and memory, however little is in it."""
+    width = int(cells.widths[row])
+    if width > MOST_COLUMNS:
+        hint = "write one fact a line; a missing line end makes one line of many"
+        where = line_location(path, int(cells.rows[row]))
+        raise DataError(f"{width:,} columns, more than {MOST_COLUMNS:,}", where=where, hint=hint)
+
+
+def _split(data: bytes, separator: int, quoted: bool) -> Cells:
+    """Cut the text into cells; where there are quotes, not inside them."""
+    raw = np.frombuffer(data, np.uint8)
+    is_line_end, is_cell_end = raw == NEWLINE, (raw == separator) | (raw == NEWLINE)
+    if quoted:
+        outside = ~np.logical_xor.accumulate(raw == QUOTE)
+        is_line_end, is_cell_end = is_line_end & outside, is_cell_end & outside
+    ends = np.flatnonzero(is_cell_end)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    last = np.flatnonzero(is_line_end[ends])  # the last cell of each row
+    first = np.concatenate([[0], last[:-1] + 1])
+    row_ends = ends[last].copy()
+    ends[last] -= ends_with_return(raw, starts[last], ends[last])
+    rows = np.searchsorted(np.flatnonzero(raw == NEWLINE), starts[first]) if quoted else np.arange(len(first))
+    filled = np.flatnonzero((first < last) | (starts[first] < ends[first]))
+    if quoted:
+        in_quotes = raw[starts] == QUOTE
+        starts, ends = starts + in_quotes, ends - in_quotes
+    widths, lengths = (last - first + 1)[filled], (row_ends - starts[first])[filled]
+    return Cells(spans(data, starts, ends), first[filled], widths, lengths, rows[filled])
+
+
+def _unquoted_column(cells: Cells, chosen: Int64[np.ndarray, " chosen"], column: int) -> pa.Array:
+    """One column; a doubled quote (there is none outside of quotes) is one."""
+    return pc.replace_substring(cells.column(chosen, column), '""', '"')
+
+
+def _check_quotes(path: Path, data: bytes) -> None:
+    """Every quote must open a cell, close it, or be doubled; else nobody can tell where the rows end."""
+    raw = np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(raw == QUOTE)
+    opening, closing = quotes[::2], quotes[1::2]
+    before, after = raw[np.maximum(opening, 1) - 1], raw[closing + 1]
+    is_doubled = np.concatenate([[False], opening[1:] == closing[: len(opening) - 1] + 1])
+    opens = (opening == 0) | np.isin(before, (COMMA, NEWLINE)) | is_doubled
+    is_crlf = (after == RETURN) & (raw[np.minimum(closing + 2, len(raw) - 1)] == NEWLINE)
+    closes = np.isin(after, (COMMA, NEWLINE, QUOTE)) | is_crlf
+    wrong = np.concatenate([opening[~opens], closing[~closes]])
+    if len(wrong):
+        hint = 'write the cell as "say ""hello""", or save the table as TSV, where quotes are ordinary'
+        raise _quote_error(path, data, int(wrong.min()), "a quote stands in the middle of a cell", hint)
+    if len(quotes) % 2:
+        start = int(opening[~is_doubled][-1])
+        raise _quote_error(path, data, start, "this quote is never closed", "close it before the cell ends")
+
+
+def _quote_error(path: Path, data: bytes, position: int, what: str, hint: str) -> DataError:
+    line, start = line_of(data, position)
+    column = len(data[start:position].decode("utf-8")) + 1
+    text = data[start : data.find(b"\n", start)].removesuffix(b"\r").decode("utf-8")
+    where = Location(str(path), line, column, shortened(text, column + EXCERPT))
+    return DataError(what, where=where, hint=hint)
+
+
+def _ragged(path: Path, cells: Cells, model: int, wrong: Int64[np.ndarray, " wrong"], separator: int) -> Fault:
+    """The fault of rows that have more or fewer columns than the model row."""
+    rows, widths = cells.rows[wrong], cells.widths[wrong]
+    expected, line = int(cells.widths[model]), int(cells.rows[model]) + 1
+
+    def error(row: int) -> DataError:
+        found = int(widths[np.searchsorted(rows, row)])
+        what = f"too {'few' if found < expected else 'many'} columns: {found}, where line {line} has {expected}"
+        by = "a tab" if separator == TAB else 'a comma (a cell with a comma needs quotes: "a, b")'
+        return DataError(what, where=line_location(path, row), hint=f"columns are separated by {by}; mend the line")
+
+    return Fault(rows, error)
+
+
+def _locate(path: Path, separator: int, row: int, column: int | None = None) -> Location:
+    """The line of a row, and the character at which a column starts, if that is plain to see."""
+    where = line_location(path, row)
+    if column is None or where.excerpt is None or (separator == COMMA and '"' in where.excerpt):
+        return where
+    cells = where.excerpt.split(chr(separator))
+    if len(cells) <= column:  # beyond what the excerpt shows
+        return where
+    return line_location(path, row, sum(map(len, cells[:column])) + column + 1)
+
+
+MOST_EMPTY, MOST_EMPTY_SHARE = 1_000_000, 20  # cells; how many for each that is filled
+
+
+@register_format
+class JSONLines(TableFormat):
+    """One object a line."""
+
+    name, suffixes, may_be_packed = "jsonl", (".jsonl", ".ndjson"), True
+
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The fields of the objects, by column."""
+        return [_objects(read_lines(path))]
+
+
+@register_format
+class JSON(TableFormat):
+    """One array of objects, or one object a line."""
+
+    name, suffixes, may_be_packed = "json", (".json",), True
+
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The fields of the objects, by column."""
+        data = read_text(path)
+        if not data.lstrip().startswith(b"["):
+            return [_objects(read_lines(path))]
+        text = data.decode("utf-8")
+        try:
+            with closing(duckdb.connect()) as connection:
+                query = """SELECT unnest(from_json(?, '["JSON"]')) AS item"""
+                items = fetch_texts(connection.sql(query, params=[text]))
+        except duckdb.Error as error:
+            raise _json_error(path, text, error) from None
+        rows, locate = np.arange(len(items[0])), partial(row_location, str(path))
+        return [_objects(Records(str(path), (), items, rows, locate))]
+
+
+def _json_error(path: Path, text: str, found: duckdb.Error) -> DataError:
+    """Python's reader knows lines and columns; where it finds nothing wrong or gives up, DuckDB's word stands."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        line = text.split("\n")[error.lineno - 1]
+        where = Location(str(path), error.lineno, error.colno, shortened(line, error.colno + EXCERPT))
+        what = f"this is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+        return DataError(what, where=where, hint="the file is damaged or cut short: write it again")
+    except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
+        pass
+    return unreadable(path, "JSON", found)
+
+
+def _objects(records: Records) -> Records:
+    """The fields of JSON objects, one a row, as columns; the names are all fields, in the order of first sight."""
+    locate = records.locate
+
+    def no_object(row: int) -> DataError:
+        hint = 'write one object a line, as in {"head": CONSTANT, "relation": PREDICATE, "tail": CONSTANT}'
+        return DataError("this is not a JSON object", where=locate(row), hint=hint)
+
+    with closing(duckdb.connect()) as connection:
+        connection.register("items", pa.table({"item": records.columns[0]}))
+        query = "SELECT CASE WHEN json_valid(item) THEN json_type(item) ELSE 'no JSON' END = 'OBJECT' FROM items"
+        is_object = connection.sql(query).to_arrow_table().column(0).to_numpy().astype(bool)
+        records = records.without(~is_object, no_object)
+        connection.register("items", pa.table({"item": records.columns[0]}))
+        records = _without_repeated_keys(connection, records)
+        connection.register("items", pa.table({"item": records.columns[0]}))
+        query = "SELECT json_keys(item) AS keys, row_number() OVER () AS row FROM items"
+        query = f"SELECT keys, count(*) FROM ({query}) GROUP BY keys ORDER BY min(row)"
+        shapes = connection.sql(query).fetchall()
+        names = tuple(dict.fromkeys(name for shape, _ in shapes for name in shape))
+        cells, filled = len(names) * len(records.rows), sum(len(shape) * count for shape, count in shapes)
+        if cells > max(MOST_EMPTY, MOST_EMPTY_SHARE * filled):  # every object has a cell for each field of any other
+            what = f"the objects have so many different fields that {cells - filled:,} cells would be empty"
+            raise DataError(what, where=Location(records.source), hint="give the objects the same few fields")
+        pointers = ["/" + name.replace("~", "~0").replace("/", "~1") for name in names]
+        found = _fields(connection, pointers) if names else ()
+    return replace(records, names=names, columns=found[: len(names)], kinds=found[len(names) :])
+
+
+def _fields(connection: duckdb.DuckDBPyConnection, pointers: list[str]) -> tuple[pa.Array, ...]:
+    """A column of text for each field, and then one each of what its cells are where they are no constants."""
+    numbers = range(len(pointers))
+    picked = [f"json_extract_string(item, ${i + 1}) AS c{i}, json_type(item, ${i + 1}) AS k{i}" for i in numbers]
+    texts = [f"CASE k{i} WHEN 'DOUBLE' THEN {number_text(f'CAST(c{i} AS DOUBLE)')} ELSE c{i} END" for i in numbers]
+    kinds = [
+        f"CASE k{i} WHEN 'ARRAY' THEN 'list' WHEN 'OBJECT' THEN 'object'"
+        f" WHEN 'DOUBLE' THEN {number_kind(f'CAST(c{i} AS DOUBLE)')} END"
+        for i in numbers
+    ]
+    query = f"SELECT {', '.join([*texts, *kinds])} FROM (SELECT {', '.join(picked)} FROM items)"
+    return fetch_texts(connection.sql(query, params=pointers))
+
+
+def _without_repeated_keys(connection: duckdb.DuckDBPyConnection, records: Records) -> Records:
+    """The objects that give each of their keys once: what is read of two would be by chance."""
+    keys = connection.sql("SELECT json_keys(item) AS keys FROM items")
+    repeated = keys.filter("len(list_distinct(keys)) < len(keys)")
+    is_repeated = keys.project("len(list_distinct(keys)) < len(keys)").to_arrow_table().column(0).to_numpy()
+    bad = is_repeated.astype(bool)
+    names = dict(zip(records.rows[bad].tolist(), (row[0] for row in repeated.fetchall()), strict=True))
+
+    def error(row: int) -> DataError:
+        name = next(key for i, key in enumerate(names[row]) if key in names[row][:i])
+        what = f"the key '{shortened(name, 40)}' is given twice"
+        return DataError(what, where=records.locate(row), hint="keep one of the two, or give them different names")
+
+    return records.without(bad, error)
+
+
+LOOKS_LIKE_ATOM = re.compile(r"""\s*(?:!|\\\+|not\s)?\s*[^\s(),'"]+\s*\([^()]+\)\s*(?:[.,%#/]|$)""")
+QUOTED = r"""'(?:[^'\\]|\\.|'')+'|"(?:[^"\\]|\\.|"")+\""""
+NAME = rf"""(?:/?[\pL\pN_][^\s(),'"]*|{QUOTED})"""
+TERM = rf"""(?:{QUOTED}|[^\s(),'"](?:[^(),]*[^\s(),])?)"""
+SIGN = r"(?:!|\\\+|not\s)"
+FACT = rf"(?:{SIGN}\s*)?{NAME}\s*\(\s*{TERM}\s*(?:,\s*{TERM}\s*)*\)"
+COMMENT = r"(?:%|#|//).*"
+LINE = rf"^\s*(?:{FACT}\s*\.\s*)*(?:{FACT}\s*\.?\s*)?(?:{COMMENT})?$"
+# No group is captured anywhere: that costs ten times more than finding whole matches.
+READ = """
+    WITH parts AS (
+        SELECT row, unnest(regexp_extract_all(line, $fact_or_comment)) AS part
+        FROM lines
+    )
+    SELECT row,
+           CASE WHEN regexp_matches(part, $sign) THEN '0' ELSE '1' END AS label,
+           regexp_extract_all(regexp_replace(part, $sign, ''), $term) AS words
+    FROM parts WHERE NOT regexp_matches(part, $comment)
+"""
+PATTERNS = {
+    "fact_or_comment": f"{COMMENT}|{FACT}",
+    "comment": f"^{COMMENT}",
+    "sign": f"^{SIGN}",
+    "term": TERM,
+}
+
+
+@register_format
+class Prolog(TableFormat):
+    """Facts `p(a, 'b c').`, false ones with `!`."""
+
+    name, suffixes, may_be_packed = "prolog", (".pl", ".nl", ".nlt", ".facts", ""), True
+    has_names, names_predicates = False, True
+
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The predicate, the constants and the label of each fact, those of one arity together."""
+        lines = read_lines(path)
+        with closing(duckdb.connect()) as connection:
+            connection.register("texts", pa.table({"line": lines.columns[0]}))
+            query = "SELECT regexp_matches(line, $line) FROM texts"
+            is_good = connection.sql(query, params={"line": LINE}).to_arrow_table().column(0).to_numpy()
+            lines = lines.without(~is_good, partial(_no_fact, path))
+            connection.register("lines", pa.table({"row": lines.rows, "line": lines.columns[0]}))
+            facts = connection.sql(READ, params=PATTERNS).to_arrow_table()
+        rows, labels = facts["row"].to_numpy(), facts["label"].combine_chunks()
+        lists = facts["words"].combine_chunks()
+        words, lengths = _unquoted(lists.flatten()), lists.value_lengths().to_numpy()
+        starts = np.cumsum(lengths) - lengths
+        found = [replace(lines, columns=(), rows=rows[:0])]
+        for length in np.unique(lengths).tolist():
+            chosen = np.flatnonzero(lengths == length)
+            columns = [words.take(pa.array(starts[chosen] + i)) for i in range(length)]
+            layout = Layout(0, tuple(range(1, length)), length)
+            columns = (*columns, labels.take(pa.array(chosen)))
+            found.append(replace(lines, columns=columns, rows=rows[chosen], faults=(), layout=layout))
+        return found
+
+
+def looks_like_atoms(line: str) -> bool:
+    """Whether a line of a file begins with a fact."""
+    return LOOKS_LIKE_ATOM.match(line) is not None
+
+
+def _unquoted(texts: pa.Array) -> pa.Array:
+    """The texts as they are, but quoted ones without their quotes and escapes: `'it''s'`, `"a \\" b"`."""
+    plain = texts
+    for mark in ("'", '"'):
+        is_quoted = pc.starts_with(texts, mark)
+        if pc.any(is_quoted).as_py():
+            inside = pc.utf8_slice_codeunits(texts, 1, -1)
+            unescaped = pc.replace_substring_regex(inside, rf"""\\(['"\\])|{mark}({mark})""", r"\1\2")
+            plain = pc.if_else(is_quoted, unescaped, plain)
+    return plain
+
+
+def _no_fact(path: Path, row: int) -> DataError:
+    where = line_location(path, row)
+    if where.excerpt is not None and (":-" in where.excerpt or "->" in where.excerpt):
+        return DataError("this is a rule, not a fact", where=where, hint="rules belong into the theory")
+    hint = "write `p(a, b).`, and constants with blanks, commas or parentheses in quotes: `p('a, b', c).`"
+    return DataError("this is not a fact", where=where, hint=hint)
+
+
+class RDF(TableFormat):
+    """Triples in one of rdflib's languages, in the file's order.
+
+    Names are full IRIs, literals are their text, blank nodes are `_:FILE:0`, `_:FILE:1`, ...
+    """
+
+    may_be_packed, has_names, names_predicates = True, False, True
+    needs = ("rdflib", "pip install r2n[rdf]")
+    language: ClassVar[str]
+
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The head, relation and tail of each distinct triple."""
+        from rdflib import BNode
+
+        text = read_text(path).decode("utf-8")
+        try:
+            triples = _parse(text, self.language, path.resolve().as_uri())
+        except Exception as error:  # rdflib's parsers raise what they like
+            raise unreadable(path, f"RDF ({self.language})", error) from None
+        blank: dict[Any, str] = {}  # nodes of this file: those of other files have other names
+
+        def as_text(term: Any) -> str:
+            is_blank = isinstance(term, BNode)
+            return blank.setdefault(term, f"_:{path.name}:{len(blank)}") if is_blank else str(term)
+
+        columns = tuple(pa.array(map(as_text, terms), pa.string()) for terms in zip(*triples, strict=True))
+        columns = columns or (pa.array([], pa.string()),) * 3
+
+        def locate(row: int, column: int | None = None) -> Location:  # rdflib gives no lines
+            return Location(str(path), excerpt=" ".join(terms[row].as_py() for terms in columns))
+
+        return [Records(str(path), ("head", "relation", "tail"), columns, np.arange(len(columns[0])), locate)]
+
+
+@register_format
+class NTriples(RDF):
+    """N-Triples."""
+
+    name, suffixes, language = "ntriples", (".nt",), "nt"
+
+
+@register_format
+class Turtle(RDF):
+    """Turtle."""
+
+    name, suffixes, language = "turtle", (".ttl",), "turtle"
+
+
+@register_format
+class RDFXML(RDF):
+    """RDF/XML."""
+
+    name, suffixes, language = "rdf-xml", (".rdf", ".owl"), "xml"
+
+
+def _parse(text: str, language: str, base: str) -> dict[Any, None]:
+    """The distinct triples, in the order of the file."""
+    from rdflib import Graph
+
+    class InOrder(Graph):
+        """A graph that remembers when each triple came: rdflib's own order changes from run to run."""
+
+        def add(self, triple: Any) -> Graph:
+            found.setdefault(triple)
+            return super().add(triple)
+
+    found: dict[Any, None] = {}
+    InOrder().parse(data=text, format=language, publicID=base)
+    return found

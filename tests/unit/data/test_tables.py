@@ -1,0 +1,639 @@
+"""Tables of facts: every format, layout and part gives what a plain second reading gives, and errors say where."""
+
+import gzip
+import itertools
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from r2n.data import text_tables
+from r2n.data.records import format_of, table_formats
+from r2n.data.tables import Facts, Table, is_header, read_fact_chunks, read_facts
+from r2n.errors import ConfigError, DataError
+from r2n.logic.theory import Theory
+from tests.oracles.fact_tables import listed, plain_atoms, plain_triples, plain_tsv
+from tests.oracles.fact_writers import TRIPLES, WRITERS, as_columns, write_prolog, write_tsv
+
+DATA = os.environ.get("R2N_DATA")
+
+
+def test_every_format_has_a_test() -> None:
+    suffixes = {suffix for kind in table_formats().values() for suffix in kind.suffixes}
+    assert suffixes == set(WRITERS) | {".nt", ".ttl", ".rdf", ".owl"}
+
+
+@pytest.mark.parametrize("suffix", list(WRITERS))
+def test_triples_of_every_format(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"facts{suffix.upper() if suffix == '.tsv' else suffix}"
+    WRITERS[suffix](path, TRIPLES)
+    read = read_facts(Table(path))
+    assert listed(read) == plain_triples(TRIPLES)
+    assert [facts.predicate for facts in read.facts] == ["locatedIn", "neighborOf"]
+    assert read.rejected == ()
+    assert all(column.type == pa.string() for facts in read.facts for column in facts.arguments)
+    assert all(facts.truth.dtype == bool and facts.rows.dtype == np.int64 for facts in read.facts)
+
+
+FRAMES: list[Callable[[dict[str, list[object]]], object]] = [pd.DataFrame, pl.DataFrame, pa.table]
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "polars", "pyarrow"])
+class TestArrowObjects:
+    def test_numbers_and_booleans(self, frame: Callable[..., object]) -> None:
+        source = frame({"bib": [7, 8], "year": [1999.5, 2000.0], "truth": [True, False]})
+        assert listed(read_facts(Table(source, "year"))) == [
+            ("year", ("7", "1999.5"), True),
+            ("year", ("8", "2000"), False),
+        ]
+
+    def test_nothing(self, frame: Callable[..., object]) -> None:
+        assert read_facts(Table(frame({}))).facts == ()
+        assert read_facts(Table(frame({"head": [], "relation": [], "tail": []}))).facts == ()
+
+    def test_null(self, frame: Callable[..., object]) -> None:
+        source = frame({"head": ["a", None], "relation": ["p", "p"], "tail": ["b", "c"]})
+        with pytest.raises(DataError) as caught:
+            read_facts(Table(source))
+        assert str(caught.value) == (
+            f"{Table(source).name}, row 2: column 1 (head) is empty\n"
+            "  every constant, relation and label needs a value: fill it in, or take the row out; where an empty cell"
+            ' says that there is no such fact, as in a table of many columns, set empty = "skip" beside file = ...'
+        )
+        read = read_facts(Table(source), on_error="skip")
+        assert listed(read) == [("p", ("a", "b"), True)]
+        assert len(read.rejected) == 1
+        where = read.facts[0].location(0)
+        assert (where.source, where.excerpt) == (f"{Table(source).name}, row 1", "p(a, b)")
+
+
+def test_categories_of_pandas_and_a_filtered_frame() -> None:
+    frame = pd.DataFrame(as_columns(TRIPLES)).astype("category")
+    assert listed(read_facts(Table(frame))) == plain_triples(TRIPLES)
+    assert listed(read_facts(Table(frame.iloc[1:].copy()))) == plain_triples(TRIPLES[1:])
+
+
+def test_crlf_bom_and_blank_lines_leave_no_trace(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_bytes(b"\xef\xbb\xbf\r\na\tp\tb\r\n\n\r\nc\tp\td\ne\tp\tf")
+    read = read_facts(Table(path))
+    assert listed(read) == [("p", ("a", "b"), True), ("p", ("c", "d"), True), ("p", ("e", "f"), True)]
+    (facts,) = read.facts
+    assert [facts.location(i).line for i in range(3)] == [2, 5, 6]
+    assert [facts.location(i).excerpt for i in range(3)] == ["a\tp\tb", "c\tp\td", "e\tp\tf"]
+
+
+def test_location_shortens_the_line_and_survives_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    write_tsv(path, [("a" * 200, "p", "b")])
+    (facts,) = read_facts(Table(path)).facts
+    where = facts.location(0)
+    assert where.source == str(path)
+    assert where.excerpt == "a" * 79 + "…"
+    path.unlink()
+    assert facts.location(0).line == 1
+    assert facts.location(0).excerpt is None
+
+
+def test_location_in_each_kind_of_source(tmp_path: Path) -> None:
+    for suffix, line in (
+        (".csv", 2),
+        (".jsonl", 2),
+        (".pl", 2),
+        (".parquet", None),
+        (".json", None),
+        (".db", None),
+    ):
+        path = tmp_path / f"facts{suffix}"
+        WRITERS[suffix](path, TRIPLES)
+        where = read_facts(Table(path)).facts[1].location(0)
+        assert where.line == line
+        assert where.source == (str(path) if line else f"{path}, row 2")
+        assert where.excerpt is not None
+        assert all(word in where.excerpt for word in TRIPLES[1])
+
+
+@pytest.mark.skipif(DATA is None, reason="R2N_DATA names no folder with the benchmarks")
+@pytest.mark.parametrize("name", ["wn18rr/train.tsv.gz", "fb15k237/train.tsv.gz", "countries_s1/test_queries.tsv"])
+def test_benchmarks_equal_a_plain_reading(name: str) -> None:
+    path = Path(DATA or "") / name
+    assert listed(read_facts(Table(path))) == plain_triples(plain_tsv(path))
+
+
+@pytest.mark.skipif(DATA is None, reason="R2N_DATA names no folder with the benchmarks")
+@pytest.mark.parametrize("name", ["facts", "queries"])
+@pytest.mark.parametrize("split", ["S1", "S2", "S3", "S4", "S5"])
+def test_cora_equals_a_plain_reading(split: str, name: str) -> None:
+    path = Path(DATA or "") / "cora" / split / name
+    assert listed(read_facts(Table(path))) == plain_atoms(path)
+
+
+ATOMS = "// people\n\naunt(1369,1287).\naunt(1369, 1312).\n"
+
+
+@pytest.mark.parametrize("name", ["facts.txt", "facts.tsv", "facts.csv", "facts.db", "facts.txt.gz"])
+def test_atoms_in_a_file_of_another_ending_are_seen_and_can_be_read(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(ATOMS.encode()) if name.endswith(".gz") else ATOMS.encode())
+    with pytest.raises(DataError) as caught:
+        read_facts(Table(path))
+    text = str(caught.value)
+    assert f"{path}:3: this looks like facts written as p(a, b), but the ending" in text
+    assert "| aunt(1369,1287)." in text
+    assert f'{{ file = "{name}", format = "prolog" }}' in text
+    read = read_facts(Table(path, format="prolog"))
+    assert sorted(listed(read)) == [("aunt", ("1369", "1287"), True), ("aunt", ("1369", "1312"), True)]
+    assert read.facts[0].location(1).line == 4
+
+
+def test_a_ternary_fact_in_csv_is_no_triple(tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text("gives(ann,hat,bob).\n")
+    with pytest.raises(DataError, match="this looks like facts"):
+        read_facts(Table(path))
+    assert listed(read_facts(Table(path, format="csv"))) == [("hat", ("gives(ann", "bob)."), True)]
+
+
+def test_a_predicate_given_beside_atoms(tmp_path: Path) -> None:
+    path = tmp_path / "aunt.txt"
+    path.write_text("aunt(1369,1287).\n")
+    with pytest.raises(DataError, match="this looks like facts"):
+        read_facts(Table(path, "aunt"))
+    path.write_text("acetone (liquid)\n")  # a constant
+    assert listed(read_facts(Table(path, "known"))) == [("known", ("acetone (liquid)",), True)]
+
+
+def test_a_format_goes_before_the_ending_and_must_be_known(tmp_path: Path) -> None:
+    path = tmp_path / "facts.dat"
+    path.write_text("a\tp\tb\n")
+    assert listed(read_facts(Table(path, format="tsv"))) == [("p", ("a", "b"), True)]
+    with pytest.raises(ConfigError, match="there is no format 'tvs'") as caught:
+        Table(path, format="tvs")
+    assert "did you mean 'tsv'?" in str(caught.value)
+    with pytest.raises(DataError, match=r"no reader for '\.dat' files") as refused:
+        read_facts(Table(path))
+    assert 'format = "prolog"' in str(refused.value)
+
+
+WIDE = "id,city,employer,label\nann,rome,acme,1\nbob,,acme,1\ncid,oslo,,0\n"
+
+
+def test_empty_cells_of_a_wide_table_state_nothing_where_that_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text(WIDE)
+    with pytest.raises(DataError, match=r"people\.csv:3:5: column 2 \(city\) is empty"):
+        read_facts(Table(path, "livesIn", ("id", "city")))
+    read = read_facts(Table(path, "livesIn", ("id", "city"), empty="skip"))
+    assert listed(read) == [("livesIn", ("ann", "rome"), True), ("livesIn", ("cid", "oslo"), False)]
+    assert (read.empty, read.rejected) == (1, ())
+    assert read_facts(Table(path, "worksAt", ("id", "employer"), empty="skip")).empty == 1
+    whole = read_facts(Table(path, "person", ("id",)))
+    assert (len(listed(whole)), whole.empty) == (3, 0)
+
+
+def test_an_empty_label_is_no_empty_cell(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("id,city,label\nann,rome,1\nbob,oslo,\n")
+    with pytest.raises(DataError, match=r"column 3 \(label\) is empty"):
+        read_facts(Table(path, "livesIn", ("id", "city"), empty="skip"))
+    with pytest.raises(ConfigError, match="empty is 'error' or 'skip', not 'keep'"):
+        Table(path, empty="keep")
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ("head relation tail", True),
+        ("Subject Predicate OBJECT truth", True),
+        ("relation head tail", True),
+        ("h r t", True),
+        ("s p o label", True),
+        ("s r t", False),  # letters of two families: may be a fact
+        ("h relation t", False),
+        ("head tail label", True),  # names, if not those of triples: an error when it is read
+        ("head head relation tail", True),
+        ("italy locatedIn europe", False),
+    ],
+)
+def test_header_of_triples(cells: str, expected: bool) -> None:
+    assert is_header([pa.array([cell]) for cell in cells.split()], None, Theory()) is expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ("head tail", True),
+        ("s o", True),
+        ("subject object label", True),
+        ("s", False),
+        ("h r t", False),
+        ("s t", False),
+    ],
+)
+def test_header_of_one_predicate(cells: str, expected: bool) -> None:
+    assert is_header([pa.array([cell]) for cell in cells.split()], "p", Theory()) is expected
+
+
+def table(names: str, *rows: str, **options: object) -> Table:
+    cells = [row.split() for row in rows]
+    columns = {name: [row[i] for row in cells] for i, name in enumerate(names.split())}
+    return Table(pa.table(columns), **options)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["head", "relation", "tail", "label"])))
+def test_usual_names_tell_in_any_order(order: tuple[str, ...]) -> None:
+    fact = {"head": "a", "relation": "p", "tail": "b", "label": "0"}
+    assert listed(read_facts(table(" ".join(order), " ".join(fact[name] for name in order)))) == [
+        ("p", ("a", "b"), False)
+    ]
+
+
+def test_unusual_names_go_by_order() -> None:
+    assert listed(read_facts(table("x y z", "a p b"))) == [("p", ("a", "b"), True)]
+    assert listed(read_facts(table("x y z w", "a p b 0"))) == [("p", ("a", "b"), False)]
+    assert listed(read_facts(table("truth x y z", "0 a p b"))) == [("p", ("a", "b"), False)]
+
+
+def test_picked_columns_of_triples(tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text("id,to,by,from,ok\n1,b,p,a,0\n", encoding="utf-8")
+    read = read_facts(Table(path, columns=("from", "by", "to"), label="ok"))
+    assert listed(read) == [("p", ("a", "b"), False)]
+
+
+def test_a_column_called_label_is_one_even_if_others_are_picked() -> None:
+    read = read_facts(table("x y label", "a b false", predicate="p", columns=("y", "x")))
+    assert listed(read) == [("p", ("b", "a"), False)]
+
+
+def message(table: Table, kind: type[Exception] = DataError) -> str:
+    with pytest.raises(kind) as caught:
+        read_facts(table)
+    return str(caught.value)
+
+
+def test_missing_column_names_the_nearest() -> None:
+    assert message(table("from to", "a b", predicate="p", columns=("form", "to"))) == (
+        "pyarrow.Table: no column is called 'form'\n  did you mean 'from'? the columns are: from, to"
+    )
+    assert message(table("from to", "a b", predicate="p", label="zzzzz")) == (
+        "pyarrow.Table: no column is called 'zzzzz'\n  the columns are: from, to"
+    )
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text("a\ta\n1\t2\n", encoding="utf-8")
+    assert "two columns are called 'a'" in message(Table(path, "p", columns=("a",)))
+
+
+def test_no_column_left() -> None:
+    assert message(table("label", "1", predicate="p")).startswith(
+        "pyarrow.Table: there is no column left for the arguments"
+    )
+
+
+def test_wrong_number_of_columns() -> None:
+    assert message(table("a b", "1 2")).startswith("pyarrow.Table: 2 columns, where triples have 3, or 4 with a label")
+    assert message(table("head relation tail weight source", "a p b 1 x")).startswith("pyarrow.Table: 5 columns, where")
+    assert message(table("a b c", "1 2 3", columns=("a", "b"))).startswith(
+        "pyarrow.Table: 2 columns are picked, where triples need 3\n  pick head, relation and tail, in that order"
+    )
+
+
+def test_a_fourth_column_that_is_no_label_is_not_passed_over() -> None:
+    assert message(table("head relation tail weight", "a p b 0.7")) == (
+        "pyarrow.Table, row 1: the label '0.7' is neither 1 (true) nor 0 (false)\n"
+        "  column 4 is read as the label: write 1 or 0, or pick other columns with `columns`"
+    )
+
+
+def test_a_header_has_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text("head\trelation\ttail\na\tp\tb\n", encoding="utf-8")
+    (facts,) = read_facts(Table(path)).facts
+    assert facts.location(0).line == 2
+
+
+def test_skip_keeps_the_good_rows_and_reports_the_bad_ones_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    lines = ["a\tp\tb\t1", "a\tp\tc", "\tp\td\t1", "e\tp\tf\tmaybe", "", "g\tp\th\t0", "i\tp\tj\t1\t1"]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    read = read_facts(Table(path), on_error="skip")
+    assert listed(read) == [("p", ("a", "b"), True), ("p", ("g", "h"), False)]
+    assert [(error.where and error.where.line, error.what) for error in read.rejected] == [
+        (2, "too few columns: 3, where line 1 has 4"),
+        (3, "column 1 is empty"),
+        (4, "the label 'maybe' is neither 1 (true) nor 0 (false)"),
+        (7, "too many columns: 5, where line 1 has 4"),
+    ]
+    with pytest.raises(DataError, match=r"facts\.tsv:2: too few columns"):
+        read_facts(Table(path))
+
+
+def test_missing_file_names_the_nearest(tmp_path: Path) -> None:
+    write_tsv(tmp_path / "train.tsv", TRIPLES)
+    path = tmp_path / "trian.tsv"
+    assert message(Table(path)) == f"{path}: there is no such file\n  did you mean 'train.tsv'?"
+    assert message(Table(str(path))) == message(Table(path))
+    assert message(Table(tmp_path / "zzzz")).endswith(f"\n  look into {tmp_path}")
+    assert message(Table(tmp_path / "no" / "x.tsv")).endswith(f"\n  there is no folder {tmp_path / 'no'} either")
+
+
+def test_folder(tmp_path: Path) -> None:
+    assert message(Table(tmp_path)) == f"{tmp_path}: this is a folder, not a file\n  name one of its files"
+    write_tsv(tmp_path / "train.tsv", TRIPLES)
+    assert message(Table(tmp_path)).endswith("name one of its files; it holds train.tsv")
+
+
+@pytest.mark.parametrize("suffix", [*WRITERS, ".nt", ".tsv.gz"])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_empty_file(suffix: str, on_error: str, tmp_path: Path) -> None:
+    path = tmp_path / f"facts{suffix}"
+    path.write_bytes(b"")
+    with pytest.raises(DataError) as caught:
+        read_facts(Table(path), on_error="skip" if on_error == "skip" else "raise")
+    assert str(caught.value) == (
+        f"{path}: the file is empty\n"
+        "  write one fact a line, as in `CONSTANT<TAB>PREDICATE<TAB>CONSTANT`, or leave the file out"
+    )
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".pl", ".jsonl", ".json"])
+def test_file_of_blank_lines(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"facts{suffix}"
+    path.write_bytes(b"\xef\xbb\xbf\r\n\n")
+    assert "the file is empty" in message(Table(path))
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".pl", ".jsonl", ".json", ".nt"])
+def test_not_utf8(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"facts{suffix}"
+    path.write_bytes("a\tp\tb\né\tcaf".encode() + b"\xe9\tb\n")
+    assert message(Table(path)) == (
+        f"{path}:2:6: byte 0xE9, byte 7 of line 2, is not UTF-8 text\n"
+        "  | é caf\ufffd b\n"
+        "  |      ^\n"
+        "  save the file as UTF-8; it looks like Latin-1 or another old encoding"
+    )
+    path.write_bytes("a\tp\tb".encode("utf-16"))
+    assert "it looks like UTF-16" in message(Table(path))
+
+
+def test_wrong_number_of_columns_for_triples(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text("italy locatedIn europe\n", encoding="utf-8")
+    assert message(Table(path)) == (
+        f"{path}:1: 1 column, where triples have 3, or 4 with a label\n"
+        "  | italy locatedIn europe\n"
+        "  separate columns by tabs (TSV) or commas (CSV), pick 3 with `columns`, or name the `predicate`"
+    )
+
+
+def test_too_few_and_too_many_columns(tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text("\na,p,b\na,p\n", encoding="utf-8")
+    assert message(Table(path)) == (
+        f"{path}:3: too few columns: 2, where line 2 has 3\n"
+        "  | a,p\n"
+        '  columns are separated by a comma (a cell with a comma needs quotes: "a, b"); mend the line'
+    )
+    path = tmp_path / "facts.tsv"
+    path.write_text("a\tp\tb\na\tp\tb\tc\t" + "d" * 100, encoding="utf-8")
+    assert message(Table(path)) == (
+        f"{path}:2: too many columns: 5, where line 1 has 3\n"
+        f"  | a p b c {'d' * 71}…\n"
+        "  columns are separated by a tab; mend the line"
+    )
+
+
+def test_a_bad_first_line_does_not_decide(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text("a\tp\nb\tp\tc\nd\tp\te\n", encoding="utf-8")
+    assert "facts.tsv:1: too few columns: 2, where line 2 has 3" in message(Table(path))
+    assert len(listed(read_facts(Table(path), on_error="skip"))) == 2
+
+
+def test_empty_cell(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text("a\tp\tb\nlonger\t\tb\n", encoding="utf-8")
+    assert message(Table(path)) == (
+        f"{path}:2:8: column 2 is empty\n"
+        "  | longer  b\n"
+        "  |        ^\n"
+        "  every constant, relation and label needs a value: fill it in, or take the row out; where an empty cell says"
+        ' that there is no such fact, as in a table of many columns, set empty = "skip" beside file = ...'
+    )
+
+
+def test_bad_label(tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text("head,relation,tail,label\na,p,b,1\na,p,c,yes\n", encoding="utf-8")
+    assert message(Table(path)) == (
+        f"{path}:3:7: the label 'yes' is neither 1 (true) nor 0 (false)\n"
+        "  | a,p,c,yes\n"
+        "  |       ^\n"
+        "  column 4 is read as the label: write 1 or 0, or pick other columns with `columns`"
+    )
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".pl", ".jsonl"])
+def test_line_of_ten_megabytes(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"facts{suffix}"
+    rows = [("a", "p", "b"), ("x" * 10_000_000, "p", "b"), ("c", "p", "d")]
+    WRITERS[suffix](path, rows)
+    text = message(Table(path))
+    assert text.startswith(f"{path}:2: the line is longer than 2,000,000 bytes\n  | ")
+    assert text.endswith("\n  write one fact a line; a missing line end or quote makes one line of many")
+    assert len(text) < 500
+    read = read_facts(Table(path), on_error="skip")
+    assert listed(read) == plain_triples([rows[0], rows[2]])
+    assert len(read.rejected) == 1
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".pl", ".jsonl"])
+def test_nothing_but_a_line_of_ten_megabytes(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"facts{suffix}"
+    path.write_bytes(b"x" * 10_000_000)
+    assert message(Table(path)).startswith(f"{path}:1: the line is longer than 2,000,000 bytes\n")
+    read = read_facts(Table(path), on_error="skip")
+    assert read.facts == ()
+    assert len(read.rejected) == 1
+
+
+def test_a_long_first_line_does_not_decide(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_bytes(b"x" * 10_000_000 + b"\na\tb\n")
+    assert listed(read_facts(Table(path, "p"), on_error="skip")) == [("p", ("a", "b"), True)]
+
+
+def test_empty_cell_far_right(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text("a" * 100 + "\tp\t\n", encoding="utf-8")
+    assert message(Table(path)).startswith(f"{path}:1: column 3 is empty\n  | {'a' * 79}…\n")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".db", ".tsv.gz", ".tsv.zst", ".csv.gz"])
+def test_damaged_file(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"facts{suffix}"
+    path.write_bytes(b"this is something else altogether, " * 40)
+    text = message(Table(path))
+    assert text.startswith(f"{path}: this cannot be read as ")
+    assert text.endswith("\n  the file is damaged, cut short, or misnamed: fetch or write it again")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".db", ".tsv.gz", ".tsv.zst"])
+def test_file_cut_short(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"facts{suffix}"
+    rows = [(f"c{i * i}", "p", f"d{i}") for i in range(5000)]
+    if suffix == ".tsv.gz":
+        path.write_bytes(gzip.compress("".join("\t".join(row) + "\n" for row in rows).encode()))
+    elif suffix == ".tsv.zst":
+        with pa.output_stream(str(path), compression="zstd") as stream:
+            stream.write("".join("\t".join(row) + "\n" for row in rows).encode())
+    else:
+        WRITERS[suffix](path, rows)
+    assert len(listed(read_facts(Table(path)))) == 5000
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert "this cannot be read as" in message(Table(path))
+    with pytest.raises(DataError):
+        read_facts(Table(path), on_error="skip")
+
+
+def test_unknown_suffix(tmp_path: Path) -> None:
+    path = tmp_path / "facts.xlsx"
+    path.write_bytes(b"x")
+    assert message(Table(path)) == (
+        f"{path}: no reader for '.xlsx' files\n"
+        "  known: .csv, .db, .facts, .json, .jsonl, .ndjson, .nl, .nlt, .nt, .owl, .parquet, .pl, .rdf, .sqlite,"
+        " .sqlite3, .tab, .tsv, .ttl, .txt; text also with .gz or .zst behind; no ending means `p(a, b).` facts;"
+        ' or say what it is: format = "prolog", in the problem file beside file = ...'
+    )
+    with pytest.raises(DataError, match=r"no reader for '\.parquet\.gz' files"):
+        format_of(Path("x.parquet.gz"))
+
+
+def test_options_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match="facts come from a file or from a pandas, polars or pyarrow table, not from a list"
+    ):
+        Table([("a", "p", "b")])
+    with pytest.raises(ConfigError, match="columns are picked by name, but header is false"):
+        Table(Path("x.tsv"), columns=("a",), header=False)
+    with pytest.raises(ConfigError, match="column 'a' is picked both as label and as argument"):
+        Table(Path("x.tsv"), columns=("a", "b"), label="a")
+    with pytest.raises(Exception, match="columns"):  # a ConfigError, or the type hook's own
+        Table(Path("x.tsv"), columns="head")  # pyright: ignore[reportArgumentType]
+    path = tmp_path / "facts.pl"
+    write_prolog(path, TRIPLES)
+    assert "these facts name their predicates themselves" in message(Table(path, "p"), ConfigError)
+    assert "only SQLite files have a `table` to pick" in message(Table(path, table="t"), ConfigError)
+    with pytest.raises(Exception, match="on_error"):  # a ConfigError, or the type hook's own
+        read_facts(Table(path), on_error="ignore")  # pyright: ignore[reportArgumentType]
+
+
+LINES = [f"c{i}\t{'p' if i % 3 else 'q'}\tc{i + 1}" for i in range(11)]
+TSV = "\n".join([*LINES[:4], "", *LINES[4:]])  # a blank line, and no end of the last
+CSV = 'head,relation,tail\na,p,"b, c"\n"x ""y""\nz",q,c\n\nd,p,e\r\nf,q,g\n'
+JSONL = '{"head": "a", "relation": "p", "tail": "b"}\n{"head": "a", "relation": "q", "tail": "c"}\n'
+
+
+def stated(facts: list[Facts]) -> list[tuple[int, str, tuple[str, ...], bool]]:
+    """Each fact with its row, in the order of the source."""
+    found = [
+        (int(part.rows[i]), part.predicate, tuple(column[i].as_py() for column in part.arguments), bool(part.truth[i]))
+        for part in facts
+        for i in range(len(part))
+    ]
+    return sorted(found)
+
+
+def written(tmp_path: Path, name: str, text: str) -> Path:
+    path = tmp_path / name
+    content = text.encode()
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return path
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.tsv", TSV), ("a.tsv.gz", TSV), ("b.csv", CSV), ("c.tsv", "\ufeff" + TSV + "\n"), ("d.jsonl", JSONL)],
+)
+def test_the_parts_are_the_whole(
+    name: str, text: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_tables, "BLOCK", 7)
+    table = Table(written(tmp_path, name, text))
+    parts = list(read_fact_chunks(table, size))
+    assert stated([facts for part in parts for facts in part]) == stated(list(read_facts(table).facts))
+    rows = [int(row) for part in parts for facts in part[:1] for row in facts.rows[:1]]
+    assert rows == sorted(rows)
+    assert len(parts) > 1 or size > 1
+    assert len(parts) == 1 or size < 100
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_parquet_is_read_by_rows(size: int, tmp_path: Path) -> None:
+    rows = [line.split("\t") for line in LINES]
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(("head", "relation", "tail"))}
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({**columns, "label": [i % 2 for i in range(len(rows))]}), path)
+    parts = list(read_fact_chunks(Table(path), size))
+    assert len(parts) == -(-len(rows) // size)
+    assert stated([facts for part in parts for facts in part]) == stated(list(read_facts(Table(path)).facts))
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
+        list(read_fact_chunks(Table(path), size))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "a\tp\n",  # too few columns
+        "a\tp\tb\tc\td\n",
+        "a\t\tb\n",  # an empty cell
+        "a\tp\tb\t7\n",
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 50])
+def test_a_wrong_row_is_named_as_where_the_file_is_read_whole(wrong: str, size: int, tmp_path: Path) -> None:
+    path = written(tmp_path, "a.tsv", "\n".join(LINES) + "\n" + wrong)
+    with pytest.raises(DataError) as whole:
+        read_facts(Table(path))
+    with pytest.raises(DataError) as caught:
+        list(read_fact_chunks(Table(path), size))
+    assert str(caught.value) == str(whole.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.tsv", b"a\tp\tb\n\xff\tp\tb\n"), ("a.csv", b'a,p,b\na,p,"b\n'), ("a.tsv", b"\n\r\n")]
+)
+def test_what_cannot_be_read_at_all(name: str, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError) as whole:
+        read_facts(Table(tmp_path / name))
+    with pytest.raises(DataError) as caught:
+        list(read_fact_chunks(Table(tmp_path / name), 1))
+    assert str(caught.value) == str(whole.value)
+
+
+def test_tables_in_memory_are_handed_out_in_parts() -> None:
+    table = Table(pa.table({"x": ["a", "b", "c"]}), "p")
+    assert [[len(facts) for facts in part] for part in read_fact_chunks(table, 2)] == [[2], [1]]
+    (facts,) = read_facts(table).facts
+    assert facts.take(np.array([2, 0])).arguments[0].to_pylist() == ["c", "a"]
+    assert list(read_fact_chunks(Table(pa.table({"x": pa.array([], pa.string())}), "p"), 2)) == []
+
+
+def test_a_file_that_unpacks_to_far_more_than_it_holds_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv.gz"
+    path.write_bytes(gzip.compress(bytes(2**24)) * 5)
+    with pytest.raises(DataError, match="more than 100 times its size"):
+        next(read_fact_chunks(Table(path), 10))

@@ -1,0 +1,516 @@
+"""Text files and their formats: TSV, CSV, JSON, facts of logic programs, RDF."""
+
+import csv
+import gzip
+import io
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from r2n.data.records import (
+    LINE_LIMIT,
+    ReadOptions,
+    Records,
+    check_file,
+    line_location,
+    read_lines,
+    read_text,
+)
+from r2n.data.tables import Table, read_facts
+from r2n.data.text_tables import COMMA, CSV, TAB, TSV
+from r2n.errors import ConfigError, DataError
+from tests.examples import at_most
+from tests.oracles.fact_tables import Fact, listed, read_records
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".txt.gz", ".txt.zst"])
+def test_text_is_unpacked_and_ends_with_a_newline(suffix: str, tmp_path: Path) -> None:
+    path, text = tmp_path / f"text{suffix}", "one\r\ntwö".encode()
+    if suffix == ".txt.gz":
+        path.write_bytes(gzip.compress(b"\xef\xbb\xbf" + text[:4]) + gzip.compress(text[4:]))  # two members
+    elif suffix == ".txt.zst":
+        with pa.output_stream(str(path), compression="zstd") as stream:
+            stream.write(b"\xef\xbb\xbf" + text)
+    else:
+        path.write_bytes(b"\xef\xbb\xbf" + text)
+    check_file(path)
+    assert read_text(path) == text + b"\n"
+
+
+def test_a_name_that_no_file_can_have() -> None:
+    with pytest.raises(DataError, match="this cannot be read as a file"):
+        check_file(Path("x" * 5000))
+    with pytest.raises(DataError, match="this cannot be read as a file"):
+        check_file(Path("a\0b"))
+
+
+def test_a_file_taken_for_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(DataError, match="there is no such file"):
+        check_file(tmp_path / "file" / "train.tsv")
+
+
+def test_lines_without_blank_ones(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"\none\n\r\n two \r\n\n\nth\rree\r")
+    lines = read_lines(path)
+    assert lines.columns[0].to_pylist() == ["one", " two ", "th\rree"]
+    assert lines.rows.tolist() == [1, 3, 6]
+    assert [line_location(path, row).excerpt for row in lines.rows.tolist()] == lines.columns[0].to_pylist()
+
+
+def test_the_limit_is_the_longest_line_that_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"a" * LINE_LIMIT + b"\n" + b"b" * (LINE_LIMIT + 1) + b"\nc")
+    lines = read_lines(path)
+    assert lines.rows.tolist() == [0, 2]
+    assert [fault.rows.tolist() for fault in lines.faults] == [[1]]
+
+
+def test_location_sees_that_the_file_has_changed(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("one\n")
+    assert line_location(path, 0, 2).excerpt == "one"
+    path.write_text("three\n")
+    assert line_location(path, 0, 2).excerpt == "three"
+
+
+def test_excerpt_reaches_beyond_a_far_column(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("x" * 500 + "!" + "y" * 500)
+    excerpt = line_location(path, 0, 501).excerpt
+    assert excerpt is not None
+    assert excerpt[500] == "!"
+    assert len(excerpt) < 600
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_file_that_unpacks_to_far_more_than_it_holds_is_refused(suffix: str, tmp_path: Path) -> None:
+    zeros = bytes(2**24)
+    packed = gzip.compress(zeros) if suffix == ".gz" else pa.Codec("zstd").compress(zeros, asbytes=True)
+    path = tmp_path / f"facts.tsv{suffix}"
+    path.write_bytes(packed * 5)
+    with pytest.raises(DataError, match=f"a {suffix} file .*more than 100 times its size"):
+        read_text(path)
+
+
+def read(path: Path, separator: int, *, header: bool = False) -> Records:
+    return (TSV() if separator == TAB else CSV()).records(path, ReadOptions(header))[0]
+
+
+def cells(records: Records) -> list[tuple[str, ...]]:
+    return list(zip(*(column.to_pylist() for column in records.columns), strict=True))
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_quotes_in_csv(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", 'a, "" ,"x"\n'.replace(' "" ', "y") + '"a,""b""\n\r\nc","""",\n\n"","d\r\n",e\r\n')
+    records = read(path, COMMA)
+    assert cells(records) == [("a", "y", "x"), ('a,"b"\n\r\nc', '"', ""), ("", "d\r\n", "e")]
+    assert records.rows.tolist() == [0, 1, 5]
+
+
+@at_most(100, "each writes and reads files")
+@given(
+    width=st.integers(1, 4),
+    ends=st.sampled_from(["\n", "\r\n"]),
+    quote_all=st.booleans(),
+    data=st.data(),
+)
+def test_csv_equals_the_csv_module(width: int, ends: str, quote_all: bool, data: st.DataObject) -> None:
+    cell = st.text('",\n a\u00e9', max_size=4)
+    rows = data.draw(st.lists(st.lists(cell, min_size=width, max_size=width), min_size=1, max_size=6))
+    text = io.StringIO()
+    csv.writer(text, lineterminator=ends, quoting=csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL).writerows(rows)
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder) / "t.csv", text.getvalue())
+        assert cells(read(path, COMMA)) == [tuple(row) for row in csv.reader(io.StringIO(text.getvalue(), newline=""))]
+
+
+@at_most(100, "each writes and reads files")
+@given(text=st.text('",\r\na', min_size=1, max_size=12))
+def test_broken_quotes_are_refused_where_the_csv_module_refuses_or_guesses(text: str) -> None:
+    """Any text is read as the strict csv module reads it, or refused."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder) / "t.csv", text)
+        try:
+            records = read(path, COMMA)
+        except DataError:
+            return
+        lone_returns = text.replace("\r\n", "").count("\r")
+        if not lone_returns and not records.faults:  # the csv module ends a line at a lone return
+            plain = [tuple(row) for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
+            assert cells(records) == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "what"),
+    [
+        ('a,b\nc,d"e\nf,g\n', "2:4", "a quote stands in the middle of a cell"),
+        ('a,b\nc,"d"e\n', "2:5", "a quote stands in the middle of a cell"),
+        ('a,b\né, "d"\n', "2:4", "a quote stands in the middle of a cell"),
+        ('a,b\nc,"d\ne,f\n', "2:3", "this quote is never closed"),
+        ('"a,b\nc,d\n', "1:1", "this quote is never closed"),
+        ('a,"b"""\nc,"d""\n', "2:3", "this quote is never closed"),
+    ],
+)
+def test_broken_quotes(text: str, place: str, what: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", text)
+    with pytest.raises(DataError) as caught:
+        read(path, COMMA)
+    line, column = place.split(":")
+    excerpt = text.split("\n")[int(line) - 1]
+    assert str(caught.value).startswith(f"{path}:{place}: {what}\n  | {excerpt}\n  | {' ' * (int(column) - 1)}^\n")
+
+
+def test_header_gives_the_names_and_the_number_of_columns(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", ' a ,"b"\n1,2\n3\n')
+    records = read(path, COMMA, header=True)
+    assert records.names == ("a", "b")
+    assert cells(records) == [("1", "2")]
+    assert [fault.rows.tolist() for fault in records.faults] == [[2]]
+    assert read(write(path, "a,b\n"), COMMA, header=True).columns[1].to_pylist() == []
+
+
+def test_place_of_a_column(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", 'aé,b,c\n"d",e,f\n')
+    locate = read(path, COMMA).locate
+    assert [locate(0, column).column for column in (None, 0, 1, 2)] == [None, 1, 4, 6]
+    assert locate(1, 1).column is None  # quotes: no telling by eye
+    assert locate(1, 1).line == 2
+
+
+@pytest.mark.parametrize("separator", [TAB, COMMA])
+def test_a_table_of_more_columns_than_anybody_has_is_refused(separator: int, tmp_path: Path) -> None:
+    path = write(tmp_path / "t", "a" + 10_000 * f"{chr(separator)}a")
+    with pytest.raises(DataError, match=r"t:1: 10,001 columns, more than 10,000"):
+        read(path, separator)
+    path = write(tmp_path / "t", "a" + 9_999 * f"{chr(separator)}a")
+    assert len(read(path, separator).columns) == 10_000
+
+
+@at_most(40, "each writes and reads files")
+@given(
+    st.lists(st.text(max_size=4), min_size=1, max_size=4, unique=True).flatmap(
+        lambda names: st.lists(st.fixed_dictionaries(dict.fromkeys(names, st.text(max_size=4))), min_size=1, max_size=4)
+    )
+)
+def test_any_names_and_any_text(objects: list[dict[str, str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        array = read_records(write(Path(folder) / "t.json", json.dumps(objects)))
+        lines = read_records(write(Path(folder) / "t.jsonl", "\n\n".join(map(json.dumps, objects))))
+    for records in (array, lines):
+        assert records.names == tuple(objects[0])
+        columns = [column.to_pylist() for column in records.columns]
+        assert columns == [[item[name] for item in objects] for name in objects[0]]
+    assert array.rows.tolist() == list(range(len(objects)))
+    assert lines.rows.tolist() == list(range(0, 2 * len(objects), 2))
+
+
+def test_names_that_look_like_paths(tmp_path: Path) -> None:
+    item = {"a": {"b": "wrong"}, "a/b": "1", "~1": "2", "/": "3", "$.a": "4", "0": "5", "": "6", 'q"': "7", "*": "8"}
+    records = read_records(write(tmp_path / "t.json", json.dumps([item])))
+    assert records.names == tuple(item)
+    assert [column.to_pylist() for column in records.columns[1:]] == [[value] for value in list(item.values())[1:]]
+
+
+def test_values_that_are_not_text_and_dates_that_are(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", ' [{"a": 1, "b": 2.50, "c": true, "d": "2020-1-1T00:00", "e": null}]')
+    assert [column.to_pylist() for column in read_records(path).columns] == [
+        ["1"],
+        ["2.5"],
+        ["true"],
+        ["2020-1-1T00:00"],
+        [None],
+    ]
+
+
+def test_a_json_file_may_hold_one_object_a_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", '{"a": "x"}\n{"a": "y"}\n')
+    assert read_records(path).columns[0].to_pylist() == ["x", "y"]
+    assert read_records(path).locate(1).line == 2
+
+
+def test_nothing(tmp_path: Path) -> None:
+    assert read_facts(Table(write(tmp_path / "t.json", "[]"))).facts == ()
+
+
+def test_a_missing_field_is_an_empty_cell(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", '{"a": "x", "b": "y"}\n{"b": "z"}\n')
+    with pytest.raises(DataError) as caught:
+        read_facts(Table(path, "p"))
+    assert str(caught.value).startswith(f'{path}:2: column 1 (a) is empty\n  | {{"b": "z"}}\n')
+    assert len(read_facts(Table(path, "p"), on_error="skip").rejected) == 1
+
+
+def test_names_in_order_of_first_sight(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", '{"c": "1"}\n{"b": "2", "c": "3"}\n{"a": "4"}\n')
+    assert read_records(path).names == ("c", "b", "a")
+
+
+def test_a_line_that_is_no_object(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", '{"a": "x"}\n\n["y"]\n{"a": \nnull\n{"a": "z"}\n')
+    with pytest.raises(DataError) as caught:
+        read_facts(Table(path, "p"))
+    assert str(caught.value) == (
+        f'{path}:3: this is not a JSON object\n  | ["y"]\n'
+        '  write one object a line, as in {"head": CONSTANT, "relation": PREDICATE, "tail": CONSTANT}'
+    )
+    read = read_facts(Table(path, "p"), on_error="skip")
+    assert listed(read) == [("p", ("x",), True), ("p", ("z",), True)]
+    assert [error.where and error.where.line for error in read.rejected] == [3, 4, 5]
+
+
+def test_an_item_that_is_no_object(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", '[{"a": "x"}, "y", null]')
+    with pytest.raises(DataError, match=r"t\.json, row 2: this is not a JSON object"):
+        read_facts(Table(path, "p"))
+    assert len(read_facts(Table(path, "p"), on_error="skip").rejected) == 2
+
+
+def test_broken_array(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", '[{"a": "x"},\n {"a": "é" "b"}]')
+    with pytest.raises(DataError) as caught:
+        read_records(path)
+    assert str(caught.value) == (
+        f"{path}:2:12: this is not JSON: expecting ',' delimiter\n"
+        '  |  {"a": "é" "b"}]\n'
+        "  |            ^\n"
+        "  the file is damaged or cut short: write it again"
+    )
+
+
+@pytest.mark.parametrize("text", [r'[{"a": "\ud800"}]', "[" * 100_000])
+def test_what_pythons_json_cannot_place(text: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"t\.json: this cannot be read as JSON \("):
+        read_records(write(tmp_path / "t.json", text))
+
+
+def test_objects_that_share_no_field_are_refused_where_they_are_many(tmp_path: Path) -> None:
+    few = write(tmp_path / "few.jsonl", "\n".join(f'{{"k{i}": 1}}' for i in range(20)))
+    assert len(read_records(few).columns) == 20
+    many = write(tmp_path / "many.jsonl", "\n".join(f'{{"k{i}": 1}}' for i in range(1_100)))
+    with pytest.raises(DataError, match="1,208,900 cells would be empty"):
+        read_records(many)
+
+
+def test_a_number_beyond_what_python_reads_beside_a_mistake(tmp_path: Path) -> None:
+    path = write(tmp_path / "facts.json", '[{"a": ' + "9" * 5_000 + "}, x]")
+    with pytest.raises(DataError, match="JSON"):
+        read_records(path)
+
+
+def test_objects_without_fields_are_told_not_dropped(tmp_path: Path) -> None:
+    path = write(tmp_path / "facts.jsonl", "{}\n{}")
+    with pytest.raises(DataError, match=r"facts.jsonl:1: there is nothing in the row"):
+        read_facts(Table(path))
+    rows = read_facts(Table(path), on_error="skip")
+    assert not rows.facts
+    assert len(rows.rejected) == 2
+
+
+@pytest.mark.parametrize("layout", ["[{}, {}]", "{}\n{}"])
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        ('{"a": "x", "b": "y", "a": "z"}', "the key 'a' is given twice"),
+        ('{"a": "x", "b": "y", "\\u0062": "z"}', "the key 'b' is given twice"),
+        ('{"a": ["x"], "b": "y"}', 'column 1 \\(a\\) holds a list, no constant: \\["x"\\]'),
+        ('{"a": "x", "b": {"c": 1}}', "column 2 \\(b\\) holds an object, no constant"),
+        ('{"a": 123456789012345678901, "b": "x"}', "last digits"),
+    ],
+)
+def test_what_is_no_constant_is_refused_with_its_row(layout: str, wrong: str, what: str, tmp_path: Path) -> None:
+    text = layout.replace("{}", '{"a": "x", "b": "y"}', 1).replace("{}", wrong)
+    place = "row 2" if layout.startswith("[") else "t.json:2"
+    with pytest.raises(DataError, match=f"{place}: .*{what}|{place}: {what}"):
+        read_facts(Table(write(tmp_path / "t.json", text), "p"))
+
+
+def test_numbers_are_texts_as_in_other_tables(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", '[{"a": 1.0, "b": 12345678901234567}, {"a": 1, "b": 1.5}, {"a": "1.0", "b": 2}]')
+    (facts,) = read_facts(Table(path, "p")).facts
+    assert [column.to_pylist() for column in facts.arguments] == [["1", "1", "1.0"], ["12345678901234567", "1.5", "2"]]
+
+
+GOOD: list[tuple[str, list[Fact]]] = [
+    ("p(a, b).", [("p", ("a", "b"), True)]),
+    ("p(a,b)", [("p", ("a", "b"), True)]),
+    ("  p ( a , b ) .  ", [("p", ("a", "b"), True)]),
+    ("!p(a)", [("p", ("a",), False)]),
+    ("! p(a).", [("p", ("a",), False)]),
+    (r"\+p(a).", [("p", ("a",), False)]),
+    (r"\+ p(a).", [("p", ("a",), False)]),
+    ("not p(a).", [("p", ("a",), False)]),
+    ("not(a).", [("not", ("a",), True)]),
+    ("nothing(a).", [("nothing", ("a",), True)]),
+    ("p('a b', \"c, (d)\").", [("p", ("a b", "c, (d)"), True)]),
+    (r'''p('it''s', 'it\'s', "say ""x""", "say \"x\"", 'a\\b', 'a\nb').''',
+     [("p", ("it's", "it's", 'say "x"', 'say "x"', "a\\b", "a\\nb"), True)]),
+    ("""p("'", '"', ' a ')""", [("p", ("'", '"', " a "), True)]),
+    ("p(O'Neil, 5\", new york).", [("p", ("O'Neil", '5"', "new york"), True)]),
+    ("p(a). q(b, c). !r(d)", [("p", ("a",), True), ("q", ("b", "c"), True), ("r", ("d",), False)]),
+    ("p(a). % q(b).", [("p", ("a",), True)]),
+    ("p(a) # q(b).", [("p", ("a",), True)]),
+    ("p(a). // q(b).", [("p", ("a",), True)]),
+    ("p('a % b', 'c # d', 'e // f').", [("p", ("a % b", "c # d", "e // f"), True)]),
+    ("'my p'(a).", [("my p", ("a",), True)]),
+    ("/people/person./born(/m/01, /m/02)", [("/people/person./born", ("/m/01", "/m/02"), True)]),
+    ("größe(Ärmel, 日本).", [("größe", ("Ärmel", "日本"), True)]),
+    ("p(1.5, -2).", [("p", ("1.5", "-2"), True)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "facts"), GOOD, ids=[line for line, _ in GOOD])
+def test_a_line(line: str, facts: list[Fact], tmp_path: Path) -> None:
+    path = tmp_path / "t.pl"
+    path.write_bytes(f"% first\r\n\r\n{line}\r\n#last\r\n//\r\n".encode())
+    read = read_facts(Table(path))
+    assert sorted(listed(read)) == sorted(facts)
+    assert {facts.location(0).line for facts in read.facts} == {3}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["p", "p()", "p(a", "p a", "p(a,)", "p(,a)", "p(a))", "p(f(a))", "p(a)q(b)", "p(a)..", "-p(a)", "~p(a)", "(a)",
+     "p('a)", "p('a'b)", "p('')", 'p("", a)', "p(a) :", "a\tp\tb", "not p", "!!p(a)"],
+)  # fmt: skip
+def test_a_line_that_is_no_fact(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "facts"
+    path.write_text(f"p(a).\n{line}\nq(b)\n", encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read_facts(Table(path))
+    shown = line.replace("\t", " ")
+    assert str(caught.value) == (
+        f"{path}:2: this is not a fact\n  | {shown}\n"
+        "  write `p(a, b).`, and constants with blanks, commas or parentheses in quotes: `p('a, b', c).`"
+    )
+    read = read_facts(Table(path), on_error="skip")
+    assert listed(read) == [("p", ("a",), True), ("q", ("b",), True)]
+    assert len(read.rejected) == 1
+
+
+@pytest.mark.parametrize("line", ["p(X) :- q(X).", "q(x) -> p(x)"])
+def test_a_rule_is_no_fact(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "facts.pl"
+    path.write_text(line, encoding="utf-8")
+    with pytest.raises(DataError, match=r"this is a rule, not a fact\n.*\n  rules belong into the theory"):
+        read_facts(Table(path))
+
+
+def test_arities_of_one_predicate_stay_apart(tmp_path: Path) -> None:
+    path = tmp_path / "facts.pl"
+    path.write_text("p(a, b). p(a).\nq(c).\np(d, e).\n", encoding="utf-8")
+    found = [(facts.predicate, len(facts.arguments), facts.rows.tolist()) for facts in read_facts(Table(path)).facts]
+    assert found == [("p", 1, [0]), ("q", 1, [1]), ("p", 2, [0, 2])]
+
+
+def test_comments_alone_are_no_fact(tmp_path: Path) -> None:
+    path = tmp_path / "facts.pl"
+    path.write_text("% nothing known\n", encoding="utf-8")
+    assert read_facts(Table(path)).facts == ()
+
+
+@at_most(60, "each writes and reads files")
+@given(st.text("p('\"\\),. !%a\n", min_size=1, max_size=14).filter(lambda text: text.strip("\n")))
+def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.pl"
+    path.write_text(text, encoding="utf-8", newline="")
+    read = read_facts(Table(path), on_error="skip")
+    lines = [line for line in text.split("\n") if line and not line.lstrip().startswith("%") and line.strip()]
+    found = {error.where.line for error in read.rejected if error.where} | {
+        int(row) + 1 for facts in read.facts for row in facts.rows
+    }
+    assert len(found) == len(lines)
+
+
+N_TRIPLES = """<http://x.org/italy> <http://x.org/locatedIn> <http://x.org/europe> .
+<http://x.org/italy> <http://x.org/name> "Italia è bella"@it .
+"""
+TURTLE = """@prefix x: <http://x.org/> .
+x:italy x:locatedIn x:europe ; x:name "Italia è bella"@it .
+"""
+XML = """<?xml version="1.0" encoding="UTF-8"?>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:x="http://x.org/">
+  <rdf:Description rdf:about="http://x.org/italy">
+    <x:locatedIn rdf:resource="http://x.org/europe"/>
+    <x:name xml:lang="it">Italia è bella</x:name>
+  </rdf:Description>
+</rdf:RDF>
+"""
+FACTS = {
+    ("http://x.org/locatedIn", ("http://x.org/italy", "http://x.org/europe"), True),
+    ("http://x.org/name", ("http://x.org/italy", "Italia è bella"), True),
+}
+
+
+@pytest.mark.parametrize(("suffix", "text"), [(".nt", N_TRIPLES), (".ttl", TURTLE), (".rdf", XML), (".owl", XML)])
+def test_every_language(suffix: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / f"facts{suffix}"
+    path.write_text(text, encoding="utf-8")
+    read = read_facts(Table(path))
+    assert set(listed(read)) == FACTS
+    assert len(listed(read)) == 2
+    where = next(facts for facts in read.facts if facts.predicate.endswith("locatedIn")).location(0)
+    assert where.source == str(path)
+    assert where.excerpt == "http://x.org/italy http://x.org/locatedIn http://x.org/europe"
+
+
+def test_the_same_order_each_time_and_blank_nodes_of_their_own(tmp_path: Path) -> None:
+    text = "".join(f"<u:a{i}> <u:p> _:n{i % 3} .\n" for i in range(30))
+    first, second = tmp_path / "a.nt", tmp_path / "b.nt"
+    first.write_text(text)
+    second.write_text(text)
+    assert listed(read_facts(Table(first))) == [("u:p", (f"u:a{i}", f"_:a.nt:{i % 3}"), True) for i in range(30)]
+    constants = {fact[1][1] for fact in listed(read_facts(Table(first)))}
+    assert constants == {"_:a.nt:0", "_:a.nt:1", "_:a.nt:2"}
+    assert not constants & {fact[1][1] for fact in listed(read_facts(Table(second)))}
+
+
+def test_an_empty_literal_is_an_empty_cell(tmp_path: Path) -> None:
+    path = tmp_path / "facts.nt"
+    path.write_text('<u:a> <u:p> "" .\n')
+    with pytest.raises(DataError) as caught:
+        read_facts(Table(path))
+    assert str(caught.value).startswith(f"{path}: column 3 (tail) is empty\n  | u:a u:p \n")
+
+
+def test_no_triples(tmp_path: Path) -> None:
+    path = tmp_path / "facts.nt"
+    path.write_text("# nothing\n")
+    assert read_facts(Table(path)).facts == ()
+
+
+@pytest.mark.parametrize(("suffix", "kind"), [(".nt", "nt"), (".ttl", "turtle"), (".rdf", "xml")])
+def test_broken_file(suffix: str, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"facts{suffix}"
+    path.write_text("<u:a> <u:p\n")
+    with pytest.raises(DataError) as caught:
+        read_facts(Table(path), on_error="skip")
+    assert str(caught.value).startswith(f"{path}: this cannot be read as RDF ({kind}) (")
+
+
+def test_a_predicate_cannot_be_given(tmp_path: Path) -> None:
+    path = tmp_path / "facts.nt"
+    path.write_text(N_TRIPLES, encoding="utf-8")
+    with pytest.raises(ConfigError, match="these facts name their predicates themselves"):
+        read_facts(Table(path, "p"))
+
+
+def test_without_rdflib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "facts.nt"
+    path.write_text(N_TRIPLES, encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "rdflib", None)
+    with pytest.raises(ConfigError) as caught:
+        read_facts(Table(path))
+    assert str(caught.value) == f"{path}: reading ntriples needs rdflib\n  pip install r2n[rdf]"
