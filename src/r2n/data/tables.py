@@ -163,7 +163,7 @@ class FactRows:
     first: "FirstRow | None" = None
 
 
-def readfacts_from_records(table: Table, *, on_error: OnError = "raise", theory: Theory = NO_THEORY) -> FactRows:
+def read_facts(table: Table, *, on_error: OnError = "raise", theory: Theory = NO_THEORY) -> FactRows:
     """The facts of a table, by predicate.
 
     A row that cannot be read is a DataError that names its location; `on_error="skip"` collects these errors and
@@ -205,7 +205,7 @@ def read_fact_chunks(table: Table, size: int, *, theory: Theory = NO_THEORY) -> 
             settle(faults, "raise")
             yield tuple(facts)
         return
-    facts = readfacts_from_records(table).facts
+    facts = read_facts(table).facts
     last = max((int(part.rows[-1]) for part in facts if len(part)), default=-1)
     for start in range(0, last + 1, size):
         within = ((part, (part.rows >= start) & (part.rows < start + size)) for part in facts)
