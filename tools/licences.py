@@ -27,11 +27,6 @@ PERMISSIVE = (
 # Binding for changes of its own files alone, and r2n installs these unchanged beside itself.
 FILE_BY_FILE = "MPL-2.0"
 ALLOWED = frozenset([*PERMISSIVE.split(", "), FILE_BY_FILE])
-# Another licence, for one package alone.
-ACCEPTED = {
-    # It binds changes of pebble itself, which [serve] installs unchanged: docs/decisions/059-workers.md
-    "pebble": "LGPL-3.0-or-later",
-}
 
 # Other words for them.
 SPDX = {
@@ -53,7 +48,6 @@ READ = {
     "atheris": "Apache-2.0",  # its LICENSE: the metadata say nothing
     # its COPYING: the GPL holds for a mode of Emacs, which is not in the wheel
     "docutils": "LicenseRef-Public-Domain AND BSD-2-Clause AND BSD-3-Clause",
-    "pebble": "LGPL-3.0-or-later",  # the head of its files; the metadata give no version
 }
 
 
@@ -77,12 +71,6 @@ def refused(expression: str) -> list[str]:
     return [part for part in named if part not in ALLOWED] if named else ["no licence is stated"]
 
 
-def not_allowed(packages: dict[str, tuple[str, str]]) -> dict[str, list[str]]:
-    """The licences of packages (version and licence by name) that are neither allowed nor accepted for the package."""
-    found = {name: refused(words) for name, (_, words) in packages.items() if ACCEPTED.get(name) != words}
-    return {name: words for name, words in found.items() if words}
-
-
 def licence(name: str) -> str:
     """What a person has read of an installed package, else what it states."""
     return READ.get(canonicalize_name(name)) or stated(distribution(name))
@@ -103,7 +91,7 @@ def main() -> None:
         sys.exit(f"{error.name} is in constraints.txt and not installed: make licences installs every extra")
     LIST.write_text(HEAD + "".join(rows.values()), encoding="utf-8")
     print(LIST.read_text(encoding="utf-8").expandtabs(28), end="")
-    wrong = not_allowed(listed())
+    wrong = {name: refused(words) for name, (_, words) in listed().items() if refused(words)}
     for name, words in wrong.items():
         print(f"not allowed: {name}: {', '.join(words)}; tools/licences.py says which are", file=sys.stderr)
     sys.exit(bool(wrong))

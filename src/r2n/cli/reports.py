@@ -202,7 +202,7 @@ def serve(
     client_seconds: ClientOption = 20.0,
 ) -> None:
     """Serve a run: a page for people, and an API for programs."""
-    if not all(map(find_spec, ("fastapi", "pebble", "uvicorn"))):
+    if not all(map(find_spec, ("fastapi", "uvicorn"))):
         raise ConfigError("r2n serve needs more than r2n alone", hint="pip install 'r2n[serve]'")
     if not hasattr(os, "fork"):
         raise ConfigError("a run is served by forks of one process, which this system has not", hint="take Linux")

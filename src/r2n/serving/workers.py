@@ -10,16 +10,17 @@ import stat
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import torch
-from pebble import ProcessExpired, ProcessPool
 
 from r2n.errors import R2NError, is_out_of_memory
 from r2n.serving.about import about_constant, describe_run, report_rules, report_run, search_constants
@@ -32,7 +33,7 @@ MOST_JOBS = 2_000  # of a worker, so that nothing that a library keeps grows wit
 MOST_TOGETHER = 64  # requests in one pass
 MOST_QUERIES_TOGETHER = 16  # of a request that is answered with others
 MOST_ANSWERS_TOGETHER = 1_000
-SECONDS_TO_START = 30.0  # of a worker
+SECONDS_BETWEEN_LOOKS = 5.0  # of a worker, whether the server is there
 BUG, OUT_OF_MEMORY = 70, 71  # exit codes of a worker
 PR_SET_PDEATHSIG = 1
 STATM = Path("/proc/self/statm")
@@ -50,14 +51,23 @@ JOBS: dict[str, Callable[[Session, Mapping[str, Any]], object]] = {
 
 # in a worker
 
-_loaded: Session
+
+def _work(session: Session, requests: Connection, replies: Connection) -> None:
+    """Answer jobs until the server closes the pipe, or is gone."""
+    _leave_server(session)
+    server = os.getppid()
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            while not requests.poll(SECONDS_BETWEEN_LOOKS):
+                if os.getppid() != server:
+                    return
+            replies.send(_replies(session, *requests.recv()))
 
 
-def _start_worker(session: Session, started: Any) -> None:
+def _leave_server(session: Session) -> None:
     """Keep of the server what a worker needs: the session, but neither its connections nor its signal handlers."""
-    global _loaded
-    _loaded = session
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a handler in Python would wait for the end of a call of C
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server is asked to stop, and stops its workers
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # when the server goes, all go
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -68,8 +78,6 @@ def _start_worker(session: Session, started: Any) -> None:
                 os.dup2(nothing, descriptor)  # a connection ends when the server closes it
     torch.set_num_threads(1)  # a pool of threads does not survive a fork
     limit_memory(session.limits.memory)
-    with started.get_lock():
-        started.value += 1
 
 
 def limit_memory(more: int) -> None:
@@ -80,10 +88,10 @@ def limit_memory(more: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _work(job: str, request: Any) -> list[Reply]:
+def _replies(session: Session, job: str, request: Any) -> list[Reply]:
     """The replies to a job; an unexpected error ends the worker, since nobody knows what state it left behind."""
     try:
-        return run_job(_loaded, job, request)
+        return run_job(session, job, request)
     except Exception as error:
         if is_out_of_memory(error):
             os._exit(OUT_OF_MEMORY)
@@ -128,6 +136,33 @@ class _Waiting:
     reply: "asyncio.Future[Reply]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
+@dataclass(eq=False)
+class _Worker:
+    """A fork of the server, and the pipes to and from it (which are no sockets)."""
+
+    process: BaseProcess
+    requests: Connection
+    replies: Connection
+    jobs: int = 0
+
+    @classmethod
+    def fork(cls, session: Session) -> "_Worker":
+        context = multiprocessing.get_context("fork")
+        (there, requests), (replies, back) = context.Pipe(duplex=False), context.Pipe(duplex=False)
+        process = context.Process(target=_work, args=(session, there, back), daemon=True)
+        process.start()
+        there.close()
+        back.close()
+        return cls(process, requests, replies)
+
+    def end(self) -> None:
+        """Kill it, whatever it does."""
+        self.process.kill()
+        self.process.join()
+        self.requests.close()
+        self.replies.close()
+
+
 class Workers:
     """`size` processes; each takes the job that has waited longest. One more computes reports, which are kept."""
 
@@ -136,9 +171,7 @@ class Workers:
         self.session, self.size, self.metrics = session, size, metrics
         self.limits: Limits = limits or session.limits
         self.broken: str | None = None
-        self._processes = multiprocessing.get_context("fork")
-        self._started = self._processes.Value("L", 0)
-        self._pools: dict[int, ProcessPool] = {}
+        self._workers: dict[int, _Worker] = {}
         self._waiting: deque[_Waiting] = deque()
         self._arrived = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -146,8 +179,9 @@ class Workers:
 
     async def start(self) -> None:
         """Fork the workers, and begin to give them jobs."""
-        _ = self._pool(0).active  # pebble starts a pool when it is first used
-        self._tasks = {asyncio.create_task(self._serve()) for _ in range(self.size)}
+        for number in range(self.size):
+            self._worker(number)
+        self._tasks = {asyncio.create_task(self._serve(number)) for number in range(self.size)}
 
     async def stop(self) -> None:
         """End all workers."""
@@ -155,8 +189,8 @@ class Workers:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for number in list(self._pools):
-            await self._end_pool(number)
+        for number in list(self._workers):
+            self._workers.pop(number).end()
 
     async def ask(self, job: str, request: Mapping[str, Any]) -> Reply:
         """The reply to a job; a job whose caller is cancelled is not computed any further."""
@@ -181,17 +215,17 @@ class Workers:
         return await asyncio.shield(task)
 
     async def _compute_report(self, job: str) -> Reply:
-        reply = (await self._compute(1, self.limits.report_seconds, job, {}))[0]
+        reply = (await self._compute(self.size, self.limits.report_seconds, job, {}))[0]
         if reply.status != 200:
             del self._kept[job]
         return reply
 
-    async def _serve(self) -> None:
+    async def _serve(self, number: int) -> None:
         """Give jobs to a worker, one after the other."""
         while True:
             items = await self._next()
             request = [item.request for item in items] if items[0].job == "query" else items[0].request
-            replies = await self._compute(0, self.limits.seconds, items[0].job, request, items)
+            replies = await self._compute(number, self.limits.seconds, items[0].job, request, items)
             if len(replies) < len(items):  # several were stopped together: each is tried again alone
                 for item in reversed(items):
                     item.together, item.since = False, inf  # it has waited for its turn already
@@ -223,63 +257,69 @@ class Workers:
                 return items
 
     async def _compute(
-        self, pool: int, seconds: float, job: str, request: Any, items: list[_Waiting] | None = None
+        self, number: int, seconds: float, job: str, request: Any, items: Sequence[_Waiting] = ()
     ) -> list[Reply]:
         """The replies of a worker, or one that says why there are none; none, if nobody waits for `items` any more."""
-        if pool in self._pools and not self._pools[pool].active:
-            await self._end_pool(pool)  # it broke: there will be another
         try:
-            computed = asyncio.wrap_future(self._pool(pool).schedule(_work, (job, request), timeout=seconds))
-        except (RuntimeError, OSError) as error:
-            await self._end_pool(pool)
-            self.broken = f"no worker can be started: {error.__cause__ or error}"
+            worker = self._worker(number)
+            worker.requests.send((job, request))
+            worker.jobs += 1
+        except OSError as error:
+            self._end(number)
+            self.broken = f"no worker can be started: {error}"
             return [busy(self.broken)]
-        self.broken = None
+        self.broken, loop = None, asyncio.get_running_loop()
+        answered: asyncio.Future[None] = loop.create_future()
 
-        def cancel_if_abandoned(_: object) -> None:
-            if all(item.reply.done() for item in items or ()):
-                computed.cancel()
+        def look(_: object = None) -> None:
+            if items and all(item.reply.done() for item in items):
+                answered.cancel()  # nobody waits any more
 
-        for item in items or ():
-            item.reply.add_done_callback(cancel_if_abandoned)
+        for item in items:
+            item.reply.add_done_callback(look)
+        loop.add_reader(worker.replies.fileno(), lambda: answered.done() or answered.set_result(None))
         try:
-            done, _ = await asyncio.wait([computed], timeout=seconds + SECONDS_TO_START)
-        finally:
-            computed.cancel()  # nothing, if it is done; else pebble kills the worker
-            self.metrics.workers_started = self._started.value
-        if not done:
-            await self._end_pool(pool)  # its workers do not even begin
-            return [_failure(TimeoutError(), seconds)]
-        error = None if computed.cancelled() else computed.exception()
-        if error is None and not computed.cancelled():
-            return computed.result()
+            await asyncio.wait([answered], timeout=seconds)
+            loop.remove_reader(worker.replies.fileno())
+            if answered.done() and not answered.cancelled():
+                return await asyncio.to_thread(worker.replies.recv)
+            failure = [] if answered.cancelled() else [_failure(None, seconds)]
+        except (EOFError, OSError):  # it has ended
+            worker.process.join(SECONDS_BETWEEN_LOOKS)
+            failure = [_failure(worker.process.exitcode, seconds)]
+        except asyncio.CancelledError:
+            loop.remove_reader(worker.replies.fileno())
+            self._end(number)
+            raise
+        self._end(number)
         self.metrics.workers_killed += 1
-        return [] if error is None else [_failure(error, seconds)]
+        return failure
 
-    def _pool(self, number: int) -> ProcessPool:
-        """The processes for requests (0), or the one for reports (1)."""
-        if number not in self._pools:
-            size, arguments = 1 if number else self.size, (self.session, self._started)
-            self._pools[number] = ProcessPool(size, MOST_JOBS, _start_worker, arguments, self._processes)
-        return self._pools[number]
+    def _worker(self, number: int) -> _Worker:
+        """The worker of a number; the last one computes reports. A dead or an old one gives way to another."""
+        worker = self._workers.get(number)
+        if worker is not None and (not worker.process.is_alive() or worker.jobs >= MOST_JOBS):
+            self._end(number)
+        if number not in self._workers:
+            self._workers[number] = _Worker.fork(self.session)
+            self.metrics.workers_started += 1
+        return self._workers[number]
 
-    async def _end_pool(self, number: int) -> None:
-        pool = self._pools.pop(number, None)
-        if pool is not None:
-            pool.stop()
-            await asyncio.to_thread(pool.join)
+    def _end(self, number: int) -> None:
+        worker = self._workers.pop(number, None)
+        if worker is not None:
+            worker.end()
 
 
-def _failure(error: BaseException, seconds: float) -> Reply:
-    """The reply to a job whose worker has ended."""
-    code = error.exitcode if isinstance(error, ProcessExpired) else None
+def _failure(code: int | None, seconds: float) -> Reply:
+    """The reply to a job whose worker was stopped (None), or has ended with an exit code."""
     if code == BUG:
         return Reply.from_document(Failure("the server failed to answer this; its log says more"), FAILED)
     if code == OUT_OF_MEMORY:
         hint = "ask for less: fewer queries, or a constant in place of a ?"
         failure = Failure("what is asked needs more memory than a request may take", hint=hint)
         return Reply.from_document(failure, REFUSED)
-    if isinstance(error, TimeoutError):
+    if code is None:
         return busy(f"the request was stopped: it took more than {seconds:g} seconds")
     return busy("the request was stopped: its worker ended, most likely for want of memory")
 

@@ -233,7 +233,7 @@ def test_if_no_worker_can_be_started_nothing_waits(session: Session, monkeypatch
         raise BlockingIOError(11, "no process left")
 
     async def do(running: Workers) -> tuple[Reply, str | None, Reply, str | None]:
-        await running._end_pool(0)
+        running._end(0)
         with monkeypatch.context() as patch:
             patch.setattr("multiprocessing.popen_fork.Popen._launch", refused)
             reply, broken = await running.ask("check", OTHER), running.broken
