@@ -66,9 +66,9 @@ class HerbrandBase:
         code: np.ndarray = np.zeros((), np.int64)
         outside: np.ndarray = np.zeros((), bool)
         for domain, size, constants in zip(predicate.domains, self.shapes[index], columns, strict=True):
-            index = self.place(domain, constants)
-            outside = outside | (index < 0)
-            code = code * size + index
+            within = self.place(domain, constants)
+            outside = outside | (within < 0)
+            code = code * size + within
         return np.where(outside, -1, code + self.offsets[index])
 
     def decode(self, codes: Codes) -> tuple[Int64[np.ndarray, " atoms"], Int64[np.ndarray, "atoms positions"]]:
