@@ -288,6 +288,13 @@ def test_a_sample_asks_some_queries_and_says_so() -> None:
     assert everything.intervals["mrr"] == (whole.metrics["mrr"], whole.metrics["mrr"])
 
 
+def test_queries_outside_the_sample_are_still_known() -> None:
+    queries = evidence({"large(italy)": True, "large(chad)": True, "large(japan)": True})
+    report = ranked(scorer({"large(chad)": 5, "large(japan)": 4}), queries, sample=1)
+    assert report.protocol["ranks_left_out_with_no_other_candidate"] == 1
+    assert report.protocol["ranks"] == 0
+
+
 def test_queries_of_two_predicates_are_drawn_apart() -> None:
     """One of rank 3 at one side, one of rank 1 at both: the residuals by hand."""
     queries = evidence({"large(chad)": True, "locatedIn(chad, africa)": True, "locatedIn(japan, asia)": True})
