@@ -243,9 +243,9 @@ def answers_document(question: str, answers: "Answers") -> dict[str, Any]:
 
 def tell_calibration(calibration: "Calibrated | None") -> None:
     """On what probabilities rest, on standard error."""
-    from r2n.evaluation.calibrate import told_calibration
+    from r2n.evaluation.calibrate import calibration_text
 
-    typer.echo(f"probabilities: {told_calibration(calibration)}", err=True)
+    typer.echo(f"probabilities: {calibration_text(calibration)}", err=True)
 
 
 def _tell_table(table: "pa.Table", calibration: "Calibrated | None", out: Path | None, as_json: bool) -> None:

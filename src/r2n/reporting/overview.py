@@ -9,7 +9,7 @@ import numpy as np
 from r2n.data.herbrand import Codes
 from r2n.data.problem import Problem
 from r2n.errors import counted
-from r2n.evaluation.calibrate import told_calibration
+from r2n.evaluation.calibrate import calibration_text
 from r2n.evaluation.report import NOT_HELD_OUT, Report
 from r2n.model.trained import Trained
 from r2n.options import Options
@@ -65,7 +65,7 @@ def probability_words(trained: Trained) -> str:
     """Of how many networks the probabilities are the answer, and whether they are calibrated, and on what."""
     networks, calibration = len(trained.members), trained.calibration
     who = f"by the mean of the logits of {networks} networks" if networks > 1 else "by one network"
-    return f"{who}, {told_calibration(calibration)}"
+    return f"{who}, {calibration_text(calibration)}"
 
 
 def _grounding(trained: Trained) -> str:
