@@ -144,7 +144,7 @@ def predict(
     as_json: JsonOption = False,
 ) -> None:
     """Ask a trained network: one question, or a file of queries."""
-    from r2n.evaluation.calibrate import told_calibration
+    from r2n.evaluation.calibrate import calibration_text
     from r2n.model.answers import Question
     from r2n.model.jobs import AskedOfRun, predict_file
     from r2n.model.questions import AnswersWanted, answer_table, questions_table
@@ -166,7 +166,7 @@ def predict(
         elif queries is not None:
             table = answer_table(model, queries, **asdict(wanted))
     print_changes(model, facts_changed=bool(more or fewer))
-    typer.echo(f"probabilities: {told_calibration(model.calibration)}", err=True)
+    typer.echo(f"probabilities: {calibration_text(model.calibration)}", err=True)
     if written is not None:
         typer.echo(f"{written} in {out}", err=True)
     elif table is not None:

@@ -183,7 +183,7 @@ def compare_sums(metric: str, differences: Values, counts: Values) -> PairedTest
     n, total = len(differences), max(1.0, float(counts.sum()))
     difference = float(differences.sum() / total)
     if not differences.any():
-        return _the_same(metric, n)
+        return PairedTest(metric, n, 0.0, 0.0, 0.0, 1.0)
     moved = differences[differences != 0]  # the others are the same whichever way round
     p = _p((moved,), lambda x, axis: x.sum(axis))
     low, high = _interval((differences, counts), lambda d, c: d.sum(-1) / c.sum(-1))
@@ -194,7 +194,7 @@ def compare_average_precision(first: Values, second: Values, truth: Bool[np.ndar
     """Networks that score on other scales are compared by places: what is swapped is an atom's place among all."""
     a, b = rankdata(levels(first)), rankdata(levels(second))
     if np.array_equal(a, b):
-        return _the_same("ap", len(truth))
+        return PairedTest("ap", len(truth), 0.0, 0.0, 0.0, 1.0)
 
     def difference(x: np.ndarray, y: np.ndarray, true: np.ndarray = truth, axis: int = -1) -> np.ndarray:
         return np.asarray(average_precisions(y, true) - average_precisions(x, true))
@@ -220,10 +220,6 @@ def average_precisions(scores: np.ndarray, truth: np.ndarray) -> np.ndarray:
     precision = np.take_along_axis(np.cumsum(hits, axis=-1) / (places + 1), last, -1)
     with np.errstate(invalid="ignore"):
         return np.asarray((precision * hits).sum(-1) / hits.sum(-1))
-
-
-def _the_same(metric: str, n: int) -> PairedTest:
-    return PairedTest(metric, n, 0.0, 0.0, 0.0, 1.0)
 
 
 def _p(data: tuple[np.ndarray, ...], statistic: Callable[..., np.ndarray]) -> float:

@@ -1,4 +1,4 @@
-"""Predictions -> numbers: logits -> probabilities that can be believed, by a temperature and a shift fitted to labels.
+"""Calibration: probabilities from logits, by a temperature and a shift that are fitted to labels.
 
     probability = sigmoid((logit - shift) / temperature)
 
@@ -77,7 +77,7 @@ class Calibrated:
         return f"temperature {self.temperature:.3g}{shift}, fitted on {self.fitted_on}"
 
 
-def told_calibration(calibration: Calibrated | None) -> str:
+def calibration_text(calibration: Calibrated | None) -> str:
     """Whether probabilities are calibrated, and on what."""
     if calibration is None:
         return "not calibrated"

@@ -71,18 +71,15 @@ class RulesAlone:
         """The logits of a predicate's atoms with each constant of the open position's domain, in its order."""
         side = Side.of(self.base, predicate, position)
         if (predicate, position) not in self._sides:
-            self._sides[predicate, position] = self._made(side)
+            part = slice(*np.searchsorted(self.atoms, side.bounds))
+            at, places = side.located(self.atoms[part])
+            order = np.argsort(at, kind="stable")
+            self._sides[predicate, position] = RowIndex.of(at[order]), places[order], self.logits[part][order]
         index, places, logits = self._sides[predicate, position]
         row, entry = index.entries(side.rows(given))
         found = np.full((len(given), side.candidates), UNREACHED)
         found[row, places[entry]] = logits[entry]
         return found
-
-    def _made(self, side: Side) -> _BySide:
-        part = slice(*np.searchsorted(self.atoms, side.bounds))
-        rows, places = side.located(self.atoms[part])
-        order = np.argsort(rows, kind="stable")
-        return RowIndex.of(rows[order]), places[order], self.logits[part][order]
 
 
 def evaluate(

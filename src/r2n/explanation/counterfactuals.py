@@ -97,13 +97,10 @@ class FactChanges:
         """The ground rules that go with facts: the fact's index, and the ground rule by number."""
         of, rows = self._rows(facts)
         places, numbers, rules, positions = self.near.incident_positions(rows)
-        truth = self._truth(facts)[of[places]]
+        evidence = self.model.knowledge.evidence
+        truth = evidence.truth[np.searchsorted(evidence.atoms, facts)][of[places]]
         goes = np.where(truth, self._rests_on[0][rules, positions], self._rests_on[1][rules, positions])
         return of[places][goes], numbers[goes]
-
-    def _truth(self, facts: Codes) -> Bool[np.ndarray, " facts"]:
-        evidence = self.model.knowledge.evidence
-        return evidence.truth[np.searchsorted(evidence.atoms, facts)]
 
     def changes(self, facts: Codes, members: Pairs, count: int, *, false: bool = False) -> Changes:
         """Changes in which facts are not known (or are `false`); `members` pairs changes with facts (by index)."""

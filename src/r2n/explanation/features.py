@@ -1,4 +1,4 @@
-"""Which features and similar facts moved the input of an atom."""
+"""What the input layer's part of an answer rests on: words, vectors and channels of features, and similar facts."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -282,10 +282,10 @@ def _lacking(model: R2N, variant: Variant) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Around:
-    """The graph around an atom: `rows` are its own: one, or two with that of its reciprocal.
+    """The graph around an atom; `rows` are its own: one, or two with that of its reciprocal.
 
-    `constants` are those of each atom by the ids of the training, padded with -1; where one has none it has that of
-    another, for its atoms are blank. `names` has the explained atom's constants with a vector.
+    `constants` are those of each atom by the ids of the training, padded with -1; one without an id has that of
+    another, since its atoms are masked. `names` has the explained atom's constants with a vector.
     """
 
     graph: FactorGraph
@@ -296,7 +296,7 @@ class Around:
 
     @classmethod
     def of(cls, logits: AtomLogits, code: int) -> "Around":
-        """The graph that a network's reasoning layers can feel."""
+        """The graph within reach of a network's reasoning layers."""
         model, codes = logits.model, np.array([code])
         mirrored = reciprocal_codes(model.base, codes)
         codes = np.unique(np.concatenate([codes, mirrored[mirrored >= 0]]))

@@ -440,8 +440,15 @@ class RuleCounts:
         part = slice(*np.searchsorted(self.codes, self.base.offsets[side.predicate : side.predicate + 2]))
         rows, places = side.located(self.codes[part])
         order = np.argsort(rows, kind="stable")  # places ascend within a row already
-        columns = (column[order] for column in (places, self.rule[part], self.counts[part], self.is_fact[part]))
-        found = self._sides[predicate, position] = SideCounts(side, RowIndex.of(rows[order]), *columns, order)
+        found = self._sides[predicate, position] = SideCounts(
+            side,
+            RowIndex.of(rows[order]),
+            places[order],
+            self.rule[part][order],
+            self.counts[part][order],
+            self.is_fact[part][order],
+            order,
+        )
         return found
 
     def left_out(self, predicate: int, position: int) -> LeftOut:
@@ -539,8 +546,8 @@ def _counted(
         if len(found) == 1:
             yield found[0]
         else:  # the parts of a chain, whose codes ascend from each to the next
-            columns = [(part.codes, part.counts) for part in (_RuleCount(_NOTHING, _NOTHING), *found)]
-            yield _RuleCount(*map(np.concatenate, zip(*columns, strict=True)))
+            codes = np.concatenate([_NOTHING, *(part.codes for part in found)])
+            yield _RuleCount(codes, np.concatenate([_NOTHING, *(part.counts for part in found)]))
 
 
 def _count_of_grounded(store: Store, rule: Rule, grounder: KnownBodyGrounder) -> _RuleCount:

@@ -1,4 +1,4 @@
-"""Rules -> ground rules: where a query runs. DuckDB, in this process, on all cores, out of core when it must."""
+"""Engines that answer queries over tables; DuckDB runs in this process, on all cores, and spills to disk."""
 
 import os
 import tempfile

@@ -137,8 +137,10 @@ class _Bindings:
             self.keep(self.holds(relation, atom))
             return
         position = self._key(relation, atom)
-        if position is None:
-            found = self._times(len(relation))
+        if position is None:  # each row once for every atom
+            self._check(self.size * len(relation))
+            found = np.tile(np.arange(len(relation)), self.size)
+            self.keep(np.repeat(np.arange(self.size), len(relation)))
         else:
             order, starts = relation.index(position)
             key = self.value(atom.terms[position])
@@ -161,13 +163,6 @@ class _Bindings:
                 self.columns[term.name] = rows[:, i]
         if agrees:
             self.keep(np.logical_and.reduce(agrees))
-
-    def _times(self, count: int) -> np.ndarray:
-        """Repeat each row `count` times; the number of each repetition."""
-        self._check(self.size * count)
-        numbers = np.tile(np.arange(count), self.size)
-        self.keep(np.repeat(np.arange(self.size), count))
-        return numbers
 
     def _check(self, rows: int) -> None:
         if rows > self.most_rows:

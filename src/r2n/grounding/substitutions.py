@@ -1,4 +1,4 @@
-"""Rules -> ground rules: substitutions in order, as the codes of a rule's atoms, and within a budget."""
+"""Substitutions: their order, the codes of a rule's atoms under them, and the budget of ground rules."""
 
 import numpy as np
 from jaxtyping import Bool, Int64

@@ -23,7 +23,7 @@ from r2n.evaluation.by_query import (
     precision_recall,
     rank_counts,
 )
-from r2n.evaluation.calibrate import told_calibration
+from r2n.evaluation.calibrate import calibration_text
 from r2n.evaluation.report import NOT_HELD_OUT, REASONING_HARMS, Report
 from r2n.explanation.rules import RuleReport
 from r2n.model.model import Model
@@ -253,7 +253,7 @@ def _facts(trained: Model, config: RunConfig, epochs: int | None) -> Iterator[tu
     yield "network", f"{options.model.input} of dim {options.model.dim}, {layers}, {parameters}"
     yield "grounding", _grounding(trained)
     who = f"the mean of the logits of {networks} networks" if networks > 1 else "one network"
-    yield "probabilities", f"by {who}, {told_calibration(trained.calibration)}"
+    yield "probabilities", f"by {who}, {calibration_text(trained.calibration)}"
     wanted = networks * options.training.epochs
     done = "" if epochs is None or epochs == wanted else f"{epochs:,} of at most "
     seeds = f"seed {config.seed}" if networks == 1 else f"{networks} seeds from {config.seed} on"

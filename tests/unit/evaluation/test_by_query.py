@@ -1,4 +1,6 @@
-"""What a report keeps of each query, and the curves and counts that come of it."""
+"""Results query by query: curves and counts, and paired tests of two networks on the same queries."""
+
+from math import isnan
 
 import numpy as np
 import pytest
@@ -6,19 +8,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
+from r2n.evaluation import by_query
 from r2n.evaluation.by_query import (
     LAST_RANKS,
     POOLED,
     ClassifiedQueries,
     RankedQueries,
+    average_precisions,
+    compare_average_precision,
+    compare_classifications,
+    compare_rankings,
+    compare_sums,
     precision_recall,
     rank_counts,
 )
 from r2n.evaluation.metrics import Ranks
-from r2n.evaluation.ranking import EvaluationOptions, rank
 from r2n.evaluation.report import classify
 from tests.examples import at_most
-from tests.unit.evaluation.three_countries import BASE, code, evidence, filtered, scorer
+from tests.oracles import metrics
+from tests.oracles.paired import Pairs, mean_difference, share_at_least
+from tests.unit.evaluation.three_countries import BASE, code, evidence, ranked, scorer
 
 LABELLED = {
     "locatedIn(italy, europe)": True,
@@ -46,7 +55,7 @@ def test_a_ranking_keeps_a_rank_for_each_query_and_position_in_order() -> None:
     queries = evidence({"locatedIn(japan, asia)": True, "locatedIn(italy, europe)": True, "large(chad)": True})
     score = scorer({"locatedIn(italy, asia)": 3, "locatedIn(italy, europe)": 2, "locatedIn(japan, europe)": 2})
     for memory in (1, 2**20):
-        kept = rank(score, queries, BASE, filtered(), EvaluationOptions(memory=memory)).by_query
+        kept = ranked(score, queries, memory=memory).by_query
         assert isinstance(kept, RankedQueries)
         names = BASE.names(kept.atoms)
         found = dict(zip(zip(names, kept.positions.tolist(), strict=True), kept.realistic.tolist(), strict=True))
@@ -59,14 +68,6 @@ def test_a_ranking_keeps_a_rank_for_each_query_and_position_in_order() -> None:
         }
         assert kept.optimistic.dtype == np.int32
         assert [*zip(kept.atoms, kept.positions, strict=True)] == sorted(zip(kept.atoms, kept.positions, strict=True))
-
-
-def test_a_sample_keeps_what_was_asked() -> None:
-    queries = evidence({"locatedIn(japan, asia)": True, "locatedIn(italy, europe)": True, "large(chad)": True})
-    kept = rank(scorer({}), queries, BASE, filtered(), EvaluationOptions(sample=1, seed=3)).by_query
-    assert isinstance(kept, RankedQueries)
-    assert len(np.unique(kept.atoms)) == 1
-    assert "by_query" not in rank(scorer({}), queries, BASE, filtered(), EvaluationOptions(sample=1)).to_dict()
 
 
 def test_curves_are_pooled_first_and_of_predicates_with_a_true_query() -> None:
@@ -131,3 +132,130 @@ def test_ranks_are_counted_as_by_hand(drawn: list[tuple[int, int]]) -> None:
     found = {part.name: list(part.counts) for part in rank_counts(queries, BASE)}
     assert found == (expected if len(expected) == 3 else {"large": expected["large"]})
     assert all(part.ranks == sum(part.counts) for part in rank_counts(queries, BASE))
+
+
+SMALL = st.integers(-3, 3).map(float)
+
+
+def classified(logits: np.ndarray, truth: np.ndarray) -> ClassifiedQueries:
+    return ClassifiedQueries(np.arange(len(truth)), truth, logits.astype(np.float64))
+
+
+def ranks_of(atoms: list[int], positions: list[int], ranks: list[float]) -> RankedQueries:
+    both = np.array(ranks, np.float64)
+    return RankedQueries.of(np.array(atoms, np.int64), np.array(positions, np.int64), Ranks(both, both))
+
+
+@at_most(30, "the bootstrap draws 2,000 times for each")
+@given(st.lists(st.tuples(SMALL, SMALL), min_size=2, max_size=8))
+def test_p_is_that_of_all_swaps(pairs: list[tuple[float, float]]) -> None:
+    values = np.array(pairs)
+    found = compare_sums("m", values[:, 1] - values[:, 0], np.ones(len(pairs)))
+    assert found.difference == pytest.approx(mean_difference(pairs))
+    assert found.p == pytest.approx(share_at_least(pairs, mean_difference))
+    assert found.low <= found.difference + 1e-9
+    assert found.difference <= found.high + 1e-9
+    assert found.queries == len(pairs)
+
+
+@at_most(20, "the bootstrap draws 2,000 times for each")
+@given(st.lists(st.tuples(SMALL, SMALL, st.booleans()), min_size=2, max_size=7))
+def test_p_of_average_precision_swaps_places(drawn: list[tuple[float, float, bool]]) -> None:
+    first, second = (np.array([item[i] for item in drawn]) for i in (0, 1))
+    truth = [item[2] for item in drawn]
+    if not any(truth):
+        return
+
+    def places(scores: np.ndarray) -> list[float]:
+        return [sum(scores < s) + (sum(scores == s) + 1) / 2 for s in scores]
+
+    def difference(pairs: Pairs) -> float:
+        a, b = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        return metrics.average_precision(b, truth) - metrics.average_precision(a, truth)
+
+    pairs = list(zip(places(first), places(second), strict=True))
+    found = compare_average_precision(first, second, np.array(truth))
+    assert found.difference == pytest.approx(difference(pairs))
+    assert found.p == pytest.approx(share_at_least(pairs, difference))
+
+
+@at_most(60, "scikit-learn is slow on small arrays")
+@given(st.lists(st.tuples(SMALL, st.booleans()), min_size=1, max_size=20))
+def test_many_average_precisions_are_those_of_one_by_one(drawn: list[tuple[float, bool]]) -> None:
+    scores, truth = np.array([a for a, _ in drawn]), np.array([b for _, b in drawn])
+    both = np.stack([scores, -scores])
+    found = average_precisions(both, truth)
+    for row, value in zip(both, found, strict=True):
+        assert isnan(value) if not truth.any() else value == pytest.approx(average_precision_score(truth, row))
+    each = average_precisions(both, np.stack([truth, truth]))
+    np.testing.assert_allclose(each, found)
+
+
+def test_the_same_twice_differs_in_nothing() -> None:
+    logits, truth = np.linspace(-2, 2, 9), np.arange(9) % 2 == 0
+    tests = compare_classifications(classified(logits, truth), classified(logits.copy(), truth))
+    assert [test.metric for test in tests] == ["ap", "log_loss", "brier"]
+    for test in tests + compare_rankings(
+        ranks_of([1, 1, 2], [0, 1, 0], [3, 1, 7]), ranks_of([1, 1, 2], [0, 1, 0], [3, 1, 7])
+    ):
+        assert (test.difference, test.low, test.high, test.p) == (0, 0, 0, 1)
+
+
+def test_the_ranks_of_a_query_belong_together() -> None:
+    """Two queries with two ranks each: four swaps, not sixteen, and each rank counts alike in the mean."""
+    first = ranks_of([1, 1, 2, 2, 3], [0, 1, 0, 1, 0], [2, 2, 4, 4, 1])
+    second = ranks_of([1, 1, 2, 2, 3], [0, 1, 0, 1, 0], [1, 1, 2, 2, 1])
+    mrr, first_hits, tenth_hits = compare_rankings(first, second)
+    assert mrr.queries == 3
+    assert mrr.difference == pytest.approx((1 / 1 * 2 + 1 / 2 * 2 - 1 / 2 * 2 - 1 / 4 * 2) / 5)
+    assert mrr.p == 0.5  # two queries differ: both for the second in one of four swaps, doubled
+    assert first_hits.difference == pytest.approx(2 / 5)
+    assert tenth_hits.p == 1
+
+
+def test_a_clear_difference_is_found_and_the_same_each_time() -> None:
+    generator = np.random.default_rng(5)
+    truth = generator.random(120) < 0.3
+    good, bad = truth * 6.0 - 3.0 + generator.normal(size=120), generator.normal(size=120)
+    tests = compare_classifications(classified(bad, truth), classified(good, truth))
+    assert all(test.p < 0.01 for test in tests)
+    assert tests[0].low > 0.2
+    assert tests[1].high < 0
+    assert tests == compare_classifications(classified(bad, truth), classified(good, truth))
+    backwards = compare_classifications(classified(good, truth), classified(bad, truth))
+    assert [test.difference for test in backwards] == pytest.approx([-test.difference for test in tests])
+
+
+def test_chance_alone_is_seldom_taken_for_a_difference() -> None:
+    """Of two networks of the same quality p is below 0.05 in about one of twenty trials, and the interval misses 0."""
+    small = misses = 0
+    for seed in range(40):
+        generator = np.random.default_rng(seed)
+        differences = generator.normal(size=25)
+        found = compare_sums("m", differences, np.ones(25))
+        small += found.p < 0.05
+        misses += not found.low <= 0 <= found.high
+    assert small <= 6
+    assert misses <= 7
+
+
+def test_few_or_no_queries() -> None:
+    one = compare_sums("m", np.array([0.5]), np.ones(1))
+    assert (one.difference, one.p) == (0.5, 1.0)
+    assert isnan(one.low)
+    assert isnan(one.high)
+    none = compare_sums("m", np.zeros(0), np.zeros(0))
+    assert (none.queries, none.difference, none.p) == (0, 0, 1)
+    empty = compare_classifications(
+        classified(np.zeros(0), np.zeros(0, bool)), classified(np.zeros(0), np.zeros(0, bool))
+    )
+    assert [test.metric for test in empty] == ["log_loss", "brier"]  # no atom is true: there is no ap
+    assert [test.p for test in compare_rankings(ranks_of([], [], []), ranks_of([], [], []))] == [1, 1, 1]
+
+
+def test_many_queries_cost_fewer_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_query, "WORK", 2**12)
+    assert by_query._times(10, 9_999) == 409
+    assert by_query._times(10**9, 9_999) == by_query.FEWEST
+    assert by_query._times(0, 1_999) == 1_999
+    assert by_query._at_once(10**9) == 1

@@ -17,14 +17,13 @@ from r2n.evaluation.calibrate import (
     Calibrated,
     fit_odds,
     fit_temperature,
-    told_calibration,
     unless_contradicted,
     warmed,
 )
 from r2n.evaluation.calibrate import _careful as careful
 from r2n.evaluation.calibrate import _cross_fitted as cross_fitted
 from r2n.evaluation.calibrate import _parts as parts_of
-from r2n.evaluation.metrics import average_precision, calibration
+from r2n.evaluation.metrics import average_precision
 from tests.oracles.calibration import gain, sigmoid, third_of_wrong_shares, total_loss
 
 AS_TRAINED = (1.0, 0.0)
@@ -126,16 +125,6 @@ def test_no_label_is_judged_by_what_was_fitted_to_it(has_shift: bool) -> None:
         np.testing.assert_allclose(np.sqrt(before[own]) + np.sqrt(after[own]), 1.0, atol=1e-9)
 
 
-def test_labels_of_a_known_temperature_give_it_back() -> None:
-    dice = np.random.default_rng(0)
-    logits = dice.normal(0, 20, 20_000)
-    truth = dice.random(20_000) < Calibrated(4.0, 0.0, "")(logits)
-    found = temperature_of(logits, truth)
-    assert found.temperature == pytest.approx(4.0, rel=0.1)
-    assert abs(found.shift) < 0.3
-    assert calibration(found(logits), truth).ece < 0.02
-
-
 @pytest.mark.parametrize("world", [World(60, 2), World(24, 5, apart=200.0), World(24, 5, apart=20.0)])
 def test_a_network_that_knows_how_sure_it_is_stays_as_trained(world: World) -> None:
     before, after, changed = world.summary()
@@ -165,24 +154,12 @@ def test_labels_that_tell_no_shift_have_none() -> None:
         assert found.shift == 0.0
 
 
-def test_groups_that_are_off_as_a_whole_do_no_harm() -> None:
-    before, after, _ = World(8, 30, together=3.0).summary()
-    assert after <= before + 0.005, "few groups are not a reason to change much"
-    before, after, _ = World(57, 28, together=3.0).summary(2)
-    assert after < 0.97 * before
-
-
 def test_one_group_tells_nothing_and_many_tell() -> None:
     logits, truth, _ = World(100, 2, too_sure=5.0).draw(0)
     assert temperature_of(logits, truth, np.zeros(len(logits), np.int64)).is_as_trained
     largest = np.where(np.arange(len(logits)) < 0.97 * len(logits), 0, np.arange(len(logits)))
     assert temperature_of(logits, truth, largest).is_as_trained, "nor do a few beside it"
     assert not temperature_of(logits, truth, np.arange(len(logits))).is_as_trained
-
-
-def test_labels_that_are_all_right_make_nothing_surer() -> None:
-    logits = np.concatenate([np.linspace(0.1, 40, 30), -np.linspace(0.1, 40, 30)])
-    assert temperature_of(logits, logits > 0).is_as_trained
 
 
 def test_labels_of_a_known_temperature_and_shift_give_them_back() -> None:
@@ -210,16 +187,6 @@ def test_no_other_odds_have_a_smaller_loss(labels: list[tuple[int, bool, int]]) 
             assert own <= total_loss(*asked, exp(step), shift * exp(step)) + 0.6  # what the belief in no change costs
 
 
-def test_a_weight_stands_for_so_many_atoms() -> None:
-    dice = np.random.default_rng(0)
-    logits, times = dice.normal(0, 3, 60), dice.integers(1, 5, 60)
-    truth = dice.random(60) < 0.5
-    repeated = odds_of(np.repeat(logits, times), np.repeat(truth, times))
-    weighed = odds_of(logits, truth, times.astype(np.float64))
-    assert weighed.temperature == pytest.approx(repeated.temperature, rel=1e-3)
-    assert weighed.shift == pytest.approx(repeated.shift, rel=1e-3, abs=1e-3)
-
-
 @settings(max_examples=5)
 @given(st.lists(st.tuples(st.integers(-4000, 4000), st.booleans()), min_size=30, max_size=40))
 def test_the_order_stays(labels: list[tuple[int, bool]]) -> None:
@@ -245,20 +212,6 @@ def test_labels_that_are_few_or_all_alike_fit_nothing() -> None:
 def test_what_would_turn_the_order_round_is_refused(temperature: float, shift: float) -> None:
     with pytest.raises(DataError, match="give no probability"):
         Calibrated(temperature, shift, "")
-
-
-def test_it_says_what_it_is() -> None:
-    assert str(Calibrated(2.125, -0.5, "3 labels")) == "temperature 2.12, shift -0.5, fitted on 3 labels"
-    assert str(Calibrated(2.0, 0.0, "3 labels")) == "temperature 2, fitted on 3 labels"
-    assert str(Calibrated(1.0, 0.0, "3 labels")) == "as trained, which 3 labels do not contradict"
-
-
-def test_whether_it_is_calibrated_is_told() -> None:
-    assert told_calibration(None) == "not calibrated"
-    assert Calibrated(1.0, 0.0, "3 labels").in_words == "as trained, which 3 labels do not contradict"
-    assert Calibrated(2.0, 0.0, "3 labels").in_words == "calibrated on 3 labels"
-    assert told_calibration(Calibrated(1.0, 0.0, "3 labels")) == "as trained, which 3 labels do not contradict"
-    assert told_calibration(Calibrated(2.0, 0.0, "3 labels")) == "calibrated: temperature 2, fitted on 3 labels"
 
 
 @given(st.lists(st.tuples(st.floats(0.5, 60), st.booleans(), st.integers(0, 5)), min_size=1, max_size=30))

@@ -1,30 +1,40 @@
-"""Classification by hand; what a report says; what is refused of any score."""
+"""Evaluation of scores, networks and rules alone: classification by hand, reports, metrics that are registered."""
 
 import json
-from math import isnan, nan
+from math import exp, isnan, log, nan
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given
 
-from r2n.data.herbrand import HerbrandBase
-from r2n.data.knowledge_base import Evidence
+import r2n
+from r2n.data.herbrand import HerbrandBase, Side
+from r2n.data.knowledge_base import Evidence, KnowledgeBase, reciprocal_codes
 from r2n.datasets.benchmarks import load
-from r2n.errors import DataError
+from r2n.errors import DataError, GroundingError
+from r2n.evaluation import evaluate
+from r2n.evaluation.evaluate import POWER, UNREACHED, RulesAlone
 from r2n.evaluation.metrics import METRICS, Metric
-from r2n.evaluation.ranking import EvaluationOptions, rank
+from r2n.evaluation.ranking import rank
 from r2n.evaluation.report import classify
+from r2n.grounding.counting import RuleCounts
 from r2n.logic.language import Language
+from r2n.model.run import Run, prepare_run
 from tests.command_line import invoke
+from tests.examples import at_most
 from tests.toy_problem import write_toy_problem
-from tests.unit.evaluation.three_countries import BASE, evidence, filtered, scorer
+from tests.unit.evaluation.three_countries import BASE, evidence, filtered, ranked, scorer
+from tests.unit.grounding.test_counting import THEORY, counted_one_by_one, random_knowledge
+from tests.unit.training.toy_training import step_of
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(1), np.zeros((6, 1)), np.zeros(())])
 def test_scores_of_another_shape_are_refused(wrong: np.ndarray) -> None:
     queries = evidence({"locatedIn(italy, europe)": True, "locatedIn(chad, asia)": True})
     for ask in (
-        lambda: rank(lambda _: wrong, queries, BASE, filtered()),
+        lambda: ranked(lambda _: wrong, queries),
         lambda: classify(lambda _: wrong, queries, BASE),
     ):
         with pytest.raises(DataError, match="the model gave scores of shape"):
@@ -36,14 +46,14 @@ def test_nan_is_refused_with_the_name_of_its_atom() -> None:
     broken = scorer({"locatedIn(japan, europe)": nan})
     message = r"the score of locatedIn\(japan, europe\) is NaN, and 0 others of 3\n  the model is broken"
     with pytest.raises(DataError, match=message):
-        rank(broken, queries, BASE, filtered())
+        ranked(broken, queries)
     with pytest.raises(DataError, match=r"the score of locatedIn\(italy, europe\) is NaN, and 0 others of 1"):
         classify(lambda asked: np.full(len(asked), nan), queries, BASE)
 
 
 def test_queries_of_another_base_are_refused() -> None:
     strangers = Evidence(np.array([BASE.size]), np.array([True]))
-    for ask in (lambda: rank(scorer({}), strangers, BASE, filtered()), lambda: classify(scorer({}), strangers, BASE)):
+    for ask in (lambda: ranked(scorer({}), strangers), lambda: classify(scorer({}), strangers, BASE)):
         with pytest.raises(
             DataError, match="a code outside the Herbrand base of 15 atoms\n  take queries and base from"
         ):
@@ -82,14 +92,8 @@ def test_classification_by_hand() -> None:
     assert (report.protocol["queries"], report.protocol["true"]) == (7, 4)
 
 
-def test_infinite_logits_are_certain() -> None:
-    score = scorer({"large(italy)": -np.inf, "large(chad)": np.inf})
-    report = classify(score, evidence({"large(italy)": False, "large(chad)": True}), BASE)
-    assert report.metrics == {"ap": 1, "roc_auc_macro": 1, "accuracy": 1, "brier": 0, "ece": 0}
-
-
 def test_a_report_is_json_even_of_nothing() -> None:
-    for report in (classify(scorer({}), Evidence.empty(), BASE), rank(scorer({}), Evidence.empty(), BASE, filtered())):
+    for report in (classify(scorer({}), Evidence.empty(), BASE), ranked(scorer({}), Evidence.empty())):
         assert all(isnan(value) for value in report.metrics.values())
         text = json.dumps(report.to_dict(), allow_nan=False)
         assert set(json.loads(text)["metrics"].values()) == {None}
@@ -97,16 +101,6 @@ def test_a_report_is_json_even_of_nothing() -> None:
     empty = HerbrandBase(Language.build([], []))
     assert isnan(classify(lambda _: np.zeros(0), Evidence.empty(), empty).metrics["ap"])
     assert isnan(rank(lambda _: np.zeros(0), Evidence.empty(), empty, filtered()).metrics["mrr"])
-
-
-def test_a_report_round_trips_through_json() -> None:
-    report = classify(scorer({}), evidence({"large(italy)": False, "large(chad)": True}), BASE, split="test")
-    document = json.loads(json.dumps(report.to_dict(), allow_nan=False))
-    assert document["split"] == "test"
-    assert document["metrics"] == report.metrics
-    assert document["protocol"]["task"] == "classification"
-    assert len(document["calibration"]["bins"]) == 10
-    assert document["calibration"]["bins"][0]["accuracy"] is None
 
 
 def test_countries_is_24_countries_by_5_regions() -> None:
@@ -138,8 +132,103 @@ def test_a_registered_metric_of_rankings_has_an_interval(monkeypatch: pytest.Mon
     monkeypatch.setitem(METRICS, added.name, added)
     queries = evidence({f"locatedIn({name}, europe)": True for name in ("italy", "japan", "chad")})
     score = scorer({"locatedIn(italy, africa)": 2, "locatedIn(japan, asia)": 1})
-    report = rank(score, queries, BASE, filtered(), EvaluationOptions(sample=2))
+    report = ranked(score, queries, sample=2)
     assert report.main[0] == "mrr"
     low, high = report.intervals["mean_rank"]
     assert low <= report.metrics["mean_rank"] <= high
     assert high > 1
+
+
+@pytest.fixture(scope="module")
+def nations() -> Run:
+    """A network with reciprocals, after three epochs."""
+    problem = r2n.load("nations")
+    run = prepare_run(problem, problem.options.changed(["training.epochs=3", "model.dim=4", "model.layers=1"]), seed=0)
+    list(run.trainer)
+    return run
+
+
+def test_position_0_is_asked_of_the_reciprocals(nations: Run) -> None:
+    scores, codes = nations.logits(), nations.problem.test.atoms
+    layout = step_of(nations.trainer).layout
+    with torch.no_grad():
+        logits = nations.model(layout).atoms.double().numpy()
+    mirrored = reciprocal_codes(nations.model.base, codes)
+    assert (mirrored >= len(nations.problem.knowledge.base)).all()
+    np.testing.assert_array_equal(scores.asked_at(0)(codes), logits[mirrored])
+    np.testing.assert_array_equal(scores.asked_at(1)(codes), logits[codes])
+    np.testing.assert_allclose(scores(codes), (logits[codes] + logits[mirrored]) / 2)
+
+
+def test_ranking_asks_each_side_of_its_own_scores(nations: Run) -> None:
+    """The rank of every test fact at both positions, by loops."""
+    problem, scores = nations.problem, nations.logits()
+    base = problem.knowledge.base
+    known = {int(code) for part in (problem.train, *problem.queries.values()) for code in part.atoms[part.truth]}
+    index, arguments = base.decode(problem.test.atoms)
+    reciprocal = []
+    for predicate, (head, tail), code in zip(index, arguments.tolist(), problem.test.atoms.tolist(), strict=True):
+        for position in (0, 1):
+            rows = [(other, tail) if position == 0 else (head, other) for other in range(14)]
+            codes = base.encode(base.language.predicates[predicate], np.array(rows))
+            logits = dict(zip(codes.tolist(), scores.asked_at(position)(codes).tolist(), strict=True))
+            rivals = [logits[other] for other in codes.tolist() if other == code or other not in known]
+            better = sum(value > logits[code] for value in rivals)
+            equal = sum(value == logits[code] for value in rivals)
+            reciprocal.append(1 / (better + (equal + 1) / 2))
+    assert nations.evaluate("test").metrics["mrr"] == pytest.approx(sum(reciprocal) / len(reciprocal), abs=1e-12)
+
+
+def masses(knowledge: KnowledgeBase) -> dict[int, float]:
+    """Atom -> mass, rule by rule and atom by atom."""
+    facts = {a for a, t in zip(knowledge.evidence.atoms.tolist(), knowledge.evidence.truth.tolist(), strict=True) if t}
+    counts = counted_one_by_one(knowledge)
+    found: dict[int, float] = {}
+    for j in range(len(THEORY.rules)):
+        concluded = [atom for rule, atom in counts if rule == j]
+        confidence = (sum(atom in facts for atom in concluded) + 0.1) / (len(concluded) + 5)
+        for atom in concluded:
+            found[atom] = found.get(atom, 0.0) + confidence * counts[j, atom] ** POWER
+    return found
+
+
+@at_most(10, because="each example grounds 24 rules")
+@given(random_knowledge())
+def test_logits_are_those_of_masses_added_one_by_one(knowledge: KnowledgeBase) -> None:
+    alone, base = RulesAlone.of(knowledge), knowledge.base
+    assert alone is not None
+    expected = masses(knowledge)
+    logits = [
+        log((1 - exp(-expected[a])) / exp(-expected[a])) if a in expected else UNREACHED for a in range(base.size)
+    ]
+    found = alone(np.arange(base.size))
+    np.testing.assert_allclose(found, logits, rtol=1e-9, atol=1e-9)
+    for predicate, shape in enumerate(base.shapes):
+        for position in range(len(shape)):
+            side = Side.of(base, predicate, position)
+            first = np.unique(side.located(np.arange(*side.bounds))[0])
+            rows = np.concatenate([first[::-1], first[:1]])  # in any order, and one of them twice
+            codes = rows[:, None] + side.stride * np.arange(side.candidates)
+            assert (alone.rows(predicate, position, side.given(rows)) == found[codes]).all()
+
+
+def test_nothing_is_counted_without_rules_or_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    domains = {"d": ["a", "b"]}
+    knowledge = KnowledgeBase.build(THEORY, domains=domains)
+    alone = RulesAlone.of(knowledge)
+    assert alone is not None
+    assert (alone(np.arange(5)) == UNREACHED).all(), "no fact, no proof"
+    bare = KnowledgeBase.build(type(THEORY)(THEORY.domains, THEORY.predicates, ()), domains=domains)
+    assert RulesAlone.of(bare) is None
+    monkeypatch.setattr(evaluate, "MOST_RULES", len(THEORY.rules) - 1)
+    assert RulesAlone.of(knowledge) is None
+    monkeypatch.undo()
+    monkeypatch.setattr(evaluate, "MOST_GROUND_RULES", -1)
+    assert RulesAlone.of(knowledge) is None, "by the estimate"
+    monkeypatch.undo()
+
+    def refuse(*_: object) -> RuleCounts:
+        raise GroundingError("too many")
+
+    monkeypatch.setattr(RuleCounts, "of", refuse)
+    assert RulesAlone.of(knowledge) is None, "the estimate was wrong"

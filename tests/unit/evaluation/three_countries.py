@@ -1,12 +1,15 @@
 """Three countries, three regions and a planet: a base small enough to work rankings out by hand."""
 
+from typing import Any
+
 import numpy as np
 
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import Evidence
-from r2n.evaluation.ranking import Filter
-from r2n.evaluation.report import Score
+from r2n.evaluation.ranking import EvaluationOptions, Filter, rank
+from r2n.evaluation.report import Report, Score
 from r2n.logic.language import Domain, Language, Predicate
+from r2n.progress import Progress, no_progress
 
 COUNTRY, REGION, PLANET = Domain("country"), Domain("region"), Domain("planet")
 BASE = HerbrandBase(
@@ -44,3 +47,15 @@ def scorer(logits: dict[str, float], otherwise: float = 0.0) -> Score:
     table = np.full(BASE.size, otherwise)
     table[[code(atom) for atom in logits]] = list(logits.values())
     return table.__getitem__
+
+
+def ranked(
+    score: Score,
+    queries: Evidence,
+    *known: str,
+    split: str = "queries",
+    progress: Progress = no_progress,
+    **options: Any,
+) -> Report:
+    """The ranking of queries, filtered by known atoms."""
+    return rank(score, queries, BASE, filtered(*known), EvaluationOptions(**options), split=split, progress=progress)

@@ -86,7 +86,7 @@ def test_what_speaks_for_an_atom_comes_first_and_the_limit_keeps_the_strongest(t
 def test_an_atom_is_explained_once_to_a_depth_and_no_reason_is_its_own(toy: Problem) -> None:
     model = explained(toy, "model.layers=2")
     asked = code(model, "liesIn(n5, south)")
-    near, sizes = Neighbourhood.around(model.members, np.array([asked])), []
+    near, sizes, tree = Neighbourhood.around(model.members, np.array([asked])), [], ReasonTree(model, 3)
     for depth in range(4):
         tree = ReasonTree(model, 3)
         assert len(tree.grow(asked, near, depth)) == 4
