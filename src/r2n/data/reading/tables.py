@@ -56,7 +56,7 @@ TRUE, FALSE = ("1", "1.0", "true"), ("0", "0.0", "false")
 
 
 @dataclass(frozen=True, slots=True)
-class GraphBatch:
+class Layout:
     """Which columns hold predicates (None: there is but one), arguments, and labels (None: all are true)."""
 
     predicate: int | None
@@ -101,7 +101,7 @@ def _states_nothing(locate: Locate, row: int) -> DataError:
     return DataError("there is nothing in the row", where=locate(row), hint=hint)
 
 
-def layout_of(records: Records, predicate: str | None, columns: tuple[str, ...], label: str | None) -> GraphBatch:
+def layout_of(records: Records, predicate: str | None, columns: tuple[str, ...], label: str | None) -> Layout:
     """Which column of the records is what: as picked, by usual names, else by their order."""
     width = len(records.columns)
     picked = tuple(_find(records, name) for name in columns)
@@ -111,19 +111,19 @@ def layout_of(records: Records, predicate: str | None, columns: tuple[str, ...],
         arguments = picked or others
         if not arguments:
             raise _refuse(records, "there is no column left for the arguments", "give at least one column")
-        return GraphBatch(None, arguments, labelled)
+        return Layout(None, arguments, labelled)
     if columns:
         if len(picked) != 3:
             hint = "pick head, relation and tail, in that order; or name the `predicate` of the whole table"
             raise _refuse(records, f"{len(picked)} columns are picked, where triples need 3", hint)
-        return GraphBatch(picked[1], (picked[0], picked[2]), labelled)
+        return Layout(picked[1], (picked[0], picked[2]), labelled)
     head, relation, tail = (_find_usual(records, names) for names in (HEAD, RELATION, TAIL))
     if head is not None and relation is not None and tail is not None and len(others) == 3:
-        return GraphBatch(relation, (head, tail), labelled)
+        return Layout(relation, (head, tail), labelled)
     return _in_order(records, labelled, others)
 
 
-def _in_order(records: Records, labelled: int | None, others: tuple[int, ...]) -> GraphBatch:
+def _in_order(records: Records, labelled: int | None, others: tuple[int, ...]) -> Layout:
     """Triples by the order of their columns, where names do not tell."""
     if labelled is None and len(others) == 4:
         labelled, others = others[3], others[:3]
@@ -132,7 +132,7 @@ def _in_order(records: Records, labelled: int | None, others: tuple[int, ...]) -
         width = len(records.columns)
         what = f"{width} column{'s' * (width != 1)}, where triples have 3, or 4 with a label"
         raise _refuse(records, what, hint)
-    return GraphBatch(others[1], (others[0], others[2]), labelled)
+    return Layout(others[1], (others[0], others[2]), labelled)
 
 
 def _find(records: Records, name: str) -> int:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from r2n.explanation.drawing.boxes import Box, answer_box, node_box
-from r2n.explanation.drawing.layout import Place, collate
+from r2n.explanation.drawing.layout import Place, lay_out
 from r2n.explanation.drawing.marks import Words
 from r2n.explanation.drawing.picture import drawn_edges, explanation_graph
 from r2n.explanation.drawing.reason_graph import Node
@@ -19,7 +19,7 @@ def explanation_drawing(explanation: Explanation) -> dict[str, Any]:
     """
     graph = explanation_graph(explanation)
     boxes = [answer_box(explanation), *(node_box(node) for node in graph.nodes[1:])]
-    layout = collate(graph, boxes)
+    layout = lay_out(graph, boxes)
     told = [
         _box(i, node, box, place)
         for i, (node, box, place) in enumerate(zip(graph.nodes, boxes, layout.places, strict=True))

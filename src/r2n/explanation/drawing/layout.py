@@ -44,7 +44,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphBatch:
+class Layout:
     """A place for each node; `columns` are where columns begin, by number."""
 
     places: tuple[Place, ...]
@@ -61,7 +61,7 @@ class _Outline:
     bottoms: list[Number]
 
 
-def collate(graph: ReasonGraph, boxes: Sequence[Box]) -> GraphBatch:
+def lay_out(graph: ReasonGraph, boxes: Sequence[Box]) -> Layout:
     """Where the nodes of a graph stand, whose boxes have these sizes."""
     offsets, outline = _offsets(graph, boxes)
     columns, width = _columns(graph, boxes)
@@ -74,7 +74,7 @@ def collate(graph: ReasonGraph, boxes: Sequence[Box]) -> GraphBatch:
         for node, top, box in zip(graph.nodes, tops, boxes, strict=True)
     )
     answer = replace(places[0], y=min(tops[0], LOWEST_ANSWER))
-    return GraphBatch((answer, *places[1:]), columns, width, tops[0] + max(outline.bottoms) + MARGIN)
+    return Layout((answer, *places[1:]), columns, width, tops[0] + max(outline.bottoms) + MARGIN)
 
 
 def _offsets(graph: ReasonGraph, boxes: Sequence[Box]) -> tuple[list[Number], _Outline]:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from r2n.explanation.drawing.boxes import Box, answer_box, contrast_box, layers_text, node_box
-from r2n.explanation.drawing.layout import HEADING, MARGIN, GraphBatch, Place, collate
+from r2n.explanation.drawing.layout import HEADING, MARGIN, Layout, Place, lay_out
 from r2n.explanation.drawing.marks import Group, Mark, Number, Picture, Point, Rectangle, Stroke, Words
 from r2n.explanation.drawing.reason_graph import Edge, ReasonGraph, reason_graph
 from r2n.explanation.drawing.styles import text_width
@@ -57,10 +57,10 @@ def explanation_graph(explanation: Explanation) -> ReasonGraph:
     return reason_graph(explanation.atom, explanation.belief, explanation.reasons, if_unknown=told)
 
 
-def _drawn(heading: str, graph: ReasonGraph, answer: Box, title: str) -> tuple[GraphBatch, list[Group]]:
+def _drawn(heading: str, graph: ReasonGraph, answer: Box, title: str) -> tuple[Layout, list[Group]]:
     """A graph whose answer has this box: headings and edges, then the answer and the other nodes on top of them."""
     boxes = [answer, *(node_box(node) for node in graph.nodes[1:])]
-    layout = collate(graph, boxes)
+    layout = lay_out(graph, boxes)
     titles = [title, *(node.title for node in graph.nodes[1:])]
     nodes = [
         Group(text, box.marks).moved(place.x, place.y)
@@ -70,7 +70,7 @@ def _drawn(heading: str, graph: ReasonGraph, answer: Box, title: str) -> tuple[G
     return layout, [Group("", (*_headings(heading, layout), *edges)), *nodes]
 
 
-def _headings(first: str, layout: GraphBatch) -> Iterator[Mark]:
+def _headings(first: str, layout: Layout) -> Iterator[Mark]:
     for column, x in enumerate(layout.columns):
         text = "given" if column and column % 2 == 0 else "because of" if column else first
         yield Words(x, MARGIN + HEADING / 2 - 4, text, "heading")
