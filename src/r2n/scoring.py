@@ -117,7 +117,10 @@ class IsolatedRows:
         if len(members) < len(self.vectors):
             candidates = self.vectors[torch.as_tensor(members, device=self.vectors.device)]
         if self.embeds:
-            return self._embedded(predicate, position, self.vectors[given], candidates)
+            size = max(1, FEATURES_AT_ONCE // max(1, len(candidates) * candidates.shape[1]))
+            parts = self.vectors[given].split(size) if len(given) else []
+            found = [self._over_grid(predicate, position, part, candidates) for part in parts]
+            return torch.cat([candidates.new_zeros(0, len(candidates)), *found])
         rows = model.atom_embedding.rows
         assert rows is not None
         if model.atom_output is None or model.input_score:
@@ -125,20 +128,12 @@ class IsolatedRows:
             logits = rows.row_scores(index, position, self.vectors[given], candidates)
         else:
             logits = candidates.new_zeros(len(given), len(candidates))
-        return logits if model.atom_output is None else logits + model.atom_output(self._nothing())
-
-    def _nothing(self) -> Tensor:
-        """Emb^L(a) that is the empty sum."""
-        return self.vectors.new_zeros(1, self.model.atom_embedding.dim)
-
-    def _embedded(self, predicate: int, position: int, given: Tensor, candidates: Tensor) -> CandidateLogits:
-        """MLP^A(Emb^0(a)), so many rows at once as fit."""
-        each = max(1, len(candidates) * candidates.shape[1])
-        parts = given.split(max(1, FEATURES_AT_ONCE // each)) if len(given) else []
-        found = [self._over_grid(predicate, position, part, candidates) for part in parts]
-        return torch.cat([candidates.new_zeros(0, len(candidates)), *found])
+        if model.atom_output is None:
+            return logits
+        return logits + model.atom_output(self.vectors.new_zeros(1, model.atom_embedding.dim))  # of the empty sum
 
     def _over_grid(self, predicate: int, position: int, given: Tensor, candidates: Tensor) -> CandidateLogits:
+        """MLP^A(Emb^0(a))."""
         grids, output = self.model.atom_embedding.grids, self.model.atom_output
         assert grids is not None
         assert output is not None

@@ -11,7 +11,7 @@ import torch
 
 from r2n import components
 from r2n.components import Registry, aggregations, input_layers, losses
-from r2n.data.problem import Problem
+from r2n.data.problem import LoadReport, Problem
 from r2n.data.validation import contradictions
 from r2n.errors import ConfigError, MemoryLimitError
 from r2n.evaluation.evaluate import evaluate
@@ -56,7 +56,9 @@ def test_every_component_can_be_loaded(name: str) -> None:
 def test_tucker_meets_checks_and_estimates() -> None:
     assert "| `tucker` | (c_1 W(r_P)) * c_2" in input_layers.table()
     wide = knowledge("", "", theory="domain d = {a}\npredicate p(d, d, d)\n")
-    (error,) = contradictions(Problem("wide", wide, {}, Options()), Options().changed(["model.input=tucker"]))
+    (error,) = contradictions(
+        Problem("wide", wide, {}, LoadReport((), (), ())), Options().changed(["model.input=tucker"])
+    )
     assert "input 'tucker' takes predicates of one or two positions, but p has 3" in str(error)
     with pytest.raises(ConfigError, match="p has 3"):
         R2N.build(wide, input="tucker")

@@ -126,7 +126,7 @@ def test_the_test_queries_have_no_part_in_it(finished: tuple[Run, Path], tmp_pat
 
 def test_without_validation_queries_the_first_way_is_taken(problem: Problem, tmp_path: Path) -> None:
     run = trained(tmp_path / "run", problem, (*COUNTED, "training.with_valid=true", "training.epochs=1"))
-    assert run.trainer.settle is None
+    assert run.trainer.finalize is None
     assert run.model.combination is not None
     assert run.model.combination.chosen == WEIGHTINGS[0]
 

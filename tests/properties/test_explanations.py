@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from r2n.explanation.drawing import Box, answer_box, explanation_svg, node_box, wide_layout
 from r2n.explanation.reason_graph import reason_graph
 from r2n.explanation.records import Explanation, Reason
-from r2n.explanation.text import LONGEST_NAME, Line, explanation_text, printable, shortened
+from r2n.explanation.text import LONGEST_NAME, Line, explanation_text, printable, render, shortened
 from r2n.reporting.pages import REPLACED, explanation_page
 from r2n.visible import visible
 from tests.examples import at_most

@@ -131,7 +131,7 @@ def test_a_box_stands_where_every_substitution_does(dice: Random) -> None:
     for dense in (True, False):
         incidence = Incidence.of(graph, dense=dense)
         for rule, rows, shape in zip(incidence.rules, graph.neighbours, graph.shapes, strict=True):
-            assert isinstance(rule.ways, Box if dense and shape is not None and len(rows) else Indexed)
+            assert isinstance(rule.index, Box if dense and shape is not None and len(rows) else Indexed)
 
 
 @HEAVY

@@ -148,25 +148,15 @@ def _check_labels_only(problem: Problem, options: TrainingOptions) -> None:
         )
 
 
-def _check_copying(_: Problem, options: Options) -> None:
-    check_no_copying(options.model.evidence_input if options.model.has_layers else "off", options.training)
-
-
 def _check_rows(problem: Problem, options: Options) -> None:
     check_component_batches(options.training)
     check_batches(options.training)
-    check_candidate_batches(_answers_alone(problem, options.model), options.training)
+    model, rules = options.model, problem.knowledge.theory.rules
+    are_counted = model.rules == "counted" and all(rule.concludes_one_atom for rule in rules)
+    answers_alone = input_layers[model.input].scores_rows and (are_counted or not model.has_layers)
+    check_candidate_batches(answers_alone, options.training)
     if options.training.asks_base:
         check_has_facts(problem.train)
-
-
-def _answers_alone(problem: Problem, options: ModelOptions) -> bool:
-    """Whether the input layer scores candidates by itself, and is all of the network but counted rules."""
-    rules = problem.knowledge.theory.rules
-    has_layers = options.has_layers and not (
-        options.rules == "counted" and all(rule.concludes_one_atom for rule in rules)
-    )
-    return input_layers[options.input].scores_rows and not has_layers
 
 
 def _check_regularisation(problem: Problem, options: Options) -> None:
@@ -175,7 +165,9 @@ def _check_regularisation(problem: Problem, options: Options) -> None:
 
 
 _CHECKS: tuple[Callable[[Problem, Options], None], ...] = (
-    _check_copying,
+    lambda _, options: check_no_copying(
+        options.model.evidence_input if options.model.has_layers else "off", options.training
+    ),
     lambda problem, options: _check_patience(problem, options.training),
     _check_regularisation,
     lambda problem, options: check_valid_is_free(options.training),

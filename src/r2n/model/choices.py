@@ -143,11 +143,8 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
 def _for_labels(problem: Problem, options: Options) -> Iterator[Choice]:
     """What is asked as false: labelled facts, and where facts exclude others, which is read off the facts."""
     labels_only, training = options.training.labels_only, options.training
-    if not training.compares_facts and not training.model_fields_set & {
-        "corrupted_positions",
-        "negatives",
-        "labels_only",
-    }:
+    settled = training.model_fields_set & {"corrupted_positions", "negatives", "labels_only"}
+    if not training.compares_facts and not settled:
         labels = labelled_predicates(problem.knowledge)
         labels_only = tuple(labels)
         counts = ", ".join(

@@ -349,16 +349,16 @@ class ConstantEmbedding(nn.Module):
 
     def forward(self, layout: ConstantBatch) -> Float[Tensor, "*batch dim"]:
         """Emb(c) of the constants asked for; each is encoded once."""
-        table = self._encoded(layout) if len(self.vectors) < len(self.place) else self.learned()
+        if len(self.vectors) == len(self.place):
+            table = self.learned()
+        else:
+            table = self.vectors.new_zeros(layout.count, self.dim)
+            for source, which, rows in layout.parts:
+                vectors = self.vectors[rows] if source < 0 else self.encoders[source](rows)
+                table = table.index_copy(0, which, vectors)
+            table = dropout(table, self.dropout, self.training)
         return table if layout.places is None else table[layout.places]
 
     def learned(self) -> Float[Tensor, "learned dim"]:
         """The learned vectors, of the constants that have one."""
         return dropout(self.vectors, self.dropout, self.training)
-
-    def _encoded(self, layout: ConstantBatch) -> Tensor:
-        table = self.vectors.new_zeros(layout.count, self.dim)
-        for source, which, rows in layout.parts:
-            vectors = self.vectors[rows] if source < 0 else self.encoders[source](rows)
-            table = table.index_copy(0, which, vectors)
-        return dropout(table, self.dropout, self.training)

@@ -335,9 +335,13 @@ class Counted:
         """That of the source."""
         return self.source.whole
 
-    @cached_property
+    @property
     def counts(self) -> RuleCounts | None:
         """The numbers of the rules' ground rules in what is known."""
+        return self._counts
+
+    @cached_property
+    def _counts(self) -> RuleCounts:
         return RuleCounts.of(self.store, self.rules, self.progress, max_groundings=self.max_groundings)
 
     @property
@@ -382,15 +386,23 @@ class LeftOut:
     source: GraphSource
     names: frozenset[str]
 
-    @cached_property
+    @property
     def whole(self) -> FactorGraph | None:
         """All ground rules of the others, where they do not depend on what is asked."""
+        return self._whole
+
+    @cached_property
+    def _whole(self) -> FactorGraph | None:
         graph = self.source.whole
         return None if graph is None else emptied(graph, self.names)
 
-    @cached_property
+    @property
     def counts(self) -> RuleCounts | None:
         """The numbers of ground rules of the others."""
+        return self._counts
+
+    @cached_property
+    def _counts(self) -> RuleCounts | None:
         counts = self.source.counts
         return None if counts is None else counts_without(counts, self.names)
 

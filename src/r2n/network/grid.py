@@ -175,7 +175,10 @@ class DenseGrid(Tensors):
             rules.append(made)
         received = tuple(
             Received.of(
-                [sum(counts) for counts in zip([0] * len(grid.predicates), *_counts(rules, number), strict=True)]
+                [
+                    sum(int(rule.received[number].counts[i]) for rule in rules if number in rule.received)
+                    for i in range(len(grid.predicates))
+                ]
             )
             for number, grid in enumerate(grids)
         )
@@ -205,11 +208,6 @@ def _grids(base: HerbrandBase) -> tuple[Grid, ...]:
         )
         for indices in by_domains.values()
     )
-
-
-def _counts(rules: Sequence[RuleBox], grid: int) -> list[list[int]]:
-    """What the predicates of a grid receive of each rule that reads it."""
-    return [rule.received[grid].counts.tolist() for rule in rules if grid in rule.received]
 
 
 def _rule_box(rule: Rule, shape: tuple[int, ...], grids: tuple[Grid, ...], base: HerbrandBase) -> RuleBox | None:

@@ -1,7 +1,7 @@
 """Atoms of two constants from comparisons of their features."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -85,29 +85,21 @@ def collate_pairs(
         has_term = (of_channel[:, list(term.positions)] >= 0).all(1)
         if term.predicate >= 0:
             has_term &= predicates == term.predicate
-        if len(term.positions) == 1 and pairs_only:
-            has_term &= ~_has_partner(of_channel, term.positions[0])
+        if (
+            len(term.positions) == 1 and pairs_only
+        ):  # a constant at another position shares the channel: they are a pair
+            has_term &= (of_channel[:, [i for i in range(arity) if i != term.positions[0]]] < 0).all(1)
         atoms = has_term.nonzero().flatten()
         if len(atoms):
-            rows = of_channel[atoms][:, list(term.positions)]
-            blocks.append(_block(bags.get(term.channel), term, kinds, atoms, rows))
+            block = Block(term, atoms, of_channel[atoms][:, list(term.positions)])
+            if len(term.positions) > 1 and term.channel in bags:
+                left, right = block.rows[:, 0].numpy(), block.rows[:, 1].numpy()
+                words = SparseRows.of(pair_of_bags(bags[term.channel].known, left, right, kinds))
+                counts = torch.from_numpy(pair_counts(bags[term.channel], left, right))
+                block = replace(block, words=words, counts=counts)
+            blocks.append(block)
     used, blocks = _local_rows(bags, blocks)
     return PairBatch(predicates, rows_by_predicate(predicates), tuple(blocks), used)
-
-
-def _has_partner(places: Int64[Tensor, "atoms positions"], position: int) -> Tensor:
-    """Whether the constant at another position shares the channel, so that both are read as a pair."""
-    others = [i for i in range(places.shape[1]) if i != position]
-    return (places[:, others] >= 0).any(1)
-
-
-def _block(bags: Bags | None, term: Term, kinds: Sequence[str], atoms: Tensor, rows: Tensor) -> Block:
-    if len(term.positions) == 1 or bags is None:
-        return Block(term, atoms, rows)
-    left, right = rows[:, 0].numpy(), rows[:, 1].numpy()
-    words = pair_of_bags(bags.known, left, right, kinds)
-    counts = torch.from_numpy(pair_counts(bags, left, right))
-    return Block(term, atoms, rows, SparseRows.of(words), counts)
 
 
 def pair_of_bags(bags: csr_array, left: np.ndarray, right: np.ndarray, kinds: Sequence[str]) -> csr_array:

@@ -16,7 +16,6 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.validation import check_evidence_is_read
 from r2n.errors import ConfigError
 from r2n.grounding.counting import split_rules
-from r2n.logic.theory import Rule
 from r2n.network.collate import GraphBatch, Input, Kind
 from r2n.network.constant_embedding import ConstantEmbedding
 from r2n.network.factor_graph import UNKNOWN, FactorGraph
@@ -106,7 +105,8 @@ class R2N(nn.Module):
         counted: CountedRules | None = None
         if options.rules == "counted":
             knowledge, rules = split_rules(knowledge)
-            counted = _make_counted(knowledge, rules)
+            widest = max(map(len, knowledge.base.shapes), default=0)
+            counted = CountedRules(rules, len(knowledge.language.predicates), widest)
         return cls(knowledge.base, constants, atom_embedding, _make_reasoner(knowledge, options), counted)
 
     @property
@@ -119,7 +119,9 @@ class R2N(nn.Module):
 
         The kind decides how a pass is computed, not what: `grid` where that computes the same, which `auto` finds out.
         """
-        whole = self._whole(graph) if kind in ("auto", "grid") else None
+        reads_more = self.known is not None or self.belief_input is not None or self.trained_ids is not None
+        is_linear = self.atom_embedding.grids is not None and all(map(takes, self.layers)) and not reads_more
+        whole = DenseGrid.of(graph.to(CPU), self.base) if is_linear and kind in ("auto", "grid") else None
         if kind == "grid" and whole is None:
             raise ConfigError(
                 "this network and this graph cannot be computed over grids",
@@ -210,13 +212,6 @@ class R2N(nn.Module):
         score, blank = self.atom_embedding.score(embedding, layout.predicates), layout.blank
         return score if blank is None else score.masked_fill(blank, 0.0)
 
-    def _whole(self, graph: FactorGraph) -> DenseGrid | None:
-        """The graph as grids, where that computes the same as its atoms one by one."""
-        reads_more = self.known is not None or self.belief_input is not None or self.trained_ids is not None
-        if reads_more or self.atom_embedding.grids is None or not all(map(takes, self.layers)):
-            return None
-        return DenseGrid.of(graph.to(CPU), self.base)
-
     def _over_grids(
         self, layout: GraphBatch, whole: DenseGrid, embedding: GridEmbedding, *, rule_outputs: bool
     ) -> Predictions:
@@ -244,10 +239,6 @@ class R2N(nn.Module):
         logits = whole.in_order([self.atom_output.over_grid(part.features, part.maps, part.offsets) for part in atoms])
         outputs = tuple(self.rule_output(rule) for rule in rules) if rule_outputs and self.rule_output else ()
         return Predictions(logits + whole.in_order(scores) if scores else logits, outputs)
-
-
-def _make_counted(knowledge: KnowledgeBase, rules: Sequence[Rule]) -> CountedRules:
-    return CountedRules(rules, len(knowledge.language.predicates), max(map(len, knowledge.base.shapes), default=0))
 
 
 def _make_reasoner(knowledge: KnowledgeBase, options: ModelOptions) -> Reasoner | None:

@@ -414,7 +414,9 @@ class _Arriving:
 
     def divide(self, divisor: Tensor | None, *, since: int) -> None:
         """Divide what arrives at each predicate, in the blocks from `since` on."""
-        for i in range(since, len(self.maps) if divisor is not None else since):
+        if divisor is None:
+            return
+        for i in range(since, len(self.maps)):
             self.maps[i] = self.maps[i] / divisor.view(-1, 1, 1)
             self.offsets[i] = self.offsets[i] / divisor.unsqueeze(1)
 

@@ -337,7 +337,10 @@ def make_batches(
     known = known_states(model.base, graph.atoms, evidence)
     parts = [(graph, targets, known)]
     if options.batches is not None:
-        wanted = _wanted(graph, targets, whole_rules=options.regularisation != "off")
+        wanted = torch.full((len(graph.atoms),), options.regularisation != "off")  # a t-norm asks every ground rule
+        wanted[targets.asked] = True
+        for rows, (rule_known, _) in zip(graph.neighbours, targets.rules, strict=True):
+            wanted[rows[rule_known].flatten()] = True
         batches = component_batches(graph, wanted, options.batches)
         parts = [(part.graph, _targets_of_part(targets, part), known[part.kept]) for part in batches] or parts
     if check is not None:
@@ -345,34 +348,19 @@ def make_batches(
     return FixedBatches(_weighed([Step.of(model.collate(part), asked, states) for part, asked, states in parts]))
 
 
-def _wanted(graph: FactorGraph, targets: Targets, *, whole_rules: bool) -> Tensor:
-    """What a target touches: no loss can feel the rest; unless (`whole_rules`) one asks every ground rule."""
-    wanted = torch.full((len(graph.atoms),), whole_rules)
-    wanted[targets.asked] = True
-    for rows, (known, _) in zip(graph.neighbours, targets.rules, strict=True):
-        wanted[rows[known].flatten()] = True
-    return wanted
-
-
 def _weighed(steps: list[Step]) -> tuple[Step, ...]:
     """Steps weighed by their shares of all targets."""
-    counts = [(len(step.targets.asked), _ruled(step.targets), _explicit(step.graph)) for step in steps]
-    totals = [max(1, sum(column)) for column in zip(*counts, strict=True)]
     if len(steps) == 1:
         return tuple(steps)
+    counts = []
+    for step in steps:
+        pairs = zip(step.graph.rules, step.graph.neighbours, strict=True)
+        explicit = sum(len(rows) for rule, rows in pairs if rule.formula is not None)
+        counts.append((len(step.targets.asked), sum(len(known) for known, _ in step.targets.rules), explicit))
+    totals = [max(1, sum(column)) for column in zip(*counts, strict=True)]
     weights = [[count * len(steps) / total for count, total in zip(row, totals, strict=True)] for row in counts]
     pairs = zip(steps, weights, strict=True)
     return tuple(replace(step, supervised=w[0], semantic=w[1], fuzzy=w[2]) for step, w in pairs)
-
-
-def _ruled(targets: Targets) -> int:
-    return sum(len(known) for known, _ in targets.rules)
-
-
-def _explicit(graph: FactorGraph) -> int:
-    """The number of ground rules of explicit rules."""
-    pairs = zip(graph.rules, graph.neighbours, strict=True)
-    return sum(len(rows) for rule, rows in pairs if rule.formula is not None)
 
 
 def _targets_of_part(targets: Targets, part: Batch) -> Targets:
@@ -542,7 +530,9 @@ class QueryBatches:
         own = None
         if self.source.whole is not None:
             own = owned(graph, own_ground_rules(graph), drawn.whole, self.team)
-            targets = _of_own_ground_rules(targets, own)
+            kept = [torch.isin(rule_known, some) for (rule_known, _), some in zip(targets.rules, own, strict=True)]
+            pairs = zip(targets.rules, kept, strict=True)
+            targets = replace(targets, rules=tuple((rule[0][keep], rule[1][keep]) for rule, keep in pairs))
         step = Step.of(self.model.collate(graph, "dense"), targets, known)
         own = None if own is None else tuple(rows.to(step.layout.device) for rows in own)
         weight = drawn.weight
@@ -565,13 +555,6 @@ class QueryBatches:
 def own_ground_rules(graph: FactorGraph) -> tuple[Int64[Tensor, " _"], ...]:
     """For each rule, the ground rules with an atom that the graph answers: the others are there for these alone."""
     return tuple((part < graph.answered).any(dim=1).nonzero().flatten() for part in graph.neighbours)
-
-
-def _of_own_ground_rules(targets: Targets, own: tuple[Int64[Tensor, " _"], ...]) -> Targets:
-    """The targets, those of ground rules only where they are among these."""
-    kept = [torch.isin(known, some) for (known, _), some in zip(targets.rules, own, strict=True)]
-    rules = ((known[keep], truth[keep]) for (known, truth), keep in zip(targets.rules, kept, strict=True))
-    return replace(targets, rules=tuple(rules))
 
 
 def _may_be_closed(base: HerbrandBase, rule: Rule) -> bool:

@@ -1,4 +1,4 @@
-"""Predictions -> a trained network: negative samples, made by corrupting facts within their domains.
+"""Negative samples, made by corrupting facts within their domains.
 
 A corruption puts another constant in one position of a fact. It is *typed*: the other constant comes from the
 narrowest domain that the first one is in. It is never a training fact, and it is filtered by nothing else: to leave
@@ -43,8 +43,8 @@ class Negatives:
         if not parts:
             return cls.none()
         width = max(part.atoms.shape[1] for part in parts)
-        atoms = np.concatenate([_padded(part.atoms, width) for part in parts])
-        return cls(np.concatenate([part.facts for part in parts]), atoms)
+        padded = [np.pad(part.atoms, ((0, 0), (0, width - part.atoms.shape[1])), constant_values=-1) for part in parts]
+        return cls(np.concatenate([part.facts for part in parts]), np.concatenate(padded))
 
 
 def narrowest_domains(language: Language, domain: Domain) -> tuple[list[Domain], np.ndarray]:
@@ -124,10 +124,6 @@ def _others(members: np.ndarray, facts: int, samples: int | None, generator: np.
         return generator.choice(members, (facts, samples), replace=False)
     first = generator.integers(len(members), size=(facts, 1))
     return generator.permutation(members)[(first + np.arange(samples)) % len(members)]
-
-
-def _padded(atoms: np.ndarray, width: int) -> np.ndarray:
-    return np.pad(atoms, ((0, 0), (0, width - atoms.shape[1])), constant_values=-1)
 
 
 def draw_negatives(

@@ -215,7 +215,11 @@ class Objective:
         """The losses of the network's predictions on a step."""
         options, zero = self.options, predictions.atoms.new_zeros(())
         supervised = step.supervised * self._supervised(step, predictions, hidden)
-        semantic = step.semantic * self._semantic(step, predictions)
+        semantic = zero
+        if options.semantic_weight and predictions.rules:  # over all rules together, where all atoms are labelled
+            parts = zip(predictions.rules, step.targets.rules, strict=True)
+            outs, truths = zip(*((out[known], truth) for out, (known, truth) in parts), strict=True)
+            semantic = step.semantic * semantic_loss(torch.cat(outs), torch.cat(truths))
         fuzzy = zero if self.t_norm is None else step.fuzzy * fuzzy_loss(step, predictions.atoms, self.t_norm)
         total = supervised + options.semantic_weight * semantic + options.regularisation_weight * fuzzy
         if options.n3:
@@ -249,11 +253,3 @@ class Objective:
         if reads and hidden is not None:
             allowed, counted = allowed & hidden[negatives], hidden[targets.facts]
         return self.loss(out[targets.facts], out[negatives], allowed, counted)
-
-    def _semantic(self, step: Step, predictions: Predictions) -> Float[Tensor, ""]:
-        """L_sem over all rules together, on the ground rules whose atoms are all labelled."""
-        if not self.options.semantic_weight or not predictions.rules:
-            return predictions.atoms.new_zeros(())
-        parts = zip(predictions.rules, step.targets.rules, strict=True)
-        outs, truths = zip(*((out[known], truth) for out, (known, truth) in parts), strict=True)
-        return semantic_loss(torch.cat(outs), torch.cat(truths))
