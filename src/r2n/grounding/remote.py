@@ -191,6 +191,7 @@ class SparkDatabase(FactDatabase):
         """Of training facts and background; what is derived is written under `scratch`."""
         self.engine, self.scratch = stated.engine, scratch
         self.rows: dict[tuple[str, bool], list[str]] = defaultdict(list)
+        self._counts: dict[tuple[str, int], int] = {}
         first: dict[str, Facts] = {}
         for group in stated.groups(TRAIN, BACKGROUND):
             before = first.setdefault(group.predicate, group)
@@ -206,9 +207,10 @@ class SparkDatabase(FactDatabase):
 
     def count(self, predicate: str) -> int:
         """The number of a predicate's true atoms."""
-        if predicate not in self.arities:
-            return 0
-        return int(self.engine.ask(f"SELECT count(*) AS n FROM ({self._union(predicate)})")["n"][0])
+        key = predicate, len(self.rows[predicate, True])
+        if predicate in self.arities and key not in self._counts:
+            self._counts[key] = int(self.engine.ask(f"SELECT count(*) AS n FROM ({self._union(predicate)})")["n"][0])
+        return self._counts.get(key, 0)
 
     def _union(self, predicate: str, truth: bool = True) -> str:
         return " UNION ".join(self.rows[predicate, truth] or [self.nothing(predicate)])
@@ -266,8 +268,9 @@ class RemoteRelation(Relation):
 class RemoteTables(Tables):
     """Spark's views of facts and domains, and what is known of them here.
 
-    `known` says for each predicate and truth what `RemoteRelation.counts` does, `sizes` how many constants each domain
-    has, and `offsets` the first code of each predicate.
+    `known` says for each predicate and truth the number of atoms, the exclusive or of their hashes, and by position the
+    number of constants; `sizes` how many constants each domain has, `offsets` the first code of each predicate, and
+    `ids` those of the constants that rules name.
     """
 
     engine: SparkEngine
@@ -276,7 +279,7 @@ class RemoteTables(Tables):
     sizes: tuple[int, ...]
     known: Mapping[tuple[int, bool], tuple[int, ...]]
     offsets: np.ndarray
-    _ids: dict[str, int] = field(default_factory=dict)
+    ids: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def theory(self) -> Theory:
@@ -300,8 +303,8 @@ class RemoteTables(Tables):
         """The predicate's facts or denied atoms."""
         i = self.predicate_index(predicate)
         domains = self.theory.predicates[i].domains
-        counts = self.known.get((i, kind is Kind.FACT), (0,) * (1 + len(domains)))
-        return self._relation(f"{kind.value}_{i}", domains, counts)
+        count, _, *distinct = self.known.get((i, kind is Kind.FACT), (0,) * (2 + len(domains)))
+        return self._relation(f"{kind.value}_{i}", domains, (count, *distinct))
 
     def domain(self, domain: Domain) -> RemoteRelation:
         """The constants of a domain."""
@@ -311,12 +314,6 @@ class RemoteTables(Tables):
     def _relation(self, name: str, domains: tuple[Domain, ...], counts: tuple[int, ...]) -> RemoteRelation:
         nothing, rows = np.zeros(0, np.int64), np.zeros((0, len(domains)), np.int64)
         return RemoteRelation(name, domains, nothing, rows, self.constants, lambda _: nothing, counts=counts)
-
-    def constant_id(self, name: str) -> int:
-        """The id of a constant that a rule names; looked up once."""
-        if name not in self._ids:
-            self._ids[name] = int(self.engine.ask(f"SELECT id FROM constants WHERE name = {_text(name)}")["id"][0])
-        return self._ids[name]
 
 
 def remote_tables(
@@ -344,13 +341,13 @@ def remote_tables(
         engine.view(f"stated_{arity}", " UNION ALL ".join(parts or [nothing]))
     gathered = {d for d in theory.domains if d.name not in given and d.listed is None and not d.parts}
     count, sizes = _number_constants(engine, theory, language, gathered, arities, scratch)
-    _check_rule_constants(engine, theory)
+    ids = _rule_constants(engine, theory)
     shapes = [tuple(sizes[theory.domains.index(domain)] for domain in p.domains) for p in theory.predicates]
     offsets = first_codes(theory.predicates, shapes)
     known: dict[tuple[int, bool], tuple[int, ...]] = {}
     for arity in arities:
         known |= _encode(engine, theory, gathered, arity, scratch)
-    return RemoteTables(engine, theory, count, sizes, known, offsets)
+    return RemoteTables(engine, theory, count, sizes, known, offsets, ids)
 
 
 def _number_constants(
@@ -420,17 +417,18 @@ def number_rows(engine: SparkEngine, view: str, key: str, folder: Path, called: 
     engine.view(called, f"SELECT {columns}, {first} + (_m & {2**_LOWER_BITS - 1}L) AS {number} FROM {written}")
 
 
-def _check_rule_constants(engine: SparkEngine, theory: Theory) -> None:
-    """Refuse a rule that names a constant outside the domain of its position."""
+def _rule_constants(engine: SparkEngine, theory: Theory) -> dict[str, int]:
+    """The ids of the constants that rules name; one outside the domain of its position is refused."""
     named = rule_constants(theory)
     if not named:
-        return
+        return {}
     names = ", ".join(dict.fromkeys(_text(name) for name, _, _ in named))
     found = engine.ask(f"SELECT * FROM constants WHERE name IN ({names})")
     rows = {name: row for row, name in enumerate(found["name"].tolist())}
     for name, domain, where in named:
         if name not in rows or not found[f"in_{theory.domains.index(domain)}"][rows[name]]:
             raise outside_domain(name, domain, where)
+    return dict(zip(rows, found["id"].tolist(), strict=True))
 
 
 def _encode(
@@ -464,24 +462,22 @@ def _encode(
             engine.view(f"{name}_{i}", f"SELECT {columns} FROM facts_{arity} WHERE {where}")
     distinct = ", ".join(f"count(DISTINCT a{i})" for i in range(arity))
     train = f"FROM facts_{arity} WHERE split = {_text(TRAIN)}"
-    found = engine.ask(f"SELECT p, truth, count(*), {distinct} {train} GROUP BY p, truth")
+    found = engine.ask(f"SELECT p, truth, count(*), bit_xor(xxhash64({columns})), {distinct} {train} GROUP BY p, truth")
     return {(p, truth): tuple(counts) for p, truth, *counts in zip(*(c.tolist() for c in found.values()), strict=True)}
 
 
 def _refuse_wrong(engine: SparkEngine, theory: Theory, arity: int) -> None:
     """Refuse constants outside their domain, and atoms that are stated both true and false, or stand in two splits."""
-    flags = "bool_or(NOT inside) AS outside, bool_or(NOT truth) AS truth, count(DISTINCT split) > 1 AS split"
-    may_be = {name: bool(column[0]) for name, column in engine.ask(f"SELECT {flags} FROM facts_{arity}").items()}
     keys = ", ".join(["p", *_columns(arity, "c")])
-    questions = {
-        "outside": ("WHERE NOT inside", "holds a constant outside its domain", "add it there"),
-        "truth": ("HAVING count(DISTINCT truth) > 1", "is stated both true and false", "keep one of the two"),
-        "split": ("HAVING count(DISTINCT split) > 1", "stands in two splits", "take it out of one of the two"),
+    wrong = {
+        "bool_or(NOT inside)": ("holds a constant outside its domain", "add it there"),
+        "count(DISTINCT truth) > 1": ("is stated both true and false", "keep one of the two"),
+        "count(DISTINCT split) > 1": ("stands in two splits", "take it out of one of the two"),
     }
-    for flag, (condition, what, hint) in questions.items():
-        if may_be[flag]:
-            grouped = f"{condition} GROUP BY {keys}" if flag == "outside" else f"GROUP BY {keys} {condition}"
-            found = engine.ask(f"SELECT {keys} FROM encoded_{arity} {grouped} LIMIT 1")
+    flags = engine.ask(f"SELECT {', '.join(wrong)} FROM facts_{arity}")  # of most tables none holds
+    for flag, (condition, (what, hint)) in zip(flags.values(), wrong.items(), strict=True):
+        if flag[0]:
+            found = engine.ask(f"SELECT {keys} FROM encoded_{arity} GROUP BY {keys} HAVING {condition} LIMIT 1")
             for p, *names in zip(*(column.tolist() for column in found.values()), strict=True):
                 raise DataError(f"{theory.predicates[p].name}({', '.join(names)}) {what}", hint=hint)
 
@@ -502,7 +498,7 @@ def rule_query(tables: RemoteTables, grounder: Grounder, rule: Rule) -> RuleQuer
 def ground_select(tables: RemoteTables, query: RuleQuery) -> exp.Select:
     """A query as SQL, whose answer is the codes of the rule's atoms, in the order of the substitutions."""
     rule = query.rule
-    select = query.compiled(lambda name: exp.Literal.number(tables.constant_id(name)))
+    select = query.compiled(lambda name: exp.Literal.number(tables.ids[name]))
     codes = [exp.alias_(_code(tables, select, atom), f"a{i}") for i, atom in enumerate(rule.atoms)]
     order = [select.columns[name].copy() for name in rule.variables]
     return select.select(codes).order_by(*order, copy=False)
@@ -580,13 +576,6 @@ def _content(tables: RemoteTables) -> Content:
         found = tables.engine.ask(f"SELECT count(*) AS n, coalesce(bit_xor({hashed}), 0L) AS x FROM {view}")
         return int(found["n"][0]), int(found["x"][0])
 
-    known: dict[tuple[int, bool], Tally] = {}
-    for arity in sorted({tables.theory.predicates[p].arity for p, _ in tables.known}):
-        found = tables.engine.ask(
-            f"SELECT p, truth, count(*) AS n, bit_xor(xxhash64({', '.join(_columns(arity))})) AS x FROM facts_{arity}"
-            f" WHERE split = {_text(TRAIN)} GROUP BY p, truth"
-        )
-        rows = zip(*(column.tolist() for column in found.values()), strict=True)
-        known |= {(p, truth): (n, x) for p, truth, n, x in rows}
+    known = {key: (count, hashed) for key, (count, hashed, *_) in tables.known.items()}
     names = tally("constants", "CAST(conv(substr(md5(name), 1, 15), 16, 10) AS BIGINT)")
     return Content(names, [tally(f"domain_{k}", "xxhash64(a0)") for k in range(len(tables.sizes))], known)

@@ -55,10 +55,8 @@ def test_fetched_problems_have_the_stated_numbers(dataset: Dataset, data_folder:
     assert counts(problem) == stated(dataset)
 
 
-def test_the_table_is_keyed_by_name_and_covers_the_embedded_folders() -> None:
-    assert all(name == dataset.name for name, dataset in DATASETS.items())
-    folders = {path.parent.name for path in EMBEDDED.glob("*/problem.toml")}
-    assert folders == {dataset.name for dataset in KNOWN}
+def test_the_table_covers_the_embedded_folders() -> None:
+    assert {path.parent.name for path in EMBEDDED.glob("*/problem.toml")} == {dataset.name for dataset in KNOWN}
 
 
 def test_countries_are_typed_and_neighbours_closed() -> None:
@@ -69,13 +67,6 @@ def test_countries_are_typed_and_neighbours_closed() -> None:
     assert [rule.name for rule in knowledge.theory.rules] == ["hierarchy", "manifold"]
     domains = [[d.name for d in knowledge.theory.variable_domains(rule)] for rule in knowledge.theory.rules]
     assert domains == [["country", "subregion", "region"], ["country", "country", "region"]]
-
-
-def test_countries_queries_carry_their_labels() -> None:
-    problem = known("countries-s1")
-    for queries in (problem.valid, problem.test):
-        assert (int(queries.truth.sum()), int((~queries.truth).sum())) == (24, 96)
-    assert problem.train.truth.all()
 
 
 @pytest.mark.parametrize("name", ["nations", "kinship", "umls"])
@@ -100,17 +91,12 @@ def test_the_slip_in_the_mined_rules_of_freebase_is_mended(data_folder: Path) ->
     assert rules[117].atoms[-1].predicate == "/award/award_winner/awards_won./award/award_honor/award_winner"
 
 
-def test_a_problem_file_or_its_folder_loads_too(tmp_path: Path) -> None:
-    shutil.copytree(EMBEDDED / "nations", tmp_path / "mine")
-    expected = known("nations")
-    for path in (tmp_path / "mine", str(tmp_path / "mine"), tmp_path / "mine" / "problem.toml"):
-        np.testing.assert_array_equal(load(path).atoms, expected.atoms)
-
-
-def test_a_name_in_the_working_folder_is_a_folder_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_problem_file_or_its_folder_loads_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(EMBEDDED / "nations", tmp_path / "mine")
     monkeypatch.chdir(tmp_path)
-    assert counts(load("mine")) == stated(DATASETS["nations"])
+    expected = known("nations")
+    for path in (tmp_path / "mine", "mine", tmp_path / "mine" / "problem.toml"):
+        np.testing.assert_array_equal(load(path).atoms, expected.atoms)
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from r2n.data.problem import Problem
-from r2n.datasets.benchmarks import DATASETS, cuts_of_test, load
+from r2n.datasets.benchmarks import cuts_of_test, load
 from r2n.datasets.cora import FOLDS
 from r2n.errors import DataError
 
@@ -86,11 +86,6 @@ def test_cuts_leave_out_what_is_easy(kind: str) -> None:
     assert [name.replace("S1:", "") for name in reflexive] == ["SameAuthor(Author_a_, Author_a_)"]
     assert found["new"].tolist() == found["not_reflexive"].tolist(), "the only shared atom is reflexive"
     assert cuts_of_test(load("nations")) == {}
-
-
-def test_every_fold_is_known_twice() -> None:
-    names = {name for name in DATASETS if name.startswith("cora")}
-    assert names == {f"cora-s{i}{kind}" for i in FOLDS for kind in ("", "-joined")}
 
 
 @pytest.mark.parametrize("kind", ["", "-joined"])

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from r2n.datasets.download import SOURCES, Kept, Source, cache_folder, download, find, is_complete
+from r2n.datasets.download import SOURCES, Kept, Source, download, find, is_complete
 from r2n.errors import DataError
 
 RULES = b"r0:1.0:p(x,y) -> q(x,y)\n"
@@ -77,8 +77,10 @@ def left_behind(folder: Path) -> list[str]:
 
 
 def test_files_are_fetched_from_the_pinned_commit_and_kept(site: Site, tmp_path: Path) -> None:
-    site.put("owner/repo/abc/data/rules.txt", RULES)
-    site.put("owner/repo/abc/kg.tar.gz", archive(("KG/text/train.txt", TRAIN)))
+    """Line ends become LF before the checksum, which decides among members of one name."""
+    site.put("owner/repo/abc/data/rules.txt", RULES.replace(b"\n", b"\r\n"))
+    members = ("old/train.txt", b"other\n"), ("KG/text/train.txt", TRAIN.replace(b"\n", b"\r\n"))
+    site.put("owner/repo/abc/kg.tar.gz", archive(*members))
     folder = download("kg", base=site.address, cache=tmp_path / "cache", sources=(PLAIN, PACKED))
     assert folder == tmp_path / "cache" / "kg"
     assert left_behind(folder) == ["rules.txt", "train.tsv"]
@@ -86,33 +88,17 @@ def test_files_are_fetched_from_the_pinned_commit_and_kept(site: Site, tmp_path:
     assert (folder / "train.tsv").read_bytes() == TRAIN
 
 
-def test_what_is_there_is_not_fetched_again(site: Site, tmp_path: Path) -> None:
+def test_only_what_is_missing_or_damaged_is_fetched_again_and_scraps_are_removed(site: Site, tmp_path: Path) -> None:
     site.put("owner/repo/abc/data/rules.txt", RULES)
-    for _ in range(2):
-        download("kg", base=site.address, cache=tmp_path, sources=(PLAIN,))
-    assert site.asked == ["/owner/repo/abc/data/rules.txt"]
-
-
-def test_a_damaged_file_in_the_cache_is_fetched_again(site: Site, tmp_path: Path) -> None:
-    site.put("owner/repo/abc/data/rules.txt", RULES)
-    folder = download("kg", base=site.address, cache=tmp_path / "cache", sources=(PLAIN,))
-    (folder / "rules.txt").write_bytes(RULES[:5])
-    assert not is_complete(folder, (PLAIN,))
-    download("kg", base=site.address, cache=tmp_path / "cache", sources=(PLAIN,))
-    assert (folder / "rules.txt").read_bytes() == RULES
-
-
-def test_line_ends_become_lf_before_the_checksum(site: Site, tmp_path: Path) -> None:
-    site.put("owner/repo/abc/data/rules.txt", RULES.replace(b"\n", b"\r\n"))
-    site.put("owner/repo/abc/kg.tar.gz", archive(("train.txt", TRAIN.replace(b"\n", b"\r\n"))))
-    folder = download("kg", base=site.address, cache=tmp_path / "cache", sources=(PLAIN, PACKED))
-    assert is_complete(folder, (PLAIN, PACKED))
-
-
-def test_among_members_of_one_name_the_checksum_decides(site: Site, tmp_path: Path) -> None:
-    site.put("owner/repo/abc/kg.tar.gz", archive(("old/train.txt", b"other\n"), ("new/train.txt", TRAIN)))
-    folder = download("kg", base=site.address, cache=tmp_path / "cache", sources=(PACKED,))
-    assert (folder / "train.tsv").read_bytes() == TRAIN
+    for number in (1, 2):
+        for _ in range(2):
+            folder = download("kg", base=site.address, cache=tmp_path / "cache", sources=(PLAIN,))
+            assert [path.name for path in folder.iterdir()] == ["rules.txt"]
+            assert (folder / "rules.txt").read_bytes() == RULES
+            (folder / ".download.0a1b.tmp").mkdir()  # what a killed download leaves
+        assert site.asked == ["/owner/repo/abc/data/rules.txt"] * number
+        (folder / "rules.txt").write_bytes(RULES[:5])
+        assert not is_complete(folder, (PLAIN,))
 
 
 def test_progress_is_reported_in_bytes(site: Site, tmp_path: Path) -> None:
@@ -215,18 +201,6 @@ def test_every_source_is_pinned(data_folder: Path) -> None:
                 assert kept.matches(content), path
 
 
-def test_the_cache_is_the_users() -> None:
-    assert cache_folder().name == "r2n"
-
-
 def test_pooch_is_imported_only_to_download() -> None:
     code = "import sys, r2n.datasets.download; sys.exit('pooch' in sys.modules or 'requests' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_what_a_killed_download_left_is_taken_away_though_all_is_there(site: Site, tmp_path: Path) -> None:
-    site.put("owner/repo/abc/data/rules.txt", RULES)
-    folder = download("kg", base=site.address, cache=tmp_path / "cache", sources=(PLAIN,))
-    (folder / ".download.0a1b.tmp").mkdir()
-    download("kg", base=site.address, cache=tmp_path / "cache", sources=(PLAIN,))
-    assert [path.name for path in folder.iterdir()] == ["rules.txt"]

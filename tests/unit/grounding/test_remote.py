@@ -89,7 +89,7 @@ def test_cells_are_the_constants_that_this_process_reads(tmp_path: Path) -> None
     columns = {
         "predicate": pa.array(["a", "it's", "Ä"]),  # the names of views' own columns do no harm
         "c0": pa.array([1.0, -2.5, 3.0]),
-        "truth": pa.array([Decimal("1.50"), Decimal("2.00"), Decimal("10.00")], pa.decimal128(6, 2)),
+        "c1": pa.array([Decimal("1.50"), Decimal("2.00"), Decimal("10.00")], pa.decimal128(6, 2)),
         "day": pa.array([date(2020, 1, 2)] * 3),
         "is": pa.array([True, False, True]),
         "number": pa.array([7, 8, 9], pa.int32()),
@@ -244,7 +244,7 @@ def test_ids_beyond_32_bits_are_exact_and_codes_beyond_64_are_refused() -> None:
     size, engine = 2**31 + 10, spark_engine()
     theory = parse_theory("domain d\npredicate p(d, d)\nrule r: p(x, y) & p(y, z) -> p(x, z)\n")
     offsets = first_codes(theory.predicates, [(size, size)])
-    tables = RemoteTables(engine, theory, size, (size,), {(0, True): (2, 2, 2)}, offsets)
+    tables = RemoteTables(engine, theory, size, (size,), {(0, True): (2, 0, 2, 2)}, offsets)
     x, y, z = size - 1, 2**31, 2**31 - 1
     engine.view("fact_0", f"SELECT * FROM VALUES ({x}L, {y}L), ({y}L, {z}L) AS given(a0, a1)")
     found = engine.run(ground_select(tables, rule_query(tables, KnownBodyGrounder(), theory.rules[0])))
