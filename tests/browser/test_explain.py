@@ -1,10 +1,11 @@
 """Why: the drawing of an explanation, its layers, and switches that move the answer."""
 
+import json
 import re
 from collections.abc import Callable
 from urllib.parse import urlencode
 
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from r2n.explanation.text import probability_text
 from tests.browser.watched_page import Look, WatchedPage
@@ -53,6 +54,25 @@ def test_the_drawing_of_the_server_has_the_colours_of_the_page(opened: Open, loo
     shown = [drawing.locator(mark).first.evaluate(colour) for mark in ("path.flow-for", "text.atom")]
     expected = {"light": ["rgb(10, 95, 168)", "rgb(27, 33, 41)"], "dark": ["rgb(127, 189, 245)", "rgb(230, 234, 239)"]}
     assert shown == expected[look.scheme]
+
+
+def test_a_drawing_that_could_act_is_stripped(opened: Open) -> None:
+    page = opened("/")
+    active = "<script>document.title = 'acted'</script><a href='javascript:alert(1)'><text>x</text></a>"
+
+    def with_script(route: Route) -> None:
+        document = route.fetch().json()
+        wide = document["drawing"]["wide"].replace("<desc>", f"{active}<desc>")
+        document["drawing"]["wide"] = wide.replace("<rect ", "<rect onclick='x()' ")
+        route.fulfill(body=json.dumps(document), content_type="application/json")
+
+    page.page.route("**/api/explain", with_script)
+    page.visit(VIEW)
+    drawing = page.page.locator(".r2n-drawing")
+    expect(drawing.locator(".node").first).to_be_visible()
+    expect(drawing.locator("script, [onclick], a[href^=javascript]")).to_have_count(0)
+    assert all("Content Security Policy" in fault for fault in page.faults)  # which reports what it refuses
+    page.faults.clear()
 
 
 def test_a_fact_is_switched_off_and_on_by_mouse(opened: Open, narrow_or_wide: Look) -> None:

@@ -122,18 +122,14 @@ class Drawing:
 
 def explanation_drawing(explanation: Explanation) -> Drawing:
     """The drawing in the colours of the page around it, with the data that switches need."""
-    graphs = [graph for _, graph, _, _ in _parts(explanation)]
-    nodes = tuple(
-        DrawnNode(node.kind, node.of, _fact(node) if i else None)
-        for graph in graphs
-        for i, node in enumerate(graph.nodes)
-    )
-    wide, narrow = (explanation_svg(explanation, theme="page", narrow=narrow) for narrow in (False, True))
+    parts = _parts(explanation)
+    nodes = tuple(DrawnNode(node.kind, node.of, _fact(node)) for part in parts for node in part.graph.nodes)
+    wide, narrow = (_svg(explanation, parts, "page", narrow=narrow) for narrow in (False, True))
     return Drawing(wide, narrow, nodes)
 
 
 def _fact(node: Node) -> str | None:
-    if node.belief is None or node.belief.known is None:
+    if node.kind != "atom" or node.belief is None or node.belief.known is None:
         return None
     return node.of if node.belief.known else f"!{node.of}"
 
@@ -145,9 +141,12 @@ def explanation_svg(explanation: Explanation, *, theme: Theme = "auto", narrow: 
     contrast with another atom is drawn below. It needs nothing from elsewhere (in the theme `page`, the rules of
     `style_sheet("page")`) and has no ids, so that several can stand in one page.
     """
+    return _svg(explanation, _parts(explanation), theme, narrow=narrow)
+
+
+def _svg(explanation: Explanation, parts: Sequence["Part"], theme: Theme, *, narrow: bool) -> str:
     drawn, width, y, number = [], 0.0, 0.0, 0
-    for heading, graph, answer, title in _parts(explanation):
-        boxes = [answer, *(node_box(node) for node in graph.nodes[1:])]
+    for heading, graph, boxes in parts:
         layout = _narrow_layout(graph, boxes) if narrow else wide_layout(graph, boxes)
         part = svg_element("g", "part", transform=_moved(0, y))
         for column, x in enumerate(layout.columns):
@@ -157,7 +156,7 @@ def explanation_svg(explanation: Explanation, *, theme: Theme = "auto", narrow: 
         for node, box in zip(graph.nodes, layout.boxes, strict=True):
             group = SubElement(part, "g", {"class": f"node {node.kind}", "transform": _moved(box.x, box.y)})
             group.set("data-node", str(number))
-            SubElement(group, "title").text = node.title if node.column else title
+            SubElement(group, "title").text = node.title
             group.extend(box.marks)
             number += 1
         drawn.append(part)
@@ -166,9 +165,8 @@ def explanation_svg(explanation: Explanation, *, theme: Theme = "auto", narrow: 
     width, height = max(width, legend_size[0] + 2 * MARGIN), y + legend_size[1]
     legend.set("transform", _moved(MARGIN, y))
     title = f"Why {shortened(printable(explanation.atom), LONGEST_TITLE)}?"
-    root = svg_element(
-        "svg", "r2n-drawing", width=width, height=height, viewBox=f"0 0 {_number(width)} {_number(height)}"
-    )
+    frame = f"0 0 {_number(width)} {_number(height)}"
+    root = svg_element("svg", "r2n-drawing", width=width, height=height, viewBox=frame)
     root.attrib |= {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "aria-label": title}
     SubElement(root, "title").text = title
     SubElement(root, "desc").text = _description(explanation)
@@ -203,8 +201,16 @@ def text_width(text: str, style: str) -> float:
 # what is drawn
 
 
-def _parts(explanation: Explanation) -> Iterator[tuple[str, ReasonGraph, "Box", str]]:
-    """The answer, and the contrast if there is one: a heading, the graph, the box of its first node and its title."""
+class Part(NamedTuple):
+    """The drawing of one graph of reasons."""
+
+    heading: str
+    graph: ReasonGraph
+    boxes: list["Box"]
+
+
+def _parts(explanation: Explanation) -> list[Part]:
+    """The answer, and the contrast if there is one."""
     answer = probability_text(network_probability(explanation))
     alone = [item for item in explanation.counterfactuals if item.kind == "not known" and len(item.what) == 1]
     changes = {item.what[0]: probability_text(item.probability) for item in alone}
@@ -213,12 +219,14 @@ def _parts(explanation: Explanation) -> Iterator[tuple[str, ReasonGraph, "Box", 
     texts = [probability_text(explanation.belief.probability), *answer_texts(explanation)]
     layers = (f"{layer_name(layer)} {probability_text(layer.probability)}" for layer in explanation.layers)
     texts += [", ".join(layers)] if explanation.layers else []
-    yield "the answer", graph, answer_box(explanation), f"{printable(explanation.atom)}: {'; '.join(texts)}"
+    graph.nodes[0].title = f"{printable(explanation.atom)}: {'; '.join(texts)}"
+    found = [Part("the answer", graph, [answer_box(explanation), *map(node_box, graph.nodes[1:])])]
     if explanation.contrast is not None:
         other = explanation.contrast.other
         graph = reason_graph(explanation.atom, explanation.belief, explanation.contrast.reasons, other=other)
-        title = f"{printable(explanation.atom)} rather than {printable(other)}"
-        yield "the difference", graph, contrast_box(explanation), title
+        graph.nodes[0].title = f"{printable(explanation.atom)} rather than {printable(other)}"
+        found.append(Part("the difference", graph, [contrast_box(explanation), *map(node_box, graph.nodes[1:])]))
+    return found
 
 
 def _description(explanation: Explanation) -> str:

@@ -165,7 +165,7 @@ def _legend(names: Sequence[str], top: Number) -> tuple[list[Element], int]:
     for i, name in enumerate(names):
         width = 32 + LETTER * len(name)
         x, y = (x, y or LEGEND_LINE) if x + width <= WIDTH else (LEFT, y + LEGEND_LINE)
-        marks.append(svg_element("path", f"line k{i % KINDS}", d=f"M{x:g} {top + y - 10:g}h26"))
-        marks.append(svg_text(x + 32, top + y - 6, name, "tick"))
+        marks.append(svg_element("path", f"line k{i % KINDS}", d=f"M{x:g} {top + y - 7:g}h26"))
+        marks.append(svg_text(x + 32, top + y - 3, name, "tick"))
         x += width + 12
-    return marks, y
+    return marks, y + 3

@@ -27,7 +27,6 @@ _LISTED_APART = frozenset({"name", "source", "options", "versions", "problem_sha
 class EvaluatedRun:
     """What a comparison keeps of a run: no network."""
 
-    folder: Path
     config: RunConfig
     problem: Problem
     reports: Mapping[str, Report]
@@ -145,7 +144,7 @@ def _evaluated(
     for split in splits or queries:
         part = sample if queries[split].truth.all() else None  # only a ranking is sampled
         reports[split] = trained.evaluate(split, progress, options=EvaluationOptions(sample=part, seed=seed))
-    return EvaluatedRun(folder, read_config(RunFolder(folder)), trained.problem, reports)
+    return EvaluatedRun(read_config(RunFolder(folder)), trained.problem, reports)
 
 
 def differences(runs: Sequence[EvaluatedRun]) -> list[tuple[str, tuple[str, ...]]]:

@@ -77,7 +77,7 @@ def test_several_lines_have_a_legend_below_in_which_names_are_text() -> None:
     names = [f"<b>{i}" * 5 for i in range(8)]
     root = chart(*(Series(name, (1, 2), (1.0, 2.0)) for name in names))
     assert texts(root)[-8:] == names
-    assert float((root.get("viewBox") or "").split()[3]) == 200 + 8 * 15
+    assert float((root.get("viewBox") or "").split()[3]) == 203 + 8 * 15
 
 
 def test_bars_fill_the_room_between_edges() -> None:

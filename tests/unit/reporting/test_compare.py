@@ -105,7 +105,7 @@ def test_a_folder_without_a_run_is_rejected_before_any_work(classified: Kept, tm
 
 def compared(run: Kept) -> EvaluatedRun:
     reports = {report.split: report for report in run.reports}
-    return EvaluatedRun(run.folder, read_config(RunFolder(run.folder)), run.trained.problem, reports)
+    return EvaluatedRun(read_config(RunFolder(run.folder)), run.trained.problem, reports)
 
 
 def asked(problem: r2n.Problem, logits: dict[str, float]) -> EvaluatedRun:
@@ -114,7 +114,7 @@ def asked(problem: r2n.Problem, logits: dict[str, float]) -> EvaluatedRun:
     kept = ClassifiedQueries(problem.test.atoms, problem.test.truth, np.array([logits[name] for name in names]))
     report = Report("test", {}, {}, {"task": "classification", "queries": 4}, by_query=kept)
     config = config_of(problem, problem.options, seed=0, threads=1)
-    return EvaluatedRun(Path("run"), config, problem, {"test": report})
+    return EvaluatedRun(config, problem, {"test": report})
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,16 @@ import { h, printable, s } from "./dom.js";
 
 const NARROW = 620; // pixels
 
-/** SVG of the server, in which names are escaped, as an element. @param {string} text */
+const TAGS = new Set(["svg", "title", "desc", "g", "rect", "text", "path", "polyline", "circle"]);
+const ACTIVE = /^on|href|^style$|^src$/i; // attributes that no drawing has
+
+/** SVG of the server as an element. Names in it are escaped; whatever could act is removed all the same. @param {string} text */
 export function svgElement(text) {
   const parsed = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+  for (const element of [parsed, ...parsed.querySelectorAll("*")]) {
+    if (!TAGS.has(element.localName)) element.remove();
+    for (const name of element.getAttributeNames()) if (ACTIVE.test(name)) element.removeAttribute(name);
+  }
   return /** @type {SVGElement} */ (/** @type {unknown} */ (document.importNode(parsed, true)));
 }
 

@@ -8,7 +8,7 @@ import { atomField } from "./completion.js";
 import { h, link, name, scrolled, section } from "./dom.js";
 import { explanationDrawing } from "./drawing.js";
 import { layersChart } from "./layers.js";
-import { bar, changesNote, empty } from "./parts.js";
+import { bar, changesNote, effect, empty } from "./parts.js";
 import { reasonList } from "./reason_list.js";
 import { switches } from "./switches.js";
 import { apart, counted, parsedAtom, probability, signed } from "./words.js";
@@ -54,7 +54,7 @@ export async function showExplanation(setting) {
         h("div", {}, section("Layer by layer", layersChart(now.layers, before?.layers)), basis(now)),
       ),
       section("The same in words", reasonList(now, changes)),
-      section("Look further", ...ways(setting, atom, changes)),
+      section("Look further", ...furtherLinks(setting, atom, changes)),
     ],
   };
 }
@@ -146,13 +146,7 @@ function contrast(told) {
   if (!told.contrast) return null;
   const { other, difference, belief } = told.contrast;
   const reasons = told.contrast.reasons.map((/** @type {any} */ reason) =>
-    h(
-      "li",
-      {},
-      h("span", { class: reason.effect < 0 ? "effect minus" : "effect plus" }, signed(reason.effect)),
-      " ",
-      name(reason.ground_rule),
-    ),
+    h("li", {}, effect(reason.effect), " ", name(reason.ground_rule)),
   );
   return h(
     "div",
@@ -210,7 +204,7 @@ function fidelity(told) {
 }
 
 /** @param {Setting} setting @param {string} atom @param {Changes} changes */
-function ways(setting, atom, changes) {
+function furtherLinks(setting, atom, changes) {
   const { query } = setting.place;
   const depth = Number(query.get("depth") ?? DEPTH);
   const top = Number(query.get("top")) || TOP;

@@ -1,5 +1,5 @@
 /**
- * Small parts that several views show: bars, marks of what is known, errors, what is otherwise.
+ * Small parts that several views show: bars, marks of known atoms, errors, the changes of a what-if.
  */
 
 import { address, nothing } from "./address.js";
@@ -20,7 +20,7 @@ import { counted, probability, signed, standing } from "./words.js";
  */
 /** @typedef {{temperature: number, shift: number, fitted_on: string, why_not: string} | null} Calibration */
 
-const MOST_TOLD = 4;
+const MOST_LISTED = 4;
 
 /** A bar from 0 to 1, with a line for the spread where there is one. @param {number} share @param {[number, number] | null} [span] */
 export function bar(share, span = null) {
@@ -95,19 +95,19 @@ function caretLines(caret) {
   return h("pre", { class: "caret", tabindex: "0", role: "group", "aria-label": `column ${caret.column}` }, lines);
 }
 
-/** What is otherwise than in training, with ways to change it and to leave it. @param {Changes} changes @param {string} without */
+/** The changes of a what-if, with links to edit and to reset them. @param {Changes} changes @param {string} without */
 export function changesNote(changes, without) {
-  const all = told(changes);
+  const all = changeTexts(changes);
   if (!all.length) return null;
-  const shown = all.slice(0, MOST_TOLD).flatMap(([text, words], i) => [i ? ", " : "", name(text), ` ${words}`]);
-  const left = all.length - MOST_TOLD;
+  const shown = all.slice(0, MOST_LISTED).flatMap(([text, words], i) => [i ? ", " : "", name(text), ` ${words}`]);
+  const left = all.length - MOST_LISTED;
   const more = left > 0 ? `, and ${counted(left, "more change")}` : "";
-  const ways = [link(address("/what-if", {}, changes), {}, "All that changes"), " · ", link(without, {}, "As it was")];
-  return h("p", { class: "note" }, "What if: ", ...shown, more, h("span", { class: "ways" }, ...ways));
+  const links = [link(address("/what-if", {}, changes), {}, "Show all changes"), " · ", link(without, {}, "Reset")];
+  return h("p", { class: "note" }, "What if: ", ...shown, more, h("span", { class: "links" }, ...links));
 }
 
 /** @param {Changes} changes @returns {[string, string][]} */
-function told(changes) {
+function changeTexts(changes) {
   return [
     ...changes.without.map((fact) => /** @type {[string, string]} */ ([fact, "not known"])),
     ...changes.with.map((fact) => /** @type {[string, string]} */ ([fact, "known"])),

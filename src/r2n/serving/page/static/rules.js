@@ -80,7 +80,7 @@ function columns(metric) {
       cell: (rule) => (rule.gain === null ? "–" : effect(rule.gain)),
       order: (rule) => rule.gain,
     },
-    { key: "felt", title: "Felt by", kind: "n", cell: (rule) => count(rule.felt), order: (rule) => rule.felt },
+    { key: "felt", title: "Logits changed", kind: "n", cell: (rule) => count(rule.felt), order: (rule) => rule.felt },
     {
       key: "without",
       title: `${metric} without`,
@@ -173,7 +173,7 @@ function explained(report) {
     ["out(g)", "how sure the network is that its ground rules hold"],
     ["effect", "by how much it moves logits, in either direction"],
     ["gain", "by how much it moves the probability of what is true: what is positive helps"],
-    ["felt by", "how many logits change without it"],
+    ["logits changed", "how many logits change without it"],
     [`${metric} without, alone`, "the metric without this rule, and without all others"],
   ];
   return h("dl", { class: "facts" }, ...lines.map(([term, words]) => [h("dt", {}, term), h("dd", {}, words)]));

@@ -79,13 +79,13 @@ function cards(all, without) {
 /** @param {any} result */
 function metrics(result) {
   const report = result.report ?? result;
-  const beside = Object.entries(report.beside ?? {});
+  const baselines = Object.entries(report.beside ?? {});
   const names = Object.keys(report.metrics);
   /** @type {import("./table.js").Column[]} */
   const columns = [
     { key: "metric", title: "metric", isHeader: true, cell: (key) => key },
     { key: "network", title: "network", kind: "n best", cell: (key) => number(report.metrics[key]) },
-    ...beside.map(([title, values]) => ({
+    ...baselines.map(([title, values]) => ({
       key: title,
       title,
       kind: "n",
