@@ -143,6 +143,7 @@ class Workers:
         self._arrived = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._kept: dict[str, asyncio.Task[Reply]] = {}
+        self._one_by_one = asyncio.Lock()
 
     async def start(self) -> None:
         """Fork the workers, and begin to give them jobs."""
@@ -181,7 +182,8 @@ class Workers:
         return await asyncio.shield(task)
 
     async def _compute_report(self, job: str) -> Reply:
-        reply = (await self._compute(1, self.limits.report_seconds, job, {}))[0]
+        async with self._one_by_one:
+            [reply] = await self._compute(1, self.limits.report_seconds, job, {})
         if reply.status != 200:
             del self._kept[job]
         return reply
@@ -226,9 +228,9 @@ class Workers:
         self, pool: int, seconds: float, job: str, request: Any, items: list[_Waiting] | None = None
     ) -> list[Reply]:
         """The replies of a worker, or one that says why there are none; none, if nobody waits for `items` any more."""
-        if pool in self._pools and not self._pools[pool].active:
-            await self._end_pool(pool)  # it broke: there will be another
         try:
+            if pool in self._pools and not self._pools[pool].active:
+                await self._end_pool(pool)  # it broke: there will be another
             computed = asyncio.wrap_future(self._pool(pool).schedule(_work, (job, request), timeout=seconds))
         except (RuntimeError, OSError) as error:
             await self._end_pool(pool)
