@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, FastAPI, Query, Request
-from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
+from pydantic import Field
 from starlette.exceptions import HTTPException
 
 from r2n import __version__
@@ -18,14 +18,7 @@ from r2n.explanation.drawing import style_sheet
 from r2n.serving.about import AboutAnswer, ConstantsAnswer, RunAnswer
 from r2n.serving.guards import Access, Guard, Metrics
 from r2n.serving.queries import CheckAnswer, ExplainAnswer, QueryAnswer, WhatIfAnswer
-from r2n.serving.requests import (
-    NAME_IN_ADDRESS,
-    CheckRequest,
-    ExplainRequest,
-    Limits,
-    QueryRequest,
-    WhatIfRequest,
-)
+from r2n.serving.requests import NAME_IN_ADDRESS, CheckRequest, ExplainRequest, Limits, QueryRequest, WhatIfRequest
 from r2n.serving.session import ARROW, BUSY, JSON, JSON_LINES, REFUSED, Failure, Reply, Session
 from r2n.serving.workers import Workers, busy
 
@@ -52,7 +45,6 @@ KINDS = {
     ARROW: {"schema": {"type": "string", "format": "binary", "description": "The columns of `r2n predict --out`."}},
 }
 ABOUT: Responses = {200: {"model": AboutAnswer}, 404: {"model": Failure, "description": "There is no such constant."}}
-Top = Annotated[int, Query(ge=1, le=100)]
 router = APIRouter(
     responses={
         status: {"model": Failure, "description": text, **(RETRY if status == BUSY else {})}
@@ -120,21 +112,12 @@ async def constants(
     return await _answer(request, "constants", {"search": search, "domain": domain, "limit": limit})
 
 
-@router.get("/api/about", summary="One constant, of any name", responses=ABOUT)
-async def about_named(
-    request: Request,
-    name: Annotated[str, Query(max_length=NAME_IN_ADDRESS, examples=["italy"])],
-    top: Top = 10,
-) -> Response:
-    """Answer as `/api/about/NAME` does, also if the name is `.` or `..`, which no path can end with."""
-    return await _answer(request, "about", {"name": name, "top": top})
-
-
+@router.get("/api/about", summary="One constant, of any name", responses=ABOUT)  # also of `.`, which no path ends with
 @router.get("/api/about/{name:path}", summary="One constant", responses=ABOUT)
 async def about(
     request: Request,
-    name: Annotated[str, InPath(max_length=NAME_IN_ADDRESS, examples=["italy"])],
-    top: Top = 10,
+    name: Annotated[str, Field(max_length=NAME_IN_ADDRESS, examples=["italy"])],
+    top: Annotated[int, Query(ge=1, le=100)] = 10,
 ) -> Response:
     """Get the facts, predictions, features and neighbourhood of a constant."""
     return await _answer(request, "about", {"name": name, "top": top})

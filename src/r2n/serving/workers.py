@@ -176,6 +176,7 @@ class Workers:
         self._arrived = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._kept: dict[str, asyncio.Task[Reply]] = {}
+        self._one_by_one = asyncio.Lock()
 
     async def start(self) -> None:
         """Fork the workers, and begin to give them jobs."""
@@ -215,7 +216,8 @@ class Workers:
         return await asyncio.shield(task)
 
     async def _compute_report(self, job: str) -> Reply:
-        reply = (await self._compute(self.size, self.limits.report_seconds, job, {}))[0]
+        async with self._one_by_one:
+            [reply] = await self._compute(self.size, self.limits.report_seconds, job, {})
         if reply.status != 200:
             del self._kept[job]
         return reply

