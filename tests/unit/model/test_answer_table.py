@@ -10,7 +10,7 @@ import pytest
 from r2n.data.reading.tables import Table
 from r2n.errors import ConfigError, DataError
 from r2n.model.model import Model
-from r2n.model.questions import WRITERS, answer_table, question_table, write_answers
+from r2n.model.questions import WRITERS, answer_table, questions_table, write_answers
 from r2n.model.run import Run
 
 COLUMNS = ["row", "rank", "predicate", "argument_1", "argument_2"]
@@ -54,7 +54,7 @@ def test_a_question_mark_has_its_answers(predictor: Model, tmp_path: Path) -> No
     assert by_row[2] == [answer.atom for answer in predictor.predict("near(?, n1)", top=3)]
     assert by_row[3] == ["liesIn(n5, north)"]
     assert table["rank"].to_pylist() == [1, 2, 1, 2, 1]
-    alone = question_table(predictor, "near(?, n1)", top=1)
+    alone = questions_table(predictor, [predictor.predict("near(?, n1)", top=1)], ["near"])
     assert atoms(alone) == by_row[2][:1]
     assert alone.column_names == [*table.column_names[:3], "town_1", "town_2", *table.column_names[5:]]
 
@@ -112,7 +112,7 @@ def test_a_table_is_written_and_read_again(ending: str, predictor: Model, tmp_pa
 
 
 def test_a_file_that_cannot_be_written_is_refused(predictor: Model, tmp_path: Path) -> None:
-    table = question_table(predictor, "liesIn(n5, ?)")
+    table = predictor.predict("liesIn(n5, ?)").to_arrow()
     with pytest.raises(ConfigError, match=r"let it end in \.csv"):
         write_answers(table, tmp_path / "answers.xlsx")
     with pytest.raises(ConfigError, match="there is no folder"):

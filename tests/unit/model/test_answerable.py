@@ -2,7 +2,7 @@
 
 import torch
 
-from r2n.model.answers import supported
+from r2n.model.model import supported
 from r2n.network.factor_graph import FactorGraph
 
 

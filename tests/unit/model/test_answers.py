@@ -7,7 +7,7 @@ import pytest
 
 from r2n.data.problem import Problem
 from r2n.errors import DataError
-from r2n.model.answers import Answer, Answers, Question
+from r2n.model.answers import Question
 from r2n.model.model import Model
 from r2n.model.run import Run
 
@@ -73,11 +73,10 @@ def test_which_atoms_a_question_asks_for(question: str, toy: Problem) -> None:
     assert len(asked) == len(asked.codes())
 
 
-def test_answers_are_a_sequence() -> None:
-    one = Answer("p(a)", 0.5, None, False, 0.5, 0.0, True)
-    answers = Answers((one, one), 3, 1)
-    assert (len(answers), list(answers), answers[0], answers[1:]) == (2, [one, one], one, (one,))
-    assert (answers.asked, answers.refused) == (3, 1)
+def test_answers_are_a_sequence(toy_run: Run) -> None:
+    answers = Model.from_run(toy_run).predict("liesIn(n5, ?)")
+    assert (len(answers), list(answers), answers[1:]) == (2, [answers[0], answers[1]], (answers[1],))
+    assert (answers.asked, answers.refused) == (2, 0)
 
 
 @pytest.mark.parametrize("variable", ["X", "x", "Town", "_", "?who"])

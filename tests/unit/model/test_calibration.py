@@ -317,8 +317,7 @@ def test_a_run_keeps_its_calibration_and_answers_by_it(tmp_path: Path) -> None:
     assert found is not None
     trained_again = Model.load(tmp_path / "run")
     assert trained_again.calibration == found
-    predictor = Model.from_run(trained_again)
-    answers = predictor.predict("smokes(?)", everything=True)
+    answers = trained_again.predict("smokes(?)", everything=True)
     assert answers.calibration == found
     logits = np.array([item.logit for item in answers])
     np.testing.assert_allclose([item.network for item in answers], found(logits))
@@ -332,7 +331,7 @@ def test_a_run_keeps_its_calibration_and_answers_by_it(tmp_path: Path) -> None:
     without = Model.load(tmp_path / "run")
     assert without.calibration is None
     assert without.evaluate("test").protocol["calibration"] == "none"
-    assert Model.from_run(without).predict("smokes(p1)").calibration is None
+    assert without.predict("smokes(p1)").calibration is None
 
 
 def changed(**changes: object) -> Callable[[Path], None]:

@@ -1,26 +1,26 @@
-"""A predictor that is told otherwise."""
+"""A model with other facts."""
 
 import pytest
 
 from r2n.errors import DataError
-from r2n.model.model import Model, Named, told_otherwise
+from r2n.model.model import Model
 from r2n.model.run import Run
 
-NAMED = Named("more", "fewer", "new")
+NAMES = ("more", "fewer", "new")
 
 
 def test_facts_go_before_others_come(toy_run: Run) -> None:
-    predictor = Model.from_run(toy_run)
-    told = told_otherwise(predictor, ["!liesIn(n0, north)"], ["liesIn(n0, north)"], {"town": ["n9"]}, NAMED)
-    assert told.predict("liesIn(n0, north)")[0].known is False
-    assert told.changed.new_constants == ("n9",)
-    assert told_otherwise(predictor, [], [], {}, NAMED) is predictor
+    model = Model.from_run(toy_run)
+    changed = model.with_changes(["!liesIn(n0, north)"], ["liesIn(n0, north)"], {"town": ["n9"]})
+    assert changed.predict("liesIn(n0, north)")[0].known is False
+    assert changed.changed.new_constants == ("n9",)
+    assert model.with_changes() is model
 
 
 def test_errors_name_what_was_given(toy_run: Run) -> None:
-    predictor = Model.from_run(toy_run)
+    model = Model.from_run(toy_run)
     with pytest.raises(DataError) as caught:
-        told_otherwise(predictor, ["!liesIn(n0, north)"], [], {}, NAMED)
+        model.with_changes(["!liesIn(n0, north)"], names=NAMES)
     assert str(caught.value.where) == 'more "!liesIn(n0, north)"'
     with pytest.raises(DataError, match="new: constants are given for domain 'city'"):
-        told_otherwise(predictor, [], [], {"city": ["n9"]}, NAMED)
+        model.with_changes(domains={"city": ["n9"]}, names=NAMES)

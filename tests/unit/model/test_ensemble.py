@@ -14,7 +14,7 @@ from r2n.data.problem import Problem, load_problem
 from r2n.errors import CheckpointError, ConfigError, MemoryLimitError
 from r2n.model.model import Model
 from r2n.model.run import MOST_NETWORKS, Ensemble, Run, prepare_ensemble, prepare_run
-from r2n.model.training import settings_of, train_in
+from r2n.model.training import train_in, training_spec
 from r2n.network.graph_sources import GroundedOnDemand
 from r2n.options import Options
 from r2n.store.folder import RunFolder
@@ -26,6 +26,10 @@ WAYS = {
     "backward": ("grounding.strategy=backward", *DRAWN),
     "batches": ("training.batch_size=7", "model.constant_dropout=0.2"),
 }
+
+
+def same(options: Options) -> Options:
+    return options
 
 
 def ensemble_of(problem: Problem, *changes: str, size: int = 3, seed: int = 5) -> Ensemble:
@@ -59,7 +63,7 @@ def test_each_network_is_that_of_its_seed_alone(way: str, toy: Problem, tmp_path
     np.testing.assert_allclose(ensemble.logits().each(toy.atoms), each, rtol=1e-6, atol=1e-6)
     loaded = Model.load(tmp_path / "all")
     np.testing.assert_array_equal(loaded.logits(toy.atoms), ensemble.logits()(toy.atoms))
-    np.testing.assert_array_equal([part(toy.test.atoms) for part in loaded.members], loaded.logits.each(toy.test.atoms))
+    np.testing.assert_array_equal([part(toy.test.atoms) for part in loaded.members], loaded.scores.each(toy.test.atoms))
     assert len(loaded.members) == 3
     assert ensemble.epochs == 12
 
@@ -110,11 +114,11 @@ def test_another_number_of_networks_is_not_resumed(toy: Problem, tmp_path: Path)
     trained_in(tmp_path / "run", ensemble_of(toy))
     for size in (1, 2, 4):
         with pytest.raises(CheckpointError, match=f"ensemble = 3, and goes on with that; now it is to be {size}"):
-            settings_of(tmp_path / "run", toy.options, [], ensemble=size, resume=True)
+            training_spec(tmp_path / "run", toy.options, same, ensemble=size, resume=True)
         other = prepare_ensemble(toy, toy.options.changed(["training.epochs=4"]), 5, size=size)
         with pytest.raises(CheckpointError, match=f"ensemble: 3, now {size}"):
             trained_in(tmp_path / "run", other, resume=True)
-    assert settings_of(tmp_path / "run", toy.options, [], resume=True).ensemble == 3
+    assert training_spec(tmp_path / "run", toy.options, same, resume=True).ensemble == 3
 
 
 def test_a_damaged_or_missing_network_is_named(toy: Problem, tmp_path: Path) -> None:
@@ -192,7 +196,7 @@ def test_all_networks_begin_with_the_module_of_the_caller_and_each_learns_its_ow
     np.testing.assert_array_equal(again.logits().each(whole.problem.atoms), each)
     assert not np.allclose(each[0], each[1])
     loaded = Model.load(tmp_path / "cut", encoders={"thing": nn.Linear(2, 4)})
-    np.testing.assert_array_equal(loaded.logits.each(whole.problem.atoms), each)
+    np.testing.assert_array_equal(loaded.scores.each(whole.problem.atoms), each)
 
 
 def test_every_seed_is_one_that_a_generator_takes(toy: Problem) -> None:

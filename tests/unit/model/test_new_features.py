@@ -72,14 +72,14 @@ def test_they_are_answered_as_from_the_start(changes: tuple[str, ...], features:
     before = predictor.logits(predictor.problem.atoms)
     back = told.without_facts("alike(t55, t1)")
     np.testing.assert_array_equal(back.logits(back.changed.problem.atoms), before)
-    assert back.model is run.model
+    assert back.network is run.model
 
 
 def test_names_are_texts_where_they_were_in_training() -> None:
     run = trained(problem({"thing": FeatureTable(names=True)}))
     told = Model.from_run(run).with_facts("alike(t55, t1)")
-    assert told.model.trained_ids is not None
-    assert bool((told.model.trained_ids >= 0).all())
+    assert told.network.trained_ids is not None
+    assert bool((told.network.trained_ids >= 0).all())
     assert told.predict("big(t55)")
 
 
@@ -129,7 +129,7 @@ def test_a_classifier_answers_for_a_new_picture_that_no_fact_names(changes: tupl
     assert told.base.names(codes) == again.problem.knowledge.base.names(codes)
     np.testing.assert_allclose(told.logits(codes), Model.from_run(again).logits(codes), rtol=1e-5, atol=1e-5)
     back = told.without_facts([], domains={"image": ["i9"]})
-    assert back.model is run.model
+    assert back.network is run.model
     with pytest.raises(DataError, match="'i9' is declared to be in 'image', but it is no new constant"):
         Model.from_run(again).with_facts([], domains={"image": ["i9"]})
 

@@ -53,7 +53,7 @@ def test_stopped_half_way_it_goes_on_to_the_same_file(
 ) -> None:
     whole, out = tmp_path / f"whole{ending}", tmp_path / f"a{ending}"
     predictor = asked.load()
-    predict_file(asked, whole, predictor=predictor, jobs=1)
+    predict_file(asked, whole, model=predictor, jobs=1)
     answered, calls = jobs.answers_to, []
 
     def stops(*arguments: object) -> object:
@@ -64,9 +64,9 @@ def test_stopped_half_way_it_goes_on_to_the_same_file(
 
     monkeypatch.setattr(jobs, "answers_to", stops)
     with pytest.raises(KeyboardInterrupt):
-        predict_file(asked, out, predictor=predictor, jobs=1)
+        predict_file(asked, out, model=predictor, jobs=1)
     assert not out.exists()
-    found = predict_file(asked, out, predictor=predictor, jobs=1)
+    found = predict_file(asked, out, model=predictor, jobs=1)
     assert len(calls) == 4 + 4
     assert (found.parts, found.parts_before) == (7, 3)
     assert str(found) == "32 answers, 3 of 7 parts found done"

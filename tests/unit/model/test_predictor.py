@@ -174,10 +174,8 @@ def test_candidates_are_those_of_a_problem_with_these_facts_from_the_start(
     names = fresh.knowledge.base.names
     assert told.base.names(np.arange(told.base.size)) == names(np.arange(fresh.knowledge.base.size))
     assert names(told.changed.problem.knowledge.candidates["same"]) == names(fresh.knowledge.candidates["same"])
-    again = prepare_run(fresh, with_candidates.trained.options, 0)
-    weights = {
-        k: value for k, value in with_candidates.trained.network.state_dict().items() if k != "constants.vectors"
-    }
+    again = prepare_run(fresh, with_candidates.options, 0)
+    weights = {k: value for k, value in with_candidates.network.state_dict().items() if k != "constants.vectors"}
     again.model.load_state_dict(weights, strict=False)
     np.testing.assert_allclose(told.scores(fresh.atoms), again.logits()(fresh.atoms), rtol=1e-5, atol=1e-6)
     back = told.without_facts(lines(more)).with_facts(lines({pair: LABELS[pair] for pair in fewer}))
@@ -208,10 +206,8 @@ def test_new_constants_are_answered_as_from_the_start(inductive: Model, tmp_path
     """A network without vectors of constants takes any language."""
     told = inductive.with_facts(NEW)
     problem = write_again(tmp_path / "towns", [*fact_lines(inductive.changed.problem), *NEW])
-    again = prepare_run(problem, inductive.trained.options, 0)
-    weights = {
-        name: value for name, value in inductive.trained.network.state_dict().items() if name != "constants.vectors"
-    }
+    again = prepare_run(problem, inductive.options, 0)
+    weights = {name: value for name, value in inductive.network.state_dict().items() if name != "constants.vectors"}
     again.model.load_state_dict(weights, strict=False)
     asked = problem.atoms
     np.testing.assert_array_equal(told.logits(asked[:40]), again.logits()(asked[:40]))
@@ -285,7 +281,7 @@ def test_a_network_that_needs_vectors_refuses_new_constants(toy: Problem, change
 
 def test_atoms_of_new_constants_enter_blanked_but_with_what_is_known(predictor: Model) -> None:
     told = predictor.with_facts([*NEW, "liesIn(n99, north)"])
-    model = told.model
+    model = told.network
     assert model is not predictor.network
     assert model.constants is predictor.network.constants, "no weight is copied"
     everything = np.arange(told.base.size)

@@ -1,25 +1,39 @@
 """Answers as the tables of notebooks and of other libraries."""
 
 import sys
-from dataclasses import replace
+from typing import Any
 
 import duckdb
+import numpy as np
 import pandas
 import polars
 import pyarrow as pa
 import pytest
 
+from r2n.data.herbrand import HerbrandBase
 from r2n.errors import ConfigError
 from r2n.evaluation.calibrate import Calibrated
-from r2n.model.answers import BAR, MOST_ROWS, Answer, Answers, argument_names
+from r2n.logic.language import Domain, Language, Predicate
+from r2n.model.answers import BAR, MOST_ROWS, Answers, argument_names
 from r2n.model.model import Model
-from r2n.model.questions import question_table
+from r2n.model.questions import questions_table
 from r2n.model.run import Run
 from tests.explanations import NASTY
 from tests.page_reader import read_page
 
-ONE = Answer("p(a, b)", 0.25, None, False, 0.25, -1.1, True, None, "p", ("a", "b"))
-KNOWN = replace(ONE, probability=1.0, known=True)
+UNKNOWN, TRUE = -1, 1
+
+
+def answers_of(*truths: int, name: str = "a", spread: list[float] | None = None, **about: Any) -> Answers:
+    """Answers for p(a, b), with these truths."""
+    thing = Domain("thing")
+    base = HerbrandBase(Language.build([thing], [Predicate("p", (thing, thing))], {"thing": [name, "b"]}))
+    ids, count = [base.language.constant_id(each) for each in (name, "b")], len(truths)
+    atoms = base.encode(base.language.predicate("p"), np.tile(np.array(ids), (count, 1)))
+    known, yes = np.array(truths, np.int64), np.ones(count, bool)
+    spreads = None if spread is None else np.array(spread)
+    logits, network = np.full(count, -1.1), np.full(count, 0.25)
+    return Answers(base, atoms, known, known >= 0, logits, yes, ~yes, network, spreads, **about)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +43,7 @@ def answers(toy_run: Run) -> Answers:
 
 def test_arrow_has_the_columns_of_a_table_of_answers(answers: Answers, toy_run: Run) -> None:
     table = answers.to_arrow()
-    expected = question_table(Model.from_run(toy_run), "liesIn(?, ?)").drop_columns("row")
+    expected = questions_table(Model.from_run(toy_run), [answers], ["liesIn"]).drop_columns("row")
     assert table.to_pydict() == expected.to_pydict()
     assert table.schema == expected.schema
 
@@ -83,15 +97,15 @@ def test_arguments_are_named_as_their_table_or_their_domains_are(
 
 
 def test_no_answers_are_a_table_too() -> None:
-    empty = Answers((), 0, 0)
+    empty = answers_of()
     assert empty.to_arrow().num_rows == empty.to_polars().height == len(empty.to_pandas()) == 0
     assert "0 answers to 0 atoms asked" in read_page(empty._repr_html_()).text
 
 
 def test_an_ensemble_has_its_spread() -> None:
-    of_ensemble = Answers((replace(ONE, spread=0.5), replace(ONE, spread=0.25)), 2, 0)
+    of_ensemble = answers_of(UNKNOWN, UNKNOWN, spread=[0.5, 0.25])
     assert of_ensemble.to_arrow()["spread"].to_pylist() == [0.5, 0.25]
-    assert "spread" not in Answers((ONE,), 1, 0).to_arrow().column_names
+    assert "spread" not in answers_of(UNKNOWN).to_arrow().column_names
     assert "-1.10 ± 0.50" in of_ensemble._repr_html_()
 
 
@@ -99,12 +113,12 @@ def test_an_ensemble_has_its_spread() -> None:
 def test_what_is_not_installed_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigError, match=f"need {name}, which is not installed\n  pip install {name}"):
-        getattr(Answers((ONE,), 1, 0), f"to_{name}")()
+        getattr(answers_of(UNKNOWN), f"to_{name}")()
 
 
 def test_the_table_of_a_notebook() -> None:
     calibrated = Calibrated(1.0, 0.0, "12 facts")
-    html = Answers((KNOWN, ONE), 9, 1, 3, 2, calibrated)._repr_html_()
+    html = answers_of(TRUE, UNKNOWN, asked=9, refused=1, left_out=3, hidden=2, calibration=calibrated)._repr_html_()
     page = read_page(html)
     for text in (
         "p(a, b)",
@@ -125,7 +139,7 @@ def test_the_table_of_a_notebook() -> None:
 
 @pytest.mark.parametrize("name", NASTY)
 def test_names_are_text(name: str) -> None:
-    html = Answers((replace(ONE, atom=f"p({name}, b)"),), 1, 0)._repr_html_()
+    html = answers_of(UNKNOWN, name=name)._repr_html_()
     html.encode()  # no halves of surrogate pairs
     read_page(html)
     assert "<img" not in html
@@ -133,7 +147,7 @@ def test_names_are_text(name: str) -> None:
 
 
 def test_no_more_rows_than_one_can_look_at() -> None:
-    many = Answers((ONE,) * (MOST_ROWS + 5), MOST_ROWS + 5, 0)
+    many = answers_of(*[UNKNOWN] * (MOST_ROWS + 5))
     html = many._repr_html_()
     assert html.count("<tr>") == MOST_ROWS + 1
     assert f"the first {MOST_ROWS} are shown" in html

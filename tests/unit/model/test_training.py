@@ -207,7 +207,7 @@ def test_no_epoch_at_all_leaves_a_run_that_can_be_asked(toy_folder: Path, tmp_pa
 
 def test_a_run_from_another_device_is_asked_where_it_is(toy_folder: Path, tmp_path: Path) -> None:
     trained(tmp_path / "run", load_problem(toy_folder), changes=("training.device=cpu",))
-    assert Model.load(tmp_path / "run").model.device.type in ("cpu", "cuda", "mps")
+    assert Model.load(tmp_path / "run").network.device.type in ("cpu", "cuda", "mps")
     with pytest.raises(ConfigError, match="there is no device 'tpu' here"):
         Model.load(tmp_path / "run", device="tpu")
 
