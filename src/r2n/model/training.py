@@ -1,7 +1,6 @@
 """`train`: crash-safe training in a folder; it can be interrupted at any time and resumed."""
 
 import json
-import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from r2n.model.preflight import cost_warnings, preflight_warnings
 from r2n.model.processes import follows_elsewhere, together
 from r2n.model.run import Ensemble, Run, prepare_ensemble
 from r2n.options import Options
-from r2n.progress import Progress, no_progress
+from r2n.progress import Progress, no_progress, say
 from r2n.progress import progress as progress_bar
 from r2n.store.checkpoint import forget_others, read_checkpoint, restore_trainer, trainer_state, write_checkpoint
 from r2n.store.folder import (
@@ -42,7 +41,6 @@ from r2n.store.folder import (
 from r2n.store.trace import Trace, locked, read_trace
 from r2n.training.fit import Epoch
 from r2n.training.team import ONE, Team
-from r2n.visible import visible
 
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
 FREE_SECONDS = 10.0  # that a comparison may take, however short the training was
@@ -359,7 +357,7 @@ Notify = Callable[[str, str], None]
 
 def print_notice(kind: str, text: str) -> None:
     """`warning: text` on standard error."""
-    sys.stderr.write(visible(f"{kind}: {text}") + "\n")
+    say(f"{kind}: {text}")
 
 
 def _no_callback(epoch: Epoch) -> None:

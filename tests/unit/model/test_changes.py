@@ -42,8 +42,13 @@ def test_facts_go_before_others_come(toy_run: Run) -> None:
     assert model.with_changes() is model
 
 
-def test_errors_name_what_was_given(toy_run: Run) -> None:
+def test_errors_name_what_was_given(toy_run: Run, tmp_path: Path) -> None:
     model = Model.from_run(toy_run)
+    (tmp_path / "facts.tsv").write_text("n0\tnear\tn1\nn0\tliesin\tnorth\n")
+    with pytest.raises(DataError, match=r"fewer .*facts\.tsv:2: unknown predicate 'liesin'"):
+        model.with_changes(fewer=[str(tmp_path / "facts.tsv")], names=NAMES)
+    with pytest.raises(DataError, match="fewer") as caught:
+        model.with_changes(fewer=["near(n0"], names=NAMES)
     with pytest.raises(DataError) as caught:
         model.with_changes(["!liesIn(n0, north)"], names=NAMES)
     assert str(caught.value.where) == 'more "!liesIn(n0, north)"'
