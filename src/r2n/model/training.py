@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from time import monotonic
 from typing import Any
+from weakref import finalize
 
 import torch
 from torch import nn
@@ -364,6 +365,14 @@ def _no_callback(epoch: Epoch) -> None:
     """Nobody wants to know."""
 
 
+class _TemporaryFolder:
+    """A folder that is deleted when the last model that needs it is gone."""
+
+    def __init__(self) -> None:
+        self.path = Path(mkdtemp(prefix="r2n-"))
+        finalize(self, rmtree, self.path, ignore_errors=True)
+
+
 def train(
     problem: Problem | str | Path,
     *,
@@ -400,8 +409,8 @@ def train(
         for kind, texts in (("note", loaded.report.notes), ("warning", loaded.report.warnings)):
             for text in texts:
                 notify(kind, text)
-        temporary = TemporaryDirectory(prefix="r2n-") if out is None else None
-        folder = Path(str(out)) if temporary is None else Path(temporary.name) / "model"
+        temporary = _TemporaryFolder() if out is None else None
+        folder = Path(str(out)) if temporary is None else temporary.path / "model"
         check_folder(folder, resume=resume)
         given, texts = (options, ()) if isinstance(options, Options) else (loaded.options, options or ())
         values = settings | ({} if device is None else {"device": device})

@@ -23,7 +23,6 @@ from r2n.logic.parser import parse_theory
 from r2n.model.changes import ChangedProblem
 from r2n.model.model import Model, supported
 from r2n.model.run import Run, prepare_run
-from r2n.model.training import train_in
 from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph
 from r2n.options import Options
 from tests.candidate_problem import THINGS, table, things_problem
@@ -266,15 +265,6 @@ def test_facts_move_the_answers_about_old_constants(inductive: Model) -> None:
     assert not inductive.without_facts(borders).predict("liesIn(n5, north)")[0].reached
 
 
-def test_what_is_known_is_told_with_the_answer(inductive: Model) -> None:
-    told = inductive.with_facts("!liesIn(n5, south)")
-    assert [(answer.atom, answer.known) for answer in told.predict("liesIn(n5, ?)")] == [
-        ("liesIn(n5, north)", None),
-        ("liesIn(n5, south)", False),
-    ]
-    assert inductive.predict("liesIn(n1, north)")[0].known is True
-
-
 def test_new_atoms_are_grounded_around(toy: Problem) -> None:
     """Nobody asked where n99 lies when the network was trained."""
     told = Model.from_run(network(toy, *CHANGES["backward"])).with_facts(["near(n1, n99)", "near(n3, n99)"])
@@ -334,15 +324,6 @@ def embeddings(predictor: Model, codes: np.ndarray) -> Iterator[dict[str, Tensor
     for which, made in predictor.scores.passes(codes):
         embedding = predictor.network.input_layer(made.layout, known=made.known).detach()
         yield dict(zip(predictor.base.names(codes[which]), embedding[made.rows(codes[which])], strict=True))
-
-
-def test_it_is_loaded_from_the_folder_of_a_run(toy_folder: Path, tmp_path: Path) -> None:
-    problem = load_problem(toy_folder)
-    run = prepare_run(problem, problem.options, seed=0)
-    for _ in train_in(tmp_path / "run", run):
-        pass
-    loaded = Model.load(tmp_path / "run")
-    np.testing.assert_array_equal(loaded.logits(problem.atoms), run.logits()(problem.atoms))
 
 
 def test_a_question_is_answered_with_what_is_known_also_where_no_rule_reaches(toy: Problem) -> None:

@@ -91,11 +91,6 @@ def test_metrics_of_nothing_stay_so(logits: AtomLogits, toy: Problem) -> None:
     assert report.to_dict()["beside"][SINGLE]["ap"] is None
 
 
-def test_a_split_that_is_not_there_is_named(toy_run: Run) -> None:
-    with pytest.raises(ConfigError, match="the problem has no queries 'train'"):
-        toy_run.evaluate("train")
-
-
 def test_metrics_do_not_depend_on_how_many_atoms_are_scored_at_once(tmp_path: Path) -> None:
     """Atoms that the network cannot tell apart get logits that differ in the last bits, with the size of the batch."""
     plant(facts=400, constants=61, relations=4, rules=8, communities=6).write(tmp_path / "graph")

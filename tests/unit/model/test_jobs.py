@@ -180,12 +180,6 @@ def test_what_another_run_answered_is_not_taken_over(file: str, asked: AskedOfRu
     assert jobs._identity(other, is_shared=False) != before
 
 
-def test_what_is_told_is_known(asked: AskedOfRun) -> None:
-    told = replace(asked, more=("near(n1, s1)", "near(mars, n1)"), fewer=("near(n0, n1)",), domains={"town": ("mars",)})
-    names = told.load().changed.new_constants
-    assert list(names) == ["mars"]
-
-
 def test_a_wrong_query_leaves_nothing_behind(asked: AskedOfRun, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.tsv"
     wrong.write_text("mars\tliesIn\tnorth\n")

@@ -47,26 +47,6 @@ def test_the_folder_holds_config_trace_and_checkpoint(toy_folder: Path, tmp_path
     assert len(list((tmp_path / "run").glob("checkpoint-*.safetensors"))) == 1
 
 
-def test_a_loaded_run_answers_as_the_trained_one(toy_folder: Path, tmp_path: Path) -> None:
-    problem = load_problem(toy_folder)
-    run = trained(tmp_path / "run", problem)
-    again = Model.load(tmp_path / "run")
-    np.testing.assert_array_equal(run.logits()(problem.atoms), again.logits(problem.atoms))
-
-
-def test_interrupted_and_resumed_is_uninterrupted(toy_folder: Path, tmp_path: Path) -> None:
-    problem = load_problem(toy_folder)
-    trained(tmp_path / "whole", problem)
-    run = prepare_run(problem, problem.options, seed=0)
-    steps = train_in(tmp_path / "cut", run, checkpoint_seconds=0.0)
-    for _ in range(5):
-        next(steps)
-    steps.close()
-    trained(tmp_path / "cut", problem, resume=True)
-    whole, cut = (json.loads((tmp_path / name / "checkpoint.json").read_text()) for name in ("whole", "cut"))
-    assert whole["sha256"] == cut["sha256"]
-
-
 def with_module(seed: int) -> Run:
     """A run whose features go through a module of the caller, with the weights that a process happens to have."""
     theory = r2n.parse_theory("domain thing\npredicate p(thing, thing)\nrule one: p(x, y) -> p(y, x)")
@@ -100,18 +80,6 @@ def test_before_the_first_checkpoint_the_weights_of_a_module_are_kept_too(epochs
     assert traces[0] == traces[1]
 
 
-def test_resuming_nothing_begins(toy_folder: Path, tmp_path: Path) -> None:
-    trained(tmp_path / "run", load_problem(toy_folder), resume=True)
-    assert (tmp_path / "run" / CONFIG).exists()
-
-
-def test_a_folder_with_a_run_is_not_overwritten(toy_folder: Path, tmp_path: Path) -> None:
-    problem = load_problem(toy_folder)
-    trained(tmp_path / "run", problem)
-    with pytest.raises(ConfigError, match="already holds a run"):
-        trained(tmp_path / "run", problem)
-
-
 @pytest.mark.parametrize(
     ("changes", "seed", "what"), [(("model.dim=9",), 0, "options.model.dim: 8, now 9"), ((), 1, "seed: 0, now 1")]
 )
@@ -142,13 +110,6 @@ def test_flipped_validation_labels_are_not_resumed(toy_folder: Path, tmp_path: P
     flipped = replace(problem, queries={**problem.queries, "valid": valid})
     with pytest.raises(CheckpointError, match="the queries"):
         trained(tmp_path / "run", flipped, resume=True)
-
-
-def test_a_run_without_checkpoint_says_so(toy_folder: Path, tmp_path: Path) -> None:
-    trained(tmp_path / "run", load_problem(toy_folder))
-    (tmp_path / "run" / "checkpoint.json").unlink()
-    with pytest.raises(CheckpointError, match="no checkpoint"):
-        Model.load(tmp_path / "run")
 
 
 def test_with_valid_the_validation_queries_are_told_and_asked_no_more(toy_folder: Path, tmp_path: Path) -> None:
@@ -332,11 +293,6 @@ def test_one_network_is_one_member(kept_run: Run) -> None:
     assert trained.members == (trained.scores,)
 
 
-def test_the_rules_are_learned(toy_run: Run) -> None:
-    report = toy_run.evaluate("test")
-    assert report.metrics["ap"] == 1.0
-
-
 def test_validation_chooses_and_needs_queries(toy: Problem) -> None:
     run = prepare_run(toy, toy.options.changed(["training.patience=20", "training.epochs=30"]), seed=0)
     records = list(run.trainer)
@@ -354,15 +310,6 @@ def test_true_queries_are_ranked(toy: Problem, toy_run: Run) -> None:
     assert report.metrics["mrr"] > 0.5
     with pytest.raises(ConfigError, match="no queries 'dev'"):
         toy_run.evaluate("dev")
-
-
-def test_no_held_out_atom_has_a_label_or_a_part_in_selection(toy: Problem) -> None:
-    """Held-out atoms are rows of the graph, but nothing that training reads says anything of them."""
-    run = prepare_run(toy, toy.options.changed(["training.negatives=1"]), seed=0)
-    shuffled = {split: type(part)(part.atoms, ~part.truth) for split, part in toy.queries.items()}
-    other = prepare_run(replace(toy, queries=shuffled), toy.options.changed(["training.negatives=1"]), seed=0)
-    for mine, theirs in zip(run.trainer, other.trainer, strict=True):
-        assert (mine.loss, mine.supervised, mine.semantic) == (theirs.loss, theirs.supervised, theirs.semantic)
 
 
 def test_the_whole_base_is_the_graph_of_a_full_softmax() -> None:

@@ -41,10 +41,6 @@ def test_a_new_checkpoint_replaces_the_old_one(tmp_path: Path) -> None:
     assert found[1] == {"epoch": 4}
 
 
-def test_no_checkpoint_is_none(tmp_path: Path) -> None:
-    assert read_checkpoint(tmp_path) is None
-
-
 def test_a_truncated_checkpoint_is_refused(tmp_path: Path) -> None:
     path = kept(tmp_path)
     path.write_bytes(path.read_bytes()[:-5])

@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -76,20 +75,6 @@ def test_what_is_written_is_read(folder: RunFolder, config: RunConfig, toy: Prob
     assert_same(read_problem(folder), toy)
     assert_same(read_problem(folder, config), toy)
     assert sorted(path.name for path in folder.path.iterdir()) == ["config.json", "problem.safetensors"]
-
-
-def test_the_names_of_the_files(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
-    paths = (folder.config, folder.problem, folder.trace, folder.report)
-    names = ["config.json", "problem.safetensors", "trace.jsonl", "report.json"]
-    assert [path.relative_to(tmp_path).as_posix() for path in paths] == names
-
-
-def test_a_folder_is_whole_in_itself(folder: RunFolder, toy: Problem, config: RunConfig, tmp_path: Path) -> None:
-    moved = RunFolder(tmp_path / "elsewhere")
-    shutil.move(folder.path, moved.path)
-    found = read_problem(moved)
-    assert config_of(found, found.options, seed=7, threads=2, encoders=("town",)) == config
 
 
 def test_the_configuration_says_what_made_the_run(folder: RunFolder, toy: Problem) -> None:
