@@ -29,13 +29,14 @@ def test_the_import_loads_nothing_heavy() -> None:
     assert done.stdout == "[]\n", done.stderr
 
 
-def test_check_loads_nothing_heavy() -> None:
+def test_commands_without_a_network_load_nothing_heavy() -> None:
     code = """
 import sys
 from typer.testing import CliRunner
 from r2n.cli import app
-result = CliRunner().invoke(app, ["check", "countries-s3"])
-assert result.exit_code == 0, result.output
+for command in (["check", "countries-s3"], ["ground", "countries-s3"], ["datasets", "list"]):
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
 """
     done = printed(f"{code}print({LOADED})")
     assert done.stdout == "[]\n", done.stderr
