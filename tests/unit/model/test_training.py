@@ -270,7 +270,7 @@ def test_a_run_without_checkpoint_and_weights_that_do_not_fit(kept_run: Run, tmp
     (folder / "checkpoint.json").unlink()
     with pytest.raises(CheckpointError, match="no checkpoint yet"):
         Model.load(folder)
-    with pytest.raises(ConfigError, match="holds no kept_run"):
+    with pytest.raises(ConfigError, match="holds no run"):
         Model.load(tmp_path / "nothing")
 
 
