@@ -11,6 +11,7 @@ from r2n.data.problem import LoadReport, Problem
 from r2n.logic.formula import Atom, Variable
 from r2n.logic.language import Domain, Predicate
 from r2n.logic.theory import Rule, Theory
+from r2n.model.changes import ChangedProblem
 from r2n.model.memory import as_trained, make_source
 from r2n.model.model import Model
 from r2n.network.r2n import R2N
@@ -87,9 +88,9 @@ def draw_any(dice: Random, strategy: str) -> Explained:
     knowledge = as_trained(known, grounding)
     networks = [shaken(R2N.build(knowledge, model), seed_of(dice)).eval() for _ in range(1 + one_in(4, dice))]
     source = make_source(knowledge, options)
-    trained = Model(problem, options, networks[0], knowledge, source, others=tuple(networks[1:]))
+    made = Model(ChangedProblem.of(problem), options, tuple(networks), knowledge, source)
     rerun = Rerun(networks, known, chosen.grounder, grounding.reciprocal)
-    return Explained(r2n.Model.from_run(trained), rerun, world)
+    return Explained(made, rerun, world)
 
 
 def any_world(dice: Random) -> World:

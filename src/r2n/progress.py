@@ -119,8 +119,9 @@ class LineView:
 def say(text: str) -> None:
     """A line on standard error; work goes on where nobody can read it any more."""
     with suppress(OSError, ValueError):
-        sys.stderr.write(f"{visible(text)}\n")
-        sys.stderr.flush()
+        if sys.stderr is not None:  # pythonw has none
+            sys.stderr.write(f"{visible(text)}\n")
+            sys.stderr.flush()
 
 
 class BarView:

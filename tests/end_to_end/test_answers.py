@@ -22,7 +22,6 @@ from r2n.model.run import prepare_run
 from r2n.model.training import train_in
 from r2n.network.r2n import R2N
 from r2n.options import Options
-from tests.command_line import document, run
 
 SMALL = ("model.dim=4", "model.layers=1", "training.epochs=2")
 
@@ -114,59 +113,18 @@ def answer(predictor: r2n.Model, atom: str) -> Answer:
     return found
 
 
-def test_a_known_atom_is_answered_as_known_with_what_the_network_says_beside_it(towns: Path) -> None:
-    predictor = r2n.Model.load(towns)
-    for atom, truth in KNOWN.items():
-        found = answer(predictor, atom)
-        assert (found.known, found.probability) == (truth, float(truth))
+def test_known_closed_and_open_atoms_are_answered_as_such_with_what_the_network_says(towns: Path) -> None:
+    model = r2n.Model.load(towns)
+    for atom in (*KNOWN, *CLOSED, *OPEN):
+        found = answer(model, atom)
         assert 0 < found.network < 1
         assert found.network == pytest.approx(expit(found.logit), abs=1e-12)
-
-
-def test_a_closed_atom_that_is_no_fact_is_false(towns: Path) -> None:
-    predictor = r2n.Model.load(towns)
-    for atom in CLOSED:
-        found = answer(predictor, atom)
-        assert (found.closed, found.probability) == (True, 0.0)
-        assert found.known is not True
-        assert 0 < found.network < 1
-
-
-def test_an_open_atom_is_answered_by_the_network(towns: Path) -> None:
-    predictor = r2n.Model.load(towns)
-    for atom in OPEN:
-        found = answer(predictor, atom)
-        assert (found.closed, found.known) == (False, None)
-        assert found.probability == found.network == pytest.approx(expit(found.logit), abs=1e-12)
-
-
-def test_what_is_told_later_is_known_and_what_is_taken_back_is_closed_again(towns: Path) -> None:
-    predictor = r2n.Model.load(towns)
-    told = predictor.with_facts(["near(b, a)", "!liesIn(b, north)"])
-    assert [answer(told, atom).probability for atom in ("near(b, a)", "liesIn(b, north)")] == [1.0, 0.0]
-    assert answer(told, "liesIn(b, north)").known is False
-    less = predictor.without_facts(["near(a, b)", "liesIn(a, north)"])
-    assert (answer(less, "near(a, b)").probability, answer(less, "near(a, b)").closed) == (0.0, True)
-    assert 0 < answer(less, "liesIn(a, north)").probability < 1
-
-
-def test_the_most_probable_come_first(towns: Path) -> None:
-    for question in ("near(a, ?)", "liesIn(?, north)", "liesIn(?, west)"):
-        found = [item.probability for item in r2n.Model.load(towns).predict(question, everything=True)]
-        assert found == sorted(found, reverse=True)
-
-
-def test_the_command_line_says_known_and_closed(towns: Path) -> None:
-    lines = run("predict", towns, "near(a, ?)", "--all", "--top", 9).splitlines()
-    for atom, words in (("near(a, b)", ("1.0000", "true")), ("near(a, e)", ("0.0000", "closed"))):
-        (line,) = [line for line in lines if atom in line]
-        assert all(word in line for word in words), line
-    found = {item["atom"]: item for item in document("predict", towns, "near(a, ?)", "--all", "--top", 9)["answers"]}
-    assert found["near(a, e)"]["closed"] is True
-    assert found["near(a, e)"]["probability"] == 0
-    assert found["near(a, b)"]["known"] is True
-    assert found["near(a, b)"]["probability"] == 1
-    assert all(0 < item["network"] < 1 for item in found.values())
+        if atom in KNOWN:
+            assert (found.known, found.probability) == (KNOWN[atom], float(KNOWN[atom]))
+        elif atom in CLOSED:
+            assert (found.closed, found.probability, found.known) in ((True, 0.0, None), (True, 0.0, False))
+        else:
+            assert (found.closed, found.probability, found.known) == (False, found.network, None)
 
 
 # numbers that run away
@@ -181,7 +139,7 @@ def test_probabilities_of_any_logit_without_a_warning(towns: Path) -> None:
             *_, weight, bias = trained.network.atom_output.parameters()
             weight.zero_()
             bias.fill_(sign * 1404.0)
-        found = {item.atom: item for item in r2n.Model.from_run(trained).predict("liesIn(e, ?)", everything=True)}
+        found = {item.atom: item for item in trained.predict("liesIn(e, ?)", everything=True)}
         for atom in ("liesIn(e, north)", "liesIn(e, a)"):
             assert found[atom].logit == pytest.approx(sign * 1404.0)
             assert found[atom].probability == found[atom].network == (1.0 if sign > 0 else 0.0)
@@ -237,12 +195,6 @@ def test_a_question_over_nine_million_atoms_is_answered_with_what_the_rules_reac
     assert len(found) == len(reached()) > 3000
     assert all(item.reached for item in found)
     assert peak < 60e6, "the codes of all atoms alone are 72 MB"
-
-
-def test_the_command_line_does_so_too(many: Path) -> None:
-    said = document("predict", many, "p(?, ?)", "--top", 5)
-    assert len(said["answers"]) == 5
-    assert {item["atom"] for item in said["answers"]} <= reached()
 
 
 def test_one_forward_pass_serves_all_questions_about_the_same_facts(

@@ -1,9 +1,6 @@
 """The command line from text to report: check, ground with every option, datasets; and how fast it starts."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -45,14 +42,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_check_says_what_is_in_a_problem(folder: Path) -> None:
-    for place in (folder, folder / "problem.toml"):
-        said = run("check", place)
-        for text in ("towns", "country", "locatedIn", "manifold", "pair", "34"):
-            assert text in said
-    assert document("check", folder)["name"] == "towns"
-
-
 def test_ground_has_the_shape_that_others_rely_on(folder: Path) -> None:
     said = document("ground", folder)
     assert {"ground_rules", "atoms", "rules", "queries"} <= set(said)
@@ -65,12 +54,6 @@ def test_ground_has_the_shape_that_others_rely_on(folder: Path) -> None:
     assert said["ground_rules"] == sum(rule["ground_rules"] for rule in said["rules"])
     assert set(said["queries"]) == {"reached", "unreached"}
     assert sum(said["queries"].values()) == 3
-
-
-def test_ground_prints_a_line_for_each_rule_and_the_queries(folder: Path) -> None:
-    said = run("ground", folder, "--strategy", "full")
-    for text in ("manifold", "x: country (3)", "z: region (2)", "estimate", "reached"):
-        assert text in said
 
 
 def world() -> World:
@@ -156,17 +139,6 @@ def test_damaged_files_of_a_kept_grounding_never_show_a_traceback(
         assert ".parquet" in result.stderr or str(out) in result.stderr
 
 
-def test_datasets_are_listed_and_shown() -> None:
-    listed = run("datasets", "list")
-    for name in ("countries-s1", "countries-s2", "countries-s3", "nations", "kinship", "umls", "wn18rr", "fb15k237"):
-        assert name in listed
-    shown = run("datasets", "show", "countries-s3")
-    assert "countries-s3" in shown
-    result = CliRunner().invoke(app, ["datasets", "show", "contries-s3"])
-    assert result.exit_code == 2
-    assert "did you mean 'countries-s3'?" in result.stderr
-
-
 WITHOUT_TORCH = """
 import sys
 from r2n.cli import main
@@ -177,13 +149,6 @@ except SystemExit as end:
     assert not end.code, end.code
 print("torch" in sys.modules, file=sys.stderr)
 """
-
-
-@pytest.mark.parametrize("arguments", [["check", "countries-s3"], ["ground", "countries-s3"], ["datasets", "list"]])
-def test_commands_start_without_torch(arguments: list[str]) -> None:
-    code = WITHOUT_TORCH.format(arguments=arguments)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=True)
-    assert done.stderr.split()[-1] == "False"
 
 
 def test_the_version_is_told() -> None:

@@ -148,9 +148,9 @@ def test_interrupted_and_resumed_is_uninterrupted(
 def test_loaded_it_answers_the_same(finished: tuple[Run, Path]) -> None:
     run, path = finished
     again = Model.load(path)
-    assert again.model.combination is not None
+    assert again.network.combination is not None
     assert run.model.combination is not None
-    assert again.model.combination.chosen == run.model.combination.chosen
+    assert again.network.combination.chosen == run.model.combination.chosen
     np.testing.assert_array_equal(again.logits(run.problem.atoms), run.logits()(run.problem.atoms))
     assert again.evaluate("test").metrics == run.evaluate("test").metrics
 

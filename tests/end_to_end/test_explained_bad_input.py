@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 import r2n
-from r2n.errors import R2NError
 from r2n.model.run import prepare_run
 from r2n.options import Options
 from tests.toy_problem import write_toy_problem
@@ -39,45 +38,6 @@ def towns(tmp_path_factory: pytest.TempPathFactory) -> r2n.Model:
 
 
 # what is refused
-
-
-@pytest.mark.parametrize(
-    ("atom", "said"),
-    [
-        ("livesIn(n5, north)", "livesIn"),
-        ("liesIn(n5, nort)", "nort"),
-        ("liesIn(nowhere, north)", "nowhere"),
-        ("liesIn(north, n5)", "north.*outside domain 'town'"),
-        ("liesIn(n5)", "takes 2 constants"),
-        ("liesIn(n5, ?)", r"\?"),
-        ("!liesIn(n5, north)", "liesIn"),
-        ("liesIn", "liesIn"),
-        ("", "''"),
-    ],
-)
-def test_what_is_no_atom_is_refused_and_named(towns: r2n.Model, atom: str, said: str) -> None:
-    with pytest.raises(R2NError, match=said):
-        towns.explain(atom)
-    with pytest.raises(R2NError, match=said):
-        towns.explain("liesIn(n5, north)", against=atom)
-
-
-def test_a_negative_depth_and_no_reasons_are_refused(towns: r2n.Model) -> None:
-    with pytest.raises(R2NError, match="depth"):
-        towns.explain("liesIn(n5, north)", depth=-1)
-    with pytest.raises(R2NError, match="top"):
-        towns.explain("liesIn(n5, north)", top=0)
-
-
-def test_an_atom_against_itself_is_refused(towns: r2n.Model) -> None:
-    with pytest.raises(R2NError, match="itself"):
-        towns.explain("liesIn(n5, north)", against="liesIn(n5, north)")
-
-
-def test_a_new_constant_that_nothing_is_known_of_is_refused(towns: r2n.Model) -> None:
-    declared = towns.with_facts([], domains={"town": ["n9"]})
-    with pytest.raises(R2NError, match="n9"):
-        declared.explain("liesIn(n9, north)")
 
 
 # what is explained all the same

@@ -11,12 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-import r2n
-from r2n.cli import app
 from r2n.options import Options
 from tests.command_line import document
 from tests.featured_problem import NUMBERS, TITLES, featured_problem
@@ -180,66 +176,3 @@ def test_loading_and_answering_leave_threads_and_random_numbers_alone(
     moved: tuple[dict[str, Any], dict[str, Any]],
 ) -> None:
     assert all(moved[1]["untouched"].values()), moved[1]["untouched"]
-
-
-@pytest.fixture
-def towns(tmp_path: Path) -> Path:
-    """A run whose problem is gone."""
-    document("train", write_toy_problem(tmp_path / "towns", epochs=2), "--out", tmp_path / "run")
-    shutil.rmtree(tmp_path / "towns")
-    return tmp_path / "run"
-
-
-def refused(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 2, result.output
-    return result.stderr
-
-
-def test_what_is_loaded_is_all_that_a_problem_was(towns: Path, tmp_path: Path) -> None:
-    from r2n.model.model import Model
-
-    trained, original = Model.load(towns), r2n.load(write_toy_problem(tmp_path / "again"))
-    ours, theirs = trained.problem.knowledge, original.knowledge
-    assert str(ours.theory) == str(theirs.theory)
-    assert (ours.language.constants, ours.language.predicates) == (
-        theirs.language.constants,
-        theirs.language.predicates,
-    )
-    for mine, given in zip(ours.language.extensions, theirs.language.extensions, strict=True):
-        np.testing.assert_array_equal(mine, given)
-    for mine, given in ((trained.problem.train, original.train), (trained.problem.test, original.test)):
-        np.testing.assert_array_equal(mine.atoms, given.atoms)
-        np.testing.assert_array_equal(mine.truth, given.truth)
-    assert trained.options.model == original.options.model
-    codes = original.test.atoms
-    logits = r2n.Model.load(towns).logits(codes)
-    np.testing.assert_array_equal(r2n.Model.from_run(trained).logits(codes), logits)
-
-
-def test_asked_for_what_it_does_not_hold_it_says_so(towns: Path) -> None:
-    assert "valid" in refused("evaluate", towns, "--split", "vald")
-    assert "no_such" in refused("predict", towns, "liesIn(no_such, ?)")
-
-
-def test_a_folder_of_an_older_version_is_refused_with_what_to_do(towns: Path) -> None:
-    """Such a folder named its problem, and held nothing of it."""
-    config = json.loads((towns / "config.json").read_text())
-    assert "format" in config
-    old = {
-        "problem": "/somewhere/towns/problem.toml",
-        "name": "towns",
-        "fingerprint": "0" * 64,
-        "options": config["options"],
-        "encoders": [],
-        "seed": 0,
-        "versions": {"r2n": "0.1.0", "torch": "2.0.0", "python": "3.11.0"},
-        "threads": 1,
-    }
-    (towns / "config.json").write_text(json.dumps(old))
-    with pytest.raises(r2n.R2NError, match=r"(?s)train.*again"):
-        r2n.Model.load(towns)
-    for command in (("evaluate", towns), ("predict", towns, "liesIn(n5, ?)")):
-        said = refused(*command)
-        assert str(towns) in said
-        assert "again" in said

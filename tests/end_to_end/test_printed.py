@@ -39,8 +39,7 @@ def test_objects_print_as_a_line(run: Run) -> None:
         r2n.WholeGraph(graph): "WholeGraph(FactorGraph(64 atoms, 64 ground rules of 1 rule))",
         run.source: f"GroundedOnDemand(FullGrounder, KnowledgeBase({known}))",
         run: "Run('towns', seed 3, epoch 1 of 2)",
-        r2n.Model.from_run(run): "Model('towns', complex of dim 8, 1 reasoning layer)",
-        r2n.Model.from_run(run): "Model('towns', 44 known atoms)",
+        r2n.Model.from_run(run): "Model('towns', complex of dim 8, 1 reasoning layer, 44 known atoms)",
     }
     for thing, text in expected.items():
         assert repr(thing) == text

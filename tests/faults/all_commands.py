@@ -14,7 +14,6 @@ READING: dict[str, list[str]] = {
     "predict": ["predict", "run", "liesIn(?, ?)", "--all", "--top", "32"],
     "explain": ["explain", "run", ATOM],
     "rules": ["rules", "run"],
-    "ask": ["ask", "run"],
     "compare": ["compare", "run", "run"],
     "datasets list": ["datasets", "list"],
 }

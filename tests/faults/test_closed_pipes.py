@@ -19,7 +19,7 @@ SENSIBLE = (0, 1, 141)
 @pytest.mark.parametrize("command", first_of(READING, 1))
 def test_a_reader_that_is_gone(command: str, warm: WarmProcess, given: Given, tmp_path: Path) -> None:
     folder = with_run(given, tmp_path)
-    for more in ([], [] if command == "ask" else ["--json"]):
+    for more in ([], ["--json"]):
         arguments = [*filled(READING[command], given), *more]
         ended = warm.run("r2n", *arguments, folder=folder, under=Conditions(closed_output=True))
         assert ended.code in SENSIBLE, ended.said

@@ -14,7 +14,7 @@ import pytest
 from r2n.data.problem import load_problem
 from r2n.errors import R2NError
 from r2n.model.model import Model
-from r2n.model.run import prepare_ensemble, prepare_run
+from r2n.model.run import prepare_run
 from r2n.model.training import train_in
 from r2n.reporting.run_report import training_curves
 from r2n.reporting.write import read_training
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     problem = load_problem(write_toy_problem(folder / "toy", epochs=3))
     for _ in train_in(folder / "run", prepare_run(problem, problem.options, 0)):
         pass
-    for _ in train_in(folder / "ensemble", prepare_ensemble(problem, problem.options, 0, size=2)):
+    for _ in train_in(folder / "ensemble", prepare_run(problem, problem.options, 0, size=2)):
         pass
     return folder
 
@@ -111,7 +111,7 @@ def test_damage_of_an_ensemble_is_refused_or_makes_no_difference(name: str, fold
         except R2NError:
             refused += 1
         try:
-            for _ in train_in(run, prepare_ensemble(problem, problem.options, 0, size=2), resume=True):
+            for _ in train_in(run, prepare_run(problem, problem.options, 0, size=2), resume=True):
                 pass
             np.testing.assert_array_equal(Model.load(run).logits(problem.atoms), said)
             found = [path.read_bytes() for path in sorted(run.glob("seed-*/trace.jsonl"))]

@@ -140,7 +140,7 @@ def test_sql_that_takes_long(seconds: float, warm: WarmProcess, tmp_path: Path) 
 
 
 COMMANDS = {
-    **{name: arguments for name, arguments in READING.items() if name != "ask"},  # below: it waits for questions
+    **READING,
     **WRITING,
     "evaluate --jobs": ["evaluate", "run", "--jobs", "2"],
     "predict --jobs": ["predict", "run", "--queries", "{queries}", "--out", "made.csv", "--jobs", "2"],
@@ -166,25 +166,16 @@ def test_every_command_at_random_moments(command: str, warm: WarmProcess, given:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["ask", "serve"])
 @pytest.mark.parametrize("when", ["at once", "when it waits"])
-def test_commands_that_wait(command: str, when: str, given: Given) -> None:
-    arguments = ["serve", given.run, "--port", "0"] if command == "serve" else ["ask", given.run]
-    with begun(*arguments) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+def test_a_server_that_waits(when: str, given: Given) -> None:
+    with begun("serve", given.run, "--port", "0") as process:
         assert process.stderr is not None
         if when == "at once":
             time.sleep(0.5)
-        elif command == "serve":
-            while b"is served at" not in process.stderr.readline():
-                assert process.poll() is None
-        else:
-            process.stdin.write(b"liesIn(n5, north)\n")
-            process.stdin.flush()
-            assert process.stdout.readline()
+        while when != "at once" and b"is served at" not in process.stderr.readline():
+            assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        said = process.stderr.read().decode()  # the input stays open
+        said = process.stderr.read().decode()
         code = process.wait(timeout=LONGEST)
     assert code == 130, said
     assert "Traceback" not in said

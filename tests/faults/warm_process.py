@@ -123,11 +123,11 @@ def fetch(address: str, cache: str, described: str) -> None:
 def train(problem: str, folder: str, networks: str) -> None:
     """A training as `r2n train --resume` makes it, every epoch of it kept, without the reports."""
     from r2n.data.problem import load_problem
-    from r2n.model.run import prepare_ensemble
+    from r2n.model.run import prepare_run
     from r2n.model.training import train_in
 
     loaded = load_problem(Path(problem))
-    run = prepare_ensemble(loaded, loaded.options, 3, size=int(networks))
+    run = prepare_run(loaded, loaded.options, 3, size=int(networks))
     for _ in train_in(Path(folder), run, resume=True, checkpoint_seconds=0):
         pass
 

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from r2n.components import aggregations, input_layers
 from r2n.data.knowledge_base import KnowledgeBase
@@ -19,11 +18,15 @@ from r2n.errors import ConfigError, MemoryLimitError
 from r2n.grounding.counting import split_rules
 from r2n.grounding.store import Ceiling, Store, shown_size
 from r2n.grounding.strategies import make_engine, make_grounder
-from r2n.network.factor_graph import FactorGraph
-from r2n.network.graph_sources import Counted, GraphSource, GroundedOnDemand, Ungrounded
 from r2n.options import ModelOptions, Options
 from r2n.progress import Progress, no_progress
 from r2n.training.negatives import count_negatives
+
+if TYPE_CHECKING:  # `r2n check` reads sizes and estimates memory without torch, which takes seconds to import
+    import torch
+
+    from r2n.network.factor_graph import FactorGraph
+    from r2n.network.graph_sources import GraphSource
 
 MEMORY_SHARE = 0.8  # of what is free: what may be taken where nobody says how much
 
@@ -212,12 +215,14 @@ def make_source(
     *,
     to_train: bool = False,
     memory: int | None = None,
-) -> GraphSource:
+) -> "GraphSource":
     """Where the graphs of atoms come from; `knowledge` is that of the training's language.
 
     A network without reasoning layers reads no ground rule; only a t-norm in training (`to_train`) does. Grounding and
     counting take no more than `memory` bytes (by default a share of what is free), or are refused.
     """
+    from r2n.network.graph_sources import Counted, GroundedOnDemand, Ungrounded
+
     ceiling, grounding = Ceiling(allowed_bytes(memory)), options.grounding
     if options.model.rules == "counted":
         layered, rules = split_rules(knowledge)
@@ -231,8 +236,10 @@ def make_source(
     return GroundedOnDemand(store, make_grounder(grounding), progress)
 
 
-def make_device(name: str = "auto") -> torch.device:
+def make_device(name: str = "auto") -> "torch.device":
     """The device that is named; `auto` is the first accelerator that is there, else the CPU."""
+    import torch
+
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     found = [known for known, is_there in there.items() if is_there]
     if name != "auto" and name not in found:
@@ -302,10 +309,10 @@ class MemoryLimit:
         ways_out = ["set training.batch_size lower", "set model.dim lower"]
         check_memory(needed, self.most, what=f"a step that compares {scores:,} candidates", ways_out=ways_out)
 
-    def for_graph(self, options: Options) -> Callable[[FactorGraph], None]:
+    def for_graph(self, options: Options) -> Callable[["FactorGraph"], None]:
         """Refuses a training graph that would not fit, before it is laid out."""
 
-        def check(graph: FactorGraph) -> None:
+        def check(graph: "FactorGraph") -> None:
             if over_grids(options) and None not in graph.shapes:
                 return  # the atoms were checked before, and nothing is laid out rule by rule
             positions = sum(part.numel() for part in graph.neighbours)

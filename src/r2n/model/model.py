@@ -128,6 +128,11 @@ class Model:
         folder = Path(folder)
         if folder.exists() and any(folder.iterdir()):
             raise ConfigError(f"{folder} is not empty", hint="give another folder")
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            what = f"the folder {str(folder)!r} cannot be made: {error.strerror}"
+            raise ConfigError(what, hint="give another folder") from error
         with new_folder(folder) as work:
             copytree(self.folder, work, dirs_exist_ok=True)
 

@@ -38,7 +38,6 @@ from r2n.explanation.rules import (
 from r2n.files import write_atomically
 from r2n.logic.formula import Atom
 from r2n.logic.theory import Rule, Theory
-from r2n.model.memory import as_trained, make_source
 from r2n.model.model import Model
 from r2n.network.factor_graph import FactorGraph, known_truths
 from r2n.network.graph_sources import WholeGraph, counted_rules, layered_rules, reachable_rules
@@ -496,11 +495,11 @@ def held_back(trained: Model) -> RuleSwitches | None:
     some = asked[drawn(len(asked), number, 0)]
     rest = np.delete(np.arange(len(known)), some)
     knowledge = replace(problem.knowledge, evidence=Evidence(known.atoms[rest], known.truth[rest]))
-    own = as_trained(knowledge, trained.options.grounding)
-    source = make_source(own, trained.options, memory=trained.memory)
-    made = replace(trained, problem=replace(problem, knowledge=knowledge), knowledge=own, source=source)
+    times = trained.changed.times[rest]
+    changed = replace(trained.changed, problem=replace(problem, knowledge=knowledge), times=times)
     queries = Evidence(known.atoms[some], known.truth[some])
-    return RuleSwitches(made, f"{counted(number, 'known atom')}, asked as if they were not known", queries)
+    split = f"{counted(number, 'known atom')}, asked as if they were not known"
+    return RuleSwitches(replace(trained, changed=changed), split, queries)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,16 +1,16 @@
 """`train`: crash-safe training in a folder; it can be interrupted at any time and resumed."""
 
 import json
-import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from time import monotonic
 from typing import Any
+from weakref import finalize
 
 import torch
 from torch import nn
@@ -26,7 +26,7 @@ from r2n.model.preflight import cost_warnings, preflight_warnings
 from r2n.model.processes import follows_elsewhere, together
 from r2n.model.run import Run, prepare_run
 from r2n.options import Options
-from r2n.progress import Progress, no_progress
+from r2n.progress import Progress, no_progress, say
 from r2n.progress import progress as progress_bar
 from r2n.store.checkpoint import forget_others, read_checkpoint, restore_trainer, trainer_state, write_checkpoint
 from r2n.store.folder import (
@@ -42,7 +42,6 @@ from r2n.store.folder import (
 from r2n.store.trace import Trace, locked, read_trace
 from r2n.training.batches import SINGLE, ProcessGroup
 from r2n.training.fit import Epoch
-from r2n.visible import visible
 
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
 FREE_SECONDS = 10.0  # that a comparison may take, however short the training was
@@ -357,11 +356,19 @@ Notify = Callable[[str, str], None]
 
 def print_notice(kind: str, text: str) -> None:
     """`warning: text` on standard error."""
-    sys.stderr.write(visible(f"{kind}: {text}") + "\n")
+    say(f"{kind}: {text}")
 
 
 def _no_callback(epoch: Epoch) -> None:
     """Nobody wants to know."""
+
+
+class _TemporaryFolder:
+    """A folder that is deleted when the last model that needs it is gone."""
+
+    def __init__(self) -> None:
+        self.path = Path(mkdtemp(prefix="r2n-"))
+        finalize(self, rmtree, self.path, ignore_errors=True)
 
 
 def train(
@@ -400,8 +407,8 @@ def train(
         for kind, texts in (("note", loaded.report.notes), ("warning", loaded.report.warnings)):
             for text in texts:
                 notify(kind, text)
-        temporary = TemporaryDirectory(prefix="r2n-") if out is None else None
-        folder = Path(str(out)) if temporary is None else Path(temporary.name) / "model"
+        temporary = _TemporaryFolder() if out is None else None
+        folder = Path(str(out)) if temporary is None else temporary.path / "model"
         check_folder(folder, resume=resume)
         given, texts = (options, ()) if isinstance(options, Options) else (loaded.options, options or ())
         values = settings | ({} if device is None else {"device": device})

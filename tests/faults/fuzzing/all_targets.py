@@ -4,7 +4,7 @@ from importlib import import_module
 
 from tests.faults.fuzzing.target import Target
 
-MODULES = ("theory", "rules", "atoms", "problem_file", "tables", "runs", "asking")
+MODULES = ("theory", "rules", "atoms", "problem_file", "tables", "runs", "questions", "asking")
 
 
 def targets_of(module: str) -> tuple[Target, ...]:

@@ -67,10 +67,6 @@ def test_what_was_done_is_said(problem: Path) -> None:
     assert "written to" in result.stderr
 
 
-def test_the_same_seed_gives_the_same_theory(problem: Path) -> None:
-    assert run("mine", problem, "--seed", 3) == run("mine", problem, "--seed", 3)
-
-
 @pytest.mark.parametrize(
     ("options", "what"),
     [

@@ -1,9 +1,8 @@
-"""r2n predict."""
+"""r2n predict, with facts as they are or changed."""
 
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -11,9 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
-from r2n.logic.language import Language
-from r2n.model.answers import Answer, Answers
+from r2n.cli.prediction import by_domain, print_changes
+from r2n.errors import ConfigError
+from r2n.model.answers import Answer, known_text
 from r2n.model.model import Model
+from r2n.model.run import Run
 from tests.command_line import invoke
 from tests.toy_problem import TOWNS, valley_of, write_toy_problem
 
@@ -32,6 +33,8 @@ def test_predict_answers_what_rules_reach_unless_all_is_asked_for(run_folder: Pa
     all_of_them = json.loads(invoke("predict", str(run_folder), "near(n1, ?)", "--all", "--top", "99", "--json"))
     assert 0 < len(few["answers"]) < len(all_of_them["answers"]) == 16
     assert all(item["reached"] for item in few["answers"])
+    shown = runner.invoke(app, ["predict", str(run_folder), "near(n1, ?)"])
+    assert "--all asks the input layer" in shown.stderr
 
 
 def test_all_answers_are_told_unless_top_limits_them(run_folder: Path, tmp_path: Path) -> None:
@@ -96,26 +99,8 @@ ITEM = Answer("p([red]x[/red])", 0.25, known=None, closed=False, network=0.25, l
         (replace(ITEM, known=False, closed=True, reached=False), "closed"),
     ],
 )
-def test_what_is_said_of_an_answer(item: Answer, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, bool]] = []
-
-    class Fixed:
-        knowledge = SimpleNamespace(features={}, language=Language.build((), ()))
-        problem = SimpleNamespace(knowledge=knowledge)
-        model = changed = SimpleNamespace(evidence_input="add", new_constants=(), problem=problem)
-
-        def predict(self, question: str, *, everything: bool, top: int, unknown: bool) -> Answers:
-            asked.append((question, everything))
-            return Answers((item,), 1, 0) if everything else Answers((), 0, 0, left_out=1)
-
-    monkeypatch.setattr(Model, "load", lambda folder, **_: Fixed())
-    table = invoke("predict", "run", "p(?)", "--all")
-    assert ["p([red]x[/red])", f"{item.probability:.4f}", shown, "0.2500"] in [
-        [cell.strip() for cell in line.strip("│").split("│")] for line in table.splitlines()
-    ]
-    nothing = runner.invoke(app, ["predict", "run", "p(?)"])
-    assert "--all asks the input layer" in nothing.stderr
-    assert asked == [("p(?)", True), ("p(?)", False)]
+def test_what_is_known_of_an_answer_in_words(item: Answer, shown: str) -> None:
+    assert known_text(item) == shown
 
 
 def test_predict_with_other_facts(run_folder: Path, tmp_path: Path) -> None:
@@ -226,3 +211,20 @@ def test_a_label_is_a_column_of_a_table(tmp_path: Path) -> None:
     refused = invoke("check", str(folder), code=2)
     assert "nam" in refused
     assert "did you mean 'name'" in refused
+
+
+def test_constants_are_written_with_their_domain() -> None:
+    constants = ["country=atlantis", " country = lemuria ", "region=ocean"]
+    assert by_domain(constants) == {"country": ["atlantis", "lemuria"], "region": ["ocean"]}
+    for wrong in ("atlantis", "=atlantis", "country="):
+        with pytest.raises(ConfigError, match="write --constant DOMAIN=NAME"):
+            by_domain([wrong])
+
+
+def test_new_constants_and_facts_that_are_not_read_are_said(toy_run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    model, new = Model.from_run(toy_run).with_facts(["near(n5, nort)"]), "new constant: nort (did you mean 'north'?)\n"
+    print_changes(model, facts_changed=False)
+    assert capsys.readouterr().err == new
+    print_changes(model, facts_changed=True)
+    not_read = "this network does not read facts (model.evidence_input = off): they act through the grounding alone\n"
+    assert capsys.readouterr().err == new + not_read

@@ -1,38 +1,31 @@
-"""What the commands share."""
+"""What the commands print: errors, tables, reports, rows that were skipped."""
 
-import io
 import json
-import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
-from rich.console import Console
 from typer.testing import CliRunner
 
+from r2n.cli import app
 from r2n.cli import app as r2n_app
-from r2n.cli import screen as module
-from r2n.cli.screen import ClearErrors, PhaseProgress, ScreenTable, print_json, progress, screen, shortened
+from r2n.cli.screen import (
+    MOST_SHOWN,
+    ClearErrors,
+    ScreenTable,
+    by_kind,
+    notes_beside,
+    print_json,
+    print_rejected,
+    print_report,
+    screen,
+    shortened,
+)
 from r2n.errors import DataError
-from r2n.progress import BarView, LineView, Phase, Progress
+from tests.toy_problem import write_toy_problem
 
 NASTY = ("[red]x[/red]", "[/]", "[/red]", "[link=file]", "[bold", "\\[", ":smiley:")
-
-
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 def test_an_error_is_a_message_and_exit_code_2() -> None:
@@ -85,149 +78,97 @@ def test_a_problem_with_nasty_names_is_checked_and_grounded(tmp_path: Path) -> N
     assert "[red]x[/red]" in asked.stdout, asked.output
 
 
-def test_lines_tell_phases_in_their_order(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = PhaseProgress(LineView(), clock)
-    told: Progress = shown
-    told("read", 0, 0)
-    clock.now += 1
-    told("ground", 0, 0)
-    for done in (1, 2, 3):
-        clock.now += 4
-        told("ground", done, 3)
-    told("train", 0, 0)
-    for epoch in range(1, 121):
-        clock.now += 0.1
-        shown.detail(loss=f"{1 / epoch:.4f}")
-        if epoch == 10:
-            shown.detail(valid="0.93")
-        told("train", epoch, 300)
-    shown.end()
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.splitlines() == [
-        "read ...",
-        "ground ...",
-        "ground 2/3, 8 s, about 4 s left",
-        "ground: done after 12 s",
-        "train ...",
-        "train 50/300, loss 0.0200, valid 0.93, 5 s, about 25 s left",
-        "train 100/300, loss 0.0100, valid 0.93, 10 s, about 20 s left",
-        "train: done after 12 s",
+def report_of(metrics: dict[str, Any], beside: dict[str, Any] | None = None, **protocol: str) -> dict[str, Any]:
+    return {"split": "test", "metrics": metrics, "protocol": protocol, "intervals": {}, "beside": beside or {}}
+
+
+def test_metrics_in_their_order_with_the_papers_beside(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(report_of({"hits@1": 0.5, "ap": None, "other": 1.0}), "towns")
+    out = capsys.readouterr().out
+    assert "towns, test" in out
+    assert out.index("ap") < out.index("hits@1")
+    assert "other" not in out
+    assert "the paper" not in out
+    print_report(report_of({"ap": 0.9}), "countries-s3")
+    assert "the paper's R2NS" in capsys.readouterr().out
+
+
+def test_what_parts_reach_alone_stands_beside(capsys: pytest.CaptureFixture[str]) -> None:
+    beside = {"rules alone": {"mrr": 0.54, "hits@1": None}, "input layer alone": {"mrr": 0.2, "hits@1": 0.1}}
+    print_report(report_of({"mrr": 0.352, "hits@1": 0.3}, beside, constraints="irreflexive 4"), "towns")
+    out = " ".join(capsys.readouterr().out.split())
+    assert "towns, test, with constraints" in out
+    assert "constraints: irreflexive 4" in out
+    assert "rules alone ┃ input layer alone" in out
+    assert "mrr │ 0.3520 │ 0.5400 │ 0.2000" in out
+    assert "hits@1 │ 0.3000 │ │ 0.1000" in out
+
+
+def test_a_part_that_is_better_alone_by_much_is_worth_a_note() -> None:
+    def notes(own: float | None, rules: float | None, layer: float = 0.0) -> list[str]:
+        return notes_beside(
+            report_of({"mrr": own}, {"rules alone": {"mrr": rules}, "input layer alone": {"mrr": layer}})
+        )
+
+    assert notes(0.352, 0.54) == [
+        "test: the rules alone, counted, reach mrr 0.540, and all together 0.352: the network does not earn its cost"
     ]
+    assert notes(0.352, 0.1, 0.4) == [
+        "test: the input layer alone reaches mrr 0.400, and all together 0.352: the rules do not earn their cost"
+    ]
+    assert notes(0.5, 0.515) == notes(None, 0.5) == notes(0.5, None) == []
+    assert len(notes_beside(report_of({"ap": 0.5}, {"rules alone": {"ap": 0.6}}))) == 1
 
 
-def test_a_phase_that_counts_nothing_is_announced_and_goes_on(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = PhaseProgress(LineView(), clock)
-    shown.look()
-    shown.detail(loss="of no phase")
-    shown("lay out", 0, 0)
-    assert capsys.readouterr().err == "lay out ...\n"
-    for _ in range(14):
-        clock.now += 0.5
-        shown.look()
-    assert capsys.readouterr().err == "lay out 5 s\n"
-    shown("lay out", 1_234, 0)
-    clock.now += 3600
-    shown.look()
-    assert capsys.readouterr().err == "lay out 1,234, 1 h 0 min\n"
+runner = CliRunner()
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (185.0, "3 min 5 s"), (7_500.0, "2 h 5 min")],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert str(Phase("train", seconds=seconds)) == text
+@pytest.fixture
+def spoiled(tmp_path: Path) -> Path:
+    """Ten towns of an unknown valley, and a row that is cut short."""
+    toy = write_toy_problem(tmp_path / "toy", epochs=1)
+    text = (toy / "problem.toml").read_text()
+    (toy / "problem.toml").write_text(f'on_error = "skip"\n{text}[domains]\nvalley = ["north", "south"]\n')
+    with (toy / "train.tsv").open("a") as file:
+        file.write("".join(f"n{i}\tliesIn\televation {i}\n" for i in range(10)) + "n0\tliesIn\n")
+    return toy
 
 
-def test_work_that_is_taken_up_again_is_not_counted_twice() -> None:
-    clock = Clock()
-    view = LineView()
-    shown = PhaseProgress(view, clock)
-    shown("train", 200, 300)
-    for epoch in range(201, 221):
-        clock.now += 1
-        shown("train", epoch, 300)
-    assert shown.phase is not None
-    assert shown.phase.rate == pytest.approx(1.0)
-    assert str(shown.phase) == "220/300, 20 s, about 1 min 20 s left"
+def test_kinds_are_errors_but_for_names_and_numbers() -> None:
+    errors = [DataError(text) for text in ("constant 'a' is outside 3", "constant 'b's' is outside 4", "empty")]
+    assert {kind: len(found) for kind, found in by_kind(errors).items()} == {
+        "constant '...' is outside N": 2,
+        "empty": 1,
+    }
 
 
-def test_a_bar_on_a_terminal_from_the_third_second_on(clock: Clock) -> None:
-    file = io.StringIO()
-    console = Console(file=file, force_terminal=True, width=120, legacy_windows=False)
-    shown = PhaseProgress(BarView(console, "[/] towns"), clock)
-    shown("train", 0, 300)
-    clock.now += 1.5
-    shown("train", 15, 300)
-    shown.view.bar.refresh()  # pyright: ignore[reportAttributeAccessIssue]
-    assert "train" not in file.getvalue()
-    clock.now += 1.5
-    shown.detail(loss="[red]0.5[/red]")
-    shown("train", 30, 300)
-    shown.view.bar.refresh()  # pyright: ignore[reportAttributeAccessIssue]
-    seen = file.getvalue()
-    assert "[/] towns: train" in seen
-    assert "10/s, 30/300, loss [red]0.5[/red], 3 s, about 27 s left" in seen
-    clock.now += 1
-    shown("evaluate", 0, 0)
-    shown.view.bar.refresh()  # pyright: ignore[reportAttributeAccessIssue]
-    assert "[/] towns: evaluate" in file.getvalue()
-    shown.end()
-    shown.view.close()
-    assert file.getvalue().endswith("\x1b[2K")  # the bar's line is cleared
+@pytest.mark.parametrize("more", [0, 1])
+def test_more_are_promised_where_there_are_more(more: int, capsys: pytest.CaptureFixture[str]) -> None:
+    print_rejected([DataError(f"row {i} is empty") for i in range(MOST_SHOWN + more)])
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[: 1 + MOST_SHOWN] == [
+        f"skipped {MOST_SHOWN + more} rows: row N is empty",
+        *(f"  row {i} is empty" for i in range(MOST_SHOWN)),
+    ]
+    assert lines[1 + MOST_SHOWN :] == ["  ... and 1 more: --all shows them"] * more
 
 
-def test_without_a_terminal_there_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress("work") as shown:
-        shown("read", 0, 0)
-    assert capsys.readouterr() == ("", "read ...\n")
-    assert screen().width == 160
+@pytest.mark.parametrize("command", ["check", "ground", "train"])
+def test_every_command_says_what_it_skipped(command: str, spoiled: Path, tmp_path: Path) -> None:
+    more = ["--out", str(tmp_path / "run")] if command == "train" else []
+    result = runner.invoke(app, [command, str(spoiled), *more])
+    assert result.exit_code == 0, result.output
+    lines = result.stderr.splitlines()
+    assert "skipped 10 rows: constant '...' is outside domain '...' (position N of liesIn)" in lines
+    assert sum("elevation" in line for line in lines) == 3
+    assert f"  ... and 7 more: {'--all' if command == 'check' else 'r2n check P --all'} shows them" in lines
+    assert any(line.startswith("skipped 1 row: too few columns") for line in lines)
 
 
-def test_a_silent_phase_is_looked_at(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(module, "SECONDS_BETWEEN_LOOKS", 0.01)
-    monkeypatch.setattr(module, "SECONDS_BETWEEN_LINES", 0.05)
-    with progress("work") as shown:
-        shown("lay out", 0, 0)
-        deadline = time.monotonic() + 10
-        lines: list[str] = []
-        while len(lines) < 3 and time.monotonic() < deadline:
-            time.sleep(0.01)
-            lines += capsys.readouterr().err.splitlines()
-    assert lines[:3] == ["lay out ...", "lay out 0 s", "lay out 0 s"]
-
-
-def test_on_a_terminal_standard_output_is_left_alone(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-    with progress("work") as shown:
-        assert isinstance(shown.view, BarView)
-        shown("read", 0, 0)
-        sys.stdout.write("an answer\n")
-    assert capsys.readouterr().out == "an answer\n"
-
-
-@pytest.mark.parametrize("stream", ["none", "closed"])
-def test_work_goes_on_where_nobody_reads(stream: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    closed = io.StringIO()
-    closed.close()
-    monkeypatch.setattr(sys, "stderr", None if stream == "none" else closed)
-    with progress("work") as shown:
-        shown("read", 0, 0)
-        shown("ground", 0, 0)
-
-
-def test_a_failed_phase_is_not_done(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    def fail() -> None:
-        with progress("work") as shown:
-            shown.clock = clock
-            shown("read", 0, 0)
-            clock.now += 10
-            raise DataError("wrong")
-
-    with pytest.raises(DataError, match="wrong"):
-        fail()
-    assert "done" not in capsys.readouterr().err
+def test_all_shows_every_row_and_json_counts_them(spoiled: Path) -> None:
+    said = runner.invoke(app, ["check", str(spoiled), "--all"]).stderr
+    assert all(f"constant 'elevation {i}' is outside" in said for i in range(10))
+    assert "more" not in said
+    document = json.loads(runner.invoke(app, ["check", str(spoiled), "--json"]).stdout)
+    assert sorted(document["rejected_kinds"].values()) == [1, 10]
+    assert len(document["rejected"]) == 11

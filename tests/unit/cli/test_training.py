@@ -17,13 +17,6 @@ runner = CliRunner()
 SMALL = ["--set", "training.epochs=1", "--set", "training.hiding=0"]
 
 
-def test_train_leaves_a_report(run_folder: Path) -> None:
-    report = json.loads((run_folder / "report.json").read_text())
-    assert [part["split"] for part in report["reports"]] == ["valid", "test"]
-    names = {path.name for path in run_folder.iterdir()}
-    assert {"report.html", "config.json", "trace.jsonl"} <= names
-
-
 def test_results_and_next_steps_come_before_the_report(tmp_path: Path) -> None:
     folder, run = write_toy_problem(tmp_path / "to wns", epochs=2), tmp_path / "a run"
     shown = runner.invoke(app, ["train", str(folder), "--out", str(run)]).output
@@ -58,14 +51,6 @@ def test_no_report(tmp_path: Path) -> None:
     assert "report.html" not in shown
     assert (run / "report.json").exists()
     assert not (run / "report.html").exists()
-
-
-def test_train_as_json_with_changes(tmp_path: Path) -> None:
-    folder = write_toy_problem(tmp_path / "towns")
-    arguments = ["--out", str(tmp_path / "run"), "--set", "training.epochs=3", "--set", "model.input=mlp", "--json"]
-    document = json.loads(invoke("train", str(folder), *arguments))
-    assert document["epochs"] == 3
-    assert json.loads((tmp_path / "run" / "config.json").read_text())["options"]["model"]["input"] == "mlp"
 
 
 def test_the_default_folder_is_named_after_problem_and_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +139,7 @@ def test_memory_is_handed_on_in_bytes(tmp_path: Path, monkeypatch: pytest.Monkey
         given.append(options.get("memory"))
         raise DataError("enough")
 
-    monkeypatch.setattr("r2n.model.training.prepare_ensemble", prepare)
+    monkeypatch.setattr("r2n.model.training.prepare_run", prepare)
     folder = write_toy_problem(tmp_path / "towns")
     for arguments in (["--memory", "2 GB"], ["--memory", "500MiB"], []):
         assert "error: enough" in invoke("train", str(folder), *arguments, code=2)
@@ -246,24 +231,6 @@ def test_rules_that_are_better_alone_are_told(tmp_path: Path) -> None:
     assert alone > own + 0.02, "nothing was trained"
     said = f"reach mrr {alone:.3f}, and all together {own:.3f}: the network does not earn its cost"
     assert f"note: test: the rules alone, counted, {said}" in result.stderr
-
-
-def test_a_classification_knows_no_constraints(run_folder: Path) -> None:
-    assert "only a ranking respects constraints" in invoke("evaluate", str(run_folder), "--constraints", code=2)
-
-
-def test_what_is_chosen_is_told_and_kept_when_resumed(tmp_path: Path) -> None:
-    rows = "\n".join(f"p{i}\tlives\tc{i % 3}" for i in range(12))
-    (tmp_path / "facts.tsv").write_text(f"{rows}\n")
-    (tmp_path / "problem.toml").write_text('name = "cities"\n[facts]\ntrain = "facts.tsv"\n')
-    command = ["train", str(tmp_path / "problem.toml"), "--out", str(tmp_path / "run"), "--resume"]
-    begun = runner.invoke(app, [*command, "--set", "training.epochs=2"])
-    assert begun.exit_code == 0
-    assert "chosen: training.corrupted_positions = (-1,) (" in begun.output
-    resumed = runner.invoke(app, command)
-    assert resumed.exit_code == 0
-    assert "chosen:" not in resumed.output
-    assert "training.corrupted_positions = [-1]" in resumed.output
 
 
 def test_probabilities_that_are_not_calibrated_are_told_wherever_calibration_is(tmp_path: Path) -> None:

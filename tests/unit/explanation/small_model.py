@@ -6,7 +6,7 @@ import torch
 from r2n.data.problem import Problem
 from r2n.explanation.neighbourhood import ExplainedModel
 from r2n.model.answers import Question
-from r2n.model.model import Model, subject_of
+from r2n.model.model import Model
 from r2n.model.run import prepare_run
 
 
@@ -21,7 +21,7 @@ def predictor_of(problem: Problem, *changes: str, seed: int = 0) -> Model:
 
 
 def explained(problem: Problem, *changes: str) -> ExplainedModel:
-    return subject_of(predictor_of(problem, *changes))
+    return predictor_of(problem, *changes).subject()
 
 
 def codes(of: ExplainedModel, *atoms: str) -> np.ndarray:

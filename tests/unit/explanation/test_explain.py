@@ -12,7 +12,7 @@ from r2n.explanation.explain import MOST_MEMBERS, RankedRule, ReasonTree, explai
 from r2n.explanation.neighbourhood import Changes, Neighbourhood, WhatIf, mean_logits
 from r2n.explanation.records import Reason
 from r2n.logic.parser import parse_theory
-from r2n.network.mixture import WAYS, Way
+from r2n.network.mixture import WEIGHTINGS, Weighting
 from tests.toy_problem import THEORY, write_toy_problem
 from tests.unit.explanation.small_model import code, codes, explained, predictor_of
 
@@ -205,12 +205,12 @@ def test_what_speaks_for_an_answer_comes_first_at_any_probability(tmp_path: Path
     assert below
 
 
-@pytest.mark.parametrize("way", range(len(WAYS)))
+@pytest.mark.parametrize("way", range(len(WEIGHTINGS)))
 def test_the_logit_by_counts_is_that_of_the_network(toy: Problem, way: int) -> None:
     model = explained(toy, *COUNTED)
     combination = model.members[0].model.combination
     assert combination is not None
-    combination.way.fill_(way)
+    combination.weighting.fill_(way)
     for atom in ("liesIn(n5, north)", "liesIn(n5, south)", "near(n1, n2)"):
         counted = CountedAtom(model.members, code(model, atom))
         assert counted.logit() == pytest.approx(model.logits(codes(model, atom))[0], abs=1e-5)
@@ -226,7 +226,9 @@ def test_an_atom_feels_what_concludes_another_of_its_row(toy: Problem) -> None:
     model = explained(toy, *COUNTED)
     combination = model.members[0].model.combination
     assert combination is not None
-    combination.way.fill_(WAYS.index(Way("sum", 1.0)))  # in a mixture, what no rule concludes has its share as it is
+    combination.weighting.fill_(
+        WEIGHTINGS.index(Weighting("sum", 1.0))
+    )  # in a mixture, what no rule concludes has its share as it is
     one = CountedAtom(model.members, code(model, "liesIn(n5, south)"))
     other = codes(model, "liesIn(n5, north)", "liesIn(s5, north)")
     assert one.numbers == {}

@@ -2,12 +2,12 @@
 
 from dataclasses import fields
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
 
 import r2n
+from r2n.components import strategies
 from r2n.data.candidates import Candidates
 from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError, GroundingError
@@ -51,8 +51,7 @@ def test_every_strategy_is_made_with_its_budget(strategy: str) -> None:
 
 
 def test_the_options_name_the_registered_strategies_and_their_fields() -> None:
-    named_there = get_args(GroundingOptions.model_fields["strategy"].annotation)
-    assert list(named_there) == list(GROUNDERS)
+    assert list(strategies) == list(GROUNDERS)
     for grounder in GROUNDERS.values():
         assert {field.name for field in fields(grounder)} <= set(GroundingOptions.model_fields)
         assert isinstance(grounder(), Grounder)

@@ -1,15 +1,36 @@
-"""Questions and their answers."""
+"""Questions, and answers as a table."""
 
+import json
 import re
+import sys
+from pathlib import Path
+from typing import Any
 
+import duckdb
 import numpy as np
+import pandas
+import pandas as pd
+import polars
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.explanation.small_subject import predictor_of
 
+from r2n.data.atom_text import facts_from_texts, written_atom, written_name
+from r2n.data.encoding import encode_facts
+from r2n.data.herbrand import HerbrandBase
 from r2n.data.problem import Problem
-from r2n.errors import DataError
-from r2n.model.answers import Answer, Answers, Question
+from r2n.data.tables import Table
+from r2n.errors import ConfigError, DataError, R2NError
+from r2n.evaluation.calibrate import Calibrated
+from r2n.logic.language import Domain, Language, Predicate
+from r2n.model.answers import BAR, MOST_ROWS, Answers, Question, argument_names
 from r2n.model.model import Model
+from r2n.model.questions import WRITERS, Completions, answer_table, complete, questions_table, write_answers
 from r2n.model.run import Run
+from tests.explanations import NASTY
+from tests.page_reader import read_page
 
 
 def names(problem: Problem, question: str) -> list[str]:
@@ -73,11 +94,10 @@ def test_which_atoms_a_question_asks_for(question: str, toy: Problem) -> None:
     assert len(asked) == len(asked.codes())
 
 
-def test_answers_are_a_sequence() -> None:
-    one = Answer("p(a)", 0.5, None, False, 0.5, 0.0, True)
-    answers = Answers((one, one), 3, 1)
-    assert (len(answers), list(answers), answers[0], answers[1:]) == (2, [one, one], one, (one,))
-    assert (answers.asked, answers.refused) == (3, 1)
+def test_answers_are_a_sequence(toy_run: Run) -> None:
+    answers = Model.from_run(toy_run).predict("liesIn(n5, ?)")
+    assert (len(answers), list(answers), answers[1:]) == (2, [answers[0], answers[1]], (answers[1],))
+    assert (answers.asked, answers.refused) == (2, 0)
 
 
 @pytest.mark.parametrize("variable", ["X", "x", "Town", "_", "?who"])
@@ -117,3 +137,460 @@ def test_what_is_wrong_with_a_question_is_pointed_at(question: str, below: str, 
         Question.parse(toy.knowledge.base, question)
     assert caught.value.where is not None
     assert caught.value.where.drawn() == [f"  | {question}", "  | " + " " * question.index(below) + "^"]
+
+
+COLUMNS = ["row", "rank", "predicate", "argument_1", "argument_2"]
+SAID = ["probability", "known", "closed", "network", "logit", "reached"]
+
+
+@pytest.fixture(scope="module")
+def model(toy_run: Run) -> Model:
+    return Model.from_run(toy_run)
+
+
+def queries(tmp_path: Path, text: str, name: str = "queries.tsv") -> Path:
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def atoms_of(table: pa.Table) -> list[str]:
+    columns = [table[i].to_pylist() for i in (2, 3, 4)]
+    return [f"{predicate}({first}, {second})" for predicate, first, second in zip(*columns, strict=True)]
+
+
+def test_each_atom_has_a_row_in_the_order_of_the_file(model: Model, tmp_path: Path) -> None:
+    text = "s5\tliesIn\tnorth\n\nn1\tnear\tn0\nn1\tnear\ts1\nn5\tliesIn\tnorth\n"
+    table = answer_table(model, queries(tmp_path, text))
+    assert table.column_names == [*COLUMNS, *SAID]
+    assert atoms_of(table) == ["liesIn(s5, north)", "near(n1, n0)", "near(n1, s1)", "liesIn(n5, north)"]
+    assert table["row"].to_pylist() == [1, 3, 4, 5]
+    assert table["rank"].to_pylist() == [1, 1, 1, 1]
+    for row, name in zip(table.to_pylist(), atoms_of(table), strict=True):
+        (answer,) = model.predict(name)
+        assert [row[column] for column in SAID] == [getattr(answer, column) for column in SAID]
+
+
+def test_a_question_mark_has_its_answers(model: Model, tmp_path: Path) -> None:
+    path = queries(tmp_path, "n5\tliesIn\t?\n?\tnear\tn1\nn5\tliesIn\tnorth\n")
+    table = answer_table(model, path, top=3)
+    by_row = {row: [atom for atom, r in zip(atoms_of(table), table["row"].to_pylist(), strict=True) if r == row]
+              for row in (1, 2, 3)}  # fmt: skip
+    assert by_row[1] == [answer.atom for answer in model.predict("liesIn(n5, ?)", top=3)]
+    assert by_row[2] == [answer.atom for answer in model.predict("near(?, n1)", top=3)]
+    assert by_row[3] == ["liesIn(n5, north)"]
+    assert table["rank"].to_pylist() == [1, 2, 1, 2, 1]
+    alone = questions_table(model, [model.predict("near(?, n1)", top=1)], ["near"])
+    assert atoms_of(alone) == by_row[2][:1]
+    assert alone.column_names == [*table.column_names[:3], "town_1", "town_2", *table.column_names[5:]]
+
+
+def test_what_is_known_can_be_hidden(model: Model, tmp_path: Path) -> None:
+    path = queries(tmp_path, "n1\tnear\tn0\nn1\tnear\ts1\nn5\tliesIn\tnorth\nn1\tliesIn\t?\n")
+    assert atoms_of(answer_table(model, path, unknown=True)) == ["liesIn(n5, north)", "liesIn(n1, south)"]
+    every = answer_table(model, queries(tmp_path, "n1\tnear\t?\n"), unknown=True, everything=True)
+    assert every.num_rows == 0
+
+
+def test_labels_are_kept_where_there_are_false_ones(model: Model, tmp_path: Path) -> None:
+    path = queries(tmp_path, "n5\tliesIn\tnorth\t1\nn5\tliesIn\tsouth\t0\n")
+    assert answer_table(model, path)["label"].to_pylist() == [True, False]
+
+
+def test_queries_come_in_any_format(model: Model, tmp_path: Path) -> None:
+    assert atoms_of(answer_table(model, queries(tmp_path, "liesIn(n5, ?).\n", "queries.pl"), top=1)) == [
+        "liesIn(n5, north)"
+    ]
+    frame = pd.DataFrame({"head": ["n5"], "tail": ["?"]})
+    assert answer_table(model, Table(frame, "liesIn")).num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("n5\tliesIn\tmars\n", "constant 'mars' is outside domain 'valley'"),
+        ("n5\tliesIn\tnorth\nmars\tliesIn\t?\n", ":2: unknown constant 'mars'"),
+        ("n5\tlisIn\t?\n", ":1: unknown predicate 'lisIn'"),
+    ],
+)
+def test_a_wrong_query_is_named_by_its_line(text: str, message: str, model: Model, tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        answer_table(model, queries(tmp_path, text))
+    assert message in str(caught.value)
+    assert "queries.tsv:" in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_a_table_is_written_and_read_again(ending: str, model: Model, tmp_path: Path) -> None:
+    table = answer_table(model, queries(tmp_path, "n1\tnear\tn0\nn5\tliesIn\t?\n"))
+    path = tmp_path / f"answers{ending}"
+    write_answers(table, path)
+    assert [other.name for other in tmp_path.iterdir() if other.name.startswith(".")] == []
+    rows = {
+        ".csv": lambda: pd.read_csv(path).to_dict("records"),
+        ".tsv": lambda: pd.read_csv(path, sep="\t").to_dict("records"),
+        ".parquet": lambda: pd.read_parquet(path).to_dict("records"),
+        ".json": lambda: json.loads(path.read_text()),
+        ".jsonl": lambda: [json.loads(line) for line in path.read_text().splitlines()],
+    }[ending]()
+    assert [row["argument_1"] for row in rows] == table["argument_1"].to_pylist()
+    assert [row["probability"] for row in rows] == pytest.approx(table["probability"].to_pylist())
+
+
+def test_a_file_that_cannot_be_written_is_refused(model: Model, tmp_path: Path) -> None:
+    table = model.predict("liesIn(n5, ?)").to_arrow()
+    with pytest.raises(ConfigError, match=r"let it end in \.csv"):
+        write_answers(table, tmp_path / "answers.xlsx")
+    with pytest.raises(ConfigError, match="there is no folder"):
+        write_answers(table, tmp_path / "nowhere" / "answers.csv")
+
+
+def test_no_query_gives_no_row(model: Model, tmp_path: Path) -> None:
+    table = answer_table(model, queries(tmp_path, "% nothing\n", "queries.pl"))
+    assert table.num_rows == 0
+    assert "probability" in table.column_names
+
+
+UNKNOWN, TRUE = -1, 1
+
+
+def answers_of(*truths: int, name: str = "a", spread: list[float] | None = None, **about: Any) -> Answers:
+    """Answers for p(a, b), with these truths."""
+    thing = Domain("thing")
+    base = HerbrandBase(Language.build([thing], [Predicate("p", (thing, thing))], {"thing": [name, "b"]}))
+    ids, count = [base.language.constant_id(each) for each in (name, "b")], len(truths)
+    atoms = base.encode(base.language.predicate("p"), np.tile(np.array(ids), (count, 1)))
+    known, yes = np.array(truths, np.int64), np.ones(count, bool)
+    spreads = None if spread is None else np.array(spread)
+    logits, network = np.full(count, -1.1), np.full(count, 0.25)
+    return Answers(base, atoms, known, known >= 0, logits, yes, ~yes, network, spreads, **about)
+
+
+@pytest.fixture(scope="module")
+def answers(toy_run: Run) -> Answers:
+    return Model.from_run(toy_run).predict("liesIn(?, ?)")
+
+
+def test_arrow_has_the_columns_of_a_table_of_answers(answers: Answers, toy_run: Run) -> None:
+    table = answers.to_arrow()
+    expected = questions_table(Model.from_run(toy_run), [answers], ["liesIn"]).drop_columns("row")
+    assert table.to_pydict() == expected.to_pydict()
+    assert table.schema == expected.schema
+
+
+def test_pandas_and_polars_have_the_same_rows(answers: Answers) -> None:
+    rows = answers.to_arrow().to_pylist()
+    assert answers.to_polars().to_dicts() == rows
+    frame = answers.to_pandas()
+    assert frame["known"].dtype == pandas.BooleanDtype()
+    assert [None if known is pandas.NA else known for known in frame["known"]] == [row["known"] for row in rows]
+    assert frame["valley"].tolist() == [row["valley"] for row in rows]
+    assert frame["logit"].tolist() == [row["logit"] for row in rows]
+
+
+def test_whatever_reads_arrow_takes_them(answers: Answers) -> None:
+    assert pa.table(answers).equals(answers.to_arrow())
+    assert polars.DataFrame(answers).height == len(answers)
+    assert duckdb.sql("select count(*) from answers").fetchall() == [(len(answers),)]
+
+
+def test_no_answers_keep_the_columns_and_types_of_some(toy_run: Run) -> None:
+    predictor = Model.from_run(toy_run)
+    none, full = predictor.predict("near(n1, ?)", unknown=True), predictor.predict("near(n1, ?)")
+    assert len(none) == 0 < len(full)  # near is closed: nothing of it is unknown
+    assert none.to_arrow().schema == full.to_arrow().schema
+    assert list(none.to_pandas().columns) == none.to_polars().columns == list(full.to_pandas().columns)
+    assert list(none.to_pandas()["town_2"]) == []
+    assert none.to_pandas().dtypes.equals(full.to_pandas().dtypes)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ((), ("town_1", "town_2")),
+        (("user", "item"), ("user", "item")),
+        (("user", "user"), ("user_1", "user_2")),
+        (("Known", "probability"), ("Known_1", "probability_1")),
+        (("row", "row_1"), ("argument_1", "argument_2")),
+        (("", "item"), ("_1", "item")),
+    ],
+)
+def test_arguments_are_named_as_their_table_or_their_domains_are(
+    columns: tuple[str, ...], expected: tuple[str, ...], toy_run: Run
+) -> None:
+    language = toy_run.problem.knowledge.language
+    given = {"near": columns} if columns else {}
+    assert argument_names(language, given, ["near"]) == expected
+    assert argument_names(language, given, ["liesIn"]) == ("town", "valley")
+    assert argument_names(language, given, ["liesIn", "near"]) == ("argument_1", "argument_2")
+    assert argument_names(language, {"near": ("town", "valley")}, ["liesIn", "near"]) == ("town", "valley")
+
+
+def test_no_answers_are_a_table_too() -> None:
+    empty = answers_of()
+    assert empty.to_arrow().num_rows == empty.to_polars().height == len(empty.to_pandas()) == 0
+    assert "0 answers to 0 atoms asked" in read_page(empty._repr_html_()).text
+
+
+def test_an_ensemble_has_its_spread() -> None:
+    of_ensemble = answers_of(UNKNOWN, UNKNOWN, spread=[0.5, 0.25])
+    assert of_ensemble.to_arrow()["spread"].to_pylist() == [0.5, 0.25]
+    assert "spread" not in answers_of(UNKNOWN).to_arrow().column_names
+    assert "-1.10 ± 0.50" in of_ensemble._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_what_is_not_installed_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ConfigError, match=f"need {name}, which is not installed\n  pip install {name}"):
+        getattr(answers_of(UNKNOWN), f"to_{name}")()
+
+
+def test_the_table_of_a_notebook() -> None:
+    calibrated = Calibrated(1.0, 0.0, "12 facts")
+    html = answers_of(TRUE, UNKNOWN, asked=9, refused=1, left_out=3, hidden=2, calibration=calibrated)._repr_html_()
+    page = read_page(html)
+    for text in (
+        "p(a, b)",
+        "true",
+        "1.00",
+        "0.25",
+        "2 answers to 9 atoms asked",
+        "3 atoms left out",
+        "2 atoms not shown",
+    ):
+        assert text in page.text
+    assert "1 atom of new constants cannot be answered" in page.text
+    assert "as trained, which 12 facts do not contradict" in page.text
+    assert f'<rect width="{BAR * 0.25:.1f}"' in html
+    assert "currentColor" in html
+    assert "#" not in html  # no colour of its own
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_names_are_text(name: str) -> None:
+    html = answers_of(UNKNOWN, name=name)._repr_html_()
+    html.encode()  # no halves of surrogate pairs
+    read_page(html)
+    assert "<img" not in html
+    assert len(html) < 3_000
+
+
+def test_no_more_rows_than_one_can_look_at() -> None:
+    many = answers_of(*[UNKNOWN] * (MOST_ROWS + 5))
+    html = many._repr_html_()
+    assert html.count("<tr>") == MOST_ROWS + 1
+    assert f"the first {MOST_ROWS} are shown" in html
+
+
+def test_each_is_answered_as_alone(toy_run: Run) -> None:
+    model = Model.from_run(toy_run)
+    texts = ["liesIn(n2, ?)", "liesIn(?, south)", "near(n0, ?)", "liesIn(n0, north)"]
+    questions = [Question.parse(model.base, text) for text in texts]
+    for unknown in (False, True):
+        found = model.answer_all(questions, top=3, unknown=unknown)
+        assert found == [model.predict(text, top=3, unknown=unknown) for text in texts]
+
+
+def test_one_that_has_no_answer_takes_no_other_with_it(toy_run: Run) -> None:
+    model = Model.from_run(toy_run).with_facts([], domains={"town": ["atlantis"]})
+    questions = [Question.parse(model.base, text) for text in ("liesIn(atlantis, ?)", "liesIn(n2, ?)")]
+    assert [type(part) for part in model.answer_all(questions)] == [DataError, Answers]
+    assert [type(part) for part in model.answer_all(questions[:1])] == [DataError]
+    assert model.answer_all([]) == []
+
+
+COUNTRY, REGION = Domain("country"), Domain("region")
+PLACE = Domain("place", parts=(COUNTRY, REGION))
+LANGUAGE = Language.build(
+    [COUNTRY, REGION, PLACE],
+    [
+        Predicate("locatedIn", (PLACE, REGION)),
+        Predicate("neighborOf", (COUNTRY, COUNTRY)),
+        Predicate("is big", (PLACE,)),
+    ],
+    {"country": ["italy", "ivory coast", "Iceland", 'the "other" one', "00260881"], "region": ["europe", "africa"]},
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "texts"),
+    [
+        ("", 0, ("is big", "locatedIn", "neighborOf")),
+        ("  loc", 2, ("locatedIn",)),
+        ("IN", 0, ("locatedIn",)),
+        ("is b", 0, ("is big",)),
+        ('"is', 0, ("is big",)),
+        ("nothing", 0, ()),
+    ],
+)
+def test_predicates(text: str, start: int, texts: tuple[str, ...]) -> None:
+    assert complete(LANGUAGE, text) == Completions(start, tuple(f"{written_name(name)}(" for name in texts))
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "texts"),
+    [
+        ("locatedIn(i", 10, ("italy, ", '"ivory coast", ', "Iceland, ", "africa, ")),
+        ("locatedIn(italy, ", 17, ("?)", "africa)", "europe)")),
+        ("locatedIn(italy,", 16, ("?)", "africa)", "europe)")),
+        ("locatedIn('ivory coast', e", 25, ("europe)",)),
+        ("neighborOf(ivory c", 11, ('"ivory coast", ',)),
+        ('neighborOf("ivory c', 11, ('"ivory coast", ',)),
+        ("neighborOf(the ", 11, (r'"the \"other\" one", ',)),
+        (r'neighborOf("the \"o', 11, (r'"the \"other\" one", ',)),
+        ("neighborOf(002", 11, ("00260881, ",)),
+        ('"is big"(eu', 9, ("europe)",)),
+        ("neighborOf(italy, eu", 18, ()),
+    ],
+)
+def test_constants_of_the_right_domain(text: str, start: int, texts: tuple[str, ...]) -> None:
+    found = complete(LANGUAGE, text)
+    assert found.start == start
+    assert found.texts[: len(texts)] == texts
+    if not texts:
+        assert found.texts == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["unknown(", "locatedIn(italy, europe, ", 'locatedIn("italy"', 'locatedIn(it"a', "locatedIn(italy, europe)", "!loc",
+     "!locatedIn(", '"abc\\'],
+)  # fmt: skip
+def test_where_nothing_can_be_told(text: str) -> None:
+    assert complete(LANGUAGE, text).texts == ()
+
+
+def test_facts_have_no_question_mark_and_may_be_denied() -> None:
+    assert complete(LANGUAGE, "locatedIn(italy, ", is_fact=True).texts == ("africa)", "europe)")
+    assert complete(LANGUAGE, "!  loc", is_fact=True) == Completions(3, ("locatedIn(",))
+    assert complete(LANGUAGE, "! locatedIn(italy, eu", is_fact=True).texts == ("europe)",)
+
+
+def test_what_stands_behind_the_cursor_is_not_written_twice() -> None:
+    assert complete(LANGUAGE, "loc(italy, ?)", 3) == Completions(0, ("locatedIn",))
+    assert complete(LANGUAGE, "locatedIn(it, ?)", 12).texts == ("italy",)
+    assert complete(LANGUAGE, "locatedIn(it  ", 12).texts == ("italy, ",)
+
+
+def test_no_more_than_asked_for() -> None:
+    assert len(complete(LANGUAGE, "", most=2).texts) == 2
+    assert len(complete(LANGUAGE, "locatedIn(", most=3).texts) == 3
+
+
+NAMES = st.lists(
+    st.one_of(
+        st.text(alphabet="aA\"'\\,()?! .:n\n\té/-", max_size=5),
+        st.text(st.characters(exclude_categories=["Cs"]), max_size=4),
+        st.sampled_from(["light blue", "a, b", "p(a)", "?", "!", "", "rule", "2nd", "\\n", "x\u2028y"]),
+    ),
+    min_size=1,
+    max_size=5,
+    unique=True,
+)
+
+
+@st.composite
+def languages(draw: st.DrawFn) -> Language:
+    domains = [Domain("d"), Domain("e")]
+    predicates = [
+        Predicate(name, tuple(draw(st.lists(st.sampled_from(domains), min_size=1, max_size=3)))) for name in draw(NAMES)
+    ]
+    return Language.build(domains, predicates, {"d": draw(NAMES), "e": draw(NAMES)})
+
+
+def is_question(base: HerbrandBase, text: str) -> bool:
+    try:
+        return len(Question.parse(base, text)) > 0
+    except DataError:
+        return False
+
+
+def begins_a_question(base: HerbrandBase, text: str) -> bool:
+    """Whether something makes a question of it; tried with `?` for all that is missing."""
+    ends = ["", *(f"{first}{', ?' * more})" for first in ("", "?", "(?") for more in range(3))]
+    return any(is_question(base, text + end) for end in ends)
+
+
+@st.composite
+def typed_atoms(draw: st.DrawFn) -> tuple[Language, str, int]:
+    """A language, an atom of it as text, and a place in that text."""
+    language = draw(languages())
+    predicate = draw(st.sampled_from(language.predicates))
+    members = [[language.constants[i] for i in language.members(domain)] for domain in predicate.domains]
+    text = draw(st.sampled_from(["", " "])) + written_atom(predicate.name, [draw(st.sampled_from(m)) for m in members])
+    return language, text, draw(st.integers(0, len(text)))
+
+
+@given(typed_atoms(), st.booleans())
+def test_every_completion_begins_a_question(typed: tuple[Language, str, int], is_cut: bool) -> None:
+    language, text, cursor = typed
+    text = text[:cursor] if is_cut else text
+    found, base = complete(language, text, cursor), HerbrandBase(language)
+    assert found.start <= cursor
+    for insertion in found.texts:
+        assert begins_a_question(base, text[: found.start] + insertion), insertion
+
+
+@given(typed_atoms())
+def test_who_takes_the_completions_comes_to_the_atom(typed: tuple[Language, str, int]) -> None:
+    language, text, cursor = typed
+    found = complete(language, text[:cursor], most=1_000)
+    ways = [(text[: found.start] + insertion).replace(" ", "") for insertion in found.texts]
+    if ways:
+        assert any(text.replace(" ", "").startswith(way) for way in ways)
+    else:
+        assert text[cursor - 1] in '")\\'  # a name is whole, or the cursor is within an escape
+
+
+@given(typed_atoms())
+def test_a_completed_fact_is_a_fact(typed: tuple[Language, str, int]) -> None:
+    language, text, _ = typed
+    encoded, _ = encode_facts(HerbrandBase(language), facts_from_texts([text]))
+    assert len(encoded.codes) == 1
+    assert HerbrandBase(language).parts(encoded.codes)[0][0] in {predicate.name for predicate in language.predicates}
+
+
+@given(st.text(max_size=12), st.integers(0, 12), st.booleans())
+def test_any_text_is_taken(text: str, cursor: int, is_fact: bool) -> None:
+    cursor = min(cursor, len(text))
+    assert 0 <= complete(LANGUAGE, text, cursor, is_fact=is_fact).start <= cursor
+
+
+@pytest.mark.parametrize("text", ["{}loc", "{}!{}'", 'locatedIn(italy{}"', "locatedIn(italy{}x"])
+def test_a_long_run_of_space_is_read_once(text: str) -> None:
+    """Read in every way that there is, 100,000 spaces would take minutes."""
+    typed = text.replace("{}", " " * 100_000)
+    assert complete(LANGUAGE, typed).start >= len("locatedIn(")
+
+
+def test_a_trained_network_lies_where_its_neighbours_lie(model: Model) -> None:
+    found = model.explain("liesIn(n5, north)")
+    assert found.belief.probability > 0.5
+    assert "near(" in found.reasons[0].ground_rule
+    assert found.reasons[0].effect > 0
+    assert found.to_dict()["atom"] == "liesIn(n5, north)"
+
+
+@pytest.mark.parametrize(
+    ("atom", "options", "message"),
+    [
+        ("liesIn(n5, ?)", {}, "asks for 2 atoms, and one is explained at a time"),
+        ("liesin(n5, north)", {}, "unknown predicate"),
+        ("liesIn(n5, mars)", {}, "mars"),
+        ("liesIn(north, n5)", {}, "outside domain"),
+        ("liesIn(n5", {}, "is no question"),
+        ("liesIn(n5, north)", {"depth": -1}, "depth is 0 or more"),
+        ("liesIn(n5, north)", {"top": 0}, "top is 1 or more"),
+        ("liesIn(n5, north)", {"against": "liesIn(n5, north)"}, "compared to itself"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused(model: Model, atom: str, options: dict, message: str) -> None:
+    with pytest.raises(R2NError, match=message):
+        model.explain(atom, **options)
+
+
+def test_a_constant_that_nothing_is_known_of_is_refused_as_in_a_question(toy: Problem) -> None:
+    model = predictor_of(toy).with_facts([], domains={"town": ["n99"]})
+    with pytest.raises(R2NError, match="cannot be answered"):
+        model.explain("liesIn(n99, north)")

@@ -13,8 +13,8 @@ import r2n
 from r2n.data.problem import Problem, load_problem
 from r2n.errors import CheckpointError, ConfigError, MemoryLimitError
 from r2n.model.model import Model
-from r2n.model.run import MOST_NETWORKS, Ensemble, Run, prepare_ensemble, prepare_run
-from r2n.model.training import settings_of, train_in
+from r2n.model.run import MOST_NETWORKS, Run, prepare_run
+from r2n.model.training import train_in, training_spec
 from r2n.network.graph_sources import GroundedOnDemand
 from r2n.options import Options
 from r2n.store.folder import RunFolder
@@ -28,13 +28,16 @@ WAYS = {
 }
 
 
-def ensemble_of(problem: Problem, *changes: str, size: int = 3, seed: int = 5) -> Ensemble:
-    made = prepare_ensemble(problem, problem.options.changed(["training.epochs=4", *changes]), seed, size=size)
-    assert isinstance(made, Ensemble)
+def same(options: Options) -> Options:
+    return options
+
+
+def ensemble_of(problem: Problem, *changes: str, size: int = 3, seed: int = 5) -> Run:
+    made = prepare_run(problem, problem.options.changed(["training.epochs=4", *changes]), seed, size=size)
     return made
 
 
-def trained_in(folder: Path, run: Run | Ensemble, *, resume: bool = False) -> None:
+def trained_in(folder: Path, run: Run, *, resume: bool = False) -> None:
     for _ in train_in(folder, run, resume=resume, checkpoint_seconds=0.0):
         pass
 
@@ -59,7 +62,7 @@ def test_each_network_is_that_of_its_seed_alone(way: str, toy: Problem, tmp_path
     np.testing.assert_allclose(ensemble.logits().each(toy.atoms), each, rtol=1e-6, atol=1e-6)
     loaded = Model.load(tmp_path / "all")
     np.testing.assert_array_equal(loaded.logits(toy.atoms), ensemble.logits()(toy.atoms))
-    np.testing.assert_array_equal([part(toy.test.atoms) for part in loaded.members], loaded.logits.each(toy.test.atoms))
+    np.testing.assert_array_equal([part(toy.test.atoms) for part in loaded.members], loaded.scores.each(toy.test.atoms))
     assert len(loaded.members) == 3
     assert ensemble.epochs == 12
 
@@ -77,7 +80,7 @@ def test_rules_are_grounded_once(toy: Problem, tmp_path: Path, monkeypatch: pyte
     assert len(asked) == 2, "once for the training of all, once for the validation queries of all"
 
 
-@pytest.mark.parametrize(("stop", "way"), [(1, "drawn"), (4, "drawn"), (6, "batches"), (11, "drawn")])
+@pytest.mark.parametrize(("stop", "way"), [(1, "drawn"), (6, "batches"), (11, "drawn")])
 def test_cut_anywhere_and_resumed_it_ends_where_it_would_have(
     stop: int, way: str, toy: Problem, tmp_path: Path
 ) -> None:
@@ -101,20 +104,15 @@ def test_cut_anywhere_and_resumed_it_ends_where_it_would_have(
     assert lines == [4, 4, 4]
 
 
-def test_a_finished_one_is_resumed_without_an_epoch(toy: Problem, tmp_path: Path) -> None:
-    trained_in(tmp_path / "run", ensemble_of(toy))
-    assert list(train_in(tmp_path / "run", ensemble_of(toy), resume=True)) == []
-
-
 def test_another_number_of_networks_is_not_resumed(toy: Problem, tmp_path: Path) -> None:
     trained_in(tmp_path / "run", ensemble_of(toy))
     for size in (1, 2, 4):
         with pytest.raises(CheckpointError, match=f"ensemble = 3, and goes on with that; now it is to be {size}"):
-            settings_of(tmp_path / "run", toy.options, [], ensemble=size, resume=True)
-        other = prepare_ensemble(toy, toy.options.changed(["training.epochs=4"]), 5, size=size)
+            training_spec(tmp_path / "run", toy.options, same, ensemble=size, resume=True)
+        other = prepare_run(toy, toy.options.changed(["training.epochs=4"]), 5, size=size)
         with pytest.raises(CheckpointError, match=f"ensemble: 3, now {size}"):
             trained_in(tmp_path / "run", other, resume=True)
-    assert settings_of(tmp_path / "run", toy.options, [], resume=True).ensemble == 3
+    assert training_spec(tmp_path / "run", toy.options, same, resume=True).ensemble == 3
 
 
 def test_a_damaged_or_missing_network_is_named(toy: Problem, tmp_path: Path) -> None:
@@ -139,18 +137,18 @@ def test_a_damaged_or_missing_network_is_named(toy: Problem, tmp_path: Path) -> 
 @pytest.mark.parametrize("size", [0, -1, MOST_NETWORKS + 1, 10**9])
 def test_a_number_that_nobody_can_want_is_refused(size: int, toy: Problem) -> None:
     with pytest.raises(ConfigError, match=rf"an ensemble of {size:,} networks cannot be trained"):
-        prepare_ensemble(toy, size=size)
+        prepare_run(toy, size=size)
 
 
 def test_networks_that_would_not_fit_are_refused(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("r2n.model.memory.available_bytes", lambda: 10**12)
     with pytest.raises(MemoryLimitError, match=r"(?s)100 networks needs about .* train fewer"):
-        prepare_ensemble(toy, toy.options.changed(["model.dim=300"]), size=100, memory=300 * 2**20)
+        prepare_run(toy, toy.options.changed(["model.dim=300"]), size=100, memory=300 * 2**20)
 
 
 def test_one_network_is_a_run_and_its_folder_says_nothing_of_ensembles(toy_folder: Path, tmp_path: Path) -> None:
     problem = load_problem(toy_folder)
-    run = prepare_ensemble(problem, problem.options, 3, size=1)
+    run = prepare_run(problem, problem.options, 3, size=1)
     assert isinstance(run, Run)
     trained_in(tmp_path / "run", run)
     config = json.loads((tmp_path / "run" / "config.json").read_text())
@@ -162,12 +160,12 @@ def test_one_network_is_a_run_and_its_folder_says_nothing_of_ensembles(toy_folde
 
 def test_before_all_are_trained_it_has_no_logits(toy: Problem) -> None:
     ensemble = ensemble_of(toy)
-    assert repr(ensemble) == "Ensemble('towns', 0 of 3 networks, seeds from 5)"
+    assert repr(ensemble) == "Run('towns', seeds from 5, 0 of 3 networks)"
     with pytest.raises(ConfigError, match="0 of 3 networks are trained"):
         ensemble.logits()
 
 
-def with_module(seed: int) -> Ensemble:
+def with_module(seed: int) -> Run:
     """Features that go through a module of the caller, with the weights that a process happens to have."""
     theory = r2n.parse_theory("domain thing\npredicate p(thing, thing)\nrule one: p(x, y) -> p(y, x)")
     facts = [r2n.Table(pa.table({"x": ["a", "b"], "y": ["b", "c"], "label": [1, 0]}), predicate="p")]
@@ -175,8 +173,7 @@ def with_module(seed: int) -> Ensemble:
     problem = Problem.build("things", theory, facts, features={"thing": vectors})
     sections = {"model": {"input": "pair", "dim": 4, "layers": 1}, "training": {"epochs": 4}}
     torch.manual_seed(seed)
-    made = prepare_ensemble(problem, Options.model_validate(sections), size=2, encoders={"thing": nn.Linear(2, 4)})
-    assert isinstance(made, Ensemble)
+    made = prepare_run(problem, Options.model_validate(sections), size=2, encoders={"thing": nn.Linear(2, 4)})
     return made
 
 
@@ -192,9 +189,9 @@ def test_all_networks_begin_with_the_module_of_the_caller_and_each_learns_its_ow
     np.testing.assert_array_equal(again.logits().each(whole.problem.atoms), each)
     assert not np.allclose(each[0], each[1])
     loaded = Model.load(tmp_path / "cut", encoders={"thing": nn.Linear(2, 4)})
-    np.testing.assert_array_equal(loaded.logits.each(whole.problem.atoms), each)
+    np.testing.assert_array_equal(loaded.scores.each(whole.problem.atoms), each)
 
 
 def test_every_seed_is_one_that_a_generator_takes(toy: Problem) -> None:
     with pytest.raises(ConfigError, match="the seed is 9223372036854775808"):
-        prepare_ensemble(toy, toy.options, 2**63 - 1, size=2)
+        prepare_run(toy, toy.options, 2**63 - 1, size=2)

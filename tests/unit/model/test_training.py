@@ -1,8 +1,9 @@
-"""A run is a folder: what it holds, what it refuses, and that it can be loaded again."""
+"""A training is a folder: what it holds, what it refuses, that it is resumed and loaded again."""
 
 import json
 from dataclasses import replace
 from pathlib import Path
+from shutil import rmtree
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +12,18 @@ import torch
 from torch import nn
 
 import r2n
-from r2n.data.knowledge_base import Evidence
+from r2n.data.knowledge_base import Evidence, reciprocal_codes
 from r2n.data.problem import Problem, load_problem
-from r2n.errors import CheckpointError, ConfigError
+from r2n.errors import CheckpointError, ConfigError, MemoryLimitError
 from r2n.model.model import Model
+from r2n.model.preflight import preflight_warnings
 from r2n.model.run import Run, prepare_run
 from r2n.model.training import check_folder, train_in
 from r2n.options import Options
+from r2n.store.checkpoint import read_checkpoint
 from r2n.store.folder import CONFIG, PROBLEM, TRACE
-from tests.unit.training.toy_training import steps_of
+from tests.labelled_problems import table
+from tests.unit.training.toy_training import step_of, steps_of
 
 
 def trained(
@@ -41,26 +45,6 @@ def test_the_folder_holds_config_trace_and_checkpoint(toy_folder: Path, tmp_path
     numbers = [json.loads(line)["number"] for line in (tmp_path / "run" / TRACE).read_text().splitlines()]
     assert numbers == list(range(1, 13))
     assert len(list((tmp_path / "run").glob("checkpoint-*.safetensors"))) == 1
-
-
-def test_a_loaded_run_answers_as_the_trained_one(toy_folder: Path, tmp_path: Path) -> None:
-    problem = load_problem(toy_folder)
-    run = trained(tmp_path / "run", problem)
-    again = Model.load(tmp_path / "run")
-    np.testing.assert_array_equal(run.logits()(problem.atoms), again.logits(problem.atoms))
-
-
-def test_interrupted_and_resumed_is_uninterrupted(toy_folder: Path, tmp_path: Path) -> None:
-    problem = load_problem(toy_folder)
-    trained(tmp_path / "whole", problem)
-    run = prepare_run(problem, problem.options, seed=0)
-    steps = train_in(tmp_path / "cut", run, checkpoint_seconds=0.0)
-    for _ in range(5):
-        next(steps)
-    steps.close()
-    trained(tmp_path / "cut", problem, resume=True)
-    whole, cut = (json.loads((tmp_path / name / "checkpoint.json").read_text()) for name in ("whole", "cut"))
-    assert whole["sha256"] == cut["sha256"]
 
 
 def with_module(seed: int) -> Run:
@@ -96,18 +80,6 @@ def test_before_the_first_checkpoint_the_weights_of_a_module_are_kept_too(epochs
     assert traces[0] == traces[1]
 
 
-def test_resuming_nothing_begins(toy_folder: Path, tmp_path: Path) -> None:
-    trained(tmp_path / "run", load_problem(toy_folder), resume=True)
-    assert (tmp_path / "run" / CONFIG).exists()
-
-
-def test_a_folder_with_a_run_is_not_overwritten(toy_folder: Path, tmp_path: Path) -> None:
-    problem = load_problem(toy_folder)
-    trained(tmp_path / "run", problem)
-    with pytest.raises(ConfigError, match="already holds a run"):
-        trained(tmp_path / "run", problem)
-
-
 @pytest.mark.parametrize(
     ("changes", "seed", "what"), [(("model.dim=9",), 0, "options.model.dim: 8, now 9"), ((), 1, "seed: 0, now 1")]
 )
@@ -138,13 +110,6 @@ def test_flipped_validation_labels_are_not_resumed(toy_folder: Path, tmp_path: P
     flipped = replace(problem, queries={**problem.queries, "valid": valid})
     with pytest.raises(CheckpointError, match="the queries"):
         trained(tmp_path / "run", flipped, resume=True)
-
-
-def test_a_run_without_checkpoint_says_so(toy_folder: Path, tmp_path: Path) -> None:
-    trained(tmp_path / "run", load_problem(toy_folder))
-    (tmp_path / "run" / "checkpoint.json").unlink()
-    with pytest.raises(CheckpointError, match="no checkpoint"):
-        Model.load(tmp_path / "run")
 
 
 def test_with_valid_the_validation_queries_are_told_and_asked_no_more(toy_folder: Path, tmp_path: Path) -> None:
@@ -207,7 +172,7 @@ def test_no_epoch_at_all_leaves_a_run_that_can_be_asked(toy_folder: Path, tmp_pa
 
 def test_a_run_from_another_device_is_asked_where_it_is(toy_folder: Path, tmp_path: Path) -> None:
     trained(tmp_path / "run", load_problem(toy_folder), changes=("training.device=cpu",))
-    assert Model.load(tmp_path / "run").model.device.type in ("cpu", "cuda", "mps")
+    assert Model.load(tmp_path / "run").network.device.type in ("cpu", "cuda", "mps")
     with pytest.raises(ConfigError, match="there is no device 'tpu' here"):
         Model.load(tmp_path / "run", device="tpu")
 
@@ -270,3 +235,179 @@ def test_a_run_is_resumed_with_its_own_number_of_threads(toy_folder: Path, tmp_p
             assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.fixture
+def kept_run(toy_folder: Path, tmp_path: Path) -> Run:
+    problem = load_problem(toy_folder)
+    kept_run = prepare_run(problem, problem.options, seed=0)
+    for _ in train_in(tmp_path / "run", kept_run):
+        pass
+    rmtree(toy_folder)
+    return kept_run
+
+
+def test_it_answers_as_the_run_did_without_the_tables(kept_run: Run, tmp_path: Path) -> None:
+    trained = Model.load(tmp_path / "run")
+    np.testing.assert_array_equal(trained.scores(kept_run.problem.atoms), kept_run.logits()(kept_run.problem.atoms))
+    assert trained.evaluate("test").metrics == kept_run.evaluate("test").metrics
+    assert trained.problem.name == "towns"
+
+
+def test_loading_changes_nothing_outside(kept_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("draw_negatives", "corruptions"):
+        monkeypatch.setattr(f"r2n.training.negatives.{name}", lambda *_, **__: pytest.fail("negatives drawn"))
+    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    Model.load(tmp_path / "run").logits(kept_run.problem.test.atoms)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.get_num_threads() == threads
+
+
+def test_a_run_without_checkpoint_and_weights_that_do_not_fit(kept_run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with pytest.raises(ConfigError, match="was trained with encoders of its own for no domain"):
+        Model.load(folder, encoders={"town": nn.Linear(2, 2)})
+    (folder / "checkpoint.json").unlink()
+    with pytest.raises(CheckpointError, match="no checkpoint yet"):
+        Model.load(folder)
+    with pytest.raises(ConfigError, match="holds no run"):
+        Model.load(tmp_path / "nothing")
+
+
+def test_the_best_weights_are_loaded_and_not_the_last(toy_folder: Path, tmp_path: Path) -> None:
+    problem = load_problem(toy_folder)
+    options = problem.options.changed(["training.patience=4", "training.validate_every=1", "training.epochs=40"])
+    kept_run = prepare_run(problem, options, seed=0)
+    for _ in train_in(tmp_path / "run", kept_run):
+        pass
+    assert kept_run.trainer.best_epoch < kept_run.trainer.epoch
+    last, trained = read_checkpoint(tmp_path / "run"), Model.load(tmp_path / "run")
+    assert last is not None
+    vectors = trained.network.state_dict()["constants.vectors"]
+    assert not torch.equal(vectors, last[0]["model.constants.vectors"])
+    np.testing.assert_array_equal(trained.scores(problem.atoms), kept_run.logits()(problem.atoms))
+
+
+def test_one_network_is_one_member(kept_run: Run) -> None:
+    trained = Model.from_run(kept_run)
+    assert trained.members == (trained.scores,)
+
+
+def test_validation_chooses_and_needs_queries(toy: Problem) -> None:
+    run = prepare_run(toy, toy.options.changed(["training.patience=20", "training.epochs=30"]), seed=0)
+    records = list(run.trainer)
+    assert [record.number for record in records if record.valid is not None] == [10, 20, 30][: len(records) // 10]
+    assert run.trainer.best is not None
+    blind = replace(toy, queries={})
+    with pytest.raises(ConfigError, match="needs queries"):
+        prepare_run(blind, toy.options.changed(["training.patience=20"]), seed=0)
+
+
+def test_true_queries_are_ranked(toy: Problem, toy_run: Run) -> None:
+    test = toy.test
+    only_true = replace(toy, queries={"test": type(test)(test.atoms[test.truth], test.truth[test.truth])})
+    report = replace(toy_run, problem=only_true).evaluate("test")
+    assert report.metrics["mrr"] > 0.5
+    with pytest.raises(ConfigError, match="no queries 'dev'"):
+        toy_run.evaluate("dev")
+
+
+def test_the_whole_base_is_the_graph_of_a_full_softmax() -> None:
+    problem = r2n.load("nations")
+    options = problem.options.changed(["training.epochs=1", "model.dim=4", "model.layers=1"])
+    run = prepare_run(problem, options, seed=0)
+    graph = step_of(run.trainer).graph
+    assert len(graph.atoms) == 2 * len(problem.knowledge.base), "with reciprocals"
+    assert graph.shapes == ((14, 14),)
+    with pytest.raises(MemoryLimitError, match="full-softmax over the whole Herbrand base, 21,560 atoms"):
+        prepare_run(problem, options, seed=0, memory=1_000_000)
+
+
+def test_held_out_facts_are_false_or_absent_for_all_that_training_sees() -> None:
+    """Neither the softmax rows nor the reciprocals hold a fact of another split."""
+    problem = r2n.load("nations")
+    run = prepare_run(problem, problem.options.changed(["training.epochs=0", "model.dim=4"]), seed=0)
+    held_out = np.concatenate([problem.valid.atoms, problem.test.atoms])
+    mirrored = reciprocal_codes(run.model.base, held_out)
+    assert not np.isin(np.concatenate([held_out, mirrored]), run.knowledge.evidence.atoms).any()
+    rows = run.trainer.objective.rows
+    assert rows is not None
+    assert sum(len(facts[0]) for _, _, facts in rows.groups) == 2 * len(problem.train)
+
+
+def test_queries_that_are_asked_as_false_are_told_whatever_their_truth(toy: Problem) -> None:
+    """Corrupting the town of a fact makes atoms of the towns that are asked about."""
+    note = "4 of 4 queries 'test' are asked as false in training"
+    flipped = replace(toy, queries={name: Evidence(part.atoms, ~part.truth) for name, part in toy.queries.items()})
+    for problem in (toy, flipped):
+        every = prepare_run(problem, toy.options.changed(["training.corrupted_positions=[0, 1]"]), 0).notes()
+        assert [text.split(",")[0] for text in every] == [note.replace("test", "valid"), note]
+        assert prepare_run(problem, toy.options, 0).notes() == [], "there only the valley is corrupted"
+
+
+PAIRS_THEORY = "domain d\npredicate p(d, d)\n"
+LABEL = "label facts of p false, at least one to 10 true ones, and name p in training.labels_only: then only these"
+
+
+@pytest.mark.parametrize(
+    ("facts", "changes", "advice"),
+    [
+        ("many", [], "only the last constant of a fact excludes others: set training.corrupted_positions to [-1]"),
+        ("many", ["training.corrupted_positions=[0, 1]"], "set training.corrupted_positions to [-1]"),
+        ("many", ["training.corrupted_positions=[-1]"], LABEL),
+        ("many", ["training.corrupted_positions=[1]"], LABEL),
+        ("reversed", [], "only the first constant of a fact excludes others: set training.corrupted_positions to [-2]"),
+        ("ring", [], LABEL),
+        ("labelled", [], "to ask only labelled atoms of p, set training.labels_only to ['p']"),
+        ("few labels", [], LABEL),
+        ("labelled", ["training.loss=softmax"], None),
+    ],
+)
+def test_the_way_out_of_corrupted_queries_fits_the_facts_and_what_is_set(
+    facts: str, changes: list[str], advice: str | None
+) -> None:
+    """The advice was [-1] whatever was set, and labels_only with one false fact to many, or with a softmax.
+
+    Of a ranking, whose queries are all true, a note is made only where something better can be set.
+    """
+    pairs = [(f"p{i}", f"c{i % 2}") for i in range(8)]
+    pairs = {
+        "reversed": [(b, a) for a, b in pairs],
+        "ring": [(f"p{i}", f"p{(i + 1) % 8}") for i in range(8)],
+        "few labels": [(f"p{i}", f"p{(i + 1) % 16}") for i in range(16)],
+    }.get(facts, pairs)
+    asked = (pairs[0][0], pairs[1][1]) if facts != "reversed" else (pairs[1][0], pairs[0][1])
+    true = {"labelled": 4, "few labels": 15}.get(facts, len(pairs))
+    told = [(*pair, int(i < true)) for i, pair in enumerate(pairs)]
+    problem = Problem.build(
+        "pairs", r2n.parse_theory(PAIRS_THEORY), [table("p", told, labelled=True)], {"test": [table("p", [asked])]}
+    )
+    options = Options().changed(changes)
+    ranked = prepare_run(problem, options, 0).notes()
+    assert len(ranked) == (advice not in (None, LABEL))
+    false = {"test": Evidence(problem.test.atoms, ~problem.test.truth)}
+    notes = prepare_run(replace(problem, queries=false), options, 0).notes()
+    assert len(notes) == (advice is not None)
+    if advice is None:
+        return
+    (note,) = notes
+    assert note.startswith("1 of 1 queries 'test' are asked as false in training, as corruptions of facts: ")
+    assert advice in note
+
+
+def test_a_training_that_asks_nothing_is_warned_of_once(toy: Problem) -> None:
+    closed = toy.train.atoms[toy.train.atoms >= toy.knowledge.base.offsets[1]]
+    knowledge = replace(toy.knowledge, evidence=Evidence(closed, np.ones(len(closed), bool)))
+    problem = replace(toy, knowledge=knowledge)
+    assert sum("r2n infer" in text for text in preflight_warnings(problem, toy.options)) == 1
+    assert prepare_run(problem, toy.options, 0).notes() == []
+
+
+def test_only_predicates_with_false_facts_are_named_for_labels_only() -> None:
+    """It named all predicates that are asked, and of the others no negative could be drawn."""
+    theory = r2n.parse_theory("domain d\npredicate p(d, d)\npredicate q(d, d)\n")
+    ring = [(f"c{i}", f"c{(i + 1) % 8}") for i in range(8)]
+    facts = [table("p", [(*pair, int(i < 6)) for i, pair in enumerate(ring)], labelled=True), table("q", ring)]
+    asked = [table(name, [("c0", "c2")]) for name in ("p", "q")]
+    (note,) = prepare_run(Problem.build("two", theory, facts, {"test": asked}), Options(), 0).notes()
+    assert note.endswith(": to ask only labelled atoms of p, set training.labels_only to ['p']")

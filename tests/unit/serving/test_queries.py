@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from r2n.model.model import Model
-from r2n.model.questions import question_table
+from r2n.model.questions import questions_table
 from r2n.serving.queries import MOVED, ExplainAnswer, answer_queries, check_query, recode
 from r2n.serving.requests import Limits
 from r2n.serving.session import ARROW, JSON_LINES, Caret, Reply, Session
@@ -93,7 +93,7 @@ def test_arrow_has_the_columns_of_the_table(session: Session) -> None:
     reply = one_reply(session, "liesIn(n2, ?)", "near(n0, s0)", accept=ARROW)
     assert reply.kind == ARROW
     found = pa.ipc.open_stream(reply.body).read_all()
-    first = question_table(session.model, "liesIn(n2, ?)")
+    first = questions_table(session.model, [session.model.predict("liesIn(n2, ?)")], ["liesIn"])
     assert found.schema.names == [*first.schema.names[:3], "argument_1", "argument_2", *first.schema.names[5:]]
     assert found.slice(0, first.num_rows).to_pydict() == first.rename_columns(found.schema.names).to_pydict()
     assert found["row"].to_pylist() == [1, 1, 2]

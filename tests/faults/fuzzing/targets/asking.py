@@ -1,45 +1,24 @@
-"""A run that is asked: the lines of `r2n ask`, and the bodies of requests to `r2n serve`.
+"""The bodies of requests to `r2n serve`.
 
-An input for the server is a line with the name of an address, and below it the body.
+An input is a line with the name of an address, and below it the body.
 """
 
 import json
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from functools import cache, partial
-from io import StringIO
 
 from pydantic import BaseModel, ValidationError
-from r2n.cli.asking_lines import complete_line
 from starlette.testclient import TestClient
 
-from r2n.cli.prediction import Wanted
-from r2n.grounding.backward import Known
-from r2n.model.model import Model
 from r2n.serving.app import create_app
 from r2n.serving.guards import Access
 from r2n.serving.requests import CheckRequest, ExplainRequest, Limits, QueryRequest, WhatIfRequest
-from r2n.serving.session import Session
 from r2n.serving.session import Session as ServedSession
 from r2n.serving.workers import run_job
-from tests.faults.fuzzing.target import OPENED, Target, as_text, scratch
+from tests.faults.fuzzing.target import OPENED, Target, scratch
 from tests.served_problem import write_served_run
 
 ATOMS = (b"liesIn(n1, ?)", b"near(n1, n2)", b"liesIn(n2, north)", b"!", b"?", b"n1", b"north", b"[/]", b"town", b"new")
-LINES = (
-    b":why ",
-    b":with ",
-    b":without ",
-    b":facts",
-    b":reset",
-    b":top ",
-    b":help",
-    b":quit",
-    b"\n",
-    b"1",
-    b"2",
-    b"near(",
-)
 FIELDS = (
     *(b'"queries": ', b'"with": ', b'"without": ', b'"constants": ', b'"without_rules": ', b'"top": ', b'"unknown": '),
     *(
@@ -57,10 +36,6 @@ FIELDS = (
     *(b'["liesIn(n1, ?)"]', b'"near(n1, n3)"', b'{"town": ["new"]}', b'["neighbours"]', b"\\u0000", b"\\ud800", b"NaN"),
     *(b"query\n", b"explain\n", b"what-if\n", b"check\n"),
 )
-HARD_LINES = (
-    *(b":top " + b"9" * 5_000, b":why " + b"9" * 5_000, b"liesIn(n1, ?)\n:why " + b"9" * 5_000, b":" * 60_000),
-    *(b":why " + b"(" * 60_000, b" " * 60_000, b":with " + b"near(n1, " * 20_000, b":top \xc2\xb2", b":why \xd9\xa1"),
-)
 HARD_BODIES = (
     *(b"query\n" + b"[" * 100_000, b"query\n" + b'{"queries":' * 20_000, b'query\n{"top": ' + b"9" * 5_000 + b"}"),
     b'query\n{"queries": [' + b'"liesIn(n1, ?)",' * 999 + b'"near(?, ?)"], "top": 10000}',
@@ -76,24 +51,6 @@ JOBS: dict[bytes, type[BaseModel]] = {
     b"what-if": WhatIfRequest,
     b"check": CheckRequest,
 }
-
-
-@cache
-def _start() -> Known:
-    return Known(Model.load(write_served_run(scratch() / "asked-run"), device="cpu"))
-
-
-def lines(content: bytes) -> None:
-    """A few lines, one after the other, what they tell, and how each may go on."""
-    session = Session(_start(), Wanted(top=5, unknown=False, everything=False))
-    for line in as_text(content).split("\n")[:4]:
-        complete_line(_start().predictor.base.language, line, len(line))
-        told = session.tell(line)
-        if told is None:
-            return
-        json.dumps(told.document)
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            told.show()
 
 
 @cache
@@ -141,9 +98,6 @@ def bodies(content: bytes) -> None:
 
 
 TARGETS = (
-    Target(
-        "ask", lines, (*LINES, *ATOMS), HARD_LINES, partial(_ready, _start), inputs=10_000, examples=200, longest=300
-    ),
     Target(
         "jobs", jobs, (*FIELDS, *ATOMS), HARD_BODIES, partial(_ready, _session), "bodies", inputs=10_000, examples=200
     ),

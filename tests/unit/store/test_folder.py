@@ -1,17 +1,29 @@
-"""Run folders: what they say of themselves, and what is refused after a change."""
+"""Run folders: what they say of themselves, what is refused after a change, and who may write."""
 
+import errno
 import json
-import shutil
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+import torch
 
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError
+from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.store import Ceiling
+from r2n.model.memory import as_trained, check_options, make_device, make_source, problem_to_train
+from r2n.network.graph_sources import Counted, GroundedOnDemand, Ungrounded
+from r2n.options import GroundingOptions, Options
+from r2n.store import trace
 from r2n.store.folder import (
     RunConfig,
     RunFolder,
@@ -23,6 +35,7 @@ from r2n.store.folder import (
     write_config,
     write_run,
 )
+from r2n.store.trace import LOCK, locked
 from tests.same_records import assert_same
 
 OLD = """{
@@ -62,20 +75,6 @@ def test_what_is_written_is_read(folder: RunFolder, config: RunConfig, toy: Prob
     assert_same(read_problem(folder), toy)
     assert_same(read_problem(folder, config), toy)
     assert sorted(path.name for path in folder.path.iterdir()) == ["config.json", "problem.safetensors"]
-
-
-def test_the_names_of_the_files(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
-    paths = (folder.config, folder.problem, folder.trace, folder.report)
-    names = ["config.json", "problem.safetensors", "trace.jsonl", "report.json"]
-    assert [path.relative_to(tmp_path).as_posix() for path in paths] == names
-
-
-def test_a_folder_is_whole_in_itself(folder: RunFolder, toy: Problem, config: RunConfig, tmp_path: Path) -> None:
-    moved = RunFolder(tmp_path / "elsewhere")
-    shutil.move(folder.path, moved.path)
-    found = read_problem(moved)
-    assert config_of(found, found.options, seed=7, threads=2, encoders=("town",)) == config
 
 
 def test_the_configuration_says_what_made_the_run(folder: RunFolder, toy: Problem) -> None:
@@ -244,3 +243,161 @@ def test_differences_are_named(toy: Problem, config: RunConfig) -> None:
 def test_where_a_problem_lies_and_versions_are_no_difference(toy: Problem, config: RunConfig) -> None:
     moved = config_of(replace(toy, source="elsewhere"), toy.options, seed=7, threads=2, encoders=("town",))
     assert differences(config, replace(moved, versions={})) == []
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from r2n.store.trace import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_second_one_is_refused_while_the_first_trains(tmp_path: Path) -> None:
+    with locked(tmp_path):
+        with pytest.raises(ConfigError, match=rf"another process \({os.getpid()}\) is at work in .*\n  wait") as caught:
+            locked(tmp_path).__enter__()
+        assert str(tmp_path) in str(caught.value)
+    with locked(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_lock_of_a_killed_process_blocks_nobody(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        with pytest.raises(ConfigError, match=rf"another process \({process.pid}\)"), locked(tmp_path):
+            pass
+        process.send_signal(signal.SIGKILL)
+    assert (tmp_path / LOCK).exists()
+    with locked(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_taken_away_between_opening_and_locking_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take, calls = trace._is_locked, []
+
+    def slow(descriptor: int, path: Path) -> bool:
+        if not calls:
+            path.unlink()
+        calls.append(descriptor)
+        return take(descriptor, path)
+
+    monkeypatch.setattr(trace, "_is_locked", slow)
+    with locked(tmp_path), pytest.raises(ConfigError), locked(tmp_path):
+        pass
+    assert len(calls) == 3
+
+
+def test_a_lock_on_a_file_that_another_has_replaced_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    take, calls = trace._is_locked, []
+
+    def slow(descriptor: int, path: Path) -> bool:
+        if not calls:
+            path.unlink()  # who held it is done,
+            path.touch()  # and the next one has made a file of its own
+        calls.append(descriptor)
+        return take(descriptor, path)
+
+    monkeypatch.setattr(trace, "_is_locked", slow)
+    with locked(tmp_path), pytest.raises(ConfigError), locked(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def refuse(number: int) -> Callable[..., None]:
+    def flock(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return flock
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_where_there_are_no_locks_training_goes_on(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fcntl.flock", refuse(number))
+    with locked(tmp_path), locked(tmp_path):
+        pass
+    monkeypatch.setattr(trace, "fcntl", None)
+    with locked(tmp_path), locked(tmp_path):
+        pass
+
+
+def test_a_folder_that_cannot_be_written_has_no_lock(tmp_path: Path) -> None:
+    with locked(tmp_path / "gone"):
+        pass
+
+
+def test_a_network_that_reads_no_rules_grounds_none(toy: Problem) -> None:
+    def source(*changes: str) -> object:
+        return make_source(toy.knowledge, Options().changed(changes))
+
+    assert isinstance(source("model.reasoner=none"), Ungrounded)
+    assert isinstance(source("model.layers=0"), Ungrounded)
+    t_norm = Options().changed(["model.layers=0", "training.regularisation=product"])
+    assert isinstance(make_source(toy.knowledge, t_norm), Ungrounded), "to be asked, it needs no rule"
+    assert isinstance(make_source(toy.knowledge, t_norm, to_train=True), GroundedOnDemand)
+    known_body = source("grounding.strategy=known-body")
+    assert isinstance(known_body, GroundedOnDemand)
+    assert isinstance(known_body.grounder, KnownBodyGrounder)
+
+
+def test_grounding_and_counting_keep_to_the_memory_that_is_allowed(toy: Problem) -> None:
+    layered = make_source(toy.knowledge, Options(), memory=10**9)
+    counted = make_source(
+        toy.knowledge, Options().changed(["model.rules=counted", "grounding.max_groundings=7000"]), memory=10**8
+    )
+    assert isinstance(layered, GroundedOnDemand)
+    assert isinstance(counted, Counted)
+    assert (layered.store.ceiling, counted.store.ceiling) == (Ceiling(10**9), Ceiling(10**8))
+    assert counted.max_groundings == 7000
+    by_default = make_source(toy.knowledge, Options())
+    assert isinstance(by_default, GroundedOnDemand)
+    assert (by_default.store.ceiling.most or 0) > 10**6
+
+
+def test_reciprocals_are_part_of_the_training_language_alone(toy: Problem) -> None:
+    plain, both = (as_trained(toy.knowledge, GroundingOptions(reciprocal=wanted)) for wanted in (False, True))
+    assert plain is toy.knowledge
+    assert len(both.language.predicates) == 2 * len(plain.language.predicates)
+
+
+def test_the_device_is_the_one_that_is_named_or_refused() -> None:
+    assert make_device("cpu") == torch.device("cpu")
+    assert make_device().type in ("cpu", "cuda", "mps")
+    for name, is_there in (("cuda", torch.cuda.is_available()), ("mps", torch.backends.mps.is_available())):
+        if not is_there:
+            with pytest.raises(ConfigError, match=f"there is no device '{name}' here"):
+                make_device(name)
+
+
+def test_validation_queries_are_evidence_where_that_is_wished(toy: Problem) -> None:
+    assert problem_to_train(toy, Options()) is toy
+    whole = problem_to_train(toy, Options().changed(["training.with_valid=true"]))
+    assert len(whole.train) == len(toy.train) + len(toy.valid)
+    with pytest.raises(ConfigError, match="cannot both be trained on and tell when to stop"):
+        problem_to_train(toy, Options().changed(["training.with_valid=true", "training.patience=3"]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["model.evidence_input=only", "training.hiding=0.0"], "hides none of it learns to copy it"),
+        (["training.patience=5"], "training.patience needs queries to validate on"),
+        (["training.regularisation=product"], "regularisation needs explicit rules"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_before_any_work(changes: list[str], message: str, toy: Problem) -> None:
+    bare = replace(toy.knowledge, theory=replace(toy.knowledge.theory, rules=()))
+    problem = replace(toy, knowledge=bare, queries={})
+    with pytest.raises(ConfigError, match=message):
+        check_options(problem, Options().changed(changes))
+    check_options(problem, Options())

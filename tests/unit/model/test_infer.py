@@ -43,14 +43,7 @@ def probabilities(problem: Problem, predicate: str, **options: object) -> list[f
 
 
 def test_certain_rules_and_weighted_ones() -> None:
-    assert probabilities(smokers(), "smokes", method="sum-product") == pytest.approx(
-        [
-            1.0,
-            1.0,
-            0.4,
-        ],
-        abs=0.05,
-    )
+    assert probabilities(smokers(), "smokes", method="sum-product") == pytest.approx([1.0, 1.0, 0.4], abs=0.05)
     ann, bob, cy = probabilities(smokers(), "cancer", method="sum-product")
     e = float(np.exp(1.5))
     assert ann == pytest.approx(e / (1 + e))

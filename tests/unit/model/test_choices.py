@@ -19,6 +19,7 @@ from r2n.model.choices import choose_options, corrupted_positions
 from r2n.model.preflight import preflight_warnings
 from r2n.model.run import Run, prepare_run
 from r2n.options import Options
+from tests.examples import first_of
 from tests.labelled_problems import featured_graph, items, table
 from tests.unit.grounding.small_knowledge import knowledge
 
@@ -144,7 +145,7 @@ def trained(problem: Problem, *changes: str) -> Run:
     return run
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", first_of(range(3), 1))
 def test_labelled_false_facts_are_the_negatives_of_their_predicate(seed: int) -> None:
     """When every unlabelled item was asked as false, the accuracy was 0.58, 0.58 and 0.45."""
     problem = items(seed)
