@@ -210,7 +210,7 @@ def test_the_logit_by_counts_is_that_of_the_network(toy: Problem, way: int) -> N
     model = explained(toy, *COUNTED)
     combination = model.members[0].model.combination
     assert combination is not None
-    combination.weighting.fill_(way)
+    combination.way.fill_(way)
     for atom in ("liesIn(n5, north)", "liesIn(n5, south)", "near(n1, n2)"):
         counted = CountedAtom(model.members, code(model, atom))
         assert counted.logit() == pytest.approx(model.logits(codes(model, atom))[0], abs=1e-5)
@@ -226,7 +226,7 @@ def test_an_atom_feels_what_concludes_another_of_its_row(toy: Problem) -> None:
     model = explained(toy, *COUNTED)
     combination = model.members[0].model.combination
     assert combination is not None
-    combination.weighting.fill_(
+    combination.way.fill_(
         WEIGHTINGS.index(Weighting("sum", 1.0))
     )  # in a mixture, what no rule concludes has its share as it is
     one = CountedAtom(model.members, code(model, "liesIn(n5, south)"))

@@ -162,7 +162,7 @@ def test_new_constants_are_explained_by_their_features_or_not_at_all() -> None:
     told = Model.from_run(run).with_facts(
         [], domains={"paper": ["p0", "p9"]}, features={"paper": {"p0": "dogs, unseen"}}
     )
-    new, plain = told.model.base, Model.from_run(run)
+    new, plain = told.network.base, Model.from_run(run)
 
     def found(predictor: Model, *names: str) -> dict[tuple[str, str], float]:
         base = predictor.network.base
@@ -170,7 +170,7 @@ def test_new_constants_are_explained_by_their_features_or_not_at_all() -> None:
         code = int(base.encode(base.language.predicate("same"), ids)[0])
         return words(feature_effects([predictor.scores], code, most=9))
 
-    assert new.language.constant_id("p1") != plain.model.base.language.constant_id("p1")
+    assert new.language.constant_id("p1") != plain.network.base.language.constant_id("p1")
     assert found(told, "p1", "p3") == pytest.approx(found(plain, "p1", "p3"), abs=1e-5)
     assert found(told, "p0", "p3").keys() >= {("word 'unseen'", "p0"), ("word 'mice'", "p3")}
     same_text = {(part, "p4" if of == "p0" else of): effect for (part, of), effect in found(told, "p0", "p2").items()}

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.explanation.small_subject import predictor_of
+from tests.unit.explanation.small_model import predictor_of
 
 from r2n.data.atom_text import facts_from_texts, written_atom, written_name
 from r2n.data.encoding import encode_facts

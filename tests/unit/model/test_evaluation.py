@@ -46,7 +46,7 @@ def logits(toy: Problem) -> AtomLogits:
     models, options = [], toy.options.changed(["training.epochs=3"])
     run = prepare_run(toy, options, 0)
     for seed in range(3):
-        run = run.again(seed)
+        run = run.with_seed(seed)
         for _ in run.trainer:
             pass
         models.append(run.model)

@@ -132,14 +132,15 @@ def test_an_explanation_is_the_document_of_the_command_line_and_a_drawing(sessio
     assert set(ExplainAnswer.model_validate(found).model_dump()) == set(found)
     drawing = found.pop("drawing")
     assert found == document("explain", session.folder, "liesIn(n2, north)", "--against", "liesIn(n2, south)")
-    assert drawing["boxes"][0]["text"] == "liesIn(n2, north)"
+    assert drawing["nodes"][0]["of"] == "liesIn(n2, north)"
+    assert drawing["wide"].startswith("<svg")
 
 
 def test_what_a_box_switches_off_can_be_left_out(session: Session) -> None:
     found = explained(session)
-    switches = [box["switch"] for box in found["drawing"]["boxes"] if box["switch"]]
-    facts = [switch["fact"] for switch in switches if "fact" in switch]
-    rules = [switch["rule"] for switch in switches if "rule" in switch]
+    nodes = found["drawing"]["nodes"]
+    facts = [node["fact"] for node in nodes if node["fact"]]
+    rules = [node["of"] for node in nodes if node["kind"] == "rule"]
     assert facts
     assert explained(session, without=facts[:1])["logit"] != found["logit"]
     assert set(rules) == {"neighbours"}
