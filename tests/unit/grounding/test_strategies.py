@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import r2n
-from r2n.components import strategies
+from r2n.components import strategies as registered
 from r2n.data.candidates import Candidates
 from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError, GroundingError
@@ -51,7 +51,7 @@ def test_every_strategy_is_made_with_its_budget(strategy: str) -> None:
 
 
 def test_the_options_name_the_registered_strategies_and_their_fields() -> None:
-    assert list(strategies) == list(GROUNDERS)
+    assert list(registered) == list(GROUNDERS)
     for grounder in GROUNDERS.values():
         assert {field.name for field in fields(grounder)} <= set(GroundingOptions.model_fields)
         assert isinstance(grounder(), Grounder)

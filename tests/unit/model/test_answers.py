@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.explanation.small_model import predictor_of
 
 from r2n.data.atom_text import facts_from_texts, written_atom, written_name
 from r2n.data.encoding import encode_facts
@@ -31,6 +31,7 @@ from r2n.model.questions import WRITERS, Completions, answer_table, complete, qu
 from r2n.model.run import Run
 from tests.explanations import NASTY
 from tests.page_reader import read_page
+from tests.unit.explanation.small_model import predictor_of
 
 
 def names(problem: Problem, question: str) -> list[str]:
@@ -386,9 +387,8 @@ def test_no_more_rows_than_one_can_look_at() -> None:
 def test_each_is_answered_as_alone(toy_run: Run) -> None:
     model = Model.from_run(toy_run)
     texts = ["liesIn(n2, ?)", "liesIn(?, south)", "near(n0, ?)", "liesIn(n0, north)"]
-    questions = [Question.parse(model.base, text) for text in texts]
     for unknown in (False, True):
-        found = model.answer_all(questions, top=3, unknown=unknown)
+        found = model.answer_all([replace(Question.parse(model.base, text), top=3, unknown=unknown) for text in texts])
         assert found == [model.predict(text, top=3, unknown=unknown) for text in texts]
 
 

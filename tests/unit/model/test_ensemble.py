@@ -33,8 +33,7 @@ def same(options: Options) -> Options:
 
 
 def ensemble_of(problem: Problem, *changes: str, size: int = 3, seed: int = 5) -> Run:
-    made = prepare_run(problem, problem.options.changed(["training.epochs=4", *changes]), seed, size=size)
-    return made
+    return prepare_run(problem, problem.options.changed(["training.epochs=4", *changes]), seed, size=size)
 
 
 def trained_in(folder: Path, run: Run, *, resume: bool = False) -> None:
@@ -173,8 +172,7 @@ def with_module(seed: int) -> Run:
     problem = Problem.build("things", theory, facts, features={"thing": vectors})
     sections = {"model": {"input": "pair", "dim": 4, "layers": 1}, "training": {"epochs": 4}}
     torch.manual_seed(seed)
-    made = prepare_run(problem, Options.model_validate(sections), size=2, encoders={"thing": nn.Linear(2, 4)})
-    return made
+    return prepare_run(problem, Options.model_validate(sections), size=2, encoders={"thing": nn.Linear(2, 4)})
 
 
 def test_all_networks_begin_with_the_module_of_the_caller_and_each_learns_its_own(tmp_path: Path) -> None:

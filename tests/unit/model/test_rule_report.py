@@ -1,6 +1,7 @@
 """Reports on a run's rules: effects, what is believed of implicit rules, and what is exported."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 from scipy.special import expit
 
 import r2n
+from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import Problem, load_problem
 from r2n.errors import ConfigError
 from r2n.explanation.rules import LearnedClause, RuleAccount, RuleEffect, RuleReport
@@ -184,15 +186,20 @@ def test_other_networks_and_theories(trained: Model) -> None:
     assert (bare.rules, bare.notes) == ((), ("the theory has no rules",))
 
 
+def with_queries(model: Model, queries: Mapping[str, Evidence]) -> Model:
+    problem = replace(model.problem, queries=queries)
+    return replace(model, changed=replace(model.changed, problem=problem))
+
+
 def test_which_queries_and_known_atoms_are_asked(trained: Model) -> None:
     assert rule_report(trained, split="test").contexts_on == "test"
     with pytest.raises(ConfigError, match=r"no queries 'dev'(.|\n)*valid, test"):
         rule_report(trained, split="dev")
     problem = trained.problem
-    report = rule_report(replace(trained, problem=replace(problem, queries={"test": problem.test})))
+    report = rule_report(with_queries(trained, {"test": problem.test}))
     assert report.split == "test"
     assert "asked as if they were not known" in (report.contexts_on or "")
-    alone = rule_report(replace(trained, problem=replace(problem, queries={})))
+    alone = rule_report(with_queries(trained, {}))
     assert alone.metric == "ap"  # the facts of this problem are labelled
     assert any("there are no queries" in note for note in alone.notes)
     found = held_back(trained)
@@ -224,9 +231,9 @@ def test_an_implicit_rule_has_clauses_and_no_share_that_is_satisfied(clauses: Mo
 
 
 def test_known_as_known_others_as_answered_and_heads_as_if_masked(clauses: Model) -> None:
-    whole = clauses.logits.whole
+    whole = clauses.scores.whole
     assert whole is not None
-    plain = PlainRule.of(clauses.knowledge.theory.rules[0], clauses.model.base)
+    plain = PlainRule.of(clauses.knowledge.theory.rules[0], clauses.network.base)
     codes = ground_rules_of(whole.graph, "related")
     truths = rule_truths(clauses, plain, codes)
     stated = dict(zip(clauses.problem.train.atoms.tolist(), clauses.problem.train.truth.tolist(), strict=True))
@@ -239,7 +246,7 @@ def test_known_as_known_others_as_answered_and_heads_as_if_masked(clauses: Model
         rows = torch.from_numpy(whole.rows(codes[:, position].copy()))
         hidden[rows] = True
         with torch.no_grad():
-            out = clauses.model.eval()(whole.layout, hidden=hidden, known=whole.known).atoms
+            out = clauses.network.eval()(whole.layout, hidden=hidden, known=whole.known).atoms
         assert truths.says[:, position].tolist() == (out[rows] > 0).tolist()
     unmasked = trained_on(clauses.problem, "training.hiding=0.0", "model.evidence_input=off")
     says = rule_truths(unmasked, plain, codes).says

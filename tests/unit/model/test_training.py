@@ -22,6 +22,7 @@ from r2n.model.training import check_folder, train_in
 from r2n.options import Options
 from r2n.store.checkpoint import read_checkpoint
 from r2n.store.folder import CONFIG, PROBLEM, TRACE
+from r2n.training.objective import BaseSoftmax
 from tests.labelled_problems import table
 from tests.unit.training.toy_training import step_of, steps_of
 
@@ -330,9 +331,9 @@ def test_held_out_facts_are_false_or_absent_for_all_that_training_sees() -> None
     held_out = np.concatenate([problem.valid.atoms, problem.test.atoms])
     mirrored = reciprocal_codes(run.model.base, held_out)
     assert not np.isin(np.concatenate([held_out, mirrored]), run.knowledge.evidence.atoms).any()
-    rows = run.trainer.objective.rows
-    assert rows is not None
-    assert sum(len(facts[0]) for _, _, facts in rows.groups) == 2 * len(problem.train)
+    loss = run.trainer.objective.loss
+    assert isinstance(loss, BaseSoftmax)
+    assert sum(len(facts[0]) for _, _, facts in loss.groups) == 2 * len(problem.train)
 
 
 def test_queries_that_are_asked_as_false_are_told_whatever_their_truth(toy: Problem) -> None:
