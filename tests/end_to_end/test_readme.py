@@ -1,19 +1,21 @@
-"""The README's example in Python runs as it stands, on problems of either kind."""
+"""The README's examples in Python run as they stand, the first on problems of either kind."""
 
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 import r2n
 from tests.toy_problem import write_toy_problem
 
-README = Path(__file__).parents[2] / "README.md"
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+NINE_LINES, OWN_DATA = re.findall(r"```python\n(import r2n\n.*?)```", README, re.S)
 
 
 @pytest.mark.parametrize("only_true", [False, True])
-def test_the_example_runs(
+def test_the_nine_lines_run(
     only_true: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     problem = r2n.load(str(write_toy_problem(tmp_path / "towns")))
@@ -21,6 +23,14 @@ def test_the_example_runs(
         test = problem.test
         problem = replace(problem, queries={"test": r2n.Evidence(test.atoms[test.truth], test.truth[test.truth])})
     monkeypatch.setattr(r2n, "load", lambda _: problem, raising=False)
-    (code,) = re.findall(r"```python\n(import r2n\n.*?)```", README.read_text(encoding="utf-8"), re.S)
-    exec(compile(code, "README.md", "exec"), {})
-    assert f"Report on 'queries' ({'ranking' if only_true else 'classification'}" in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path)
+    code = NINE_LINES.replace("locatedIn(germany", "liesIn(n5").replace("locatedIn(atlantis", "liesIn(n5")
+    names: dict[str, object] = {}
+    exec(compile(code.replace("neighborOf(atlantis, spain)", "near(n5, n0)"), "README.md", "exec"), names)
+    assert f"Report on 'test' ({'ranking' if only_true else 'classification'}" in capsys.readouterr().out
+    assert isinstance(names["network"], nn.Module)
+
+
+def test_the_example_of_own_data_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(OWN_DATA, "README.md", "exec"), {})
+    assert "grandparent(eve, ben)" in capsys.readouterr().out
