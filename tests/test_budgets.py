@@ -44,12 +44,14 @@ def lines(folder: Path) -> int:
 
 def code_lines(tree: ast.Module) -> int:
     """Lines that hold code: no blank line, comment or docstring."""
-    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     texts = set[int]()
     for node in ast.walk(tree):
-        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+        if (
+            isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+            and ast.get_docstring(node, clean=False) is not None
+        ):
             texts.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
-    return len({n.lineno for n in ast.walk(tree) if hasattr(n, "lineno")} - texts)
+    return len({node.lineno for node in ast.walk(tree) if isinstance(node, (ast.stmt, ast.expr))} - texts)
 
 
 def imports(name: str) -> set[str]:

@@ -14,7 +14,7 @@ from r2n.training.fit import Epoch
 from tests.command_line import invoke
 from tests.toy_problem import write_toy_problem
 
-FEW = {"epochs": 3, "dim": 8}
+FEW: Any = {"epochs": 3, "dim": 8}
 SETS = [part for key in ("training.epochs=3", "model.dim=8") for part in ("--set", key)]
 
 

@@ -36,6 +36,7 @@ def test_rules_and_input_layer_together_are_above_the_better_of_the_two(tmp_path
 def test_noise_is_ranked_by_chance(tmp_path: Path) -> None:
     """Rules are given, but every fact is drawn at random; a rank is as likely as any other."""
     report = trained(NOISE, tmp_path / "noise")
+    assert NOISE.constants is not None
     ranks = 1 / np.arange(1, NOISE.constants + 1)
     deviation = ranks.std() / np.sqrt(2 * NOISE.facts * NOISE.queries)
     assert abs(report.metrics["mrr"] - ranks.mean()) < 2 * deviation, (report.metrics, ranks.mean())

@@ -90,9 +90,10 @@ def test_files_are_fetched_from_the_pinned_commit_and_kept(site: Site, tmp_path:
 
 def test_only_what_is_missing_or_damaged_is_fetched_again_and_scraps_are_removed(site: Site, tmp_path: Path) -> None:
     site.put("owner/repo/abc/data/rules.txt", RULES)
+    folder = tmp_path / "cache" / "kg"
     for number in (1, 2):
         for _ in range(2):
-            folder = download("kg", base=site.address, cache=tmp_path / "cache", sources=(PLAIN,))
+            assert folder == download("kg", base=site.address, cache=tmp_path / "cache", sources=(PLAIN,))
             assert [path.name for path in folder.iterdir()] == ["rules.txt"]
             assert (folder / "rules.txt").read_bytes() == RULES
             (folder / ".download.0a1b.tmp").mkdir()  # what a killed download leaves
