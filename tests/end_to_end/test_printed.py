@@ -71,6 +71,9 @@ def test_a_report_prints_its_metrics(run: Run, tmp_path: Path) -> None:
     name, value = report.main
     assert (name, value) == ("ap", report.metrics["ap"])
     assert repr(report).startswith(f"Report on 'test' (classification, 4 queries): ap {value:.4f}, ")
+    assert str(report).splitlines()[0] == "Report on 'test' (classification, 4 queries)"
+    assert f"{value:.4f}" in str(report).splitlines()[2]
+    assert report.to_pandas().loc["all queries", "ap"] == value
     assert len(repr(report)) < LONGEST
     all_true = r2n.evaluate(
         run.model,

@@ -236,7 +236,7 @@ class GeneratedGraph:
             made += found.shape[1]
             yield found
 
-    def _some(self, facts: Facts, number: int) -> Facts:
+    def _some(self, facts: Facts, number: int) -> Int64[np.ndarray, "3 chosen"]:
         """So many of the facts (or all), by chance, in their order."""
         return facts[:, np.sort(np.argsort(self._random(7, *facts), kind="stable")[:number])]
 
@@ -273,7 +273,7 @@ def _mixed(numbers: np.ndarray) -> np.ndarray:
     return found ^ (found >> _U(31))
 
 
-def _distinct(facts: Facts) -> Facts:
+def _distinct(facts: Facts) -> Int64[np.ndarray, "3 distinct"]:
     """Each fact once, none of a constant with itself, by first constant, relation and second."""
     facts = facts[:, facts[1] != facts[2]]
     facts = facts[:, np.lexsort((facts[2], facts[0], facts[1]))]

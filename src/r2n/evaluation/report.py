@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from math import isnan
-from typing import Any, NoReturn
+from math import isnan, nan
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from jaxtyping import Float64
@@ -16,7 +16,10 @@ from r2n.evaluation.by_query import ByQuery, ClassifiedQueries
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import METRICS, TOLERANCE, Calibration, classification_metrics, roc_auc_by_group
 from r2n.evaluation.metrics import calibration as reliability
-from r2n.files import finite
+from r2n.files import finite, optional_library
+
+if TYPE_CHECKING:
+    import pandas
 
 Score = Callable[[Codes], Float64[np.ndarray, " atoms"]]
 """Codes of atoms -> their logits."""
@@ -67,6 +70,26 @@ class Report:
         asked = f"{self.protocol['task']}, {counted(int(self.protocol['queries']), 'query', 'queries')}"
         metrics = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items() if not isnan(value))
         return f"Report on '{self.split}' ({asked}): {metrics or self.nothing_to_rank or 'no metrics'}"
+
+    def __str__(self) -> str:
+        """A table: the metrics of all queries, of the baselines and, if there are several, of each predicate."""
+        rows, names = self._rows(), list(self.metrics)
+        if not names:
+            return repr(self)
+        width = max(map(len, rows))
+        lines = [" ".join([" " * width, *(f"{name:>{max(7, len(name))}}" for name in names)])]
+        for label, numbers in rows.items():
+            cells = [f"{numbers.get(name, nan):.4f}".replace("nan", "-").rjust(max(7, len(name))) for name in names]
+            lines.append(" ".join([label.ljust(width), *cells]))
+        return "\n".join([repr(self).partition(":")[0], *lines])
+
+    def _rows(self) -> dict[str, Numbers]:
+        parts = self.per_predicate if len(self.per_predicate) > 1 else {}
+        return {"all queries": self.metrics, **self.baselines, **parts}
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A row for all queries, for each baseline and, if there are several, for each predicate."""
+        return optional_library("pandas").DataFrame.from_dict(self._rows(), orient="index")
 
     def to_dict(self) -> dict[str, Any]:
         """The report as one JSON document."""

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from html import escape
-from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, overload
 
@@ -15,10 +14,11 @@ from jaxtyping import Bool, Float64, Int64
 
 from r2n.data.atom_text import ANYTHING, AtomText, parse_atom, written_atom, written_name
 from r2n.data.herbrand import Codes, HerbrandBase
-from r2n.errors import ConfigError, DataError, counted, nearest
+from r2n.errors import DataError, counted, nearest
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import levels
 from r2n.explanation.text import printable, probability_text, shortened
+from r2n.files import optional_library
 from r2n.logic.language import Domain, Language, Predicate
 
 if TYPE_CHECKING:
@@ -221,24 +221,16 @@ class Answers(Sequence[Answer]):
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A pandas data frame; what is not known is `pandas.NA`, neither true nor false."""
-        boolean = _library("pandas").BooleanDtype()
+        boolean = optional_library("pandas").BooleanDtype()
         return self.to_arrow().to_pandas(types_mapper={pa.bool_(): boolean}.get)
 
     def to_polars(self) -> "polars.DataFrame":
         """A polars data frame."""
-        return _library("polars").from_arrow(self.to_arrow())
+        return optional_library("polars").from_arrow(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """For every library that reads Arrow tables: DuckDB, polars, pandas, pyarrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
-
-
-def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ModuleNotFoundError:
-        hint = f"pip install {name}, or take to_arrow(), which needs no more than r2n has"
-        raise ConfigError(f"answers as a table of {name} need {name}, which is not installed", hint=hint) from None
 
 
 def answers_html(answers: "Answers") -> str:

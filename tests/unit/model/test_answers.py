@@ -343,7 +343,7 @@ def test_an_ensemble_has_its_spread() -> None:
 @pytest.mark.parametrize("name", ["pandas", "polars"])
 def test_what_is_not_installed_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ConfigError, match=f"need {name}, which is not installed\n  pip install {name}"):
+    with pytest.raises(ConfigError, match=f"needs {name}, which is not installed\n  pip install {name}"):
         getattr(answers_of(UNKNOWN), f"to_{name}")()
 
 
