@@ -1,6 +1,8 @@
 """The front door: train, evaluate, predict, explain, change facts, save and load, from Python as from the command."""
 
 import json
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +136,19 @@ def test_an_ensemble_is_a_model_of_several_networks(towns: r2n.Problem, tmp_path
     assert all(item.spread is not None for item in answers)
     model.save(tmp_path / "both")
     assert r2n.Model.load(tmp_path / "both").predict("liesIn(n5, ?)") == answers
+
+
+def test_a_query_passes_few_files(model: r2n.Model) -> None:
+    """The walk of docs/architecture.md: what a query runs through once a forward pass is kept."""
+    model.predict("locatedIn(germany, ?)")
+    source, files = str(Path(r2n.__file__).parent), set[str]()
+    sys.setprofile(lambda frame, event, _: files.add(frame.f_code.co_filename) if event == "call" else None)
+    try:
+        model.predict("locatedIn(italy, ?)", top=3)
+    finally:
+        sys.setprofile(None)
+    walk = {name.removeprefix(source + "/") for name in files if name.startswith(source)}
+    page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    drawn = re.findall(r"^([a-z_/]+\.py) ", page, re.M)
+    assert walk == set(drawn)
+    assert len(walk) <= 14
