@@ -17,6 +17,11 @@ class Domain:
     listed: tuple[str, ...] | None = None
     parts: tuple["Domain", ...] = ()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the data says what is in it: the theory neither lists its constants nor makes it a union."""
+        return self.listed is None and not self.parts
+
     def is_within(self, other: "Domain") -> bool:
         """Whether every constant of this domain is, by declaration, one of `other`."""
         if self == other or any(self.is_within(part) for part in other.parts):
