@@ -30,19 +30,17 @@ def complete(
         theory = _with_predicates_of(theory, facts)
     theory = theory.completed(theory.domains, theory.predicates)
     members = _given_members(theory, domains)
-    gathered = {domain.name for domain in theory.domains if domain.is_open} - members.keys()
-    members |= {name: set() for name in gathered}
+    gathered = {d.name: set[str]() for d in theory.domains if d.is_open and d.name not in members}
     positions = {predicate.name: predicate.domains for predicate in theory.predicates}
     for group in facts:
         if len(group.arguments) == len(positions.get(group.predicate, ())):
             for domain, column in zip(positions[group.predicate], group.arguments, strict=True):
                 if domain.name in gathered:
-                    members[domain.name].update(pc.unique(column).to_pylist())
+                    gathered[domain.name].update(pc.unique(column).to_pylist())
     in_rules = rule_constants(theory)
     for name, domain, _ in in_rules:
-        if domain.name in gathered:
-            members[domain.name].add(name)
-    language = Language.build(theory.domains, theory.predicates, members)
+        gathered.get(domain.name, set()).add(name)
+    language = Language.build(theory.domains, theory.predicates, members | gathered)
     names_of: dict[str, set[str]] = {}  # rules and constants may be many
     for name, domain, where in in_rules if are_all_here else ():
         if domain.name not in names_of:

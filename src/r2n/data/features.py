@@ -392,6 +392,28 @@ class Features:
         ids = [after.constant_id(before.constants[i]) for i in self.constants.tolist()]
         return replace(self, constants=np.array(ids, np.int64))
 
+    def joined(self, added: "Features", example: str) -> "Features":
+        """With the features of other constants, of which errors name an example."""
+        for kind in ("texts", "vectors"):
+            one, other = getattr(self, kind), getattr(added, kind)
+            if (one is None) != (other is None) or np.shape(one)[1:] != np.shape(other)[1:]:
+                what = (
+                    f"the features of '{example}' are not of the kind that domain '{self.domain.name}' had in training"
+                )
+                raise DataError(what)
+        constants = np.concatenate([self.constants, added.constants])
+        order = np.argsort(constants)
+        texts = None if self.texts is None or added.texts is None else (*self.texts, *added.texts)
+        labels = None if self.labels is None else (*self.labels, *(added.labels or [""] * len(added)))
+        both = None if self.vectors is None or added.vectors is None else np.concatenate([self.vectors, added.vectors])
+        return replace(
+            self,
+            constants=constants[order],
+            texts=None if texts is None else tuple(texts[i] for i in order),
+            vectors=None if both is None else both[order],
+            labels=None if labels is None else tuple(labels[i] for i in order),
+        )
+
     def digest(self) -> str:
         """The same for the same features, and for no others."""
         shape = None if self.vectors is None else (self.vectors.shape, str(self.vectors.dtype))

@@ -20,8 +20,8 @@ from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms, is_first
 from r2n.data.tables import Facts
 from r2n.errors import DataError, counted, nearest
 from r2n.logic.formula import Atom
-from r2n.logic.language import Domain, Language, Predicate
-from r2n.logic.theory import Rule, Theory
+from r2n.logic.language import Language, Predicate
+from r2n.logic.theory import Theory
 from r2n.options import GroundingOptions
 
 
@@ -338,18 +338,6 @@ def grown_features(
         part = part.in_language(old, new)
         if more:
             added = read_features(new, {name: FeatureTable(dict(more), missing="learn")})[0][name]
-            for old_part, new_part in ((part.texts, added.texts), (part.vectors, added.vectors)):
-                if (old_part is None) != (new_part is None) or np.shape(old_part)[1:] != np.shape(new_part)[1:]:
-                    what = f"the features of '{min(more)}' are not of the kind that domain '{name}' had in training"
-                    raise DataError(what)
-            constants = np.concatenate([part.constants, added.constants])
-            order = np.argsort(constants)
-            joined = {
-                "texts": part.texts and (*part.texts, *(added.texts or ())),
-                "labels": part.labels and (*part.labels, *[""] * len(added)),
-            }
-            changed = {kind: texts and tuple(texts[i] for i in order) for kind, texts in joined.items()}
-            vectors = None if added.vectors is None else np.concatenate([part.vectors, added.vectors])[order]
-            part = replace(part, constants=constants[order], vectors=vectors, **changed)
+            part = part.joined(added, min(more))
         result[name] = part
     return result
