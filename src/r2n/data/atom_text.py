@@ -35,10 +35,7 @@ def written_atom(predicate: str, constants: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AtomText:
-    """An atom as it was written: names without their quotes; a term that is None is a `?`, any constant.
-
-    `columns` is where the predicate begins, and then each term, from 1.
-    """
+    """An atom as it was written, without quotes; None is a `?`; `columns`: where predicate and terms begin, from 1."""
 
     predicate: str
     terms: tuple[str | None, ...]
@@ -88,7 +85,7 @@ class GivenRows:
     """Facts given in Python, row by row: atoms as text, or (predicate, constant, ...), perhaps with a truth behind.
 
     `argument` is the argument that they were given for, and `predicate` that of all rows, which then hold constants
-    alone. `theory` tells triples (head, relation, tail), perhaps with a label, from (predicate, constant, constant).
+    alone. The names in `theory` distinguish triples (head, relation, tail) from (predicate, constant, constant).
     """
 
     rows: tuple[Any, ...]
@@ -208,10 +205,9 @@ def as_tables(given: object, argument: str, theory: Theory = NO_THEORY, predicat
     if hasattr(given, "__arrow_c_stream__"):
         return [Table(given, predicate, called=argument)]
     if not isinstance(given, Iterable):
-        raise ConfigError(
-            f"{argument}: facts are tables, tuples, atoms as text or paths, not a {type(given).__name__}",
-            hint='write [("locatedIn", "italy", "europe")], {"locatedIn": frame}, a frame, or "facts.tsv"',
-        )
+        what = f"{argument}: facts are tables, tuples, atoms as text or paths, not a {type(given).__name__}"
+        hint = 'write [("locatedIn", "italy", "europe")], {"locatedIn": frame}, a frame, or "facts.tsv"'
+        raise ConfigError(what, hint=hint)
     items: list[Any] = list(given)
     are_rows = [  # a text that is no atom is a path
         predicate is not None or looks_like_atom(item)
@@ -223,8 +219,6 @@ def as_tables(given: object, argument: str, theory: Theory = NO_THEORY, predicat
         return [Table(GivenRows(tuple(items), argument, predicate, theory))] if items else []
     if any(are_rows):
         row = are_rows.index(not are_rows[0])
-        raise ConfigError(
-            f"{argument}: item {row + 1} is {'a row' if are_rows[row] else 'a table or a path'}, unlike item 1",
-            hint="give a list of rows or a list of tables, not both in one list",
-        )
+        what = f"{argument}: item {row + 1} is {'a row' if are_rows[row] else 'a table or a path'}, unlike item 1"
+        raise ConfigError(what, hint="give a list of rows or a list of tables, not both in one list")
     return [t for i, item in enumerate(items) for t in as_tables(item, f"{argument}[{i}]", theory, predicate)]

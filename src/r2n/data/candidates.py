@@ -44,10 +44,9 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class CandidateSource:
-    """Where the candidates of a predicate come from, for when facts are added later.
+    """Where the candidates of a predicate come from: its tables (`given`), and labelled atoms and queries (`labelled`).
 
-    `given` are the atoms of its tables; `labelled` says whether labelled atoms and queries are candidates too. `notes`
-    say which rows of the tables were taken for headers.
+    It serves when facts are added later. `notes` say which rows of the tables were read as headers.
     """
 
     options: Candidates
@@ -123,10 +122,8 @@ def _sharing_words(
 ) -> Codes:
     """Pairs whose texts share words, by one product of sparse matrices."""
     if predicate.arity != 2:
-        raise ConfigError(
-            f"candidates by shared words are pairs, but {predicate.name} takes {predicate.arity} constants",
-            hint="give its candidates in a table",
-        )
+        what = f"candidates by shared words are pairs, but {predicate.name} takes {predicate.arity} constants"
+        raise ConfigError(what, hint="give its candidates in a table")
     first, second = (base.language.members(domain) for domain in predicate.domains)
     if not len(first) or not len(second):
         return np.zeros(0, np.int64)
@@ -144,10 +141,8 @@ def _sharing_words(
     left, right = left[:, counted], right[:, counted]
     pairs = int(np.asarray(left.sum(axis=0)).reshape(-1) @ np.asarray(right.sum(axis=0)).reshape(-1))
     if pairs > MOST_PAIRS:
-        raise ConfigError(
-            f"about {pairs:,} pairs of {predicate.name} share words, more than {MOST_PAIRS:,}",
-            hint="lower rarer_than, so that common words do not count",
-        )
+        hint = "lower rarer_than, so that common words do not count"
+        raise ConfigError(f"about {pairs:,} pairs of {predicate.name} share words, more than {MOST_PAIRS:,}", hint=hint)
     shared = (left @ right.T).tocoo()
     enough = shared.data >= (options.shared_words or 1)
     rows, columns = (axis[enough].astype(np.int64) for axis in shared.coords)

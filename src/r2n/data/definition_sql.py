@@ -51,11 +51,6 @@ def other_read(sql: str, tables: Collection[str]) -> str | None:
     return _first(sql, lambda node, scope: _other_table(node, known | scope) or _other_function(node))
 
 
-def other_function(sql: str) -> str | None:
-    """The same, where another has looked at the tables."""
-    return _first(sql, lambda node, _: _other_function(node))
-
-
 def order_read(sql: str) -> tuple[str, str] | None:
     """What makes the answer of one SELECT depend on the order of rows, and what to write instead; None: nothing."""
     sorted_lists: set[int] = set()

@@ -54,11 +54,9 @@ def _with_predicates_of(theory: Theory, facts: Sequence[Facts]) -> Theory:
     """Declare what the theory leaves to the data: every predicate that facts or rules name, over one domain."""
     domains = theory.domains or (DEFAULT_DOMAIN,)
     if len(domains) > 1:
-        raise TheoryError(
-            "the theory declares several domains but no predicate, so the predicates' positions have no domain",
-            where=Location(theory.source) if theory.source else None,
-            hint="declare the predicates: predicate NAME(DOMAIN, ...)",
-        )
+        what = "the theory declares several domains but no predicate, so the predicates' positions have no domain"
+        hint = "declare the predicates: predicate NAME(DOMAIN, ...)"
+        raise TheoryError(what, where=Location(theory.source) if theory.source else None, hint=hint)
     arities = {group.predicate: len(group.arguments) for group in reversed(facts)}
     for rule in theory.rules:
         for atom in rule.atoms:
@@ -75,10 +73,8 @@ def _given_members(theory: Theory, given: Mapping[str, Iterable[str]]) -> dict[s
         if isinstance(constants, str):
             raise DataError(f"domain '{name}': a list of constants was expected, not one text")
         if name not in declared:
-            raise DataError(
-                f"constants are given for domain '{name}', which the theory does not declare",
-                hint=nearest(name, declared) or f"declare it: domain {name}",
-            )
+            hint = nearest(name, declared) or f"declare it: domain {name}"
+            raise DataError(f"constants are given for domain '{name}', which the theory does not declare", hint=hint)
         if not declared[name].is_open:
             raise DataError(f"constants are given for domain '{name}', but the theory already says what is in it")
     return {name: set(constants) for name, constants in given.items()}
@@ -104,10 +100,7 @@ def outside_domain(name: str, domain: Domain, where: Location | None, near: str 
 
 @dataclass(frozen=True, eq=False)
 class EncodedFacts:
-    """Facts as codes, in the order they were read, with the way back to their lines.
-
-    `codes` int64 (facts,), `truth` bool (facts,), `group` and `row` int64 (facts,) point into `groups`.
-    """
+    """Facts as codes (facts,), in the order they were read; `group` and `row` (facts,) point into `groups`."""
 
     codes: np.ndarray
     truth: np.ndarray

@@ -107,10 +107,8 @@ class FactDatabase:
             return
         twin = next((name for name in self.arities if name.casefold() == predicate.casefold()), None)
         if twin is not None:
-            raise ConfigError(
-                f"predicates '{twin}' and '{predicate}' differ in case alone, which SQL does not tell apart",
-                hint="rename one of them, or state the derived predicate as facts",
-            )
+            what = f"predicates '{twin}' and '{predicate}' differ in case alone, which SQL does not tell apart"
+            raise ConfigError(what, hint="rename one of them, or state the derived predicate as facts")
         self.arities[predicate] = arity
         columns = ", ".join(f"{name} VARCHAR" for name in _names(arity))
         for denied in (False, True):

@@ -71,8 +71,7 @@ def bags_of_words(
 ) -> Bags:
     """The bags of texts; a word of the vocabulary occurs in at least `min_texts` training texts.
 
-    Words differ by their letters, not by case. `tfidf` weighs a word by how rare it is in the training texts,
-    and gives each bag length one.
+    Words have no case. `tfidf` weighs a word by how rare it is in the training texts, and gives each bag length one.
     """
     from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer  # takes a second to import
 
@@ -98,8 +97,7 @@ Vectors = Float[np.ndarray, "rows *shape"]
 class FeatureRows:
     """Rows of features of a source: a constant each, with its text, its vector, or both.
 
-    `labels` is what people call the constants. `blank` marks rows that name a constant and nothing more. `faults` are
-    the rows that had to be refused.
+    `labels` is what people call the constants. `blank` marks rows that name a constant and nothing more.
     """
 
     source: str
@@ -139,11 +137,9 @@ class FeatureRows:
                 at = int(np.searchsorted(given.rows, row))
                 values = vectors[at].reshape(-1)
                 number = int(np.flatnonzero(~np.isfinite(values))[0])
-                return DataError(
-                    f"the vector of '{given.constants[at].as_py()}' has {values[number]} as component {number + 1}",
-                    where=given.locate(row),
-                    hint="a feature is a finite number (within single precision); fill the gap, or leave the row out",
-                )
+                what = f"the vector of '{given.constants[at].as_py()}' has {values[number]} as component {number + 1}"
+                hint = "a feature is a finite number (within single precision); fill the gap, or leave the row out"
+                return DataError(what, where=given.locate(row), hint=hint)
 
             rows = rows.without(~finite & ~rows.blank, not_finite)
         encoded = rows.constants.dictionary_encode().indices.to_numpy()
@@ -193,11 +189,9 @@ def feature_rows(
         blank = _is_blank(texts)
         filled = texts.filter(pa.array(~blank))
         if len(filled) and _numbers(filled).null_count == 0:
-            raise DataError(
-                f"the column '{text}' is taken for text, but holds numbers: '{filled[0].as_py()}'",
-                where=records.locate(int(records.rows[np.flatnonzero(~blank)[0]]), column),
-                hint=f'for numbers write vector = ["{text}"]',
-            )
+            what = f"the column '{text}' is taken for text, but holds numbers: '{filled[0].as_py()}'"
+            hint = f'for numbers write vector = ["{text}"]'
+            raise DataError(what, where=records.locate(int(records.rows[np.flatnonzero(~blank)[0]]), column), hint=hint)
     vectors, error = None, no_constant
     if vector:
         vectors, without_vector, bad, error = _read_vectors(records, [_column(records, name) for name in vector])
@@ -244,11 +238,9 @@ def _read_vectors(records: Records, columns: list[int]) -> ReadVectors:
         at = int(np.searchsorted(records.rows, row))
         column = columns[int(np.flatnonzero(unreadable[at])[0])]
         cell = shortened(records.columns[column][at].as_py() or "")
-        return DataError(
-            f"'{cell}' in column '{records.names[column]}' is no number",
-            where=records.locate(row, column),
-            hint="a vector needs a number in each of its columns; for words write text = instead of vector =",
-        )
+        what = f"'{cell}' in column '{records.names[column]}' is no number"
+        hint = "a vector needs a number in each of its columns; for words write text = instead of vector ="
+        return DataError(what, where=records.locate(row, column), hint=hint)
 
     return single_precision(vectors), np.asarray(blank), np.asarray(unreadable.any(axis=1) & ~blank), error
 
@@ -314,19 +306,16 @@ class FeatureTable:
             raise ConfigError(f"missing is 'error' or 'learn', not '{self.missing}'")
         has_columns = self.text is not None or bool(self.vector)
         if self.names and (self.source is not None or has_columns or self.label is not None):
-            raise ConfigError(
-                "with names = true a constant's name is its text: leave out table, text, vector and label"
-            )
+            what = "with names = true a constant's name is its text: leave out table, text, vector and label"
+            raise ConfigError(what)
         if not self.names and self.source is None:
             raise ConfigError("features need a table", hint="give table and text or vector, or names = true")
         if isinstance(self.source, Mapping):
             if has_columns or self.key is not None or self.label is not None:
                 raise ConfigError("a mapping has no columns: leave out key, text, vector and label")
         elif not self.names and not isinstance(self.source, Path) and not hasattr(self.source, "__arrow_c_stream__"):
-            raise ConfigError(
-                f"features come from a file, a table or a mapping, not from a {type(self.source).__name__}",
-                hint="for an array write {constant: row, ...}, as in dict(zip(constants, array))",
-            )
+            what = f"features come from a file, a table or a mapping, not from a {type(self.source).__name__}"
+            raise ConfigError(what, hint="for an array write {constant: row, ...}, as in dict(zip(constants, array))")
         elif not self.names and not has_columns:
             hint = 'give text = "COLUMN" or vector = ["COLUMN", ...]'
             raise ConfigError("which columns are the features?", hint=hint)
@@ -345,10 +334,8 @@ class FeatureTable:
         lists = [name for name, kind in kinds.items() if pa.types.is_nested(kind)]
         texts = [name for name in kinds if name not in (*vector, *lists)]
         if len(texts) > 1 or len(lists) > 1 or (vector and lists):
-            raise ConfigError(
-                f"which of the columns {', '.join(kinds)} are the features?",
-                hint='give FeatureTable(frame, text="COLUMN", vector=["COLUMN", ...])',
-            )
+            hint = 'give FeatureTable(frame, text="COLUMN", vector=["COLUMN", ...])'
+            raise ConfigError(f"which of the columns {', '.join(kinds)} are the features?", hint=hint)
         return cls(frame, text=texts[0] if texts else None, vector=vector or lists, **options)
 
 
@@ -419,8 +406,7 @@ def read_features(
 ) -> tuple[dict[str, Features], tuple[DataError, ...]]:
     """The features of domains, by name, and (`on_error="skip"`) the errors of the rows left out.
 
-    `tables` has for each domain a FeatureTable, a pandas, polars or pyarrow table as `FeatureTable.from_frame` reads
-    it, or {constant: text or array}; anything else is refused.
+    `tables` has for each domain a FeatureTable, what `FeatureTable.from_frame` takes, or {constant: text or array}.
     `mention` gives the location of a constant among the facts, for the error about one without features.
     """
     features: dict[str, Features] = {}

@@ -60,11 +60,9 @@ class Evidence:
         clash = np.flatnonzero(same & (truth[1:] != truth[:-1]))
         if len(clash):
             first, second = sorted((int(order[clash[0]]), int(order[clash[0] + 1])))
-            raise DataError(
-                f"{base.names(codes[clash[:1]])[0]} is stated both true and false",
-                where=encoded.location(second),
-                hint=f"it is stated the other way at {encoded.location(first)}; keep one of the two",
-            )
+            what = f"{base.names(codes[clash[:1]])[0]} is stated both true and false"
+            hint = f"it is stated the other way at {encoded.location(first)}; keep one of the two"
+            raise DataError(what, where=encoded.location(second), hint=hint)
         kept = is_first(codes)
         return cls(codes[kept], truth[kept])
 
@@ -82,8 +80,7 @@ class Evidence:
 class KnowledgeBase:
     """What a grounder works on: theory, language and evidence; and the features of constants, by domain.
 
-    `candidates` holds, for predicates that not every ground rule may speak of, the codes (ascending) of the atoms that
-    ground rules may hold.
+    `candidates` holds the codes (ascending) of the only atoms of some predicates that ground rules may hold.
     """
 
     theory: Theory
@@ -125,7 +122,7 @@ class KnowledgeBase:
 
     @cached_property
     def training_constants(self) -> Int64[np.ndarray, " constants"]:
-        """Ids of the constants that labels tell something of: those in the evidence that is not of a closed world."""
+        """Ids of the constants in labelled atoms: in the evidence that is not of a closed world."""
         labelled = self.evidence.atoms[~closed_atoms(self.base, self.evidence.atoms)]
         arguments = self.base.decode(labelled)[1]
         return np.unique(arguments[arguments >= 0])
@@ -195,10 +192,7 @@ def with_reciprocals(knowledge: KnowledgeBase) -> KnowledgeBase:
 
 
 def reciprocal_codes(base: HerbrandBase, codes: Codes, *, both_ways: bool = False) -> Codes:
-    """The code of each atom's reciprocal in a base that has them, -1 if there is none.
-
-    With `both_ways`, that of P for each atom of P^-1 too.
-    """
+    """The code of each atom's reciprocal, -1 if there is none; with `both_ways`, that of P for atoms of P^-1 too."""
     language = base.language
     index, arguments = base.decode(codes)
     result = np.full(len(codes), -1, np.int64)
@@ -315,10 +309,7 @@ GivenFeatures = Mapping[str, Mapping[str, object]]
 def grown_features(
     features: Mapping[str, Features], old: Language, new: Language, given: GivenFeatures
 ) -> dict[str, Features]:
-    """The features of a language in one that has grown, with those given for its new constants.
-
-    Where the names of constants are their texts, new constants have theirs too.
-    """
+    """The features of a language in one that has grown, with those given (or the names, if these are the texts)."""
     result: dict[str, Features] = {}
     for name in given:
         if name not in features:

@@ -48,10 +48,9 @@ def checked_path(folder: Path, given: str) -> Path:
         return path
     trusted = [folder, _PACKAGE, *map(Path, filter(None, os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)))]
     if not any(full.is_relative_to(part.resolve()) for part in trusted):
-        raise ConfigError(
-            f"'{given}' lies outside {folder}, and a problem file reads from its own folder alone",
-            hint=f"put the file there, or, where you trust the problem file, set {FOLDERS_VARIABLE}={full.parent}",
-        )
+        what = f"'{given}' lies outside {folder}, and a problem file reads from its own folder alone"
+        hint = f"put the file there, or, where you trust the problem file, set {FOLDERS_VARIABLE}={full.parent}"
+        raise ConfigError(what, hint=hint)
     return path
 
 
@@ -225,10 +224,8 @@ def described_table(spec: TableOptions, folder: Path) -> Table:
     """A table of a problem file in this folder: a file, or a table of a database."""
     if spec.file is not None:
         if spec.db_schema is not None or spec.name is not None or spec.query is not None:
-            raise ConfigError(
-                f"'{spec.file}' is a file: only a database has a schema, a name or a query to pick",
-                hint='write table = "postgresql://HOST/DATABASE" instead of file',
-            )
+            what = f"'{spec.file}' is a file: only a database has a schema, a name or a query to pick"
+            raise ConfigError(what, hint='write table = "postgresql://HOST/DATABASE" instead of file')
         named = (spec.predicate, spec.columns, spec.label, spec.header, spec.table)
         return Table(checked_path(folder, spec.file), *named, format=spec.format, empty=spec.empty)
     if spec.table is None or not is_postgres(spec.table):
@@ -302,7 +299,7 @@ class Problem:
         `features` gives the constants of domains texts or vectors: a FeatureTable each, or {constant: text or array}.
         `derived` defines predicates by SQL or rules over the facts and the `background`, which serves nothing else:
         its facts are no evidence. Queries are never read for it. `candidates` names predicates of which ground rules
-        hold only atoms that are found as it says, and those labelled or asked for where some of them are false.
+        hold only atoms that are found as it says, and labelled atoms and queries if some of them are false.
         """
         skip: OnError = "skip" if on_error == "skip" else "raise"
         for split, argument in ((TRAIN, "facts"), (_BACKGROUND, "background")):
@@ -411,10 +408,8 @@ class Problem:
         The atoms of each predicate and truth are divided by themselves; those under a closed world stay in train.
         """
         if len(shares) not in (2, 3) or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
-            raise ConfigError(
-                f"split is {tuple(shares)}, but the shares of train, valid and test add up to 1",
-                hint="write split=(0.8, 0.1, 0.1), or (0.8, 0.2) for train and test",
-            )
+            what = f"split is {tuple(shares)}, but the shares of train, valid and test add up to 1"
+            raise ConfigError(what, hint="write split=(0.8, 0.1, 0.1), or (0.8, 0.2) for train and test")
         atoms, truth = self.train.atoms, self.train.truth
         base, generator = self.knowledge.base, np.random.default_rng(seed)
         part = np.zeros(len(atoms), np.int64)
@@ -466,10 +461,7 @@ def _unusual_first_rows(
     listed: Collection[str],
     described: Sequence[Sequence[pa.Array]],
 ) -> Iterator[FirstRow]:
-    """First rows of tables that were read as facts and may be headers.
-
-    Of `listed` domains all constants are given; those that are `described` have features.
-    """
+    """First rows that were read as facts and may be headers; constants `listed` by domain or `described` are none."""
     parts = [part for split in read.values() for part in split]
     groups = [group for part in parts for group in part.facts]
     first = {

@@ -31,10 +31,7 @@ OnError = Literal["raise", "skip"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fault:
-    """Rows of a source that are refused for one reason; `error` makes the error of a row when it is needed.
-
-    Rows that are allowed to state nothing are no error: they are only counted.
-    """
+    """Rows of a source that are refused for one reason, which `error` gives by row; those allowed are only counted."""
 
     rows: Int64[np.ndarray, " rows"]
     error: Callable[[int], DataError]
@@ -126,24 +123,15 @@ class TableFormat(ABC):
     the module or the class.
     """
 
-    name: ClassVar[str]
-    """What `format = ...` calls it."""
-    suffixes: ClassVar[tuple[str, ...]] = ()
-    """The endings of its files, with the dot, in lower case."""
-    may_be_packed: ClassVar[bool] = False
-    """Whether .gz or .zst may follow the ending; `read_text` unpacks such a file."""
-    has_names: ClassVar[bool] = True
-    """Whether its columns have names, as features need."""
-    has_tables: ClassVar[bool] = False
-    """Whether a file has several tables, of which `table` picks one."""
-    names_predicates: ClassVar[bool] = False
-    """Whether each row names its predicate: nothing is to be picked then."""
-    separator: ClassVar[int | None] = None
-    """The byte between two cells of a text whose first row may be a header."""
-    mistaken_for: ClassVar[str | None] = None
-    """What its ending says, if files of facts p(a, b) often have it."""
-    needs: ClassVar[tuple[str, str] | None] = None
-    """The module that it needs, and how to install it."""
+    name: ClassVar[str]  # what `format = ...` calls it
+    suffixes: ClassVar[tuple[str, ...]] = ()  # the endings of its files, with the dot, in lower case
+    may_be_packed: ClassVar[bool] = False  # whether .gz or .zst may follow the ending; `read_text` unpacks such a file
+    has_names: ClassVar[bool] = True  # whether its columns have names, as features need
+    has_tables: ClassVar[bool] = False  # whether a file has several tables, of which `table` picks one
+    names_predicates: ClassVar[bool] = False  # whether each row names its predicate: nothing is to be picked then
+    separator: ClassVar[int | None] = None  # the byte between two cells of a text whose first row may be a header
+    mistaken_for: ClassVar[str | None] = None  # what its ending says, if files of facts p(a, b) often have it
+    needs: ClassVar[tuple[str, str] | None] = None  # the module that it needs, and how to install it
 
     @abstractmethod
     def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
@@ -298,12 +286,6 @@ def read_text(path: Path) -> bytes:
             hint=f"save the file as UTF-8; it looks like {'UTF-16' if utf16 else 'Latin-1 or another old encoding'}",
         ) from None
     return data if data.endswith(b"\n") else data + b"\n"
-
-
-def first_written_line(path: Path) -> tuple[int, str]:
-    """The first line, with its number from 0, that is neither blank nor a comment, looking at the beginning only."""
-    lines = enumerate(line.strip() for line in beginning(path).decode("utf-8", errors="replace").split("\n"))
-    return next(((row, line) for row, line in lines if line and not line.startswith(("%", "#", "//"))), (0, ""))
 
 
 def beginning(path: Path) -> bytes:

@@ -20,8 +20,8 @@ from r2n.data.records import (
     ReadOptions,
     Records,
     TableFormat,
+    beginning,
     check_file,
-    first_written_line,
     format_of,
     settle,
     shortened,
@@ -152,8 +152,7 @@ class Facts:
 class FactRows:
     """What a table holds: its facts by predicate, and an error for each row that was left out.
 
-    `empty` counts the rows that were allowed to state nothing. `first` is the first row, if the options do not say
-    whether it is a header.
+    `empty` counts the rows allowed to state nothing; `first` is the first row, unless an option says if it is a header.
     """
 
     facts: tuple[Facts, ...]
@@ -190,8 +189,7 @@ def read_facts(table: Table, *, on_error: OnError = "raise", theory: Theory = NO
 def read_fact_chunks(table: Table, size: int, *, theory: Theory = NO_THEORY) -> Iterator[tuple[Facts, ...]]:
     """The facts of a table in its order, those of `size` rows (lines of a text) at a time, by predicate.
 
-    TSV, CSV and Parquet files need memory for one part; other formats are read as a whole. A wrong row raises as in
-    `read_facts`.
+    TSV, CSV and Parquet files need memory for one part; other formats are read at once. A wrong row raises.
     """
     chunks, path = None, table.source
     if isinstance(path, Path):
@@ -216,7 +214,9 @@ def checked_format(table: Table, path: Path) -> TableFormat:
     check_file(path)
     found, where = format_of(path, table.format), Location(table.name)
     found.check_installed(path)
-    row, line = first_written_line(path) if table.format is None and found.mistaken_for else (0, "")
+    text = beginning(path).decode("utf-8", errors="replace") if table.format is None and found.mistaken_for else ""
+    lines = enumerate(line.strip() for line in text.split("\n"))
+    row, line = next(((i, line) for i, line in lines if line and not line.startswith(("%", "#", "//"))), (0, ""))
     if LOOKS_LIKE_ATOM.match(line) and (table.predicate is None or line.lstrip(" !").startswith(f"{table.predicate}(")):
         ending = path.name.removeprefix(path.name.split(".")[0])
         raise DataError(  # cut at their commas, some of them would even pass for triples

@@ -54,8 +54,7 @@ MOST_COLUMNS = 10_000
 class Cells:
     """The cells of a text: row r has `widths[r]` of them, from `first[r]` on, `lengths[r]` bytes in all.
 
-    `rows` holds the line (from 0) on which each row starts; blank lines are no rows. `is_quoted`: cells may be
-    in quotes.
+    `rows` holds the line (from 0) on which each row starts; blank lines are none. `is_quoted`: the text has quotes.
     """
 
     is_quoted: bool
@@ -147,10 +146,7 @@ def _line_ends(text: bytes, *, quotes: bool) -> Int64[np.ndarray, " lines"]:
 
 
 def first_rows(path: Path, separator: int) -> tuple[int, tuple[pa.Array, ...]]:
-    """The line (from 0) of a table's first row, and the columns of the rows at its beginning that are as wide as it.
-
-    There is no column if the beginning cannot be read: reading the file raises the error.
-    """
+    """The line (from 0) of a table's first row, and the columns of the first rows as wide as it; none if unreadable."""
     data = beginning(path)
     ends = _line_ends(data, quotes=separator == COMMA)
     if len(data) >= BEGINNING - len(BYTE_ORDER_MARK):  # the last row may be cut
@@ -399,12 +395,7 @@ READ = """
            regexp_extract_all(regexp_replace(part, $sign, ''), $term) AS words
     FROM parts WHERE NOT regexp_matches(part, $comment)
 """
-PATTERNS = {
-    "fact_or_comment": f"{COMMENT}|{FACT}",
-    "comment": f"^{COMMENT}",
-    "sign": f"^{SIGN}",
-    "term": TERM,
-}
+PATTERNS = {"fact_or_comment": f"{COMMENT}|{FACT}", "comment": f"^{COMMENT}", "sign": f"^{SIGN}", "term": TERM}
 
 
 @register_format

@@ -35,11 +35,8 @@ def clause_formula(line: str, where: Location) -> Formula:
     terms = [term for _, atom in (*body, *head) for term in atom.terms]
     capitals = [t.name for t in terms if isinstance(t, Constant) and len(t.name) == 1 and t.name.isupper()]
     if capitals and not any(isinstance(term, Variable) for term in terms):  # as constants, a rule about nothing
-        raise TheoryError(
-            f"there is no variable in it: '{capitals[0]}' is a constant here",
-            where=where,
-            hint="write variables in lower case, as Markov logic does; or the rule as Prolog: h(X) :- p(X).",
-        )
+        hint = "write variables in lower case, as Markov logic does; or the rule as Prolog: h(X) :- p(X)."
+        raise TheoryError(f"there is no variable in it: '{capitals[0]}' is a constant here", where=where, hint=hint)
     if not implies and len(head) > 1:  # a clause is an implication, if it has a negated atom to begin from
         body = [(True, atom) for positive, atom in head if not positive]
         head = [literal for literal in head if literal[0]]

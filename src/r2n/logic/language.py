@@ -116,10 +116,8 @@ class Language:
     def predicate_index(self, name: str) -> int:
         """The index of the predicate of this name in `predicates`."""
         if name not in self._predicate_index:
-            raise DataError(
-                f"unknown predicate '{name}'",
-                hint=nearest(name, self._predicate_index) or "declare it with: predicate NAME(DOMAIN, ...)",
-            )
+            hint = nearest(name, self._predicate_index) or "declare it with: predicate NAME(DOMAIN, ...)"
+            raise DataError(f"unknown predicate '{name}'", hint=hint)
         return self._predicate_index[name]
 
     def predicate(self, name: str) -> Predicate:

@@ -50,7 +50,7 @@ class TheoryBuilder(Transformer[Token, Theory]):
     """Builds the theory while the text is parsed, bottom up: no tree, hence no recursion on deep input."""
 
     def __init__(self) -> None:
-        """Compile the grammar: that takes longer than most theories, so a builder is used again."""
+        """Compile the grammar: that takes longer than most theories, so a builder is reused."""
         super().__init__()
         grammar = files("r2n.logic").joinpath("theory.lark").read_text("utf-8")
         self._parser = Lark(grammar, parser="lalr", transformer=self)
@@ -98,11 +98,8 @@ class TheoryBuilder(Transformer[Token, Theory]):
 
     def _domain(self, token: Token) -> Domain:
         if str(token) not in self.domains:
-            raise TheoryError(
-                f"unknown domain '{token}'",
-                where=self._at(token),
-                hint=nearest(token, self.domains) or f"declare it above this line: domain {token}",
-            )
+            hint = nearest(token, self.domains) or f"declare it above this line: domain {token}"
+            raise TheoryError(f"unknown domain '{token}'", where=self._at(token), hint=hint)
         return self.domains[str(token)]
 
     def signature(self, children: list[Any]) -> list[Any]:
@@ -127,11 +124,9 @@ class TheoryBuilder(Transformer[Token, Theory]):
         for tokens in closing if isinstance(closing, list) else ():
             parts.append(tuple(map(self._domain, tokens)))
             if len(tokens) != len(domains) or not all(map(Domain.is_within, parts[-1], domains)):
-                raise TheoryError(
-                    f"predicate '{name}': closed({', '.join(tokens)}) is no part of its domains",
-                    where=self._at(tokens[0]),
-                    hint=f"name one domain for each position, each a part of {', '.join(d.name for d in domains)}",
-                )
+                what = f"predicate '{name}': closed({', '.join(tokens)}) is no part of its domains"
+                hint = f"name one domain for each position, each a part of {', '.join(d.name for d in domains)}"
+                raise TheoryError(what, where=self._at(tokens[0]), hint=hint)
         self.predicates.append(Predicate(str(name), domains, closing is True, tuple(parts)))
 
     # terms and formulas
@@ -145,10 +140,8 @@ class TheoryBuilder(Transformer[Token, Theory]):
     def typed_variable(self, children: list[Token]) -> Variable:
         name, domain = str(children[0]), str(children[1])
         if self.types.setdefault(name, domain) != domain:
-            raise TheoryError(
-                f"variable {name} is annotated twice, as {self.types[name]} and as {domain}",
-                where=self._at(children[0]),
-            )
+            what = f"variable {name} is annotated twice, as {self.types[name]} and as {domain}"
+            raise TheoryError(what, where=self._at(children[0]))
         return Variable(name)
 
     def atom(self, children: list[Any]) -> Nested:
@@ -183,11 +176,8 @@ class TheoryBuilder(Transformer[Token, Theory]):
                 body = rest[0] if len(rest) == 1 else And(rest)
                 formula = Implies(body, formula.head) if rest else formula.head
         if _holds_guard(formula):
-            raise TheoryError(
-                f"rule '{name}': a guard must be a conjunct of the body, or stand behind the formula",
-                where=self._at(name),
-                hint=f"write: rule {name}: FORMULA, x != y",
-            )
+            what = f"rule '{name}': a guard must be a conjunct of the body, or stand behind the formula"
+            raise TheoryError(what, where=self._at(name), hint=f"write: rule {name}: FORMULA, x != y")
         self._add(name, formula, formula.atoms(), guards, weight)
 
     def implicit(self, children: list[Any]) -> None:
@@ -205,7 +195,7 @@ class TheoryBuilder(Transformer[Token, Theory]):
         self.rules[rule.name] = rule
 
     def start(self, _: list[None]) -> None:
-        """Everything is collected on the way."""
+        """Everything is collected while parsing."""
 
 
 def _holds_guard(formula: Formula) -> bool:

@@ -73,11 +73,9 @@ class Rule:
                 raise TheoryError(f"rule '{self.name}': the guard {guard} compares two constants", where=guard.where)
             for term in (guard.left, guard.right):
                 if isinstance(term, Variable) and term.name not in self.variables:
-                    raise TheoryError(
-                        f"rule '{self.name}' is unsafe: {term} stands in a guard but in no atom",
-                        where=guard.where,
-                        hint=f"use {term} in an atom of the rule, or drop the guard",
-                    )
+                    what = f"rule '{self.name}' is unsafe: {term} stands in a guard but in no atom"
+                    hint = f"use {term} in an atom of the rule, or drop the guard"
+                    raise TheoryError(what, where=guard.where, hint=hint)
 
     @property
     def is_implicit(self) -> bool:
@@ -176,11 +174,9 @@ class Theory:
                     )
                 if len(atom.terms) != predicate.arity:
                     terms = counted(len(atom.terms), "term")
-                    raise TheoryError(
-                        f"rule '{rule.name}': {atom} has {terms}, but {atom.predicate} takes {predicate.arity}",
-                        where=self._somewhere(atom.where),
-                        hint=f"it is declared as {printed_predicate(predicate)}",
-                    )
+                    what = f"rule '{rule.name}': {atom} has {terms}, but {atom.predicate} takes {predicate.arity}"
+                    hint = f"it is declared as {printed_predicate(predicate)}"
+                    raise TheoryError(what, where=self._somewhere(atom.where), hint=hint)
             if not any(atom.predicate == ANY_PREDICATE for atom in rule.atoms):
                 self.variable_domains(rule)
 
@@ -221,11 +217,8 @@ class Theory:
                 what = f"the domain of {name} cannot be inferred: it stands in {stands} positions"
                 if annotation is not None:
                     what = f"{name}: {annotation} does not fit: {name} stands in {stands} positions"
-                raise TheoryError(
-                    f"rule '{rule.name}': {what}",
-                    where=self._somewhere(used[-1][1].where),
-                    hint=f"write {name}: DOMAIN with a domain that is a part of all of them",
-                )
+                hint = f"write {name}: DOMAIN with a domain that is a part of all of them"
+                raise TheoryError(f"rule '{rule.name}': {what}", where=self._somewhere(used[-1][1].where), hint=hint)
         return tuple(found)
 
     def is_closed(self, rule: Rule, position: int) -> bool:
@@ -242,11 +235,9 @@ class Theory:
 
     def _annotation(self, rule: Rule, name: str, annotation: str, atom: Atom) -> Domain:
         if annotation not in self._domain_of:
-            raise TheoryError(
-                f"rule '{rule.name}': unknown domain '{annotation}' of variable {name}",
-                where=self._somewhere(atom.where),
-                hint=nearest(annotation, self._domain_of) or f"declare it: domain {printed_name(annotation)}",
-            )
+            what = f"rule '{rule.name}': unknown domain '{annotation}' of variable {name}"
+            hint = nearest(annotation, self._domain_of) or f"declare it: domain {printed_name(annotation)}"
+            raise TheoryError(what, where=self._somewhere(atom.where), hint=hint)
         return self._domain_of[annotation]
 
     def completed(self, domains: tuple[Domain, ...], predicates: tuple[Predicate, ...]) -> "Theory":
