@@ -35,10 +35,7 @@ def written_atom(predicate: str, constants: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AtomText:
-    """An atom as it was written: names without their quotes; a term that is None is a `?`, any constant.
-
-    `columns` is where the predicate begins, and then each term, from 1.
-    """
+    """An atom as it was written, without quotes; None is a `?`; `columns`: where predicate and terms begin, from 1."""
 
     predicate: str
     terms: tuple[str | None, ...]
@@ -88,7 +85,7 @@ class GivenRows:
     """Facts given in Python, row by row: atoms as text, or (predicate, constant, ...), perhaps with a truth behind.
 
     `argument` is the argument that they were given for, and `predicate` that of all rows, which then hold constants
-    alone. `theory` tells triples (head, relation, tail), perhaps with a label, from (predicate, constant, constant).
+    alone. The names in `theory` distinguish triples (head, relation, tail) from (predicate, constant, constant).
     """
 
     rows: tuple[Any, ...]
@@ -105,7 +102,14 @@ class GivenRows:
     def facts(self) -> tuple[Facts, ...]:
         """Those of one predicate and arity together."""
         groups: dict[tuple[str, int], list[tuple[int, list[str], bool]]] = {}
-        are_triples = self._are_triples()
+        rows, are_triples = [row for row in self.rows if not isinstance(row, str)], False
+        if self.predicate is None and rows and all(len(row) in (3, 4) for row in rows):
+            heads, relations, tails = ({row[i] for row in rows if row[i].__hash__} for i in range(3))
+            known = self.theory.predicate_names
+            if known:
+                are_triples = not heads & known and bool(relations & known)
+            else:  # triples, if first items are constants elsewhere
+                are_triples = bool(heads & (relations | tails)) and not relations & (heads | tails)
         for row, given in enumerate(self.rows):
             name, constants, truth = self._parsed(row, given, are_triples)
             groups.setdefault((name, len(constants)), []).append((row, constants, truth))
@@ -121,17 +125,6 @@ class GivenRows:
             )
             for (predicate, arity), group in groups.items()
         )
-
-    def _are_triples(self) -> bool:
-        """Whether predicates are the second items: by the theory, else where first items are constants elsewhere."""
-        rows = [row for row in self.rows if not isinstance(row, str)]
-        if self.predicate is not None or not rows or not all(len(row) in (3, 4) for row in rows):
-            return False
-        heads, relations, tails = ({row[i] for row in rows if row[i].__hash__} for i in range(3))
-        known = self.theory.predicate_names
-        if known:
-            return not heads & known and bool(relations & known)
-        return bool(heads & (relations | tails)) and not relations & (heads | tails)
 
     def _parsed(self, row: int, given: Any, are_triples: bool) -> tuple[str, list[str], bool]:
         """The predicate, the constants and the truth of a row."""
@@ -212,25 +205,20 @@ def as_tables(given: object, argument: str, theory: Theory = NO_THEORY, predicat
     if hasattr(given, "__arrow_c_stream__"):
         return [Table(given, predicate, called=argument)]
     if not isinstance(given, Iterable):
-        raise ConfigError(
-            f"{argument}: facts are tables, tuples, atoms as text or paths, not a {type(given).__name__}",
-            hint='write [("locatedIn", "italy", "europe")], {"locatedIn": frame}, a frame, or "facts.tsv"',
-        )
+        what = f"{argument}: facts are tables, tuples, atoms as text or paths, not a {type(given).__name__}"
+        hint = 'write [("locatedIn", "italy", "europe")], {"locatedIn": frame}, a frame, or "facts.tsv"'
+        raise ConfigError(what, hint=hint)
     items: list[Any] = list(given)
-    are_rows = [not _is_table(item, predicate) for item in items]
+    are_rows = [  # a text that is no atom is a path
+        predicate is not None or looks_like_atom(item)
+        if isinstance(item, str)
+        else not isinstance(item, Path | PostgresTable | Table | Mapping) and not hasattr(item, "__arrow_c_stream__")
+        for item in items
+    ]
     if all(are_rows):
         return [Table(GivenRows(tuple(items), argument, predicate, theory))] if items else []
     if any(are_rows):
         row = are_rows.index(not are_rows[0])
-        raise ConfigError(
-            f"{argument}: item {row + 1} is {'a row' if are_rows[row] else 'a table or a path'}, unlike item 1",
-            hint="give a list of rows or a list of tables, not both in one list",
-        )
+        what = f"{argument}: item {row + 1} is {'a row' if are_rows[row] else 'a table or a path'}, unlike item 1"
+        raise ConfigError(what, hint="give a list of rows or a list of tables, not both in one list")
     return [t for i, item in enumerate(items) for t in as_tables(item, f"{argument}[{i}]", theory, predicate)]
-
-
-def _is_table(item: object, predicate: str | None) -> bool:
-    """Whether an item of a list is a table rather than a row; a text that is no atom is a path."""
-    if isinstance(item, str):
-        return predicate is None and not looks_like_atom(item)
-    return isinstance(item, Path | PostgresTable | Table | Mapping) or hasattr(item, "__arrow_c_stream__")

@@ -15,7 +15,7 @@ from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
 from r2n.data.knowledge_base import Evidence
 from r2n.data.tables import Table, read_facts
 from r2n.errors import ConfigError, DataError, Location, nearest
-from r2n.logic.language import Domain, Language, Predicate
+from r2n.logic.language import Predicate
 from r2n.logic.theory import Theory
 
 MOST_PAIRS = 50_000_000
@@ -44,10 +44,9 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class CandidateSource:
-    """Where the candidates of a predicate come from, for when facts are added later.
+    """Where the candidates of a predicate come from: its tables (`given`), and labelled atoms and queries (`labelled`).
 
-    `given` are the atoms of its tables; `labelled` says whether labelled atoms and queries are candidates too. `notes`
-    say which rows of the tables were taken for headers.
+    It serves when facts are added later. `notes` say which rows of the tables were read as headers.
     """
 
     options: Candidates
@@ -63,8 +62,11 @@ def candidate_sources(
     queries: Mapping[str, Evidence],
     where: Location | None = None,
 ) -> dict[str, CandidateSource]:
-    """Read the tables, and find for each predicate whether being labelled or a query gives the truth away."""
+    """Read the tables, and find for each predicate whether its labelled atoms and queries are all true."""
     found: dict[str, CandidateSource] = {}
+    is_open = ~closed_atoms(base, train.atoms)  # atoms under a closed world have no label
+    labels = {"the facts": Evidence(train.atoms[is_open], train.truth[is_open])}
+    labels |= {f"the queries '{split}'": part for split, part in queries.items()}
     for name, options in wanted.items():
         names = [predicate.name for predicate in base.language.predicates]
         if name not in names:
@@ -78,7 +80,8 @@ def candidate_sources(
         if other is not None:
             what = f"a candidate of {other.predicate} among those of {name}"
             raise DataError(what, where=other.location(0), hint="give each predicate its own table")
-        one_sided = _one_sided(base, predicate, train, queries)
+        truths = ((what, part.truth[_rows_of(base, predicate, part.atoms)]) for what, part in labels.items())
+        one_sided = next((what for what, truth in truths if truth.all() and len(truth)), None)
         if one_sided and not options.tables and options.shared_words is None:
             raise ConfigError(
                 f"[candidates.{name}] leaves only atoms that are labelled or asked for, but {one_sided} of {name} are"
@@ -90,20 +93,6 @@ def candidate_sources(
         notes = tuple(part.first.note for part in read if part.first is not None and part.first.is_header)
         found[name] = CandidateSource(options, given, one_sided is None, notes)
     return found
-
-
-def _one_sided(
-    base: HerbrandBase, predicate: Predicate, train: Evidence, queries: Mapping[str, Evidence]
-) -> str | None:
-    """The labels of a predicate that are all true, if any; atoms under a closed world have no label."""
-    is_open = ~closed_atoms(base, train.atoms)
-    labels = {"the facts": Evidence(train.atoms[is_open], train.truth[is_open])}
-    labels |= {f"the queries '{split}'": part for split, part in queries.items()}
-    for what, part in labels.items():
-        rows = _rows_of(base, predicate, part.atoms)
-        if part.truth[rows].all() and len(part.truth[rows]):
-            return what
-    return None
 
 
 def find_candidates(
@@ -133,14 +122,18 @@ def _sharing_words(
 ) -> Codes:
     """Pairs whose texts share words, by one product of sparse matrices."""
     if predicate.arity != 2:
-        raise ConfigError(
-            f"candidates by shared words are pairs, but {predicate.name} takes {predicate.arity} constants",
-            hint="give its candidates in a table",
-        )
+        what = f"candidates by shared words are pairs, but {predicate.name} takes {predicate.arity} constants"
+        raise ConfigError(what, hint="give its candidates in a table")
     first, second = (base.language.members(domain) for domain in predicate.domains)
     if not len(first) or not len(second):
         return np.zeros(0, np.int64)
-    texts = [_texts(base.language, domain, features) for domain in predicate.domains]
+    texts: list[list[str]] = []
+    for domain in predicate.domains:  # the feature of each constant, else its name
+        of_constant = {int(i): base.language.constants[i] for i in base.language.members(domain)}
+        for part in features.values():
+            own = zip(part.constants.tolist(), part.texts or (), strict=False)
+            of_constant |= {constant: text for constant, text in own if constant in of_constant}
+        texts.append(list(of_constant.values()))
     words = bags_of_words(texts[0] + texts[1], np.ones(len(first) + len(second), bool)).every
     left, right = words[: len(first)], words[len(first) :]
     common = np.maximum(*(np.asarray(part.mean(axis=0)).reshape(-1) for part in (left, right)))
@@ -148,21 +141,9 @@ def _sharing_words(
     left, right = left[:, counted], right[:, counted]
     pairs = int(np.asarray(left.sum(axis=0)).reshape(-1) @ np.asarray(right.sum(axis=0)).reshape(-1))
     if pairs > MOST_PAIRS:
-        raise ConfigError(
-            f"about {pairs:,} pairs of {predicate.name} share words, more than {MOST_PAIRS:,}",
-            hint="lower rarer_than, so that common words do not count",
-        )
+        hint = "lower rarer_than, so that common words do not count"
+        raise ConfigError(f"about {pairs:,} pairs of {predicate.name} share words, more than {MOST_PAIRS:,}", hint=hint)
     shared = (left @ right.T).tocoo()
     enough = shared.data >= (options.shared_words or 1)
     rows, columns = (axis[enough].astype(np.int64) for axis in shared.coords)
     return base.encode_columns(predicate, [first[rows], second[columns]])
-
-
-def _texts(language: Language, domain: Domain, features: Mapping[str, Features]) -> list[str]:
-    """The text of each constant of a domain: its feature, or where there is none its name."""
-    texts = {int(i): language.constants[i] for i in language.members(domain)}
-    for part in features.values():
-        if part.texts is not None:
-            own = zip(part.constants.tolist(), part.texts, strict=True)
-            texts |= {constant: text for constant, text in own if constant in texts}
-    return list(texts.values())

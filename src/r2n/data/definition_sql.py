@@ -1,4 +1,4 @@
-"""What is known: what the SQL of a definition reads besides facts, and whether the order of rows decides what it gives.
+"""What the SQL of a definition reads besides facts, and whether the order of rows decides what it gives.
 
 DuckDB's own reading of the text is looked at, the same that it would run. Allowed are the tables of facts, what the SQL
 names itself, and functions of what is in them. Settings, catalogs, clocks, chance and other SQL in a text are not: a
@@ -51,11 +51,6 @@ def other_read(sql: str, tables: Collection[str]) -> str | None:
     return _first(sql, lambda node, scope: _other_table(node, known | scope) or _other_function(node))
 
 
-def other_function(sql: str) -> str | None:
-    """The same, where another has looked at the tables."""
-    return _first(sql, lambda node, _: _other_function(node))
-
-
 def order_read(sql: str) -> tuple[str, str] | None:
     """What makes the answer of one SELECT depend on the order of rows, and what to write instead; None: nothing."""
     sorted_lists: set[int] = set()
@@ -63,7 +58,11 @@ def order_read(sql: str) -> tuple[str, str] | None:
     def look(node: Node, _: Scope) -> tuple[str, str] | None:
         if node.get("function_name") in _SORTING:
             sorted_lists.update(map(id, node.get("children", ())))
-        return _cut(node) or (None if id(node) in sorted_lists else _taken(node)) or _numbered(node) or _position(node)
+        if node.get("ref_type") == "POSITIONAL":
+            return "POSITIONAL JOIN", "join the tables by the constants in them"
+        if [str(part).casefold() for part in node.get("column_names", ())][-1:] == ["rowid"]:
+            return "rowid", "take the constants, or row_number() OVER (ORDER BY ...)"
+        return _cut(node) or (None if id(node) in sorted_lists else _taken(node)) or _numbered(node)
 
     found = _first(sql, look)
     return found if isinstance(found, tuple) else None
@@ -81,8 +80,10 @@ def _cut(node: Node) -> tuple[str, str] | None:
     plain = [_plain(order) for order in orders]
     selected = node.get("select_list", [{"class": "STAR"}])
     for number, item in enumerate(selected, start=1):
-        ways = _plain(item), _plain({"class": "COLUMN_REF", "type": "COLUMN_REF", "column_names": [item.get("alias")]})
-        is_ordered = any(order in ways or _number(order) == number for order in plain)
+        alias = {"class": "COLUMN_REF", "type": "COLUMN_REF", "column_names": [item.get("alias")]}
+        names = _plain(item), _plain(alias)
+        numbers = (o.get("value", {}).get("value") for o in plain if o.get("class") == "CONSTANT")  # ORDER BY 1
+        is_ordered = any(order in names for order in plain) or number in numbers
         if not is_ordered and item.get("class") != "CONSTANT":
             return word, f"order the rows by all that is selected: ORDER BY ALL{' before LIMIT' * (word == 'LIMIT')}"
     return None
@@ -145,15 +146,8 @@ def _parts(tree: Any, is_wanted: Callable[[Node], bool], but_not: Collection[Nod
             yield from _parts(part, is_wanted, but_not)
 
 
-def _position(node: Node) -> tuple[str, str] | None:
-    if node.get("ref_type") == "POSITIONAL":
-        return "POSITIONAL JOIN", "join the tables by the constants in them"
-    names = [str(part).casefold() for part in node.get("column_names", ())]
-    return ("rowid", "take the constants, or row_number() OVER (ORDER BY ...)") if names[-1:] == ["rowid"] else None
-
-
 def _plain(expression: Node) -> Node:
-    """An expression without its alias and its place in the text; names in SQL have no case."""
+    """An expression without its alias and its location in the text; names in SQL have no case."""
 
     def plain(part: Any, key: str = "") -> Any:
         if isinstance(part, dict):
@@ -163,11 +157,6 @@ def _plain(expression: Node) -> Node:
         return str(part).casefold() if key in ("column_names", "function_name") else part
 
     return plain(expression)
-
-
-def _number(expression: Node) -> object:
-    """The number of the column by which rows are ordered, where it is given so."""
-    return expression.get("value", {}).get("value") if expression.get("class") == "CONSTANT" else None
 
 
 def _first(sql: str, look: Callable[[Node, Scope], Any]) -> Any:

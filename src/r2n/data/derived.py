@@ -1,13 +1,14 @@
-"""What is known: predicates that are not stated but derived from the facts, by SQL or by Horn rules.
+"""Predicates that are not stated but derived from the facts, by SQL or by Horn rules.
 
 Every predicate of the facts is a table of its name with the columns c1, c2, ... that holds its true atoms;
-`denied.NAME` holds those stated to be false. A definition is a SELECT over these tables, or a rule `body -> head`.
+`denied.NAME` holds its false atoms. A definition is a SELECT over these tables, or a rule `body -> head`.
 The database is in memory, and nothing outside it can be read.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -20,7 +21,7 @@ from r2n.data.fact_database import Database, FactDatabase, Select
 from r2n.data.records import OnError
 from r2n.data.tables import Facts, Table
 from r2n.errors import ConfigError, DataError, Location, TheoryError, nearest
-from r2n.logic.formula import Atom, Implies, Term, Variable
+from r2n.logic.formula import Atom, Implies, Variable
 from r2n.logic.language import Predicate
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Rule
@@ -43,7 +44,7 @@ def derive(
     """The facts that the definitions add, predicate by predicate; a later one may use those before it.
 
     A rule may use the predicate that it defines: it is applied until nothing new follows. A fact with a wrong number of
-    constants raises, or (`on_error="skip"`) is not read; those of the background are told in the second part, while
+    constants raises, or (`on_error="skip"`) is not read; the second part holds the errors of the background, while
     `facts` are checked again when they are encoded. `source` names the problem in errors.
     """
     if not definitions:
@@ -53,10 +54,15 @@ def derive(
         raise next(iter(wrong.values()))
     with closing(duckdb.connect()) as connection:
         database = FactDatabase(connection, [group for group in (*facts, *background) if group not in wrong])
-        found = [
-            _derived(database, name, (given,) if isinstance(given, str) else tuple(given), source)
-            for name, given in definitions.items()
-        ]
+        found = []
+        for name, given in definitions.items():
+            where = f"{source} [derived] {name}" if source else f"[derived] {name}"
+            stated = database.count(name)
+            add_derived(database, name, (given,) if isinstance(given, str) else tuple(given), where)
+            columns = database.rows_after(name, stated)
+            table = Table(pa.table(list(columns), [f"c{i}" for i in range(1, len(columns) + 1)]), name, called=where)
+            count = len(columns[0])
+            found.append(Facts(name, columns, np.ones(count, bool), np.arange(count), table))
     return found, [wrong[group] for group in background if group in wrong]
 
 
@@ -78,16 +84,6 @@ def _of_wrong_arity(facts: Sequence[Facts], declared: Sequence[Predicate]) -> di
     return wrong
 
 
-def _derived(database: FactDatabase, name: str, definitions: tuple[str, ...], source: str | None) -> Facts:
-    where = f"{source} [derived] {name}" if source else f"[derived] {name}"
-    stated = database.count(name)
-    add_derived(database, name, definitions, where)
-    columns = database.rows_after(name, stated)
-    table = Table(pa.table(list(columns), [f"c{i}" for i in range(1, len(columns) + 1)]), name, called=where)
-    count = len(columns[0])
-    return Facts(name, columns, np.ones(count, bool), np.arange(count), table)
-
-
 def add_derived(database: Database, name: str, definitions: Sequence[str], where: str) -> None:
     """Add what the definitions of a predicate give; rules that use it are applied until nothing new follows."""
     if not definitions:
@@ -102,93 +98,62 @@ def add_derived(database: Database, name: str, definitions: Sequence[str], where
 
 
 def _select(database: Database, name: str, text: str, where: str) -> Select:
-    """A definition, SQL or rule, as SQL."""
-    if not _is_sql(text):
-        return _rule_select(database, name, text, where)
-    select = Select(text.strip().rstrip(";"), text, where, is_recursive=False, may_be_endless=True)
-    database.check(select)
-    return select
-
-
-def _is_sql(text: str) -> bool:
-    """Whether a definition begins as SQL does, and is no rule whose first predicate is called so: From(x, y) -> ..."""
-    begins_so = _BEGINS_SQL.match(text) is not None
-    if not begins_so or "->" not in text:
-        return begins_so
+    """A definition, SQL or rule, as SQL; the first predicate of a rule may be a word of SQL: From(x, y) -> ..."""
+    begins_as_sql, rules = _BEGINS_SQL.match(text) is not None, ()
     try:
-        parse_theory(f"rule derived:\n{text}")
-    except TheoryError:
-        return True
-    return False
+        if not begins_as_sql or "->" in text:
+            rules = parse_theory(f"rule derived:\n{text}").rules
+    except TheoryError as error:
+        if not begins_as_sql:
+            at = error.where or Location()
+            at = Location(where, None, at.column, at.excerpt)
+            raise ConfigError(f"it is no SELECT, and as a rule: {error.what}", where=at, hint=error.hint) from error
+    if begins_as_sql and not rules:
+        select = Select(text.strip().rstrip(";"), text, where, is_recursive=False, may_be_endless=True)
+        database.check(select)
+        return select
+    if len(rules) != 1:
+        raise ConfigError("a definition holds one rule", where=Location(where), hint="list them: [a, b]")
+    return _rule_select(database, name, rules[0], Select("", text, where, is_recursive=False))
 
 
-def _rule_select(database: Database, name: str, text: str, where: str) -> Select:
-    rule = _parsed(text, where)
-    select = Select("", text, where, is_recursive=False)
-    body = rule.body
-    if not body or not isinstance(rule.formula, Implies) or not isinstance(rule.formula.head, Atom):
+def _rule_select(database: Database, name: str, rule: Rule, select: Select) -> Select:
+    """The constants that the head takes where all of the body is known and no negated atom is a fact."""
+    if not rule.body or not isinstance(rule.formula, Implies) or not isinstance(rule.formula.head, Atom):
         raise select.error("it is neither a SELECT nor a rule", hint="write body & ... -> head with one head atom")
     head = rule.formula.head
     if head.predicate != name:
         raise select.error(f"its head is {head.predicate}, but it defines {name}", hint=f"conclude {name}(...)")
     if rule.types:
         raise select.error(f"{rule.types[0][0]}: {rule.types[0][1]} has no meaning here", hint="leave the domain out")
-    positive = [rule.atoms[literal.position] for literal in body if literal.positive]
-    denied = [rule.atoms[literal.position] for literal in body if not literal.positive]
-    if any(atom.predicate == name for atom in denied):
+    positive = [rule.atoms[literal.position] for literal in rule.body if literal.positive]
+    negative = [rule.atoms[literal.position] for literal in rule.body if not literal.positive]
+    if any(atom.predicate == name for atom in negative):
         raise select.error(f"{name} is derived from its own denial", hint="take !" + name + " out of the body")
     database.create(name, len(head.terms))
-    for atom in (*positive, *denied, head):
-        _check_atom(database, atom, select)
-    query = _conjunctive(database, rule, head, positive, denied, select)
-    return Select(query.sql("duckdb"), text, where, any(atom.predicate == name for atom in positive))
-
-
-def _parsed(text: str, where: str) -> Rule:
-    try:
-        (rule,) = parse_theory(f"rule derived:\n{text}").rules
-    except TheoryError as error:
-        at = error.where
-        place = Location(where, None, at.column if at else None, at.excerpt if at else None)
-        raise ConfigError(f"it is no SELECT, and as a rule: {error.what}", where=place, hint=error.hint) from error
-    except ValueError as error:
-        raise ConfigError("a definition holds one rule", where=Location(where), hint="list them: [a, b]") from error
-    return rule
-
-
-def _check_atom(database: Database, atom: Atom, select: Select) -> None:
-    if atom.predicate not in database.arities:
-        known = ", ".join(sorted(database.arities))
-        raise select.error(
-            f"there are no facts of '{atom.predicate}'",
-            hint=nearest(atom.predicate, database.arities) or f"there are: {known}",
-        )
-    arity = database.arities[atom.predicate]
-    if len(atom.terms) != arity:
-        raise select.error(f"{atom} has {len(atom.terms)} terms, but {atom.predicate} takes {arity}")
-
-
-def _conjunctive(
-    database: Database, rule: Rule, head: Atom, positive: list[Atom], denied: list[Atom], select: Select
-) -> exp.Select:
-    """The constants that the head takes where all of the body is known and nothing denied is a fact."""
+    _check_atoms(database, (*positive, *negative, head), select)
     guarded = [term for guard in rule.guards for term in (guard.left, guard.right)]
-    _check_bound([*(term for atom in denied for term in atom.terms), *guarded, *head.terms], positive, select)
+    bound = {term for atom in positive for term in atom.terms}
+    for term in (*(term for atom in negative for term in atom.terms), *guarded, *head.terms):
+        if isinstance(term, Variable) and term not in bound:
+            what = f"the variable {term} stands in no undenied atom of the body"
+            raise select.error(what, hint="a derived atom must follow from facts")
     query = ConjunctiveSelect(exp.Literal.string)
     for atom in positive:
         query.join(database.table(atom.predicate), atom.terms)
-    for atom in denied:
+    for atom in negative:
         query.forbid(database.table(atom.predicate), atom.terms)
     for guard in rule.guards:
         query.differ((guard.left,), (guard.right,))
-    return query.select([exp.alias_(query.value(term), f"c{i}") for i, term in enumerate(head.terms, start=1)])
+    found = query.select([exp.alias_(query.value(term), f"c{i}") for i, term in enumerate(head.terms, start=1)])
+    return replace(select, sql=found.sql("duckdb"), is_recursive=any(atom.predicate == name for atom in positive))
 
 
-def _check_bound(terms: list[Term], positive: list[Atom], select: Select) -> None:
-    bound = {term for atom in positive for term in atom.terms}
-    for term in terms:
-        if isinstance(term, Variable) and term not in bound:
-            raise select.error(
-                f"the variable {term} stands in no undenied atom of the body",
-                hint="a derived atom must follow from facts",
-            )
+def _check_atoms(database: Database, atoms: Sequence[Atom], select: Select) -> None:
+    for atom in atoms:
+        arity = database.arities.get(atom.predicate)
+        if arity is None:
+            near = nearest(atom.predicate, database.arities) or f"there are: {', '.join(sorted(database.arities))}"
+            raise select.error(f"there are no facts of '{atom.predicate}'", hint=near)
+        if len(atom.terms) != arity:
+            raise select.error(f"{atom} has {len(atom.terms)} terms, but {atom.predicate} takes {arity}")

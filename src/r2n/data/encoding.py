@@ -1,4 +1,4 @@
-"""What is known: facts as text -> the language they need, and codes in its Herbrand base."""
+"""The language that facts need, and their codes in its Herbrand base."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,27 +23,30 @@ def complete(
 ) -> tuple[Theory, Language]:
     """The theory with the predicates that the facts bring, and the language with the constants they bring.
 
-    `domains` lists the constants of domains that the theory leaves open; what is listed nowhere is
-    gathered from the facts: a domain holds what stands in its positions. Where not all constants are here, those that
-    rules name are not checked.
+    `domains` lists the constants of domains that the theory leaves open; what is listed nowhere is gathered from the
+    facts: a domain holds what stands in its positions. Unless all constants are here, those of rules are not checked.
     """
     if not theory.predicates:
         theory = _with_predicates_of(theory, facts)
     theory = theory.completed(theory.domains, theory.predicates)
-    given = {name: _distinct(name, constants) for name, constants in domains.items()}
-    _check_given(theory, given)
-    members: dict[str, set[str]] = {name: set(constants) for name, constants in given.items()}
-    predicates = {predicate.name: predicate for predicate in theory.predicates}
+    members = _given_members(theory, domains)
+    gathered = {d.name: set[str]() for d in theory.domains if d.is_open and d.name not in members}
+    positions = {predicate.name: predicate.domains for predicate in theory.predicates}
     for group in facts:
-        predicate = predicates.get(group.predicate)
-        if predicate is not None and len(group.arguments) == predicate.arity:
-            for domain, column in zip(predicate.domains, group.arguments, strict=True):
-                if domain.name not in given and domain.listed is None and not domain.parts:
-                    members.setdefault(domain.name, set()).update(pc.unique(column).to_pylist())
-    _gather_rule_constants(theory, given, members)
-    language = Language.build(theory.domains, theory.predicates, members)
-    if are_all_here:
-        _check_rule_constants(theory, language)
+        if len(group.arguments) == len(positions.get(group.predicate, ())):
+            for domain, column in zip(positions[group.predicate], group.arguments, strict=True):
+                if domain.name in gathered:
+                    gathered[domain.name].update(pc.unique(column).to_pylist())
+    in_rules = rule_constants(theory)
+    for name, domain, _ in in_rules:
+        gathered.get(domain.name, set()).add(name)
+    language = Language.build(theory.domains, theory.predicates, members | gathered)
+    names_of: dict[str, set[str]] = {}  # rules and constants may be many
+    for name, domain, where in in_rules if are_all_here else ():
+        if domain.name not in names_of:
+            names_of[domain.name] = {language.constants[i] for i in language.members(domain)}
+        if name not in names_of[domain.name]:
+            raise outside_domain(name, domain, where, nearest(name, names_of[domain.name]))
     return theory, language
 
 
@@ -51,11 +54,9 @@ def _with_predicates_of(theory: Theory, facts: Sequence[Facts]) -> Theory:
     """Declare what the theory leaves to the data: every predicate that facts or rules name, over one domain."""
     domains = theory.domains or (DEFAULT_DOMAIN,)
     if len(domains) > 1:
-        raise TheoryError(
-            "the theory declares several domains but no predicate, so the predicates' positions have no domain",
-            where=Location(theory.source) if theory.source else None,
-            hint="declare the predicates: predicate NAME(DOMAIN, ...)",
-        )
+        what = "the theory declares several domains but no predicate, so the predicates' positions have no domain"
+        hint = "declare the predicates: predicate NAME(DOMAIN, ...)"
+        raise TheoryError(what, where=Location(theory.source) if theory.source else None, hint=hint)
     arities = {group.predicate: len(group.arguments) for group in reversed(facts)}
     for rule in theory.rules:
         for atom in rule.atoms:
@@ -65,22 +66,18 @@ def _with_predicates_of(theory: Theory, facts: Sequence[Facts]) -> Theory:
     return theory.completed(domains, predicates)
 
 
-def _distinct(name: str, constants: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(constants, str):
-        raise DataError(f"domain '{name}': a list of constants was expected, not one text")
-    return tuple(dict.fromkeys(constants))
-
-
-def _check_given(theory: Theory, given: Mapping[str, tuple[str, ...]]) -> None:
+def _given_members(theory: Theory, given: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
+    """The constants given for domains that the theory leaves open."""
     declared = {domain.name: domain for domain in theory.domains}
-    for name in given:
+    for name, constants in given.items():
+        if isinstance(constants, str):
+            raise DataError(f"domain '{name}': a list of constants was expected, not one text")
         if name not in declared:
-            raise DataError(
-                f"constants are given for domain '{name}', which the theory does not declare",
-                hint=nearest(name, declared) or f"declare it: domain {name}",
-            )
-        if declared[name].parts or declared[name].listed is not None:
+            hint = nearest(name, declared) or f"declare it: domain {name}"
+            raise DataError(f"constants are given for domain '{name}', which the theory does not declare", hint=hint)
+        if not declared[name].is_open:
             raise DataError(f"constants are given for domain '{name}', but the theory already says what is in it")
+    return {name: set(constants) for name, constants in given.items()}
 
 
 def rule_constants(theory: Theory) -> list[tuple[str, Domain, Location | None]]:
@@ -95,22 +92,6 @@ def rule_constants(theory: Theory) -> list[tuple[str, Domain, Location | None]]:
     ]
 
 
-def _gather_rule_constants(theory: Theory, given: Mapping[str, object], members: dict[str, set[str]]) -> None:
-    for name, domain, _ in rule_constants(theory):
-        if domain.name not in given and domain.listed is None and not domain.parts:
-            members.setdefault(domain.name, set()).add(name)
-
-
-def _check_rule_constants(theory: Theory, language: Language) -> None:
-    names_of: dict[str, set[str]] = {}  # rules and constants may be many
-    for name, domain, where in rule_constants(theory):
-        if domain.name not in names_of:
-            names_of[domain.name] = {language.constants[i] for i in language.members(domain)}
-        names = names_of[domain.name]
-        if name not in names:
-            raise outside_domain(name, domain, where, nearest(name, names))
-
-
 def outside_domain(name: str, domain: Domain, where: Location | None, near: str = "") -> TheoryError:
     """The error for a constant of a rule that its position's domain does not hold."""
     what = f"constant '{name}' is outside domain '{domain.name}'"
@@ -119,10 +100,7 @@ def outside_domain(name: str, domain: Domain, where: Location | None, near: str 
 
 @dataclass(frozen=True, eq=False)
 class EncodedFacts:
-    """Facts as codes, in the order they were read, with the way back to their lines.
-
-    `codes` int64 (facts,), `truth` bool (facts,), `group` and `row` int64 (facts,) point into `groups`.
-    """
+    """Facts as codes (facts,), in the order they were read; `group` and `row` (facts,) point into `groups`."""
 
     codes: np.ndarray
     truth: np.ndarray
@@ -138,47 +116,36 @@ class EncodedFacts:
 def encode_facts(
     base: HerbrandBase, facts: Sequence[Facts], *, skip: bool = False
 ) -> tuple[EncodedFacts, tuple[DataError, ...]]:
-    """Codes of the facts; a wrong one raises, or (`skip`) is left out and told in the second part."""
+    """Codes of the facts; a wrong one raises, or (`skip`) is left out, and its error is in the second part."""
     parts: list[tuple[np.ndarray, ...]] = []
     rejected: list[DataError] = []
-    for number, (group, ids) in enumerate(zip(facts, _ids(base.language, facts), strict=True)):
+    columns = [column for group in facts for column in group.arguments]  # all constants are looked up at once
+    vocabulary = pa.array(base.language.constants, pa.string())
+    found = pc.fill_null(pc.index_in(pa.chunked_array(columns, pa.string()), value_set=vocabulary), -1)
+    sizes = np.cumsum([len(column) for column in columns[:-1]], dtype=np.int64)
+    ids = iter(np.split(found.to_numpy().astype(np.int64), sizes))
+    for number, group in enumerate(facts):
+        arguments = [next(ids) for _ in group.arguments]
         try:
-            codes = _encode_group(base, group, ids)
+            predicate = base.language.predicate(group.predicate)
+            if len(group.arguments) != predicate.arity:
+                raise wrong_arity(group, predicate.arity, declaration(predicate))
         except DataError as error:
+            wrong = DataError(error.what, where=error.where or group.location(0), hint=error.hint)
             if not skip:
-                raise
-            rejected.append(error)
+                raise wrong from None
+            rejected.append(wrong)
             continue
+        codes = base.encode_columns(predicate, arguments)
         bad = np.flatnonzero(codes < 0)
-        if len(bad) and not skip:
-            raise _outside(base.language, group, int(bad[0]))
-        rejected += _all_outside(base.language, group, bad, MOST_COMPARED - len(rejected))
+        outside = _outside(base.language, group, bad if skip else bad[:1], MOST_COMPARED - len(rejected))
+        if outside and not skip:
+            raise outside[0]
+        rejected += outside
         good = np.flatnonzero(codes >= 0)
         parts.append((codes[good], group.truth[good], np.full(len(good), number), good))
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.zeros(0, int)] * 4
-    codes, truth, group, row = columns
-    return EncodedFacts(codes.astype(np.int64), truth.astype(bool), group, row, tuple(facts)), tuple(rejected)
-
-
-def _ids(language: Language, facts: Sequence[Facts]) -> list[list[np.ndarray]]:
-    """For each group and position the constants' ids, -1 where there is none; all constants are looked up in one go."""
-    columns = [column for group in facts for column in group.arguments]
-    vocabulary = pa.array(language.constants, pa.string())
-    found = pc.fill_null(pc.index_in(pa.chunked_array(columns, pa.string()), value_set=vocabulary), -1)
-    ids = found.to_numpy().astype(np.int64)
-    parts = iter(np.split(ids, np.cumsum([len(column) for column in columns[:-1]], dtype=np.int64)))
-    return [[next(parts) for _ in group.arguments] for group in facts]
-
-
-def _encode_group(base: HerbrandBase, group: Facts, ids: list[np.ndarray]) -> np.ndarray:
-    language = base.language
-    try:
-        predicate = language.predicate(group.predicate)
-    except DataError as error:
-        raise DataError(error.what, where=group.location(0), hint=error.hint) from None
-    if len(group.arguments) != predicate.arity:
-        raise wrong_arity(group, predicate.arity, declaration(predicate))
-    return base.encode_columns(predicate, ids)
+    codes, truth, groups, rows = map(np.concatenate, zip(*parts, strict=True)) if parts else [np.zeros(0, int)] * 4
+    return EncodedFacts(codes.astype(np.int64), truth.astype(bool), groups, rows, tuple(facts)), tuple(rejected)
 
 
 def wrong_arity(facts: Facts, arity: int, hint: str) -> DataError:
@@ -193,11 +160,7 @@ def declaration(predicate: Predicate) -> str:
     return f"it is declared as {predicate.name}({', '.join(domain.name for domain in predicate.domains)})"
 
 
-def _outside(language: Language, group: Facts, i: int) -> DataError:
-    return _all_outside(language, group, np.array([i]), 1)[0]
-
-
-def _all_outside(language: Language, group: Facts, bad: np.ndarray, compared: int) -> list[DataError]:
+def _outside(language: Language, group: Facts, bad: np.ndarray, compared: int) -> list[DataError]:
     """An error for each of the facts that are outside; the first so many are compared with the constants there are."""
     if not len(bad):
         return []
@@ -209,20 +172,15 @@ def _all_outside(language: Language, group: Facts, bad: np.ndarray, compared: in
         position = next(p for p, name in enumerate(constants) if name not in names[p])
         name, domain, where = constants[position], predicate.domains[position], group.location(i)
         column = where.excerpt.find(name) + 1 if where.excerpt else 0
-        near = nearest(name, names[position]) if len(found) < compared else ""
+        hint = nearest(name, names[position]) if len(found) < compared else ""
+        if not hint:
+            hint = f"add it to domain '{domain.name}'"
+            if domain.parts:  # a fact cannot tell which part it is in
+                parts = ", ".join(f"'{part.name}'" for part in domain.parts)
+                hint = f"list it under one of the parts of '{domain.name}' ({parts}), in [domains] of the problem file"
+            hint += ", or correct the line"
+        what = f"constant '{name}' is outside domain '{domain.name}' (position {position + 1} of {predicate.name})"
         found.append(
-            DataError(
-                f"constant '{name}' is outside domain '{domain.name}' (position {position + 1} of {predicate.name})",
-                where=Location(where.source, where.line, column or None, where.excerpt),
-                hint=near or f"{_where_to_add(domain)}, or correct the line",
-            )
+            DataError(what, where=Location(where.source, where.line, column or None, where.excerpt), hint=hint)
         )
     return found
-
-
-def _where_to_add(domain: Domain) -> str:
-    """What a user can do to put a constant in a domain; a fact cannot tell which part of a union it is in."""
-    if not domain.parts:
-        return f"add it to domain '{domain.name}'"
-    parts = ", ".join(f"'{part.name}'" for part in domain.parts)
-    return f"list it under one of the parts of '{domain.name}' ({parts}), in [domains] of the problem file"

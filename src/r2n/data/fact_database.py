@@ -1,6 +1,6 @@
-"""What is known: facts as tables of a database in memory, for definitions to read; nothing outside can be read."""
+"""Facts as tables of a database in memory, for definitions to read; nothing outside can be read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -36,12 +36,6 @@ class Select:
         excerpt = self.text.strip().split("\n")[0]
         return ConfigError(what, where=Location(self.where, excerpt=excerpt), hint=hint)
 
-    def check_order(self) -> None:
-        """Refuse SQL whose answer depends on the order of rows: it would not give the same facts each time."""
-        found = order_read(self.sql)
-        if found is not None:
-            raise self.error(f"it depends on the order of the rows: {found[0]}", hint=found[1])
-
 
 @runtime_checkable
 class Database(Protocol):
@@ -71,17 +65,6 @@ class Database(Protocol):
 
 
 _NESTED = ("list", "array", "struct", "map", "union")
-NOT_ONE_SELECT = ("it is not one SELECT", "a derived predicate is one SELECT, or a rule body -> head")
-
-
-def refuse_twin(predicate: str, others: Iterable[str]) -> None:
-    """SQL does not tell names apart that differ in case alone."""
-    twin = next((name for name in others if name.casefold() == predicate.casefold()), None)
-    if twin is not None:
-        raise ConfigError(
-            f"predicates '{twin}' and '{predicate}' differ in case alone, which SQL does not tell apart",
-            hint="rename one of them, or state the derived predicate as facts",
-        )
 
 
 class FactDatabase:
@@ -93,53 +76,47 @@ class FactDatabase:
         self.arities: dict[str, int] = {}
         connection.execute("CREATE SCHEMA denied")
         for predicate in dict.fromkeys(group.predicate for group in facts):
-            self._load([group for group in facts if group.predicate == predicate])
-        self._refuse_contradictions()
+            groups = [group for group in facts if group.predicate == predicate]
+            arity = len(groups[0].arguments)
+            self.create(predicate, arity)
+            true, false = (self._sql(predicate, denied=denied) for denied in (False, True))
+            for truth, table in ((True, true), (False, false)):
+                incoming = "_" * (1 + max(map(len, self.arities)))  # longer than the name of any predicate
+                parts = [
+                    pa.table(
+                        [column.filter(pa.array(group.truth == truth)) for column in group.arguments], _names(arity)
+                    )
+                    for group in groups
+                ]
+                connection.register(incoming, pa.concat_tables(parts))
+                connection.execute(f"INSERT INTO {table} SELECT DISTINCT * FROM {incoming}")
+                connection.unregister(incoming)
+            row = connection.execute(f"SELECT * FROM {true} INTERSECT SELECT * FROM {false}").fetchone()
+            if row is not None:
+                what = f"{predicate}({', '.join(row)}) is stated both true and false"
+                raise DataError(what, hint="keep one of the two")
         connection.execute("SET temp_directory = ''")  # what recurs without end would fill the disk
         (used,) = connection.execute("SELECT sum(memory_usage_bytes) FROM duckdb_memory()").fetchone()  # pyright: ignore
         connection.execute(f"SET memory_limit = '{int(used) + MOST_BYTES} B'")
         for setting in _LOCKED:
             connection.execute(f"SET {setting}")
 
-    def _load(self, groups: list[Facts]) -> None:
-        """The facts of one predicate, all of one arity, each once."""
-        predicate, arity = groups[0].predicate, len(groups[0].arguments)
-        self.create(predicate, arity)
-        names = [f"c{i}" for i in range(1, arity + 1)]
-        for truth in (True, False):
-            parts = [
-                pa.table([column.filter(pa.array(group.truth == truth)) for column in group.arguments], names)
-                for group in groups
-            ]
-            incoming = "_" * (1 + max(map(len, self.arities)))  # longer than the name of any predicate
-            self.connection.register(incoming, pa.concat_tables(parts))
-            table = self._sql(predicate, denied=not truth)
-            self.connection.execute(f"INSERT INTO {table} SELECT DISTINCT * FROM {incoming}")
-            self.connection.unregister(incoming)
-
     def create(self, predicate: str, arity: int) -> None:
         """An empty table, and one for what is denied, where there are none yet."""
         if predicate in self.arities:
             return
-        refuse_twin(predicate, self.arities)
+        twin = next((name for name in self.arities if name.casefold() == predicate.casefold()), None)
+        if twin is not None:
+            what = f"predicates '{twin}' and '{predicate}' differ in case alone, which SQL does not tell apart"
+            raise ConfigError(what, hint="rename one of them, or state the derived predicate as facts")
         self.arities[predicate] = arity
-        columns = ", ".join(f"c{i} VARCHAR" for i in range(1, arity + 1))
+        columns = ", ".join(f"{name} VARCHAR" for name in _names(arity))
         for denied in (False, True):
             self.connection.execute(f"CREATE TABLE {self._sql(predicate, denied=denied)} ({columns})")
 
-    def _refuse_contradictions(self) -> None:
-        for predicate in self.arities:
-            both = [self._sql(predicate, denied=denied) for denied in (False, True)]
-            row = self.connection.execute(f"SELECT * FROM {both[0]} INTERSECT SELECT * FROM {both[1]}").fetchone()
-            if row is not None:
-                raise DataError(
-                    f"{predicate}({', '.join(row)}) is stated both true and false", hint="keep one of the two"
-                )
-
     def table(self, predicate: str, *, denied: bool = False) -> AtomTable:
         """A predicate's table."""
-        columns = tuple(f"c{i}" for i in range(1, self.arities[predicate] + 1))
-        return AtomTable(predicate, columns, "denied" if denied else None)
+        return AtomTable(predicate, tuple(_names(self.arities[predicate])), "denied" if denied else None)
 
     def _sql(self, predicate: str, *, denied: bool = False) -> str:
         return self.table(predicate, denied=denied).expression().sql("duckdb")
@@ -151,13 +128,17 @@ class FactDatabase:
         except duckdb.Error as error:
             raise select.error(f"the database refuses it: {str(error).splitlines()[0]}") from error
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            what, hint = NOT_ONE_SELECT
-            raise select.error(what, hint=hint)
+            raise select.error("it is not one SELECT", hint="a derived predicate is one SELECT, or a rule body -> head")
         other = other_read(select.sql, self.arities)
         if other is not None:
-            tables = ", ".join(f"{name}({_columns(arity)})" for name, arity in sorted(self.arities.items()))
-            raise select.error(f"it reads {other}", hint=f"{ONLY_FACTS}; the tables are: {tables}")
-        select.check_order()
+            raise select.error(f"it reads {other}", hint=f"{ONLY_FACTS}; {self._listed()}")
+        order = order_read(select.sql)
+        if order is not None:  # it would not give the same facts each time
+            raise select.error(f"it depends on the order of the rows: {order[0]}", hint=order[1])
+
+    def _listed(self) -> str:
+        tables = (f"{name}({', '.join(_names(arity))})" for name, arity in sorted(self.arities.items()))
+        return f"the tables are: {', '.join(tables)}"
 
     def count(self, predicate: str) -> int:
         """The number of a predicate's true atoms."""
@@ -179,24 +160,21 @@ class FactDatabase:
         except duckdb.OutOfMemoryException as error:
             raise select.error(f"it needs more than {MOST_BYTES / 2**30:.1f} GiB of memory", hint=ENDLESS) from error
         except duckdb.Error as error:
-            tables = ", ".join(f"{name}({_columns(arity)})" for name, arity in sorted(self.arities.items()))
-            what = str(error).split("\n")[0]
-            raise select.error(f"the database refuses it: {what}", hint=f"the tables are: {tables}") from error
+            raise select.error(f"the database refuses it: {str(error).splitlines()[0]}", hint=self._listed()) from error
         nested = next((pair for pair in enumerate(kinds, start=1) if pair[1].id in _NESTED), None)
         if nested is not None:
             hint = "select one value for each constant: unnest(...), list[1] or struct.field"
             raise select.error(f"column {nested[0]} holds {nested[1].id}s, no constants", hint=hint)
         self.create(predicate, len(columns))
         if len(columns) != self.arities[predicate]:
-            raise select.error(
-                f"it gives {len(columns)} columns, but {predicate} takes {self.arities[predicate]} constants"
-            )
+            arity = self.arities[predicate]
+            raise select.error(f"it gives {len(columns)} columns, but {predicate} takes {arity} constants")
         for i, column in enumerate(columns, start=1):
             empty = column.null_count + (pc.sum(pc.equal(column, "")).as_py() or 0)
             if empty:
                 raise select.error(f"column {i} has no value in {empty:,} of {len(column):,} rows")
         table = self._sql(predicate)
-        names = [f"c{i}" for i in range(1, len(columns) + 1)]
+        names = _names(len(columns))
         rows = self.connection.from_arrow(pa.table(list(columns), names)).except_(self.connection.sql(f"FROM {table}"))
         rows.order(", ".join(names)).insert_into(table)
 
@@ -206,5 +184,5 @@ class FactDatabase:
         return fetch_texts(self.connection.sql(f"SELECT * FROM {table} ORDER BY rowid OFFSET {stated}"))
 
 
-def _columns(arity: int) -> str:
-    return ", ".join(f"c{i}" for i in range(1, arity + 1))
+def _names(arity: int) -> list[str]:
+    return [f"c{i}" for i in range(1, arity + 1)]

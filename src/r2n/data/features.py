@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
@@ -71,8 +71,7 @@ def bags_of_words(
 ) -> Bags:
     """The bags of texts; a word of the vocabulary occurs in at least `min_texts` training texts.
 
-    Words differ by their letters, not by case. `tfidf` weighs a word by how rare it is in the training texts,
-    and gives each bag length one.
+    Words have no case. `tfidf` weighs a word by how rare it is in the training texts, and gives each bag length one.
     """
     from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer  # takes a second to import
 
@@ -98,8 +97,7 @@ Vectors = Float[np.ndarray, "rows *shape"]
 class FeatureRows:
     """Rows of features of a source: a constant each, with its text, its vector, or both.
 
-    `labels` is what people call the constants. `blank` marks rows that name a constant and nothing more. `faults` are
-    the rows that had to be refused.
+    `labels` is what people call the constants. `blank` marks rows that name a constant and nothing more.
     """
 
     source: str
@@ -133,34 +131,29 @@ class FeatureRows:
         rows = self
         if rows.vectors is not None:
             finite = np.isfinite(rows.vectors).all(axis=tuple(range(1, rows.vectors.ndim)))
-            rows = rows.without(~finite & ~rows.blank, partial(_not_finite, rows))
+            vectors, given = rows.vectors, rows
+
+            def not_finite(row: int) -> DataError:
+                at = int(np.searchsorted(given.rows, row))
+                values = vectors[at].reshape(-1)
+                number = int(np.flatnonzero(~np.isfinite(values))[0])
+                what = f"the vector of '{given.constants[at].as_py()}' has {values[number]} as component {number + 1}"
+                hint = "a feature is a finite number (within single precision); fill the gap, or leave the row out"
+                return DataError(what, where=given.locate(row), hint=hint)
+
+            rows = rows.without(~finite & ~rows.blank, not_finite)
         encoded = rows.constants.dictionary_encode().indices.to_numpy()
         _, first = np.unique(encoded, return_index=True)
-        again = np.ones(len(encoded), bool)
-        again[first] = False
-        return rows.without(again, partial(_said_twice, rows))
+        is_repeated = np.ones(len(encoded), bool)
+        is_repeated[first] = False
 
+        def repeated(row: int) -> DataError:
+            constant = rows.constants[int(np.searchsorted(rows.rows, row))]
+            where = rows.locate(int(rows.rows[pc.index(rows.constants, constant).as_py()]))
+            hint = f"they are at {where}; keep one of the two rows"
+            return DataError(f"'{constant.as_py()}' has features already", where=rows.locate(row), hint=hint)
 
-def _not_finite(given: FeatureRows, row: int) -> DataError:
-    assert given.vectors is not None
-    at = int(np.searchsorted(given.rows, row))
-    values = given.vectors[at].reshape(-1)
-    number = int(np.flatnonzero(~np.isfinite(values))[0])
-    return DataError(
-        f"the vector of '{given.constants[at].as_py()}' has {values[number]} as component {number + 1}",
-        where=given.locate(row),
-        hint="a feature is a finite number (within single precision); fill the gap, or leave the row out",
-    )
-
-
-def _said_twice(given: FeatureRows, row: int) -> DataError:
-    at = int(np.searchsorted(given.rows, row))
-    first = int(given.rows[pc.index(given.constants, given.constants[at]).as_py()])
-    return DataError(
-        f"'{given.constants[at].as_py()}' has features already",
-        where=given.locate(row),
-        hint=f"they are at {Location.__str__(given.locate(first))}; keep one of the two rows",
-    )
+        return rows.without(is_repeated, repeated)
 
 
 def read_feature_records(source: Path | object, table: str | None = None) -> Records:
@@ -181,23 +174,31 @@ def feature_rows(
 ) -> FeatureRows:
     """Constants, texts, vectors and labels from the named columns; the constants are in the first one by default."""
     keys = 0 if key is None else _column(records, key)
-    records = _with_constants(records, keys)
-    texts, text_blank = (None, None) if text is None else _texts(records, _column(records, text))
-    columns = [_column(records, name) for name in vector]
-    filled = records.columns[columns[0]].filter(pa.array(~_is_blank(records.columns[columns[0]]))) if columns else []
-    bad, vector_blank, vectors = np.zeros(len(records.rows), bool), None, None
-    error: Callable[[int], DataError] = partial(_no_number, records, columns)
-    if len(columns) == 1 and len(filled) and filled[0].as_py().lstrip().startswith("["):
-        vectors, vector_blank, bad, error = _from_lists(records, columns[0])
-    elif columns:
-        vectors, vector_blank, bad = _from_columns(records, columns)
-    blank = np.zeros(len(bad), bool)
-    for part in (text_blank, vector_blank):
-        blank |= part if part is not None else False
+    if keys >= len(records.columns):
+        raise DataError("the table of features is empty", where=Location(records.source))
+
+    def no_constant(row: int) -> DataError:
+        hint = "name the constant, or take the row out"
+        return DataError("here are features of no constant", where=records.locate(row, keys), hint=hint)
+
+    records = records.without(_is_blank(records.columns[keys]), no_constant).with_constants(keys)
+    texts, blank, bad = None, np.zeros(len(records.rows), bool), np.zeros(len(records.rows), bool)
+    if text is not None:
+        column = _column(records, text)
+        texts = pc.fill_null(records.columns[column], "")
+        blank = _is_blank(texts)
+        filled = texts.filter(pa.array(~blank))
+        if len(filled) and _numbers(filled).null_count == 0:
+            what = f"the column '{text}' is taken for text, but holds numbers: '{filled[0].as_py()}'"
+            hint = f'for numbers write vector = ["{text}"]'
+            raise DataError(what, where=records.locate(int(records.rows[np.flatnonzero(~blank)[0]]), column), hint=hint)
+    vectors, error = None, no_constant
+    if vector:
+        vectors, without_vector, bad, error = _read_vectors(records, [_column(records, name) for name in vector])
+        blank = blank | without_vector
     labels = None if label is None else pc.fill_null(pc.cast(records.columns[_column(records, label)], pa.string()), "")
-    columns, rows = (records.columns[keys], texts, vectors, blank), records.rows
-    found = FeatureRows(records.source, *columns, rows, records.locate, records.faults, labels)
-    return found.without(bad, error).checked()
+    found = (records.source, records.columns[keys], texts, vectors, blank, records.rows, records.locate)
+    return FeatureRows(*found, records.faults, labels).without(bad, error).checked()
 
 
 def _column(records: Records, name: str) -> int:
@@ -212,17 +213,6 @@ def _is_blank(column: pa.Array) -> np.ndarray:
     return pc.equal(pc.utf8_trim_whitespace(pc.fill_null(column, "")), "").to_numpy(zero_copy_only=False)
 
 
-def _with_constants(records: Records, column: int) -> Records:
-    if column >= len(records.columns):
-        raise DataError("the table of features is empty", where=Location(records.source))
-
-    def error(row: int) -> DataError:
-        hint = "name the constant, or take the row out"
-        return DataError("here are features of no constant", where=records.locate(row, column), hint=hint)
-
-    return records.without(_is_blank(records.columns[column]), error).with_constants(column)
-
-
 def _numbers(column: pa.Array, kind: str = "DOUBLE") -> pa.Array:
     """The cells as numbers (or lists of them), null where they are none."""
     with closing(duckdb.connect()) as connection:
@@ -231,28 +221,28 @@ def _numbers(column: pa.Array, kind: str = "DOUBLE") -> pa.Array:
     return pa.chunked_array(table.column(0).chunks, table.schema.field(0).type).combine_chunks()
 
 
-def _texts(records: Records, column: int) -> tuple[pa.Array, np.ndarray]:
-    texts = pc.fill_null(records.columns[column], "")
-    blank = _is_blank(texts)
-    filled = texts.filter(pa.array(~blank))
-    if len(filled) and _numbers(filled).null_count == 0:
-        row = int(records.rows[np.flatnonzero(~blank)[0]])
-        raise DataError(
-            f"the column '{records.names[column]}' is taken for text, but holds numbers: '{filled[0].as_py()}'",
-            where=records.locate(row, column),
-            hint=f'for numbers write vector = ["{records.names[column]}"]',
-        )
-    return texts, blank
+ReadVectors = tuple[np.ndarray, np.ndarray, np.ndarray, Callable[[int], DataError]]
 
 
-def _from_columns(records: Records, columns: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One number a column: the vectors, the rows without any number, the rows where some are missing or none."""
+def _read_vectors(records: Records, columns: list[int]) -> ReadVectors:
+    """The vectors, the rows without any number, the rows that are wrong, and their errors; one number a column."""
+    filled = records.columns[columns[0]].filter(pa.array(~_is_blank(records.columns[columns[0]])))
+    if len(columns) == 1 and len(filled) and filled[0].as_py().lstrip().startswith("["):
+        return _read_lists(records, columns[0])
     parsed = [_numbers(records.columns[column]) for column in columns]
     unreadable = np.stack([part.is_null().to_numpy(zero_copy_only=False) for part in parsed], 1)
     blank = np.stack([_is_blank(records.columns[column]) for column in columns], 1).all(axis=1)
     vectors = np.stack([pc.fill_null(part, 0.0).to_numpy(zero_copy_only=False) for part in parsed], 1)
-    bad = unreadable.any(axis=1) & ~blank
-    return single_precision(vectors), np.asarray(blank), np.asarray(bad)
+
+    def error(row: int) -> DataError:
+        at = int(np.searchsorted(records.rows, row))
+        column = columns[int(np.flatnonzero(unreadable[at])[0])]
+        cell = shortened(records.columns[column][at].as_py() or "")
+        what = f"'{cell}' in column '{records.names[column]}' is no number"
+        hint = "a vector needs a number in each of its columns; for words write text = instead of vector ="
+        return DataError(what, where=records.locate(row, column), hint=hint)
+
+    return single_precision(vectors), np.asarray(blank), np.asarray(unreadable.any(axis=1) & ~blank), error
 
 
 def single_precision(vectors: np.ndarray) -> np.ndarray:
@@ -261,19 +251,8 @@ def single_precision(vectors: np.ndarray) -> np.ndarray:
         return vectors.astype(np.float32)
 
 
-def _no_number(records: Records, columns: list[int], row: int) -> DataError:
-    at = int(np.searchsorted(records.rows, row))
-    column = next(c for c in columns if _numbers(records.columns[c].slice(at, 1)).null_count)
-    cell = records.columns[column][at].as_py() or ""
-    return DataError(
-        f"'{shortened(cell)}' in column '{records.names[column]}' is no number",
-        where=records.locate(row, column),
-        hint="a vector needs a number in each of its columns; for words write text = instead of vector =",
-    )
-
-
-def _from_lists(records: Records, column: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Callable[[int], DataError]]:
-    """One list of numbers a row: the vectors, the rows without one, the rows with another length or no list."""
+def _read_lists(records: Records, column: int) -> ReadVectors:
+    """The same for one list of numbers a row; wrong are rows with another length or no list."""
     blank = _is_blank(records.columns[column])
     lists = _numbers(records.columns[column], "DOUBLE[]")
     sizes = pc.fill_null(pc.list_value_length(lists), -1).to_numpy(zero_copy_only=False).copy()
@@ -288,10 +267,8 @@ def _from_lists(records: Records, column: int) -> tuple[np.ndarray, np.ndarray, 
     def error(row: int) -> DataError:
         size, where = int(sizes[np.searchsorted(records.rows, row)]), records.locate(row, column)
         if size < 0:
-            hint = "write it as [0.5, 1, -2]"
-            return DataError(
-                f"column '{records.names[column]}' has no list of finite numbers here", where=where, hint=hint
-            )
+            what = f"column '{records.names[column]}' has no list of finite numbers here"
+            return DataError(what, where=where, hint="write it as [0.5, 1, -2]")
         other = records.locate(int(records.rows[model]))
         what = f"a vector of {size} numbers, where that at {other} has {sizes[model]}"
         return DataError(what, where=where, hint="all vectors of a domain have one length")
@@ -329,23 +306,19 @@ class FeatureTable:
             raise ConfigError(f"missing is 'error' or 'learn', not '{self.missing}'")
         has_columns = self.text is not None or bool(self.vector)
         if self.names and (self.source is not None or has_columns or self.label is not None):
-            raise ConfigError(
-                "with names = true a constant's name is its text: leave out table, text, vector and label"
-            )
+            what = "with names = true a constant's name is its text: leave out table, text, vector and label"
+            raise ConfigError(what)
         if not self.names and self.source is None:
             raise ConfigError("features need a table", hint="give table and text or vector, or names = true")
         if isinstance(self.source, Mapping):
             if has_columns or self.key is not None or self.label is not None:
                 raise ConfigError("a mapping has no columns: leave out key, text, vector and label")
         elif not self.names and not isinstance(self.source, Path) and not hasattr(self.source, "__arrow_c_stream__"):
-            raise ConfigError(
-                f"features come from a file, a table or a mapping, not from a {type(self.source).__name__}",
-                hint="for an array write {constant: row, ...}, as in dict(zip(constants, array))",
-            )
+            what = f"features come from a file, a table or a mapping, not from a {type(self.source).__name__}"
+            raise ConfigError(what, hint="for an array write {constant: row, ...}, as in dict(zip(constants, array))")
         elif not self.names and not has_columns:
-            raise ConfigError(
-                "which columns are the features?", hint='give text = "COLUMN" or vector = ["COLUMN", ...]'
-            )
+            hint = 'give text = "COLUMN" or vector = ["COLUMN", ...]'
+            raise ConfigError("which columns are the features?", hint=hint)
 
     @classmethod
     def from_frame(cls, frame: object, **options: Any) -> "FeatureTable":
@@ -361,10 +334,8 @@ class FeatureTable:
         lists = [name for name, kind in kinds.items() if pa.types.is_nested(kind)]
         texts = [name for name in kinds if name not in (*vector, *lists)]
         if len(texts) > 1 or len(lists) > 1 or (vector and lists):
-            raise ConfigError(
-                f"which of the columns {', '.join(kinds)} are the features?",
-                hint='give FeatureTable(frame, text="COLUMN", vector=["COLUMN", ...])',
-            )
+            hint = 'give FeatureTable(frame, text="COLUMN", vector=["COLUMN", ...])'
+            raise ConfigError(f"which of the columns {', '.join(kinds)} are the features?", hint=hint)
         return cls(frame, text=texts[0] if texts else None, vector=vector or lists, **options)
 
 
@@ -392,6 +363,28 @@ class Features:
         ids = [after.constant_id(before.constants[i]) for i in self.constants.tolist()]
         return replace(self, constants=np.array(ids, np.int64))
 
+    def joined(self, added: "Features", example: str) -> "Features":
+        """With the features of other constants, of which errors name an example."""
+        for kind in ("texts", "vectors"):
+            one, other = getattr(self, kind), getattr(added, kind)
+            if (one is None) != (other is None) or np.shape(one)[1:] != np.shape(other)[1:]:
+                what = (
+                    f"the features of '{example}' are not of the kind that domain '{self.domain.name}' had in training"
+                )
+                raise DataError(what)
+        constants = np.concatenate([self.constants, added.constants])
+        order = np.argsort(constants)
+        texts = None if self.texts is None or added.texts is None else (*self.texts, *added.texts)
+        labels = None if self.labels is None else (*self.labels, *(added.labels or [""] * len(added)))
+        both = None if self.vectors is None or added.vectors is None else np.concatenate([self.vectors, added.vectors])
+        return replace(
+            self,
+            constants=constants[order],
+            texts=None if texts is None else tuple(texts[i] for i in order),
+            vectors=None if both is None else both[order],
+            labels=None if labels is None else tuple(labels[i] for i in order),
+        )
+
     def digest(self) -> str:
         """The same for the same features, and for no others."""
         shape = None if self.vectors is None else (self.vectors.shape, str(self.vectors.dtype))
@@ -413,8 +406,7 @@ def read_features(
 ) -> tuple[dict[str, Features], tuple[DataError, ...]]:
     """The features of domains, by name, and (`on_error="skip"`) the errors of the rows left out.
 
-    `tables` has for each domain a FeatureTable, a pandas, polars or pyarrow table as `FeatureTable.from_frame` reads
-    it, or {constant: text or array}; anything else is refused.
+    `tables` has for each domain a FeatureTable, what `FeatureTable.from_frame` takes, or {constant: text or array}.
     `mention` gives the location of a constant among the facts, for the error about one without features.
     """
     features: dict[str, Features] = {}
@@ -442,17 +434,24 @@ def read_features(
             rows = feature_rows(records, table.key, table.text, tuple(table.vector), table.label)
         rejected += settle(rows.faults, on_error)
         features[name] = _of_domain(language, domain, rows, table.missing, mention)
-    _refuse_two(language, features)
+    for one, other in combinations(features.values(), 2):
+        shared = np.intersect1d(one.constants, other.constants, assume_unique=True)
+        if len(shared):
+            name, (first, second) = language.constants[shared[0]], (one.domain.name, other.domain.name)
+            hint = "give one constant two names, or give features to a domain that holds both"
+            raise DataError(f"'{name}' has features of domain '{first}' and of '{second}'", hint=hint)
     return features, tuple(rejected)
 
 
 def _from_mapping(given: Mapping[object, object]) -> FeatureRows:
-    """Features given in Python, a row for each constant."""
+    """Features given in Python, a row for each constant: texts, or arrays of one shape."""
+
+    def locate(row: int, column: int | None = None) -> Location:
+        return row_location("features", row)
+
     keys, values = [str(key) for key in given], list(given.values())
-    nothing = np.zeros(len(keys), bool)
-    rows = FeatureRows(
-        "features", pa.array(keys, pa.string()), None, None, nothing, np.arange(len(keys)), _locate_given
-    )
+    blank, constants = np.zeros(len(keys), bool), pa.array(keys, pa.string())
+    rows = FeatureRows("features", constants, None, None, blank, np.arange(len(keys)), locate)
     are_texts = [isinstance(value, str) for value in values]
     if all(are_texts):
         blank = np.array([not str(value).strip() for value in values], bool)
@@ -460,52 +459,48 @@ def _from_mapping(given: Mapping[object, object]) -> FeatureRows:
     if any(are_texts):
         row = are_texts.index(not are_texts[0])
         what = f"'{keys[row]}' has {'text' if are_texts[row] else 'numbers'}, unlike '{keys[0]}'"
-        raise DataError(what, where=_locate_given(row), hint="give all constants of a domain texts, or all arrays")
-    return replace(rows, vectors=_stacked(keys, values))
-
-
-def _locate_given(row: int, column: int | None = None) -> Location:
-    return row_location("features", row)
-
-
-def _stacked(keys: list[str], values: Sequence[object]) -> np.ndarray:
-    """Arrays of one shape as one array."""
+        raise DataError(what, where=locate(row), hint="give all constants of a domain texts, or all arrays")
     arrays: list[np.ndarray] = []
     for row, (key, value) in enumerate(zip(keys, values, strict=True)):
         try:
             arrays.append(single_precision(np.asarray(value, np.float64)))
         except (TypeError, ValueError):
             what = f"the features of '{key}' are no array of numbers"
-            raise DataError(what, where=_locate_given(row), hint="give a text, or numbers of one shape") from None
+            raise DataError(what, where=locate(row), hint="give a text, or numbers of one shape") from None
         if not arrays[row].size:
             hint = "give at least one number, or leave the constant out"
-            raise DataError(f"the vector of '{key}' is empty", where=_locate_given(row), hint=hint)
+            raise DataError(f"the vector of '{key}' is empty", where=locate(row), hint=hint)
         if arrays[row].shape != arrays[0].shape:
             shape, first = (" x ".join(map(str, a.shape)) or "a single number" for a in (arrays[row], arrays[0]))
             what = f"the vector of '{key}' has shape {shape}, where that of '{keys[0]}' has {first}"
-            raise DataError(what, where=_locate_given(row), hint="all vectors of a domain have one shape")
+            raise DataError(what, where=locate(row), hint="all vectors of a domain have one shape")
     stacked = np.stack(arrays)
-    return stacked if stacked.ndim > 1 else stacked[:, None]
+    return replace(rows, vectors=stacked if stacked.ndim > 1 else stacked[:, None])
 
 
 def _of_domain(language: Language, domain: Domain, rows: FeatureRows, missing: str, mention: Mention) -> Features:
+    """The features of a domain's constants; unless they may be missing, each has some."""
     members = language.members(domain)
     names = pa.array([language.constants[i] for i in members], pa.string())
     found = pc.fill_null(pc.index_in(names, value_set=rows.constants), -1).to_numpy().astype(np.int64)
     has_some = found >= 0
     has_some[has_some] = ~rows.blank[found[has_some]]
     if missing == "error" and not has_some.all():
-        at = int(np.flatnonzero(~has_some)[0])
-        raise _missing(domain, names[at].as_py(), int((~has_some).sum()), rows, int(found[at]), mention)
+        at, count = int(np.flatnonzero(~has_some)[0]), int((~has_some).sum())
+        name, row = names[at].as_py(), int(found[at])
+        more = f"{count:,} constants of domain '{domain.name}' have none" if count > 1 else f"domain '{domain.name}'"
+        where = rows.locate(int(rows.rows[row])) if row >= 0 else mention(name)
+        near = nearest(name, rows.constants.to_pylist()[:100_000]) if row < 0 else ""
+        hint = f'{near} add it to {rows.source}, or set missing = "learn" for a learned vector'.strip()
+        raise DataError(f"'{name}' has no features ({more})", where=where, hint=hint)
     chosen = found[has_some]
-    return Features(
-        domain,
-        members[has_some],
-        None if rows.texts is None else tuple(rows.texts.take(pa.array(chosen)).to_pylist()),
-        None if rows.vectors is None else rows.vectors[chosen],
-        len(rows.constants) - int((found >= 0).sum()),
-        None if rows.labels is None else tuple(rows.labels.take(pa.array(chosen)).to_pylist()),
-    )
+
+    def taken(texts: pa.Array | None) -> tuple[str, ...] | None:
+        return None if texts is None else tuple(texts.take(pa.array(chosen)).to_pylist())
+
+    vectors = None if rows.vectors is None else rows.vectors[chosen]
+    ignored = len(rows.constants) - int((found >= 0).sum())
+    return Features(domain, members[has_some], taken(rows.texts), vectors, ignored, taken(rows.labels))
 
 
 def constant_labels(
@@ -520,25 +515,3 @@ def constant_labels(
         found |= {int(part.constants[row]): label for row in rows if (label := " ".join(shown[row].split()))}
     labels = {name: found.get(constant, "") for constant, name in wanted.items()}
     return {name: label for name, label in labels.items() if label and label != name}
-
-
-def _missing(domain: Domain, name: str, count: int, rows: FeatureRows, found: int, mention: Mention) -> DataError:
-    more = f" ({count:,} constants of domain '{domain.name}' have none)" if count > 1 else f" (domain '{domain.name}')"
-    where = rows.locate(int(rows.rows[found])) if found >= 0 else mention(name)
-    near = nearest(name, rows.constants.to_pylist()[:100_000]) if found < 0 else ""
-    hint = f'add it to {rows.source}, or set missing = "learn" for a learned vector'
-    return DataError(f"'{name}' has no features{more}", where=where, hint=f"{near} {hint}".strip())
-
-
-def _refuse_two(language: Language, features: Mapping[str, Features]) -> None:
-    """A constant has features from one table only."""
-    parts = list(features.values())
-    for i, earlier in enumerate(parts):
-        for later in parts[i + 1 :]:
-            shared = np.intersect1d(earlier.constants, later.constants, assume_unique=True)
-            if len(shared):
-                raise DataError(
-                    f"'{language.constants[shared[0]]}' has features of domain '{earlier.domain.name}' and of"
-                    f" '{later.domain.name}'",
-                    hint="give one constant two names, or give features to a domain that holds both",
-                )

@@ -15,6 +15,7 @@ from r2n.logic.language import Domain, Language, Predicate
 
 LARGEST_CODE = 2**63 - 1
 _AS_IT_IS = re.compile(r"[^'\\\n\r\t]*\Z")  # between single quotes
+# a comma or a quote inside, space at the ends, `?`, or nothing
 _MISREAD = re.compile(r"""[,"']|\A\s|\s\Z|\A\??\Z""")
 
 Codes = Int64[np.ndarray, " _"]
@@ -95,7 +96,13 @@ class HerbrandBase:
 
     def names(self, codes: Codes) -> list[str]:
         """The atoms as text, `locatedIn(italy, europe)`; quoted where a name would be read as something else."""
-        return [f"{printed_name(name)}({', '.join(map(_readable, each))})" for name, each in self.parts(codes)]
+
+        def readable(constant: str) -> str:
+            if not _MISREAD.search(constant):
+                return constant
+            return f"'{constant}'" if '"' in constant and _AS_IT_IS.match(constant) else quoted(constant)
+
+        return [f"{printed_name(name)}({', '.join(map(readable, each))})" for name, each in self.parts(codes)]
 
     def __repr__(self) -> str:
         """How large it is."""
@@ -104,13 +111,6 @@ class HerbrandBase:
     def __len__(self) -> int:
         """The number of ground atoms."""
         return self.size
-
-
-def _readable(constant: str) -> str:
-    """The name, in quotes if it has a comma or a quote inside, space at its ends, or is `?` or empty."""
-    if not _MISREAD.search(constant):
-        return constant
-    return f"'{constant}'" if '"' in constant and _AS_IT_IS.match(constant) else quoted(constant)
 
 
 def first_codes(predicates: Sequence[Predicate], shapes: Sequence[tuple[int, ...]]) -> Int64[np.ndarray, " _"]:

@@ -11,38 +11,27 @@ import duckdb
 
 @contextmanager
 def interruptible(connection: duckdb.DuckDBPyConnection, seconds: float | None = None) -> Iterator[None]:
-    """Let Ctrl-C end what the connection is asked within: on its own DuckDB stops the main thread alone.
+    """Let Ctrl-C, or the end of so many `seconds` (InterruptException), end what the connection is asked within.
 
-    That thread then waits, deaf to any further Ctrl-C, until the others have answered the whole query. After so many
-    `seconds` the query ends too, with DuckDB's InterruptException.
+    On its own DuckDB stops the main thread alone, which then waits, deaf to any further Ctrl-C, until the others have
+    answered the whole query.
     """
-    timer = None if seconds is None else threading.Timer(seconds, connection.interrupt)
-    if timer is not None:
-        timer.daemon = True
-        timer.start()
-    try:
-        with _ended_by_ctrl_c(connection):
-            yield
-    finally:
-        if timer is not None:
-            timer.cancel()
-
-
-@contextmanager
-def _ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    earlier = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(earlier):
-        yield
-        return
-    came = False
+    earlier, came = signal.getsignal(signal.SIGINT), False
+    is_caught = threading.current_thread() is threading.main_thread() and callable(earlier)
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal came
         came = True
         connection.interrupt()
-        earlier(number, frame)
+        if callable(earlier):
+            earlier(number, frame)
 
-    signal.signal(signal.SIGINT, stop)
+    timer = threading.Timer(seconds or 0.0, connection.interrupt)
+    timer.daemon = True
+    if seconds is not None:
+        timer.start()
+    if is_caught:
+        signal.signal(signal.SIGINT, stop)
     try:
         yield
     except (duckdb.Error, RuntimeError) as error:
@@ -50,4 +39,6 @@ def _ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
             raise KeyboardInterrupt from error
         raise
     finally:
-        signal.signal(signal.SIGINT, earlier)
+        timer.cancel()
+        if is_caught:
+            signal.signal(signal.SIGINT, earlier)

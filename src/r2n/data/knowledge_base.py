@@ -1,4 +1,4 @@
-"""What is known: theory, language, evidence and features; reciprocal predicates; languages that grow.
+"""Knowledge bases: theory, language, evidence and features; reciprocal predicates; languages that grow.
 
 With new facts, constants that are new to the language join domains: those of their positions in facts, if the theory
 neither lists the domain's constants nor makes it a union, and those they are declared to be in. A constant that was
@@ -20,8 +20,8 @@ from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms, is_first
 from r2n.data.tables import Facts
 from r2n.errors import DataError, counted, nearest
 from r2n.logic.formula import Atom
-from r2n.logic.language import Domain, Language, Predicate
-from r2n.logic.theory import Rule, Theory
+from r2n.logic.language import Language, Predicate
+from r2n.logic.theory import Theory
 from r2n.options import GroundingOptions
 
 
@@ -60,11 +60,9 @@ class Evidence:
         clash = np.flatnonzero(same & (truth[1:] != truth[:-1]))
         if len(clash):
             first, second = sorted((int(order[clash[0]]), int(order[clash[0] + 1])))
-            raise DataError(
-                f"{base.names(codes[clash[:1]])[0]} is stated both true and false",
-                where=encoded.location(second),
-                hint=f"it is stated the other way at {encoded.location(first)}; keep one of the two",
-            )
+            what = f"{base.names(codes[clash[:1]])[0]} is stated both true and false"
+            hint = f"it is stated the other way at {encoded.location(first)}; keep one of the two"
+            raise DataError(what, where=encoded.location(second), hint=hint)
         kept = is_first(codes)
         return cls(codes[kept], truth[kept])
 
@@ -82,8 +80,7 @@ class Evidence:
 class KnowledgeBase:
     """What a grounder works on: theory, language and evidence; and the features of constants, by domain.
 
-    `candidates` holds, for predicates that not every ground rule may speak of, the codes (ascending) of the atoms that
-    ground rules may hold.
+    `candidates` holds the codes (ascending) of the only atoms of some predicates that ground rules may hold.
     """
 
     theory: Theory
@@ -125,7 +122,7 @@ class KnowledgeBase:
 
     @cached_property
     def training_constants(self) -> Int64[np.ndarray, " constants"]:
-        """Ids of the constants that labels tell something of: those in the evidence that is not of a closed world."""
+        """Ids of the constants in labelled atoms: in the evidence that is not of a closed world."""
         labelled = self.evidence.atoms[~closed_atoms(self.base, self.evidence.atoms)]
         arguments = self.base.decode(labelled)[1]
         return np.unique(arguments[arguments >= 0])
@@ -151,10 +148,10 @@ def as_trained(knowledge: KnowledgeBase, options: GroundingOptions) -> Knowledge
 
 
 def with_reciprocals(knowledge: KnowledgeBase) -> KnowledgeBase:
-    """The knowledge base with a reciprocal predicate, and its facts, for each binary one.
+    """The knowledge base with a reciprocal predicate, and its facts, for each binary one; codes of atoms do not change.
 
-    The codes of atoms stay what they are. Implicit rules relate the reciprocals too: of P(x, y) they take in P^-1(x, y)
-    where both positions have one domain, else P^-1(y, x). Explicit rules stay as they are.
+    Implicit rules relate the reciprocals too: of P(x, y) they take in P^-1(x, y) if both positions have one domain,
+    else P^-1(y, x). Explicit rules stay as they are.
     """
     theory, language = knowledge.theory, knowledge.language
     added, taken = dict[str, Predicate](), {predicate.name for predicate in language.predicates}
@@ -168,42 +165,34 @@ def with_reciprocals(knowledge: KnowledgeBase) -> KnowledgeBase:
             added[predicate.name] = Predicate(reciprocal, domains, predicate.closed, closed, predicate.name)
             taken.add(reciprocal)
     predicates = (*language.predicates, *added.values())
-    theory = replace(theory, predicates=predicates, rules=tuple(_extended(rule, added) for rule in theory.rules))
+    rules = []
+    for rule in theory.rules:
+        more = []
+        for atom in rule.atoms if rule.is_implicit else ():
+            if atom.predicate in added:
+                predicate = added[atom.predicate]
+                terms = atom.terms if predicate.domains[0] == predicate.domains[1] else atom.terms[::-1]
+                more.append(Atom(predicate.name, terms, atom.where))
+        rules.append(replace(rule, atoms=(*rule.atoms, *more)) if more else rule)
     language = replace(language, predicates=predicates)
     evidence, base = knowledge.evidence, HerbrandBase(language)
     reciprocal = reciprocal_codes(base, evidence.atoms)
     order = np.argsort(reciprocal)
     order = order[reciprocal[order] >= 0]
-    evidence = Evidence.joined(evidence, Evidence(reciprocal[order], evidence.truth[order]))
     candidates = dict(knowledge.candidates)
     for name in candidates.keys() & added.keys():
         candidates[added[name].name] = np.sort(reciprocal_codes(base, candidates[name]))
     return replace(
         knowledge,
-        theory=theory,
+        theory=replace(theory, predicates=predicates, rules=tuple(rules)),
         language=language,
-        evidence=evidence,
+        evidence=Evidence.joined(evidence, Evidence(reciprocal[order], evidence.truth[order])),
         candidates=candidates,
     )
 
 
-def _extended(rule: Rule, added: dict[str, Predicate]) -> Rule:
-    if not rule.is_implicit:
-        return rule
-    more = []
-    for atom in rule.atoms:
-        if atom.predicate in added:
-            predicate = added[atom.predicate]
-            terms = atom.terms if predicate.domains[0] == predicate.domains[1] else atom.terms[::-1]
-            more.append(Atom(predicate.name, terms, atom.where))
-    return replace(rule, atoms=(*rule.atoms, *more))
-
-
 def reciprocal_codes(base: HerbrandBase, codes: Codes, *, both_ways: bool = False) -> Codes:
-    """The code of each atom's reciprocal in a base that has them, -1 if there is none.
-
-    With `both_ways`, that of P for each atom of P^-1 too.
-    """
+    """The code of each atom's reciprocal, -1 if there is none; with `both_ways`, that of P for atoms of P^-1 too."""
     language = base.language
     index, arguments = base.decode(codes)
     result = np.full(len(codes), -1, np.int64)
@@ -234,7 +223,7 @@ def members_by_facts(language: Language, facts: Sequence[Facts]) -> Members:
         if predicate is None or len(group.arguments) != predicate.arity:
             continue  # the error comes with the encoding, which knows where it stands
         for domain, column in zip(predicate.domains, group.arguments, strict=True):
-            if may_grow(domain):
+            if domain.is_open:
                 names = pc.unique(column)
                 new = names.filter(pc.invert(pc.is_in(names, value_set=known)))
                 found.setdefault(domain.name, set()).update(new.to_pylist())
@@ -249,7 +238,7 @@ def members_by_atoms(trained: Language, base: HerbrandBase, atoms: Codes) -> Mem
     for i in np.unique(index):
         predicate = base.language.predicates[i]
         for position, domain in enumerate(predicate.domains):
-            if may_grow(domain):
+            if domain.is_open:
                 ids = np.unique(arguments[index == i, position])
                 names = {base.language.constants[constant] for constant in ids[is_new[ids]]}
                 found.setdefault(domain.name, set()).update(names)
@@ -261,13 +250,8 @@ def members_of(language: Language, constants: np.ndarray) -> Members:
     return {
         domain.name: {language.constants[i] for i in np.intersect1d(constants, language.members(domain))}
         for domain in language.domains
-        if may_grow(domain)
+        if domain.is_open
     }
-
-
-def may_grow(domain: Domain) -> bool:
-    """Whether the data says what is in a domain: the theory neither lists it nor makes it a union."""
-    return domain.listed is None and not domain.parts
 
 
 def check_declared(language: Language, declared: Mapping[str, Iterable[str]]) -> Members:
@@ -280,7 +264,7 @@ def check_declared(language: Language, declared: Mapping[str, Iterable[str]]) ->
             raise DataError(f"constants are given for domain '{name}', which does not exist", hint=hint)
         if isinstance(constants, str):
             raise DataError(f"domain '{name}': a list of constants was expected, not one text")
-        if not may_grow(domains[name]):
+        if not domains[name].is_open:
             what = f"constants are given for domain '{name}', but the theory already says what is in it"
             raise DataError(what, hint="declare them in one of its parts" if domains[name].parts else None)
         found[name] = set(constants)
@@ -294,13 +278,8 @@ def grown(language: Language, *more: Mapping[str, Iterable[str]]) -> Language:
     """The language with more constants in its domains; itself where there are none."""
     if not any(names for part in more for names in part.values()):
         return language
-    members = {
-        domain.name: {language.constants[i] for i in language.members(domain)}.union(
-            *(part.get(domain.name, ()) for part in more)
-        )
-        for domain in language.domains
-        if may_grow(domain)
-    }
+    members = members_of(language, np.arange(len(language.constants)))
+    members = {name: old.union(*(part.get(name, ()) for part in more)) for name, old in members.items()}
     return Language.build(language.domains, language.predicates, members)
 
 
@@ -330,10 +309,7 @@ GivenFeatures = Mapping[str, Mapping[str, object]]
 def grown_features(
     features: Mapping[str, Features], old: Language, new: Language, given: GivenFeatures
 ) -> dict[str, Features]:
-    """The features of a language in one that has grown, with those given for its new constants.
-
-    Where the names of constants are their texts, new constants have theirs too.
-    """
+    """The features of a language in one that has grown, with those given (or the names, if these are the texts)."""
     result: dict[str, Features] = {}
     for name in given:
         if name not in features:
@@ -344,33 +320,15 @@ def grown_features(
         if part.texts == tuple(old.constants[i] for i in part.constants):
             own = {new.constants[i] for i in new.members(part.domain)}.difference(old.constants)
             more = {constant: constant for constant in own} | more
-        result[name] = _with_rows(part.in_language(old, new), old, new, more)
+        inside = {new.constants[i] for i in new.members(part.domain)}
+        for constant in more:
+            if constant in old.constants or constant not in inside:
+                why = "it is no new constant" if constant in old.constants else f"no fact puts it into domain '{name}'"
+                hint = None if constant in old.constants else f'declare it: domains={{"{name}": ["{constant}"]}}'
+                raise DataError(f"features are given for '{constant}', but {why}", hint=hint)
+        part = part.in_language(old, new)
+        if more:
+            added = read_features(new, {name: FeatureTable(dict(more), missing="learn")})[0][name]
+            part = part.joined(added, min(more))
+        result[name] = part
     return result
-
-
-def _with_rows(part: Features, old: Language, new: Language, more: Mapping[str, object]) -> Features:
-    """Features with those of more constants, which are new."""
-    name = part.domain.name
-    inside = {new.constants[i] for i in new.members(part.domain)}
-    for constant in more:
-        if constant in old.constants or constant not in inside:
-            why = "it is no new constant" if constant in old.constants else f"no fact puts it into domain '{name}'"
-            hint = None if constant in old.constants else f'declare it: domains={{"{name}": ["{constant}"]}}'
-            raise DataError(f"features are given for '{constant}', but {why}", hint=hint)
-    if not more:
-        return part
-    added = read_features(new, {name: FeatureTable(dict(more), missing="learn")})[0][name]
-    for kind in ("texts", "vectors"):
-        old_part, new_part = getattr(part, kind), getattr(added, kind)
-        if (old_part is None) != (new_part is None) or np.shape(old_part)[1:] != np.shape(new_part)[1:]:
-            raise DataError(f"the features of '{min(more)}' are not of the kind that domain '{name}' had in training")
-    constants = np.concatenate([part.constants, added.constants])
-    order = np.argsort(constants)
-    texts = None if part.texts is None or added.texts is None else (*part.texts, *added.texts)
-    vectors = None if part.vectors is None or added.vectors is None else np.concatenate([part.vectors, added.vectors])
-    return replace(
-        part,
-        constants=constants[order],
-        texts=None if texts is None else tuple(texts[i] for i in order),
-        vectors=None if vectors is None else vectors[order],
-    )

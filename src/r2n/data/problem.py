@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -39,7 +40,7 @@ _PACKAGE = Path(__file__).parents[1]  # its problems share files, and no strange
 
 
 def checked_path(folder: Path, given: str) -> Path:
-    """The path of a file that a problem file in this folder names; it, and what it links to, must be in the folder."""
+    """The path of a file that a problem file names; it, and what it links to, must be in the problem's folder."""
     path = folder / given
     try:
         full = path.resolve()
@@ -47,10 +48,9 @@ def checked_path(folder: Path, given: str) -> Path:
         return path
     trusted = [folder, _PACKAGE, *map(Path, filter(None, os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)))]
     if not any(full.is_relative_to(part.resolve()) for part in trusted):
-        raise ConfigError(
-            f"'{given}' lies outside {folder}, and a problem file reads from its own folder alone",
-            hint=f"put the file there, or, where you trust the problem file, set {FOLDERS_VARIABLE}={full.parent}",
-        )
+        what = f"'{given}' lies outside {folder}, and a problem file reads from its own folder alone"
+        hint = f"put the file there, or, where you trust the problem file, set {FOLDERS_VARIABLE}={full.parent}"
+        raise ConfigError(what, hint=hint)
     return path
 
 
@@ -163,17 +163,13 @@ def read_problem_file(path: Path) -> ProblemFile:
         raise ConfigError(f"there is no problem file {path}", hint="a problem is a .toml file or its folder") from error
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise ConfigError(
-            "the file is not UTF-8 text", where=Location(str(path), line), hint="save it as UTF-8"
-        ) from error
+        where = Location(str(path), line)
+        raise ConfigError("the file is not UTF-8 text", where=where, hint="save it as UTF-8") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     if not text.strip():
-        raise ConfigError(
-            "the problem file is empty",
-            where=Location(str(path)),
-            hint='it needs at least [facts] train = "FILE"',
-        )
+        hint = 'it needs at least [facts] train = "FILE"'
+        raise ConfigError("the problem file is empty", where=Location(str(path)), hint=hint)
     long = _LONG_KEY.search(text)
     if long is not None:  # TOML's reader takes the square of their length
         where = Location(str(path), text.count("\n", 0, long.start()) + 1)
@@ -204,9 +200,8 @@ def _check_nul(value: Any, path: Path) -> None:
     for part in parts:
         _check_nul(part, path)
     if isinstance(value, str) and "\0" in value:
-        raise ConfigError(
-            f"a text holds the character NUL: {value[:40]!r}", where=Location(str(path)), hint="take it out"
-        )
+        what = f"a text holds the character NUL: {value[:40]!r}"
+        raise ConfigError(what, where=Location(str(path)), hint="take it out")
 
 
 def _find_key(keys: list[str], text: str, path: Path) -> Location:
@@ -229,10 +224,8 @@ def described_table(spec: TableOptions, folder: Path) -> Table:
     """A table of a problem file in this folder: a file, or a table of a database."""
     if spec.file is not None:
         if spec.db_schema is not None or spec.name is not None or spec.query is not None:
-            raise ConfigError(
-                f"'{spec.file}' is a file: only a database has a schema, a name or a query to pick",
-                hint='write table = "postgresql://HOST/DATABASE" instead of file',
-            )
+            what = f"'{spec.file}' is a file: only a database has a schema, a name or a query to pick"
+            raise ConfigError(what, hint='write table = "postgresql://HOST/DATABASE" instead of file')
         named = (spec.predicate, spec.columns, spec.label, spec.header, spec.table)
         return Table(checked_path(folder, spec.file), *named, format=spec.format, empty=spec.empty)
     if spec.table is None or not is_postgres(spec.table):
@@ -306,7 +299,7 @@ class Problem:
         `features` gives the constants of domains texts or vectors: a FeatureTable each, or {constant: text or array}.
         `derived` defines predicates by SQL or rules over the facts and the `background`, which serves nothing else:
         its facts are no evidence. Queries are never read for it. `candidates` names predicates of which ground rules
-        hold only atoms that are found as it says, and those labelled or asked for where some of them are false.
+        hold only atoms that are found as it says, and labelled atoms and queries if some of them are false.
         """
         skip: OnError = "skip" if on_error == "skip" else "raise"
         for split, argument in ((TRAIN, "facts"), (_BACKGROUND, "background")):
@@ -328,12 +321,10 @@ class Problem:
             unencoded += unread
         splits = {split: Evidence.from_encoded(part, base) for split, part in encoded.items()}
         _check_overlap(encoded, splits, base)
-        read_in, unread = read_features(
-            language, features or {}, on_error=skip, mention=partial(_first_mention, groups)
-        )
-        described = [
-            [pa.array([language.constants[i] for i in part.constants], pa.string())] for part in read_in.values()
-        ]
+        mention = partial(_first_mention, groups)
+        read_in, unread = read_features(language, features or {}, on_error=skip, mention=mention)
+        ids = [part.constants for part in read_in.values()]
+        described = [[pa.array([language.constants[i] for i in part], pa.string())] for part in ids]
         counts = [(split, len(part.codes)) for split, part in encoded.items()]
         duplicates = tuple((split, count - len(splits[split])) for split, count in counts)
         train, where = splits.pop(TRAIN), Location(source) if source is not None else None
@@ -391,8 +382,11 @@ class Problem:
         """
         if split is not None and queries is not None:
             raise ConfigError("queries and split are both given", hint="split divides the facts: leave one of them out")
-        if not isinstance(theory, Theory):
-            theory = _given_theory(theory)
+        if not isinstance(theory, Theory | None):  # a text of one line without a statement is a path
+            text = str(theory)
+            is_path = isinstance(theory, Path) or (text.strip() and not re.search(r"[(\n]|^domain ", text))
+            theory = read_theory(Path(text)) if is_path else parse_theory(text, "theory")
+        theory = theory or Theory()
         parts: Mapping[Any, object] = {} if queries is None else {"test": queries}
         if isinstance(queries, Mapping) and queries.keys() & {"valid", "test"}:
             parts = queries
@@ -410,10 +404,8 @@ class Problem:
         The atoms of each predicate and truth are divided by themselves; those under a closed world stay in train.
         """
         if len(shares) not in (2, 3) or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
-            raise ConfigError(
-                f"split is {tuple(shares)}, but the shares of train, valid and test add up to 1",
-                hint="write split=(0.8, 0.1, 0.1), or (0.8, 0.2) for train and test",
-            )
+            what = f"split is {tuple(shares)}, but the shares of train, valid and test add up to 1"
+            raise ConfigError(what, hint="write split=(0.8, 0.1, 0.1), or (0.8, 0.2) for train and test")
         atoms, truth = self.train.atoms, self.train.truth
         base, generator = self.knowledge.base, np.random.default_rng(seed)
         part = np.zeros(len(atoms), np.int64)
@@ -459,25 +451,13 @@ class Problem:
         return union(self.train.atoms, *(part.atoms for part in self.queries.values()))
 
 
-def _given_theory(given: Path | str | None) -> Theory:
-    """A theory from its path or text; a text of one line without a statement is a path."""
-    if given is None:
-        return Theory()
-    text = str(given)
-    is_text = isinstance(given, str) and ("(" in text or "\n" in text or text.startswith("domain ") or not text.strip())
-    return parse_theory(text, "theory") if is_text else read_theory(Path(text))
-
-
 def _unusual_first_rows(
     read: Mapping[str, Sequence[FactRows]],
     theory: Theory,
     listed: Collection[str],
     described: Sequence[Sequence[pa.Array]],
 ) -> Iterator[FirstRow]:
-    """First rows of tables that were read as facts and may be headers.
-
-    Of `listed` domains all constants are given; those that are `described` have features.
-    """
+    """First rows that were read as facts and may be headers; constants `listed` by domain or `described` are none."""
     parts = [part for split in read.values() for part in split]
     groups = [group for part in parts for group in part.facts]
     first = {
@@ -527,24 +507,20 @@ def _first_mention(groups: Sequence[Facts], name: str) -> Location | None:
 
 def _check_overlap(encoded: Mapping[str, EncodedFacts], splits: Mapping[str, Evidence], base: HerbrandBase) -> None:
     """An atom in two splits would be a query whose answer is known."""
-    names = list(splits)
-    for i, earlier in enumerate(names):
-        for later in names[i + 1 :]:
-            shared = np.intersect1d(splits[earlier].atoms, splits[later].atoms, assume_unique=True)
-            if len(shared):
-                row = int(np.flatnonzero(encoded[later].codes == shared[0])[0])
-                other = int(np.flatnonzero(encoded[earlier].codes == shared[0])[0])
-                locations = encoded[earlier].location(other), encoded[later].location(row)
-                hint = f"it is also at {locations[0]}; take it out of one of the two"
-                if all(location.line == 1 for location in locations):
-                    hint += ", or write header = true in both tables if it is the names of their columns"
-                raise DataError(
-                    f"{counted(len(shared), 'atom')} of split '{later}' {'stands' if len(shared) == 1 else 'stand'}"
-                    f" in split '{earlier}' too,"
-                    f" {base.names(shared[:1])[0]} for one",
-                    where=locations[1],
-                    hint=hint,
-                )
+    for earlier, later in combinations(splits, 2):
+        shared = np.intersect1d(splits[earlier].atoms, splits[later].atoms, assume_unique=True)
+        if len(shared):
+            rows = [int(np.flatnonzero(encoded[split].codes == shared[0])[0]) for split in (earlier, later)]
+            locations = encoded[earlier].location(rows[0]), encoded[later].location(rows[1])
+            hint = f"it is also at {locations[0]}; take it out of one of the two"
+            if all(location.line == 1 for location in locations):
+                hint += ", or write header = true in both tables if it is the names of their columns"
+            raise DataError(
+                f"{counted(len(shared), 'atom')} of split '{later}' {'stands' if len(shared) == 1 else 'stand'}"
+                f" in split '{earlier}' too, {base.names(shared[:1])[0]} for one",
+                where=locations[1],
+                hint=hint,
+            )
 
 
 def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
@@ -552,11 +528,19 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
     path = Path(path)
     path = path / "problem.toml" if path.is_dir() else path
     file = read_problem_file(path)
-    folder = path.parent
+    folder, features = path.parent, dict[str, FeatureTable]()
 
     def tables(specs: Sequence[TableOptions]) -> list[Table]:
         return [described_table(spec, folder) for spec in specs]
 
+    for domain, given in file.features.items():
+        try:
+            source = checked_path(folder, given.table) if given.table is not None else None
+            keys = given.model_dump(exclude={"table", "database_table"})
+            features[domain] = FeatureTable(source, table=given.database_table, **keys)
+        except ConfigError as error:
+            what = f"[features.{domain}]: {error.what}"
+            raise ConfigError(what, where=Location(str(path)), hint=error.hint) from None
     options = file.options()
     if file.grounding.kept is not None:  # a stored grounding is a file as any other
         kept = {"kept": str(checked_path(folder, file.grounding.kept))}
@@ -567,7 +551,7 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
         tables(file.facts.train),
         {split: tables(specs) for split, specs in file.queries.splits().items()},
         domains={name: listed_constants(given, folder) for name, given in file.domains.items()},
-        features={name: _feature_table(name, given, path) for name, given in file.features.items()},
+        features=features,
         background=tables(file.facts.background),
         derived=file.derived,
         candidates={
@@ -578,16 +562,6 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
         options=options,
         source=str(path.resolve()),
     )
-
-
-def _feature_table(domain: str, given: FeatureOptions, path: Path) -> FeatureTable:
-    """A section [features.DOMAIN] with its path made whole."""
-    options = given.model_dump(exclude={"table", "database_table"})
-    try:
-        source = checked_path(path.parent, given.table) if given.table is not None else None
-        return FeatureTable(source, table=given.database_table, **options)
-    except ConfigError as error:
-        raise ConfigError(f"[features.{domain}]: {error.what}", where=Location(str(path)), hint=error.hint) from None
 
 
 def listed_constants(given: str | tuple[str, ...], folder: Path) -> list[str]:

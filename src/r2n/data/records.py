@@ -1,15 +1,13 @@
 """Rows as they are read, their location in a file, the formats of files, and text files line by line."""
 
-import gzip
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Literal, Protocol, cast, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +17,11 @@ from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.files import check_regular
 
 EXCERPT = 80
-_APART = "make a column of each of its parts, or pick other columns with `columns`"
 NO_CONSTANTS = {
     "list": "write a row for each item (frame.explode of pandas and polars does), or pick others with `columns`",
-    **dict.fromkeys(("struct", "map", "object"), _APART),
+    **dict.fromkeys(
+        ("struct", "map", "object"), "make a column of each of its parts, or pick other columns with `columns`"
+    ),
     "number": "keep whole numbers as integers (astype('Int64') of pandas) or as text; where there is no value, leave"
     ' the cell empty, and set empty = "skip"',
 }
@@ -32,10 +31,7 @@ OnError = Literal["raise", "skip"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fault:
-    """Rows of a source that are refused for one reason; `error` makes the error of a row when it is needed.
-
-    Rows that are allowed to state nothing are no error: they are only counted.
-    """
+    """Rows of a source that are refused for one reason, which `error` gives by row; those allowed are only counted."""
 
     rows: Int64[np.ndarray, " rows"]
     error: Callable[[int], DataError]
@@ -127,24 +123,15 @@ class TableFormat(ABC):
     the module or the class.
     """
 
-    name: ClassVar[str]
-    """What `format = ...` calls it."""
-    suffixes: ClassVar[tuple[str, ...]] = ()
-    """The endings of its files, with the dot, in lower case."""
-    may_be_packed: ClassVar[bool] = False
-    """Whether .gz or .zst may follow the ending; `read_text` unpacks such a file."""
-    has_names: ClassVar[bool] = True
-    """Whether its columns have names, as features need."""
-    has_tables: ClassVar[bool] = False
-    """Whether a file has several tables, of which `table` picks one."""
-    names_predicates: ClassVar[bool] = False
-    """Whether each row names its predicate: nothing is to be picked then."""
-    separator: ClassVar[int | None] = None
-    """The byte between two cells of a text whose first row may be a header."""
-    mistaken_for: ClassVar[str | None] = None
-    """What its ending says, if files of facts p(a, b) often have it."""
-    needs: ClassVar[tuple[str, str] | None] = None
-    """The module that it needs, and how to install it."""
+    name: ClassVar[str]  # what `format = ...` calls it
+    suffixes: ClassVar[tuple[str, ...]] = ()  # the endings of its files, with the dot, in lower case
+    may_be_packed: ClassVar[bool] = False  # whether .gz or .zst may follow the ending; `read_text` unpacks such a file
+    has_names: ClassVar[bool] = True  # whether its columns have names, as features need
+    has_tables: ClassVar[bool] = False  # whether a file has several tables, of which `table` picks one
+    names_predicates: ClassVar[bool] = False  # whether each row names its predicate: nothing is to be picked then
+    separator: ClassVar[int | None] = None  # the byte between two cells of a text whose first row may be a header
+    mistaken_for: ClassVar[str | None] = None  # what its ending says, if files of facts p(a, b) often have it
+    needs: ClassVar[tuple[str, str] | None] = None  # the module that it needs, and how to install it
 
     @abstractmethod
     def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
@@ -165,6 +152,7 @@ class TableFormat(ABC):
 
 
 _FORMATS: dict[str, TableFormat] = {}
+_entry_points = cache(lambda: entry_points(group="r2n.readers"))
 
 
 def register_format(kind: type[TableFormat]) -> type[TableFormat]:
@@ -173,15 +161,10 @@ def register_format(kind: type[TableFormat]) -> type[TableFormat]:
     return kind
 
 
-@cache
-def _entry_points() -> Mapping[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group="r2n.readers")}
-
-
 def table_formats() -> Mapping[str, TableFormat]:
     """All formats by name, those of other packages too."""
-    for name, point in _entry_points().items():
-        if name not in _FORMATS:
+    for point in _entry_points():
+        if point.name not in _FORMATS:
             loaded = point.load()
             if isinstance(loaded, type) and issubclass(loaded, TableFormat):
                 register_format(loaded)
@@ -191,18 +174,20 @@ def table_formats() -> Mapping[str, TableFormat]:
 def format_of(path: Path, called: str | None = None) -> TableFormat:
     """The format of a file: as it is called, or by the file's name: that of train.tsv.gz is TSV."""
     if called is not None:
-        return _FORMATS[called] if called in _FORMATS else table_formats()[called]
+        return (_FORMATS if called in _FORMATS else table_formats())[called]
     is_packed = path.suffix.lower() in PACKED
     suffix = Path(path.stem if is_packed else path.name).suffix
     for formats in (lambda: _FORMATS, table_formats):  # other packages are searched for an ending that is not ours
         found = next((kind for kind in formats().values() if suffix.lower() in kind.suffixes), None)
         if found is not None and (found.may_be_packed or not is_packed):
             return found
-    what = f"no reader for '{suffix}{path.suffix if is_packed else ''}' files"
     endings = ", ".join(sorted(ending for kind in table_formats().values() for ending in kind.suffixes if ending))
-    hint = f"known: {endings}; text also with .gz or .zst behind; no ending means `p(a, b).` facts;"
-    hint += ' or say what it is: format = "prolog", in the problem file beside file = ...'
-    raise DataError(what, where=Location(str(path)), hint=hint)
+    raise DataError(
+        f"no reader for '{suffix}{path.suffix if is_packed else ''}' files",
+        where=Location(str(path)),
+        hint=f"known: {endings}; text also with .gz or .zst behind; no ending means `p(a, b).` facts;"
+        ' or say what it is: format = "prolog", in the problem file beside file = ...',
+    )
 
 
 def settle(faults: Sequence[Fault], on_error: OnError) -> tuple[DataError, ...]:
@@ -223,7 +208,7 @@ def shortened(text: str, keep: int = EXCERPT) -> str:
 
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-PACKED = (".gz", ".zst")
+PACKED = {".gz": "gzip", ".zst": "zstd"}
 LINE_LIMIT = 2_000_000  # bytes; a longer line is a damaged file or no table of facts
 BEGINNING = 2**20  # bytes that show what a file is
 BLOCK = 2**22  # bytes that are unpacked at once
@@ -239,10 +224,10 @@ def check_file(path: Path) -> None:
         if not path.is_dir():
             check_regular(path)
     except (FileNotFoundError, NotADirectoryError):
-        if path.parent.is_dir():
-            hint = nearest(path.name, sorted(entry.name for entry in path.parent.iterdir()))
-            raise DataError("there is no such file", where=where, hint=hint or f"look into {path.parent}") from None
         hint = f"there is no folder {path.parent} either"
+        if path.parent.is_dir():
+            names = sorted(entry.name for entry in path.parent.iterdir())
+            hint = nearest(path.name, names) or f"look into {path.parent}"
         raise DataError("there is no such file", where=where, hint=hint) from None
     except (OSError, ValueError) as error:
         raise unreadable(path, "a file", error) from None
@@ -268,76 +253,47 @@ def unreadable(path: Path, kind: str, reason: BaseException | str) -> DataError:
     return DataError(what, where=Location(source=str(path)), hint=hint)
 
 
+def unpacked_blocks(path: Path, at_once: int | None = None) -> Iterator[bytes]:
+    """The bytes of a file, `at_once` in each block (None: all of a plain file), unpacked as its ending says."""
+    packing, size = path.suffix.lower(), 0
+    at_once = at_once or (BLOCK if packing in PACKED else None)
+    try:
+        with pa.input_stream(str(path), compression=PACKED.get(packing)) as stream:
+            while block := stream.read(at_once):
+                size += len(block)
+                if size > LARGE and size > MOST_PACKED * path.stat().st_size:  # it would fill the memory
+                    raise OSError(f"unpacked it has more than {MOST_PACKED} times its size")
+                yield block
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, f"a {packing} file" if packing in PACKED else "a file", error) from None
+
+
 def read_text(path: Path) -> bytes:
     """The file's text as UTF-8 bytes, unpacked, without byte order mark, with a newline at its end."""
-    data = _unpacked(path).removeprefix(BYTE_ORDER_MARK)
+    data = b"".join(unpacked_blocks(path)).removeprefix(BYTE_ORDER_MARK)
     if not data.strip(b"\r\n"):
         raise empty_file(path)
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _not_utf8(path, data, error.start) from None
+        line, start = line_of(data, error.start)
+        text, before = data[start:].partition(b"\n")[0], error.start - start
+        utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+        excerpt = text[: before + EXCERPT].decode("utf-8", errors="replace")
+        raise DataError(
+            f"byte 0x{data[error.start]:02X}, byte {before + 1} of line {line}, is not UTF-8 text",
+            where=Location(str(path), line, len(text[:before].decode("utf-8")) + 1, excerpt),
+            hint=f"save the file as UTF-8; it looks like {'UTF-16' if utf16 else 'Latin-1 or another old encoding'}",
+        ) from None
     return data if data.endswith(b"\n") else data + b"\n"
-
-
-def first_written_line(path: Path) -> tuple[int, str]:
-    """The first line, with its number from 0, that is neither blank nor a comment, looking at the beginning only."""
-    lines = enumerate(line.strip() for line in beginning(path).decode("utf-8", errors="replace").split("\n"))
-    return next(((row, line) for row, line in lines if line and not line.startswith(("%", "#", "//"))), (0, ""))
 
 
 def beginning(path: Path) -> bytes:
     """The first bytes of a file's text, unpacked, without byte order mark; of a file that cannot be read, none."""
     try:
-        with cast(BinaryIO, pa.input_stream(str(path), compression="detect")) as stream:
-            return stream.read(BEGINNING).removeprefix(BYTE_ORDER_MARK)
-    except (OSError, pa.ArrowException):
+        return next(unpacked_blocks(path, BEGINNING), b"").removeprefix(BYTE_ORDER_MARK)
+    except DataError:
         return b""
-
-
-def _unpacked(path: Path) -> bytes:
-    packing = path.suffix.lower()
-    try:
-        if packing == ".gz":
-            with gzip.open(path) as stream:
-                return _all_of(path, stream)
-        if packing == ".zst":
-            with pa.input_stream(str(path), compression="zstd") as stream:
-                return _all_of(path, stream)
-        return path.read_bytes()
-    except (OSError, EOFError, zlib.error) as error:
-        raise unreadable(path, f"a {packing} file" if packing in PACKED else "a file", error) from None
-
-
-def _all_of(path: Path, stream: Any) -> bytes:
-    blocks, size = [], 0
-    while block := stream.read(BLOCK):
-        blocks.append(block)
-        size += len(block)
-        check_unpacked(path, size)
-    return b"".join(blocks)
-
-
-def check_unpacked(path: Path, size: int) -> None:
-    """Refuse a file of which so much more has come than it holds: that would fill the memory, and be no table."""
-    if size > LARGE and size > MOST_PACKED * path.stat().st_size:
-        reason = f"unpacked it has more than {MOST_PACKED} times its size"
-        raise unreadable(path, f"a {path.suffix.lower()} file", reason)
-
-
-def _not_utf8(path: Path, data: bytes, position: int) -> DataError:
-    line, start = line_of(data, position)
-    end = data.find(b"\n", start)
-    text = data[start : end if end >= 0 else len(data)]
-    column = len(text[: position - start].decode("utf-8")) + 1
-    excerpt = text[: position - start + EXCERPT].decode("utf-8", errors="replace")
-    utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
-    hint = f"save the file as UTF-8; it looks like {'UTF-16' if utf16 else 'Latin-1 or another old encoding'}"
-    return DataError(
-        f"byte 0x{data[position]:02X}, byte {position - start + 1} of line {line}, is not UTF-8 text",
-        where=Location(str(path), line, column, excerpt),
-        hint=hint,
-    )
 
 
 def line_of(data: bytes, position: int) -> tuple[int, int]:
@@ -351,16 +307,15 @@ def read_lines(path: Path) -> Records:
     raw = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(raw == NEWLINE)
     starts = np.concatenate([[0], ends[:-1] + 1])
-    texts = spans(data, starts, ends - ends_with_return(raw, starts, ends))
-    rows = np.flatnonzero(ends > starts + ends_with_return(raw, starts, ends))
+    is_return = ends_with_return(raw, starts, ends)
+    rows = np.flatnonzero(ends > starts + is_return)
     is_long = (ends - starts)[rows] > LINE_LIMIT
-    faults = too_long(path, rows[is_long])
-    texts = texts.take(pa.array(2 * rows[~is_long])).cast(pa.string())
+    texts = spans(data, starts, ends - is_return).take(pa.array(2 * rows[~is_long])).cast(pa.string())
 
     def locate(row: int, column: int | None = None) -> Location:
         return line_location(path, row)
 
-    return Records(str(path), (), (texts,), rows[~is_long], locate, faults)
+    return Records(str(path), (), (texts,), rows[~is_long], locate, too_long(path, rows[is_long]))
 
 
 def ends_with_return(
@@ -391,20 +346,16 @@ def too_long(path: Path, rows: Int64[np.ndarray, " rows"]) -> tuple[Fault, ...]:
 def line_location(path: Path, row: int, column: int | None = None) -> Location:
     """Where a line (row, from 0) of a file stands, with its beginning; `column` counts characters from 1."""
     try:
-        data, ends = kept_text(path)
-    except (OSError, DataError):  # gone since it was read
+        state = path.stat()
+        data, ends = _lines(path, state.st_mtime_ns, state.st_size)
+    except (OSError, DataError):  # it was removed or changed after it was read
         return Location(str(path), row + 1, column)
     text = data[ends[row - 1] + 1 if row else 0 : ends[row]].removesuffix(b"\r").decode("utf-8")
     return Location(str(path), row + 1, column, shortened(text, max(EXCERPT, (column or 0) + EXCERPT // 2)))
 
 
-def kept_text(path: Path) -> tuple[bytes, Int64[np.ndarray, " lines"]]:
-    """The file's text and the ends of its lines, kept until another is asked for: errors come in crowds."""
-    state = path.stat()
-    return _kept_text(path, state.st_mtime_ns, state.st_size)
-
-
 @lru_cache(maxsize=1)
-def _kept_text(path: Path, changed: int, size: int) -> tuple[bytes, Int64[np.ndarray, " lines"]]:
+def _lines(path: Path, changed: int, size: int) -> tuple[bytes, Int64[np.ndarray, " lines"]]:
+    """The file's text and the ends of its lines, kept for the next error in the same file."""
     data = read_text(path)
     return data, np.flatnonzero(np.frombuffer(data, np.uint8) == NEWLINE)

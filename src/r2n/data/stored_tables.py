@@ -182,11 +182,21 @@ class SQLite(TableFormat):
 
     def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
         """The rows of the table."""
-        name = options.table
+        name, where = options.table, Location(str(path))
         try:
             with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
-                name, is_view = _sqlite_table(path, connection, name)
-                if is_view:
+                query = "SELECT name, type FROM sqlite_master"
+                query += " WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_'"
+                kinds = dict(connection.execute(query))
+                listed = f"the tables are: {', '.join(sorted(kinds)) or 'none'}"
+                if name is None and len(kinds) != 1:
+                    hint = f"say which with `table`; {listed}"
+                    raise DataError(f"the database has {len(kinds)} tables", where=where, hint=hint)
+                if name is not None and name not in kinds:
+                    hint = f"{nearest(name, list(kinds))} {listed}".strip()
+                    raise DataError(f"the database has no table '{name}'", where=where, hint=hint)
+                name = next(iter(kinds)) if name is None else name
+                if kinds[name] == "view":
                     left = iter(range(MOST_STEPS // STEPS_AT_ONCE))
                     connection.set_progress_handler(lambda: next(left, None) is None, STEPS_AT_ONCE)
                 return [_sqlite_rows(path, connection, name)]
@@ -201,31 +211,15 @@ def _endless(path: Path, what: str) -> DataError:
     return DataError(what, where=Location(str(path)), hint=hint)
 
 
-def _sqlite_table(path: Path, connection: sqlite3.Connection, table: str | None) -> tuple[str, bool]:
-    """Its name, and whether it is a view."""
-    query = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_'"
-    kinds = dict(connection.execute(query))
-    listed = f"the tables are: {', '.join(sorted(kinds)) or 'none'}"
-    where = Location(str(path))
-    if table is None and len(kinds) != 1:
-        raise DataError(f"the database has {len(kinds)} tables", where=where, hint=f"say which with `table`; {listed}")
-    if table is not None and table not in kinds:
-        hint = f"{nearest(table, list(kinds))} {listed}".strip()
-        raise DataError(f"the database has no table '{table}'", where=where, hint=hint)
-    name = next(iter(kinds)) if table is None else table
-    return name, kinds[name] == "view"
-
-
 def _sqlite_rows(path: Path, connection: sqlite3.Connection, table: str) -> Records:
     quoted = '"' + table.replace('"', '""') + '"'
     names = tuple(column[1] for column in connection.execute(f"PRAGMA table_info({quoted})"))
-    cells = ['"' + name.replace('"', '""') + '"' for name in names]
-    real = "typeof({0}) = 'real' AND abs({0})"
-    whole = (
-        f"CASE WHEN {real} < {MOST_WHOLE} AND {{0}} = CAST({{0}} AS INTEGER) THEN CAST({{0}} AS INTEGER) ELSE {{0}} END"
-    )
-    texts = [f"CAST({whole} AS TEXT)".format(cell) for cell in cells]
-    kinds = [f"CASE WHEN {real} >= {MOST_WHOLE} THEN 'number' END".format(cell) for cell in cells]
+    texts, kinds = [], []
+    for cell in ('"' + name.replace('"', '""') + '"' for name in names):
+        real = f"typeof({cell}) = 'real' AND abs({cell})"
+        is_whole, whole = f"{real} < {MOST_WHOLE} AND {cell} = CAST({cell} AS INTEGER)", f"CAST({cell} AS INTEGER)"
+        texts.append(f"CAST(CASE WHEN {is_whole} THEN {whole} ELSE {cell} END AS TEXT)")
+        kinds.append(f"CASE WHEN {real} >= {MOST_WHOLE} THEN 'number' END")
     cursor = connection.execute(f"SELECT {', '.join((*texts, *kinds))} FROM {quoted}")
     batches: list[list[pa.Array]] = [[] for _ in (*texts, *kinds)]
     size, count = path.stat().st_size, 0
@@ -289,51 +283,44 @@ class PostgresTable:
         return f"{self.url} {what}".rstrip()
 
     def records(self) -> Records:
-        """All rows, in the order in which the database gives them."""
-        names, texts = _read(self)
-        columns, kinds = _halves(column.combine_chunks() for column in texts.columns)
+        """All rows, in the order in which the database gives them, with all cells as text."""
+        try:
+            import adbc_driver_postgresql.dbapi as driver
+        except ImportError:
+            raise ConfigError("reading from PostgreSQL needs its driver", hint="pip install r2n[postgres]") from None
+        where, batches = Location(str(self)), list[pa.RecordBatch]()
+        with closing(_connected(driver, self.url)) as connection, closing(connection.cursor()) as cursor:
+            try:
+                cursor.execute("SET TRANSACTION READ ONLY")
+                selected = _selected(self, cursor)
+                cursor.execute(f"SELECT * FROM {selected} AS given LIMIT 0")
+                names = tuple(column[0] for column in cursor.description)
+                cells = [f"given.c{j}" for j in range(len(names))]
+                is_list = "{0} IS NOT NULL AND pg_typeof({0})::text LIKE '%[]'"
+                kinds = [f"CASE WHEN {is_list} THEN 'list' END".format(cell) for cell in cells]
+                texts = ", ".join([*(f"{cell}::text" for cell in cells), *kinds])
+                columns = ", ".join(f"c{j}" for j in range(len(names)))
+                cursor.execute(f"SELECT {texts} FROM {selected} AS given({columns})")
+                reader = cursor.fetch_record_batch()
+                batches.extend(reader)
+                table = pa.Table.from_batches(batches, reader.schema)
+            except driver.ProgrammingError as error:
+                hint = (
+                    "mend the query" if self.query is not None else "may this user read it? Else see the database's log"
+                )
+                raise DataError(f"the database refuses: {_said(error)}", where=where, hint=hint) from None
+            except (driver.Error, pa.ArrowException, OSError) as error:
+                what = f"the database went away after {sum(batch.num_rows for batch in batches):,} rows: {_said(error)}"
+                hint = "nothing was kept of what was read; ask again when the database is there"
+                raise DataError(what, where=where, hint=hint) from None
+        columns, kinds = _halves(column.combine_chunks() for column in table.columns)
         return Records(
-            str(self), names, columns, np.arange(texts.num_rows), partial(row_location, str(self)), kinds=kinds
+            str(self), names, columns, np.arange(table.num_rows), partial(row_location, str(self)), kinds=kinds
         )
 
 
-def _read(table: PostgresTable) -> tuple[tuple[str, ...], pa.Table]:
-    """The names of the columns, the columns as text, and what their cells are where they are no constants."""
-    try:
-        import adbc_driver_postgresql.dbapi as driver
-    except ImportError:
-        raise ConfigError("reading from PostgreSQL needs its driver", hint="pip install r2n[postgres]") from None
-    where, batches = Location(str(table)), list[pa.RecordBatch]()
-    with closing(_connected(driver, table)) as connection, closing(connection.cursor()) as cursor:
-        try:
-            cursor.execute("SET TRANSACTION READ ONLY")
-            selected = _selected(table, cursor)
-            cursor.execute(f"SELECT * FROM {selected} AS given LIMIT 0")
-            names = tuple(column[0] for column in cursor.description)
-            texts = ", ".join(f"given.c{j}::text" for j in range(len(names)))
-            for j in range(len(names)):
-                texts += (
-                    f", CASE WHEN given.c{j} IS NOT NULL AND pg_typeof(given.c{j})::text LIKE '%[]' THEN 'list' END"
-                )
-            columns = ", ".join(f"c{j}" for j in range(len(names)))
-            cursor.execute(f"SELECT {texts} FROM {selected} AS given({columns})")
-            reader = cursor.fetch_record_batch()
-            batches.extend(reader)
-            return names, pa.Table.from_batches(batches, reader.schema)
-        except driver.ProgrammingError as error:
-            hint = "mend the query" if table.query is not None else "may this user read it? Else see the database's log"
-            raise DataError(f"the database refuses: {_said(error)}", where=where, hint=hint) from None
-        except (driver.Error, pa.ArrowException, OSError) as error:
-            read = sum(batch.num_rows for batch in batches)
-            raise DataError(
-                f"the database went away after {read:,} rows: {_said(error)}",
-                where=where,
-                hint="nothing was kept of what was read; ask again when the database is there",
-            ) from None
-
-
-def _connected(driver: Any, table: PostgresTable) -> Any:
-    url = table.url
+def _connected(driver: Any, address: str) -> Any:
+    url = address
     if "connect_timeout" not in url and "PGCONNECT_TIMEOUT" not in os.environ:
         url = f"{url}{'&' if urlsplit(url).query else '?'}connect_timeout={SECONDS_TO_CONNECT}"
     try:
@@ -342,7 +329,7 @@ def _connected(driver: Any, table: PostgresTable) -> Any:
         said = _said(error)
         is_known = any(words in said for words in NOT_LET_IN)
         hint = WHO_ASKS if is_known else "is the address right, and the server running? Ask it with psql"
-        raise DataError(f"the database cannot be reached: {said}", where=Location(table.url), hint=hint) from None
+        raise DataError(f"the database cannot be reached: {said}", where=Location(address), hint=hint) from None
 
 
 def _said(error: BaseException) -> str:

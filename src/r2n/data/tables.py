@@ -20,16 +20,16 @@ from r2n.data.records import (
     ReadOptions,
     Records,
     TableFormat,
+    beginning,
     check_file,
-    first_written_line,
     format_of,
     settle,
     shortened,
     table_formats,
 )
 from r2n.data.stored_tables import PostgresTable, is_postgres, read_arrow, row_location, source_name
-from r2n.data.text_tables import first_rows, looks_like_atoms
-from r2n.errors import ConfigError, DataError, Location, nearest
+from r2n.data.text_tables import LOOKS_LIKE_ATOM, first_rows
+from r2n.errors import ConfigError, DataError, Location, counted, nearest
 from r2n.logic.theory import Theory
 
 HEAD = frozenset({"head", "subject", "source", "from", "h", "s"})
@@ -58,11 +58,10 @@ class Table:
     polars, pyarrow), or a FactSource. Without `predicate` its rows are triples `head relation tail`, perhaps with a
     label 1/0 as fourth column, or facts that name their predicate (`p(a, b).`, RDF); with it, all columns are
     arguments. `columns` picks the arguments (or head, relation, tail) by name, `label` the labels; a column called
-    label or truth is one anyway. `header` says whether the first row of a TSV or CSV file holds the names of its
-    columns. None: if columns are picked by name it does; else `is_header` decides by what the row and those below it
-    hold. `table` is the one to read of an SQLite file or a database with several. `called` is how errors call the
-    source. `format` says what a file is if its ending does not: a name of a registered format. `empty`: "skip" if a
-    row with an empty cell states nothing, as in a table of many columns; by default that is an error.
+    label or truth is one anyway. `header` says whether a TSV or CSV file begins with the names of its columns (None: it
+    does if columns are picked by name, else `is_header` decides). `table` is the one to read of a database with
+    several. `called` is how errors call the source. `format` is the name of a registered format, if a file's ending
+    does not say it. `empty`: "skip" if a row with an empty cell states nothing; by default that is an error.
     """
 
     source: Path | object
@@ -153,8 +152,7 @@ class Facts:
 class FactRows:
     """What a table holds: its facts by predicate, and an error for each row that was left out.
 
-    `empty` counts the rows that were allowed to state nothing. `first` is the first row, if the options do not say
-    whether it is a header.
+    `empty` counts the rows allowed to state nothing; `first` is the first row, unless an option says if it is a header.
     """
 
     facts: tuple[Facts, ...]
@@ -191,8 +189,7 @@ def read_facts(table: Table, *, on_error: OnError = "raise", theory: Theory = NO
 def read_fact_chunks(table: Table, size: int, *, theory: Theory = NO_THEORY) -> Iterator[tuple[Facts, ...]]:
     """The facts of a table in its order, those of `size` rows (lines of a text) at a time, by predicate.
 
-    TSV, CSV and Parquet files need memory for one part; other formats are read as a whole. A wrong row raises as in
-    `read_facts`.
+    TSV, CSV and Parquet files need memory for one part; other formats are read at once. A wrong row raises.
     """
     chunks, path = None, table.source
     if isinstance(path, Path):
@@ -217,8 +214,10 @@ def checked_format(table: Table, path: Path) -> TableFormat:
     check_file(path)
     found, where = format_of(path, table.format), Location(table.name)
     found.check_installed(path)
-    row, line = first_written_line(path) if table.format is None and found.mistaken_for else (0, "")
-    if looks_like_atoms(line) and (table.predicate is None or line.lstrip(" !").startswith(f"{table.predicate}(")):
+    text = beginning(path).decode("utf-8", errors="replace") if table.format is None and found.mistaken_for else ""
+    lines = enumerate(line.strip() for line in text.split("\n"))
+    row, line = next(((i, line) for i, line in lines if line and not line.startswith(("%", "#", "//"))), (0, ""))
+    if LOOKS_LIKE_ATOM.match(line) and (table.predicate is None or line.lstrip(" !").startswith(f"{table.predicate}(")):
         ending = path.name.removeprefix(path.name.split(".")[0])
         raise DataError(  # cut at their commas, some of them would even pass for triples
             f"this looks like facts written as p(a, b), but the ending {ending} says {found.mistaken_for}",
@@ -251,47 +250,35 @@ def with_header(table: Table, found: TableFormat, theory: Theory) -> tuple[Table
 def facts_from_records(table: Table, records: Records) -> tuple[list[Facts], tuple[Fault, ...]]:
     """What records state, by predicate; and the rows with an empty cell (which states nothing) or a wrong label."""
     if not records.columns or (not len(records.rows) and records.faults):  # an empty frame, JSON's [] and [{}]
-        return [], records.without(np.ones(len(records.rows), bool), lambda row: _states_nothing(records, row)).faults
+        hint = "a fact needs its predicate and its constants: write them, or take the row out"
+        every, what = np.ones(len(records.rows), bool), "there is nothing in the row"
+        return [], records.without(every, lambda row: DataError(what, where=records.locate(row), hint=hint)).faults
     layout = records.layout or layout_of(records, table.predicate, table.columns, table.label)
     used = [column for column in (layout.predicate, *layout.arguments, layout.label) if column is not None]
     for column in sorted(used):
-        records = records.with_constants(column)
         is_allowed = table.empty == "skip" and column != layout.label
-        records = _without_empty(records, column, is_allowed=is_allowed)
+        records = _without_empty(records.with_constants(column), column, is_allowed=is_allowed)
     truth = np.ones(len(records.rows), bool)
     if layout.label is not None:
         records, truth = _with_truth(records, layout.label)
     names = tuple(records.names[column] for column in layout.arguments) if records.names else ()
     if all(name.lower() in HEAD | TAIL or name.isdecimal() for name in names):  # which say nothing of a predicate
         names = ()
+    columns, rows = [records.columns[column] for column in layout.arguments], records.rows
     if layout.predicate is None:
-        predicates, order, bounds = [table.predicate or ""], None, [0, len(records.rows)]
+        predicates, bounds = [table.predicate or ""], [0, len(rows)]
     else:
         encoded = records.columns[layout.predicate].dictionary_encode()
         codes, predicates = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
         order = np.argsort(codes, kind="stable")
         bounds = np.searchsorted(codes[order], np.arange(len(predicates) + 1)).tolist()
-    columns, rows = [records.columns[column] for column in layout.arguments], records.rows
-    if order is not None:
         columns, truth, rows = [column.take(pa.array(order)) for column in columns], truth[order], rows[order]
-    return [
-        Facts(
-            predicate,
-            tuple(column[start:end] for column in columns),
-            truth[start:end],
-            rows[start:end],
-            table,
-            names,
-            records.locate,
-        )
-        for predicate, (start, end) in zip(predicates, pairwise(bounds), strict=True)
-        if end > start
-    ], records.faults
-
-
-def _states_nothing(records: Records, row: int) -> DataError:
-    hint = "a fact needs its predicate and its constants: write them, or take the row out"
-    return DataError("there is nothing in the row", where=records.locate(row), hint=hint)
+    found = []
+    for predicate, (start, end) in zip(predicates, pairwise(bounds), strict=True):
+        if end > start:
+            arguments, part = tuple(column[start:end] for column in columns), slice(start, end)
+            found.append(Facts(predicate, arguments, truth[part], rows[part], table, names, records.locate))
+    return found, records.faults
 
 
 def layout_of(records: Records, predicate: str | None, columns: tuple[str, ...], label: str | None) -> Layout:
@@ -313,18 +300,11 @@ def layout_of(records: Records, predicate: str | None, columns: tuple[str, ...],
     head, relation, tail = (_find_usual(records, names) for names in (HEAD, RELATION, TAIL))
     if head is not None and relation is not None and tail is not None and len(others) == 3:
         return Layout(relation, (head, tail), labelled)
-    return _in_order(records, labelled, others)
-
-
-def _in_order(records: Records, labelled: int | None, others: tuple[int, ...]) -> Layout:
-    """Triples by the order of their columns, where names do not tell."""
-    if labelled is None and len(others) == 4:
+    if labelled is None and len(others) == 4:  # no names: by their order
         labelled, others = others[3], others[:3]
     if len(others) != 3:
         hint = "separate columns by tabs (TSV) or commas (CSV), pick 3 with `columns`, or name the `predicate`"
-        width = len(records.columns)
-        what = f"{width} column{'s' * (width != 1)}, where triples have 3, or 4 with a label"
-        raise _refuse(records, what, hint)
+        raise _refuse(records, f"{counted(width, 'column')}, where triples have 3, or 4 with a label", hint)
     return Layout(others[1], (others[0], others[2]), labelled)
 
 
@@ -409,9 +389,8 @@ class FirstRow:
             return self.taken("if it is a fact, write header = false in this table of the problem file")
         shown, where = shortened(", ".join(self.cells)), Location(self.source, self.row + 1)
         return (
-            f"{where}: '{shown}' was read as a fact, but its constants occur in no other row, which is"
-            " usual for a header;"
-            " write header = true in this table of the problem file if these are the names of the columns,"
+            f"{where}: '{shown}' was read as a fact, but its constants occur in no other row, which is usual for a"
+            " header; write header = true in this table of the problem file if these are the names of the columns,"
             " header = false if they are constants"
         )
 
@@ -424,15 +403,24 @@ class FirstRow:
 def is_header(columns: Sequence[pa.Array], predicate: str | None, theory: Theory, called: Collection[str] = ()) -> bool:
     """Whether the first row of some columns of text holds their names.
 
-    Without `predicate` the rows are triples. It does where its cells are the usual names (head relation tail), or
-    all of them names of the theory or `called` so, or words above numbers, and none of them occurs in another row.
+    Without `predicate` the rows are triples. It does if its cells are the usual names (head relation tail), or all of
+    them names of the theory or `called` so, or words above numbers, and none of them occurs in another row.
     """
     first = tuple(column[0].as_py().strip() for column in columns)
     if any(not re.search(r"[^\W\d_]", cell) or cell.lower() in (*TRUE, *FALSE) for cell in first):
         return False
-    rows, cells = [_below(column) for column in columns], normal(pa.array(first))
+    rows, cells = [], normal(pa.array(first))
+    for column in columns:  # a number in the first cell may be all that differs: person1 above person2
+        if re.search(r"\d", column[0].as_py()):
+            rows.append(normal(column))
+        else:
+            rows.append(pa.concat_arrays([normal(column[:1]), _lower(column[1:])]))
     is_alone = not any(pc.any(pc.is_in(column[1:], value_set=cells)).as_py() for column in rows)
-    if _are_roles(first, is_triple=predicate is None):
+    usual = [cell for cell in map(str.lower, first) if cell not in LABEL]
+    roles = (HEAD, RELATION, TAIL) if predicate is None else (HEAD, TAIL)
+    has_roles = len(usual) == len(roles) and all(len(role.intersection(usual)) == 1 for role in roles)
+    is_family = any(set(usual) <= set(family) for family in ("hrt", "spo"))  # s r t may be a fact
+    if has_roles and (is_family or all(len(name) > 1 for name in usual)):
         return is_alone or all(len(cell) > 1 for cell in first)
     if not is_alone or (predicate is None and first[1:2] and first[1] in theory.predicate_names):
         return False
@@ -440,22 +428,18 @@ def is_header(columns: Sequence[pa.Array], predicate: str | None, theory: Theory
         return True
     names = vocabulary(theory, (predicate or "", *called))
     if len(rows[0]) == 1:  # person1 may be a constant: there is no other row to compare it with
-        rows = [pc.utf8_lower(pc.utf8_trim_whitespace(column)) for column in columns]
-    are_names = [_is_in(column, names) for column in rows]
-    is_named = np.logical_and.reduce(are_names)
+        rows = list(map(_lower, columns))
+    is_named = np.logical_and.reduce([_is_in(column, names) for column in rows])
     return bool(is_named[0]) and not is_named[1:].any()
 
 
-def _below(column: pa.Array) -> pa.Array:
-    """The cells as they are compared with the first: its number, if it has one, may be all that differs."""
-    if re.search(r"\d", column[0].as_py()):  # person1 above person2: both are constants, or neither
-        return normal(column)
-    return pa.concat_arrays([normal(column[:1]), pc.utf8_lower(pc.utf8_trim_whitespace(column[1:]))])
+def _lower(column: pa.Array) -> pa.Array:
+    return pc.utf8_lower(pc.utf8_trim_whitespace(column))
 
 
 def normal(column: pa.Array) -> pa.Array:
     """Names without case, numbers at their end, `id` and `name`: `City_ID` is `city`."""
-    lower = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+    lower = _lower(column)
     short = pc.replace_substring_regex(lower, _NUMBERED, "")
     return pc.if_else(pc.equal(short, ""), lower, short)
 
@@ -464,25 +448,13 @@ def vocabulary(theory: Theory, called: Collection[str] = ()) -> frozenset[str]:
     """Names that a column may have: usual ones, those of the theory, and `called`, all of more than one letter."""
     variables = {name for rule in theory.rules for name in rule.variables}
     own = {*variables, *(domain.name for domain in theory.domains), *theory.predicate_names, *called}
-    known = {name.casefold() for name in own} | {_singular(name.casefold()) for name in called}
+    singular = {re.sub("s$", "", re.sub("ies$", "ys", name.casefold())) for name in called}
+    known = {name.casefold() for name in own} | singular
     return frozenset(name for name in known | HEAD | RELATION | TAIL | LABEL | WORDS if len(name) > 1)
-
-
-def _singular(name: str) -> str:
-    return name.removesuffix("ies") + "y" if name.endswith("ies") else name.removesuffix("s")
 
 
 def _is_in(column: pa.Array, names: Collection[str]) -> np.ndarray:
     return pc.is_in(column, value_set=pa.array(sorted(names), pa.string())).to_numpy(zero_copy_only=False)
-
-
-def _are_roles(cells: Sequence[str], *, is_triple: bool) -> bool:
-    """Whether cells are the usual names in full; of one letter, only `h r t` or `s p o`: `s r t` may be a fact."""
-    names = [name for name in (cell.lower() for cell in cells) if name not in LABEL]
-    roles = (HEAD, RELATION, TAIL) if is_triple else (HEAD, TAIL)
-    has_roles = len(names) == len(roles) and all(len(role.intersection(names)) == 1 for role in roles)
-    is_spelled_out = all(len(name) > 1 for name in names)
-    return has_roles and (is_spelled_out or any(set(names) <= set(family) for family in ("hrt", "spo")))
 
 
 def _is_above_numbers(column: pa.Array, pattern: str = _NUMBER) -> bool:

@@ -2,12 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, cast
+from typing import Any, ClassVar
 
 import duckdb
 import numpy as np
@@ -30,7 +30,7 @@ from r2n.data.records import (
     Records,
     TableFormat,
     beginning,
-    check_unpacked,
+    empty_file,
     ends_with_return,
     line_location,
     line_of,
@@ -40,6 +40,7 @@ from r2n.data.records import (
     shortened,
     spans,
     too_long,
+    unpacked_blocks,
     unreadable,
 )
 from r2n.data.stored_tables import fetch_texts, number_kind, number_text, row_location
@@ -53,9 +54,10 @@ MOST_COLUMNS = 10_000
 class Cells:
     """The cells of a text: row r has `widths[r]` of them, from `first[r]` on, `lengths[r]` bytes in all.
 
-    `rows` holds the line (from 0) on which each row starts; blank lines are no rows.
+    `rows` holds the line (from 0) on which each row starts; blank lines are none. `is_quoted`: the text has quotes.
     """
 
+    is_quoted: bool
     spans: pa.Array
     first: Int64[np.ndarray, " rows"]
     widths: Int64[np.ndarray, " rows"]
@@ -63,8 +65,9 @@ class Cells:
     rows: Int64[np.ndarray, " rows"]
 
     def column(self, chosen: Int64[np.ndarray, " chosen"], column: int) -> pa.Array:
-        """One column of the chosen rows, as text."""
-        return self.spans.take(pa.array(2 * (self.first[chosen] + column))).cast(pa.string())
+        """One column of the chosen rows, as text; a doubled quote (there is none outside of quotes) is one."""
+        texts = self.spans.take(pa.array(2 * (self.first[chosen] + column))).cast(pa.string())
+        return pc.replace_substring(texts, '""', '"') if self.is_quoted else texts
 
 
 class TextTable(TableFormat):
@@ -116,22 +119,21 @@ class CSV(TextTable):
 
 def _pieces(path: Path, size: int, *, quotes: bool) -> Iterator[tuple[int, bytes]]:
     """Parts of `size` lines, each with the number of lines before it; if `quotes` count, cut outside them alone."""
-    kept, before = b"", 0
-    for block in _blocks(path):
-        kept += block
-        while (end := _end(kept, size, quotes=quotes)) is not None:
+    kept, before, is_empty, is_first = b"", 0, True, True
+    for block in unpacked_blocks(path, BLOCK):
+        kept += block.removeprefix(BYTE_ORDER_MARK) if is_first else block
+        is_first = False
+        while len(ends := _line_ends(kept, quotes=quotes)) >= size:
+            end = int(ends[size - 1]) + 1
             piece, kept = kept[:end], kept[end:]
             if piece.strip(b"\r\n"):
                 yield before, piece
+                is_empty = False
             before += piece.count(b"\n")
     if kept.strip(b"\r\n"):
         yield before, kept if kept.endswith(b"\n") else kept + b"\n"
-
-
-def _end(text: bytes, size: int, *, quotes: bool) -> int | None:
-    """Where the first `size` lines of a text end, if it has that many."""
-    ends = _line_ends(text, quotes=quotes)
-    return int(ends[size - 1]) + 1 if len(ends) >= size else None
+    elif is_empty:
+        raise empty_file(path)
 
 
 def _line_ends(text: bytes, *, quotes: bool) -> Int64[np.ndarray, " lines"]:
@@ -143,26 +145,8 @@ def _line_ends(text: bytes, *, quotes: bool) -> Int64[np.ndarray, " lines"]:
     return np.flatnonzero(is_end)
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
-    """The unpacked text of a file, without a byte order mark; `read_text` refuses a file without any."""
-    is_written, size = False, 0
-    try:
-        with cast(BinaryIO, pa.input_stream(str(path), compression="detect")) as stream:
-            while block := stream.read(BLOCK):
-                yield block if size else block.removeprefix(BYTE_ORDER_MARK)
-                is_written, size = is_written or bool(block.strip(b"\r\n")), size + len(block)
-                check_unpacked(path, size)
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, "a file", error) from None
-    if not is_written:
-        read_text(path)
-
-
 def first_rows(path: Path, separator: int) -> tuple[int, tuple[pa.Array, ...]]:
-    """The line (from 0) of a table's first row, and the columns of the rows at its beginning that are as wide as it.
-
-    There is no column where the beginning cannot be read: who reads the whole file says why.
-    """
+    """The line (from 0) of a table's first row, and the columns of the first rows as wide as it; none if unreadable."""
     data = beginning(path)
     ends = _line_ends(data, quotes=separator == COMMA)
     if len(data) >= BEGINNING - len(BYTE_ORDER_MARK):  # the last row may be cut
@@ -173,42 +157,45 @@ def first_rows(path: Path, separator: int) -> tuple[int, tuple[pa.Array, ...]]:
         return 0, ()
     try:
         data.decode("utf-8")
-        cells, column = _cells(path, data, separator)
+        cells = _split(path, data, separator)
     except (UnicodeDecodeError, DataError):
         return 0, ()
     chosen = np.flatnonzero(cells.widths == cells.widths[0])
-    return int(cells.rows[0]), tuple(column(chosen, j) for j in range(int(cells.widths[0])))
-
-
-def _cells(path: Path, data: bytes, separator: int) -> tuple[Cells, Callable[[np.ndarray, int], pa.Array]]:
-    """The cells of a text, and how to take a column of some of its rows."""
-    quoted = separator == COMMA and b'"' in data
-    if quoted:
-        _check_quotes(path, data)
-    cells = _split(data, separator, quoted)
-    _check_width(path, cells, 0)
-    return cells, partial(_unquoted_column if quoted else Cells.column, cells)
+    return int(cells.rows[0]), tuple(cells.column(chosen, j) for j in range(int(cells.widths[0])))
 
 
 def cut_table(path: Path, data: bytes, separator: int, options: ReadOptions) -> Records:
     """The rows of such a file's text; of a part of it, rows count from the part's first line."""
-    has_header = options.header
-    cells, column = _cells(path, data, separator)
-    first = tuple(column(np.zeros(1, np.int64), j)[0].as_py() for j in range(int(cells.widths[0])))
-    chosen = np.arange(int(has_header), len(cells.rows))
+    cells = _split(path, data, separator)
+    first = tuple(cells.column(np.zeros(1, np.int64), j)[0].as_py() for j in range(int(cells.widths[0])))
+    chosen = np.arange(int(options.header), len(cells.rows))
     is_long = cells.lengths[chosen] > LINE_LIMIT
     fitting = chosen[np.isin(cells.widths[chosen], options.widths) & ~is_long]
-    model = 0 if has_header else int(np.concatenate([fitting, chosen[~is_long], [0]])[0])  # it has the right width
+    model = 0 if options.header else int(np.concatenate([fitting, chosen[~is_long], [0]])[0])  # it has the right width
     _check_width(path, cells, model)
-    is_ragged = (cells.widths[chosen] != cells.widths[model]) & ~is_long
-    faults = too_long(path, cells.rows[chosen[is_long]])
-    if is_ragged.any():
-        faults += (_ragged(path, cells, model, chosen[is_ragged], separator),)
+    expected, line = int(cells.widths[model]), int(cells.rows[model]) + 1
+    is_ragged = (cells.widths[chosen] != expected) & ~is_long
+    rows, widths = cells.rows[chosen[is_ragged]], cells.widths[chosen[is_ragged]]
+
+    def ragged(row: int) -> DataError:
+        found = int(widths[np.searchsorted(rows, row)])
+        what = f"too {'few' if found < expected else 'many'} columns: {found}, where line {line} has {expected}"
+        by = "a tab" if separator == TAB else 'a comma (a cell with a comma needs quotes: "a, b")'
+        return DataError(what, where=line_location(path, row), hint=f"columns are separated by {by}; mend the line")
+
+    def locate(row: int, column: int | None = None) -> Location:
+        """The line of a row, and the character at which a column starts, if the excerpt shows it."""
+        where = line_location(path, row)
+        if column is None or where.excerpt is None or (separator == COMMA and '"' in where.excerpt):
+            return where
+        cells = where.excerpt.split(chr(separator))
+        return where if len(cells) <= column else line_location(path, row, sum(map(len, cells[:column])) + column + 1)
+
+    faults = too_long(path, cells.rows[chosen[is_long]]) + ((Fault(rows, ragged),) if len(rows) else ())
     chosen = chosen[~is_long & ~is_ragged]
-    columns = tuple(column(chosen, j) for j in range(int(cells.widths[model])))
-    names = tuple(name.strip() for name in first) if has_header else ()
-    records = Records(str(path), names, columns, cells.rows[chosen], partial(_locate, path, separator), faults)
-    return without_header(records)
+    columns = tuple(cells.column(chosen, j) for j in range(expected))
+    names = tuple(name.strip() for name in first) if options.header else ()
+    return without_header(Records(str(path), names, columns, cells.rows[chosen], locate, faults))
 
 
 def without_header(records: Records) -> Records:
@@ -232,8 +219,11 @@ def _check_width(path: Path, cells: Cells, row: int) -> None:
         raise DataError(f"{width:,} columns, more than {MOST_COLUMNS:,}", where=where, hint=hint)
 
 
-def _split(data: bytes, separator: int, quoted: bool) -> Cells:
+def _split(path: Path, data: bytes, separator: int) -> Cells:
     """Cut the text into cells; where there are quotes, not inside them."""
+    quoted = separator == COMMA and b'"' in data
+    if quoted:
+        _check_quotes(path, data)
     raw = np.frombuffer(data, np.uint8)
     is_line_end, is_cell_end = raw == NEWLINE, (raw == separator) | (raw == NEWLINE)
     if quoted:
@@ -251,12 +241,9 @@ def _split(data: bytes, separator: int, quoted: bool) -> Cells:
         in_quotes = raw[starts] == QUOTE
         starts, ends = starts + in_quotes, ends - in_quotes
     widths, lengths = (last - first + 1)[filled], (row_ends - starts[first])[filled]
-    return Cells(spans(data, starts, ends), first[filled], widths, lengths, rows[filled])
-
-
-def _unquoted_column(cells: Cells, chosen: Int64[np.ndarray, " chosen"], column: int) -> pa.Array:
-    """One column; a doubled quote (there is none outside of quotes) is one."""
-    return pc.replace_substring(cells.column(chosen, column), '""', '"')
+    cells = Cells(quoted, spans(data, starts, ends), first[filled], widths, lengths, rows[filled])
+    _check_width(path, cells, 0)
+    return cells
 
 
 def _check_quotes(path: Path, data: bytes) -> None:
@@ -271,44 +258,18 @@ def _check_quotes(path: Path, data: bytes) -> None:
     closes = np.isin(after, (COMMA, NEWLINE, QUOTE)) | is_crlf
     wrong = np.concatenate([opening[~opens], closing[~closes]])
     if len(wrong):
+        position, what = int(wrong.min()), "a quote stands in the middle of a cell"
         hint = 'write the cell as "say ""hello""", or save the table as TSV, where quotes are ordinary'
-        raise _quote_error(path, data, int(wrong.min()), "a quote stands in the middle of a cell", hint)
-    if len(quotes) % 2:
-        start = int(opening[~is_doubled][-1])
-        raise _quote_error(path, data, start, "this quote is never closed", "close it before the cell ends")
-
-
-def _quote_error(path: Path, data: bytes, position: int, what: str, hint: str) -> DataError:
+    elif len(quotes) % 2:
+        position, what = int(opening[~is_doubled][-1]), "this quote is never closed"
+        hint = "close it before the cell ends"
+    else:
+        return
     line, start = line_of(data, position)
     column = len(data[start:position].decode("utf-8")) + 1
     text = data[start : data.find(b"\n", start)].removesuffix(b"\r").decode("utf-8")
     where = Location(str(path), line, column, shortened(text, column + EXCERPT))
-    return DataError(what, where=where, hint=hint)
-
-
-def _ragged(path: Path, cells: Cells, model: int, wrong: Int64[np.ndarray, " wrong"], separator: int) -> Fault:
-    """The fault of rows that have more or fewer columns than the model row."""
-    rows, widths = cells.rows[wrong], cells.widths[wrong]
-    expected, line = int(cells.widths[model]), int(cells.rows[model]) + 1
-
-    def error(row: int) -> DataError:
-        found = int(widths[np.searchsorted(rows, row)])
-        what = f"too {'few' if found < expected else 'many'} columns: {found}, where line {line} has {expected}"
-        by = "a tab" if separator == TAB else 'a comma (a cell with a comma needs quotes: "a, b")'
-        return DataError(what, where=line_location(path, row), hint=f"columns are separated by {by}; mend the line")
-
-    return Fault(rows, error)
-
-
-def _locate(path: Path, separator: int, row: int, column: int | None = None) -> Location:
-    """The line of a row, and the character at which a column starts, if that is plain to see."""
-    where = line_location(path, row)
-    if column is None or where.excerpt is None or (separator == COMMA and '"' in where.excerpt):
-        return where
-    cells = where.excerpt.split(chr(separator))
-    if len(cells) <= column:  # beyond what the excerpt shows
-        return where
-    return line_location(path, row, sum(map(len, cells[:column])) + column + 1)
+    raise DataError(what, where=where, hint=hint)
 
 
 MOST_EMPTY, MOST_EMPTY_SHARE = 1_000_000, 20  # cells; how many for each that is filled
@@ -341,24 +302,20 @@ class JSON(TableFormat):
             with closing(duckdb.connect()) as connection:
                 query = """SELECT unnest(from_json(?, '["JSON"]')) AS item"""
                 items = fetch_texts(connection.sql(query, params=[text]))
-        except duckdb.Error as error:
-            raise _json_error(path, text, error) from None
+        except duckdb.Error as found:
+            try:  # Python's reader knows lines and columns
+                json.loads(text)
+            except json.JSONDecodeError as error:
+                line = text.split("\n")[error.lineno - 1]
+                where = Location(str(path), error.lineno, error.colno, shortened(line, error.colno + EXCERPT))
+                what = f"this is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+                hint = "the file is damaged or cut short: write it again"
+                raise DataError(what, where=where, hint=hint) from None
+            except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
+                pass
+            raise unreadable(path, "JSON", found) from None
         rows, locate = np.arange(len(items[0])), partial(row_location, str(path))
         return [_objects(Records(str(path), (), items, rows, locate))]
-
-
-def _json_error(path: Path, text: str, found: duckdb.Error) -> DataError:
-    """Python's reader knows lines and columns; where it finds nothing wrong or gives up, DuckDB's word stands."""
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        line = text.split("\n")[error.lineno - 1]
-        where = Location(str(path), error.lineno, error.colno, shortened(line, error.colno + EXCERPT))
-        what = f"this is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
-        return DataError(what, where=where, hint="the file is damaged or cut short: write it again")
-    except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
-        pass
-    return unreadable(path, "JSON", found)
 
 
 def _objects(records: Records) -> Records:
@@ -369,14 +326,33 @@ def _objects(records: Records) -> Records:
         hint = 'write one object a line, as in {"head": CONSTANT, "relation": PREDICATE, "tail": CONSTANT}'
         return DataError("this is not a JSON object", where=locate(row), hint=hint)
 
+    def repeated_key(row: int) -> DataError:  # which of the two is read would be by chance
+        keys = repeated[row]
+        name = next(key for i, key in enumerate(keys) if key in keys[:i])
+        what = f"the key '{shortened(name, 40)}' is given twice"
+        return DataError(what, where=locate(row), hint="keep one of the two, or give them different names")
+
     with closing(duckdb.connect()) as connection:
-        connection.register("items", pa.table({"item": records.columns[0]}))
+
+        def register() -> None:
+            connection.register("items", pa.table({"item": records.columns[0]}))
+
+        def mask(query: duckdb.DuckDBPyRelation) -> np.ndarray:
+            return query.to_arrow_table().column(0).to_numpy().astype(bool)
+
+        register()
         query = "SELECT CASE WHEN json_valid(item) THEN json_type(item) ELSE 'no JSON' END = 'OBJECT' FROM items"
-        is_object = connection.sql(query).to_arrow_table().column(0).to_numpy().astype(bool)
-        records = records.without(~is_object, no_object)
-        connection.register("items", pa.table({"item": records.columns[0]}))
-        records = _without_repeated_keys(connection, records)
-        connection.register("items", pa.table({"item": records.columns[0]}))
+        records = records.without(~mask(connection.sql(query)), no_object)
+        register()
+        keys, is_repeated = (
+            connection.sql("SELECT json_keys(item) AS keys FROM items"),
+            "len(list_distinct(keys)) < len(keys)",
+        )
+        bad = mask(keys.project(is_repeated))
+        rows = (row[0] for row in keys.filter(is_repeated).fetchall())
+        repeated = dict(zip(records.rows[bad].tolist(), rows, strict=True))
+        records = records.without(bad, repeated_key)
+        register()
         query = "SELECT json_keys(item) AS keys, row_number() OVER () AS row FROM items"
         query = f"SELECT keys, count(*) FROM ({query}) GROUP BY keys ORDER BY min(row)"
         shapes = connection.sql(query).fetchall()
@@ -385,39 +361,19 @@ def _objects(records: Records) -> Records:
         if cells > max(MOST_EMPTY, MOST_EMPTY_SHARE * filled):  # every object has a cell for each field of any other
             what = f"the objects have so many different fields that {cells - filled:,} cells would be empty"
             raise DataError(what, where=Location(records.source), hint="give the objects the same few fields")
+        picked, texts, kinds = [], [], []
+        for i in range(len(names)):
+            picked.append(f"json_extract_string(item, ${i + 1}) AS c{i}, json_type(item, ${i + 1}) AS k{i}")
+            number = f"CAST(c{i} AS DOUBLE)"
+            texts.append(f"CASE k{i} WHEN 'DOUBLE' THEN {number_text(number)} ELSE c{i} END")
+            kinds.append(
+                f"CASE k{i} WHEN 'ARRAY' THEN 'list' WHEN 'OBJECT' THEN 'object'"
+                f" WHEN 'DOUBLE' THEN {number_kind(number)} END"
+            )
+        query = f"SELECT {', '.join([*texts, *kinds])} FROM (SELECT {', '.join(picked)} FROM items)"
         pointers = ["/" + name.replace("~", "~0").replace("/", "~1") for name in names]
-        found = _fields(connection, pointers) if names else ()
+        found = fetch_texts(connection.sql(query, params=pointers)) if names else ()
     return replace(records, names=names, columns=found[: len(names)], kinds=found[len(names) :])
-
-
-def _fields(connection: duckdb.DuckDBPyConnection, pointers: list[str]) -> tuple[pa.Array, ...]:
-    """A column of text for each field, and then one each of what its cells are where they are no constants."""
-    numbers = range(len(pointers))
-    picked = [f"json_extract_string(item, ${i + 1}) AS c{i}, json_type(item, ${i + 1}) AS k{i}" for i in numbers]
-    texts = [f"CASE k{i} WHEN 'DOUBLE' THEN {number_text(f'CAST(c{i} AS DOUBLE)')} ELSE c{i} END" for i in numbers]
-    kinds = [
-        f"CASE k{i} WHEN 'ARRAY' THEN 'list' WHEN 'OBJECT' THEN 'object'"
-        f" WHEN 'DOUBLE' THEN {number_kind(f'CAST(c{i} AS DOUBLE)')} END"
-        for i in numbers
-    ]
-    query = f"SELECT {', '.join([*texts, *kinds])} FROM (SELECT {', '.join(picked)} FROM items)"
-    return fetch_texts(connection.sql(query, params=pointers))
-
-
-def _without_repeated_keys(connection: duckdb.DuckDBPyConnection, records: Records) -> Records:
-    """The objects that give each of their keys once: what is read of two would be by chance."""
-    keys = connection.sql("SELECT json_keys(item) AS keys FROM items")
-    repeated = keys.filter("len(list_distinct(keys)) < len(keys)")
-    is_repeated = keys.project("len(list_distinct(keys)) < len(keys)").to_arrow_table().column(0).to_numpy()
-    bad = is_repeated.astype(bool)
-    names = dict(zip(records.rows[bad].tolist(), (row[0] for row in repeated.fetchall()), strict=True))
-
-    def error(row: int) -> DataError:
-        name = next(key for i, key in enumerate(names[row]) if key in names[row][:i])
-        what = f"the key '{shortened(name, 40)}' is given twice"
-        return DataError(what, where=records.locate(row), hint="keep one of the two, or give them different names")
-
-    return records.without(bad, error)
 
 
 LOOKS_LIKE_ATOM = re.compile(r"""\s*(?:!|\\\+|not\s)?\s*[^\s(),'"]+\s*\([^()]+\)\s*(?:[.,%#/]|$)""")
@@ -439,12 +395,7 @@ READ = """
            regexp_extract_all(regexp_replace(part, $sign, ''), $term) AS words
     FROM parts WHERE NOT regexp_matches(part, $comment)
 """
-PATTERNS = {
-    "fact_or_comment": f"{COMMENT}|{FACT}",
-    "comment": f"^{COMMENT}",
-    "sign": f"^{SIGN}",
-    "term": TERM,
-}
+PATTERNS = {"fact_or_comment": f"{COMMENT}|{FACT}", "comment": f"^{COMMENT}", "sign": f"^{SIGN}", "term": TERM}
 
 
 @register_format
@@ -456,18 +407,32 @@ class Prolog(TableFormat):
 
     def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
         """The predicate, the constants and the label of each fact, those of one arity together."""
+
+        def no_fact(row: int) -> DataError:
+            where = line_location(path, row)
+            if where.excerpt is not None and (":-" in where.excerpt or "->" in where.excerpt):
+                return DataError("this is a rule, not a fact", where=where, hint="rules belong into the theory")
+            hint = "write `p(a, b).`, and constants with blanks, commas or parentheses in quotes: `p('a, b', c).`"
+            return DataError("this is not a fact", where=where, hint=hint)
+
         lines = read_lines(path)
         with closing(duckdb.connect()) as connection:
             connection.register("texts", pa.table({"line": lines.columns[0]}))
             query = "SELECT regexp_matches(line, $line) FROM texts"
             is_good = connection.sql(query, params={"line": LINE}).to_arrow_table().column(0).to_numpy()
-            lines = lines.without(~is_good, partial(_no_fact, path))
+            lines = lines.without(~is_good, no_fact)
             connection.register("lines", pa.table({"row": lines.rows, "line": lines.columns[0]}))
             facts = connection.sql(READ, params=PATTERNS).to_arrow_table()
         rows, labels = facts["row"].to_numpy(), facts["label"].combine_chunks()
         lists = facts["words"].combine_chunks()
-        words, lengths = _unquoted(lists.flatten()), lists.value_lengths().to_numpy()
-        starts = np.cumsum(lengths) - lengths
+        texts, lengths = lists.flatten(), lists.value_lengths().to_numpy()
+        words, starts = texts, np.cumsum(lengths) - lengths
+        for mark in ("'", '"'):  # quoted words lose their quotes and escapes: `'it''s'`, `"a \\" b"`
+            is_quoted = pc.starts_with(texts, mark)
+            if pc.any(is_quoted).as_py():
+                inside = pc.utf8_slice_codeunits(texts, 1, -1)
+                unescaped = pc.replace_substring_regex(inside, rf"""\\(['"\\])|{mark}({mark})""", r"\1\2")
+                words = pc.if_else(is_quoted, unescaped, words)
         found = [replace(lines, columns=(), rows=rows[:0])]
         for length in np.unique(lengths).tolist():
             chosen = np.flatnonzero(lengths == length)
@@ -476,31 +441,6 @@ class Prolog(TableFormat):
             columns = (*columns, labels.take(pa.array(chosen)))
             found.append(replace(lines, columns=columns, rows=rows[chosen], faults=(), layout=layout))
         return found
-
-
-def looks_like_atoms(line: str) -> bool:
-    """Whether a line of a file begins with a fact."""
-    return LOOKS_LIKE_ATOM.match(line) is not None
-
-
-def _unquoted(texts: pa.Array) -> pa.Array:
-    """The texts as they are, but quoted ones without their quotes and escapes: `'it''s'`, `"a \\" b"`."""
-    plain = texts
-    for mark in ("'", '"'):
-        is_quoted = pc.starts_with(texts, mark)
-        if pc.any(is_quoted).as_py():
-            inside = pc.utf8_slice_codeunits(texts, 1, -1)
-            unescaped = pc.replace_substring_regex(inside, rf"""\\(['"\\])|{mark}({mark})""", r"\1\2")
-            plain = pc.if_else(is_quoted, unescaped, plain)
-    return plain
-
-
-def _no_fact(path: Path, row: int) -> DataError:
-    where = line_location(path, row)
-    if where.excerpt is not None and (":-" in where.excerpt or "->" in where.excerpt):
-        return DataError("this is a rule, not a fact", where=where, hint="rules belong into the theory")
-    hint = "write `p(a, b).`, and constants with blanks, commas or parentheses in quotes: `p('a, b', c).`"
-    return DataError("this is not a fact", where=where, hint=hint)
 
 
 class RDF(TableFormat):
@@ -515,11 +455,18 @@ class RDF(TableFormat):
 
     def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
         """The head, relation and tail of each distinct triple."""
-        from rdflib import BNode
+        from rdflib import BNode, Graph
 
-        text = read_text(path).decode("utf-8")
+        class InOrder(Graph):
+            """A graph that remembers when each triple came: rdflib's own order changes from run to run."""
+
+            def add(self, triple: Any) -> Graph:
+                triples.setdefault(triple)
+                return super().add(triple)
+
+        text, triples = read_text(path).decode("utf-8"), dict[Any, None]()
         try:
-            triples = _parse(text, self.language, path.resolve().as_uri())
+            InOrder().parse(data=text, format=self.language, publicID=path.resolve().as_uri())
         except Exception as error:  # rdflib's parsers raise what they like
             raise unreadable(path, f"RDF ({self.language})", error) from None
         blank: dict[Any, str] = {}  # nodes of this file: those of other files have other names
@@ -556,19 +503,3 @@ class RDFXML(RDF):
     """RDF/XML."""
 
     name, suffixes, language = "rdf-xml", (".rdf", ".owl"), "xml"
-
-
-def _parse(text: str, language: str, base: str) -> dict[Any, None]:
-    """The distinct triples, in the order of the file."""
-    from rdflib import Graph
-
-    class InOrder(Graph):
-        """A graph that remembers when each triple came: rdflib's own order changes from run to run."""
-
-        def add(self, triple: Any) -> Graph:
-            found.setdefault(triple)
-            return super().add(triple)
-
-    found: dict[Any, None] = {}
-    InOrder().parse(data=text, format=language, publicID=base)
-    return found

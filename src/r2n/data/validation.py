@@ -30,10 +30,8 @@ def check_arity(name: str, predicates: Sequence[Predicate]) -> None:
             takes = "one or two positions" if most == 2 else f"at most {counted(most, 'position')}"
             every = (input_layers[other] for other in input_layers)
             others = [f"'{part.name}'" for part in every if part.max_arity is None and not part.reads_features]
-            raise ConfigError(
-                f"input '{name}' takes predicates of {takes}, but {predicate.name} has {predicate.arity}",
-                hint=f"choose input = {' or '.join(others)}",
-            )
+            what = f"input '{name}' takes predicates of {takes}, but {predicate.name} has {predicate.arity}"
+            raise ConfigError(what, hint=f"choose input = {' or '.join(others)}")
 
 
 def check_evidence_is_read(options: ModelOptions) -> None:
@@ -48,40 +46,30 @@ def check_no_copying(evidence_input: str, options: TrainingOptions) -> None:
         return
     leaves_out = options.batch_size is not None and options.leave_one_out is not False
     if not options.hiding and not leaves_out:
-        raise ConfigError(
-            "a network that reads evidence and hides none of it learns to copy it",
-            hint="set training.hiding above 0, or training.batch_size, which leaves out what it asks",
-        )
+        hint = "set training.hiding above 0, or training.batch_size, which leaves out what it asks"
+        raise ConfigError("a network that reads evidence and hides none of it learns to copy it", hint=hint)
     if options.asks_base:
-        raise ConfigError(
-            f"{options.loss} asks every fact, so that a network that reads evidence learns to copy it",
-            hint="take loss = 'softmax' or 'bce', which ask hidden facts alone",
-        )
+        what = f"{options.loss} asks every fact, so that a network that reads evidence learns to copy it"
+        raise ConfigError(what, hint="take loss = 'softmax' or 'bce', which ask hidden facts alone")
 
 
 def check_component_batches(options: TrainingOptions) -> None:
     """A loss over rows of atoms cannot be had from components of the graph."""
     if options.batches is not None and options.compares_facts:
-        raise ConfigError(
-            f"loss = '{options.loss}' compares atoms of the whole graph, so that it cannot be trained in batches",
-            hint="take loss = 'bce', or leave training.batches out",
-        )
+        what = f"loss = '{options.loss}' compares atoms of the whole graph, so that it cannot be trained in batches"
+        raise ConfigError(what, hint="take loss = 'bce', or leave training.batches out")
 
 
 def check_batches(options: TrainingOptions) -> None:
     """Refuse what cannot be cut in batches, or left out of none."""
     if options.batch_size is None:
         if options.leave_one_out:
-            raise ConfigError(
-                "leave-one-out hides what a step asks, and a step over the whole graph asks everything",
-                hint="set training.batch_size",
-            )
+            what = "leave-one-out hides what a step asks, and a step over the whole graph asks everything"
+            raise ConfigError(what, hint="set training.batch_size")
         return
     if options.batches is not None:
-        raise ConfigError(
-            "training.batches cuts the graph, training.batch_size the facts: one of the two",
-            hint="leave training.batches out",
-        )
+        hint = "leave training.batches out"
+        raise ConfigError("training.batches cuts the graph, training.batch_size the facts: one of the two", hint=hint)
 
 
 def check_candidate_batches(answers_alone: bool, options: TrainingOptions) -> None:
@@ -106,26 +94,21 @@ def check_has_facts(evidence: Evidence) -> None:
 def check_has_explicit_rules(rules: Sequence[Rule]) -> None:
     """An implicit rule has no truth."""
     if all(rule.is_implicit for rule in rules):
-        raise ConfigError(
-            "regularisation needs explicit rules, and the theory has none",
-            hint="write rule NAME: FORMULA, or set training.regularisation to off",
-        )
+        hint = "write rule NAME: FORMULA, or set training.regularisation to off"
+        raise ConfigError("regularisation needs explicit rules, and the theory has none", hint=hint)
 
 
 def check_valid_is_free(options: TrainingOptions) -> None:
-    """What is trained on tells nothing of when to stop."""
+    """Queries that are trained on cannot serve for early stopping."""
     if options.with_valid and options.patience is not None:
-        raise ConfigError(
-            "the validation queries cannot both be trained on and tell when to stop",
-            hint="leave out training.patience, or training.with_valid",
-        )
+        hint = "leave out training.patience, or training.with_valid"
+        raise ConfigError("the validation queries cannot both be trained on and tell when to stop", hint=hint)
 
 
 def _check_patience(problem: Problem, options: TrainingOptions) -> None:
     if options.patience is not None and not options.with_valid and "valid" not in problem.queries:
-        raise ConfigError(
-            "training.patience needs queries to validate on", hint="add [queries] valid, or drop patience"
-        )
+        hint = "add [queries] valid, or drop patience"
+        raise ConfigError("training.patience needs queries to validate on", hint=hint)
     if options.patience is not None and options.patience < options.validate_every:
         raise ConfigError(
             f"training.patience = {counted(options.patience, 'epoch')} is over before the next validation:"
@@ -136,16 +119,14 @@ def _check_patience(problem: Problem, options: TrainingOptions) -> None:
 
 
 def _check_labels_only(problem: Problem, options: TrainingOptions) -> None:
-    """Labels alone are asked of predicates that there are, and by a loss that needs no corruption."""
+    """`labels_only` names known predicates, and needs a loss without corruptions."""
     names = [predicate.name for predicate in problem.knowledge.language.predicates]
     for name in options.labels_only:
         if name not in names:
             raise ConfigError(f"training.labels_only: unknown predicate '{name}'", hint=nearest(name, names) or None)
     if options.labels_only and options.compares_facts:
-        raise ConfigError(
-            f"loss = '{options.loss}' compares facts with their corruptions, and training.labels_only asks for none",
-            hint="take loss = 'bce', or leave training.labels_only out",
-        )
+        what = f"loss = '{options.loss}' compares facts with their corruptions, and training.labels_only asks for none"
+        raise ConfigError(what, hint="take loss = 'bce', or leave training.labels_only out")
 
 
 def _check_rows(problem: Problem, options: Options) -> None:

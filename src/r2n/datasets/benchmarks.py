@@ -35,10 +35,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A benchmark: what it is, on what terms, and how large.
-
-    `folder` is below the package's data where `is_embedded`, else below `R2N_DATA` or the download cache.
-    """
+    """A benchmark; `folder` is below the package's data if `is_embedded`, else below `R2N_DATA` or the cache."""
 
     name: str
     title: str
@@ -103,10 +100,8 @@ def load(name: str | Path, *, on_error: str | None = None) -> Problem:
     if exists or path.suffix == ".toml" or len(path.parts) > 1:
         return load_problem(path, on_error=on_error)
     near = nearest(str(name), DATASETS)
-    raise ConfigError(
-        f"'{name}' is no known dataset, and there is no such problem file or folder",
-        hint=f"{near} " * bool(near) + f"known: {', '.join(DATASETS)}",
-    )
+    hint = f"{near} " * bool(near) + f"known: {', '.join(DATASETS)}"
+    raise ConfigError(f"'{name}' is no known dataset, and there is no such problem file or folder", hint=hint)
 
 
 def folder_of(dataset: Dataset) -> Path:

@@ -1,4 +1,4 @@
-"""Known problems: Cora, one of five folds left out, as the paper's supervised protocol needs it.
+"""Cora, one of five folds left out, as the paper's supervised protocol needs it.
 
 Fold i is the test. The next fold is for validation, without the atoms of fold i, and the other three are for training,
 without the atoms of either. SamePaper is derived from the facts. Each fold has constants of its own (`S1:Author_...`),
@@ -6,7 +6,6 @@ so that its facts say nothing about another fold; where the folds are `joined`, 
 and the facts of all folds are taken together.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,9 +24,7 @@ from r2n.logic.parser import read_theory
 FOLDS = (1, 2, 3, 4, 5)
 DOMAINS = {"SameAuthor": "author", "SameTitle": "title", "SameVenue": "venue"}
 PACKAGE = Path(__file__).parent / "data" / "cora"
-_NO_ATOMS = pa.schema(
-    [("head", "string"), ("relation", "string"), ("tail", "string"), ("label", "int64")]
-).empty_table()
+_COLUMNS = [("head", "string"), ("relation", "string"), ("tail", "string"), ("label", "int64")]
 
 
 def load_cora(name: str, folder: Path, fold: int, *, joined: bool, on_error: str = "raise") -> Problem:
@@ -39,10 +36,18 @@ def load_cora(name: str, folder: Path, fold: int, *, joined: bool, on_error: str
     held_out = {"test": [], "valid": [fold], "train": [fold, valid]}
     chosen = {"test": [fold], "valid": [valid], "train": [i for i in FOLDS if i not in (fold, valid)]}
     tables = {
-        split: [_table(_without(labels[i], [labels[j] for j in held_out[split]]), i, joined) for i in folds]
+        split: [
+            _table(labels[i].filter(pa.array(_are_new(labels[i], [labels[j] for j in held_out[split]]))), i, joined)
+            for i in folds
+        ]
         for split, folds in chosen.items()
     }
-    texts = _texts(labels, joined)
+    texts: dict[str, dict[str, str]] = {domain: {} for domain in DOMAINS.values()}
+    for i, atoms in labels.items():
+        for predicate, domain in DOMAINS.items():
+            own = atoms.filter(pc.equal(atoms["relation"], predicate))
+            names = pc.unique(pa.chunked_array([*own["head"].chunks, *own["tail"].chunks], pa.string())).to_pylist()
+            texts[domain] |= {name if joined else f"S{i}:{name}": name.partition("_")[2] for name in names}
     problem = Problem.build(
         name,
         read_theory(PACKAGE / "theory.r2n"),
@@ -75,11 +80,9 @@ def cuts(problem: Problem, folder: Path, fold: int) -> dict[str, Bool[np.ndarray
             "tail": constants.take(pa.array(arguments[:, 1])),
         }
     )
-    told: list[DataError] = []  # when the problem was loaded
-    others = [_atoms(folder / f"S{i}" / "queries", "skip", told) for i in FOLDS if i != fold]
+    others = [_atoms(folder / f"S{i}" / "queries", "skip", []) for i in FOLDS if i != fold]
     not_reflexive = arguments[:, 0] != arguments[:, 1]
-    known = np.logical_or.reduce([pc.is_in(_keys(asked), value_set=_keys(other)).to_numpy() for other in others])
-    return {"not_reflexive": not_reflexive, "new": not_reflexive & ~known}
+    return {"not_reflexive": not_reflexive, "new": not_reflexive & _are_new(asked, others)}
 
 
 def _atoms(path: Path, on_error: str, rejected: list[DataError]) -> pa.Table:
@@ -93,30 +96,20 @@ def _atoms(path: Path, on_error: str, rejected: list[DataError]) -> pa.Table:
     if wrong and on_error != "skip":
         raise wrong[0]
     rejected += [*found.rejected, *wrong]
-    parts = [
-        pa.table(
-            {
-                "head": group.arguments[0],
-                "relation": pa.repeat(group.predicate, len(group)),
-                "tail": group.arguments[1],
-                "label": group.truth.astype(np.int64),
-            }
-        )
-        for group in found.facts
-        if len(group.arguments) == 2
-    ]
-    return pa.concat_tables([_NO_ATOMS, *parts])
+    parts = [pa.schema(_COLUMNS).empty_table()]
+    for group in found.facts:
+        if len(group.arguments) == 2:
+            (head, tail), relation = group.arguments, pa.repeat(group.predicate, len(group))
+            parts.append(pa.table([head, relation, tail, group.truth.astype(np.int64)], parts[0].column_names))
+    return pa.concat_tables(parts)
 
 
-def _keys(atoms: pa.Table) -> pa.ChunkedArray:
-    """A text for each atom, by which it is known in all folds."""
-    return pc.binary_join_element_wise(atoms["relation"], atoms["head"], atoms["tail"], " ")
-
-
-def _without(atoms: pa.Table, others: list[pa.Table]) -> pa.Table:
-    for other in others:
-        atoms = atoms.filter(pc.invert(pc.is_in(_keys(atoms), value_set=_keys(other))))
-    return atoms
+def _are_new(atoms: pa.Table, others: list[pa.Table]) -> Bool[np.ndarray, " atoms"]:
+    """Whether each atom is in none of the other tables."""
+    keys, *known = (
+        pc.binary_join_element_wise(table["relation"], table["head"], table["tail"], " ") for table in (atoms, *others)
+    )
+    return ~np.logical_or.reduce([np.zeros(len(keys), bool), *(pc.is_in(keys, value_set=k).to_numpy() for k in known)])
 
 
 def _table(atoms: pa.Table, fold: int, joined: bool) -> Table:
@@ -125,14 +118,3 @@ def _table(atoms: pa.Table, fold: int, joined: bool) -> Table:
             atoms.column_names.index(column), column, pc.binary_join_element_wise(f"S{fold}", atoms[column], ":")
         )
     return Table(atoms, label="label", called=f"the labels of Cora's fold {fold}")
-
-
-def _texts(labels: Mapping[int, pa.Table], joined: bool) -> dict[str, dict[str, str]]:
-    """The text of each constant, by domain: its name without the word that says what it is (Author, Title, Venue)."""
-    texts: dict[str, dict[str, str]] = {domain: {} for domain in DOMAINS.values()}
-    for fold, atoms in labels.items():
-        for predicate, domain in DOMAINS.items():
-            own = atoms.filter(pc.equal(atoms["relation"], predicate))
-            names = pc.unique(pa.chunked_array([*own["head"].chunks, *own["tail"].chunks], pa.string())).to_pylist()
-            texts[domain] |= {name if joined else f"S{fold}:{name}": name.partition("_")[2] for name in names}
-    return texts

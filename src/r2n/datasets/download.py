@@ -1,7 +1,7 @@
-"""Downloads of datasets from public repositories: fetch once, verify a checksum, keep in the cache.
+"""Downloads of datasets from public repositories, at pinned commits, into a cache.
 
-Every file is pinned to a commit, and every file kept is checked against its sha256 each time it is used.
-The cache is laid out as the folder in `R2N_DATA`: one folder for each dataset that is not embedded.
+Every file kept is checked against its sha256 each time it is used. The cache has one folder for each dataset that is
+not embedded, as the folder in `R2N_DATA`.
 """
 
 import hashlib
@@ -66,18 +66,6 @@ class _BytesDone:
     def close(self) -> None: ...
 
 
-def _cora() -> tuple[Source, ...]:
-    """The three files of each fold of Cora; all folds declare the same predicates."""
-    predicates = "30018092f68ec1fe0b8a3beb8d5b3ed33b17b31da2b2da4ae92101f3cac16bce"
-    commit = "797897343bcfee8cb703ad22c53e14c38a1e08ea"
-    found = []
-    for fold, (facts, queries) in enumerate(_FOLDS_OF_CORA, start=1):
-        for name, sha256 in (("facts", facts), ("predicates", predicates), ("queries", queries)):
-            kept = Kept(f"S{fold}/{name}", sha256)
-            found.append(Source("expressGNN/ExpressGNN", commit, f"data/cora/{kept.name}", (kept,)))
-    return tuple(found)
-
-
 def _knowledge_graph(archive: str, folder: str, *sums: str) -> tuple[Source, ...]:
     """The three splits of a knowledge graph, inside one archive, and the Horn rules that were mined for it."""
     *splits, rules = sums
@@ -92,30 +80,30 @@ def _knowledge_graph(archive: str, folder: str, *sums: str) -> tuple[Source, ...
     )
 
 
-_FOLDS_OF_CORA = (  # the sha256 of facts and queries
-    (
-        "c94aeea9234b588a2f7cfc259aa552b5d0e65202000c34c0863fb37fa5fb0538",
-        "39a6901cb4cca834d9ca7cd987a843708c187667dcfdc71ee15815ad5ae41ed9",
-    ),
-    (
-        "63c1fe80f48d48277ef59f6234ce2916c65355bcc59efb0ee82e5244655eb965",
-        "af3ee4f255f88850299cd514be8087d9706b7cccbd149c00af18c2413016970d",
-    ),
-    (
-        "eaae10fe96196d441bfc53705fa2c23e2677dfc76422fc8569fb3a2378847f11",
-        "dda1f83359c47fe9419eb276811b2a1d52133ff0047cc15fd6381ec2dde19b21",
-    ),
-    (
-        "ad65b9413af70d95d153875710432ad2905ce856020da49d405872d9ab14ed00",
-        "6c9f1b7eb045d71fbfe8c189028516ac709cbb03cadf1d426c6a86d5c4ab60c7",
-    ),
-    (
-        "969cdbc6ac8f6ca5cd33bb38fd147cd4aeb99a588e6757080fddb7e7d6e263e5",
-        "4d200adc80b328cf6a27b260f3775cdce368e3ce42aa7d45fc711506df2008bc",
-    ),
-)
+# sha256 of facts and queries, fold by fold
+_CORA = [
+    "c94aeea9234b588a2f7cfc259aa552b5d0e65202000c34c0863fb37fa5fb0538",
+    "39a6901cb4cca834d9ca7cd987a843708c187667dcfdc71ee15815ad5ae41ed9",
+    "63c1fe80f48d48277ef59f6234ce2916c65355bcc59efb0ee82e5244655eb965",
+    "af3ee4f255f88850299cd514be8087d9706b7cccbd149c00af18c2413016970d",
+    "eaae10fe96196d441bfc53705fa2c23e2677dfc76422fc8569fb3a2378847f11",
+    "dda1f83359c47fe9419eb276811b2a1d52133ff0047cc15fd6381ec2dde19b21",
+    "ad65b9413af70d95d153875710432ad2905ce856020da49d405872d9ab14ed00",
+    "6c9f1b7eb045d71fbfe8c189028516ac709cbb03cadf1d426c6a86d5c4ab60c7",
+    "969cdbc6ac8f6ca5cd33bb38fd147cd4aeb99a588e6757080fddb7e7d6e263e5",
+    "4d200adc80b328cf6a27b260f3775cdce368e3ce42aa7d45fc711506df2008bc",
+]
+_PREDICATES_OF_CORA = "30018092f68ec1fe0b8a3beb8d5b3ed33b17b31da2b2da4ae92101f3cac16bce"  # the same in all folds
 SOURCES: dict[str, tuple[Source, ...]] = {
-    "cora": _cora(),
+    "cora": tuple(
+        Source("expressGNN/ExpressGNN", "797897343bcfee8cb703ad22c53e14c38a1e08ea", f"data/cora/{kept.name}", (kept,))
+        for fold in range(5)
+        for kept in (
+            Kept(f"S{fold + 1}/facts", _CORA[2 * fold]),
+            Kept(f"S{fold + 1}/predicates", _PREDICATES_OF_CORA),
+            Kept(f"S{fold + 1}/queries", _CORA[2 * fold + 1]),
+        )
+    ),
     "wn18rr": _knowledge_graph(
         "WN18RR.tar.gz",
         "wn18rr",
@@ -158,7 +146,7 @@ def find(folder: str, *, cache: Path | None = None) -> Path:
     if is_complete(cached, SOURCES[folder]):
         return cached
     missing = f"; {DATA_VARIABLE} is set to {given}, which has no folder {folder}" if given else ""
-    raise DataError(f"the dataset {folder} is not on this machine{missing}", hint=_ways(folder))
+    raise DataError(f"the dataset {folder} is not on this machine{missing}", hint=_hint(folder))
 
 
 def download(
@@ -171,7 +159,7 @@ def download(
 ) -> Path:
     """Fetch the dataset `folder` into the cache, unless it is there, and return where it is.
 
-    Files appear in the cache one by one, whole and verified, so an interrupted download is taken up again.
+    Files appear in the cache one by one, complete and verified, so that an interrupted download can be resumed.
     """
     if sources is None and folder not in SOURCES:
         raise DataError(f"nothing to download for '{folder}'", hint=nearest(folder, SOURCES) or None)
@@ -186,13 +174,17 @@ def download(
             _fetch(source, address, target, progress)
         except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error) as error:
             # requests' own errors are OSErrors; the others are damaged archives and wrong checksums
-            what = f"cannot download {folder} from {address} to {target}: {_reason(error)}"
-            raise DataError(what, hint=_ways(folder)) from error
+            reason: BaseException = error
+            while isinstance(reason.__cause__ or reason.__context__, Exception):
+                reason = reason.__cause__ or reason.__context__  # type: ignore[assignment]
+            said = " ".join(f"{reason}".split()) or type(reason).__name__
+            what = f"cannot download {folder} from {address} to {target}: {said}"
+            raise DataError(what, hint=_hint(folder)) from error
     return target
 
 
 def _fetch(source: Source, address: str, target: Path, progress: Progress | None) -> None:
-    """Fetch one source beside `target`, and move into it what is kept."""
+    """Fetch one source into a folder next to `target`, and move into `target` what is kept, with LF line ends."""
     import pooch
 
     pooch.get_logger().setLevel("ERROR")  # programs print, libraries do not
@@ -204,35 +196,26 @@ def _fetch(source: Source, address: str, target: Path, progress: Progress | None
         web: Any = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT, stream=progress is not None)
         fetched = Path(pooch.retrieve(address, known_hash=None, fname="fetched", path=scratch, downloader=web))
         for kept in source.keeps:
-            content = next((found for found in _contents(fetched, kept) if kept.matches(found)), None)
+            contents = [fetched.read_bytes()] if kept.member is None else _members(fetched, kept.member)
+            content = next((lf for found in contents if kept.matches(lf := found.replace(b"\r\n", b"\n"))), None)
             if content is None:
                 raise ValueError(f"{kept.member or kept.name} in it does not have the sha256 {kept.sha256}")
-            whole = scratch / "whole"
-            whole.write_bytes(content)
+            complete = scratch / "complete"
+            complete.write_bytes(content)
             (target / kept.name).parent.mkdir(exist_ok=True)
-            whole.replace(target / kept.name)
+            complete.replace(target / kept.name)
 
 
-def _contents(fetched: Path, kept: Kept) -> Iterator[bytes]:
-    """What `kept` may be, with LF line ends: the file fetched, or each member of that name in the archive."""
-    if kept.member is None:
-        yield fetched.read_bytes().replace(b"\r\n", b"\n")
-        return
-    with tarfile.open(fetched) as archive:
-        for member in archive.getmembers():
-            if PurePosixPath(member.name).name == kept.member and (stream := archive.extractfile(member)):
-                yield stream.read().replace(b"\r\n", b"\n")
+def _members(archive: Path, name: str) -> Iterator[bytes]:
+    """The content of each member of an archive that has this name, in whatever folder."""
+    with tarfile.open(archive) as opened:
+        for member in opened.getmembers():
+            if PurePosixPath(member.name).name == name and (stream := opened.extractfile(member)):
+                yield stream.read()
 
 
-def _reason(error: Exception) -> str:
-    """The innermost cause of an error, in one line."""
-    while isinstance(error.__cause__ or error.__context__, Exception):
-        error = error.__cause__ or error.__context__  # type: ignore[assignment]
-    return " ".join(f"{error}".split()) or type(error).__name__
-
-
-def _ways(folder: str) -> str:
-    """How to come by a dataset."""
+def _hint(folder: str) -> str:
+    """How to get a dataset."""
     name = {"cora": "cora-s1"}.get(folder, folder)  # one download holds all folds of Cora
     return (
         f"`r2n datasets download {name}` fetches it where there is a network; "

@@ -106,10 +106,7 @@ LARGE = GraphOptions(facts=1_000_000, constants=None, rules=20, communities=1)
 
 @dataclass(frozen=True, slots=True)
 class PlantedRule:
-    """head(x_0, x_n) from a chain of relations between x_0, x_1, ..., x_n.
-
-    `chance` is the probability of a conclusion to hold; nothing follows from a rule of chance 0.
-    """
+    """head(x_0, x_n) from a chain of relations between x_0, x_1, ..., x_n; a conclusion holds with this chance."""
 
     head: int
     body: tuple[int, ...]
@@ -293,9 +290,8 @@ def generate(
             folder.parent.mkdir(parents=True, exist_ok=True)
             work = stack.enter_context(new_folder(folder))
         except OSError as error:
-            raise ConfigError(
-                f"the folder {str(folder)!r} cannot be made: {error.strerror}", hint="name one that is not there"
-            ) from error
+            hint = "name one that is not there"
+            raise ConfigError(f"the folder {str(folder)!r} cannot be made: {error.strerror}", hint=hint) from error
         graph = GeneratedGraph(options)
         predicates = "".join(f"predicate r{i}(constant, constant)\n" for i in range(options.relations))
         rules = "".join(f"rule p{i}: {rule}\n" for i, rule in enumerate(graph.rules))

@@ -1,10 +1,10 @@
 """Terms, atoms and formulas; their truth on boolean arrays, and the assignments that satisfy them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import and_, or_
+from operator import and_, invert, or_, xor
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,9 +60,13 @@ Term = Variable | Constant
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A formula of function-free first-order logic; its atoms, in order of first occurrence, are its positions."""
+    """A formula of function-free first-order logic; its atoms, in order of first occurrence, are its positions.
+
+    `combine` gives its value from those of its operands.
+    """
 
     sign: ClassVar[str] = ""
+    combine: ClassVar[Callable[..., Any]]
 
     def atoms(self) -> tuple["Atom", ...]:
         """The distinct atoms in order of first occurrence."""
@@ -80,7 +84,14 @@ class Formula:
 
     def interpreted(self, values: Sequence[Any]) -> Any:
         """Its value if its atoms, position by position, have these: of any kind that has `&`, `|`, `^` and `~`."""
-        return self._truth(dict(zip(self.atoms(), values, strict=True)))
+        value_of = dict(zip(self.atoms(), values, strict=True))
+
+        def value(part: Formula) -> Any:
+            if isinstance(part, Unequal):
+                raise TypeError("Unequal has no truth")
+            return value_of[part] if isinstance(part, Atom) else part.combine(*map(value, part.operands()))
+
+        return value(self)
 
     def satisfying_assignments(self) -> np.ndarray:
         """All assignments that make the formula true; bool (assignments, positions), in binary order."""
@@ -90,12 +101,6 @@ class Formula:
         numbers = np.arange(2**positions)[:, None]
         assignments = (numbers >> np.arange(positions)[::-1]) & 1 == 1
         return assignments[self.evaluate(assignments)]
-
-    def _truth(self, truth_of: dict["Atom", Any]) -> Any:
-        return self._combined(*(part._truth(truth_of) for part in self.operands()))
-
-    def _combined(self, *truths: Any) -> Any:
-        raise TypeError(f"{type(self).__name__} has no truth")
 
     def __str__(self) -> str:
         """As a theory file writes it."""
@@ -113,9 +118,6 @@ class Atom(Formula):
     def atoms(self) -> tuple["Atom", ...]:
         """Itself."""
         return (self,)
-
-    def _truth(self, truth_of: dict["Atom", Any]) -> Any:
-        return truth_of[self]
 
     def __str__(self) -> str:
         """As a theory file writes it."""
@@ -140,14 +142,12 @@ class Unequal(Formula):
 class Not(Formula):
     """!part."""
 
+    combine = staticmethod(invert)
     part: Formula
 
     def operands(self) -> tuple[Formula, ...]:
         """The negated formula."""
         return (self.part,)
-
-    def _combined(self, *truths: Any) -> Any:
-        return ~truths[0]
 
     def __str__(self) -> str:
         """As a theory file writes it."""
@@ -159,7 +159,6 @@ class _OfMany(Formula):
     parts: tuple[Formula, ...]
 
     def operands(self) -> tuple[Formula, ...]:
-        """The connected formulas."""
         return self.parts
 
 
@@ -167,33 +166,27 @@ class And(_OfMany):
     """part & part & ..."""
 
     __slots__, sign = (), "&"
-
-    def _combined(self, *truths: Any) -> Any:
-        return reduce(and_, truths)
+    combine = staticmethod(lambda *truths: reduce(and_, truths))
 
 
 class Or(_OfMany):
     """part | part | ..."""
 
     __slots__, sign = (), "|"
-
-    def _combined(self, *truths: Any) -> Any:
-        return reduce(or_, truths)
+    combine = staticmethod(lambda *truths: reduce(or_, truths))
 
 
 @dataclass(frozen=True, slots=True)
 class Implies(Formula):
     """body -> head."""
 
+    combine = staticmethod(lambda body, head: ~body | head)
     body: Formula
     head: Formula
 
     def operands(self) -> tuple[Formula, ...]:
         """The antecedent and the consequent."""
         return (self.body, self.head)
-
-    def _combined(self, *truths: Any) -> Any:
-        return ~truths[0] | truths[1]
 
     def __str__(self) -> str:
         """As a theory file writes it; a conjunction needs no parentheses as a body, nor a disjunction as a head."""
@@ -206,7 +199,6 @@ class _OfTwo(Formula):
     right: Formula
 
     def operands(self) -> tuple[Formula, ...]:
-        """The two connected formulas."""
         return (self.left, self.right)
 
 
@@ -214,18 +206,14 @@ class Iff(_OfTwo):
     """left <-> right."""
 
     __slots__, sign = (), "<->"
-
-    def _combined(self, *truths: Any) -> Any:
-        return ~(truths[0] ^ truths[1])
+    combine = staticmethod(lambda left, right: ~(left ^ right))
 
 
 class Xor(_OfTwo):
     """left xor right."""
 
     __slots__, sign = (), "xor"
-
-    def _combined(self, *truths: Any) -> Any:
-        return truths[0] ^ truths[1]
+    combine = staticmethod(xor)
 
 
 def _operand(formula: Formula) -> str:

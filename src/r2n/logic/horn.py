@@ -32,7 +32,11 @@ def clause_formula(line: str, where: Location) -> Formula:
     given, implies, concluded = text.rpartition("=>")
     body = _literals(given, where, _AND, "',' or '^'") if implies else []
     head = _literals(concluded, where, _OR, "'v'")
-    _check_capitals([*body, *head], where)
+    terms = [term for _, atom in (*body, *head) for term in atom.terms]
+    capitals = [t.name for t in terms if isinstance(t, Constant) and len(t.name) == 1 and t.name.isupper()]
+    if capitals and not any(isinstance(term, Variable) for term in terms):  # as constants, a rule about nothing
+        hint = "write variables in lower case, as Markov logic does; or the rule as Prolog: h(X) :- p(X)."
+        raise TheoryError(f"there is no variable in it: '{capitals[0]}' is a constant here", where=where, hint=hint)
     if not implies and len(head) > 1:  # a clause is an implication, if it has a negated atom to begin from
         body = [(True, atom) for positive, atom in head if not positive]
         head = [literal for literal in head if literal[0]]
@@ -75,31 +79,6 @@ def _clause_term(text: str, where: Location) -> Term:
     if name[0] in "\"'":
         return Constant(name[1:-1])
     return Variable(name) if name[0].islower() or name[0] == "_" else Constant(name)
-
-
-def _check_no_declaration(line: str, where: Location) -> None:
-    """Refuse a line without a weight that only declares a predicate or a domain."""
-    kind = "predicate" if _DECLARED.match(line) else "domain" if _DOMAIN.match(line) else None
-    if kind is not None:
-        raise TheoryError(
-            f"this looks like the declaration of a {kind}",
-            where=where,
-            hint="take it out: predicates and constants come from the data; or write a theory.r2n, which declares them."
-            " (A rule that is one atom has a weight in front, or a dot behind)",
-        )
-
-
-def _check_capitals(literals: list[Literal], where: Location) -> None:
-    """Refuse Prolog's variables in a clause: as constants they would make a rule about nothing."""
-    terms = [term for _, atom in literals for term in atom.terms]
-    names = [term.name for term in terms if isinstance(term, Constant)]
-    capitals = [name for name in names if len(name) == 1 and name.isupper()]
-    if capitals and not any(isinstance(term, Variable) for term in terms):
-        raise TheoryError(
-            f"there is no variable in it: '{capitals[0]}' is a constant here",
-            where=where,
-            hint="write variables in lower case, as Markov logic does; or the rule as Prolog: h(X) :- p(X).",
-        )
 
 
 _ATOM = re.compile(r"\s*+([^\s(),]++(?:\s++[^\s(),]++)*+)\s*+\(([^()]*+)\)\s*+")
@@ -146,8 +125,14 @@ def _parse_line(line: str, name: str, where: Location) -> Rule:
         return _titled(line, name, where)
     weight, clause = weight_in_front(line.split(" //")[0])
     if _CLAUSE.match(line):
-        if weight is None:
-            _check_no_declaration(clause, where)
+        kind = "predicate" if _DECLARED.match(clause) else "domain" if _DOMAIN.match(clause) else None
+        if weight is None and kind is not None:
+            raise TheoryError(
+                f"this looks like the declaration of a {kind}",
+                where=where,
+                hint="take it out: predicates and constants come from the data; or write a theory.r2n, which declares"
+                " them. (A rule that is one atom has a weight in front, or a dot behind)",
+            )
         return Rule.explicit(name, clause_formula(clause, where), weight=weight)
     raise TheoryError("this is not a rule", where=where, hint=f"known forms: {_FORMS}")
 

@@ -17,6 +17,11 @@ class Domain:
     listed: tuple[str, ...] | None = None
     parts: tuple["Domain", ...] = ()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the data says what is in it: the theory neither lists its constants nor makes it a union."""
+        return self.listed is None and not self.parts
+
     def is_within(self, other: "Domain") -> bool:
         """Whether every constant of this domain is, by declaration, one of `other`."""
         if self == other or any(self.is_within(part) for part in other.parts):
@@ -29,7 +34,7 @@ class Predicate:
     """An n-ary predicate with a domain per position.
 
     `closed`: what is not a known fact is false; `closed_parts`: so are the atoms over these narrower domains.
-    `reciprocal_of` names the predicate whose atoms it mirrors.
+    `reciprocal_of` names the predicate whose atoms it has in the other direction.
     """
 
     name: str
@@ -55,7 +60,7 @@ class Predicate:
 class Language:
     """The language (C, P): all constants in order of their names, the domains they form, and the predicates.
 
-    A constant's id is its place in `constants`; one symbol in several domains is one constant.
+    A constant's id is its index in `constants`; one symbol in several domains is one constant.
     `extensions` holds, aligned with `domains`, the ascending ids of each domain's constants.
     """
 
@@ -73,7 +78,13 @@ class Language:
     ) -> "Language":
         """The language of these domains and predicates; `members` gives the constants that the data brings."""
         domains, predicates, members = tuple(domains), tuple(predicates), members or {}
-        names = {domain.name: _names_of(domain, members) for domain in domains}
+
+        def names_of(domain: Domain) -> set[str]:
+            if domain.parts:
+                return set().union(*map(names_of, domain.parts))
+            return set(domain.listed if domain.listed is not None else members.get(domain.name, ()))
+
+        names = {domain.name: names_of(domain) for domain in domains}
         constants = tuple(sorted(set().union(*names.values())))
         ids = {constant: i for i, constant in enumerate(constants)}
         extensions = tuple(
@@ -87,8 +98,8 @@ class Language:
         return f"Language({', '.join(counted(len(part), name) for name, part in parts.items())})"
 
     @cached_property
-    def _domain_index(self) -> dict[str, int]:
-        return {domain.name: i for i, domain in enumerate(self.domains)}
+    def _extension_of(self) -> dict[str, np.ndarray]:
+        return {domain.name: ids for domain, ids in zip(self.domains, self.extensions, strict=True)}
 
     @cached_property
     def _predicate_index(self) -> dict[str, int]:
@@ -100,15 +111,13 @@ class Language:
 
     def members(self, domain: Domain) -> np.ndarray:
         """Ids of the domain's constants, ascending; int64 (constants,)."""
-        return self.extensions[self._domain_index[domain.name]]
+        return self._extension_of[domain.name]
 
     def predicate_index(self, name: str) -> int:
-        """The place of the predicate of this name in `predicates`."""
+        """The index of the predicate of this name in `predicates`."""
         if name not in self._predicate_index:
-            raise DataError(
-                f"unknown predicate '{name}'",
-                hint=nearest(name, self._predicate_index) or "declare it with: predicate NAME(DOMAIN, ...)",
-            )
+            hint = nearest(name, self._predicate_index) or "declare it with: predicate NAME(DOMAIN, ...)"
+            raise DataError(f"unknown predicate '{name}'", hint=hint)
         return self._predicate_index[name]
 
     def predicate(self, name: str) -> Predicate:
@@ -120,9 +129,3 @@ class Language:
         if name not in self._constant_ids:
             raise DataError(f"unknown constant '{name}'", hint=nearest(name, self.constants))
         return self._constant_ids[name]
-
-
-def _names_of(domain: Domain, members: Mapping[str, Iterable[str]]) -> set[str]:
-    if domain.parts:
-        return set().union(*(_names_of(part, members) for part in domain.parts))
-    return set(domain.listed if domain.listed is not None else members.get(domain.name, ()))

@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,21 +12,7 @@ from lark.exceptions import VisitError
 
 from r2n.errors import Location, TheoryError, nearest
 from r2n.files import read_file
-from r2n.logic.formula import (
-    And,
-    Atom,
-    Constant,
-    Formula,
-    Iff,
-    Implies,
-    Not,
-    Or,
-    Term,
-    Unequal,
-    Variable,
-    Xor,
-    unescaped,
-)
+from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Implies, Not, Or, Unequal, Variable, Xor, unescaped
 from r2n.logic.horn import parse_horn_rules
 from r2n.logic.language import Domain, Predicate
 from r2n.logic.theory import ANY_PREDICATE, Rule, Theory
@@ -35,35 +21,47 @@ MOST_NESTED = 100
 
 
 def location_in(lines: list[str], source: str | None, line: int, column: int | None) -> Location:
-    """A place in a text, given by its lines, with its own line as the excerpt."""
+    """A location in a text, given by its lines, with its own line as the excerpt."""
     excerpt = lines[line - 1].rstrip("\r") if 0 < line <= len(lines) else ""
     return Location(source, line, column, excerpt)
 
 
-Nested = tuple[Formula, int]  # a formula and how deep it is
+Nested = tuple[Formula, int]  # a formula and its depth
+
+
+def _connective(build: Callable[..., Formula]) -> Callable[["TheoryBuilder", list[Nested]], Nested]:
+    """The method of a builder that connects formulas."""
+
+    def connect(_: "TheoryBuilder", children: list[Nested]) -> Nested:
+        depth = 1 + max(depth for _, depth in children)
+        if depth > MOST_NESTED:
+            first = children[0][0]
+            while first.operands():  # too deep for recursion
+                first = first.operands()[0]
+            what = f"the formula is nested more than {MOST_NESTED} deep"
+            where = first.where if isinstance(first, Atom) else None
+            raise TheoryError(what, where=where, hint="split it into several rules")
+        return build(*(formula for formula, _ in children)), depth
+
+    return connect
 
 
 class TheoryBuilder(Transformer[Token, Theory]):
     """Builds the theory while the text is parsed, bottom up: no tree, hence no recursion on deep input."""
 
     def __init__(self) -> None:
-        """Compile the grammar: that takes longer than most theories, so a builder is used again."""
+        """Compile the grammar: that takes longer than most theories, so a builder is reused."""
         super().__init__()
-        self._begin("", None)
-        self._parser = Lark(
-            files("r2n.logic").joinpath("theory.lark").read_text("utf-8"), parser="lalr", transformer=self
-        )
+        grammar = files("r2n.logic").joinpath("theory.lark").read_text("utf-8")
+        self._parser = Lark(grammar, parser="lalr", transformer=self)
 
-    def _begin(self, text: str, source: str | None) -> None:
-        """With nothing declared."""
+    def build(self, text: str, source: str | None) -> Theory:
+        """The theory of a text."""
         self.lines, self.source = text.split("\n"), source
         self.domains: dict[str, Domain] = {}
         self.predicates: list[Predicate] = []
         self.rules: dict[str, Rule] = {}  # by name: theories may have tens of thousands
         self.types: dict[str, str] = {}
-
-    def build(self, text: str, source: str | None) -> Theory:
-        self._begin(text, source)
         self._parser.parse(text)
         return Theory(tuple(self.domains.values()), tuple(self.predicates), tuple(self.rules.values()), self.source)
 
@@ -100,27 +98,20 @@ class TheoryBuilder(Transformer[Token, Theory]):
 
     def _domain(self, token: Token) -> Domain:
         if str(token) not in self.domains:
-            raise TheoryError(
-                f"unknown domain '{token}'",
-                where=self._at(token),
-                hint=nearest(token, self.domains) or f"declare it above this line: domain {token}",
-            )
+            hint = nearest(token, self.domains) or f"declare it above this line: domain {token}"
+            raise TheoryError(f"unknown domain '{token}'", where=self._at(token), hint=hint)
         return self.domains[str(token)]
 
-    def signature(self, names: list[Token]) -> list[Token]:
-        return names
+    def signature(self, children: list[Any]) -> list[Any]:
+        return children
+
+    closed_part = closed_parts = signature
 
     def open_world(self, _: list[None]) -> None:
         return None
 
     def closed_world(self, _: list[None]) -> bool:
         return True
-
-    def closed_part(self, names: list[Token]) -> list[Token]:
-        return names
-
-    def closed_parts(self, parts: list[list[Token]]) -> list[list[Token]]:
-        return parts
 
     def predicate(self, children: list[Any]) -> None:
         (name, *tokens), closing = children
@@ -129,34 +120,28 @@ class TheoryBuilder(Transformer[Token, Theory]):
         if str(name) == ANY_PREDICATE:
             raise TheoryError("a predicate cannot be called '*'", where=self._at(name))
         domains = tuple(map(self._domain, tokens))
-        parts = tuple(self._closed_part(name, domains, part) for part in closing) if isinstance(closing, list) else ()
-        self.predicates.append(Predicate(str(name), domains, closing is True, parts))
-
-    def _closed_part(self, name: Token, domains: tuple[Domain, ...], tokens: list[Token]) -> tuple[Domain, ...]:
-        part = tuple(map(self._domain, tokens))
-        if len(part) != len(domains) or not all(map(Domain.is_within, part, domains)):
-            raise TheoryError(
-                f"predicate '{name}': closed({', '.join(tokens)}) is no part of its domains",
-                where=self._at(tokens[0]),
-                hint=f"name one domain for each position, each a part of {', '.join(d.name for d in domains)}",
-            )
-        return part
+        parts = []
+        for tokens in closing if isinstance(closing, list) else ():
+            parts.append(tuple(map(self._domain, tokens)))
+            if len(tokens) != len(domains) or not all(map(Domain.is_within, parts[-1], domains)):
+                what = f"predicate '{name}': closed({', '.join(tokens)}) is no part of its domains"
+                hint = f"name one domain for each position, each a part of {', '.join(d.name for d in domains)}"
+                raise TheoryError(what, where=self._at(tokens[0]), hint=hint)
+        self.predicates.append(Predicate(str(name), domains, closing is True, tuple(parts)))
 
     # terms and formulas
 
-    def variable(self, children: list[Token]) -> Term:
+    def variable(self, children: list[Token]) -> Variable:
         return Variable(str(children[0]))
 
-    def constant(self, children: list[Token]) -> Term:
+    def constant(self, children: list[Token]) -> Constant:
         return Constant(unescaped(children[0][1:-1]))
 
-    def typed_variable(self, children: list[Token]) -> Term:
+    def typed_variable(self, children: list[Token]) -> Variable:
         name, domain = str(children[0]), str(children[1])
         if self.types.setdefault(name, domain) != domain:
-            raise TheoryError(
-                f"variable {name} is annotated twice, as {self.types[name]} and as {domain}",
-                where=self._at(children[0]),
-            )
+            what = f"variable {name} is annotated twice, as {self.types[name]} and as {domain}"
+            raise TheoryError(what, where=self._at(children[0]))
         return Variable(name)
 
     def atom(self, children: list[Any]) -> Nested:
@@ -164,37 +149,11 @@ class TheoryBuilder(Transformer[Token, Theory]):
 
     star = atom
 
-    def guard(self, children: list[Term]) -> Nested:
+    def guard(self, children: list[Variable | Constant]) -> Nested:
         return Unequal(children[0], children[1]), 1
 
-    def _connect(self, build: Callable[..., Formula], children: list[Nested]) -> Nested:
-        depth = 1 + max(depth for _, depth in children)
-        if depth > MOST_NESTED:
-            first = children[0][0]
-            while first.operands():  # too deep for recursion
-                first = first.operands()[0]
-            where = first.where if isinstance(first, Atom) else None
-            what = f"the formula is nested more than {MOST_NESTED} deep"
-            raise TheoryError(what, where=where, hint="split it into several rules")
-        return build(*(formula for formula, _ in children)), depth
-
-    def iff(self, children: list[Nested]) -> Nested:
-        return self._connect(Iff, children)
-
-    def xor(self, children: list[Nested]) -> Nested:
-        return self._connect(Xor, children)
-
-    def implies(self, children: list[Nested]) -> Nested:
-        return self._connect(Implies, children)
-
-    def any_of(self, children: list[Nested]) -> Nested:
-        return self._connect(lambda *parts: Or(parts), children)
-
-    def all_of(self, children: list[Nested]) -> Nested:
-        return self._connect(lambda *parts: And(parts), children)
-
-    def deny(self, children: list[Nested]) -> Nested:
-        return self._connect(Not, children)
+    iff, xor, implies, deny = map(_connective, (Iff, Xor, Implies, Not))
+    any_of, all_of = _connective(lambda *parts: Or(parts)), _connective(lambda *parts: And(parts))
 
     # rules
 
@@ -209,27 +168,23 @@ class TheoryBuilder(Transformer[Token, Theory]):
 
     def rule(self, children: list[Any]) -> None:
         name, weight, (formula, _), guards = children
-        formula, inner = _without_guards(formula)
-        if formula is None or _holds_guard(formula):
-            raise TheoryError(
-                f"rule '{name}': a guard must be a conjunct of the body, or stand behind the formula",
-                where=self._at(name),
-                hint=f"write: rule {name}: FORMULA, x != y",
-            )
-        self._add(name, formula, formula.atoms(), (*inner, *guards), weight)
+        if isinstance(formula, Implies):  # guards among the conjuncts of its body go to the others
+            body = formula.body.parts if isinstance(formula.body, And) else (formula.body,)
+            inner = tuple(part for part in body if isinstance(part, Unequal))
+            if inner:
+                guards, rest = (*inner, *guards), tuple(part for part in body if not isinstance(part, Unequal))
+                body = rest[0] if len(rest) == 1 else And(rest)
+                formula = Implies(body, formula.head) if rest else formula.head
+        if _holds_guard(formula):
+            what = f"rule '{name}': a guard must be a conjunct of the body, or stand behind the formula"
+            raise TheoryError(what, where=self._at(name), hint=f"write: rule {name}: FORMULA, x != y")
+        self._add(name, formula, formula.atoms(), guards, weight)
 
     def implicit(self, children: list[Any]) -> None:
         name, weight, atoms, guards = children
         self._add(name, None, atoms, guards, weight)
 
-    def _add(
-        self,
-        name: Token,
-        formula: Formula | None,
-        atoms: tuple[Atom, ...],
-        guards: tuple[Unequal, ...],
-        weight: float | None,
-    ) -> None:
+    def _add(self, name: Token, formula: Formula | None, atoms: Any, guards: Any, weight: float | None) -> None:
         if name in self.rules:
             raise TheoryError(f"rule '{name}' is declared twice", where=self._at(name))
         try:
@@ -240,21 +195,7 @@ class TheoryBuilder(Transformer[Token, Theory]):
         self.rules[rule.name] = rule
 
     def start(self, _: list[None]) -> None:
-        """Everything is collected on the way."""
-
-
-def _without_guards(formula: Formula) -> tuple[Formula | None, tuple[Unequal, ...]]:
-    """The formula without the guards among the conjuncts of its body, and those guards."""
-    if not isinstance(formula, Implies):
-        return formula, ()
-    parts = formula.body.parts if isinstance(formula.body, And) else (formula.body,)
-    guards = tuple(part for part in parts if isinstance(part, Unequal))
-    if not guards:
-        return formula, ()
-    rest = tuple(part for part in parts if not isinstance(part, Unequal))
-    if not rest:
-        return formula.head, guards
-    return Implies(rest[0] if len(rest) == 1 else And(rest), formula.head), guards
+        """Everything is collected while parsing."""
 
 
 def _holds_guard(formula: Formula) -> bool:
@@ -292,8 +233,8 @@ def read_theory(path: Path) -> Theory:
     try:
         text = read_file(path).decode("utf-8-sig")
     except FileNotFoundError as error:
-        beside = [other.name for other in path.parent.glob("*")] if path.parent.is_dir() else []
-        raise TheoryError(f"there is no theory file {path}", hint=nearest(path.name, beside)) from error
+        names = [other.name for other in path.parent.glob("*")] if path.parent.is_dir() else []
+        raise TheoryError(f"there is no theory file {path}", hint=nearest(path.name, names)) from error
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         where = Location(str(path), line)
@@ -307,66 +248,60 @@ def read_theory(path: Path) -> Theory:
 
 def parse_theory(text: str, source: str | None = None) -> Theory:
     """The theory that a text states; errors show line, column, a caret, and what to do."""
-    for number, line in enumerate(text.split("\n"), start=1):
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
         if len(line) > LONGEST_LINE:
             what = f"the line has {len(line):,} characters, more than {LONGEST_LINE:,}"
             hint = "break it: a statement may run over many lines"
             raise TheoryError(what, where=Location(source, number), hint=hint)
-    _check_brackets(text, source)
+    _check_brackets(text, lines, source)
     if not hasattr(_OF_THREAD, "builder"):
         _OF_THREAD.builder = TheoryBuilder()
     try:
         return _OF_THREAD.builder.build(text, source)
     except UnexpectedInput as error:
-        raise _syntax_error(error, text, source) from error
+        raise _syntax_error(error, text, lines, source) from error
     except VisitError as error:
         raise error.orig_exc from error
 
 
-def _check_brackets(text: str, source: str | None) -> None:
+def _check_brackets(text: str, lines: list[str], source: str | None) -> None:
     """Name the bracket that is never closed: the parser alone would point at the statement after it."""
     open_brackets: list[re.Match[str]] = []
-    for match in _signs(text):
+
+    def error(what: str, match: re.Match[str]) -> TheoryError:
+        line = text.count("\n", 0, match.start()) + 1
+        where = location_in(lines, source, line, match.start() - text.rfind("\n", 0, match.start()))
+        return TheoryError(what, where=where, hint="balance the brackets of the statement")
+
+    matches = (  # behind a quote that is not closed, the brackets of its line
+        part
+        for match in _SCANNED.finditer(text)
+        for part in (
+            _BEHIND_QUOTE.finditer(text, match.start() + 1, match.end()) if match["closed"] == "" else (match,)
+        )
+    )
+    for match in matches:
         sign = match.group()
         if sign in _CLOSING:
             open_brackets.append(match)
         elif sign in _CLOSING.values():
             if not open_brackets or _CLOSING[open_brackets[-1].group()] != sign:
-                raise _bracket_error(f"'{sign}' closes nothing", match, text, source)
+                raise error(f"'{sign}' closes nothing", match)
             open_brackets.pop()
         elif sign[0] not in '"#' and open_brackets:
             break
     if open_brackets:
-        match = open_brackets[-1]
-        raise _bracket_error(f"'{match.group()}' is never closed", match, text, source)
+        raise error(f"'{open_brackets[-1].group()}' is never closed", open_brackets[-1])
 
 
-def _signs(text: str) -> Iterator[re.Match[str]]:
-    """Brackets, keywords, and what hides these; behind a quote that is not closed, the brackets of its line."""
-    for match in _SCANNED.finditer(text):
-        if match["closed"] == "":
-            yield from _BEHIND_QUOTE.finditer(text, match.start() + 1, match.end())
-        else:
-            yield match
-
-
-def _bracket_error(what: str, match: re.Match[str], text: str, source: str | None) -> TheoryError:
-    line = text.count("\n", 0, match.start()) + 1
-    column = match.start() - text.rfind("\n", 0, match.start())
-    return TheoryError(
-        what, where=location_in(text.split("\n"), source, line, column), hint="balance the brackets of the statement"
-    )
-
-
-def _syntax_error(error: UnexpectedInput, text: str, source: str | None) -> TheoryError:
+def _syntax_error(error: UnexpectedInput, text: str, lines: list[str], source: str | None) -> TheoryError:
     if isinstance(error, UnexpectedCharacters):
         what = f"unexpected character {text[error.pos_in_stream]!r}"
         expected = error.allowed
     elif isinstance(error, UnexpectedToken) and error.token.type != "$END":
-        what, expected = (
-            f"unexpected '{error.token[:40]}{'...' * (len(error.token) > 40)}'",
-            error.accepts or error.expected,
-        )
+        what = f"unexpected '{error.token[:40]}{'...' * (len(error.token) > 40)}'"
+        expected = error.accepts or error.expected
     else:
         what, expected = "the theory ends in the middle of a statement", getattr(error, "expected", ())
     line, column = error.line, error.column
@@ -375,7 +310,7 @@ def _syntax_error(error: UnexpectedInput, text: str, source: str | None) -> Theo
         line, column = stripped.count("\n") + 1, len(stripped) - (stripped.rfind("\n") + 1) + 1
     names = sorted({_WORDS.get(name, name.lower().strip("_")) for name in expected or ()})
     hint = f"expected {' or '.join(names)}" if names else None
-    where = location_in(text.split("\n"), source, line, column)
+    where = location_in(lines, source, line, column)
     rest = (where.excerpt or "")[(column or 1) - 1 :]
     here = next((instead for sign, instead in _OF_OTHERS if sign.match(rest)), None)  # as other languages write it
     return TheoryError(what, where=where, hint=f"{here}; {_OTHER_FILES}" if here else hint)

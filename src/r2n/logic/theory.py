@@ -2,38 +2,16 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite
 
-from r2n.errors import Location, TheoryError, nearest
+from r2n.errors import Location, TheoryError, counted, nearest
 from r2n.logic.formula import And, Atom, Formula, Implies, Not, Unequal, Variable, printed_name
 from r2n.logic.language import Domain, Predicate
 
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\w+(\()?')
-
-
-def annotated(text: str, types: dict[str, str]) -> str:
-    """The text of a formula with `: domain` behind the first occurrence of each annotated variable."""
-    waiting = dict(types)
-
-    def annotate(match: re.Match[str]) -> str:
-        word = match.group()
-        if word.startswith('"') or match.group(1) or word not in waiting:
-            return word
-        return f"{word}: {printed_name(waiting.pop(word))}"
-
-    return _WORD.sub(annotate, text)
-
-
-def printed_domain(domain: Domain) -> str:
-    """A domain's declaration as a theory file writes it."""
-    name = printed_name(domain.name)
-    if domain.parts:
-        return f"domain {name} = {' | '.join(printed_name(part.name) for part in domain.parts)}"
-    if domain.listed is not None:
-        return f"domain {name} = {{{', '.join(map(printed_name, domain.listed))}}}"
-    return f"domain {name}"
 
 
 def printed_predicate(predicate: Predicate) -> str:
@@ -51,7 +29,7 @@ MOST_WEIGHT = 1e6  # a rule that outweighs even this holds strictly
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A body atom, by its position in the rule, and whether it stands there undenied."""
+    """A body atom, by its position in the rule, and whether it is not negated."""
 
     position: int
     positive: bool
@@ -95,11 +73,9 @@ class Rule:
                 raise TheoryError(f"rule '{self.name}': the guard {guard} compares two constants", where=guard.where)
             for term in (guard.left, guard.right):
                 if isinstance(term, Variable) and term.name not in self.variables:
-                    raise TheoryError(
-                        f"rule '{self.name}' is unsafe: {term} stands in a guard but in no atom",
-                        where=guard.where,
-                        hint=f"use {term} in an atom of the rule, or drop the guard",
-                    )
+                    what = f"rule '{self.name}' is unsafe: {term} stands in a guard but in no atom"
+                    hint = f"use {term} in an atom of the rule, or drop the guard"
+                    raise TheoryError(what, where=guard.where, hint=hint)
 
     @property
     def is_implicit(self) -> bool:
@@ -147,7 +123,15 @@ class Rule:
             text = f"[{', '.join(map(str, self.atoms))}]"
         kind = "implicit" if self.is_implicit else "rule"
         weight = "" if self.weight is None else f" [{self.weight!r}]"
-        parts = [annotated(text, dict(self.types)), *map(str, self.guards)]
+        waiting = dict(self.types)
+
+        def annotate(match: re.Match[str]) -> str:  # the first occurrence of each annotated variable
+            word = match.group()
+            if word.startswith('"') or match.group(1) or word not in waiting:
+                return word
+            return f"{word}: {printed_name(waiting.pop(word))}"
+
+        parts = [_WORD.sub(annotate, text), *map(str, self.guards)]
         return f"{kind} {printed_name(self.name)}{weight}: {', '.join(parts)}"
 
 
@@ -176,9 +160,25 @@ class Theory:
             names = Counter(thing.name for thing in named)
             for name in (name for name, number in names.items() if number > 1):
                 raise TheoryError(f"{kind} '{name}' is declared twice", where=self._somewhere(None))
-        if self.predicates:
-            for rule in self.rules:
-                self._check(rule)
+        for rule in self.rules if self.predicates else ():
+            for atom in rule.atoms:
+                predicate = self._predicate_of.get(atom.predicate)
+                if atom.predicate == ANY_PREDICATE:
+                    continue
+                if predicate is None:
+                    raise TheoryError(
+                        f"rule '{rule.name}': unknown predicate '{atom.predicate}'",
+                        where=self._somewhere(atom.where),
+                        hint=nearest(atom.predicate, self._predicate_of)
+                        or f"declare it: predicate {printed_name(atom.predicate)}(DOMAIN, ...)",
+                    )
+                if len(atom.terms) != predicate.arity:
+                    terms = counted(len(atom.terms), "term")
+                    what = f"rule '{rule.name}': {atom} has {terms}, but {atom.predicate} takes {predicate.arity}"
+                    hint = f"it is declared as {printed_predicate(predicate)}"
+                    raise TheoryError(what, where=self._somewhere(atom.where), hint=hint)
+            if not any(atom.predicate == ANY_PREDICATE for atom in rule.atoms):
+                self.variable_domains(rule)
 
     @cached_property
     def _predicate_of(self) -> dict[str, Predicate]:
@@ -197,32 +197,29 @@ class Theory:
     def _somewhere(self, where: Location | None) -> Location | None:
         return where or (Location(self.source) if self.source else None)
 
-    def _check(self, rule: Rule) -> None:
-        for atom in rule.atoms:
-            if atom.predicate == ANY_PREDICATE:
-                continue
-            predicate = self._predicate_of.get(atom.predicate)
-            if predicate is None:
-                raise TheoryError(
-                    f"rule '{rule.name}': unknown predicate '{atom.predicate}'",
-                    where=self._somewhere(atom.where),
-                    hint=nearest(atom.predicate, self._predicate_of)
-                    or f"declare it: predicate {printed_name(atom.predicate)}(DOMAIN, ...)",
-                )
-            if len(atom.terms) != predicate.arity:
-                terms = f"{len(atom.terms)} term{'s' * (len(atom.terms) != 1)}"
-                raise TheoryError(
-                    f"rule '{rule.name}': {atom} has {terms}, but {atom.predicate} takes {predicate.arity}",
-                    where=self._somewhere(atom.where),
-                    hint=f"it is declared as {printed_predicate(predicate)}",
-                )
-        if not any(atom.predicate == ANY_PREDICATE for atom in rule.atoms):
-            self.variable_domains(rule)
-
     def variable_domains(self, rule: Rule) -> tuple[Domain, ...]:
         """The domain of each of the rule's variables: annotated, or the narrowest of its positions' domains."""
-        annotated = dict(rule.types)
-        return tuple(self._variable_domain(rule, name, annotated.get(name)) for name in rule.variables)
+        annotations, found = dict(rule.types), list[Domain]()
+        uses: dict[str, list[tuple[Domain, Atom]]] = {}
+        for atom in rule.atoms:
+            for term, domain in zip(atom.terms, self._predicate_of[atom.predicate].domains, strict=True):
+                if isinstance(term, Variable):
+                    uses.setdefault(term.name, []).append((domain, atom))
+        for name, used in uses.items():
+            domains, annotation = list(dict.fromkeys(domain for domain, _ in used)), annotations.get(name)
+            candidates = domains if annotation is None else [self._annotation(rule, name, annotation, used[0][1])]
+            for domain in candidates:
+                if all(domain.is_within(other) for other in domains):
+                    found.append(domain)
+                    break
+            else:
+                stands = " and ".join(domain.name for domain in domains)
+                what = f"the domain of {name} cannot be inferred: it stands in {stands} positions"
+                if annotation is not None:
+                    what = f"{name}: {annotation} does not fit: {name} stands in {stands} positions"
+                hint = f"write {name}: DOMAIN with a domain that is a part of all of them"
+                raise TheoryError(f"rule '{rule.name}': {what}", where=self._somewhere(used[-1][1].where), hint=hint)
+        return tuple(found)
 
     def is_closed(self, rule: Rule, position: int) -> bool:
         """Whether every ground atom at this position of the rule is under the closed-world assumption."""
@@ -236,35 +233,11 @@ class Theory:
             tuple(of_variable[term.name] if isinstance(term, Variable) else domain for term, domain in pairs)
         )
 
-    def _variable_domain(self, rule: Rule, name: str, annotation: str | None) -> Domain:
-        places = [
-            (domain, atom)
-            for atom in rule.atoms
-            for term, domain in zip(atom.terms, self._predicate_of[atom.predicate].domains, strict=True)
-            if term == Variable(name)
-        ]
-        domains = list(dict.fromkeys(domain for domain, _ in places))
-        candidates = domains if annotation is None else [self._annotation(rule, name, annotation, places[0][1])]
-        for domain in candidates:
-            if all(domain.is_within(other) for other in domains):
-                return domain
-        stands = " and ".join(domain.name for domain in domains)
-        what = f"rule '{rule.name}': the domain of {name} cannot be inferred: it stands in {stands} positions"
-        if annotation is not None:
-            what = f"rule '{rule.name}': {name}: {annotation} does not fit: {name} stands in {stands} positions"
-        raise TheoryError(
-            what,
-            where=self._somewhere(places[-1][1].where),
-            hint=f"write {name}: DOMAIN with a domain that is a part of all of them",
-        )
-
     def _annotation(self, rule: Rule, name: str, annotation: str, atom: Atom) -> Domain:
         if annotation not in self._domain_of:
-            raise TheoryError(
-                f"rule '{rule.name}': unknown domain '{annotation}' of variable {name}",
-                where=self._somewhere(atom.where),
-                hint=nearest(annotation, self._domain_of) or f"declare it: domain {printed_name(annotation)}",
-            )
+            what = f"rule '{rule.name}': unknown domain '{annotation}' of variable {name}"
+            hint = nearest(annotation, self._domain_of) or f"declare it: domain {printed_name(annotation)}"
+            raise TheoryError(what, where=self._somewhere(atom.where), hint=hint)
         return self._domain_of[annotation]
 
     def completed(self, domains: tuple[Domain, ...], predicates: tuple[Predicate, ...]) -> "Theory":
@@ -273,40 +246,41 @@ class Theory:
         if missing:
             raise TheoryError(f"predicates declared but not in the language: {', '.join(sorted(missing))}")
         shell = Theory(domains, predicates, (), self.source)
-        rules = tuple(shell._expanded(rule) for rule in self.rules)
-        return Theory(domains, predicates, rules, self.source)
+        rules = []
+        for rule in self.rules:
+            if any(atom.predicate == ANY_PREDICATE for atom in rule.atoms):
+                atoms = tuple(dict.fromkeys(atom for pattern in rule.atoms for atom in shell._fitting(rule, pattern)))
+                if not atoms:
+                    what, where = f"rule '{rule.name}': no predicate fits {rule.atoms[0]}", rule.atoms[0].where
+                    raise TheoryError(what, where=self._somewhere(where))
+                rule = replace(rule, atoms=atoms)
+            rules.append(rule)
+        return Theory(domains, predicates, tuple(rules), self.source)
 
-    def _expanded(self, rule: Rule) -> Rule:
-        if not any(atom.predicate == ANY_PREDICATE for atom in rule.atoms):
-            return rule
-        atoms = tuple(dict.fromkeys(atom for pattern in rule.atoms for atom in self._fitting(rule, pattern)))
-        if not atoms:
-            raise TheoryError(
-                f"rule '{rule.name}': no predicate fits {rule.atoms[0]}",
-                where=self._somewhere(rule.atoms[0].where),
-            )
-        return replace(rule, atoms=atoms)
-
-    def _fitting(self, rule: Rule, pattern: Atom) -> tuple[Atom, ...]:
+    def _fitting(self, rule: Rule, pattern: Atom) -> Iterator[Atom]:
+        """The atoms that an atom of a rule stands for: of `*`, those of all predicates that fit its annotations."""
         if pattern.predicate != ANY_PREDICATE:
-            return (pattern,)
-        annotated = dict(rule.types)
-
-        def fits(predicate: Predicate) -> bool:
-            if predicate.arity != len(pattern.terms):
-                return False
-            pairs = zip(pattern.terms, predicate.domains, strict=True)
-            return all(
-                self._annotation(rule, term.name, annotated[term.name], pattern).is_within(domain)
-                for term, domain in pairs
-                if isinstance(term, Variable) and term.name in annotated
-            )
-
-        return tuple(replace(pattern, predicate=p.name) for p in self.predicates if fits(p))
+            yield pattern
+            return
+        annotations = dict(rule.types)
+        for predicate in self.predicates:
+            if predicate.arity == len(pattern.terms) and all(
+                self._annotation(rule, term.name, annotations[term.name], pattern).is_within(domain)
+                for term, domain in zip(pattern.terms, predicate.domains, strict=True)
+                if isinstance(term, Variable) and term.name in annotations
+            ):
+                yield replace(pattern, predicate=predicate.name)
 
     def __str__(self) -> str:
         """As a theory file writes it; `parse_theory(str(theory)) == theory`."""
-        lines = [printed_domain(domain) for domain in self.domains]
+        lines = []
+        for domain in self.domains:
+            line = f"domain {printed_name(domain.name)}"
+            if domain.parts:
+                line += f" = {' | '.join(printed_name(part.name) for part in domain.parts)}"
+            elif domain.listed is not None:
+                line += f" = {{{', '.join(map(printed_name, domain.listed))}}}"
+            lines.append(line)
         lines += [f"predicate {printed_predicate(predicate)}" for predicate in self.predicates]
         lines += map(str, self.rules)
         return "".join(f"{line}\n" for line in lines)

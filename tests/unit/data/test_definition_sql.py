@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from r2n.data.definition_sql import functions, order_read, other_function, other_read
+from r2n.data.definition_sql import functions, order_read, other_read
 
 OF_X = "lambda x:" if tuple(map(int, duckdb.__version__.split(".")[:2])) >= (1, 3) else "x ->"  # a function, in SQL
 
@@ -21,6 +21,7 @@ OF_X = "lambda x:" if tuple(map(int, duckdb.__version__.split(".")[:2])) >= (1, 
         "select i::varchar, u from range(3) r(i), unnest(['a']) n(u)",
         "select * from plain where c1 in (select c2 from plain) order by all limit 3",
         "select regexp_replace(c1, 'a', 'b'), split_part(c2, ' ', 1), date_part('year', c1::date) from plain",
+        "select * from plane",  # a table that is nowhere is left to the database
     ],
 )
 def test_facts_and_functions_of_them(sql: str) -> None:
@@ -39,6 +40,9 @@ def test_facts_and_functions_of_them(sql: str) -> None:
         ("select upper(CURRENT_SETTING('temp_directory'))", "the function current_setting"),
         (f"select list_transform([1], {OF_X} random())", "the function random"),
         ("select version()", "the function version"),
+        ("select uuid() from plain", "the function uuid"),
+        ("insert into plain values (1)", "what cannot be looked into"),
+        ("select * from plain tablesample 10%", "a sample"),
         ("select now()", "the function now"),
         ("select current_date", "current_date"),
         ("select current_timestamp", "current_timestamp"),
@@ -58,19 +62,6 @@ def test_facts_and_functions_of_them(sql: str) -> None:
 )
 def test_what_is_read_besides(sql: str, what: str) -> None:
     assert other_read(sql, ["plain"]) == what
-
-
-def test_what_cannot_be_looked_into_is_no_reading_of_facts() -> None:
-    assert other_read("insert into plain values (1)", ["plain"]) == "what cannot be looked into"
-
-
-def test_a_table_that_is_nowhere_is_left_to_the_database() -> None:
-    assert other_read("select * from plane", ["plain"]) is None
-
-
-def test_functions_alone() -> None:
-    assert other_function("select c1 from anywhere") is None
-    assert other_function("select uuid() from anywhere") == "the function uuid"
 
 
 def test_functions_are_those_of_the_database() -> None:
@@ -160,7 +151,3 @@ def test_what_depends_on_the_order_of_rows(sql: str) -> None:
 def test_what_is_the_same_in_any_order(sql: str) -> None:
     assert order_read(sql) is None
     duckdb.sql(f"create or replace temp table plain(c1 varchar, c2 varchar); {sql}")
-
-
-def test_a_sample_of_a_table_is_chance_too() -> None:
-    assert other_read("select * from plain tablesample 10%", ["plain"]) == "a sample"

@@ -9,7 +9,7 @@ import pytest
 
 from r2n.data.fact_database import FactDatabase, Select
 from r2n.data.tables import Table, read_facts
-from r2n.errors import ConfigError, DataError
+from r2n.errors import ConfigError
 
 
 def database(connection: duckdb.DuckDBPyConnection, *rows: tuple[str, str, str]) -> FactDatabase:
@@ -44,8 +44,3 @@ def test_files_are_out_of_reach(connection: duckdb.DuckDBPyConnection) -> None:
     facts = database(connection, ("a", "b", "1"))
     with pytest.raises(ConfigError, match="the database refuses it"):
         facts.add("q", select("SELECT * FROM read_text('/etc/hostname')"))
-
-
-def test_a_contradiction_is_named(connection: duckdb.DuckDBPyConnection) -> None:
-    with pytest.raises(DataError, match=r"p\(a, b\) is stated both true and false"):
-        database(connection, ("a", "b", "1"), ("a", "b", "0"))

@@ -25,6 +25,7 @@ from r2n.data.features import (
     feature_rows,
     read_feature_records,
 )
+from r2n.data.knowledge_base import grown_features
 from r2n.data.records import settle
 from r2n.errors import ConfigError, DataError
 from r2n.grounding.cache import fingerprint
@@ -56,6 +57,7 @@ def test_texts_in_the_order_of_the_constants() -> None:
     assert named(found, known.language) == ["p1", "p2", "p3"]
     assert found.texts == tuple(TITLES.values())
     assert (found.vectors, found.ignored, len(found)) == (None, 0, 3)
+    assert of_papers(FeatureTable(names=True)).texts == ("p1", "p2", "p3")
 
 
 def test_arrays_of_any_shape_and_single_numbers() -> None:
@@ -67,10 +69,6 @@ def test_arrays_of_any_shape_and_single_numbers() -> None:
     years = of_papers({"p1": 1, "p2": 2.5, "p3": 3}).vectors
     assert years is not None
     assert years.tolist() == [[1], [2.5], [3]]
-
-
-def test_the_constants_own_names() -> None:
-    assert of_papers(FeatureTable(names=True)).texts == ("p1", "p2", "p3")
 
 
 def test_rows_of_constants_that_do_not_occur_are_counted_and_left_out() -> None:
@@ -88,12 +86,14 @@ def test_a_constant_without_features_is_an_error_that_says_where_it_stands() -> 
     assert caught.value.where.excerpt == "cites(p3, p1)"
 
 
-def test_the_nearest_name_is_told() -> None:
+def test_the_nearest_name_is_suggested() -> None:
     with pytest.raises(DataError, match="did you mean 'p3 '"):
         problem({"paper": {"p1": "x", "p2": "y", "p3 ": "z"}})
+    with pytest.raises(DataError, match=r"features are given for domain 'papr'.*\n  did you mean 'paper'\?"):
+        problem({"papr": TITLES})
 
 
-def test_or_it_is_learned() -> None:
+def test_missing_features_may_be_learned() -> None:
     known = problem({"paper": FeatureTable({"p1": "x", "p3": " "}, missing="learn")}).knowledge
     assert named(known.features["paper"], known.language) == ["p1"]
 
@@ -116,12 +116,6 @@ def test_bad_values_in_python_name_the_row(given: dict[str, object], said: str) 
     with pytest.raises(DataError) as caught:
         problem({"paper": given})
     assert str(caught.value).startswith(said)
-
-
-def test_unknown_domains() -> None:
-    with pytest.raises(DataError, match="features are given for domain 'papr'") as caught:
-        problem({"papr": TITLES})
-    assert caught.value.hint == "did you mean 'paper'?"
 
 
 def test_one_constant_in_two_domains_has_features_of_one_only() -> None:
@@ -170,10 +164,8 @@ def test_what_is_no_table_says_what_to_write(given: object, said: str, hint: str
 def test_skipped_rows_are_reported_and_then_missing() -> None:
     source = pa.table({"id": ["p1", "p2", "p3", "p3"], "x": ["1", "b", "3", "4"]})
     read = problem({"paper": FeatureTable(source, vector=("x",), missing="learn")}, on_error="skip")
-    assert [error.what for error in read.report.rejected] == [
-        "'b' in column 'x' is no number",
-        "'p3' has features already",
-    ]
+    said = [error.what for error in read.report.rejected]
+    assert said == ["'b' in column 'x' is no number", "'p3' has features already"]
     assert len(read.knowledge.features["paper"]) == 2
     with pytest.raises(DataError, match="'p2' has no features"):
         problem({"paper": FeatureTable(source, vector=("x",))}, on_error="skip")
@@ -229,6 +221,16 @@ def test_a_language_with_more_constants_has_other_ids() -> None:
     assert found.constants.tolist() != known.features["paper"].constants.tolist()
 
 
+def test_labels_stay_with_their_constants_as_others_join() -> None:
+    known = problem({"paper": TITLES}).knowledge
+    papers = replace(known.features["paper"], labels=("Cats", "Dogs", "Year"))
+    added = r2n.Table(pa.table({"a": ["a9"], "b": ["p2"]}), predicate="cites")
+    grown = r2n.Problem.build("more", THEORY, [*FACTS, added]).knowledge.language
+    found = grown_features({"paper": papers}, known.language, grown, {"paper": {"a9": "On ants"}})
+    assert found["paper"].texts == ("On ants", *TITLES.values())
+    assert constant_labels(found, grown, ["a9", *TITLES]) == {"p1": "Cats", "p2": "Dogs", "p3": "Year"}
+
+
 def test_an_empty_label_takes_no_other_ones_place() -> None:
     known = problem({"paper": TITLES}).knowledge
     papers = known.features["paper"]
@@ -246,10 +248,8 @@ def write(folder: Path, ending: str) -> Path:
     rows = [dict(zip(LISTS, values, strict=True)) for values in zip(*LISTS.values(), strict=True)]
     if ending == ".parquet":
         pq.write_table(pa.table(LISTS), path)
-    elif ending == ".json":
-        path.write_text(json.dumps(rows))
-    elif ending == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif ending.startswith(".json"):
+        path.write_text(json.dumps(rows) if ending == ".json" else "".join(json.dumps(row) + "\n" for row in rows))
     elif ending == ".db":
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("CREATE TABLE t (id, title, u, v, list)")
@@ -291,6 +291,7 @@ def read(content: str, tmp_path: Path, **options: object) -> FeatureRows:
         ("id,t\na,x\nb,1,2\n", {"text": "t"}, 3, "too many columns"),
         ("id,t\na,x\n,y\n", {"text": "t"}, 3, "features of no constant"),
         ("id,t\na,x\nb,y\na,z\n", {"text": "t"}, 4, "'a' has features already"),
+        ("id,t\na,x\nb,y\na,z\n", {"text": "t"}, 4, "t.csv:2; keep one of the two rows"),
         ("id,y\na,\nb,1999\nc,2000\n", {"text": "y"}, 3, "the column 'y' is taken for text, but holds numbers: '1999'"),
         ("id,u,v\na,1,2\nb,3,x\n", {"vector": ("u", "v")}, 3, "'x' in column 'v' is no number"),
         ("id,u,v\na,1,2\nb,3,\n", {"vector": ("u", "v")}, 3, "'' in column 'v' is no number"),
@@ -312,18 +313,10 @@ def test_bad_rows_are_named(tmp_path: Path, text: str, options: dict[str, object
     assert caught.value.where.excerpt == text.split("\n")[line - 1]
 
 
-def test_the_first_of_two_rows_is_told_with_the_second(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"t.csv:2; keep one of the two rows"):
-        read("id,t\na,x\nb,y\na,z\n", tmp_path, text="t")
-
-
-def test_some_numbers_among_texts_are_texts(tmp_path: Path) -> None:
+def test_some_numbers_among_texts_are_texts_and_rows_without_features_are_blank(tmp_path: Path) -> None:
     rows = read("id,t\na,1984\nb,Emma\n", tmp_path, text="t")
     assert rows.texts is not None
     assert rows.texts.to_pylist() == ["1984", "Emma"]
-
-
-def test_rows_without_any_feature_are_blank(tmp_path: Path) -> None:
     assert read("id,u,v\na,1,2\nb,,\n", tmp_path, vector=("u", "v")).blank.tolist() == [False, True]
     assert read("id,t\na,x\nb, \n", tmp_path, text="t").blank.tolist() == [False, True]
     assert read('id,l\na,\nb,"[1, 2]"\n', tmp_path, vector=("l",)).blank.tolist() == [True, False]
@@ -348,18 +341,12 @@ def as_dicts(matrix, names) -> list[dict[str, float]]:
     return [{name: value for name, value in zip(names, row, strict=True) if value} for row in rows]
 
 
-def test_the_vocabulary_has_no_word_that_only_other_texts_have() -> None:
+def test_the_vocabulary_has_no_word_that_only_other_texts_have_or_too_few() -> None:
     bags = bags_of_words(TEXTS, IN_TRAINING)
     assert bags.vocabulary == ("a", "cat", "dog", "ran", "sat", "the")
-    assert as_dicts(bags.known, bags.vocabulary) == [
-        {"cat": 1, "ran": 1, "sat": 1, "the": 1},
-        {"a": 1, "dog": 1, "ran": 1},
-        {},
-        {"sat": 1},
-    ]
-
-
-def test_counts_and_least_number_of_texts() -> None:
+    known = as_dicts(bags.known, bags.vocabulary)
+    assert known[:2] == [{"cat": 1, "ran": 1, "sat": 1, "the": 1}, {"a": 1, "dog": 1, "ran": 1}]
+    assert known[2:] == [{}, {"sat": 1}]
     bags = bags_of_words(TEXTS, IN_TRAINING, weights="count", min_texts=2)
     assert as_dicts(bags.known, bags.vocabulary) == [{"ran": 1}, {"ran": 1}, {}, {}]
     bags = bags_of_words(TEXTS, IN_TRAINING, weights="count")

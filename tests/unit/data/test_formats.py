@@ -34,7 +34,7 @@ def sheets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A file of the format, which another package brings."""
     point = EntryPoint("sheets", f"{__name__}:Sheets", "r2n.readers")
     monkeypatch.setattr(EntryPoint, "load", lambda self: Sheets)
-    monkeypatch.setattr(records, "_entry_points", lambda: {"sheets": point})
+    monkeypatch.setattr(records, "_entry_points", lambda: [point])
     monkeypatch.setattr(records, "_FORMATS", dict(records._FORMATS))
     path = tmp_path / "towns.sheet"
     path.write_text("#near\nhead|relation|tail\nrome|near|ostia\n|near|rome\n#size\ntown|people\nrome|3.5\nostia|0.1\n")

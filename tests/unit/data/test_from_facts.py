@@ -78,13 +78,8 @@ def test_tuples_are_triples_where_first_items_are_constants_elsewhere() -> None:
 
 def test_numbers_are_constants_and_unary_predicates_need_no_tuples() -> None:
     problem = Problem.from_facts({"smokes": ["ann", "bob"], "age": [("ann", 40), ("bob", 41.0), ("cy", np.int64(3))]})
-    assert {name for name, _ in known(problem)} == {
-        "smokes(ann)",
-        "smokes(bob)",
-        "age(ann, 40)",
-        "age(bob, 41)",
-        "age(cy, 3)",
-    }
+    names = {name for name, _ in known(problem)}
+    assert names == {"smokes(ann)", "smokes(bob)", "age(ann, 40)", "age(bob, 41)", "age(cy, 3)"}
 
 
 def test_nothing_is_a_problem_too() -> None:
@@ -169,11 +164,8 @@ def test_a_frame_of_several_texts_asks_which() -> None:
     frame = pd.DataFrame({"id": ["ann", "bob"], "a": ["x", "y"], "b": ["x", "y"]})
     with pytest.raises(ConfigError, match="features of domain 'constant': which of the columns a, b are the features"):
         Problem.from_facts([("knows", "ann", "bob")], features={"constant": frame})
-    given = {"constant": FeatureTable(frame, text="b")}
-    assert Problem.from_facts([("knows", "ann", "bob")], features=given).knowledge.features["constant"].texts == (
-        "x",
-        "y",
-    )
+    problem = Problem.from_facts([("knows", "ann", "bob")], features={"constant": FeatureTable(frame, text="b")})
+    assert problem.knowledge.features["constant"].texts == ("x", "y")
 
 
 def test_the_example_runs() -> None:

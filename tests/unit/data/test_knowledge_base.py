@@ -39,21 +39,6 @@ def test_evidence_checks_itself_and_is_read_only() -> None:
     assert (len(evidence), len(Evidence.empty())) == (2, 0)
 
 
-def test_facts_true_and_false_by_predicate() -> None:
-    kb = knowledge("", "smokes(ann) knows(cy,bob)", "smokes(bob) takes(ann,tea)")
-    names = kb.language.constants
-
-    def listed(rows: np.ndarray) -> list[tuple[str, ...]]:
-        return [tuple(names[c] for c in row) for row in rows.tolist()]
-
-    smokes, knows, takes = (kb.language.predicate(name) for name in ("smokes", "knows", "takes"))
-    assert listed(kb.facts(smokes)) == [("ann",)]
-    assert listed(kb.false_facts(smokes)) == [("bob",)]
-    assert listed(kb.facts(knows)) == [("cy", "bob")]
-    assert listed(kb.facts(takes)) == []
-    assert listed(kb.false_facts(takes)) == [("ann", "tea")]
-
-
 def test_nothing_at_all_is_legal() -> None:
     kb = KnowledgeBase.build(r2n.Theory())
     assert kb.base.size == 0
@@ -85,11 +70,7 @@ def test_constants_join_the_domains_of_their_positions_where_the_data_says_what_
     atoms = np.array(sorted(i for i, name in enumerate(base.names(np.arange(base.size))) if name == "near(a, k)"))
     assert members_by_atoms(LANGUAGE, base, atoms) == {"town": {"k"}}
     assert members_of(larger, np.arange(-1, 4)) == {"town": {"a", "b", "k"}}
-
-
-def test_without_more_it_is_the_same_language() -> None:
-    assert grown(LANGUAGE) is LANGUAGE
-    assert grown(LANGUAGE, {"town": set()}) is LANGUAGE
+    assert grown(LANGUAGE) is grown(LANGUAGE, {"town": set()}) is LANGUAGE
 
 
 @pytest.mark.parametrize(
@@ -138,37 +119,28 @@ def test_codes_follow_their_atoms_between_languages_of_as_many_constants(languag
 THEORY = "domain d = {a, b}\ndomain e = {k}\npredicate p(d, d)\npredicate t(d, e) closed\npredicate u(d)\n"
 
 
-def mirrored(rules: str = "", facts: str = "p(a,b) t(b,k) u(a)", false: str = "p(b,b)") -> r2n.KnowledgeBase:
-    return with_reciprocals(knowledge(rules, facts, false, theory=THEORY))
-
-
-def names(kb: r2n.KnowledgeBase, *, truth: bool) -> list[str]:
-    return kb.base.names(kb.evidence.atoms[kb.evidence.truth == truth])
+def with_both(rules: str = "") -> r2n.KnowledgeBase:
+    return with_reciprocals(knowledge(rules, "p(a,b) t(b,k) u(a)", "p(b,b)", theory=THEORY))
 
 
 def test_each_binary_predicate_has_one_with_its_domains_turned() -> None:
-    kb = mirrored()
+    kb = with_both()
     found = [(p.name, [d.name for d in p.domains], p.closed, p.reciprocal_of) for p in kb.language.predicates]
     assert found[:3] == [("p", ["d", "d"], False, None), ("t", ["d", "e"], True, None), ("u", ["d"], False, None)]
     assert found[3:] == [("p^-1", ["d", "d"], False, "p"), ("t^-1", ["e", "d"], True, "t")]
 
 
-def test_facts_are_mirrored_and_codes_stay() -> None:
-    kb, before = mirrored(), knowledge("", "p(a,b) t(b,k) u(a)", "p(b,b)", theory=THEORY)
-    assert [name.replace('"', "") for name in names(kb, truth=True)] == [
-        "p(a, b)",
-        "t(b, k)",
-        "u(a)",
-        "p^-1(b, a)",
-        "t^-1(k, b)",
-    ]
-    assert len(names(kb, truth=False)) == 2
+def test_facts_have_reciprocals_and_codes_stay() -> None:
+    kb, before = with_both(), knowledge("", "p(a,b) t(b,k) u(a)", "p(b,b)", theory=THEORY)
+    names = [name.replace('"', "") for name in kb.base.names(kb.evidence.atoms[kb.evidence.truth])]
+    assert names == ["p(a, b)", "t(b, k)", "u(a)", "p^-1(b, a)", "t^-1(k, b)"]
+    assert (~kb.evidence.truth).sum() == 2
     everything = np.arange(before.base.size)
     assert kb.base.names(everything) == before.base.names(everything)
 
 
 def test_implicit_rules_relate_the_reciprocals_too_and_explicit_ones_stay() -> None:
-    kb = mirrored("implicit i: [p(x, y), t(x, z), u(x)]\nrule r: p(x, y) -> p(y, x)\n")
+    kb = with_both("implicit i: [p(x, y), t(x, z), u(x)]\nrule r: p(x, y) -> p(y, x)\n")
     implicit, explicit = kb.theory.rules
     atoms = [(atom.predicate, [term.name for term in atom.terms]) for atom in implicit.atoms]
     assert atoms[3:] == [("p^-1", ["x", "y"]), ("t^-1", ["z", "x"])]
@@ -176,7 +148,7 @@ def test_implicit_rules_relate_the_reciprocals_too_and_explicit_ones_stay() -> N
 
 
 def test_codes_of_reciprocals() -> None:
-    kb = mirrored()
+    kb = with_both()
     everything = np.arange(kb.base.size)
     turned = reciprocal_codes(kb.base, everything)
     text = [name.replace('"', "") for name in kb.base.names(everything)]
@@ -187,15 +159,12 @@ def test_codes_of_reciprocals() -> None:
         else:
             first, second = inside.split(", ")
             assert text[other] == f"{name}^-1({second}, {first})"
-
-
-def test_without_reciprocals_there_are_none() -> None:
-    kb = knowledge("", "p(a,b)", theory=THEORY)
+    kb = knowledge("", "p(a,b)", theory=THEORY)  # without reciprocals there are none
     assert (reciprocal_codes(kb.base, np.arange(kb.base.size)) == -1).all()
 
 
 def test_what_says_the_same_in_the_other_direction() -> None:
-    kb = mirrored()
+    kb = with_both()
     everything = np.arange(kb.base.size)
     found = counterparts(kb.base, everything)
     assert (found[reciprocal_codes(kb.base, everything)[:4]] == everything[:4]).all()

@@ -44,6 +44,8 @@ def test_options_come_as_a_section_as_keywords_or_as_both() -> None:
         ("training.hiding=1.0", "training.hiding: input should be less than 1"),
         ("epochs=3", "'epochs=3' is no assignment"),
         ("trainig.epochs=3", "is no assignment"),
+        ("model.layers", "is no assignment"),
+        ("model.dim=" + "9" * 5_000, "model.dim: input should be"),
     ],
 )
 def test_a_wrong_assignment_is_refused_with_the_right_key(change: str, message: str) -> None:
@@ -53,9 +55,9 @@ def test_a_wrong_assignment_is_refused_with_the_right_key(change: str, message: 
 
 def test_assignments_are_made_in_order() -> None:
     changed = Options().changed(["model.dim=5", "model.dim=6", "grounding.strategy=backward", "training.clip=0.5"])
-    assert changed == Options(
-        grounding=GroundingOptions(strategy="backward"), model=ModelOptions(dim=6), training=TrainingOptions(clip=0.5)
-    )
+    grounding, training = GroundingOptions(strategy="backward"), TrainingOptions(clip=0.5)
+    assert changed == Options(grounding=grounding, model=ModelOptions(dim=6), training=training)
+    assert Options().model.dim != 6
 
 
 @pytest.mark.parametrize(("options", "has"), [({}, True), ({"layers": 0}, False), ({"reasoner": "none"}, False)])
@@ -65,18 +67,10 @@ def test_a_network_without_layers_reads_no_rules(options: dict[str, object], has
 
 @pytest.mark.parametrize(
     "change",
-    [
-        'model.dim="4"',
-        "model.dim=true",
-        "model.dim=4.0",
-        "model.residual=1",
-        'model.residual="yes"',
-        'training.learning_rate="0.1"',
-        "training.learning_rate=true",
-        "training.corrupted_positions=[true]",
-        'training.corrupted_positions=["1"]',
-    ],
-)
+    ['model.dim="4"', "model.dim=true", "model.dim=4.0", "model.residual=1", 'model.residual="yes"',
+     'training.learning_rate="0.1"', "training.learning_rate=true", "training.corrupted_positions=[true]",
+     'training.corrupted_positions=["1"]'],
+)  # fmt: skip
 def test_a_value_of_another_type_is_refused_not_converted(change: str) -> None:
     with pytest.raises(ConfigError, match=f"{change.split('=')[0]}.*: input should be a valid"):
         Options().changed([change])

@@ -11,6 +11,7 @@ import r2n
 from r2n.data.problem import (
     FOLDERS_VARIABLE,
     Problem,
+    ProblemFile,
     TableOptions,
     checked_path,
     described_table,
@@ -20,12 +21,22 @@ from r2n.data.problem import (
 from r2n.data.stored_tables import PostgresTable
 from r2n.data.tables import Table
 from r2n.errors import ConfigError, DataError
-from r2n.options import Options
 from tests.toy_problem import write_toy_problem
 
 
-def test_a_folder_and_its_file_are_the_same_problem(tmp_path: Path) -> None:
-    folder = write_toy_problem(tmp_path / "towns")
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_toy_problem(tmp_path / "towns")
+
+
+URL = "postgresql://db.example.org/kg"
+
+
+def append(path: Path, text: str) -> None:
+    path.write_text(path.read_text() + text)
+
+
+def test_a_folder_and_its_file_are_the_same_problem(folder: Path) -> None:
     by_folder, by_file = load_problem(folder), load_problem(folder / "problem.toml")
     assert by_folder.name == by_file.name == "towns"
     assert by_folder.train.atoms.tolist() == by_file.train.atoms.tolist()
@@ -34,17 +45,14 @@ def test_a_folder_and_its_file_are_the_same_problem(tmp_path: Path) -> None:
     assert by_folder.options.model.dim == 8
 
 
-def test_duplicates_are_counted_once(tmp_path: Path) -> None:
-    folder = write_toy_problem(tmp_path / "towns")
-    with (folder / "train.tsv").open("a") as file:
-        file.write("n0\tliesIn\tnorth\n" * 2)
+def test_duplicates_are_counted_once(folder: Path) -> None:
+    append(folder / "train.tsv", "n0\tliesIn\tnorth\n" * 2)
     problem = load_problem(folder)
     assert dict(problem.report.duplicates) == {"train": 2, "valid": 0, "test": 0}
     assert len(problem.train) == 44
 
 
-def test_a_fact_both_true_and_false_names_both_lines(tmp_path: Path) -> None:
-    folder = write_toy_problem(tmp_path / "towns")
+def test_a_fact_both_true_and_false_names_both_lines(folder: Path) -> None:
     (folder / "more.tsv").write_text("n1\tliesIn\tsouth\t0\nn0\tliesIn\tnorth\t0\n")
     text = (folder / "problem.toml").read_text()
     (folder / "problem.toml").write_text(text.replace('"train.tsv"', '["train.tsv", "more.tsv"]'))
@@ -54,19 +62,15 @@ def test_a_fact_both_true_and_false_names_both_lines(tmp_path: Path) -> None:
     assert "train.tsv:1" in str(caught.value)
 
 
-def test_overlap_between_splits_is_an_error(tmp_path: Path) -> None:
-    folder = write_toy_problem(tmp_path / "towns")
-    with (folder / "test.tsv").open("a") as file:
-        file.write("n0\tliesIn\tnorth\t1\nn2\tliesIn\tnorth\t1\n")
+def test_overlap_between_splits_is_an_error(folder: Path) -> None:
+    append(folder / "test.tsv", "n0\tliesIn\tnorth\t1\nn2\tliesIn\tnorth\t1\n")
     with pytest.raises(DataError, match="1 atom of split 'test' stands in split 'train' too") as caught:
         load_problem(folder)
     assert "test.tsv:5" in str(caught.value)
 
 
-def test_wrong_rows_are_collected_when_asked(tmp_path: Path) -> None:
-    folder = write_toy_problem(tmp_path / "towns")
-    with (folder / "train.tsv").open("a") as file:
-        file.write("n0\tliesOn\tnorth\nn0\tliesIn\n")
+def test_wrong_rows_are_collected_when_asked(folder: Path) -> None:
+    append(folder / "train.tsv", "n0\tliesOn\tnorth\nn0\tliesIn\n")
     with pytest.raises(DataError):
         load_problem(folder)
     problem = load_problem(folder, on_error="skip")
@@ -75,13 +79,10 @@ def test_wrong_rows_are_collected_when_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [(None, "there is no such file"), (b"\n\n", "empty"), (b"north\n\xff\xfe", "valleys.txt:2")],
+    ("content", "message"), [(None, "there is no such file"), (b"\n\n", "empty"), (b"north\n\xff\xfe", "valleys.txt:2")]
 )
-def test_domain_files(content: bytes | None, message: str, tmp_path: Path) -> None:
-    folder = write_toy_problem(tmp_path / "towns")
-    with (folder / "problem.toml").open("a") as file:
-        file.write('[domains]\nvalley = "valleys.txt"\ntown = ["n0"]\n')
+def test_domain_files(content: bytes | None, message: str, folder: Path) -> None:
+    append(folder / "problem.toml", '[domains]\nvalley = "valleys.txt"\ntown = ["n0"]\n')
     if content is not None:
         (folder / "valleys.txt").write_bytes(content)
     with pytest.raises(DataError, match=message):
@@ -114,28 +115,20 @@ def test_empty_cells_are_counted_where_they_are_skipped(tmp_path: Path) -> None:
     assert problem.report.empty == (("train", 2),)
 
 
-def read(tmp_path: Path, text: str | bytes) -> object:
+def read(tmp_path: Path, text: str | bytes) -> ProblemFile:
     path = tmp_path / "problem.toml"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return read_problem_file(path)
 
 
-def test_a_table_may_be_a_name_options_or_a_list(tmp_path: Path) -> None:
-    text = 'facts.train = ["a.tsv", {file = "b.csv", predicate = "p", columns = ["x"], header = true}]'
-    file = read_problem_file_of(tmp_path, text)
-    assert [table.file for table in file.facts.train] == ["a.tsv", "b.csv"]
-    assert file.facts.train[1].columns == ("x",)
-
-
-def read_problem_file_of(tmp_path: Path, text: str):
-    path = tmp_path / "problem.toml"
-    path.write_text(text)
-    return read_problem_file(path)
+def test_a_table_may_be_a_name_options_or_a_list_and_say_its_format(tmp_path: Path) -> None:
+    text = 'facts.train = ["a.tsv", {file = "b.csv", predicate = "p", columns = ["x"], format = "prolog"}]'
+    first, second = read(tmp_path, text).facts.train
+    assert (first.file, second.file, second.columns, second.format) == ("a.tsv", "b.csv", ("x",), "prolog")
 
 
 def test_bom_and_crlf_are_accepted(tmp_path: Path) -> None:
-    (tmp_path / "problem.toml").write_bytes(b'\xef\xbb\xbfname = "a"\r\n[grounding]\r\nwidth = 3\r\n')
-    file = read_problem_file(tmp_path / "problem.toml")
+    file = read(tmp_path, b'\xef\xbb\xbfname = "a"\r\n[grounding]\r\nwidth = 3\r\n')
     assert (file.name, file.grounding.width) == ("a", 3)
 
 
@@ -154,6 +147,18 @@ def test_bom_and_crlf_are_accepted(tmp_path: Path) -> None:
         ("[grounding\n", "problem.toml:1:\\d+: not valid TOML"),
         ("", "is empty"),
         (b"name = '\xff'\n", "not UTF-8"),
+        ('facts.train = {file = "a", format = "prologue"}', "format: input should be(.|\n)*did you mean 'prolog'"),
+        (
+            f'[facts]\ntrain = {{ table = "{URL}", shema = "s" }}\n',
+            r"unknown key 'shema'.*\n.*\n.*\n  did you mean 'schema'\?",
+        ),
+        ("x = " + "[" * 5_000, "nested too deep"),  # what Python itself refuses to read
+        ("x = " + "{a = " * 5_000, "nested too deep"),
+        ("[model]\ndim = " + "9" * 5_000, "a number has too many digits"),
+        ("[model]\ndim = 0x" + "f" * 5_000, "model.dim: input should be"),
+        ("[grounding]\nstrategy = 0x" + "f" * 5_000, "grounding.strategy: input should be"),
+        ("\n[" + "a." * 5_000 + "a]", r"problem.toml:2: a key has more than 100 parts"),
+        ("'a' . " * 20_000 + "a = 1", "a key has more than 100 parts"),
     ],
 )
 def test_wrong_files_are_refused(text: str | bytes, message: str, tmp_path: Path) -> None:
@@ -164,56 +169,6 @@ def test_wrong_files_are_refused(text: str | bytes, message: str, tmp_path: Path
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no problem file"):
         read_problem_file(tmp_path / "problem.toml")
-
-
-def test_assignments_change_options() -> None:
-    changed = Options().changed(["model.layers=2", "training.loss=softmax", "training.corrupted_positions=[-1, 0]"])
-    assert (changed.model.layers, changed.training.loss, changed.training.corrupted_positions) == (
-        2,
-        "softmax",
-        (-1, 0),
-    )
-    assert Options().model.layers == 3
-
-
-@pytest.mark.parametrize("assignment", ["layers=2", "model.layers", "modl.layers=2"])
-def test_what_is_no_assignment_is_refused(assignment: str) -> None:
-    with pytest.raises(ConfigError, match="is no assignment"):
-        Options().changed([assignment])
-    with pytest.raises(ConfigError, match="unknown key 'layer' in \\[model\\]\n  did you mean 'layers'"):
-        Options().changed(["model.layer=2"])
-
-
-def test_a_table_may_say_its_format(tmp_path: Path) -> None:
-    file = read_problem_file_of(tmp_path, 'facts.train = {file = "facts.txt", format = "prolog"}')
-    assert file.facts.train[0].format == "prolog"
-    with pytest.raises(ConfigError, match=r"facts.train.format: input should be(.|\n)*did you mean 'prolog'"):
-        read(tmp_path, 'facts.train = {file = "facts.txt", format = "prologue"}')
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("x = " + "[" * 5_000, "nested too deep"),
-        ("x = " + "{a = " * 5_000, "nested too deep"),
-        ("[model]\ndim = " + "9" * 5_000, "a number has too many digits"),
-        ("[model]\ndim = 0x" + "f" * 5_000, "model.dim: input should be"),
-        ("[grounding]\nstrategy = 0x" + "f" * 5_000, "grounding.strategy: input should be"),
-        ("\n[" + "a." * 5_000 + "a]", r"problem.toml:2: a key has more than 100 parts"),
-        ("'a' . " * 20_000 + "a = 1", "a key has more than 100 parts"),
-    ],
-)
-def test_what_python_itself_refuses_to_read(text: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=message):
-        read(tmp_path, text)
-
-
-def test_an_assignment_of_too_many_digits_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"model.dim: input should be"):
-        Options().changed(["model.dim=" + "9" * 5_000])
-
-
-URL = "postgresql://db.example.org/kg"
 
 
 def described(**given: Any) -> Table:
@@ -235,17 +190,9 @@ def test_a_database_has_a_schema_a_name_or_a_query() -> None:
 
 
 def test_a_problem_file_names_a_database(tmp_path: Path) -> None:
-    path = tmp_path / "problem.toml"
-    path.write_text(f'[facts]\ntrain = ["a.tsv", "{URL}", {{ table = "{URL}", schema = "s" }}]\n')
-    files = read_problem_file(path).facts.train
-    assert [(spec.file, spec.table, spec.db_schema) for spec in files] == [
-        ("a.tsv", None, None),
-        (None, URL, None),
-        (None, URL, "s"),
-    ]
-    path.write_text(f'[facts]\ntrain = {{ table = "{URL}", shema = "s" }}\n')
-    with pytest.raises(ConfigError, match=r"unknown key 'shema'.*\n.*\n.*\n  did you mean 'schema'\?"):
-        read_problem_file(path)
+    files = read(tmp_path, f'[facts]\ntrain = ["a.tsv", "{URL}", {{ table = "{URL}", schema = "s" }}]\n').facts.train
+    found = [(spec.file, spec.table, spec.db_schema) for spec in files]
+    assert found == [("a.tsv", None, None), (None, URL, None), (None, URL, "s")]
 
 
 @pytest.mark.parametrize(
@@ -265,8 +212,11 @@ def test_what_is_no_table(given: dict[str, Any], message: str) -> None:
         described(**given)
 
 
-@pytest.mark.parametrize("given", ["facts.tsv", "parts/facts.tsv", "parts/../facts.tsv", "./facts.tsv", "..facts"])
+@pytest.mark.parametrize(
+    "given", ["facts.tsv", "parts/facts.tsv", "parts/../facts.tsv", "./facts.tsv", "..facts", "\0", "x" * 5000]
+)
 def test_inside(given: str, tmp_path: Path) -> None:
+    """What no file can be called is left to the reader."""
     assert checked_path(tmp_path, given) == tmp_path / given
 
 
@@ -283,28 +233,21 @@ def test_outside(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert checked_path(folder, given) == folder / given
 
 
-@pytest.mark.parametrize("given", ["\0", "x" * 5000])
-def test_what_no_file_can_be_called_is_left_to_the_reader(given: str, tmp_path: Path) -> None:
-    assert checked_path(tmp_path, given) == tmp_path / given
-
-
 @pytest.mark.parametrize(
-    ("line", "key"),
+    "line",
     [
-        ('theory = "{}"', "theory"),
-        ('[facts]\ntrain = ["{}"]', "train"),
-        ('[facts]\nbackground = ["{}"]', "background"),
-        ('[queries]\ntest = ["{}"]', "test"),
-        ('[domains]\nplace = "{}"', "domains"),
-        ('[features.place]\ntable = "{}"', "features"),
-        ('[candidates.liesIn]\ntables = ["{}"]', "candidates"),
-        ('[grounding]\nkept = "{}"', "kept"),
+        'theory = "{}"',
+        '[facts]\ntrain = ["{}"]',
+        '[facts]\nbackground = ["{}"]',
+        '[queries]\ntest = ["{}"]',
+        '[domains]\nplace = "{}"',
+        '[features.place]\ntable = "{}"',
+        '[candidates.liesIn]\ntables = ["{}"]',
+        '[grounding]\nkept = "{}"',
     ],
 )
-def test_every_path_of_a_problem_file_is_asked(line: str, key: str, tmp_path: Path) -> None:
-    assert key in line
-    (tmp_path / "secret.tsv").write_text("liesIn\ta\tb\n")
-    folder = write_toy_problem(tmp_path / "towns")
+def test_every_path_of_a_problem_file_is_checked(line: str, folder: Path) -> None:
+    (folder.parent / "secret.tsv").write_text("liesIn\ta\tb\n")
     (folder / "problem.toml").write_text(line.format("../secret.tsv"))
     with pytest.raises(ConfigError, match=r"'\.\./secret\.tsv' lies outside"):
         load_problem(folder)

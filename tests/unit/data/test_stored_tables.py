@@ -1,9 +1,9 @@
 """Parquet, SQLite, PostgreSQL and Arrow objects as columns of text."""
 
-import builtins
 import datetime
 import socket
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -28,29 +28,17 @@ def sqlite_file(path: Path, *statements: str) -> Path:
 
 
 def test_every_type_becomes_text_and_null_stays_null() -> None:
-    records = read_arrow(
-        pa.table(
-            {
-                "integer": [1, None],
-                "date": pa.array([datetime.date(2020, 2, 3)] * 2),
-                "bytes": pa.array([b"caf\xc3\xa9", b"x"], pa.binary()),
-                "category": pa.array(["a", "b"]).dictionary_encode(),
-            }
-        )
-    )
-    assert records.names == ("integer", "date", "bytes", "category")
-    assert [column.to_pylist() for column in records.columns] == [
-        ["1", None],
-        ["2020-02-03", "2020-02-03"],
-        ["café", "x"],
-        ["a", "b"],
-    ]
+    columns = {
+        "integer": [1, None],
+        "date": pa.array([datetime.date(2020, 2, 3)] * 2),
+        "bytes": pa.array([b"caf\xc3\xa9", b"x"], pa.binary()),
+        "Bytes": pa.array(["a", "b"]).dictionary_encode(),  # names may differ in case alone
+    }
+    records = read_arrow(pa.table(columns))
+    assert records.names == tuple(columns)
+    texts = [["1", None], ["2020-02-03", "2020-02-03"], ["café", "x"], ["a", "b"]]
+    assert [column.to_pylist() for column in records.columns] == texts
     assert records.rows.tolist() == [0, 1]
-
-
-def test_names_that_differ_only_in_case() -> None:
-    records = read_arrow(pa.table({"a": ["1"], "A": ["2"]}))
-    assert [column.to_pylist() for column in records.columns] == [["1"], ["2"]]
 
 
 def test_the_index_of_pandas_is_no_column() -> None:
@@ -96,18 +84,18 @@ def test_sqlite_views_and_empty_tables(tmp_path: Path) -> None:
     assert [len(column) for column in read_records(path, "t").columns] == [0, 0]
 
 
-def test_sqlite_which_table(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (None, "the database has 2 tables\n  say which with `table`; the tables are: edges, nodes"),
+        ("edge", "the database has no table 'edge'\n  did you mean 'edges'? the tables are: edges, nodes"),
+    ],
+)
+def test_sqlite_which_table(table: str | None, said: str, tmp_path: Path) -> None:
     path = sqlite_file(tmp_path / "t.db", "CREATE TABLE edges (a)", "CREATE TABLE nodes (a)")
     with pytest.raises(DataError) as caught:
-        read_records(path, None)
-    assert str(caught.value) == (
-        f"{path}: the database has 2 tables\n  say which with `table`; the tables are: edges, nodes"
-    )
-    with pytest.raises(DataError) as caught:
-        read_records(path, "edge")
-    assert str(caught.value) == (
-        f"{path}: the database has no table 'edge'\n  did you mean 'edges'? the tables are: edges, nodes"
-    )
+        read_records(path, table)
+    assert str(caught.value) == f"{path}: {said}"
 
 
 def test_sqlite_text_that_is_not_utf8(tmp_path: Path) -> None:
@@ -161,17 +149,15 @@ def test_parquet_of_far_more_rows_than_it_has_room_for_is_refused(tmp_path: Path
 
 def stored(kind: str, table: pa.Table, path: Path) -> Table:
     """A table of facts of one predicate, in one of the forms that keep the types of numbers."""
-    if kind == "arrow":
-        return Table(table, "p", empty="skip")
+    file = path / f"t.{kind}"
     if kind == "parquet":
-        pq.write_table(table, path / "t.parquet")
-        return Table(path / "t.parquet", "p", empty="skip")
-    if kind == "json":
-        (path / "t.json").write_text(table.to_pandas().to_json(orient="records"))
-        return Table(path / "t.json", "p", empty="skip")
-    with closing(sqlite3.connect(path / "t.db")) as connection:
-        table.to_pandas().to_sql("t", connection, index=False)
-    return Table(path / "t.db", "p", empty="skip")
+        pq.write_table(table, file)
+    elif kind == "json":
+        file.write_text(table.to_pandas().to_json(orient="records"))
+    elif kind == "sqlite":
+        with closing(sqlite3.connect(file)) as connection:
+            table.to_pandas().to_sql("t", connection, index=False)
+    return Table(table if kind == "arrow" else file, "p", empty="skip")
 
 
 @pytest.mark.parametrize("kind", ["arrow", "parquet", "sqlite", "json"])
@@ -257,12 +243,6 @@ def test_cells_of_pandas_that_are_no_text_are_refused_with_their_row(cells: list
         assert "astype" not in caught.value.hint
 
 
-def closed_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
 def test_what_an_address_is() -> None:
     assert is_postgres("postgresql://db/kg")
     assert is_postgres("postgres://db/kg")
@@ -271,6 +251,9 @@ def test_what_an_address_is() -> None:
     assert str(PostgresTable("postgresql://db/kg", "people", "works_at")) == "postgresql://db/kg people.works_at"
     assert str(PostgresTable("postgresql://db/kg", query="SELECT 1")) == "postgresql://db/kg query"
     assert str(PostgresTable("postgresql://db/kg")) == "postgresql://db/kg"
+    table = Table("postgresql://db/kg", table="works_at")
+    assert table.source == PostgresTable("postgresql://db/kg", name="works_at")
+    assert table.name == "postgresql://db/kg works_at"
 
 
 @pytest.mark.parametrize(
@@ -278,13 +261,11 @@ def test_what_an_address_is() -> None:
     ["postgresql://me:secret@db/kg", "postgresql://db/kg?password=secret", "postgresql://db/kg?a=b&sslpassword=secret"],
 )
 def test_a_password_in_the_address_is_refused_and_not_repeated(url: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(
+        ConfigError, match=r"the address of a database holds a password\n.*PGPASSWORD.*\.pgpass"
+    ) as caught:
         PostgresTable(url)
-    said = str(caught.value)
-    assert "the address of a database holds a password" in said
-    assert "PGPASSWORD" in said
-    assert ".pgpass" in said
-    assert "secret" not in said
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -300,26 +281,15 @@ def test_what_else_is_refused_without_a_database(given: dict[str, str], message:
         PostgresTable(**given)
 
 
-def test_a_table_takes_an_address_as_text() -> None:
-    table = Table("postgresql://db/kg", table="works_at")
-    assert table.source == PostgresTable("postgresql://db/kg", name="works_at")
-    assert table.name == "postgresql://db/kg works_at"
-
-
 def test_a_server_that_is_not_there() -> None:
-    table = Table(f"postgresql://127.0.0.1:{closed_port()}/kg")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
     with pytest.raises(DataError, match=r"cannot be reached: .*onnection refused\n.*server running"):
-        read_facts(table)
+        read_facts(Table(f"postgresql://127.0.0.1:{port}/kg"))
 
 
 def test_without_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    import_any = builtins.__import__
-
-    def without(name: str, *rest: object) -> object:
-        if name.startswith("adbc_driver_postgresql"):
-            raise ImportError(name)
-        return import_any(name, *rest)  # pyright: ignore[reportArgumentType]
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql.dbapi", None)
     with pytest.raises(ConfigError, match=r"needs its driver\n  pip install r2n\[postgres\]"):
         read_facts(Table("postgresql://db/kg"))

@@ -13,20 +13,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2n.data.records import (
-    LINE_LIMIT,
-    ReadOptions,
-    Records,
-    check_file,
-    line_location,
-    read_lines,
-    read_text,
-)
+from r2n.data.records import LINE_LIMIT, ReadOptions, Records, check_file, line_location, read_lines, read_text
 from r2n.data.tables import Table, read_facts
 from r2n.data.text_tables import COMMA, CSV, TAB, TSV
 from r2n.errors import ConfigError, DataError
 from tests.examples import at_most
 from tests.oracles.fact_tables import Fact, listed, read_records
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def message(path: Path, predicate: str | None = None) -> str:
+    with pytest.raises(DataError) as caught:
+        read_facts(Table(path, predicate))
+    return str(caught.value)
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".txt.gz", ".txt.zst"])
@@ -43,22 +46,16 @@ def test_text_is_unpacked_and_ends_with_a_newline(suffix: str, tmp_path: Path) -
     assert read_text(path) == text + b"\n"
 
 
-def test_a_name_that_no_file_can_have() -> None:
-    with pytest.raises(DataError, match="this cannot be read as a file"):
-        check_file(Path("x" * 5000))
-    with pytest.raises(DataError, match="this cannot be read as a file"):
-        check_file(Path("a\0b"))
-
-
-def test_a_file_taken_for_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
+def test_names_that_no_file_has(tmp_path: Path) -> None:
+    for name in ("x" * 5000, "a\0b"):
+        with pytest.raises(DataError, match="this cannot be read as a file"):
+            check_file(Path(name))
     with pytest.raises(DataError, match="there is no such file"):
-        check_file(tmp_path / "file" / "train.tsv")
+        check_file(write(tmp_path / "file", "x") / "train.tsv")
 
 
 def test_lines_without_blank_ones(tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    path.write_bytes(b"\none\n\r\n two \r\n\n\nth\rree\r")
+    path = write(tmp_path / "text.txt", b"\none\n\r\n two \r\n\n\nth\rree\r")
     lines = read_lines(path)
     assert lines.columns[0].to_pylist() == ["one", " two ", "th\rree"]
     assert lines.rows.tolist() == [1, 3, 6]
@@ -66,26 +63,16 @@ def test_lines_without_blank_ones(tmp_path: Path) -> None:
 
 
 def test_the_limit_is_the_longest_line_that_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    path.write_bytes(b"a" * LINE_LIMIT + b"\n" + b"b" * (LINE_LIMIT + 1) + b"\nc")
-    lines = read_lines(path)
+    lines = read_lines(write(tmp_path / "t.txt", b"a" * LINE_LIMIT + b"\n" + b"b" * (LINE_LIMIT + 1) + b"\nc"))
     assert lines.rows.tolist() == [0, 2]
     assert [fault.rows.tolist() for fault in lines.faults] == [[1]]
 
 
-def test_location_sees_that_the_file_has_changed(tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    path.write_text("one\n")
+def test_an_excerpt_is_of_the_file_as_it_is_and_reaches_beyond_a_far_column(tmp_path: Path) -> None:
+    path = write(tmp_path / "text.txt", "one\n")
     assert line_location(path, 0, 2).excerpt == "one"
-    path.write_text("three\n")
-    assert line_location(path, 0, 2).excerpt == "three"
-
-
-def test_excerpt_reaches_beyond_a_far_column(tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    path.write_text("x" * 500 + "!" + "y" * 500)
-    excerpt = line_location(path, 0, 501).excerpt
-    assert excerpt is not None
+    write(path, "x" * 500 + "!" + "y" * 500)
+    excerpt = line_location(path, 0, 501).excerpt or ""
     assert excerpt[500] == "!"
     assert len(excerpt) < 600
 
@@ -94,10 +81,8 @@ def test_excerpt_reaches_beyond_a_far_column(tmp_path: Path) -> None:
 def test_a_file_that_unpacks_to_far_more_than_it_holds_is_refused(suffix: str, tmp_path: Path) -> None:
     zeros = bytes(2**24)
     packed = gzip.compress(zeros) if suffix == ".gz" else pa.Codec("zstd").compress(zeros, asbytes=True)
-    path = tmp_path / f"facts.tsv{suffix}"
-    path.write_bytes(packed * 5)
     with pytest.raises(DataError, match=f"a {suffix} file .*more than 100 times its size"):
-        read_text(path)
+        read_text(write(tmp_path / f"facts.tsv{suffix}", packed * 5))
 
 
 def read(path: Path, separator: int, *, header: bool = False) -> Records:
@@ -108,11 +93,6 @@ def cells(records: Records) -> list[tuple[str, ...]]:
     return list(zip(*(column.to_pylist() for column in records.columns), strict=True))
 
 
-def write(path: Path, text: str) -> Path:
-    path.write_bytes(text.encode())
-    return path
-
-
 def test_quotes_in_csv(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", 'a, "" ,"x"\n'.replace(' "" ', "y") + '"a,""b""\n\r\nc","""",\n\n"","d\r\n",e\r\n')
     records = read(path, COMMA)
@@ -121,12 +101,7 @@ def test_quotes_in_csv(tmp_path: Path) -> None:
 
 
 @at_most(100, "each writes and reads files")
-@given(
-    width=st.integers(1, 4),
-    ends=st.sampled_from(["\n", "\r\n"]),
-    quote_all=st.booleans(),
-    data=st.data(),
-)
+@given(width=st.integers(1, 4), ends=st.sampled_from(["\n", "\r\n"]), quote_all=st.booleans(), data=st.data())
 def test_csv_equals_the_csv_module(width: int, ends: str, quote_all: bool, data: st.DataObject) -> None:
     cell = st.text('",\n a\u00e9', max_size=4)
     rows = data.draw(st.lists(st.lists(cell, min_size=width, max_size=width), min_size=1, max_size=6))
@@ -166,11 +141,9 @@ def test_broken_quotes_are_refused_where_the_csv_module_refuses_or_guesses(text:
 )
 def test_broken_quotes(text: str, place: str, what: str, tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", text)
-    with pytest.raises(DataError) as caught:
-        read(path, COMMA)
     line, column = place.split(":")
     excerpt = text.split("\n")[int(line) - 1]
-    assert str(caught.value).startswith(f"{path}:{place}: {what}\n  | {excerpt}\n  | {' ' * (int(column) - 1)}^\n")
+    assert message(path).startswith(f"{path}:{place}: {what}\n  | {excerpt}\n  | {' ' * (int(column) - 1)}^\n")
 
 
 def test_header_gives_the_names_and_the_number_of_columns(tmp_path: Path) -> None:
@@ -226,43 +199,28 @@ def test_names_that_look_like_paths(tmp_path: Path) -> None:
 
 def test_values_that_are_not_text_and_dates_that_are(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", ' [{"a": 1, "b": 2.50, "c": true, "d": "2020-1-1T00:00", "e": null}]')
-    assert [column.to_pylist() for column in read_records(path).columns] == [
-        ["1"],
-        ["2.5"],
-        ["true"],
-        ["2020-1-1T00:00"],
-        [None],
-    ]
+    cells = [column[0].as_py() for column in read_records(path).columns]
+    assert cells == ["1", "2.5", "true", "2020-1-1T00:00", None]
 
 
-def test_a_json_file_may_hold_one_object_a_line(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.json", '{"a": "x"}\n{"a": "y"}\n')
-    assert read_records(path).columns[0].to_pylist() == ["x", "y"]
+def test_objects_a_line_and_their_fields(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", '{"c": "1"}\n{"b": "2", "c": "3"}\n{"a": "4"}\n')
+    assert read_records(path).names == ("c", "b", "a")
+    assert read_records(path).columns[0].to_pylist() == ["1", "3", None]
     assert read_records(path).locate(1).line == 2
-
-
-def test_nothing(tmp_path: Path) -> None:
-    assert read_facts(Table(write(tmp_path / "t.json", "[]"))).facts == ()
-
-
-def test_a_missing_field_is_an_empty_cell(tmp_path: Path) -> None:
     path = write(tmp_path / "t.jsonl", '{"a": "x", "b": "y"}\n{"b": "z"}\n')
-    with pytest.raises(DataError) as caught:
-        read_facts(Table(path, "p"))
-    assert str(caught.value).startswith(f'{path}:2: column 1 (a) is empty\n  | {{"b": "z"}}\n')
+    assert message(path, "p").startswith(f'{path}:2: column 1 (a) is empty\n  | {{"b": "z"}}\n')
     assert len(read_facts(Table(path, "p"), on_error="skip").rejected) == 1
 
 
-def test_names_in_order_of_first_sight(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.jsonl", '{"c": "1"}\n{"b": "2", "c": "3"}\n{"a": "4"}\n')
-    assert read_records(path).names == ("c", "b", "a")
+@pytest.mark.parametrize(("name", "text"), [("t.json", "[]"), ("t.pl", "% nothing known\n"), ("t.nt", "# nothing\n")])
+def test_nothing(name: str, text: str, tmp_path: Path) -> None:
+    assert read_facts(Table(write(tmp_path / name, text))).facts == ()
 
 
 def test_a_line_that_is_no_object(tmp_path: Path) -> None:
     path = write(tmp_path / "t.jsonl", '{"a": "x"}\n\n["y"]\n{"a": \nnull\n{"a": "z"}\n')
-    with pytest.raises(DataError) as caught:
-        read_facts(Table(path, "p"))
-    assert str(caught.value) == (
+    assert message(path, "p") == (
         f'{path}:3: this is not a JSON object\n  | ["y"]\n'
         '  write one object a line, as in {"head": CONSTANT, "relation": PREDICATE, "tail": CONSTANT}'
     )
@@ -273,16 +231,13 @@ def test_a_line_that_is_no_object(tmp_path: Path) -> None:
 
 def test_an_item_that_is_no_object(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", '[{"a": "x"}, "y", null]')
-    with pytest.raises(DataError, match=r"t\.json, row 2: this is not a JSON object"):
-        read_facts(Table(path, "p"))
+    assert f"{path}, row 2: this is not a JSON object" in message(path, "p")
     assert len(read_facts(Table(path, "p"), on_error="skip").rejected) == 2
 
 
 def test_broken_array(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", '[{"a": "x"},\n {"a": "é" "b"}]')
-    with pytest.raises(DataError) as caught:
-        read_records(path)
-    assert str(caught.value) == (
+    assert message(path) == (
         f"{path}:2:12: this is not JSON: expecting ',' delimiter\n"
         '  |  {"a": "é" "b"}]\n'
         "  |            ^\n"
@@ -290,10 +245,9 @@ def test_broken_array(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("text", [r'[{"a": "\ud800"}]', "[" * 100_000])
-def test_what_pythons_json_cannot_place(text: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"t\.json: this cannot be read as JSON \("):
-        read_records(write(tmp_path / "t.json", text))
+@pytest.mark.parametrize("text", [r'[{"a": "\ud800"}]', "[" * 100_000, '[{"a": ' + "9" * 5_000 + "}, x]"])
+def test_what_pythons_json_cannot_locate(text: str, tmp_path: Path) -> None:
+    assert "t.json: this cannot be read as JSON (" in message(write(tmp_path / "t.json", text))
 
 
 def test_objects_that_share_no_field_are_refused_where_they_are_many(tmp_path: Path) -> None:
@@ -304,19 +258,11 @@ def test_objects_that_share_no_field_are_refused_where_they_are_many(tmp_path: P
         read_records(many)
 
 
-def test_a_number_beyond_what_python_reads_beside_a_mistake(tmp_path: Path) -> None:
-    path = write(tmp_path / "facts.json", '[{"a": ' + "9" * 5_000 + "}, x]")
-    with pytest.raises(DataError, match="JSON"):
-        read_records(path)
-
-
-def test_objects_without_fields_are_told_not_dropped(tmp_path: Path) -> None:
+def test_objects_without_fields_are_errors(tmp_path: Path) -> None:
     path = write(tmp_path / "facts.jsonl", "{}\n{}")
-    with pytest.raises(DataError, match=r"facts.jsonl:1: there is nothing in the row"):
-        read_facts(Table(path))
+    assert message(path).startswith(f"{path}:1: there is nothing in the row")
     rows = read_facts(Table(path), on_error="skip")
-    assert not rows.facts
-    assert len(rows.rejected) == 2
+    assert (rows.facts, len(rows.rejected)) == ((), 2)
 
 
 @pytest.mark.parametrize("layout", ["[{}, {}]", "{}\n{}"])
@@ -373,9 +319,7 @@ GOOD: list[tuple[str, list[Fact]]] = [
 
 @pytest.mark.parametrize(("line", "facts"), GOOD, ids=[line for line, _ in GOOD])
 def test_a_line(line: str, facts: list[Fact], tmp_path: Path) -> None:
-    path = tmp_path / "t.pl"
-    path.write_bytes(f"% first\r\n\r\n{line}\r\n#last\r\n//\r\n".encode())
-    read = read_facts(Table(path))
+    read = read_facts(Table(write(tmp_path / "t.pl", f"% first\r\n\r\n{line}\r\n#last\r\n//\r\n")))
     assert sorted(listed(read)) == sorted(facts)
     assert {facts.location(0).line for facts in read.facts} == {3}
 
@@ -386,12 +330,8 @@ def test_a_line(line: str, facts: list[Fact], tmp_path: Path) -> None:
      "p('a)", "p('a'b)", "p('')", 'p("", a)', "p(a) :", "a\tp\tb", "not p", "!!p(a)"],
 )  # fmt: skip
 def test_a_line_that_is_no_fact(line: str, tmp_path: Path) -> None:
-    path = tmp_path / "facts"
-    path.write_text(f"p(a).\n{line}\nq(b)\n", encoding="utf-8")
-    with pytest.raises(DataError) as caught:
-        read_facts(Table(path))
-    shown = line.replace("\t", " ")
-    assert str(caught.value) == (
+    path, shown = write(tmp_path / "facts", f"p(a).\n{line}\nq(b)\n"), line.replace("\t", " ")
+    assert message(path) == (
         f"{path}:2: this is not a fact\n  | {shown}\n"
         "  write `p(a, b).`, and constants with blanks, commas or parentheses in quotes: `p('a, b', c).`"
     )
@@ -402,30 +342,20 @@ def test_a_line_that_is_no_fact(line: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["p(X) :- q(X).", "q(x) -> p(x)"])
 def test_a_rule_is_no_fact(line: str, tmp_path: Path) -> None:
-    path = tmp_path / "facts.pl"
-    path.write_text(line, encoding="utf-8")
-    with pytest.raises(DataError, match=r"this is a rule, not a fact\n.*\n  rules belong into the theory"):
-        read_facts(Table(path))
+    path = write(tmp_path / "facts.pl", line)
+    assert message(path) == f"{path}:1: this is a rule, not a fact\n  | {line}\n  rules belong into the theory"
 
 
 def test_arities_of_one_predicate_stay_apart(tmp_path: Path) -> None:
-    path = tmp_path / "facts.pl"
-    path.write_text("p(a, b). p(a).\nq(c).\np(d, e).\n", encoding="utf-8")
+    path = write(tmp_path / "facts.pl", "p(a, b). p(a).\nq(c).\np(d, e).\n")
     found = [(facts.predicate, len(facts.arguments), facts.rows.tolist()) for facts in read_facts(Table(path)).facts]
     assert found == [("p", 1, [0]), ("q", 1, [1]), ("p", 2, [0, 2])]
-
-
-def test_comments_alone_are_no_fact(tmp_path: Path) -> None:
-    path = tmp_path / "facts.pl"
-    path.write_text("% nothing known\n", encoding="utf-8")
-    assert read_facts(Table(path)).facts == ()
 
 
 @at_most(60, "each writes and reads files")
 @given(st.text("p('\"\\),. !%a\n", min_size=1, max_size=14).filter(lambda text: text.strip("\n")))
 def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    path = tmp_path_factory.getbasetemp() / "any.pl"
-    path.write_text(text, encoding="utf-8", newline="")
+    path = write(tmp_path_factory.getbasetemp() / "any.pl", text)
     read = read_facts(Table(path), on_error="skip")
     lines = [line for line in text.split("\n") if line and not line.lstrip().startswith("%") and line.strip()]
     found = {error.where.line for error in read.rejected if error.where} | {
@@ -456,21 +386,20 @@ FACTS = {
 
 @pytest.mark.parametrize(("suffix", "text"), [(".nt", N_TRIPLES), (".ttl", TURTLE), (".rdf", XML), (".owl", XML)])
 def test_every_language(suffix: str, text: str, tmp_path: Path) -> None:
-    path = tmp_path / f"facts{suffix}"
-    path.write_text(text, encoding="utf-8")
+    path = write(tmp_path / f"facts{suffix}", text)
     read = read_facts(Table(path))
     assert set(listed(read)) == FACTS
     assert len(listed(read)) == 2
     where = next(facts for facts in read.facts if facts.predicate.endswith("locatedIn")).location(0)
     assert where.source == str(path)
     assert where.excerpt == "http://x.org/italy http://x.org/locatedIn http://x.org/europe"
+    with pytest.raises(ConfigError, match="these facts name their predicates themselves"):
+        read_facts(Table(path, "p"))
 
 
 def test_the_same_order_each_time_and_blank_nodes_of_their_own(tmp_path: Path) -> None:
     text = "".join(f"<u:a{i}> <u:p> _:n{i % 3} .\n" for i in range(30))
-    first, second = tmp_path / "a.nt", tmp_path / "b.nt"
-    first.write_text(text)
-    second.write_text(text)
+    first, second = (write(tmp_path / name, text) for name in ("a.nt", "b.nt"))
     assert listed(read_facts(Table(first))) == [("u:p", (f"u:a{i}", f"_:a.nt:{i % 3}"), True) for i in range(30)]
     constants = {fact[1][1] for fact in listed(read_facts(Table(first)))}
     assert constants == {"_:a.nt:0", "_:a.nt:1", "_:a.nt:2"}
@@ -478,38 +407,20 @@ def test_the_same_order_each_time_and_blank_nodes_of_their_own(tmp_path: Path) -
 
 
 def test_an_empty_literal_is_an_empty_cell(tmp_path: Path) -> None:
-    path = tmp_path / "facts.nt"
-    path.write_text('<u:a> <u:p> "" .\n')
-    with pytest.raises(DataError) as caught:
-        read_facts(Table(path))
-    assert str(caught.value).startswith(f"{path}: column 3 (tail) is empty\n  | u:a u:p \n")
-
-
-def test_no_triples(tmp_path: Path) -> None:
-    path = tmp_path / "facts.nt"
-    path.write_text("# nothing\n")
-    assert read_facts(Table(path)).facts == ()
+    path = write(tmp_path / "facts.nt", '<u:a> <u:p> "" .\n')
+    assert message(path).startswith(f"{path}: column 3 (tail) is empty\n  | u:a u:p \n")
 
 
 @pytest.mark.parametrize(("suffix", "kind"), [(".nt", "nt"), (".ttl", "turtle"), (".rdf", "xml")])
 def test_broken_file(suffix: str, kind: str, tmp_path: Path) -> None:
-    path = tmp_path / f"facts{suffix}"
-    path.write_text("<u:a> <u:p\n")
+    path = write(tmp_path / f"facts{suffix}", "<u:a> <u:p\n")
     with pytest.raises(DataError) as caught:
         read_facts(Table(path), on_error="skip")
     assert str(caught.value).startswith(f"{path}: this cannot be read as RDF ({kind}) (")
 
 
-def test_a_predicate_cannot_be_given(tmp_path: Path) -> None:
-    path = tmp_path / "facts.nt"
-    path.write_text(N_TRIPLES, encoding="utf-8")
-    with pytest.raises(ConfigError, match="these facts name their predicates themselves"):
-        read_facts(Table(path, "p"))
-
-
 def test_without_rdflib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "facts.nt"
-    path.write_text(N_TRIPLES, encoding="utf-8")
+    path = write(tmp_path / "facts.nt", N_TRIPLES)
     monkeypatch.setitem(sys.modules, "rdflib", None)
     with pytest.raises(ConfigError) as caught:
         read_facts(Table(path))

@@ -116,12 +116,7 @@ def test_progress_is_reported_in_bytes(site: Site, tmp_path: Path) -> None:
     [
         ("nothing", b"", PLAIN, "404"),
         ("data/rules.txt", b"tampered\n", PLAIN, f"rules.txt in it does not have the sha256 {sha256(RULES)}"),
-        (
-            "kg.tar.gz",
-            archive(("train.txt", b"tampered\n")),
-            PACKED,
-            "train.txt in it does not have the sha256",
-        ),
+        ("kg.tar.gz", archive(("train.txt", b"tampered\n")), PACKED, "train.txt in it does not have the sha256"),
         ("kg.tar.gz", archive(("other.txt", TRAIN)), PACKED, "train.txt in it does not have the sha256"),
         ("kg.tar.gz", archive(("train.txt", TRAIN * 9999))[:-100], PACKED, ""),
         ("kg.tar.gz", gzip.compress(b"no archive"), PACKED, ""),
@@ -135,10 +130,8 @@ def test_a_bad_download_says_what_and_leaves_nothing(
     site.put(f"owner/repo/abc/{path}", content)
     with pytest.raises(DataError) as caught:
         download("kg", base=site.address, cache=tmp_path / "cache", sources=(source,))
-    message = str(caught.value)
-    assert message.startswith(
-        f"cannot download kg from {source.address(site.address)} to {tmp_path / 'cache' / 'kg'}: "
-    )
+    message, address = str(caught.value), source.address(site.address)
+    assert message.startswith(f"cannot download kg from {address} to {tmp_path / 'cache' / 'kg'}: ")
     assert reason in message
     assert "R2N_DATA" in message
     assert left_behind(tmp_path / "cache") == []
@@ -161,9 +154,6 @@ def test_a_cache_that_cannot_be_written_is_a_clear_error(site: Site, tmp_path: P
     (tmp_path / "cache").write_text("a file, not a folder")
     with pytest.raises(DataError, match="cannot download kg"):
         download("kg", base=site.address, cache=tmp_path / "cache", sources=(PLAIN,))
-
-
-def test_an_unknown_folder_is_refused_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nothing to download for 'wn18r'\n  did you mean 'wn18rr'\?"):
         download("wn18r", cache=tmp_path)
 

@@ -1,10 +1,9 @@
 """Languages, formulas and theories by hand."""
 
-import numpy as np
 import pytest
 
 from r2n.errors import DataError, TheoryError
-from r2n.logic.formula import And, Atom, Constant, Iff, Implies, Not, Or, Unequal, Variable
+from r2n.logic.formula import And, Atom, Constant, Implies, Unequal, Variable
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import MOST_WEIGHT, Literal, Rule, Theory
@@ -22,23 +21,9 @@ def test_a_domain_is_within_itself_and_the_unions_it_is_part_of() -> None:
     assert not PLACE.is_within(COUNTRY)
     assert not COUNTRY.is_within(REGION)
 
-
-def test_a_union_is_within_a_union_of_more() -> None:
     more = Domain("more", parts=(REGION, COUNTRY, Domain("sea")))
     assert PLACE.is_within(more)
     assert not more.is_within(PLACE)
-
-
-def test_constants_are_sorted_and_shared_between_domains() -> None:
-    colour = Domain("colour", listed=("red", "blue"))
-    language = Language.build(
-        [COUNTRY, REGION, PLACE, colour], [], {"country": ["micronesia", "italy"], "region": ["micronesia"]}
-    )
-    assert language.constants == ("blue", "italy", "micronesia", "red")
-    assert [language.constants[i] for i in language.members(COUNTRY)] == ["italy", "micronesia"]
-    assert language.members(PLACE).tolist() == [1, 2]
-    assert language.members(colour).tolist() == [0, 3]
-    assert language.constant_id("red") == 3
 
 
 def test_domains_nobody_fills_are_empty() -> None:
@@ -57,33 +42,12 @@ def test_names_that_are_not_there_are_answered_with_the_nearest() -> None:
 
 
 X = Variable("x")
-P, Q, R = (Atom(name, (X,)) for name in "pqr")
-BOTH = np.array([[False, False], [False, True], [True, False], [True, True]])
-
-
-def test_a_repeated_atom_is_one_position() -> None:
-    formula = Implies(And((P, Q)), Or((R, P)))
-    assert formula.atoms() == (P, Q, R)
-    assert And((P, Not(P))).satisfying_assignments().shape == (0, 1)
+P = Atom("p", (X,))
 
 
 def test_the_same_name_as_constant_and_as_variable_makes_two_atoms() -> None:
     assert And((P, Atom("p", (Constant("x"),)))).atoms() == (P, Atom("p", (Constant("x"),)))
-
-
-def test_a_python_bool_has_no_inverse_here() -> None:
-    with pytest.raises(TypeError, match="boolean array"):
-        P.evaluate(True)
-    with pytest.raises(TypeError, match="boolean array"):
-        Not(P).evaluate(np.array([1]))
-
-
-def test_text_has_the_parentheses_it_needs() -> None:
-    assert str(Implies(And((P, Not(Q))), Or((Q, R)))) == "p(x) & !q(x) -> q(x) | r(x)"
-    assert str(And((Or((P, Q)), R))) == "(p(x) | q(x)) & r(x)"
-    assert str(Not(Iff(P, Q))) == "!(p(x) <-> q(x))"
-    assert str(Atom("p", (X, Constant('a "b"\\')))) == 'p(x, "a \\"b\\"\\\\")'
-    assert str(Unequal(X, Constant("a"))) == 'x != "a"'
+    assert rule('p("x", y) -> q(y)').variables == ("y",)
 
 
 Y = Variable("y")
@@ -97,17 +61,11 @@ def rule(text: str) -> Rule:
 @pytest.mark.parametrize(
     ("text", "body", "heads"),
     [
-        ("p(x) -> q(x)", [(0, True)], [1]),
-        ("p(x) & !q(x, y) -> r(y)", [(0, True), (1, False)], [2]),
-        ("p(x) & q(x) -> r(x) | !s(x)", [(0, True), (1, True)], [2, 3]),
-        ("p(x) & q(x) -> p(x)", [(0, True), (1, True)], [0]),
+        ("p(x) & !q(x) -> p(x) | !s(x)", [(0, True), (1, False)], [0, 2]),
         ("p(x) & p(x) -> q(x)", [(0, True)], [1]),
         ("p(x) -> (q(x) -> r(x))", [(0, True)], [1, 2]),
         ("(p(x) & q(x)) & r(x) -> s(x)", [(0, True), (1, True), (2, True)], [3]),
-        ("p(x) | q(x) -> r(x)", [], [0, 1, 2]),
         ("!!p(x) -> q(x)", [], [0, 1]),
-        ("p(x) <-> q(x)", [], [0, 1]),
-        ("p(x)", [], [0]),
     ],
 )
 def test_body_and_heads(text: str, body: list[tuple[int, bool]], heads: list[int]) -> None:
@@ -153,10 +111,6 @@ def test_a_domain_that_cannot_be_inferred_is_an_error_that_says_what_to_write() 
         Theory((d, e), (Predicate("p", (d,)), Predicate("q", (e,))), (both,))
 
 
-def test_a_constant_named_like_a_variable_is_no_variable() -> None:
-    assert rule('p("x", y) -> q(y)').variables == ("y",)
-
-
 def test_rules_without_declarations_are_checked_when_the_predicates_come() -> None:
     theory = Theory(rules=(Rule.explicit("r", Implies(Atom("p", (X,)), Atom("q", (X, Constant("a"))))),))
     things = Domain("constant")
@@ -178,11 +132,7 @@ def test_a_weight_that_is_no_number_or_outweighs_everything_is_refused(weight: f
     atom = Atom("p", (Variable("x"),))
     with pytest.raises(TheoryError, match=r"rule 'r' has the weight .*\n  a weight is a number .* holds strictly"):
         Rule.explicit("r", atom, weight=weight)
-    for text in (
-        f"rule r [{weight}]: p(x)",
-        f"rule r [{weight}]: p(x) -> q(x)",
-        f"implicit r [{weight}]: [p(x), q(x)]",
-    ):
+    for text in (f"rule r [{weight}]: p(x) -> q(x)", f"implicit r [{weight}]: [p(x), q(x)]"):
         with pytest.raises(TheoryError):
             parse_theory(text)
     assert Rule.explicit("r", atom, weight=-MOST_WEIGHT).weight == -MOST_WEIGHT
