@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import r2n
 from r2n.data.knowledge_base import KnowledgeBase
+from r2n.data.tables import read_facts
 from r2n.errors import ConfigError
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding, GroundRules
@@ -167,7 +168,7 @@ def graph_of(formulas: list[str], facts: dict[str, bool]) -> tuple[FactorGraph, 
         )
         for name, truth in zip(names, truths, strict=True)
     ]
-    read = [group for table in tables for group in r2n.data.reading.tables.read_facts(table).facts]
+    read = [group for table in tables for group in read_facts(table).facts]
     knowledge = KnowledgeBase.build(r2n.parse_theory(DECLARED + rules), read)
     graph = FactorGraph.from_grounding(FullGrounder().ground(r2n.Store(knowledge)), np.arange(knowledge.base.size))
     return graph, known_truths(knowledge.base, graph.atoms.numpy(), knowledge.evidence)
