@@ -69,18 +69,7 @@ def test_rows_are_dropped_together() -> None:
     assert row_dropout(points, 0.0) is points
 
 
-TWO_GRIDS = """\
-domain d = {a, b, c}
-domain e = {k, l}
-predicate p(d, d)
-predicate t(d, e)
-predicate q(d, d)
-implicit r: [p(x, y), q(x, y), q(y, x), t(x, m)]
-"""
-
-
 def test_a_graph_in_another_order_has_no_grids() -> None:
-    knowledge = r2n.KnowledgeBase.build(r2n.parse_theory(TWO_GRIDS))
-    codes = torch.arange(knowledge.base.size)
-    assert DenseGrid.of(FactorGraph(codes, (), (), ()), knowledge.base) is not None
-    assert DenseGrid.of(FactorGraph(codes.flip(0), (), (), ()), knowledge.base) is None
+    codes = torch.arange(KNOWLEDGE.base.size)
+    assert DenseGrid.of(FactorGraph(codes, (), (), ()), KNOWLEDGE.base) is not None
+    assert DenseGrid.of(FactorGraph(codes.flip(0), (), (), ()), KNOWLEDGE.base) is None
