@@ -128,25 +128,29 @@ def pair_counts(bags: Bags, left: np.ndarray, right: np.ndarray) -> Float[np.nda
     return np.stack([np.log1p(shared), np.log1p(union - shared), jaccard], 1).astype(np.float32)
 
 
-def possible_terms(
-    holds: Sequence[Sequence[Sequence[tuple[bool, bool]]]], *, paired: bool, each: bool, own: bool
-) -> list[Term]:
-    """The terms that atoms may have.
+def _possible_terms(language: Language, place: Tensor, *, paired: bool, each: bool, own: bool) -> list[Term]:
+    """The terms that atoms may have, by the channels of the constants that their positions can hold.
 
-    `holds[p][i][c]`: whether position i of predicate p can hold a constant with channel c, and one without. `paired`:
-    constants that share a channel are read together; `each`: (also) each by itself; `own`: per predicate.
+    `paired`: constants that share a channel are read together; `each`: (also) each by itself; `own`: per predicate. A
+    constant with no channel at all is new to the network, and does not count: its atoms are masked.
     """
+    inside = place.numpy() >= 0
+    of_domain = {}  # for each channel: can there be a constant with it, and one without?
+    for domain in language.domains:
+        ids = np.asarray(language.members(domain))
+        known = inside[:, ids[inside[:, ids].any(0)]]
+        of_domain[domain] = known.any(1), (~known).any(1)
     found: dict[Term, None] = {}
-    for p, positions in enumerate(holds):
-        owner, arity = p if own else -1, len(positions)
-        for c in range(len(positions[0]) if positions else 0):
-            inside = [i for i in range(arity) if positions[i][c][0]]
-            for i in inside:
-                alone = all(positions[j][c][1] for j in range(arity) if j != i)
-                if each or not paired or alone:
+    for p, predicate in enumerate(language.predicates):
+        owner, positions = p if own else -1, [of_domain[domain] for domain in predicate.domains]
+        for c in range(len(place)):
+            some = [i for i, (has_one, _) in enumerate(positions) if has_one[c]]
+            for i in some:
+                is_alone = all(lacks[c] for j, (_, lacks) in enumerate(positions) if j != i)
+                if each or not paired or is_alone:
                     found[Term(c, (i,), owner)] = None
             if paired:
-                found |= dict.fromkeys(Term(c, pair, owner) for pair in combinations(inside, 2))
+                found |= dict.fromkeys(Term(c, pair, owner) for pair in combinations(some, 2))
     return list(found)
 
 
@@ -180,8 +184,8 @@ class PairEmbedding(nn.Module):
         self.channels = nn.ModuleList(channels)
         self.place = torch.stack([*(channel.place for channel in channels), constants.place])
         self.pairs_only = pair not in ("concatenate", "all")
-        self.terms = possible_terms(
-            _holds(language, self.place), paired=bool(self.kinds), each=not self.pairs_only, own=sharing == "none"
+        self.terms = _possible_terms(
+            language, self.place, paired=bool(self.kinds), each=not self.pairs_only, own=sharing == "none"
         )
         predicates, sizes = len(language.predicates), [*(channel.size for channel in channels), self.constant_dim]
         words = {c for c, channel in enumerate(channels) if isinstance(channel, WordChannel)}
@@ -255,17 +259,3 @@ class PairEmbedding(nn.Module):
     ) -> Float[Tensor, " atoms"]:
         """The classifier's logit."""
         return (embedding * self.head[predicates]).sum(1) + self.head_bias[predicates]
-
-
-def _holds(language: Language, place: Tensor) -> list[list[list[tuple[bool, bool]]]]:
-    """For each predicate, position and channel: can there be a constant with the channel, and one without?
-
-    A constant with no channel at all is new to the network, and does not count: its atoms are masked.
-    """
-    inside = place.numpy() >= 0
-    members = {domain: np.asarray(language.members(domain)) for domain in language.domains}
-    of_domain = {domain: inside[:, ids[inside[:, ids].any(0)]] for domain, ids in members.items()}
-    return [
-        [[(bool(row.any()), bool((~row).any())) for row in of_domain[domain]] for domain in predicate.domains]
-        for predicate in language.predicates
-    ]

@@ -57,13 +57,6 @@ class SingleProcess:
 SINGLE = SingleProcess()
 
 
-def known_ground_rules(
-    rows: Int64[Tensor, "ground_rules positions"], labels: Int64[Tensor, " atoms"]
-) -> Bool[Tensor, " ground_rules"]:
-    """R_j^E: the ground rules whose atoms all have a label (1 true, 0 false, -1 unknown)."""
-    return (labels[rows] >= 0).all(dim=1)
-
-
 RuleTargets = tuple[Int64[Tensor, " _"], Bool[Tensor, " _"]]
 """The ground rules of a rule whose atoms are all labelled, and the truth of the rule on them."""
 
@@ -131,12 +124,12 @@ def targets_of(
 
 
 def rule_targets(graph: FactorGraph, j: int, labels: Int64[Tensor, " atoms"]) -> RuleTargets:
-    """The ground rules of rule j whose atoms are all labelled, and the truth of the rule on them."""
+    """R_j^E: the ground rules of rule j whose atoms are all labelled, and the truth of the rule on them."""
     rule, rows = graph.rules[j], graph.neighbours[j]
     if rule.formula is None:
         nothing = torch.zeros(0, dtype=torch.int64, device=rows.device)
         return nothing, nothing.bool()
-    known = known_ground_rules(rows, labels).nonzero().flatten()
+    known = (labels[rows] >= 0).all(dim=1).nonzero().flatten()
     return known, rule.formula.evaluate(labels[rows[known]] == 1)
 
 

@@ -119,11 +119,6 @@ def softmax_loss(
     return shares.mean() if counted is None else _mean(shares, counted)
 
 
-def semantic_loss(out: Float[Tensor, " ground_rules"], truth: Bool[Tensor, " ground_rules"]) -> Float[Tensor, ""]:
-    """L_sem by binary cross-entropy, the mean over the ground rules whose atoms are all known."""
-    return binary_cross_entropy(out, truth)
-
-
 def n3_penalty(vectors: Float[Tensor, "batch dim"]) -> Float[Tensor, ""]:
     """N3: the mean over vectors of the sum of cubed absolute components; zero for none."""
     return vectors.abs().pow(3).sum(-1).mean() if len(vectors) else vectors.sum()
@@ -208,7 +203,7 @@ class Objective:
         if options.semantic_weight and predictions.rules:  # over all rules together, where all atoms are labelled
             parts = zip(predictions.rules, step.targets.rules, strict=True)
             outs, truths = zip(*((out[known], truth) for out, (known, truth) in parts), strict=True)
-            semantic = step.semantic * semantic_loss(torch.cat(outs), torch.cat(truths))
+            semantic = step.semantic * binary_cross_entropy(torch.cat(outs), torch.cat(truths))
         fuzzy = zero if self.t_norm is None else step.fuzzy * fuzzy_loss(step, predictions.atoms, self.t_norm)
         total = supervised + options.semantic_weight * semantic + options.regularisation_weight * fuzzy
         if options.n3:
