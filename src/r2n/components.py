@@ -19,7 +19,7 @@ from r2n.errors import ConfigError, nearest
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """The description of a component; `implementation` is its class or function, or where that is: "module:name"."""
+    """The description of a component; `implementation` is its class or function, or "module:name"."""
 
     name: str
     implementation: str | Callable[..., Any]
@@ -31,10 +31,6 @@ class Component:
             return self.implementation
         module, _, name = self.implementation.partition(":")
         return getattr(import_module(module), name)
-
-
-def _no_weights(arities: Sequence[int], dim: int) -> int:
-    return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +49,7 @@ class InputLayer(Component):
     over_grids: bool = False
     reads_features: bool = False
     floats_per_atom: float = 17.0
-    extra_weights: Callable[[Sequence[int], int], int] = _no_weights
+    extra_weights: Callable[[Sequence[int], int], int] = lambda _, __: 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,20 +144,12 @@ class Registry(Generic[Described]):
         described = [self[name] for name in self]
         columns = [part.name for part in fields(self._of)[3:] if not callable(getattr(described[0], part.name))]
         rows = [["name", "summary", *(name.replace("_", " ") for name in columns)], ["---"] * (2 + len(columns))]
-        rows += [
-            [f"`{part.name}`", part.summary, *(_cell(getattr(part, name)) for name in columns)] for part in described
-        ]
+        words = {None: "any", True: "yes", False: ""}
+        for part in described:
+            values = [getattr(part, name) for name in columns]
+            cells = [words[value] if value is None or isinstance(value, bool) else f"{value:g}" for value in values]
+            rows.append([f"`{part.name}`", part.summary, *cells])
         return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else ""
-    return "any" if value is None else f"{value:g}"
-
-
-def _mlp_weights(arities: Sequence[int], dim: int) -> int:
-    return sum((arity + 1) * dim * dim for arity in arities)
 
 
 _LAYERS, _REASONING = "r2n.network.input_layers", "r2n.network.reasoning"
@@ -181,7 +169,7 @@ input_layers = Registry(
             f"{_LAYERS}:AtomMLP",
             "an MLP of the constants' vectors for each predicate",
             floats_per_atom=7.0,
-            extra_weights=_mlp_weights,
+            extra_weights=lambda arities, dim: sum((arity + 1) * dim * dim for arity in arities),
         ),
         InputLayer(
             "pair",

@@ -27,10 +27,7 @@ def as_tuple(value: Any) -> Any:
 
 
 class Section(BaseModel):
-    """A section of a problem file: frozen, without unknown keys, and every value of the type that is asked for.
-
-    Text is no number, true is not 1, and no number is infinite.
-    """
+    """A section of a problem file: frozen, without unknown keys, strictly typed, without infinite numbers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -56,8 +53,8 @@ class ModelOptions(Section):
     """[model]: the network; each choice that the paper leaves open is an option.
 
     With `rules = "counted"`, rules that conclude one atom are no reasoning layers: their ground rules are counted, and
-    stand beside the network. With `rule_network = "shared"`, rules with as many atoms share the networks of a reasoning
-    layer, and differ by a learned embedding. `init_scale` is the standard deviation of learned vectors at the start.
+    mixed with the network. With `rule_network = "shared"`, rules with equally many atoms share the networks of a
+    reasoning layer, and differ by a learned embedding. `init_scale` is the deviation of learned vectors at the start.
     """
 
     input: Annotated[str, BeforeValidator(input_layers.named())] = "complex"
@@ -90,17 +87,16 @@ class ModelOptions(Section):
 
     @property
     def has_layers(self) -> bool:
-        """Whether there is a reasoning layer: else the input layer answers alone, and no ground rule is read."""
+        """Whether there is a reasoning layer: else out(a) is the input layer's score, and no ground rule is read."""
         return self.reasoner != "none" and self.layers > 0
 
 
 class SamplingOptions(Section):
     """Which negative samples are drawn: corruptions of facts.
 
-    `corrupted_positions` count from 0, negative ones from the end; none means all. `negatives` draws so many
-    corruptions of each fact and position instead of taking all. Of the predicates in `labels_only`, only labelled
-    atoms are asked: their facts are not corrupted. `ask_closed` asks for closed atoms too, so that the input layer
-    learns them.
+    `corrupted_positions` count from 0, negative ones from the end; none means all. `negatives` is the number of
+    corruptions drawn for each fact and position, instead of all. Facts of the predicates in `labels_only` are not
+    corrupted: only labelled atoms count. `ask_closed` trains on closed atoms too.
     """
 
     corrupted_positions: Annotated[tuple[Whole, ...], BeforeValidator(as_tuple)] | None = None
@@ -110,11 +106,10 @@ class SamplingOptions(Section):
 
 
 class ObjectiveOptions(Section):
-    """What is minimised: L_sup + semantic_weight L_sem + regularisation_weight L_t-norm + n3 N3.
+    """The loss: L_sup + semantic_weight L_sem + regularisation_weight L_t-norm + n3 N3.
 
-    `full-softmax` asks each fact against its whole row of the Herbrand base, and by `relation_weight` against the other
-    predicates. `regularisation` names the t-norm by which explicit rules act on the outputs. `n3` weighs the cubes of
-    the vectors of constants.
+    `full-softmax` compares each fact with all candidates, and by `relation_weight` with the other predicates.
+    `regularisation` names the t-norm of explicit rules on the outputs.
     """
 
     loss: Annotated[str, BeforeValidator(losses.named())] = "bce"
@@ -126,7 +121,7 @@ class ObjectiveOptions(Section):
 
     @property
     def compares_facts(self) -> bool:
-        """Whether the loss compares each fact with others, so that a logit of 0 means nothing by itself."""
+        """Whether the loss compares each fact with others, so that a logit has no meaning by itself."""
         return losses[self.loss].compares_facts
 
     @property
@@ -136,13 +131,12 @@ class ObjectiveOptions(Section):
 
 
 class OptimisationOptions(Section):
-    """How it is minimised: over so many epochs, of which the first `rule_epochs` train the rules that are counted.
+    """How the loss is minimised; the first `rule_epochs` of the `epochs` train counted rules too.
 
     `rule_learning_rate` and `weight_decay` are for the reasoning layers and the outputs, `input_weight_decay` for the
-    input layer, `counted_learning_rate` for counted rules, which do not decay. `batches` makes an epoch of at most so
-    many steps, each over connected components of the graph; by default it is one step over the whole graph.
-    `batch_size` makes it steps of so many known atoms each, with negatives drawn anew at every step and the graph
-    around them. `threads` by default is one for small graphs, where more only wait for each other, else all cores.
+    input layer, `counted_learning_rate` for counted rules, which do not decay. An epoch is one step over the full
+    graph, at most `batches` steps over connected components of it, or steps of `batch_size` known atoms each, with new
+    negatives and the graph around them. `threads` by default is one for small graphs, else all cores.
     """
 
     epochs: Whole = Field(default=300, ge=0)
@@ -162,11 +156,11 @@ class OptimisationOptions(Section):
 
 
 class HidingOptions(Section):
-    """The share of open atoms whose input is blanked in a step while their labels are still asked.
+    """`hiding`: the share of open atoms whose input is masked in a step while their labels count.
 
-    They are drawn atom by atom, or (`hide_by = "constant"`) all atoms with the same first constant together.
-    `leave_one_out` makes unknown in a step of `batch_size` atoms what it asks: no ground rule is there because of it.
-    By default that is so where something would tell the answer.
+    They are drawn atom by atom, or (`hide_by = "constant"`) all atoms with the same first constant together. With
+    `leave_one_out`, the queries of a step of `batch_size` atoms are unknown in it; by default, if something would give
+    the answer away.
     """
 
     hiding: Number = Field(default=0.3, ge=0, lt=1)
@@ -177,9 +171,8 @@ class HidingOptions(Section):
 class SelectionOptions(Section):
     """When to stop, and with which weights.
 
-    `validate_every` and `patience` count epochs. With `patience`, training stops when the validation metric has not
-    risen for so many epochs (not validations: it is at least `validate_every`), and the best weights are restored.
-    `with_valid` trains on the validation queries too, once the settings are chosen.
+    With `patience`, training stops when the validation metric, measured every `validate_every` epochs, has not risen
+    for so many epochs, and the best weights are restored. `with_valid` trains on the validation queries too.
     """
 
     validate_every: Whole = Field(default=10, ge=1)
@@ -188,7 +181,7 @@ class SelectionOptions(Section):
 
 
 class TrainingOptions(SelectionOptions, HidingOptions, OptimisationOptions, ObjectiveOptions, SamplingOptions):
-    """[training]: what is asked, what is minimised and how, what is hidden, and when to stop."""
+    """[training]: negatives, loss, optimiser, masking, and when to stop."""
 
 
 class Options(Section):
@@ -207,8 +200,12 @@ class Options(Section):
             if not equals or not dot or section not in sections:
                 hint = f"write SECTION.KEY=VALUE with SECTION one of {', '.join(sections)}"
                 raise ConfigError(f"'{assignment}' is no assignment", hint=hint)
-            sections[section][key] = _toml_value(text.strip())
-        return _validated(sections)
+            try:
+                value = tomllib.loads(f"value = {text.strip()}")["value"]
+            except (ValueError, RecursionError):  # no TOML, or thousands of digits or brackets
+                value = text.strip()
+            sections[section][key] = value
+        return chosen(Options, None, sections)
 
     def with_values(self, values: Mapping[str, Any]) -> "Options":
         """With options set by their names alone: `{"layers": 2, "epochs": 100}`."""
@@ -218,24 +215,10 @@ class Options(Section):
             if key not in homes:
                 raise ConfigError(f"there is no option '{key}'", hint=nearest(key, homes) or "see docs/options.md")
             sections[homes[key]][key] = as_tuple(value)
-        return _validated(sections)
+        return chosen(Options, None, sections)
 
 
 OPTION_SECTIONS = {"grounding": GroundingOptions, "model": ModelOptions, "training": TrainingOptions}
-
-
-def _validated(sections: Mapping[str, Any]) -> Options:
-    try:
-        return Options.model_validate(sections)
-    except ValidationError as error:
-        raise option_error(error.errors()[0], Options) from error
-
-
-def _toml_value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):  # no TOML, or thousands of digits or brackets
-        return text
 
 
 Chosen = TypeVar("Chosen", bound=Section)
@@ -250,7 +233,7 @@ def chosen(section: type[Chosen], options: Chosen | None, changes: Mapping[str, 
 
 
 def option_error(error: ErrorDetails, root: type[Section], where: Location | None = None) -> ConfigError:
-    """What pydantic found, in words; an unknown key with the nearest right one, or the section that has it."""
+    """A validation error as a ConfigError; for an unknown key with the nearest one, or the section that has it."""
     path = [str(key) for key in error["loc"] if not isinstance(key, int)]
     keys = [*(name for name, section in Options.model_fields.items() if section.annotation is root), *path]
     if error["type"] != "extra_forbidden":
@@ -258,7 +241,11 @@ def option_error(error: ErrorDetails, root: type[Section], where: Location | Non
         given = error["input"]  # as text only where it is one: a number may have more digits than Python writes
         hint = (nearest(given, expected) if isinstance(given, str) else "") or None
         return ConfigError(f"{'.'.join(keys)}: {error['msg'][0].lower()}{error['msg'][1:]}", where=where, hint=hint)
-    known = _known_keys(root, path[:-1])
+    section: Any = root
+    for key in path[:-1]:
+        fields = _fields(section)
+        section = next(iter(_sections_in(fields[key].annotation if key in fields else section)), section)
+    known = list(_fields(section))
     near = nearest(keys[-1], known)
     elsewhere = [name for name, section in Options.model_fields.items() if keys[-1] in _fields(section.annotation)]
     hint = f"{near} " * bool(near) + f"known here: {', '.join(known)}"
@@ -268,23 +255,13 @@ def option_error(error: ErrorDetails, root: type[Section], where: Location | Non
     return ConfigError(f"unknown key '{keys[-1]}'{inside}", where=where, hint=hint)
 
 
-def _known_keys(root: type[Section], path: list[str]) -> list[str]:
-    """The keys that the section at a path of keys may have."""
-    section: Any = root
-    for key in path:
-        fields = _fields(section)
-        annotation = fields[key].annotation if key in fields else section
-        section = next(iter(_sections_in(annotation)), section)
-    return list(_fields(section))
-
-
 def _fields(section: Any) -> dict[str, Any]:
     """The keys of a section, as they are written."""
     return {field.alias or name: field for name, field in getattr(section, "model_fields", {}).items()}
 
 
 def _sections_in(annotation: Any) -> list[type[Section]]:
-    """The sections that an annotation such as dict[str, FeatureOptions] speaks of."""
+    """The sections in an annotation such as dict[str, FeatureOptions]."""
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return [annotation]
     return [part for argument in getattr(annotation, "__args__", ()) for part in _sections_in(argument)]

@@ -1,6 +1,7 @@
 """Scorers: logits of atoms, and of the candidates of a query, by networks and by their mixtures with counted rules."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -27,10 +28,7 @@ LogitsOfEach = Float64[np.ndarray, "networks atoms"]
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """One forward pass over a graph: what was known of its atoms, and their logits (exact for those it answers).
-
-    `each` has a row for each network.
-    """
+    """One forward pass over a graph: the known states of its atoms, and their logits by each network."""
 
     layout: GraphBatch
     known: Int64[Tensor, " atoms"]
@@ -40,10 +38,14 @@ class Pass:
     def over(
         cls, graph: FactorGraph, models: Sequence[R2N], evidence: Evidence, collated: GraphBatch | None = None
     ) -> "Pass":
-        """The graph is laid out once for all networks, if that was not done before."""
+        """The graph is collated once for all networks, if that was not done before."""
         known = known_states(models[0].base, graph.atoms, evidence)
-        layout = models[0].collate(graph) if collated is None else collated
-        return cls(layout, known, np.stack([_logits(model, layout, known) for model in models]))
+        layout, each = models[0].collate(graph) if collated is None else collated, []
+        for model in models:
+            with _evaluating(model):
+                out = model(layout, known=known.to(model.device), rule_outputs=False).atoms
+            each.append(out.double().cpu().numpy())
+        return cls(layout, known, np.stack(each))
 
     @cached_property
     def logits(self) -> Logits:
@@ -60,13 +62,13 @@ class Pass:
         return self.graph.rows(torch.from_numpy(codes)).numpy()
 
 
-def _logits(model: R2N, layout: GraphBatch, known: Int64[Tensor, " atoms"]) -> Logits:
+@contextmanager
+def _evaluating(model: R2N) -> Iterator[None]:
     was_training = model.training
     model.eval()
     with torch.no_grad():
-        out = model(layout, known=known.to(model.device), rule_outputs=False).atoms
+        yield
     model.train(was_training)
-    return out.double().cpu().numpy()
 
 
 FEATURES_AT_ONCE = 2**24  # numbers: 64 MB in single precision
@@ -76,11 +78,11 @@ CandidateLogits = Float[Tensor, "rows candidates"]
 
 @dataclass(frozen=True, eq=False)
 class IsolatedRows:
-    """A network and the vectors of all its constants, as they are now.
+    """A network and the present vectors of its constants: logits of candidates that are in no ground rule.
 
-    Without layers out(a) is the input layer's score: one matrix product. Where one of the layers gives an atom in no
-    ground rule the empty sum it is MLP^A(0), plus the score where that is added. Where all keep Emb^0(a) it is
-    MLP^A(Emb^0(a)), computed over a grid of the rows' constants.
+    Without layers out(a) is the input layer's score: one matrix product. If a layer gives an atom in no ground rule the
+    empty sum it is MLP^A(0), plus the score if that is added. If all keep Emb^0(a) it is MLP^A(Emb^0(a)), computed over
+    a grid of the rows' constants.
     """
 
     model: R2N
@@ -89,22 +91,19 @@ class IsolatedRows:
 
     @classmethod
     def of(cls, model: R2N) -> "IsolatedRows | None":
-        """None where vectors do not tell: evidence or beliefs are read, or the input layer is no formula of them."""
+        """None if vectors are not enough: evidence or beliefs are read, or the input layer is no formula of them."""
         keeps = all(layer.isolated == "keep" or layer.residual for layer in model.layers)
         embeds = keeps and model.atom_output is not None
         reads_more = model.known is not None or model.belief_input is not None
         rows, grids = model.atom_embedding.rows, model.atom_embedding.grids
         if model.trained_ids is not None or rows is None or (embeds and grids is None) or (keeps and reads_more):
             return None
-        was_training = model.training
-        model.eval()
-        with torch.no_grad():
+        with _evaluating(model):
             vectors = model.constants(model.constants.collate().to(model.device))
-        model.train(was_training)
         return cls(model, vectors, embeds)
 
     def answers(self, predicate: int) -> bool:
-        """Whether rows of a predicate (by index) can be asked: beside layers, those of one or two positions."""
+        """Whether rows of a predicate (by index) can be computed: with layers, those of one or two positions."""
         return not self.embeds or self.model.base.language.predicates[predicate].arity <= 2
 
     @torch.no_grad()
@@ -119,34 +118,32 @@ class IsolatedRows:
         if self.embeds:
             size = max(1, FEATURES_AT_ONCE // max(1, len(candidates) * candidates.shape[1]))
             parts = self.vectors[given].split(size) if len(given) else []
-            found = [self._over_grid(predicate, position, part, candidates) for part in parts]
+            found = [self._embedded(predicate, position, part, candidates) for part in parts]
             return torch.cat([candidates.new_zeros(0, len(candidates)), *found])
-        rows = model.atom_embedding.rows
-        assert rows is not None
+        logits = candidates.new_zeros(len(given), len(candidates))
         if model.atom_output is None or model.input_score:
-            index = torch.full((len(given),), predicate, device=candidates.device)
+            rows, index = model.atom_embedding.rows, torch.full((len(given),), predicate, device=candidates.device)
+            assert rows is not None
             logits = rows.row_scores(index, position, self.vectors[given], candidates)
-        else:
-            logits = candidates.new_zeros(len(given), len(candidates))
         if model.atom_output is None:
             return logits
         return logits + model.atom_output(self.vectors.new_zeros(1, model.atom_embedding.dim))  # of the empty sum
 
-    def _over_grid(self, predicate: int, position: int, given: Tensor, candidates: Tensor) -> CandidateLogits:
-        """MLP^A(Emb^0(a))."""
+    def _embedded(self, predicate: int, position: int, given: Tensor, candidates: Tensor) -> CandidateLogits:
+        """MLP^A(Emb^0(a)) over a grid of rows and candidates."""
         grids, output = self.model.atom_embedding.grids, self.model.atom_output
         assert grids is not None
         assert output is not None
-        sides: Sequence[Tensor] = [candidates]
+        axes: Sequence[Tensor] = [candidates]
         if given.shape[1] == 2:
-            sides = [candidates, given[:, 1]] if position == 0 else [given[:, 0], candidates]
-        atoms = InputAtoms(*grids.grid(torch.tensor([predicate], device=candidates.device), sides))
+            axes = [candidates, given[:, 1]] if position == 0 else [given[:, 0], candidates]
+        atoms = InputAtoms(*grids.grid(torch.tensor([predicate], device=candidates.device), axes))
         logits = output.over_grid(atoms.features, atoms.maps, atoms.offsets)
         if self.model.input_score:
             logits = logits + grids.grid_score(atoms.features, atoms.diagonals, atoms.offsets)
         if given.shape[1] == 1:
             return logits.expand(len(given), -1)
-        table = logits.view(len(sides[0]), len(sides[1]))
+        table = logits.view(len(axes[0]), len(axes[1]))
         return table.t() if position == 0 else table
 
 
@@ -155,7 +152,7 @@ ATOMS_WITH_THEIR_OWN_RULES = 2**12  # at once
 CANDIDATES_BY_CODE = 2**20  # at once
 
 Given = Int64[np.ndarray, "rows positions"]
-"""The constants (ids) of queries; what stands at the open position is not read."""
+"""The constants (ids) of queries; the open position is not read."""
 Cells = tuple[np.ndarray, np.ndarray, Logits]
 """Queries and candidates by number, and the logits of these atoms."""
 
@@ -175,9 +172,9 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class NetworkScorer:
-    """Networks made alike, and where their graphs come from; what is grounded and collated is shared by all.
+    """Networks of the same form, and the source of their graphs; what is grounded and collated is shared by all.
 
-    The pass over ground rules that do not depend on what is asked is made at the first question and kept.
+    The pass over ground rules that do not depend on the query is computed at the first question and kept.
     """
 
     models: tuple[R2N, ...]
@@ -200,7 +197,7 @@ class NetworkScorer:
         return made
 
     def atoms(self, codes: Codes, position: int | None = None) -> LogitsOfEach:
-        """The logits of atoms by each network; position 0 is asked of the reciprocals, and all is the mean of both."""
+        """The logits of atoms by each network; position 0 by their reciprocals, all positions by the mean of both."""
         reciprocal = reciprocal_codes(self.model.base, codes)
         has_one = reciprocal >= 0
         if position is not None:
@@ -211,10 +208,10 @@ class NetworkScorer:
         return logits
 
     def rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
-        """The mean logits of the candidates, each query computed once; position 0 is asked of the reciprocal.
+        """The mean logits of the candidates, each query computed once; position 0 by the reciprocal.
 
-        Only candidates that ground rules may reach go through the reasoning layers, and the others are computed by the
-        row, where `IsolatedRows` can. Without layers that is one matrix product.
+        Only candidates that ground rules may reach go through the reasoning layers; the others are computed by the row,
+        if `IsolatedRows` can. Without layers that is one matrix product.
         """
         predicates = self.model.base.language.predicates
         name = predicates[predicate].name
@@ -228,7 +225,7 @@ class NetworkScorer:
 
     def _rows(self, side: Side, first: Codes) -> np.ndarray:
         """The logits of queries given by the codes of their first candidates, ascending and distinct."""
-        cells = None if self.whole is None else self._of_whole(side, first)
+        cells = None if self.whole is None else self._cells(self.whole, side, first)
         if cells is not None and len(cells[0]) == len(first) * side.candidates:
             found = np.empty((len(first), side.candidates))
             found[cells[:2]] = cells[2]
@@ -239,48 +236,48 @@ class NetworkScorer:
                 rows = len(codes) // max(1, side.candidates)
                 found[start : start + rows] = self._looked_up(codes).mean(axis=0).reshape(rows, side.candidates)
             return found
-        if cells is not None and len(first):
-            self.source.around(_one_outside(side, first, cells))  # a graph that was made elsewhere refuses others
+        if cells is not None and len(first):  # a graph that was made elsewhere refuses atoms outside: try the first one
+            flat = np.sort(cells[0] * side.candidates + cells[1])
+            missing = int(np.append(np.flatnonzero(flat != np.arange(len(flat))), len(flat))[0])
+            row, candidate = divmod(missing, side.candidates)
+            self.source.around(first[row : row + 1] + side.stride * candidate)
         given = torch.from_numpy(side.given(first)).to(self.model.device)
         found = self._isolated[0](side.predicate, side.position, given)
         if len(self.models) > 1:
             found = sum((rows(side.predicate, side.position, given) for rows in self._isolated[1:]), found)
             found = found / len(self._isolated)
         found = found.cpu().numpy()
-        for row, place, logits in self._reached(side, first) if cells is None else [cells]:
-            found[row, place] = logits
+        if cells is not None:
+            found[cells[:2]] = cells[2]
+            return found
+        for start, codes in side.written_out(first, CANDIDATES_BY_CODE):  # candidates with ground rules of their own
+            reached = np.flatnonzero(self.source.may_reach(codes))
+            row, candidate = np.divmod(reached, side.candidates)
+            found[start + row, candidate] = self._looked_up(codes[reached]).mean(axis=0)
         return found
 
-    def _of_whole(self, side: Side, first: Codes) -> Cells:
-        """The candidates that stand in the pass over all ground rules."""
-        assert self.whole is not None
-        atoms = self.whole.graph.atoms[: self.whole.graph.answered].cpu().numpy()
+    def _cells(self, made: Pass, side: Side, first: Codes) -> Cells:
+        """The candidates that are in the pass over all ground rules."""
+        atoms = made.graph.atoms[: made.graph.answered].cpu().numpy()
         start, end = np.searchsorted(atoms, side.bounds)
-        row, place = side.located(atoms[start:end])
+        row, candidate = side.located(atoms[start:end])
         at = np.minimum(np.searchsorted(first, row), len(first) - 1)
         which = np.flatnonzero(first[at] == row) if len(first) else np.zeros(0, np.int64)
-        return at[which], place[which], self.whole.logits[start + which]
-
-    def _reached(self, side: Side, first: Codes) -> Iterator[Cells]:
-        """The candidates with ground rules of their own."""
-        for start, codes in side.written_out(first, CANDIDATES_BY_CODE):
-            reached = np.flatnonzero(self.source.may_reach(codes))
-            row, place = np.divmod(reached, side.candidates)
-            yield start + row, place, self._looked_up(codes[reached]).mean(axis=0)
+        return at[which], candidate[which], made.logits[start + which]
 
     @cached_property
     def _isolated(self) -> tuple[IsolatedRows, ...]:
-        """One for each network; none where vectors are not enough."""
+        """One for each network; none if vectors are not enough."""
         return tuple(rows for rows in map(IsolatedRows.of, self.models) if rows is not None)
 
     @cached_property
     def whole(self) -> Pass | None:
-        """The pass over all ground rules, where they do not depend on what is asked."""
+        """The pass over all ground rules, if they do not depend on the query."""
         graph = self.source.whole
         return None if graph is None else Pass.over(graph, self.models, self.evidence, self.collated)
 
     def passes(self, codes: Codes) -> Iterator[tuple[Int64[np.ndarray, " some"], Pass]]:
-        """Passes that together answer the atoms, each with the places in `codes` of those that it answers."""
+        """Passes that together answer the atoms, each with the indices in `codes` of those that it answers."""
         left, alone, alone_in = np.arange(len(codes)), np.zeros(0, np.int64), self.source
         if self.whole is not None:
             inside = self.whole.graph.contains(torch.from_numpy(codes)).numpy()
@@ -309,7 +306,7 @@ class NetworkScorer:
 class Mixture:
     """Networks mixed with their counted rules: logits of a candidate's probability among those of its query.
 
-    `counts` are the rules' numbers of ground rules in what is known. `weighting` is another than the networks' own.
+    `counts` are the rules' numbers of ground rules in the known facts. `weighting` replaces that of the networks.
     """
 
     network: NetworkScorer
@@ -349,13 +346,13 @@ class Mixture:
         index, logs = base.decode(codes)[0], np.zeros(len(codes))
         for predicate in np.unique(index).tolist():
             side, which = Side.of(base, predicate, position), np.flatnonzero(index == predicate)
-            rows, places = side.located(codes[which])
+            rows, candidates = side.located(codes[which])
             first, back = np.unique(rows, return_inverse=True)
             size = max(1, CANDIDATES_BY_CODE // max(1, side.candidates))
             for start in range(0, len(first), size):
                 own = (back >= start) & (back < start + size)
                 found = self._rows(network, predicate, position, side.given(first[start : start + size]))
-                logs[which[own]] = found[back[own] - start, places[own]]
+                logs[which[own]] = found[back[own] - start, candidates[own]]
         return log_odds(logs)
 
     def rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
@@ -374,34 +371,30 @@ class Mixture:
             logits = np.zeros((len(given), counts.side.candidates), np.float32)
         else:
             logits = network.rows(predicate, position, given)
-        rows = counts.side.rows(given)
-        index, places = self._known_places(counts.side)
+        rows, side, key = counts.side.rows(given), counts.side, (predicate, position)
+        if key not in self._known:
+            true = self.network.evidence.atoms[self.network.evidence.truth]
+            known, candidates = side.located(true[slice(*np.searchsorted(true, side.bounds))])
+            order = np.argsort(known, kind="stable")
+            self._known[key] = RowIndex.of(known[order]), candidates[order]
+        index, candidates = self._known[key]
         row, known = index.entries(rows)
         rules = rule_probabilities(model.counted, counts, rows)
         tensor = torch.from_numpy(np.ascontiguousarray(logits)).to(rules.rest)
-        return model.combination.mixed(tensor, (row, places[known]), rules, self.weighting).cpu().numpy()
+        return model.combination.mixed(tensor, (row, candidates[known]), rules, self.weighting).cpu().numpy()
 
     @cached_property
     def _known(self) -> dict[tuple[int, int], tuple[RowIndex, Int64[np.ndarray, " _"]]]:
+        """By predicate and position: the indices of the known facts among the candidates, by query."""
         return {}
-
-    def _known_places(self, side: Side) -> tuple[RowIndex, np.ndarray]:
-        """Where the known true atoms stand among the candidates, by query."""
-        key = side.predicate, side.position
-        if key not in self._known:
-            true = self.network.evidence.atoms[self.network.evidence.truth]
-            rows, places = side.located(true[slice(*np.searchsorted(true, side.bounds))])
-            order = np.argsort(rows, kind="stable")
-            self._known[key] = RowIndex.of(rows[order]), places[order]
-        return self._known[key]
 
 
 @dataclass(frozen=True, eq=False)
 class AtomLogits:
-    """A network, where its graphs come from, and what it is told: atoms -> logits.
+    """A network, the source of its graphs, and the evidence: atoms -> logits.
 
-    `others` are networks made alike: then every logit is the mean over all of them. What is grounded, collated and
-    computed for all questions is kept: make another object when weights or facts change (`again`).
+    `others` are networks of the same form: then every logit is the mean over all of them. What is grounded, collated
+    and computed for all queries is kept: make another object when weights or facts change (`again`).
     """
 
     model: R2N
@@ -413,19 +406,19 @@ class AtomLogits:
 
     @cached_property
     def network(self) -> NetworkScorer:
-        """The networks alone, without rules that are counted."""
+        """The networks without counted rules."""
         return NetworkScorer(self.models, self.source, self.evidence, self.collated)
 
     @cached_property
     def scorer(self) -> Scorer:
-        """What gives the logits."""
+        """The networks, or their mixture with counted rules."""
         return self.network if self.model.counted is None else Mixture.of(self.network, self.weighting)
 
     def __call__(self, codes: Codes) -> Logits:
-        """The logits of atoms given by their codes; where there are reciprocals, the mean of both directions.
+        """The logits of atoms given by their codes; with reciprocals, the mean of both directions.
 
-        Where rules are counted, the mean over the positions of the logit of the atom's probability among the
-        candidates of its query.
+        With counted rules, the mean over the positions of the logit of the atom's probability among the candidates of
+        its query.
         """
         return self.each(codes).mean(axis=0)
 
@@ -434,14 +427,14 @@ class AtomLogits:
         return self.scorer.atoms(self._checked(codes))
 
     def asked_at(self, position: int) -> Callable[[Codes], Logits]:
-        """The logits of atoms as answers to what stands at a position."""
+        """The logits of atoms as answers to their query with this open position."""
         return lambda codes: self.scorer.atoms(self._checked(codes), position).mean(axis=0)
 
     def rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
         """The logits of a predicate's atoms with each constant of the open position's domain, in its order.
 
-        `given` are constants by id. The numbers are those of `asked_at`, up to the order of summation; where rules are
-        counted, they are the logs of the candidates' probabilities.
+        `given` are constants by id. The numbers are those of `asked_at`, up to the order of summation; with counted
+        rules, they are the logs of the candidates' probabilities.
         """
         return self.scorer.rows(predicate, position, given)
 
@@ -460,30 +453,30 @@ class AtomLogits:
         )
 
     def _with(self, network: NetworkScorer) -> "AtomLogits":
-        """The same, where the networks were computed before."""
+        """The same, with networks whose pass was computed before."""
         self.__dict__["network"] = network
         return self
 
     def again(self) -> "AtomLogits":
-        """The same for the weights as they are now; what was collated stays so."""
+        """The same for the present weights; what was collated is kept."""
         kept = self.network.__dict__.get("whole")
         return replace(self, collated=self.collated if kept is None else kept.layout)
 
     def without_rules(self, names: Collection[str]) -> "AtomLogits":
-        """The same networks, where nothing is grounded or counted by the rules of these names."""
+        """The same networks, without the ground rules and counts of these rules."""
         return replace(self, source=without_rules(self.source, names), collated=None)
 
     def by(self, weighting: Weighting) -> "AtomLogits":
-        """The same, network and counted rules mixed by another weighting than the chosen one."""
+        """The same with another weighting of network and counted rules."""
         return replace(self, weighting=weighting)._with(self.network)
 
     @property
     def whole(self) -> Pass | None:
-        """The pass over all ground rules, where they do not depend on what is asked."""
+        """The pass over all ground rules, if they do not depend on the query."""
         return self.network.whole
 
     def passes(self, codes: Codes) -> Iterator[tuple[Int64[np.ndarray, " some"], Pass]]:
-        """Passes that together answer the atoms, each with the places in `codes` of those that it answers."""
+        """Passes that together answer the atoms, each with the indices in `codes` of those that it answers."""
         return self.network.passes(self._checked(codes))
 
     def _checked(self, codes: Codes) -> Codes:
@@ -494,11 +487,3 @@ class AtomLogits:
                 hint="take codes and network from one problem",
             )
         return codes
-
-
-def _one_outside(side: Side, first: Codes, cells: Cells) -> Codes:
-    """An atom of the queries that is in none of the cells."""
-    flat = np.sort(cells[0] * side.candidates + cells[1])
-    missing = int(np.append(np.flatnonzero(flat != np.arange(len(flat))), len(flat))[0])
-    row, place = divmod(missing, side.candidates)
-    return first[row : row + 1] + side.stride * place

@@ -18,7 +18,7 @@ from r2n.grounding.strategies import make_grounder
 from r2n.logic.parser import parse_theory
 from r2n.options import GroundingOptions
 from tests.oracles.grounding import World, members_of
-from tests.strategies import codes_of, knowledge_of
+from tests.strategies import knowledge_of
 
 GROUNDERS: dict[str, Callable[[int], Grounder]] = {
     "full": lambda limit: FullGrounder(max_groundings=limit),
@@ -91,16 +91,6 @@ def test_rows_ascend_with_the_substitution_and_are_distinct(make: Callable[[int]
         assert listed == sorted(set(listed))
 
 
-def test_guards_hold_and_closed_bodies_are_facts(make: Callable[[int], Grounder]) -> None:
-    known = knowledge()
-    _, marked, off_diagonal, _ = make(1000).ground(Store(known), everything(known)).ground_rules
-    a = codes_of(known.base, known.language, [("q", "a")])
-    assert set(marked.atoms[:, 0].tolist()) == set(a.tolist())
-    names = [known.base.names(row) for row in off_diagonal.atoms]
-    assert names
-    assert all(body[2] != body[5] for body, *_ in names)
-
-
 def test_every_ground_rule_is_one_of_full_grounding(make: Callable[[int], Grounder]) -> None:
     known = knowledge()
     every = FullGrounder().ground(Store(known))
@@ -108,13 +98,6 @@ def test_every_ground_rule_is_one_of_full_grounding(make: Callable[[int], Ground
         make(1000).ground(Store(known), everything(known)).ground_rules, every.ground_rules, strict=True
     ):
         assert {tuple(row) for row in part.atoms.tolist()} <= {tuple(row) for row in whole.atoms.tolist()}
-
-
-def test_the_same_call_gives_the_same_arrays(make: Callable[[int], Grounder]) -> None:
-    known = knowledge()
-    assert rows(make(1000).ground(Store(known), everything(known))) == rows(
-        make(1000).ground(Store(known), everything(known))
-    )
 
 
 def test_no_rule_no_fact_no_query_no_constant_is_legal(make: Callable[[int], Grounder]) -> None:
@@ -141,12 +124,6 @@ def test_rules_that_differ_only_in_types_guards_or_heads_are_grounded_apart(make
     known = knowledge(text, [("p", "a"), ("p", "b")])
     grounding = make(1000).ground(Store(known), everything(known))
     assert [len(part) for part in grounding.ground_rules] == [2, 1, 1, 1, 4, 2]
-
-
-def test_one_atom_may_fill_two_positions(make: Callable[[int], Grounder]) -> None:
-    text = "domain d = {a}\npredicate p(d, d)\npredicate q(d)\nrule r: p(x, y) & p(y, z) -> q(z)"
-    known = knowledge(text, [("p", "a", "a")])
-    assert rows(make(1000).ground(Store(known), everything(known))) == [[[0, 0, 1]]]
 
 
 def test_a_grounding_beyond_the_budget_names_rule_number_and_ways_out(make: Callable[[int], Grounder]) -> None:

@@ -198,12 +198,7 @@ def ask(world: World, rule: Rule, query: GroundAtom, width: int) -> list[dict[st
 
 
 def backward(
-    world: World,
-    queries: Iterable[GroundAtom],
-    width: int,
-    depth: int,
-    last_width: int = 0,
-    prune: bool = True,
+    world: World, queries: Iterable[GroundAtom], width: int, depth: int, last_width: int = 0, prune: bool = True
 ) -> list[list[Substitution]]:
     """BC_{w,d}: per rule, the substitutions found around the queries in d steps (sorted by name)."""
     rules = world.theory.rules

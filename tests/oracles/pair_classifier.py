@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from r2n.network.constant_embedding import ConstantEmbedding, DenseChannel, WordChannel
+from r2n.network.constant_embedding import ConstantEmbedding, ModuleChannel, VectorChannel, WordChannel
 from r2n.network.pair_embedding import PairEmbedding
 
 
@@ -21,7 +21,7 @@ def feature(embedding: PairEmbedding, constants: ConstantEmbedding, channel: int
     found = embedding.channels[channel]
     if isinstance(found, WordChannel):
         return torch.from_numpy(found.bags.known.toarray()[row])
-    assert isinstance(found, DenseChannel)
+    assert isinstance(found, VectorChannel | ModuleChannel)
     return found(torch.tensor([row]))[0]
 
 

@@ -10,7 +10,7 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from r2n.network.factor_graph import FactorGraph
 from r2n.options import SamplingOptions
-from r2n.training.batches import known_ground_rules, targets_of
+from r2n.training.batches import targets_of
 from r2n.training.negatives import corruptions, draw_negatives
 from tests.examples import at_most
 from tests.model_strategies import make_small_world, rows_of
@@ -84,11 +84,7 @@ def test_labels_and_ground_rules_are_those_of_the_loops(dice: Random) -> None:
     assert targets.open_atoms.tolist() == [not is_closed for is_closed in closed]
     constants = knowledge.language.constants
     assert [constants[c] for c in targets.first_constants.tolist()] == [atom[1] for atom in named]
-    for rule, rows, part, (known, truth) in zip(
-        graph.rules, rows_of(graph), graph.neighbours, targets.rules, strict=True
-    ):
+    for rule, rows, (known, truth) in zip(graph.rules, rows_of(graph), targets.rules, strict=True):
         expected, truths = labelled_rules(rule.formula, rows, labels)
         assert known.tolist() == expected
         assert truth.tolist() == truths
-        if not rule.is_implicit:
-            assert known_ground_rules(part, targets.labels).nonzero().flatten().tolist() == expected

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import ceil, log2
 from typing import Literal
 
 import numpy as np
@@ -25,19 +24,33 @@ LOG_ZERO = -1e4
 
 MOST_ATOMS = 12
 
-Combination = dict[int, float]
-"""A linear combination of the units of a layer: unit -> factor."""
-
 Map = tuple[Tensor, Tensor]
 """A linear map: weight (inputs, outputs), bias (outputs)."""
 
 
 def belief_layer(rules: Sequence[Rule]) -> ReasoningLayer:
     """The layer of Theorem 1 for a theory, in float64; atoms in no ground rule get the empty sum."""
-    parts = [_rule_networks(rule) for rule in rules]
+    updates, messages = [], []
+    for rule in rules:
+        positions, assignments = len(rule.atoms), satisfying(rule)
+        width = max(1, positions * len(assignments))
+        sums = torch.zeros(width, 2 * positions, dtype=torch.float64)
+        targets: list[list[list[int]]] = [[[], []] for _ in range(positions)]
+        for i in range(positions):
+            for t, assignment in enumerate(assignments):
+                unit = i * len(assignments) + t
+                targets[i][assignment[i]].append(unit)
+                for j, value in enumerate(assignment):
+                    sums[unit, 2 * j + value] = float(j != i)
+        update = MLP((2 * positions, width)).double()
+        with torch.no_grad():
+            update.linear()[0].weight.copy_(sums)
+        longest = max(len(units) for pair in targets for units in pair)
+        updates.append(update)
+        messages.append(_position_network([maximum_maps(pair, width, longest) for pair in targets], width))
     layer = ReasoningLayer(
-        [update for update, _ in parts],
-        [to_atoms for _, to_atoms in parts],
+        updates,
+        messages,
         aggregation=Sum(),
         isolated="zero",
         residual=False,
@@ -45,17 +58,6 @@ def belief_layer(rules: Sequence[Rule]) -> ReasoningLayer:
         rule_dropout=0.0,
     )
     return layer.double().requires_grad_(requires_grad=False)
-
-
-def maximum_network(inputs: int) -> MLP:
-    """Proposition 1: the maximum of n inputs by ceil(log2 n) ReLU layers of at most 2n units, in float64."""
-    maps = _maximum_maps([list(range(inputs))], inputs, _levels(inputs))
-    network = MLP([inputs, *(bias.shape[0] for _, bias in maps)]).double()
-    with torch.no_grad():
-        for layer, (weight, bias) in zip(network.linear(), maps, strict=True):
-            layer.weight.copy_(weight.t())
-            layer.bias.copy_(bias)
-    return network.requires_grad_(requires_grad=False)
 
 
 def satisfying(rule: Rule) -> list[list[bool]]:
@@ -68,25 +70,6 @@ def satisfying(rule: Rule) -> list[list[bool]]:
     if rule.formula is None:
         return [list(assignment) for assignment in product((False, True), repeat=len(rule.atoms))]
     return rule.formula.satisfying_assignments().tolist()
-
-
-def _rule_networks(rule: Rule) -> tuple[MLP, PositionMLP]:
-    """MLP^1_j and MLP^2_j of a rule."""
-    positions, assignments = len(rule.atoms), satisfying(rule)
-    width = max(1, positions * len(assignments))
-    sums = torch.zeros(width, 2 * positions, dtype=torch.float64)
-    targets: list[list[list[int]]] = [[[], []] for _ in range(positions)]
-    for i in range(positions):
-        for t, assignment in enumerate(assignments):
-            unit = i * len(assignments) + t
-            targets[i][assignment[i]].append(unit)
-            for j, value in enumerate(assignment):
-                sums[unit, 2 * j + value] = float(j != i)
-    update = MLP((2 * positions, width)).double()
-    with torch.no_grad():
-        update.linear()[0].weight.copy_(sums)
-    levels = max(_levels(len(units)) for pair in targets for units in pair)
-    return update, _position_network([_maximum_maps(pair, width, levels) for pair in targets], width)
 
 
 def _position_network(by_position: list[list[Map]], width: int) -> PositionMLP:
@@ -103,58 +86,27 @@ def _position_network(by_position: list[list[Map]], width: int) -> PositionMLP:
     return network
 
 
-def _levels(count: int) -> int:
-    """How often values must be halved until one is left."""
-    return ceil(log2(count)) if count > 1 else 0
+def maximum_maps(targets: Sequence[Sequence[int]], inputs: int, longest: int) -> list[Map]:
+    """Proposition 1: linear maps with ReLU between them whose outputs are the maxima over some inputs each.
 
-
-def _maximum_maps(targets: Sequence[Sequence[int]], inputs: int, levels: int) -> list[Map]:
-    """Linear maps with ReLU between them whose outputs are the maxima over some inputs each; nothing has LOG_ZERO.
-
-    A level replaces each pair of values by max(a, b) = relu(a - b) + relu(b) - relu(-b), and carries a value that is
-    alone as relu(a) - relu(-a).
+    `longest` is the most inputs of an output; of none, the maximum is LOG_ZERO. Each level replaces pairs of values by
+    max(a, b) = relu(a - b) + relu(b) - relu(-b), and carries a value that is alone as relu(a) - relu(-a).
     """
-    values: list[list[Combination]] = [[{unit: 1.0} for unit in units] for units in targets]
+    values = [torch.eye(inputs, dtype=torch.float64)[list(units)] for units in targets]  # one row of weights a value
     maps: list[Map] = []
-    before = inputs
-    for _ in range(levels):
-        units: list[Combination] = []
-        values = [_halved(of_target, units) for of_target in values]
-        maps.append(_as_map(units, before))
-        before = len(units)
-    weight, bias = _as_map([of_target[0] if of_target else {} for of_target in values], before)
-    bias[[not of_target for of_target in values]] = LOG_ZERO
-    return [*maps, (weight, bias)]
-
-
-def _halved(values: list[Combination], units: list[Combination]) -> list[Combination]:
-    """Half as many values, over new ReLU units of the previous layer's combinations."""
-    halved: list[Combination] = []
-    for a, b in zip(values[::2], [*values[1::2], None], strict=False):
-        start = len(units)
-        if b is None:
-            units += [a, _scaled(a, -1.0)]
-            halved.append({start: 1.0, start + 1: -1.0})
-        else:
-            units += [_added(a, _scaled(b, -1.0)), b, _scaled(b, -1.0)]
-            halved.append({start: 1.0, start + 1: 1.0, start + 2: -1.0})
-    return halved
-
-
-def _scaled(values: Combination, factor: float) -> Combination:
-    return {unit: factor * value for unit, value in values.items()}
-
-
-def _added(one: Combination, other: Combination) -> Combination:
-    return {unit: one.get(unit, 0.0) + other.get(unit, 0.0) for unit in one.keys() | other.keys()}
-
-
-def _as_map(units: list[Combination], inputs: int) -> Map:
-    weight = torch.zeros(inputs, len(units), dtype=torch.float64)
-    for unit, combination in enumerate(units):
-        for source, factor in combination.items():
-            weight[source, unit] = factor
-    return weight, torch.zeros(len(units), dtype=torch.float64)
+    for _ in range((longest - 1).bit_length() if longest else 0):
+        units, halved = [], []
+        for rows in values:
+            pairs = len(rows) // 2
+            a, b, alone = rows[: 2 * pairs : 2], rows[1::2], rows[2 * pairs :]
+            units += [torch.stack([a - b, b, -b], dim=1).flatten(0, 1), alone, -alone]
+            blocks = [torch.tensor([[1.0, 1.0, -1.0]])] * pairs + [torch.tensor([[1.0, -1.0]])] * len(alone)
+            halved.append(torch.block_diag(torch.zeros(0, 0), *blocks).double())
+        weight = torch.cat(units).t()
+        maps.append((weight, weight.new_zeros(weight.shape[1])))
+        values = list(torch.block_diag(*halved).split([len(rows) for rows in halved]))
+    weight = torch.cat([rows if len(rows) else rows.new_zeros(1, rows.shape[1]) for rows in values]).t()
+    return [*maps, (weight, torch.tensor([0.0 if len(rows) else LOG_ZERO for rows in values], dtype=torch.float64))]
 
 
 Method = Literal["paper", "max-product", "sum-product"]
@@ -175,12 +127,21 @@ def normalised(beliefs: LogBeliefs) -> LogBeliefs:
 def infer(
     graph: FactorGraph, beliefs: LogBeliefs, *, method: Method = "paper", iterations: int = 10, damping: float = 0.0
 ) -> LogBeliefs:
-    """Normalised log-beliefs after so many iterations from those given; `damping` is the share of the old messages.
+    """Normalised log-beliefs after so many iterations, or when nothing changes any more.
 
-    It ends earlier where nothing changes any more.
+    `damping` is the share of the old messages.
     """
     if method != "paper":
-        return _textbook(graph, beliefs, maximum=method == "max-product", iterations=iterations, damping=damping)
+        parts = zip(graph.rules, graph.neighbours, strict=True)
+        factors = [_Factors.from_rule(rule, rows.to(beliefs.device)) for rule, rows in parts]
+        totals = beliefs.clone()
+        for _ in range(iterations):
+            if not sum([part.send(totals, maximum=method == "max-product", damping=damping) for part in factors]):
+                break
+            totals = beliefs.clone()
+            for part in factors:
+                totals.index_add_(0, part.rows.flatten(), part.messages.flatten(0, 1))
+        return normalised(totals)
     layer = belief_layer(graph.rules).to(beliefs.device)
     incidence, beliefs = Incidence.of(graph).to(beliefs.device), normalised(beliefs)
     for _ in range(iterations):
@@ -202,14 +163,10 @@ class _Factors:
     messages: Float64[Tensor, "ground_rules positions 2"]
 
     @classmethod
-    def of(cls, rule: Rule, rows: Tensor) -> "_Factors":
-        """An atom that fills several positions of a ground rule is one variable: the first of them speaks for it."""
-        positions, device, satisfied = rows.shape[1], rows.device, satisfying(rule)  # refuses too many atoms
-        bits = torch.arange(positions - 1, -1, -1, device=device)
-        assignments = (torch.arange(2**positions, device=device).unsqueeze(1) >> bits) & 1 == 1
-        holds = torch.zeros(2**positions, dtype=torch.bool, device=device)
-        for assignment in satisfied:
-            holds[int(sum(int(value) << int(bit) for value, bit in zip(assignment, bits.tolist(), strict=True)))] = True
+    def from_rule(cls, rule: Rule, rows: Tensor) -> "_Factors":
+        """An atom that fills several positions of a ground rule is one variable, read at the first of them."""
+        positions, device, (holds, assignments) = rows.shape[1], rows.device, _assignments(rule)
+        assignments, holds = (torch.from_numpy(part).to(device) for part in (assignments, holds))
         low, high = (LOG_ZERO, 0.0) if rule.weight is None else (0.0, rule.weight)
         potentials = torch.tensor([low, high], dtype=torch.float64, device=device)[holds.long()].repeat(len(rows), 1)
         is_first = torch.ones_like(rows, dtype=torch.bool)
@@ -222,7 +179,7 @@ class _Factors:
         return cls(rows, assignments, potentials, is_first, potentials.new_zeros(*rows.shape, 2))
 
     def send(self, totals: LogBeliefs, *, maximum: bool, damping: float) -> bool:
-        """New messages, from what each atom believes without the last ones; whether any is another."""
+        """Update the messages, from each atom's belief without the last ones; whether any changed."""
         heard = (totals[self.rows] - self.messages) * self.is_first.unsqueeze(2)
         chosen = self.assignments.long()
         positions = range(self.rows.shape[1])
@@ -237,18 +194,12 @@ class _Factors:
         return not torch.equal(before, self.messages)
 
 
-def _textbook(graph: FactorGraph, beliefs: LogBeliefs, *, maximum: bool, iterations: int, damping: float) -> LogBeliefs:
-    """All messages at once, again and again."""
-    parts = zip(graph.rules, graph.neighbours, strict=True)
-    factors = [_Factors.of(rule, rows.to(beliefs.device)) for rule, rows in parts]
-    totals = beliefs.clone()
-    for _ in range(iterations):
-        if not sum([part.send(totals, maximum=maximum, damping=damping) for part in factors]):
-            break
-        totals = beliefs.clone()
-        for part in factors:
-            totals.index_add_(0, part.rows.flatten(), part.messages.flatten(0, 1))
-    return normalised(totals)
+def _assignments(rule: Rule) -> tuple[np.ndarray, np.ndarray]:
+    """All assignments to a rule's atoms in binary order, and before them whether each satisfies the formula."""
+    satisfied, bits = satisfying(rule), np.arange(len(rule.atoms))[::-1]  # refuses too many atoms
+    holds = np.zeros(2 ** len(bits), bool)
+    holds[np.array(satisfied, bool).reshape(-1, len(bits)) @ (1 << bits)] = True
+    return holds, (np.arange(len(holds))[:, None] >> bits) & 1 == 1
 
 
 MOST_CLAUSES = 100_000
@@ -262,7 +213,7 @@ Truths = Int64[np.ndarray, " atoms"]
 
 @dataclass(frozen=True, eq=False)
 class Clash:
-    """Rules that no world satisfies together, given what is known: none of them can be left out (`is_minimal`)."""
+    """Rules that no world satisfies together, given the known atoms: none of them can be left out (`is_minimal`)."""
 
     rules: tuple[Rule, ...]
     is_minimal: bool
@@ -270,29 +221,21 @@ class Clash:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The ground rules of a strict rule: their rows, and the assignments that satisfy or break it."""
+    """The ground rules of a strict rule: their rows, and the assignments that satisfy or violate it."""
 
     rule: Rule
     rows: np.ndarray
     holds: np.ndarray
     breaks: np.ndarray
 
-    @classmethod
-    def of(cls, rule: Rule, rows: np.ndarray) -> "_Part":
-        positions = len(rule.atoms)
-        holds = np.array(satisfying(rule), bool).reshape(-1, positions)  # refuses too many atoms
-        every = (np.arange(2**positions)[:, None] >> np.arange(positions)[::-1]) & 1 == 1
-        numbers = holds @ (1 << np.arange(positions)[::-1])
-        return cls(rule, rows, holds, np.delete(every, numbers, axis=0))
-
 
 def find_clash(graph: FactorGraph, truths: Truths) -> Clash | None:
-    """The strict rules of a graph that no world satisfies; None where a world does, or where it cannot be told."""
-    parts = [
-        _Part.of(rule, rows.cpu().numpy())
-        for rule, rows in zip(graph.rules, graph.neighbours, strict=True)
-        if rule.weight is None and rule.formula is not None and len(rows)
-    ]
+    """The strict rules of a graph that no world satisfies; None if a world does, or if the bounds are not enough."""
+    parts: list[_Part] = []
+    for rule, rows in zip(graph.rules, graph.neighbours, strict=True):
+        if rule.weight is None and rule.formula is not None and len(rows):
+            holds, assignments = _assignments(rule)
+            parts.append(_Part(rule, rows.cpu().numpy(), assignments[holds], assignments[~holds]))
     if _is_satisfiable(parts, truths) is not False:
         return None
     left_out, tries = True, 0
@@ -312,13 +255,29 @@ def find_clash(graph: FactorGraph, truths: Truths) -> Clash | None:
 
 
 def _is_satisfiable(parts: Sequence[_Part], truths: Truths) -> bool | None:
-    """Whether some world satisfies all ground rules; None where that cannot be told within the bounds."""
+    """Whether some world satisfies all ground rules; None if the bounds are not enough to find out."""
     forced = _forced(parts, truths)
-    return False if forced is None else _is_solvable(parts, forced)
+    if forced is None:
+        return False
+    indices, signs, least = [], [], []  # each assignment that violates a ground rule is one to be avoided
+    for part in parts:
+        if len(part.rows) * len(part.breaks) > MOST_CLAUSES:
+            return None
+        clause, ground_rule = np.nonzero(_fitting(part.breaks, part.rows, forced).T)
+        rows, broken = part.rows[ground_rule], part.breaks[clause]
+        is_free = forced[rows] < 0
+        indices += [np.where(is_free, rows, -1)]
+        signs += [np.where(broken, -1.0, 1.0)]
+        least += [1.0 - (broken & is_free).sum(axis=1)]
+    if not sum(map(len, least)):
+        return True
+    if sum(map(len, least)) > MOST_CLAUSES:
+        return None
+    return _solved(indices, signs, np.concatenate(least), len(forced))
 
 
 def _forced(parts: Sequence[_Part], truths: Truths) -> Truths | None:
-    """What is known, and what follows from one ground rule after another; None where a ground rule cannot hold."""
+    """The known truths, and those that follow from single ground rules; None if a ground rule cannot hold."""
     truths, before = truths.copy(), -1
     while (known := int((truths >= 0).sum())) > before:
         before = known
@@ -336,7 +295,7 @@ def _forced(parts: Sequence[_Part], truths: Truths) -> Truths | None:
 
 
 def _fitting(assignments: np.ndarray, rows: np.ndarray, truths: Truths) -> np.ndarray:
-    """Which assignments to the atoms of each ground rule agree with what is known, and give an atom one truth."""
+    """Which assignments to the atoms of each ground rule agree with the known truths, and give an atom one truth."""
     fits = np.ones((len(rows), len(assignments)), bool)
     for position, values in enumerate(assignments.T):
         at = truths[rows[:, position]][:, None]
@@ -347,29 +306,12 @@ def _fitting(assignments: np.ndarray, rows: np.ndarray, truths: Truths) -> np.nd
     return fits
 
 
-def _is_solvable(parts: Sequence[_Part], truths: Truths) -> bool | None:
-    """Whether what is not known yet can be chosen: each assignment that breaks a ground rule is one to be avoided."""
-    places, signs, least = [], [], []
-    for part in parts:
-        if len(part.rows) * len(part.breaks) > MOST_CLAUSES:
-            return None
-        clause, ground_rule = np.nonzero(_fitting(part.breaks, part.rows, truths).T)
-        rows, broken = part.rows[ground_rule], part.breaks[clause]
-        is_free = truths[rows] < 0
-        places += [np.where(is_free, rows, -1)]
-        signs += [np.where(broken, -1.0, 1.0)]
-        least += [1.0 - (broken & is_free).sum(axis=1)]
-    if not sum(map(len, least)):
-        return True
-    if sum(map(len, least)) > MOST_CLAUSES:
-        return None
-    return _solved(places, signs, np.concatenate(least), len(truths))
-
-
-def _solved(places: Sequence[np.ndarray], signs: Sequence[np.ndarray], least: np.ndarray, atoms: int) -> bool | None:
+def _solved(
+    indices_of: Sequence[np.ndarray], signs: Sequence[np.ndarray], least: np.ndarray, atoms: int
+) -> bool | None:
     """Ask the solver; an atom that fills two positions of a ground rule counts once."""
     offset, clauses, columns, values = 0, [], [], []
-    for where, sign in zip(places, signs, strict=True):
+    for where, sign in zip(indices_of, signs, strict=True):
         for position in range(where.shape[1]):
             own = where[:, position]
             again = (where[:, :position] == own[:, None]).any(axis=1)

@@ -40,10 +40,7 @@ def _bag(table: Tensor, columns: Tensor, offsets: Tensor, values: Tensor) -> Ten
 
 @dataclass(frozen=True, eq=False)
 class SparseRows(Tensors):
-    """A sparse matrix that never changes, laid out by its rows and by its columns: three tensors each.
-
-    These are the columns (or rows) of its entries, where each row (or column) begins among them, and the values.
-    """
+    """A constant sparse matrix by rows and by columns: column (row) indices, where each row begins, and values."""
 
     rows: int
     by_row: tuple[Tensor, ...]
@@ -51,8 +48,15 @@ class SparseRows(Tensors):
 
     @classmethod
     def of(cls, matrix: csr_array) -> "SparseRows":
-        """Lay a matrix out."""
-        return cls(len(matrix.indptr) - 1, _laid_out(matrix), _laid_out(csr_array(matrix.T)))
+        """From a matrix of scipy."""
+        by_row, by_column = (
+            tuple(
+                torch.from_numpy(part.astype(kind))
+                for part, kind in ((form.indices, "int32"), (form.indptr, "int32"), (form.data, "float32"))
+            )
+            for form in (matrix, csr_array(matrix.T))
+        )
+        return cls(len(matrix.indptr) - 1, by_row, by_column)
 
     def times(self, table: Float[Tensor, "columns dim"]) -> Float[Tensor, "rows dim"]:
         """The product with a dense matrix."""
@@ -63,16 +67,11 @@ class SparseRows(Tensors):
         return result
 
 
-def _laid_out(matrix: csr_array) -> tuple[Tensor, Tensor, Tensor]:
-    columns, offsets = (torch.from_numpy(part.astype("int32")) for part in (matrix.indices, matrix.indptr))
-    return columns, offsets, torch.from_numpy(matrix.data.astype("float32"))
-
-
 class Channel(nn.Module):
-    """Vectors of `size` for some constants; `place` holds the row of each constant (by id), -1 where it has none.
+    """Vectors of `size` for some constants; `place` holds the row of each constant (by id), -1 if it has none.
 
-    Places are read when atoms are laid out, not in a pass: they stay on the CPU, wherever the network is. `domain` is
-    the one whose features it reads.
+    `place` is read when atoms are collated, not in a pass: it stays on the CPU. `domain` is the one whose features it
+    reads.
     """
 
     place: Tensor
@@ -87,10 +86,7 @@ class Channel(nn.Module):
 
 
 class WordChannel(Channel):
-    """Bags of words, too wide to be written out: only their products with a table of word vectors are.
-
-    In training, each pass forgets a share `word_dropout` of the words, in all texts alike.
-    """
+    """Bags of words, multiplied with a table of word vectors; a pass in training drops words in all texts alike."""
 
     def __init__(self, constants: Int64[np.ndarray, " rows"], of: int, bags: Bags, *, word_dropout: float) -> None:
         """`bags` has a row for each of the constants."""
@@ -104,12 +100,12 @@ class WordChannel(Channel):
 
     @property
     def rows(self) -> SparseRows:
-        """The bags as a sparse matrix, where the network is."""
+        """The bags as a sparse matrix, on the network's device."""
         by_row, by_column = (tuple(self.get_buffer(f"{by}{i}") for i in range(3)) for by in ("by_row", "by_column"))
         return SparseRows(self.texts, by_row, by_column)
 
     def kept_words(self) -> Float[Tensor, " words"] | None:
-        """What each word weighs in this pass: nothing if it is forgotten."""
+        """The weight of each word in this pass: zero if it is dropped."""
         if not self.training or not self.word_dropout:
             return None
         return dropout(torch.ones(self.size, device=self.get_buffer("by_row0").device), self.word_dropout)
@@ -122,7 +118,7 @@ class WordChannel(Channel):
 
 
 class VectorChannel(Channel):
-    """Given vectors, moved and scaled so that over the training constants each component has mean 0, deviation 1."""
+    """Given vectors, standardised over the training constants."""
 
     vectors: Tensor
 
@@ -146,11 +142,12 @@ class ModuleChannel(Channel):
     """A caller's module on the features as they were given: a tensor of vectors, a list of texts, or both."""
 
     def __init__(self, features: Features, of: int, module: nn.Module) -> None:
-        """The size is that of what the module gives for the first constants."""
+        """The size is that of the module's output for the first constants."""
         self.texts = features.texts
         vectors = None if features.vectors is None else torch.from_numpy(np.ascontiguousarray(features.vectors))
-        size = _output_size(features, module, self._given(features.texts, vectors, torch.arange(min(2, len(features)))))
-        super().__init__(features.constants, of, size)
+        rows = min(2, len(features))
+        given = self._given(features.texts, vectors, torch.arange(rows))
+        super().__init__(features.constants, of, _output_size(features.domain.name, rows, module, given))
         self.module = module
         self.register_buffer("vectors", vectors, persistent=False)
 
@@ -160,7 +157,7 @@ class ModuleChannel(Channel):
         return given if texts is None else [*given, [texts[i] for i in rows.tolist()]]
 
     def forward(self, rows: Int64[Tensor, " rows"]) -> Float[Tensor, "rows size"]:
-        """What the module makes of some rows."""
+        """The module's output for some rows."""
         vectors = self.vectors
         assert vectors is None or isinstance(vectors, Tensor)
         return self.module(*self._given(self.texts, vectors, rows)).flatten(1)
@@ -170,9 +167,9 @@ DenseChannel = VectorChannel | ModuleChannel
 """Channels whose vectors are written out, as `forward` gives them."""
 
 
-def _output_size(features: Features, module: nn.Module, given: list[object]) -> int:
+def _output_size(name: str, rows: int, module: nn.Module, given: list[object]) -> int:
     """The size of a module's output, from one pass that leaves no trace."""
-    name, was_training = features.domain.name, module.training
+    was_training = module.training
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             out = module.eval()(*given)
@@ -183,7 +180,6 @@ def _output_size(features: Features, module: nn.Module, given: list[object]) -> 
         raise ConfigError(what, hint="it is called with the features of some constants, row by row") from error
     finally:
         module.train(was_training)
-    rows = min(2, len(features))
     if not isinstance(out, Tensor) or out.ndim < 2 or len(out) != rows or not out.is_floating_point():
         kind = f"a tensor of shape {tuple(out.shape)}" if isinstance(out, Tensor) else f"a {type(out).__name__}"
         what = f"the encoder of domain '{name}' gives {kind} for the features of {rows} constants"
@@ -200,10 +196,16 @@ def make_channels(
 ) -> dict[str, list[Channel]]:
     """The channels of each domain with features; `encoders` are the caller's modules, by domain.
 
-    Words and scales are those of the constants that the evidence labels, scales without such a one those of all but the
-    `new` constants (ids).
+    Words and scales are those of the constants in the evidence; without any, scales are those of all but the `new`
+    constants (ids).
     """
-    _check_encoders(knowledge, encoders)
+    for name, module in encoders.items():
+        if name not in knowledge.features:
+            known = list(knowledge.features)
+            hint = nearest(name, known) or f"domains with features: {', '.join(known) or 'none'}"
+            raise ConfigError(f"an encoder is given for '{name}', which is no domain with features", hint=hint)
+        if not isinstance(module, nn.Module):
+            raise ConfigError(f"the encoder of domain '{name}' is a {type(module).__name__}, not a torch.nn.Module")
     of = len(knowledge.language.constants)
     channels: dict[str, list[Channel]] = {}
     for name, features in knowledge.features.items():
@@ -224,16 +226,6 @@ def make_channels(
             channel.domain = name
         channels[name] = found
     return channels
-
-
-def _check_encoders(knowledge: KnowledgeBase, encoders: Mapping[str, Any]) -> None:
-    for name, module in encoders.items():
-        if name not in knowledge.features:
-            known = list(knowledge.features)
-            hint = nearest(name, known) or f"domains with features: {', '.join(known) or 'none'}"
-            raise ConfigError(f"an encoder is given for '{name}', which is no domain with features", hint=hint)
-        if not isinstance(module, nn.Module):
-            raise ConfigError(f"the encoder of domain '{name}' is a {type(module).__name__}, not a torch.nn.Module")
 
 
 class FeatureEncoder(nn.Module):
@@ -264,31 +256,27 @@ class FeatureEncoder(nn.Module):
         if self.bias is None:
             encoded = self.channels[0](rows)
         else:
-            parts = zip(self.channels, self.first, strict=True)
-            encoded = sum((_through(channel, weight, rows) for channel, weight in parts), self.bias)
+            encoded = self.bias
+            for channel, weight in zip(self.channels, self.first, strict=True):
+                if isinstance(channel, WordChannel):
+                    encoded = encoded + channel.times(weight[: channel.size], channel.kept_words())[rows]
+                else:
+                    encoded = encoded + channel(rows) @ weight
             encoded = dropout(relu(encoded), self.dropout, self.training)
         return encoded if self.last is None else self.last(encoded)
 
 
 def glorot(inputs: int, outputs: int) -> nn.Parameter:
-    """A matrix of Glorot's weights; one row where there are no inputs, for what has no size is no tensor to torch."""
-    weight = torch.empty(max(1, inputs), outputs)
-    return nn.Parameter(nn.init.xavier_uniform_(weight))
-
-
-def _through(channel: nn.Module, weight: Tensor, rows: Tensor) -> Tensor:
-    if isinstance(channel, WordChannel):
-        return channel.times(weight[: channel.size], channel.kept_words())[rows]
-    assert isinstance(channel, DenseChannel)
-    return channel(rows) @ weight
+    """A matrix of Glorot's weights, of one row at least."""
+    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(max(1, inputs), outputs)))
 
 
 @dataclass(frozen=True, eq=False)
 class ConstantBatch(Tensors):
-    """Constants to be read: `count` distinct ones, and the place among them of each that is asked for.
+    """Constants to be read: `count` distinct ones, and the index among them of each (`places`; None: all in order).
 
-    `parts` tell for each source of vectors (the number of an encoder, -1 for learned vectors) which of the distinct
-    constants have theirs there, and in which rows. Without `places`, all constants are asked for, in order.
+    `parts` hold for each source of vectors (the number of an encoder, -1 for learned vectors) which of the distinct
+    constants have theirs there, and in which rows.
     """
 
     count: int
@@ -299,8 +287,7 @@ class ConstantBatch(Tensors):
 class ConstantEmbedding(nn.Module):
     """Vectors for the constants of the language: learned ones, normally distributed at the start, or encoded ones.
 
-    `place` holds the row of each constant among the learned vectors, -1 where it has none; like that of a channel, it
-    is read when atoms are laid out, and stays on the CPU.
+    `place` holds the row of each constant among the learned vectors, -1 if it has none; it stays on the CPU.
     """
 
     place: Tensor
@@ -316,10 +303,7 @@ class ConstantEmbedding(nn.Module):
         without: Sequence[Channel] = (),
         new: Sequence[int] | Int64[np.ndarray, " new"] = (),
     ) -> None:
-        """`scale` is the standard deviation at the start; constants in the channels `without` have no vector.
-
-        Nothing was learned of `new` constants (ids): without features, they have no vector.
-        """
+        """`scale` is the deviation at the start; constants in channels `without`, and `new` ones, have no vector."""
         super().__init__()
         self.dim, self.dropout = dim, dropout
         self.encoders = nn.ModuleList(encoders)
@@ -332,8 +316,8 @@ class ConstantEmbedding(nn.Module):
         self.vectors = nn.Parameter(torch.randn(int(is_learned.sum()), dim) * scale)
 
     def collate(self, constants: Int64[Tensor, " *batch"] | None = None) -> ConstantBatch:
-        """Constants (by id) to be read again and again, on the CPU; all of them where none are given."""
-        if len(self.vectors) == len(self.place):  # each constant has a learned vector, in the place of its id
+        """Constants (by id) to be read repeatedly, on the CPU; all of them if none are given."""
+        if len(self.vectors) == len(self.place):  # each constant has a learned vector, in the row of its id
             return ConstantBatch(len(self.place), (), constants)
         if constants is None:
             wanted, places = torch.arange(len(self.place)), None

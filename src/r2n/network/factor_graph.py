@@ -22,10 +22,9 @@ from r2n.logic.theory import Rule
 class FactorGraph:
     """Atoms (codes) and, for each rule j, `neighbours[j][g, i]`: the row in `atoms` of ne(g, i).
 
-    The first `answered` atoms are ascending and distinct, and have all the ground rules that are theirs: what a network
-    says of them is their answer. By default that is all of them. Atoms behind them are there as parts of others'
-    neighbourhoods, each its own copy. `shapes[j]` gives the sizes of the rule's variables' domains where every
-    substitution is there, else None.
+    The first `answered` atoms (by default all) are ascending and distinct, and have all their ground rules: the logits
+    of a network are right for them. Atoms behind them are parts of others' neighbourhoods, each a copy. `shapes[j]`
+    gives the sizes of the domains of the rule's variables if every substitution is there, else None.
     """
 
     atoms: Int64[Tensor, " atoms"]
@@ -41,7 +40,7 @@ class FactorGraph:
 
     @classmethod
     def from_grounding(cls, grounding: Grounding, atoms: np.ndarray | None = None) -> "FactorGraph":
-        """The graph of a grounding; `atoms` (codes) are in it also when no ground rule reaches them."""
+        """The graph of a grounding, and of `atoms` (codes) that may be in no ground rule."""
         extra = np.zeros(0, np.int64) if atoms is None else np.asarray(atoms, np.int64)
         codes = distinct_codes([extra, *(part.atoms for part in grounding.ground_rules)])
         neighbours = tuple(torch.from_numpy(_rows(codes, part.atoms)) for part in grounding.ground_rules)
@@ -50,7 +49,7 @@ class FactorGraph:
 
     @classmethod
     def of_copies(cls, neighbourhoods: Neighbourhoods, queries: Codes) -> "FactorGraph":
-        """The neighbourhoods of queries side by side, nothing shared: each has its own copy of every atom."""
+        """The neighbourhoods of queries, nothing shared: each has its own copy of every atom."""
         grounding, members = neighbourhoods.grounding, neighbourhoods.members
         codes = distinct_codes([queries, *(part.atoms for part in grounding.ground_rules)])
         keys = [  # (query, atom) as one number
@@ -67,7 +66,7 @@ class FactorGraph:
         return cls(torch.from_numpy(atoms), neighbours, rules, (None,) * len(rules), len(queries))
 
     def rows(self, codes: Int64[Tensor, " batch"]) -> Int64[Tensor, " batch"]:
-        """The rows of atoms given by their codes, where they are answered."""
+        """The rows of answered atoms, given by their codes."""
         found = self.contains(codes)
         if not bool(found.all()):
             missing = int(codes[~found][0])
@@ -87,14 +86,14 @@ class FactorGraph:
 
     @cached_property
     def in_rules(self) -> Bool[Tensor, " atoms"]:
-        """Whether each atom stands in a ground rule."""
+        """Whether each atom is in a ground rule."""
         found = torch.zeros(len(self.atoms), dtype=torch.bool, device=self.atoms.device)
         for part in self.neighbours:
             found[part.flatten()] = True
         return found
 
     def to(self, device: torch.device | str) -> "FactorGraph":
-        """The same graph on a device; the graph itself where it is there already."""
+        """The same graph on a device; itself if it is there already."""
         if self.atoms.device == torch.device(device):
             return self
         return replace(self, atoms=self.atoms.to(device), neighbours=tuple(part.to(device) for part in self.neighbours))
@@ -110,7 +109,7 @@ class FactorGraph:
 
 
 def _rows(codes: np.ndarray, atoms: np.ndarray) -> np.ndarray:
-    """The place of each code in the sorted `codes`; by a table instead of bisection where the codes lie close."""
+    """The index of each code in the sorted `codes`; by a table instead of bisection if the codes are dense."""
     if not atoms.size:
         return np.zeros(atoms.shape, np.int64)
     low, high = int(codes[0]), int(codes[-1])
@@ -126,7 +125,7 @@ UNKNOWN, FALSE, TRUE = 0, 1, 2
 
 
 def known_states(base: HerbrandBase, atoms: Int64[Tensor, " atoms"], evidence: Evidence) -> Int64[Tensor, " atoms"]:
-    """UNKNOWN, FALSE or TRUE for each atom (codes): by the evidence, else FALSE where the world is closed."""
+    """UNKNOWN, FALSE or TRUE for each atom (codes): by the evidence, else FALSE under a closed world."""
     return torch.from_numpy(known_truths(base, atoms.cpu().numpy(), evidence) + 1).to(atoms.device)
 
 
@@ -134,16 +133,16 @@ def known_truths(base: HerbrandBase, codes: Codes, evidence: Evidence) -> Int64[
     """1 true, 0 false (by the evidence, or by a closed world), -1 unknown, for each atom."""
     truths = np.full(len(codes), -1, np.int64)
     truths[closed_atoms(base, codes)] = 0
-    place = np.searchsorted(evidence.atoms, codes)
-    found = place < len(evidence.atoms)
-    found[found] = evidence.atoms[place[found]] == codes[found]
-    truths[found] = evidence.truth[place[found]]
+    index = np.searchsorted(evidence.atoms, codes)
+    found = index < len(evidence.atoms)
+    found[found] = evidence.atoms[index[found]] == codes[found]
+    truths[found] = evidence.truth[index[found]]
     return truths
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A part of a graph: `graph` itself, the queries' `rows` in it, and `kept`: the old row of each of its atoms."""
+    """A part of a graph, the queries' `rows` in it, and `kept`: the old row of each of its atoms."""
 
     graph: FactorGraph
     rows: Int64[Tensor, " batch"]
@@ -153,50 +152,49 @@ class Batch:
 def subgraph(graph: FactorGraph, rows: Int64[Tensor, " batch"], steps: int | None = None) -> Batch:
     """The ground rules within `steps` of the atoms in `rows` (None: any number of steps), with all their atoms.
 
-    `steps` reasoning layers give the atoms in `rows` the same embeddings here as in the whole graph: what a
-    layer tells an atom at distance d is exact here while it comes from within the remaining steps.
+    `steps` reasoning layers give the atoms in `rows` the same embeddings here as in the full graph.
     """
-    felt = torch.zeros(len(graph.atoms), dtype=torch.bool)
-    felt[rows] = True
+    reached = torch.zeros(len(graph.atoms), dtype=torch.bool)
+    reached[rows] = True
     kept = [torch.zeros(len(part), dtype=torch.bool) for part in graph.neighbours]
     done = 0
     while steps is None or done < steps:
-        before = int(felt.sum())
-        kept = [felt[part].any(dim=1) for part in graph.neighbours]
+        before = int(reached.sum())
+        kept = [reached[part].any(dim=1) for part in graph.neighbours]
         for part, keep in zip(graph.neighbours, kept, strict=True):
-            felt[part[keep].flatten()] = True
+            reached[part[keep].flatten()] = True
         done += 1
-        if int(felt.sum()) == before:
+        if int(reached.sum()) == before:
             break
-    return _cut(graph, felt, kept, rows)
+    return _cut(graph, reached, kept, rows)
 
 
-def _cut(graph: FactorGraph, felt: Tensor, kept: list[Tensor], rows: Tensor) -> Batch:
-    """The graph of the atoms that are felt and the ground rules that are kept."""
-    new_row = torch.cumsum(felt, 0) - 1
-    answered = int(felt[: graph.answered].sum())
+def _cut(graph: FactorGraph, atoms: Tensor, kept: list[Tensor], rows: Tensor) -> Batch:
+    """The graph of the marked atoms and ground rules."""
+    new_row = torch.cumsum(atoms, 0) - 1
+    answered = int(atoms[: graph.answered].sum())
     neighbours = tuple(new_row[part[keep]] for part, keep in zip(graph.neighbours, kept, strict=True))
     shapes = tuple(shape if bool(keep.all()) else None for shape, keep in zip(graph.shapes, kept, strict=True))
-    part_graph = FactorGraph(graph.atoms[felt], neighbours, graph.rules, shapes, answered)
-    return Batch(part_graph, new_row[rows], felt.nonzero().flatten())
+    part_graph = FactorGraph(graph.atoms[atoms], neighbours, graph.rules, shapes, answered)
+    return Batch(part_graph, new_row[rows], atoms.nonzero().flatten())
 
 
 def components(graph: FactorGraph) -> Int64[Tensor, " atoms"]:
-    """The connected component of each atom, numbered by their first atoms: no message passes from one to another."""
+    """The connected component of each atom, numbered by their first atoms."""
     ends = [part[:, [0, i]] for part in graph.neighbours for i in range(1, part.shape[1])]
     edges = torch.cat([torch.zeros(0, 2, dtype=torch.int64), *ends]).numpy().T
     count = len(graph.atoms)
     links = coo_array((np.ones(edges.shape[1], bool), (edges[0], edges[1])), shape=(count, count))
     found = connected_components(links, directed=False)[1]
-    _, first, place = np.unique(found, return_index=True, return_inverse=True)
-    return torch.from_numpy(np.argsort(np.argsort(first))[place].astype(np.int64))
+    _, first, index = np.unique(found, return_index=True, return_inverse=True)
+    return torch.from_numpy(np.argsort(np.argsort(first))[index].astype(np.int64))
 
 
 def component_batches(graph: FactorGraph, wanted: Bool[Tensor, " atoms"], batches: int) -> list[Batch]:
-    """At most `batches` parts that share nothing, each of whole components; those without a wanted atom are left out.
+    """At most `batches` parts of connected components; those without a wanted atom are left out.
 
-    Components are dealt out by size, largest first, so that the parts are about equal and of all kinds. The `rows` of a
-    part are its wanted atoms.
+    Components are distributed by size, largest first, so that the parts are about equal. The `rows` of a part are its
+    wanted atoms.
     """
     component = components(graph)
     sizes = torch.bincount(component[wanted], minlength=int(component.max()) + 1 if len(component) else 0)

@@ -23,108 +23,83 @@ from r2n.network.factor_graph import FactorGraph, subgraph
 from r2n.progress import Progress, no_progress
 
 Numbers = Int64[np.ndarray, " _"]
-"""Of ground rules, rule after rule."""
-Entries = Int64[np.ndarray, " _"]
-"""Of positions of ground rules, ground rule after ground rule."""
+"""Of ground rules, rule after rule; of positions (entries), ground rule after ground rule; or rows of atoms."""
 
 
 @dataclass(frozen=True, eq=False)
 class KHopSubgraphs:
-    """A graph that answers all its atoms, with all that is needed to walk from its atoms to ground rules and back."""
+    """A graph that answers all its atoms, with the index from its atoms to ground rules and back."""
 
     graph: FactorGraph
 
     def around(self, codes: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """A graph that answers just these atoms (sorted, distinct), by the ground rules within so many steps of them.
 
-        No steps: all that can be felt. Ground rules that have an atom of `without` in their body are left out. An atom
-        that the graph does not hold is in no ground rule.
+        No steps: all that are connected to them. Ground rules that have an atom of `without` in their body are left
+        out. An atom that the graph does not hold is in no ground rule.
         """
-        numbers = self._numbers(self._rows(codes), steps, self._resting_on(without))
-        ends = np.searchsorted(numbers, self.first)
-        neighbours = [
-            rows[torch.from_numpy(numbers[ends[j] : ends[j + 1]] - self.first[j])]
-            for j, rows in enumerate(self.graph.neighbours)
+        found = left_out = np.zeros(0, np.int64)
+        if without is not None:
+            _, numbers, rules, positions = self.incident_positions(self._rows(without))
+            left_out = distinct_codes([numbers[self._in_body[rules, positions]]])
+        reached = rows = self._rows(codes)
+        done = 0
+        while len(rows) and (steps is None or done < steps):
+            met = codes_without(distinct_codes([self.incident_rules(rows)[1]]), left_out)
+            new = codes_without(met, found)
+            found = np.concatenate([found, new])
+            rows = codes_without(distinct_codes([self.atoms_of(new)[1]]), reached)
+            reached = np.concatenate([reached, rows])
+            done += 1
+        found = np.sort(found)
+        ends = np.searchsorted(found, self.first)
+        kept = [
+            part[torch.from_numpy(found[ends[j] : ends[j + 1]] - self.first[j])]
+            for j, part in enumerate(self.graph.neighbours)
         ]
-        return self._renumbered(codes, neighbours)
-
-    def _renumbered(self, codes: Codes, neighbours: list[torch.Tensor]) -> FactorGraph:
-        """The graph of these ground rules: the atoms asked for, and behind them those that they need."""
-        rows = distinct_codes([part.numpy() for part in neighbours])
+        # the atoms asked for come first, and behind them those that their ground rules need
+        rows = distinct_codes([part.numpy() for part in kept])
         held = self.graph.atoms.numpy()[rows]
-        place = np.searchsorted(codes, held)
-        is_asked = place < len(codes)
-        is_asked[is_asked] = codes[place[is_asked]] == held[is_asked]
-        new_row = torch.from_numpy(np.where(is_asked, place, len(codes) + np.cumsum(~is_asked) - 1))
-        held_rows = torch.from_numpy(rows)
-        graph, pairs = self.graph, zip(self.graph.shapes, self.graph.neighbours, neighbours, strict=True)
+        index = np.searchsorted(codes, held)
+        is_asked = index < len(codes)
+        is_asked[is_asked] = codes[index[is_asked]] == held[is_asked]
+        new_row = torch.from_numpy(np.where(is_asked, index, len(codes) + np.cumsum(~is_asked) - 1))
+        held_rows, graph = torch.from_numpy(rows), self.graph
+        pairs = zip(graph.shapes, graph.neighbours, kept, strict=True)
         return FactorGraph(
             torch.from_numpy(np.concatenate([codes, held[~is_asked]])),
-            tuple(new_row[torch.searchsorted(held_rows, part)] for part in neighbours),
+            tuple(new_row[torch.searchsorted(held_rows, part)] for part in kept),
             graph.rules,
-            tuple(shape if len(part) == len(whole) else None for shape, whole, part in pairs),
+            tuple(shape if len(part) == len(full) else None for shape, full, part in pairs),
             len(codes),
         )
 
-    def _numbers(self, rows: Int64[np.ndarray, " _"], steps: int | None, left_out: Numbers) -> Numbers:
-        """The ground rules within so many steps of the rows, sorted."""
-        felt, found, done = rows, np.zeros(0, np.int64), 0
-        while len(rows) and (steps is None or done < steps):
-            met = codes_without(distinct_codes([self._of(self._standing.follow(rows)[1])]), left_out)
-            new = codes_without(met, found)
-            found = np.concatenate([found, new])
-            rows = codes_without(distinct_codes([self._atoms_of(new)]), felt)
-            felt = np.concatenate([felt, rows])
-            done += 1
-        return np.sort(found)
+    def incident_rules(self, rows: Numbers) -> tuple[Numbers, Numbers]:
+        """For every ground rule (and position) that atoms stand in: the atom's index in `rows`, and its number."""
+        return self.incident_positions(rows)[:2]
 
-    def _resting_on(self, codes: Codes | None) -> Numbers:
-        """The ground rules with one of these atoms in their body."""
-        if codes is None:
-            return np.zeros(0, np.int64)
-        _, numbers, rules, positions = self.incident_positions(self._rows(codes))
-        return distinct_codes([numbers[self._in_body[rules, positions]]])
-
-    def incident_rules(self, rows: Int64[np.ndarray, " _"]) -> tuple[Int64[np.ndarray, " _"], Numbers]:
-        """For every ground rule (and position) that atoms stand in: the atom's place in `rows`, and its number."""
-        places, entries = self._standing.follow(rows)
-        return places, self._of(entries)
-
-    def incident_positions(
-        self, rows: Int64[np.ndarray, " _"]
-    ) -> tuple[Int64[np.ndarray, " _"], Numbers, Entries, Entries]:
+    def incident_positions(self, rows: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
         """The same, with the rule (by number) and the position."""
-        places, entries = self._standing.follow(rows)
-        rules = self._rules_of(entries)
-        return places, self._of(entries), rules, (entries - self._start[rules]) % self._positions[rules]
+        index, entries = self._entries_of_atoms.follow(rows)
+        rules = np.searchsorted(self._start, entries, side="right") - 1
+        numbers, positions = np.divmod(entries - self._start[rules], self._positions[rules])
+        return index, self.first[rules] + numbers, rules, positions
 
-    def atoms_of(self, numbers: Numbers) -> tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]]:
-        """For every atom of ground rules: the place of the ground rule among `numbers`, and the atom's row."""
-        positions = self._positions[self.rules_of(numbers)]
-        return np.repeat(np.arange(len(numbers)), positions), self._atoms_of(numbers)
+    def atoms_of(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
+        """For every atom of ground rules: the index of the ground rule in `numbers`, and the atom's row."""
+        rules = self.rules_of(numbers)
+        positions = self._positions[rules]
+        entries = ranges(self._start[rules] + (numbers - self.first[rules]) * positions, positions)
+        return np.repeat(np.arange(len(numbers)), positions), self._flat[entries]
 
-    def rules_of(self, numbers: Numbers) -> Int64[np.ndarray, " _"]:
+    def rules_of(self, numbers: Numbers) -> Numbers:
         """The rule (by number) of each ground rule."""
         return np.searchsorted(self.first, numbers, side="right") - 1
 
-    def _rows(self, codes: Codes) -> Int64[np.ndarray, " _"]:
+    def _rows(self, codes: Codes) -> Numbers:
         """The rows of those atoms that the graph holds."""
         wanted = torch.from_numpy(np.asarray(codes, np.int64))
         return self.graph.rows(wanted[self.graph.contains(wanted)]).numpy()
-
-    def _of(self, entries: Entries) -> Numbers:
-        """The ground rule of each entry."""
-        rules = self._rules_of(entries)
-        return self.first[rules] + (entries - self._start[rules]) // self._positions[rules]
-
-    def _rules_of(self, entries: Entries) -> Int64[np.ndarray, " _"]:
-        return np.searchsorted(self._start, entries, side="right") - 1
-
-    def _atoms_of(self, numbers: Numbers) -> Int64[np.ndarray, " _"]:
-        """The rows of all atoms of ground rules."""
-        rules = self.rules_of(numbers)
-        positions = self._positions[rules]
-        return self._flat[ranges(self._start[rules] + (numbers - self.first[rules]) * positions, positions)]
 
     @cached_property
     def _positions(self) -> Int64[np.ndarray, " rules"]:
@@ -136,7 +111,7 @@ class KHopSubgraphs:
         return np.cumsum([0, *map(len, self.graph.neighbours)])
 
     @cached_property
-    def _start(self) -> Entries:
+    def _start(self) -> Numbers:
         """The number of each rule's first entry, and of all."""
         return np.cumsum([0, *(part.numel() for part in self.graph.neighbours)])
 
@@ -146,8 +121,7 @@ class KHopSubgraphs:
         return torch.cat([torch.zeros(0, dtype=torch.int64), *(p.flatten() for p in self.graph.neighbours)]).numpy()
 
     @cached_property
-    def _standing(self) -> Links:
-        """From each atom to its entries."""
+    def _entries_of_atoms(self) -> Links:
         return Links.build(self._flat, np.arange(len(self._flat)), len(self.graph.atoms))
 
     @cached_property
@@ -161,34 +135,32 @@ class KHopSubgraphs:
 
 @runtime_checkable
 class GraphSource(Protocol):
-    """Where the graph of some atoms comes from."""
+    """Where the graphs of atoms come from."""
 
     @property
     def whole(self) -> FactorGraph | None:
-        """All ground rules, where they do not depend on what is asked; atoms outside it are in none."""
-        ...
+        """All ground rules, if they do not depend on the query; atoms outside it are in none."""
 
     @property
     def counts(self) -> RuleCounts | None:
-        """The numbers of ground rules of the rules that are counted, where some are."""
-        ...
+        """The numbers of ground rules of the rules that are counted, if some are."""
 
     @property
     def known_in_bodies(self) -> frozenset[str]:
-        """The predicates of which an atom, if it is known, may be why a ground rule is there."""
+        """The predicates of which a known atom may be why there is a ground rule."""
         ...
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
-        """A graph that answers these atoms, each with the ground rules that are its own.
+        """A graph that answers these atoms, each with its ground rules.
 
-        With `steps`, a network of so many layers is answered the same, and ground rules that it cannot feel may be left
-        out. With `without`, no ground rule is there because one of these atoms, none of a closed world, is known: the
-        graph is that of a knowledge base without them. With either, no other atoms are answered.
+        With `steps`, a network of so many layers gives the same answers, and ground rules out of its reach may be left
+        out. With `without`, no ground rule is there because one of these atoms (of open worlds) is known: the graph is
+        that of a knowledge base without them. With either, no other atoms are answered.
         """
         ...
 
     def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
-        """A cheap question: False where an atom is in no ground rule, True where it may be in one."""
+        """False where an atom is in no ground rule, True where it may be in one; cheap."""
         ...
 
 
@@ -198,22 +170,18 @@ class WholeGraph:
 
     whole: FactorGraph
     counts: RuleCounts | None = None
+    known_in_bodies: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         """Of which graph."""
         return f"WholeGraph({self.whole!r})"
 
-    @property
-    def known_in_bodies(self) -> frozenset[str]:
-        """None: the graph is taken as it is."""
-        return frozenset()
-
     @cached_property
-    def _surroundings(self) -> KHopSubgraphs:
+    def _subgraphs(self) -> KHopSubgraphs:
         return KHopSubgraphs(self.whole)
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
-        """The part of the graph that the atoms can feel; nobody knows why its ground rules are there."""
+        """The part of the graph that is connected to the atoms; nobody knows why its ground rules are there."""
         wanted = torch.from_numpy(np.unique(atoms))
         missing = wanted[~self.whole.contains(wanted)]
         if len(missing):
@@ -223,11 +191,11 @@ class WholeGraph:
                 hint="ask a source that grounds what is asked: GroundedOnDemand.of(knowledge, grounder)",
             )
         if steps is not None or without is not None:
-            return self._surroundings.around(wanted.numpy(), steps=steps)
-        return _part(self.whole, self.whole.rows(wanted))
+            return self._subgraphs.around(wanted.numpy(), steps=steps)
+        return _connected(self.whole, wanted)
 
     def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
-        """Those of the graph."""
+        """The atoms of the graph."""
         return self.whole.contains(torch.from_numpy(atoms)).numpy()
 
 
@@ -236,20 +204,16 @@ class Ungrounded:
     """No rule at all, for networks that read none."""
 
     counts: RuleCounts | None = None
+    known_in_bodies: frozenset[str] = frozenset()
 
     @property
     def whole(self) -> FactorGraph:
         """Nothing."""
-        return _bare((), torch.zeros(0, dtype=torch.int64))
-
-    @property
-    def known_in_bodies(self) -> frozenset[str]:
-        """None."""
-        return frozenset()
+        return _isolated((), torch.zeros(0, dtype=torch.int64))
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """The atoms alone."""
-        return _bare((), torch.from_numpy(np.unique(atoms)))
+        return _isolated((), torch.from_numpy(np.unique(atoms)))
 
     def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
         """None."""
@@ -260,8 +224,8 @@ class Ungrounded:
 class GroundedOnDemand:
     """Grounds a knowledge base when it is first asked for a graph.
 
-    Under full and known-body grounding the ground rules are everybody's, and are made once. Under backward grounding an
-    atom has those that backward chaining from it alone finds; what several atoms share is there once for each of them.
+    Under full and known-body grounding all atoms share the ground rules, which are made once. Under backward grounding
+    an atom has those that backward chaining from it alone finds; what several atoms share is there once for each.
     """
 
     store: Store
@@ -280,7 +244,7 @@ class GroundedOnDemand:
 
     @property
     def whole(self) -> FactorGraph | None:
-        """All ground rules; none under a strategy that starts from what is asked."""
+        """All ground rules; none under a strategy that starts from the query."""
         return None if isinstance(self.grounder, NeighbourhoodGrounder) else self._whole
 
     @cached_property
@@ -290,12 +254,12 @@ class GroundedOnDemand:
 
     @property
     def known_in_bodies(self) -> frozenset[str]:
-        """Those in bodies, where the strategy asks whether bodies are known."""
+        """Those in bodies, if the strategy asks whether bodies are known."""
         rules = self.store.knowledge.theory.rules if self.grounder.reads_evidence else ()
         return frozenset(rule.atoms[literal.position].predicate for rule in rules for literal in rule.body)
 
     @cached_property
-    def _surroundings(self) -> KHopSubgraphs:
+    def _subgraphs(self) -> KHopSubgraphs:
         return KHopSubgraphs(self._whole)
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
@@ -306,12 +270,17 @@ class GroundedOnDemand:
             return FactorGraph.of_copies(self.grounder.neighbourhoods(store, wanted), wanted)
         if steps is not None or without is not None:
             left_out = without if self.grounder.reads_evidence else None
-            return self._surroundings.around(wanted, steps=steps, without=left_out)
+            return self._subgraphs.around(wanted, steps=steps, without=left_out)
         codes = torch.from_numpy(wanted)
         inside = self._whole.contains(codes)
         if not bool(inside.any()):
-            return _bare(self._whole.rules, codes)
-        return _joined(_part(self._whole, self._whole.rows(codes[inside])), codes[~inside])
+            return _isolated(self._whole.rules, codes)
+        graph = _connected(self._whole, codes[inside])
+        if bool(inside.all()):
+            return graph
+        codes = torch.cat([graph.atoms, codes[~inside]]).sort().values
+        new_row = torch.searchsorted(codes, graph.atoms)
+        return FactorGraph(codes, tuple(new_row[part] for part in graph.neighbours), graph.rules, graph.shapes)
 
     def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
         """Atoms of the ground rules; or those that backward chaining finds a first ground rule for."""
@@ -320,9 +289,21 @@ class GroundedOnDemand:
         return self._whole.contains(torch.from_numpy(atoms)).numpy()
 
 
+def _connected(graph: FactorGraph, atoms: Tensor) -> FactorGraph:
+    """The part of a graph that is connected to atoms; the graph itself if that is all of it."""
+    part = subgraph(graph, graph.rows(atoms)).graph
+    return graph if len(part.atoms) == len(graph.atoms) else part
+
+
+def _isolated(rules: tuple[Rule, ...], atoms: Tensor) -> FactorGraph:
+    """Atoms in no ground rule."""
+    neighbours = tuple(torch.zeros(0, len(rule.atoms), dtype=torch.int64) for rule in rules)
+    return FactorGraph(atoms, neighbours, rules, (None,) * len(rules))
+
+
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """A source, and rules that are counted beside what it grounds, when they are first asked for."""
+    """A source, and rules that are counted instead of grounded, when their counts are first needed."""
 
     source: GraphSource
     store: Store
@@ -336,8 +317,8 @@ class Counted:
         return self.source.whole
 
     @property
-    def counts(self) -> RuleCounts | None:
-        """The numbers of the rules' ground rules in what is known."""
+    def counts(self) -> RuleCounts:
+        """The numbers of the rules' ground rules in the known facts."""
         return self._counts
 
     @cached_property
@@ -346,7 +327,7 @@ class Counted:
 
     @property
     def known_in_bodies(self) -> frozenset[str]:
-        """As the source says: of counted rules, what is asked is left out by itself."""
+        """As the source says: counts leave a query out by themselves."""
         return self.source.known_in_bodies
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
@@ -358,27 +339,6 @@ class Counted:
         return self.source.may_reach(atoms)
 
 
-def _part(graph: FactorGraph, rows: Tensor) -> FactorGraph:
-    """The part of a graph that atoms can feel; the graph itself where that is all of it."""
-    part = subgraph(graph, rows).graph
-    return graph if len(part.atoms) == len(graph.atoms) else part
-
-
-def _bare(rules: tuple[Rule, ...], atoms: Tensor) -> FactorGraph:
-    """Atoms in no ground rule."""
-    neighbours = tuple(torch.zeros(0, len(rule.atoms), dtype=torch.int64) for rule in rules)
-    return FactorGraph(atoms, neighbours, rules, (None,) * len(rules))
-
-
-def _joined(graph: FactorGraph, isolated: Tensor) -> FactorGraph:
-    """A graph, and atoms that stand in none of its ground rules."""
-    if not len(isolated):
-        return graph
-    atoms = torch.cat([graph.atoms, isolated]).sort().values
-    new_row = torch.searchsorted(atoms, graph.atoms)
-    return FactorGraph(atoms, tuple(new_row[part] for part in graph.neighbours), graph.rules, graph.shapes)
-
-
 @dataclass(frozen=True, eq=False)
 class LeftOut:
     """A source, and the names of its rules that are left out."""
@@ -388,23 +348,38 @@ class LeftOut:
 
     @property
     def whole(self) -> FactorGraph | None:
-        """All ground rules of the others, where they do not depend on what is asked."""
-        return self._whole
-
-    @cached_property
-    def _whole(self) -> FactorGraph | None:
+        """All ground rules of the others, if they do not depend on the query."""
         graph = self.source.whole
         return None if graph is None else emptied(graph, self.names)
 
     @property
     def counts(self) -> RuleCounts | None:
-        """The numbers of ground rules of the others."""
+        """The counts, with nothing of the rules left out; the others keep their numbers."""
         return self._counts
 
     @cached_property
     def _counts(self) -> RuleCounts | None:
         counts = self.source.counts
-        return None if counts is None else counts_without(counts, self.names)
+        if counts is None:
+            return None
+        out = np.array([rule.name in self.names for rule in counts.rules], bool)
+        kept = np.flatnonzero(~out[counts.rule])
+        index = np.full(len(counts.codes), -1, np.int64)
+        index[kept] = np.arange(len(kept))
+        inverse = index[counts.inverse]
+        sizes = np.where(out, 0, np.diff(counts.starts))
+        heads = {rule.atoms[rule.head_positions[0]].predicate for rule in counts.rules if rule.name in self.names}
+        changed = {counts.base.language.predicate_index(head) for head in heads}
+        return replace(
+            counts,
+            codes=counts.codes[kept],
+            rule=counts.rule[kept],
+            counts=counts.counts[kept],
+            inverse=inverse[inverse >= 0],
+            starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            grounded={j: part for j, part in counts.grounded.items() if not out[j]},
+            _sides={key: side for key, side in counts._sides.items() if key[0] not in changed},
+        )
 
     @property
     def known_in_bodies(self) -> frozenset[str]:
@@ -412,11 +387,14 @@ class LeftOut:
         return self.source.known_in_bodies
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
-        """The graph of these atoms."""
+        """The graph of these atoms; a search without the rules still gives a graph of all of them."""
         if self._searching is None:
             return emptied(self.source.around(atoms, steps=steps, without=without), self.names)
-        graph = self._searching.around(atoms, steps=steps, without=without)
-        return _in_places(graph, layered_rules(self.source))
+        graph, rules = self._searching.around(atoms, steps=steps, without=without), layered_rules(self.source)
+        found = {rule.name: torch.zeros(0, len(rule.atoms), dtype=torch.int64) for rule in rules}
+        found |= zip((rule.name for rule in graph.rules), graph.neighbours, strict=True)
+        neighbours = tuple(found[rule.name] for rule in rules)
+        return replace(graph, neighbours=neighbours, rules=rules, shapes=(None,) * len(rules))
 
     def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
         """As the search without the rules says, or as with them."""
@@ -424,12 +402,20 @@ class LeftOut:
 
     @cached_property
     def _searching(self) -> GroundedOnDemand | None:
-        """Who searches without the rules, where the strategy starts from what is asked."""
-        grounded = self.source.source if isinstance(self.source, Counted) else self.source
-        if not isinstance(grounded, GroundedOnDemand) or not isinstance(grounded.grounder, NeighbourhoodGrounder):
+        """The source that searches without the rules, if the strategy starts from the query."""
+        grounded = _searching(self.source)
+        if grounded is None:
             return None
         kept = tuple(rule for rule in grounded.store.knowledge.theory.rules if rule.name not in self.names)
         return GroundedOnDemand(grounded.store.with_rules(kept), grounded.grounder, grounded.progress)
+
+
+def _searching(source: GraphSource) -> GroundedOnDemand | None:
+    """The source itself, without what is counted, if its strategy starts from the query."""
+    grounded = source.source if isinstance(source, Counted) else source
+    if isinstance(grounded, GroundedOnDemand) and isinstance(grounded.grounder, NeighbourhoodGrounder):
+        return grounded
+    return None
 
 
 def without_rules(source: GraphSource, names: Collection[str]) -> GraphSource:
@@ -464,9 +450,10 @@ def counted_rules(source: GraphSource) -> tuple[Rule, ...]:
 
 
 def reachable_rules(source: GraphSource, atoms: Codes, steps: int) -> frozenset[str]:
-    """The names of grounded rules that may make a difference to what `steps` reasoning layers say of atoms."""
-    grounded = source.source if isinstance(source, Counted) else source
-    if isinstance(grounded, GroundedOnDemand) and isinstance(grounded.grounder, NeighbourhoodGrounder):
+    """The names of grounded rules that may make a difference to the logits of atoms after `steps` reasoning layers."""
+    grounded = _searching(source)
+    if grounded is not None:
+        assert isinstance(grounded.grounder, NeighbourhoodGrounder)
         met = grounded.grounder.rules_met(grounded.store, atoms)
         rules = grounded.store.knowledge.theory.rules
         return frozenset(rule.name for rule, is_met in zip(rules, met, strict=True) if is_met)
@@ -484,34 +471,4 @@ def emptied(graph: FactorGraph, names: Collection[str]) -> FactorGraph:
         graph,
         neighbours=tuple(part[:0] if is_out else part for part, _, is_out in pairs),
         shapes=tuple(None if is_out else shape for _, shape, is_out in pairs),
-    )
-
-
-def _in_places(graph: FactorGraph, rules: tuple[Rule, ...]) -> FactorGraph:
-    """The graph of some of the rules, as one of all of them."""
-    found = dict(zip((rule.name for rule in graph.rules), graph.neighbours, strict=True))
-    nothing = {rule.name: torch.zeros(0, len(rule.atoms), dtype=torch.int64) for rule in rules}
-    neighbours = tuple(found.get(rule.name, nothing[rule.name]) for rule in rules)
-    return replace(graph, neighbours=neighbours, rules=rules, shapes=(None,) * len(rules))
-
-
-def counts_without(counts: RuleCounts, names: Collection[str]) -> RuleCounts:
-    """The counts, with nothing of some rules; the others keep their numbers."""
-    out = np.array([rule.name in names for rule in counts.rules], bool)
-    kept = np.flatnonzero(~out[counts.rule])
-    place = np.full(len(counts.codes), -1, np.int64)
-    place[kept] = np.arange(len(kept))
-    inverse = place[counts.inverse]
-    sizes = np.where(out, 0, np.diff(counts.starts))
-    heads = {rule.atoms[rule.head_positions[0]].predicate for rule in counts.rules if rule.name in names}
-    changed = {counts.base.language.predicate_index(head) for head in heads}
-    return replace(
-        counts,
-        codes=counts.codes[kept],
-        rule=counts.rule[kept],
-        counts=counts.counts[kept],
-        inverse=inverse[inverse >= 0],
-        starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        grounded={j: part for j, part in counts.grounded.items() if not out[j]},
-        _sides={key: side for key, side in counts._sides.items() if key[0] not in changed},
     )

@@ -1,6 +1,5 @@
 """Dense grids of atoms: full grounding without index tensors."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,34 +12,31 @@ from torch.nn.functional import dropout
 
 from r2n.data.herbrand import HerbrandBase
 from r2n.logic.formula import Variable
+from r2n.logic.language import Domain
 from r2n.logic.theory import Rule
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.tensors import Tensors
 
 
 @dataclass(frozen=True, eq=False)
-class Places(Tensors):
-    """Some places in a table of a given size, and whether they are all of its places, in order."""
+class Selection(Tensors):
+    """Some rows of a table of a given size, and whether they are all of its rows, in order."""
 
     index: Int64[Tensor, " k"]
     size: int
     is_all: bool
 
     @classmethod
-    def of(cls, places: Sequence[int], size: int) -> "Places":
+    def from_rows(cls, rows: Sequence[int], size: int) -> "Selection":
         """From their numbers."""
-        return cls(torch.tensor(places, dtype=torch.int64), size, list(places) == list(range(size)))
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self.index)
+        return cls(torch.tensor(rows, dtype=torch.int64), size, list(rows) == list(range(size)))
 
     def take(self, table: Tensor) -> Tensor:
-        """These entries of a table; the table itself, not a copy, where these are all of them in order."""
+        """These rows of a table; the table itself, not a copy, if these are all of them in order."""
         return table if self.is_all else table[self.index]
 
     def sum_at(self, values: Tensor) -> Tensor:
-        """The sum of the values, one for each of these places, at each place of the table."""
+        """The sum of the values, one for each of these rows, at each row of the table."""
         if self.is_all:
             return values
         return values.new_zeros(self.size, *values.shape[1:]).index_add(0, self.index, values)
@@ -54,9 +50,9 @@ class GridAtoms:
     maps: Float[Tensor, "predicates features dim"]
     offsets: Float[Tensor, "predicates dim"]
 
-    def into(self, places: Places, columns: Float[Tensor, "k hidden dim"]) -> Float[Tensor, "features hidden"]:
+    def into(self, some: Selection, columns: Float[Tensor, "k hidden dim"]) -> Float[Tensor, "features hidden"]:
         """The sum over some predicates of their maps, each followed by columns of its own."""
-        return torch.einsum("kfd,khd->fh", places.take(self.maps), columns)
+        return torch.einsum("kfd,khd->fh", some.take(self.maps), columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,20 +72,16 @@ class InputAtoms:
     def _blocks(self) -> Tensor:
         return self.diagonals.unflatten(1, (-1, self.offsets.shape[1]))
 
-    def into(self, places: Places, columns: Float[Tensor, "k hidden dim"]) -> Float[Tensor, "features hidden"]:
+    def into(self, some: Selection, columns: Float[Tensor, "k hidden dim"]) -> Float[Tensor, "features hidden"]:
         """As for `GridAtoms`, without writing the maps out."""
-        return torch.einsum("kbd,khd->bdh", places.take(self._blocks), columns).flatten(0, 1)
+        return torch.einsum("kbd,khd->bdh", some.take(self._blocks), columns).flatten(0, 1)
 
 
 Atoms = GridAtoms | InputAtoms
 
 
 def row_dropout(points: Float[Tensor, "*points dim"], drop: float) -> Float[Tensor, "*points dim"]:
-    """Dropout with one mask for all points that differ on the last axis only.
-
-    These are compared with each other, as alternatives for one constant: with a mask for each, chance would tell them
-    apart.
-    """
+    """Dropout with one mask for all points that differ on the last axis only: these are compared with each other."""
     if not drop:
         return points
     return points * dropout(points.new_ones(*points.shape[:-2], 1, points.shape[-1]), drop, training=True)
@@ -100,10 +92,7 @@ MOST_POINTS = 2**21  # ground rules of a rule; beyond, a pass in parts is faster
 
 @dataclass(frozen=True, eq=False)
 class Grid(Tensors):
-    """Predicates (by index; `index` holds them as a tensor) with the same domains, and the constants of each position.
-
-    The constants are given by their ids.
-    """
+    """Predicates (by index, also as a tensor) with the same domains, and the constants (ids) of each position."""
 
     predicates: tuple[int, ...]
     index: Int64[Tensor, " predicates"]
@@ -123,8 +112,8 @@ class Received(Tensors):
     least: int
 
     @classmethod
-    def of(cls, counts: Sequence[int]) -> "Received":
-        """From the numbers."""
+    def from_counts(cls, counts: Sequence[int]) -> "Received":
+        """From a list of these numbers."""
         return cls(torch.tensor(counts, dtype=torch.int64), min(counts))
 
 
@@ -132,14 +121,14 @@ class Received(Tensors):
 class Reading(Tensors):
     """Positions of a rule whose atoms have the same variables, in the same order, over the same grid.
 
-    `axes[i]` is the variable (by its number in the rule) at position i of the grid; `places` are those of the
-    positions' predicates in the grid. An atom receives `times` messages for each position it stands in.
+    `axes[i]` is the variable (by its number in the rule) at position i of the grid; `predicates` are those of the
+    positions, among the grid's. An atom receives `times` messages for each position it stands in.
     """
 
     grid: int
     axes: tuple[int, ...]
-    positions: Places
-    places: Places
+    positions: Selection
+    predicates: Selection
     times: int
 
 
@@ -162,27 +151,30 @@ class DenseGrid(Tensors):
 
     @classmethod
     def of(cls, graph: FactorGraph, base: HerbrandBase) -> "DenseGrid | None":
-        """The form of a graph that is whole; None where atoms or substitutions are missing, or an atom is not plain."""
+        """The form of a full grounding; None if atoms or substitutions are missing, or an atom is not plain."""
         if not base.size or len(graph.atoms) != base.size or not torch.equal(graph.atoms, torch.arange(base.size)):
             return None
-        grids, rules = _grids(base), []
-        for rule, shape in zip(graph.rules, graph.shapes, strict=True):
-            if shape is None or prod(shape) > MOST_POINTS:
-                return None
-            made = _rule_box(rule, shape, grids, base)
-            if made is None:
-                return None
-            rules.append(made)
-        received = tuple(
-            Received.of(
-                [
-                    sum(int(rule.received[number].counts[i]) for rule in rules if number in rule.received)
-                    for i in range(len(grid.predicates))
-                ]
-            )
-            for number, grid in enumerate(grids)
+        language = base.language
+        by_domains: dict[tuple[Domain, ...], list[int]] = {}
+        for index, predicate in enumerate(language.predicates):
+            by_domains.setdefault(predicate.domains, []).append(index)
+        grids = tuple(
+            Grid(tuple(own), torch.tensor(own), tuple(torch.from_numpy(language.members(d).copy()) for d in domains))
+            for domains, own in by_domains.items()
         )
-        return cls(grids, tuple(rules), received)
+        rules: list[RuleBox] = []
+        for rule, shape in zip(graph.rules, graph.shapes, strict=True):
+            box = None if shape is None or prod(shape) > MOST_POINTS else _rule_box(rule, shape, grids, base)
+            if box is None:
+                return None
+            rules.append(box)
+        received = []
+        for number, grid in enumerate(grids):
+            parts = [rule.received[number].counts for rule in rules if number in rule.received]
+            received.append(
+                Received.from_counts(sum(parts, torch.zeros(len(grid.predicates), dtype=torch.int64)).tolist())
+            )
+        return cls(grids, tuple(rules), tuple(received))
 
     def in_order(self, by_grid: Sequence[Float[Tensor, "_ _"]]) -> Float[Tensor, " atoms"]:
         """One number for each atom, in the order of the codes."""
@@ -191,23 +183,6 @@ class DenseGrid(Tensors):
         parts = zip(self.grids, by_grid, strict=True)
         rows = {p: row for grid, part in parts for p, row in zip(grid.predicates, part, strict=True)}
         return torch.cat([rows[p] for p in sorted(rows)])
-
-
-def _grids(base: HerbrandBase) -> tuple[Grid, ...]:
-    by_domains: dict[tuple[object, ...], list[int]] = {}
-    for index, predicate in enumerate(base.language.predicates):
-        by_domains.setdefault(predicate.domains, []).append(index)
-    return tuple(
-        Grid(
-            tuple(indices),
-            torch.tensor(indices),
-            tuple(
-                torch.from_numpy(base.language.members(domain).copy())
-                for domain in base.language.predicates[indices[0]].domains
-            ),
-        )
-        for indices in by_domains.values()
-    )
 
 
 def _rule_box(rule: Rule, shape: tuple[int, ...], grids: tuple[Grid, ...], base: HerbrandBase) -> RuleBox | None:
@@ -222,12 +197,12 @@ def _rule_box(rule: Rule, shape: tuple[int, ...], grids: tuple[Grid, ...], base:
             return None
         found.setdefault((number, axes), []).append((position, grids[number].predicates.index(index)))
     readings = []
-    received = {grid: Counter[int]() for grid, _ in found}
+    received = {grid: [0] * len(grids[grid].predicates) for grid, _ in found}
     for (grid, axes), pairs in found.items():
-        positions, places = zip(*pairs, strict=True)
+        positions, predicates = zip(*pairs, strict=True)
         size, times = len(grids[grid].predicates), prod(shape) // max(1, prod(grids[grid].shape))
-        readings.append(Reading(grid, axes, Places.of(positions, len(rule.atoms)), Places.of(places, size), times))
-        for place in places:
-            received[grid][place] += times
-    counts = {grid: [part[i] for i in range(len(grids[grid].predicates))] for grid, part in received.items()}
-    return RuleBox(shape, tuple(readings), {grid: Received.of(part) for grid, part in counts.items()})
+        selected = Selection.from_rows(positions, len(rule.atoms)), Selection.from_rows(predicates, size)
+        readings.append(Reading(grid, axes, *selected, times))
+        for predicate in predicates:
+            received[grid][predicate] += times
+    return RuleBox(shape, tuple(readings), {grid: Received.from_counts(part) for grid, part in received.items()})

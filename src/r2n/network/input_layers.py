@@ -28,51 +28,47 @@ Arguments = Int64[Tensor, "atoms positions"]
 Constants = Float[Tensor, "atoms positions constant_dim"]
 Embedding = Float[Tensor, "atoms dim"]
 Scores = Float[Tensor, " atoms"]
+RowPredicates = Int64[Tensor, " rows"]
 Given = Float[Tensor, "rows positions constant_dim"]
 Asking = Float[Tensor, "rows constant_dim"]
 Candidates = Float[Tensor, "candidates constant_dim"]
 RowScores = Float[Tensor, "rows candidates"]
 GridScores = Float[Tensor, "predicates points"]
-GridParts = tuple[
-    Float[Tensor, "points features"], Float[Tensor, "predicates features"], Float[Tensor, "predicates dim"]
-]
-"""Features, diagonals and offsets of all atoms over a grid of constants."""
+Vectors = Float[Tensor, "_ constant_dim"]
+Features = Float[Tensor, "points features"]
+Diagonals = Float[Tensor, "predicates features"]
+Offsets = Float[Tensor, "predicates dim"]
+GridParts = tuple[Features, Diagonals, Offsets]
+"""All atoms over a grid of constants."""
 
 
 @runtime_checkable
 class GridEmbedding(Protocol):
-    """What an atom embedding can do too that is linear in features which all predicates share.
+    """An atom embedding that is linear in features which all predicates share.
 
     Emb^0(a) = sum_b features_b * diagonals[P]_b + offsets[P] over one or two blocks b of `dim` features.
     """
 
-    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
+    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Vectors]) -> GridParts:
         """Emb^0 of all atoms of some predicates, over all combinations of the constants' vectors at each position."""
         ...
 
-    def grid_score(
-        self,
-        features: Float[Tensor, "points features"],
-        diagonals: Float[Tensor, "predicates features"],
-        offsets: Float[Tensor, "predicates dim"],
-    ) -> GridScores:
+    def grid_score(self, features: Features, diagonals: Diagonals, offsets: Offsets) -> GridScores:
         """The score of each of these atoms."""
         ...
 
 
 @runtime_checkable
 class RowEmbedding(Protocol):
-    """What an atom embedding can do too whose score of all candidates of a row is one matrix product.
+    """An atom embedding whose score of all candidates of a row is one matrix product.
 
     A row is an atom of which one position is open: P(c_1, ..., ?, ..., c_n).
     """
 
-    def row_scores(
-        self, predicates: Int64[Tensor, " rows"], position: int, given: Given, candidates: Candidates
-    ) -> RowScores:
+    def row_scores(self, predicates: RowPredicates, position: int, given: Given, candidates: Candidates) -> RowScores:
         """The score of each row's atom with each candidate at the open position, from the constants' vectors.
 
-        All rows have one arity; what stands in `given` at the open position is not read. No atom is embedded.
+        All rows have one arity; `given` is not read at the open position. No atom is embedded.
         """
         ...
 
@@ -81,7 +77,7 @@ class RowEmbedding(Protocol):
         ...
 
     def n3(self, predicates: Predicates, constants: Constants) -> Float[Tensor, ""]:
-        """N3 of atoms: the mean over them of the cubed moduli of what their predicates and constants are made of."""
+        """N3 of atoms: the mean over them of the cubed moduli of the components of their predicates and constants."""
         ...
 
 
@@ -97,12 +93,12 @@ class AtomEmbedding(Protocol[Laid]):
 
     @property
     def grids(self) -> GridEmbedding | None:
-        """How it embeds all atoms over a grid of constants, where it can."""
+        """Itself, if it can embed all atoms over a grid of constants."""
         ...
 
     @property
     def rows(self) -> RowEmbedding | None:
-        """How it scores all candidates of a row at once, where it can."""
+        """Itself, if it can score all candidates of a row at once."""
         ...
 
     def collate(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> Laid:
@@ -124,7 +120,7 @@ class AtomEmbedding(Protocol[Laid]):
 
 @dataclass(frozen=True, eq=False)
 class AtomBatch(Tensors):
-    """Atoms of one arity: their predicates, and their constants as they are read."""
+    """Atoms of one arity: their predicates and constants."""
 
     predicates: Predicates
     constants: ConstantBatch
@@ -141,7 +137,7 @@ def rows_by_predicate(predicates: Predicates) -> RowsByPredicate:
 
 @dataclass(frozen=True, eq=False)
 class PredicateBatch(Tensors):
-    """Atoms of one arity: how many, the rows of those of each predicate, and their constants as they are read."""
+    """Atoms of one arity: how many, the rows of each predicate, and their constants."""
 
     count: int
     by_predicate: RowsByPredicate
@@ -180,7 +176,7 @@ class VectorFormula(nn.Module, ABC):
     """A formula of the vectors of predicate and constants, with one learned vector for each predicate.
 
     By default the score of an atom is the sum of its embedding, and that of a candidate the product of its vector with
-    the one that `asking` gives. A formula with `grid` and `grid_score` too is a `GridEmbedding`.
+    the one of `asking`. A formula with `grid` and `grid_score` too is a `GridEmbedding`.
     """
 
     parts = 1  # numbers in a constant's vector for each dimension of an embedding
@@ -222,7 +218,7 @@ class VectorFormula(nn.Module, ABC):
         """Emb^0(a) of atoms given by their predicates and their constants' vectors."""
 
     @abstractmethod
-    def asking(self, predicates: Int64[Tensor, " rows"], position: int, given: Given) -> Asking:
+    def asking(self, predicates: RowPredicates, position: int, given: Given) -> Asking:
         """The vector of each row that a candidate's is compared to, made of all but the open position."""
 
     def score(self, embedding: Embedding, predicates: Predicates) -> Scores:
@@ -233,9 +229,7 @@ class VectorFormula(nn.Module, ABC):
         """The scores of the candidates of rows: their products."""
         return asking @ candidates.t()
 
-    def row_scores(
-        self, predicates: Int64[Tensor, " rows"], position: int, given: Given, candidates: Candidates
-    ) -> RowScores:
+    def row_scores(self, predicates: RowPredicates, position: int, given: Given, candidates: Candidates) -> RowScores:
         """The score of each row's atom with each candidate at the open position."""
         return self.compared(self.asking(predicates, position, given), candidates)
 
@@ -251,12 +245,7 @@ class VectorFormula(nn.Module, ABC):
 class _GridFormula(VectorFormula):
     """A formula that is linear in features of the constants, and whose score is the sum of the embedding."""
 
-    def grid_score(
-        self,
-        features: Float[Tensor, "points features"],
-        diagonals: Float[Tensor, "predicates features"],
-        offsets: Float[Tensor, "predicates dim"],
-    ) -> GridScores:
+    def grid_score(self, features: Features, diagonals: Diagonals, offsets: Offsets) -> GridScores:
         """The sum of each embedding, without writing it out."""
         return torch.addmm(offsets.sum(-1, keepdim=True), diagonals, features.t())
 
@@ -273,7 +262,7 @@ class DistMult(_GridFormula):
         """Emb^0(a)."""
         return self.vectors[predicates] * constants.prod(dim=1)
 
-    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
+    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Vectors]) -> GridParts:
         """Products of the constants, times the predicate's diagonal."""
         features = constants[0]
         for more in constants[1:]:
@@ -281,7 +270,7 @@ class DistMult(_GridFormula):
         vectors = self.vectors[predicates]
         return features, vectors, torch.zeros_like(vectors)
 
-    def asking(self, predicates: Int64[Tensor, " rows"], position: int, given: Given) -> Asking:
+    def asking(self, predicates: RowPredicates, position: int, given: Given) -> Asking:
         """The product of all but the open position."""
         others = torch.cat([given[:, :position], given[:, position + 1 :]], dim=1)
         return self.vectors[predicates] * others.prod(dim=1)
@@ -302,7 +291,7 @@ class ComplEx(_GridFormula):
         t_re, t_im = constants[:, 1].chunk(2, dim=-1)
         return re * t_re + im * t_im
 
-    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
+    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Vectors]) -> GridParts:
         """Re(r * c_1 * conj(c_2)) = Re(r) Re(c_1 conj(c_2)) - Im(r) Im(c_1 conj(c_2))."""
         r_re, r_im = self.predicate_vectors(predicates).chunk(2, dim=-1)
         re, im = constants[0].chunk(2, dim=-1)
@@ -311,7 +300,7 @@ class ComplEx(_GridFormula):
             re, im = _outer(re, t_re) + _outer(im, t_im), _outer(im, t_re) - _outer(re, t_im)
         return torch.cat([re, im], dim=1), torch.cat([r_re, -r_im], dim=1), torch.zeros_like(r_re)
 
-    def asking(self, predicates: Int64[Tensor, " rows"], position: int, given: Given) -> Asking:
+    def asking(self, predicates: RowPredicates, position: int, given: Given) -> Asking:
         """The a of a . c, c the open constant: r * c_1, or the conjugate of r * conj(c_2) or of r."""
         r_re, r_im = self.predicate_vectors(predicates).chunk(2, dim=-1)
         if given.shape[1] == 1:
@@ -330,7 +319,7 @@ class ComplEx(_GridFormula):
 class RotatE(ComplEx):
     """Re(r_P * c_1 * conj(c_2)) with |r_P| = 1: the alignment of the rotated c_1 with c_2.
 
-    The modulus |r_P c_1 - c_2| of the original is near zero for every true atom, and would lose its identity.
+    The modulus |r_P c_1 - c_2| of the original is near zero for every true atom: not an embedding.
     """
 
     def make_weights(self, predicates: int, scale: float) -> None:
@@ -360,7 +349,7 @@ class TransE(VectorFormula):
         """The margin minus its norm."""
         return self.margin - (embedding.square().sum(-1) + 1e-12).sqrt()
 
-    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Float[Tensor, "_ constant_dim"]]) -> GridParts:
+    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Vectors]) -> GridParts:
         """Differences of the constants; the predicate is the offset."""
         features = constants[0]
         if len(constants) > 1:
@@ -368,17 +357,12 @@ class TransE(VectorFormula):
         vectors = self.vectors[predicates]
         return features, torch.ones_like(vectors), vectors
 
-    def grid_score(
-        self,
-        features: Float[Tensor, "points features"],
-        diagonals: Float[Tensor, "predicates features"],
-        offsets: Float[Tensor, "predicates dim"],
-    ) -> GridScores:
+    def grid_score(self, features: Features, diagonals: Diagonals, offsets: Offsets) -> GridScores:
         """The margin minus the norm of features + offsets, by the square of a sum."""
         squares = features.square().sum(-1) + offsets.square().sum(-1, keepdim=True)
         return self.margin - (torch.addmm(squares, offsets, features.t(), alpha=2).clamp(min=0) + 1e-12).sqrt()
 
-    def asking(self, predicates: Int64[Tensor, " rows"], position: int, given: Given) -> Asking:
+    def asking(self, predicates: RowPredicates, position: int, given: Given) -> Asking:
         """The perfect match: c_1 + r_P, or c_2 - r_P."""
         vectors = self.vectors[predicates]
         if given.shape[1] == 1:
@@ -387,7 +371,7 @@ class TransE(VectorFormula):
 
     def compared(self, asking: Asking, candidates: Candidates) -> RowScores:
         """The margin minus the distance from a perfect match, by the square of a sum."""
-        # in double precision where the device has it: the score is what is left of two large squares
+        # in double precision if the device has it: the score is a small difference of large squares
         wide = asking.dtype if asking.device.type == "mps" else torch.float64
         one, other = asking.to(wide), candidates.to(wide)
         squares = one.square().sum(-1, keepdim=True) + other.square().sum(-1)
@@ -402,10 +386,7 @@ def make_input(
     encoders: Mapping[str, nn.Module] | None = None,
     new: Sequence[int] | Int64[np.ndarray, " new"] = (),
 ) -> tuple[ConstantEmbedding, AtomEmbedding[Any]]:
-    """Emb(c) and Emb^0(a); constants with features are encoded, the others have learned vectors.
-
-    Only `new` constants (ids), which a language got after the training, have none if they have no features.
-    """
+    """Emb(c) and Emb^0(a); constants with features are encoded, the others, unless they are `new`, learned."""
     language, dim, described = knowledge.language, options.dim, input_layers[options.input]
     count, dropout, scale = len(language.constants), options.constant_dropout, options.init_scale
     check_arity(described.name, language.predicates)

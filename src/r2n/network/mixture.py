@@ -19,7 +19,7 @@ class CountedRules(nn.Module):
     """The weights of counted rules."""
 
     def __init__(self, rules: Sequence[Rule], predicates: int, positions: int) -> None:
-        """One w and v for each rule and position, one rest for each predicate and position."""
+        """One w and v for each rule and position, one bias (`rest`) for each predicate and position."""
         super().__init__()
         self.rules = tuple(rules)
         self.weights = nn.Parameter(torch.full((len(rules), positions), -2.0))
@@ -29,7 +29,7 @@ class CountedRules(nn.Module):
     def masses(
         self, position: int, rules: Int64[Tensor, " entries"], log_counts: Float[Tensor, " entries"]
     ) -> Float[Tensor, " entries"]:
-        """The log of what a rule adds to the mass of an atom: w_j + v_j log n_j(a)."""
+        """The log of the weight that a rule adds to an atom: w_j + v_j log n_j(a)."""
         return self.weights[rules, position] + self.powers[rules, position] * log_counts
 
 
@@ -48,7 +48,7 @@ class Weighting:
     value: float = 1.0
 
     def __str__(self) -> str:
-        """In words."""
+        """As reports show it."""
         if self.kind == "rules":
             return "rules alone"
         if self.kind == "mixture" and not self.value:
@@ -63,14 +63,14 @@ WEIGHTINGS = (
     *(Weighting("mixture", value) for value in (0.0, 0.05, 0.2, 0.35, 0.65, 0.8, 0.95)),
     *(Weighting("sum", value) for value in (0.5, 1.0, 2.0, 4.0)),
 )
-"""The first is taken where nothing can choose among them."""
+"""The first is the default."""
 
 NETWORK_ALONE, RULES_ALONE = Weighting("mixture", 0.0), Weighting("rules")
 
 
 @dataclass(frozen=True, eq=False)
 class RuleProbabilities:
-    """The candidates of rows that some rule concludes: row, place, log probability, and log(mass / rest).
+    """The candidates of rows that some rule concludes: row, index, log probability, and log(weight / bias).
 
     `rest` is the log probability of all others together, of each row.
     """
@@ -83,7 +83,7 @@ class RuleProbabilities:
 
 
 def rule_probabilities(counted: CountedRules, counts: SideCounts, rows: Codes) -> RuleProbabilities:
-    """What counted rules say of rows; the masses of what is known are no part of the whole."""
+    """The probabilities of the candidates of rows by counted rules; the weights of known facts are not in the total."""
     side, device = counts.side, counted.rest.device
     owner, entry = counts.index.entries(rows)
     places = counts.places[entry]
@@ -96,12 +96,10 @@ def rule_probabilities(counted: CountedRules, counts: SideCounts, rows: Codes) -
     row = torch.from_numpy(owner[is_first]).to(device)
     unknown = torch.from_numpy(~counts.is_fact[entry[is_first]]).to(device)
     rest = counted.rest[side.predicate, side.position]
-    whole = torch.cat([masses[unknown], rest.expand(len(rows))])
     groups = torch.cat([row[unknown], torch.arange(len(rows), device=device)])
-    total = log_sum(whole, groups, len(rows))
-    return RuleProbabilities(
-        row, torch.from_numpy(places[is_first]).to(device), masses - total[row], masses - rest, rest - total
-    )
+    total = log_sum(torch.cat([masses[unknown], rest.expand(len(rows))]), groups, len(rows))
+    index = torch.from_numpy(places[is_first]).to(device)
+    return RuleProbabilities(row, index, masses - total[row], masses - rest, rest - total)
 
 
 class Combination(nn.Module):
@@ -116,7 +114,7 @@ class Combination(nn.Module):
 
     @property
     def chosen(self) -> Weighting:
-        """The one that is taken."""
+        """The chosen weighting."""
         return WEIGHTINGS[int(self.way)]
 
     def mixed(
@@ -126,9 +124,9 @@ class Combination(nn.Module):
         rules: RuleProbabilities,
         weighting: Weighting | None = None,
     ) -> Float[Tensor, "rows candidates"]:
-        """The logs of the candidates' probabilities; `known` are the rows and places of those known to be true.
+        """The logs of the candidates' probabilities; `known` are the rows and indices of known facts.
 
-        `network` holds logits, and is overwritten. `weighting` is another than the chosen one.
+        `network` holds logits, and is overwritten. `weighting` replaces the chosen one.
         """
         weighting, at = weighting or self.chosen, (rules.rows, rules.places)
         if weighting.kind == "rules":
@@ -136,11 +134,11 @@ class Combination(nn.Module):
             logs = (rules.rest - torch.log(left)).unsqueeze(1).expand_as(network).clone()
             logs[at] = rules.log_probabilities
             return logs
-        logs = network.sub_(_whole(network, known))
+        logs = network.sub_(_log_total(network, known))
         if weighting.kind == "sum":
             logs.mul_(weighting.value)
             logs[at] += softplus(rules.log_odds)
-            logs.sub_(_whole(logs, known))
+            logs.sub_(_log_total(logs, known))
         elif weighting.value:
             logs.add_(np.log1p(-weighting.value))
             logs[at] = torch.logaddexp(logs[at], rules.log_probabilities + np.log(weighting.value))
@@ -150,7 +148,7 @@ class Combination(nn.Module):
 def log_odds(logs: Float64[np.ndarray, " *_"]) -> Float64[np.ndarray, " *_"]:
     """The logits of probabilities given by their logs; one that rounding makes 1 has the logit of 1 - 1e-15.
 
-    What is known may have more than all of the others together: its log is added to that.
+    A known fact may have more than all of the others together: its log is added to that.
     """
     return logs - np.log(-np.expm1(np.minimum(logs, -1e-15)))
 
@@ -160,9 +158,9 @@ def from_log_odds(logits: Float64[np.ndarray, " *_"]) -> Float64[np.ndarray, " *
     return np.maximum(-np.logaddexp(0.0, -logits), logits + np.log(1e-15))
 
 
-def _whole(logits: Tensor, known: tuple[np.ndarray, np.ndarray]) -> Tensor:
-    """The log of the sum over the candidates of each row that are not known; of all where none is left."""
+def _log_total(logits: Tensor, known: tuple[np.ndarray, np.ndarray]) -> Tensor:
+    """The log of the sum over the candidates of each row that are not known; of all if none is left."""
     among = logits.clone()
     among[tuple(map(torch.from_numpy, known))] = -torch.inf
-    whole = torch.logsumexp(among, dim=1, keepdim=True)
-    return torch.where(torch.isneginf(whole), torch.logsumexp(logits, dim=1, keepdim=True), whole)
+    total = torch.logsumexp(among, dim=1, keepdim=True)
+    return torch.where(torch.isneginf(total), torch.logsumexp(logits, dim=1, keepdim=True), total)

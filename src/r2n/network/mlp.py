@@ -7,7 +7,7 @@ from typing import Generic, TypeVar, cast
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import dropout, relu
+from torch.nn.functional import relu
 
 Part = TypeVar("Part", bound=nn.Module)
 
@@ -16,11 +16,11 @@ class ModulesOf(nn.ModuleList, Generic[Part]):
     """Modules in order, all of one class."""
 
     def __init__(self, modules: Iterable[Part]) -> None:
-        """In this order."""
+        """A list of them."""
         super().__init__(modules)
 
     def __iter__(self) -> Iterator[Part]:
-        """One after the other."""
+        """In order."""
         return iter(cast(list[Part], list(self._modules.values())))
 
 
@@ -67,19 +67,18 @@ class PositionMLP(nn.Module):
                 nn.init.xavier_uniform_(copy)
 
     def before_last(
-        self, x: Float[Tensor, "ground_rules *positions rule_dim"], drop: float = 0.0
+        self, x: Float[Tensor, "ground_rules *positions rule_dim"]
     ) -> Float[Tensor, "ground_rules positions hidden"]:
-        """All layers but the last linear map, from what is the same for all positions, or one input for each."""
-        if x.ndim == 2 and len(self.weights) > 1:
-            hidden = x @ self.weights[0].transpose(0, 1).flatten(1)
-            hidden = hidden.unflatten(-1, (-1, self.weights[0].shape[-1])) + self.biases[0]
-            x, first = dropout(relu(hidden), drop, self.training), 1
-        else:
-            x, first = x.unsqueeze(1) if x.ndim == 2 else x, 0
-        for weight, bias in list(zip(self.weights, self.biases, strict=True))[first:-1]:
-            x = dropout(
-                relu(torch.einsum("gpi,pio->gpo", x, weight.expand(x.shape[1], -1, -1)) + bias), drop, self.training
-            )
+        """All layers but the last linear map, from one input for all positions, or one for each."""
+        pairs = list(zip(self.weights, self.biases, strict=True))[:-1]
+        if x.ndim == 2 and pairs:
+            weight, bias = pairs.pop(0)
+            hidden = (x @ weight.transpose(0, 1).flatten(1)).unflatten(-1, (-1, weight.shape[-1])) + bias
+            x = relu(hidden)
+        elif x.ndim == 2:
+            x = x.unsqueeze(1)
+        for weight, bias in pairs:
+            x = relu(torch.einsum("gpi,pio->gpo", x, weight.expand(x.shape[1], -1, -1)) + bias)
         return x.expand(-1, self.positions, -1)
 
     def last(self, x: Float[Tensor, "*batch hidden"], position: int) -> Float[Tensor, "*batch dim"]:

@@ -13,7 +13,7 @@ from torch.nn.functional import dropout, relu
 
 from r2n.data.features import Bags
 from r2n.logic.language import Language
-from r2n.network.constant_embedding import Channel, ConstantEmbedding, DenseChannel, SparseRows, WordChannel, glorot
+from r2n.network.constant_embedding import Channel, ConstantEmbedding, SparseRows, WordChannel, glorot
 from r2n.network.input_layers import rows_by_predicate
 from r2n.network.mlp import MLP
 from r2n.network.tensors import Tensors
@@ -24,7 +24,7 @@ COUNTS = 3  # of two texts: words in both, words in one, and the share of the fo
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A channel (by number), the positions it is read at (one, or two), and the predicate it belongs to (-1: any)."""
+    """A channel (by number), the one or two positions it is read at, and the predicate it belongs to (-1: any)."""
 
     channel: int
     positions: tuple[int, ...]
@@ -39,7 +39,7 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Block(Tensors):
-    """The atoms (their rows) with a term, and what it reads: rows of its channel, or the words of two texts."""
+    """The atoms (rows) with a term, and its inputs: rows of its channel, or the words of two texts."""
 
     term: Term
     atoms: Int64[Tensor, " atoms"]
@@ -50,10 +50,10 @@ class Block(Tensors):
 
 @dataclass(frozen=True, eq=False)
 class PairBatch(Tensors):
-    """Atoms of one arity: their predicates, the rows of each predicate, their blocks, and the rows each channel needs.
+    """Atoms of one arity: their predicates, the rows of each predicate, and their blocks.
 
-    `used[c]` holds the rows of channel c that the blocks need; the blocks' own rows point into it. (Channels of words
-    have all rows.)
+    `used[c]` holds the rows of channel c that the blocks need, and the blocks' rows point into it; channels of words
+    have all rows.
     """
 
     predicates: Int64[Tensor, " atoms"]
@@ -71,10 +71,10 @@ def collate_pairs(
     *,
     pairs_only: bool,
 ) -> PairBatch:
-    """Lay out atoms; `places` are the rows of their constants in each channel, -1 where it has none.
+    """Collate atoms; `places` are the rows of their constants in each channel, -1 if it has none.
 
-    `bags` are those of the channels of words. `kinds` says what is read of two constants: "difference", "product" or
-    both. `pairs_only`: what is read in a pair is not read by itself too.
+    `bags` are those of the channels of words. `kinds` are the comparisons of two constants: "difference", "product" or
+    both. `pairs_only`: a constant that is compared is not read by itself too.
     """
     arity = places.shape[2]
     blocks: list[Block] = []
@@ -85,9 +85,7 @@ def collate_pairs(
         has_term = (of_channel[:, list(term.positions)] >= 0).all(1)
         if term.predicate >= 0:
             has_term &= predicates == term.predicate
-        if (
-            len(term.positions) == 1 and pairs_only
-        ):  # a constant at another position shares the channel: they are a pair
+        if len(term.positions) == 1 and pairs_only:  # a constant at another position makes it a pair
             has_term &= (of_channel[:, [i for i in range(arity) if i != term.positions[0]]] < 0).all(1)
         atoms = has_term.nonzero().flatten()
         if len(atoms):
@@ -98,8 +96,15 @@ def collate_pairs(
                 counts = torch.from_numpy(pair_counts(bags[term.channel], left, right))
                 block = replace(block, words=words, counts=counts)
             blocks.append(block)
-    used, blocks = _local_rows(bags, blocks)
-    return PairBatch(predicates, rows_by_predicate(predicates), tuple(blocks), used)
+    dense = dict.fromkeys(block.term.channel for block in blocks if block.term.channel not in bags)
+    used = {c: torch.cat([block.rows.flatten() for block in blocks if block.term.channel == c]).unique() for c in dense}
+    local = tuple(
+        replace(block, rows=torch.searchsorted(used[block.term.channel], block.rows.contiguous()))
+        if block.term.channel in used
+        else block
+        for block in blocks
+    )
+    return PairBatch(predicates, rows_by_predicate(predicates), local, used)
 
 
 def pair_of_bags(bags: csr_array, left: np.ndarray, right: np.ndarray, kinds: Sequence[str]) -> csr_array:
@@ -123,42 +128,29 @@ def pair_counts(bags: Bags, left: np.ndarray, right: np.ndarray) -> Float[np.nda
     return np.stack([np.log1p(shared), np.log1p(union - shared), jaccard], 1).astype(np.float32)
 
 
-def _local_rows(bags: Mapping[int, Bags], blocks: Sequence[Block]) -> tuple[dict[int, Tensor], list[Block]]:
-    """The distinct rows that are read of each channel but those of words, and the blocks pointing into them."""
-    read: dict[int, list[Tensor]] = {}
-    for block in blocks:
-        if block.term.channel not in bags:
-            read.setdefault(block.term.channel, []).append(block.rows.flatten())
-    used = {channel: torch.cat(rows).unique() for channel, rows in read.items()}
-    moved = [
-        Block(block.term, block.atoms, torch.searchsorted(used[block.term.channel], block.rows.contiguous()))
-        if block.term.channel in used
-        else block
-        for block in blocks
-    ]
-    return used, moved
+def _possible_terms(language: Language, place: Tensor, *, paired: bool, each: bool, own: bool) -> list[Term]:
+    """The terms that atoms may have, by the channels of the constants that their positions can hold.
 
-
-def possible_terms(
-    holds: Sequence[Sequence[Sequence[tuple[bool, bool]]]], *, paired: bool, each: bool, own: bool
-) -> list[Term]:
-    """The terms that atoms may have.
-
-    `holds[p][i][c]` says whether position i of predicate p can hold a constant with channel c, and one without.
-    `paired`: constants that share a channel are read together; `each`: (also) each by itself; `own`: for each predicate
-    apart.
+    `paired`: constants that share a channel are read together; `each`: (also) each by itself; `own`: per predicate. A
+    constant with no channel at all is new to the network, and does not count: its atoms are masked.
     """
+    inside = place.numpy() >= 0
+    of_domain = {}  # for each channel: can there be a constant with it, and one without?
+    for domain in language.domains:
+        ids = np.asarray(language.members(domain))
+        known = inside[:, ids[inside[:, ids].any(0)]]
+        of_domain[domain] = known.any(1), (~known).any(1)
     found: dict[Term, None] = {}
-    for p, positions in enumerate(holds):
-        owner, arity = p if own else -1, len(positions)
-        for c in range(len(positions[0]) if positions else 0):
-            inside = [i for i in range(arity) if positions[i][c][0]]
-            for i in inside:
-                alone = all(positions[j][c][1] for j in range(arity) if j != i)
-                if each or not paired or alone:
+    for p, predicate in enumerate(language.predicates):
+        owner, positions = p if own else -1, [of_domain[domain] for domain in predicate.domains]
+        for c in range(len(place)):
+            some = [i for i, (has_one, _) in enumerate(positions) if has_one[c]]
+            for i in some:
+                is_alone = all(lacks[c] for j, (_, lacks) in enumerate(positions) if j != i)
+                if each or not paired or is_alone:
                     found[Term(c, (i,), owner)] = None
             if paired:
-                found |= dict.fromkeys(Term(c, pair, owner) for pair in combinations(inside, 2))
+                found |= dict.fromkeys(Term(c, pair, owner) for pair in combinations(some, 2))
     return list(found)
 
 
@@ -174,7 +166,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 class PairEmbedding(nn.Module):
     """The pair classifier: its second hidden layer is the atom embedding.
 
-    `sharing` says what predicates have in common: nothing, the first map, or both maps. The head is each one's own.
+    Predicates share nothing, the first map, or both maps (`shared_encoder`); each has a head of its own.
     """
 
     place: Tensor
@@ -192,31 +184,21 @@ class PairEmbedding(nn.Module):
         self.channels = nn.ModuleList(channels)
         self.place = torch.stack([*(channel.place for channel in channels), constants.place])
         self.pairs_only = pair not in ("concatenate", "all")
-        self.terms = possible_terms(
-            _holds(language, self.place), paired=bool(self.kinds), each=not self.pairs_only, own=sharing == "none"
+        self.terms = _possible_terms(
+            language, self.place, paired=bool(self.kinds), each=not self.pairs_only, own=sharing == "none"
         )
-        predicates = len(language.predicates)
-        self.first = nn.ParameterDict({term.key: glorot(self._inputs(term), hidden) for term in self.terms})
-        self.counts = nn.ParameterDict(
-            {
-                term.key: glorot(COUNTS, hidden)
-                for term in self.terms
-                if self._is_words(term) and len(term.positions) > 1
-            }
-        )
+        predicates, sizes = len(language.predicates), [*(channel.size for channel in channels), self.constant_dim]
+        words = {c for c, channel in enumerate(channels) if isinstance(channel, WordChannel)}
+        paired = {term.key for term in self.terms if len(term.positions) > 1}
+        inputs = {term.key: sizes[term.channel] * (len(self.kinds) if term.key in paired else 1) for term in self.terms}
+        self.first = nn.ParameterDict({key: glorot(size, hidden) for key, size in inputs.items()})
+        counted = [term.key for term in self.terms if term.channel in words and term.key in paired]
+        self.counts = nn.ParameterDict({key: glorot(COUNTS, hidden) for key in counted})
         self.bias = nn.Parameter(torch.zeros(predicates if sharing == "none" else 1, hidden))
         copies = 1 if sharing == "all" else predicates
         self.second = nn.ModuleList([MLP((hidden, dim), last_relu=True) for _ in range(copies)])
         self.head = nn.Parameter(nn.init.xavier_uniform_(torch.empty(max(1, predicates), dim)))
         self.head_bias = nn.Parameter(torch.zeros(max(1, predicates)))
-
-    def _is_words(self, term: Term) -> bool:
-        return term.channel < len(self.channels) and isinstance(self.channels[term.channel], WordChannel)
-
-    def _inputs(self, term: Term) -> int:
-        channel = self.channels[term.channel] if term.channel < len(self.channels) else None
-        size = channel.size if isinstance(channel, Channel) else self.constant_dim
-        return size * (len(self.kinds) if len(term.positions) > 1 else 1)
 
     def collate(
         self,
@@ -224,29 +206,25 @@ class PairEmbedding(nn.Module):
         arguments: Int64[Tensor, "atoms positions"],
         constants: ConstantEmbedding,
     ) -> PairBatch:
-        """Atoms of one arity, laid out once for all passes."""
+        """Atoms of one arity, collated once for all passes."""
         bags = {c: channel.bags for c, channel in enumerate(self.channels) if isinstance(channel, WordChannel)}
-        places = self.place[:, arguments]
-        return collate_pairs(bags, self.terms, self.kinds, predicates, places, pairs_only=self.pairs_only)
+        rows = self.place[:, arguments]
+        return collate_pairs(bags, self.terms, self.kinds, predicates, rows, pairs_only=self.pairs_only)
 
     def forward(self, layout: PairBatch, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
         """Emb^0(a)."""
-        vectors = {c: self._vectors(c, rows, constants) for c, rows in layout.used.items()}
+        vectors = {
+            c: self.channels[c](rows) if c < len(self.channels) else constants.learned()[rows]
+            for c, rows in layout.used.items()
+        }
         kept = {c: channel.kept_words() for c, channel in enumerate(self.channels) if isinstance(channel, WordChannel)}
         hidden = self.bias[layout.predicates] if self.shared == "none" else self.bias.expand(len(layout.predicates), -1)
         for block in layout.blocks:
             term = self._words(block, kept) if block.term.channel in kept else self._dense(block, vectors)
-            is_whole = len(block.atoms) == len(hidden)
-            hidden = hidden + term if is_whole else hidden.index_add(0, block.atoms, term)
+            has_all = len(block.atoms) == len(hidden)
+            hidden = hidden + term if has_all else hidden.index_add(0, block.atoms, term)
         hidden = dropout(relu(hidden), self.dropout, self.training)
         return dropout(self._second(hidden, layout), self.dropout, self.training)
-
-    def _vectors(self, channel: int, rows: Tensor, constants: ConstantEmbedding) -> Tensor:
-        if channel == len(self.channels):
-            return constants.learned()[rows]
-        module = self.channels[channel]
-        assert isinstance(module, DenseChannel)
-        return module(rows)
 
     def _words(self, block: Block, kept: dict[int, Tensor | None]) -> Tensor:
         channel, weight = self.channels[block.term.channel], self.first[block.term.key]
@@ -279,19 +257,5 @@ class PairEmbedding(nn.Module):
     def score(
         self, embedding: Float[Tensor, "atoms dim"], predicates: Int64[Tensor, " atoms"]
     ) -> Float[Tensor, " atoms"]:
-        """The classifier's own answer, a logit."""
+        """The classifier's logit."""
         return (embedding * self.head[predicates]).sum(1) + self.head_bias[predicates]
-
-
-def _holds(language: Language, place: Tensor) -> list[list[list[tuple[bool, bool]]]]:
-    """For each predicate, position and channel: can there be a constant with the channel, and one without?
-
-    A constant with no channel at all is new to the network, and does not count: its atoms are blanked.
-    """
-    inside = place.numpy() >= 0
-    members = {domain: np.asarray(language.members(domain)) for domain in language.domains}
-    of_domain = {domain: inside[:, ids[inside[:, ids].any(0)]] for domain, ids in members.items()}
-    return [
-        [[(bool(row.any()), bool((~row).any())) for row in of_domain[domain]] for domain in predicate.domains]
-        for predicate in language.predicates
-    ]

@@ -16,14 +16,14 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.validation import check_evidence_is_read
 from r2n.errors import ConfigError
 from r2n.grounding.counting import split_rules
-from r2n.network.collate import GraphBatch, Input, Kind
+from r2n.network.collate import GraphBatch, Kind
 from r2n.network.constant_embedding import ConstantEmbedding
 from r2n.network.factor_graph import UNKNOWN, FactorGraph
 from r2n.network.grid import Atoms, DenseGrid, InputAtoms, row_dropout
 from r2n.network.input_layers import AtomEmbedding, GridEmbedding, make_input
 from r2n.network.mixture import Combination, CountedRules
 from r2n.network.mlp import AtomOutput, ModulesOf, RuleOutput
-from r2n.network.reasoning import ReasoningLayer, make_layer, reason, takes
+from r2n.network.reasoning import make_layer, reason, takes
 from r2n.network.tensors import CPU
 from r2n.options import ModelOptions, chosen
 
@@ -38,47 +38,44 @@ class Predictions:
     rules: tuple[Float[Tensor, " _"], ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Reasoner:
-    """What stands on the input layer: the reasoning layers, what the first of them reads, and the outputs.
-
-    `evidence_input` adds learned vectors for what is known of an atom to its embedding, or puts them in its place.
-    `belief_input`, FGNN's, maps the belief that the input layer's score gives, in place of the embedding.
-    `atom_dropout` acts on what the first layer reads: on Emb^0(a), or over grids on the features that the predicates
-    share, row by row. With `input_score`, out(a) is the sum of MLP^A and the input layer's score.
-    """
-
-    layers: Sequence[ReasoningLayer]
-    evidence_input: EvidenceInput
-    belief_input: nn.Linear | None
-    atom_dropout: float
-    atom_output: AtomOutput
-    rule_output: RuleOutput
-    input_score: bool
-
-
 class R2N(nn.Module):
-    """Emb^0(a), L reasoning layers, out(a) and out(g)."""
+    """Emb^0(a), L reasoning layers, out(a) and out(g); without layers, out(a) is the input layer's score.
+
+    `evidence_input` adds learned vectors for the known truths of atoms to their embeddings, or replaces these.
+    `belief_input`, FGNN's, maps the sigmoid of the input layer's score, in place of the embedding. `atom_dropout` acts
+    on the input of the first layer: on Emb^0(a), or over grids on the features that the predicates share, row by row.
+    With `input_score`, out(a) is the sum of MLP^A and the input layer's score.
+    """
 
     def __init__(
         self,
-        base: HerbrandBase,
+        knowledge: KnowledgeBase,
         constants: ConstantEmbedding,
         atom_embedding: AtomEmbedding[Any],
-        reasoner: Reasoner | None = None,
+        options: ModelOptions,
         counted: CountedRules | None = None,
     ) -> None:
-        """Put the parts together; without a reasoner, out(a) is the input layer's score."""
+        """Make the layers and outputs on top of an input layer; `knowledge` has the rules of the layers."""
         super().__init__()
-        self.base, self.constants, self.atom_embedding, self.counted = base, constants, atom_embedding, counted
-        has_layers = reasoner is not None
-        self.layers = ModulesOf(reasoner.layers if has_layers else [])
-        self.atom_output = reasoner.atom_output if has_layers else None
-        self.rule_output = reasoner.rule_output if has_layers else None
-        self.belief_input = reasoner.belief_input if has_layers else None
-        self.evidence_input: EvidenceInput = reasoner.evidence_input if has_layers else "off"
-        self.input_score = reasoner.input_score if has_layers else False
-        self.atom_dropout = reasoner.atom_dropout if has_layers else 0.0
+        check_evidence_is_read(options)
+        rules, dim = knowledge.theory.rules, options.dim
+        has_layers = options.has_layers and (options.rules != "counted" or bool(rules))
+        copies = 1 if options.shared_layers else options.layers
+        layers = [make_layer(rules, options) for _ in range(copies)] if has_layers else []
+        belief_input = nn.Linear(1, dim) if has_layers and options.reasoner == "fgnn" else None
+        self.base, self.constants, self.atom_embedding, self.counted = (
+            knowledge.base,
+            constants,
+            atom_embedding,
+            counted,
+        )
+        self.layers = ModulesOf(layers * options.layers if options.shared_layers else layers)
+        self.atom_output = AtomOutput(dim, linear=options.output == "linear") if has_layers else None
+        self.rule_output = RuleOutput(options.rule_dim or dim) if has_layers else None
+        self.belief_input = belief_input
+        self.evidence_input: EvidenceInput = options.evidence_input if has_layers else "off"
+        self.input_score = has_layers and options.input_score
+        self.atom_dropout = options.atom_dropout if has_layers else 0.0
         reads = self.evidence_input != "off"
         self.known = nn.Parameter(torch.randn(3, atom_embedding.dim) * 0.3) if reads else None
         self.combination = None if counted is None else Combination()
@@ -107,17 +104,17 @@ class R2N(nn.Module):
             knowledge, rules = split_rules(knowledge)
             widest = max(map(len, knowledge.base.shapes), default=0)
             counted = CountedRules(rules, len(knowledge.language.predicates), widest)
-        return cls(knowledge.base, constants, atom_embedding, _make_reasoner(knowledge, options), counted)
+        return cls(knowledge, constants, atom_embedding, options, counted)
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         return self.constants.vectors.device
 
     def collate(self, graph: FactorGraph, kind: Literal["auto"] | Kind = "auto") -> GraphBatch:
-        """A graph as this network reads it, where the network is now; kept by who needs it.
+        """A graph as this network reads it, on its device.
 
-        The kind decides how a pass is computed, not what: `grid` where that computes the same, which `auto` finds out.
+        The kind decides how a pass is computed, not what: `auto` takes `grid` if that computes the same.
         """
         reads_more = self.known is not None or self.belief_input is not None or self.trained_ids is not None
         is_linear = self.atom_embedding.grids is not None and all(map(takes, self.layers)) and not reads_more
@@ -129,14 +126,14 @@ class R2N(nn.Module):
             )
         if kind == "auto":
             kind = "dense" if whole is None else "grid"
-        reads = Input(self.base, self.constants, self.atom_embedding, self.trained_ids)
         grouped = any(layer.rule_embedding is not None for layer in self.layers)
-        return GraphBatch(graph, kind, reads, whole, grouped).to(self.device)
+        reads = self.base, self.constants, self.atom_embedding, self.trained_ids
+        return GraphBatch(graph, kind, *reads, whole, grouped).to(self.device)
 
     def on_base(self, base: HerbrandBase, trained_ids: Int64[Tensor, " constants"]) -> "R2N":
         """The same network, with the same weights, for a language that has grown; new constants have the id -1.
 
-        Atoms with a new constant enter blanked, as hidden ones do; what is known of them is read all the same.
+        Atoms with a new constant are masked, as hidden ones are; their known truths are read all the same.
         """
         view = copy(self)
         view.base, view.trained_ids = base, trained_ids.to(CPU)
@@ -149,11 +146,11 @@ class R2N(nn.Module):
         hidden: Bool[Tensor, " atoms"] | None = None,
         known: Int64[Tensor, " atoms"] | None = None,
     ) -> Float[Tensor, "atoms dim"]:
-        """Emb^0(a) (eq. 1); hidden atoms are blanked, and what is known of them is taken for unknown."""
+        """Emb^0(a) (eq. 1); hidden atoms are masked, and their truths taken for unknown."""
         return self._read(layout, self.embed(layout), hidden, known)
 
     def _read(self, layout: GraphBatch, embedding: Tensor, hidden: Tensor | None, known: Tensor | None) -> Tensor:
-        """What the first reasoning layer reads, made of the input layer's embeddings."""
+        """The input of the first reasoning layer, made of the input layer's embeddings."""
         if self.belief_input is not None:
             score = self.atom_embedding.score(embedding, layout.predicates)
             embedding = self.belief_input(torch.sigmoid(score).unsqueeze(1))
@@ -189,11 +186,11 @@ class R2N(nn.Module):
     ) -> Predictions:
         """Logits of all atoms and ground rules; `known` gives each atom's UNKNOWN, FALSE or TRUE.
 
-        `embedded` stands in for f_P of the constants, where that was made elsewhere.
+        `embedded` replaces f_P of the constants, if it was computed before.
         """
         grids = self.atom_embedding.grids
         if hidden is None and embedded is None and layout.whole is not None and grids is not None:
-            return self._over_grids(layout, layout.whole, grids, rule_outputs=rule_outputs)
+            return self._forward_over_grids(layout, layout.whole, grids, rule_outputs=rule_outputs)
         embedded = self.embed(layout) if embedded is None else embedded
         atoms = self._read(layout, embedded, hidden, known)
         if self.atom_output is None:
@@ -208,11 +205,11 @@ class R2N(nn.Module):
         return Predictions(logits + self.own_score(layout, embedded) if self.input_score else logits, outputs)
 
     def own_score(self, layout: GraphBatch, embedding: Tensor) -> Tensor:
-        """The input layer's score, where it is added to the output; nothing for an atom without an embedding."""
+        """The input layer's score, to be added to the output; nothing for an atom without an embedding."""
         score, blank = self.atom_embedding.score(embedding, layout.predicates), layout.blank
         return score if blank is None else score.masked_fill(blank, 0.0)
 
-    def _over_grids(
+    def _forward_over_grids(
         self, layout: GraphBatch, whole: DenseGrid, embedding: GridEmbedding, *, rule_outputs: bool
     ) -> Predictions:
         """The same as `forward`, with the atoms as grids."""
@@ -225,35 +222,13 @@ class R2N(nn.Module):
         scores = [embedding.grid_score(part.features, part.diagonals, part.offsets) for part in inputs if needs_score]
         if self.atom_output is None:
             return Predictions(whole.in_order(scores), ())
-        drop = self.atom_dropout if self.training else 0.0
-        atoms: Sequence[Atoms] = [
-            replace(
-                part,
-                features=row_dropout(part.features.view(*grid.shape, part.features.shape[-1]), drop).flatten(0, -2),
-            )
-            for part, grid in zip(inputs, whole.grids, strict=True)
-        ]
+        drop, atoms = self.atom_dropout if self.training else 0.0, list[Atoms]()
+        for part, grid in zip(inputs, whole.grids, strict=True):
+            points = part.features.view(*grid.shape, part.features.shape[-1])
+            atoms.append(replace(part, features=row_dropout(points, drop).flatten(0, -2)))
         rules: list[Tensor] = []
         for layer in self.layers:
-            atoms, rules = reason(whole, layer, atoms)
+            atoms[:], rules = reason(whole, layer, atoms)
         logits = whole.in_order([self.atom_output.over_grid(part.features, part.maps, part.offsets) for part in atoms])
         outputs = tuple(self.rule_output(rule) for rule in rules) if rule_outputs and self.rule_output else ()
         return Predictions(logits + whole.in_order(scores) if scores else logits, outputs)
-
-
-def _make_reasoner(knowledge: KnowledgeBase, options: ModelOptions) -> Reasoner | None:
-    """The reasoning layers and outputs; none where the input layer answers alone."""
-    check_evidence_is_read(options)
-    if not options.has_layers or (options.rules == "counted" and not knowledge.theory.rules):
-        return None
-    count = 1 if options.shared_layers else options.layers
-    made = [make_layer(knowledge.theory.rules, options) for _ in range(count)]
-    return Reasoner(
-        layers=made * options.layers if options.shared_layers else made,
-        evidence_input=options.evidence_input,
-        belief_input=nn.Linear(1, options.dim) if options.reasoner == "fgnn" else None,
-        atom_dropout=options.atom_dropout,
-        atom_output=AtomOutput(options.dim, linear=options.output == "linear"),
-        rule_output=RuleOutput(options.rule_dim or options.dim),
-        input_score=options.input_score,
-    )

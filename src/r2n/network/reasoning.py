@@ -18,13 +18,10 @@ from r2n.options import ModelOptions
 
 
 class RuleEmbedding(nn.Module):
-    """Two vectors a rule: MLP^1_j of rule j has the hidden layer relu((1 + s_j) * W x + b + t_j), W and b shared.
-
-    Both start at zero, and a decay of weights pulls them there: a rule is its group's network until it learns more.
-    """
+    """Two vectors a rule: MLP^1_j of rule j has the hidden layer relu((1 + s_j) * W x + b + t_j), W and b shared."""
 
     def __init__(self, rules: int, hidden: int) -> None:
-        """For so many rules, and a hidden layer so wide."""
+        """Both start at zero: a rule is its group's network until it learns more."""
         super().__init__()
         self.scales = nn.Parameter(torch.zeros(rules, hidden))
         self.shifts = nn.Parameter(torch.zeros(rules, hidden))
@@ -61,16 +58,16 @@ class _MessagePass(torch.autograd.Function):
             to_messages = part.at_rules(grad_sums)
             if to_messages.shape[1] != len(bias):  # one message for all positions
                 to_messages = to_messages.sum(1)
-            to_messages = _where_positive(messages, to_messages.flatten(1))
+            to_messages = _relu_gradient(messages, to_messages.flatten(1))
             to_weight.addmm_(hidden.t(), to_messages)
             to_bias += to_messages.sum(0).view_as(bias)
-            to_hidden = _where_positive(hidden, to_messages @ back)
+            to_hidden = _relu_gradient(hidden, to_messages @ back)
             part.add_at_atoms(to_hidden.unsqueeze(1), to_slots)
         return None, to_slots, to_weight, to_bias
 
 
-def _where_positive(values: Tensor, grad: Tensor) -> Tensor:
-    """The gradient of a ReLU, in the place of the one that arrives."""
+def _relu_gradient(values: Tensor, grad: Tensor) -> Tensor:
+    """The gradient of a ReLU; overwrites the one that arrives."""
     return torch.ops.aten.threshold_backward.grad_input(grad, values, 0, grad_input=grad)
 
 
@@ -204,33 +201,34 @@ class ReasoningLayer(nn.Module):
         if not incidence.rules:
             return (atoms if self.isolated == "keep" or self.residual else torch.zeros_like(atoms)), []
         at_slots = incidence.at_slots(atoms)
-        mapped = [
-            self._scaled(_mapped(update, slots, rule), rule)
-            for (update, _), slots, rule in zip(self.parts(), at_slots, incidence.rules, strict=True)
-        ]
-        arrive = self._sum if self.aggregation.is_linear else self._combined
-        updated = arrive(mapped, incidence)
+        parts = zip(self.parts(), at_slots, incidence.rules, strict=True)
+        mapped = [self._mapped(update, slots, rule) for (update, _), slots, rule in parts]
+        updated = (self._sum if self.aggregation.is_linear else self._combined)(mapped, incidence)
         if self.isolated == "keep" and not self.residual:
             updated = torch.where((incidence.messages > 0).unsqueeze(1), updated, atoms)
-        rules = self._rule_embeddings(mapped, incidence) if rule_embeddings else []
-        return (atoms + updated if self.residual else updated), rules
-
-    def _rule_embeddings(self, mapped: list[Tensor], incidence: Incidence) -> list[Tensor]:
-        """Eqs. 2, 3: Emb^l(g), rule by rule."""
+        updated = atoms + updated if self.residual else updated
         found: dict[int, Tensor] = {}
         for (update, _), slots, rule in zip(self.parts(), mapped, incidence.rules, strict=True):
+            if not rule_embeddings:
+                break
             embedding = update.after_first(rule.index.sum_at_rules(slots) + self._bias(update, rule))
             if rule.owners is None:
                 found[len(found)] = embedding
             else:
                 found |= zip(rule.owners.rules, embedding.split(rule.owners.sizes), strict=True)
-        return [found[j] for j in range(len(found))]
+        return updated, [found[j] for j in range(len(found))]
 
-    def _scaled(self, slots: Tensor, rule: RuleIncidence) -> Tensor:
-        """The first linear map of MLP^1_j, made of the one that its group shares."""
+    def _mapped(self, update: MLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
+        """Eq. 2 and the first linear map of MLP^1_j: each atom in a slot, by the columns of its position."""
+        weight, dim = update.linear()[0].weight, slots.shape[1]
+        if weight.shape[1] == dim and len(rule.tables) > 1:  # order-blind
+            mapped = linear(slots, weight)
+        else:
+            pairs = zip(slots.split(rule.sizes), weight.split(dim, dim=1), strict=True)
+            mapped = torch.cat([linear(table, columns) for table, columns in pairs])
         if self.rule_embedding is None or rule.owners is None:
-            return slots
-        return slots * self.rule_embedding.scale(rule.owners.of_slots)
+            return mapped
+        return mapped * self.rule_embedding.scale(rule.owners.of_slots)
 
     def _bias(self, update: MLP, rule: RuleIncidence) -> Tensor:
         """The bias of that map: one for all ground rules, or one for each."""
@@ -292,21 +290,11 @@ def _divided(sums: Tensor, divisor: Tensor | None) -> Tensor:
     return sums if divisor is None else sums / divisor.unsqueeze(1)
 
 
-def _mapped(update: MLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
-    """Eq. 2 and the first linear map of MLP^1: each atom in a slot, by the columns of its position."""
-    weight, positions, dim = update.linear()[0].weight, len(rule.tables), slots.shape[1]
-    if weight.shape[1] == dim and positions > 1:  # order-blind
-        return linear(slots, weight)
-    pairs = zip(slots.split(rule.sizes), weight.split(dim, dim=1), strict=True)
-    return torch.cat([linear(table, columns) for table, columns in pairs])
-
-
 def make_layer(rules: Sequence[Rule], options: ModelOptions) -> ReasoningLayer:
     """A reasoning layer for rules; for the reasoner `fgnn`, its order-blind layer.
 
-    `rule_network="shared"`: one MLP^1 and MLP^2 for all rules of n atoms, for each n in order.
-
-    `mlp="deep"`: Linear-ReLU-Linear for MLP^1 and MLP^2; `"shallow"`: Linear-ReLU for MLP^1 and Linear for MLP^2.
+    `rule_network="shared"`: one MLP^1 and MLP^2 for all rules of n atoms, for each n in order. `mlp="deep"`:
+    Linear-ReLU-Linear for MLP^1 and MLP^2; `"shallow"`: Linear-ReLU for MLP^1 and Linear for MLP^2.
     """
     update, messages = [], []
     dim, rule_dim = options.dim, options.rule_dim or options.dim
@@ -343,15 +331,17 @@ def reason(
     """Emb^{l-1}(a) -> Emb^l(a), and Emb^l(g), rule by rule (eqs. 2-5)."""
     arriving = [_Arriving(old, received) for old, received in zip(atoms, whole.received, strict=True)]
     embeddings = []
+    drop = layer.rule_dropout if layer.training else 0.0
     for rule, (update, to_atoms) in zip(whole.rules, layer.parts(), strict=True):
         embedding = update.after_first(_total(update, rule, atoms, whole.grids))
         embeddings.append(embedding)
-        sent = row_dropout(
-            embedding.view(*rule.box, embedding.shape[-1]), layer.rule_dropout if layer.training else 0.0
-        )
+        sent = row_dropout(embedding.view(*rule.box, embedding.shape[-1]), drop)
         before = {grid: len(arriving[grid].maps) for grid in rule.received}
-        for reading in rule.readings:
-            features = _at_grid(sent, reading, len(rule.box)).reshape(prod(whole.grids[reading.grid].shape), -1)
+        for reading in rule.readings:  # sums over the axes that the atoms do not have, in the order of the grid
+            others = [axis for axis in range(len(rule.box)) if axis not in reading.axes]
+            summed, left = sent.sum(others) if others else sent, sorted(reading.axes)
+            summed = summed.permute(*(left.index(axis) for axis in reading.axes), len(left))
+            features = summed.reshape(prod(whole.grids[reading.grid].shape), -1)
             arriving[reading.grid].add(features, to_atoms, reading)
         for grid, received in rule.received.items():
             arriving[grid].divide(layer.aggregation.divide_rule(received.counts), since=before[grid])
@@ -369,28 +359,15 @@ def _total(
     for reading in rule.readings:
         part, grid = atoms[reading.grid], grids[reading.grid]
         by_position = reading.positions.take(columns)
-        offset = torch.einsum("kd,khd->h", reading.places.take(part.offsets), by_position)
-        table = torch.addmm(offset, part.features, part.into(reading.places, by_position))
-        total = total + _at_box(table.view(*grid.shape, table.shape[-1]), reading, len(rule.box))
+        offset = torch.einsum("kd,khd->h", reading.predicates.take(part.offsets), by_position)
+        table = torch.addmm(offset, part.features, part.into(reading.predicates, by_position))
+        order = sorted(range(len(reading.axes)), key=reading.axes.__getitem__)
+        table = table.view(*grid.shape, table.shape[-1]).permute(*order, len(order))
+        for axis in range(len(rule.box)):  # of size 1 along the other axes of the box
+            if axis not in reading.axes:
+                table = table.unsqueeze(axis)
+        total = total + table
     return total.expand(*rule.box, -1).reshape(prod(rule.box), -1)
-
-
-def _at_box(table: Tensor, reading: Reading, variables: int) -> Tensor:
-    """A table over a grid as one over the box, of size 1 along the other axes."""
-    order = sorted(range(len(reading.axes)), key=reading.axes.__getitem__)
-    table = table.permute(*order, len(order))
-    for axis in range(variables):
-        if axis not in reading.axes:
-            table = table.unsqueeze(axis)
-    return table
-
-
-def _at_grid(sent: Tensor, reading: Reading, variables: int) -> Tensor:
-    """The sum of what is sent over the axes that the reading's atoms do not have, in the order of the grid."""
-    others = [axis for axis in range(variables) if axis not in reading.axes]
-    summed = sent.sum(others) if others else sent
-    left = sorted(reading.axes)
-    return summed.permute(*(left.index(axis) for axis in reading.axes), len(left))
 
 
 class _Arriving:
@@ -409,8 +386,8 @@ class _Arriving:
             for last in (to_atoms.weights[-1], to_atoms.biases[-1] * reading.times)
         )
         self.features.append(features)
-        self.maps.append(reading.places.sum_at(weights))
-        self.offsets.append(reading.places.sum_at(biases))
+        self.maps.append(reading.predicates.sum_at(weights))
+        self.offsets.append(reading.predicates.sum_at(biases))
 
     def divide(self, divisor: Tensor | None, *, since: int) -> None:
         """Divide what arrives at each predicate, in the blocks from `since` on."""
@@ -441,5 +418,5 @@ class _Arriving:
 
 
 def _joined(blocks: list[Tensor]) -> Tensor:
-    """Blocks side by side on axis 1."""
+    """Blocks side by side on axis 1; a single one is not copied."""
     return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)

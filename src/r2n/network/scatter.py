@@ -35,13 +35,11 @@ class _SegmentSum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, rows: Tensor, order: Tensor, offsets: Tensor, segment: Tensor) -> Tensor:
-        """The sums."""
         ctx.save_for_backward(segment)
         return embedding_bag(order, rows.contiguous(), offsets, mode="sum")
 
     @staticmethod
     def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        """Each row takes the gradient of its segment."""
         (segment,) = ctx.saved_tensors
         return grad_outputs[0].index_select(0, segment), None, None, None
 
@@ -59,7 +57,7 @@ def gather_sum(
     rules_by_slot: Int64[Tensor, " n"],
     offsets: Int64[Tensor, " slots"],
 ) -> Float[Tensor, "ground_rules dim"]:
-    """For each ground rule, the sum over positions of table[slots[g, i]]; the rest is the incidence by slot."""
+    """For each ground rule, the sum over positions of table[slots[g, i]]."""
     result = _GatherSum.apply(table, slots, rules_by_slot, offsets)
     assert isinstance(result, Tensor)
     return result
@@ -71,7 +69,7 @@ def segment_sum(
     offsets: Int64[Tensor, " segments"],
     segment: Int64[Tensor, " n"],
 ) -> Float[Tensor, "segments dim"]:
-    """For each segment, the sum of its rows; `order` sorts rows by segment, `segment[k]` is where row k goes."""
+    """For each segment, the sum of its rows."""
     result = _SegmentSum.apply(rows, order, offsets, segment)
     assert isinstance(result, Tensor)
     return result
@@ -96,9 +94,8 @@ class Indexed(Tensors):
 
     @classmethod
     def build(cls, local: Sequence[Tensor], sizes: tuple[int, ...]) -> "Indexed":
-        """From each position's places in its own table."""
-        starts = [sum(sizes[:i]) for i in range(len(sizes))]
-        return cls(torch.stack([place + start for place, start in zip(local, starts, strict=True)], dim=1), sizes)
+        """From each position's rows in its own table."""
+        return cls(torch.stack([rows + sum(sizes[:i]) for i, rows in enumerate(local)], dim=1), sizes)
 
     @cached_property
     def rows(self) -> Int64[Tensor, "ground_rules positions"]:
@@ -112,10 +109,10 @@ class Indexed(Tensors):
         return order.to(self.device), offsets.to(self.device)
 
     @cached_property
-    def _filled(self) -> tuple[Tensor, Tensor, Tensor]:
+    def _by_filled_slot(self) -> tuple[Tensor, Tensor, Tensor]:
         """The slots that any message goes to, the messages in their order, and where each begins."""
-        filled, place = torch.unique(self.index.flatten(), return_inverse=True)
-        order, offsets = by_segment(place, len(filled))
+        filled, segment = torch.unique(self.index.flatten(), return_inverse=True)
+        order, offsets = by_segment(segment, len(filled))
         return filled.to(self.device), order.to(self.device), offsets.to(self.device)
 
     @cached_property
@@ -143,15 +140,14 @@ class Indexed(Tensors):
 
     def add_at_atoms(self, messages: Messages, slots: Slots) -> None:
         """One pass over the incidence, without the slots that nothing goes to."""
-        filled, order, offsets = self._filled
+        filled, order, offsets = self._by_filled_slot
         copies = len(self.sizes) // messages.shape[1]
         sums = embedding_bag(order // copies, messages.flatten(0, 1), offsets, mode="sum")
         slots.index_add_(0, filled, sums)
 
     def targets(self) -> list[Int64[Tensor, " ground_rules"]]:
         """The slots, counted from the start of each table."""
-        starts = [sum(self.sizes[:i]) for i in range(len(self.sizes))]
-        return [self.rows[:, i] - start for i, start in enumerate(starts)]
+        return [self.rows[:, i] - sum(self.sizes[:i]) for i in range(len(self.sizes))]
 
     def to(self, device: torch.device) -> "Indexed":
         """The same index, for tensors elsewhere."""
@@ -176,7 +172,7 @@ class Box(Tensors):
         return tuple(length if a == axis and length >= 0 else size for a, size in enumerate(self.shape))
 
     def _views(self, slots: Shaped[Tensor, "slots dim"]) -> list[Shaped[Tensor, "*box dim"]]:
-        """Each position's table inside the window as a tensor over the whole box, of size 1 along other axes."""
+        """Each position's table inside the window as a tensor over the box, of size 1 along other axes."""
         axis, start, length = self.window
         views = []
         for table, axes in zip(slots.split(self._sizes), self.axes, strict=True):
@@ -222,22 +218,18 @@ class Box(Tensors):
             view.add_(sums)
 
     def targets(self) -> list[Int64[Tensor, " ground_rules"]]:
-        """Places of the atoms over the box."""
-        places = torch.cat([torch.arange(size, device=self.device) for size in self._sizes]).unsqueeze(-1)
-        return [view.squeeze(-1).expand(self._cut_shape).reshape(-1) for view in self._views(places)]
+        """The rows of the atoms in their tables, over the box."""
+        rows = torch.cat([torch.arange(size, device=self.device) for size in self._sizes]).unsqueeze(-1)
+        return [view.squeeze(-1).expand(self._cut_shape).reshape(-1) for view in self._views(rows)]
 
     @cached_property
     def parts(self) -> Sequence["Box"]:
         """Slices along the longest axis."""
-        step = PART // len(self.axes)
-        ground_rules = prod(self.shape)
+        step, ground_rules, size = PART // len(self.axes), prod(self.shape), max(self.shape, default=1)
         if ground_rules <= step:
             return (self,)
-        axis = max(range(len(self.shape)), key=self.shape.__getitem__)
-        size = self.shape[axis]
-        step = max(1, step * size // ground_rules)
-        starts = range(0, size, step)
-        return [Box(self.shape, self.axes, (axis, at, min(step, size - at)), self.device) for at in starts]
+        axis, step = self.shape.index(size), max(1, step * size // ground_rules)
+        return [replace(self, window=(axis, at, min(step, size - at))) for at in range(0, size, step)]
 
     def to(self, device: torch.device) -> "Box":
         """The same box; only `targets` makes tensors of its own."""
@@ -250,10 +242,7 @@ GatherScatter = Indexed | Box
 
 @dataclass(frozen=True, eq=False)
 class Owners(Tensors):
-    """Rules (by number) that are laid out as one: whose each slot is, and each ground rule; these come rule by rule.
-
-    `sizes` are the numbers of their ground rules.
-    """
+    """Rules (by number) collated as one, their numbers of ground rules, and the rule of each slot and ground rule."""
 
     rules: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -265,15 +254,14 @@ class Owners(Tensors):
 class RuleIncidence(Tensors):
     """One rule: `tables[i]`, the rows in the graph of the distinct atoms at position i; `index` leads to ground rules.
 
-    `counts[i]` tells how many ground rules each atom of the table fills position i of, `received[i]` how many messages
-    it receives of the rule, at all positions. With `owners` it is several rules, each with a part of every table.
+    `counts[i]`: in how many ground rules each atom of the table is at position i; `received[i]`: how many messages it
+    receives of the rule, at all positions. With `owners` it is several rules, each with a part of every table.
     """
 
     tables: tuple[Int64[Tensor, " _"], ...]
     counts: tuple[Int64[Tensor, " _"], ...]
     received: tuple[Int64[Tensor, " _"], ...]
     index: GatherScatter
-    ground_rules: int
     owners: Owners | None = None
 
     @property
@@ -284,10 +272,10 @@ class RuleIncidence(Tensors):
 
 @dataclass(frozen=True, eq=False)
 class Incidence(Tensors):
-    """A graph, laid out for message passing.
+    """A graph, collated for message passing.
 
-    `rows` joins all tables of all rules; `order` and `offsets` sort them by atom, so that what arrives at the
-    tables is summed to the atoms in one pass. `messages[a]` counts the messages that atom a receives.
+    `rows` joins all tables of all rules; `order` and `offsets` sort them by atom, so that messages at the tables are
+    summed to the atoms in one pass. `messages[a]` counts the messages that atom a receives.
     """
 
     rules: tuple[RuleIncidence, ...]
@@ -298,10 +286,7 @@ class Incidence(Tensors):
 
     @classmethod
     def of(cls, graph: FactorGraph, *, dense: bool = True, grouped: bool = False) -> "Incidence":
-        """Lay out a graph, on the CPU; `dense=False` takes indices also where a box would do.
-
-        `grouped` lays out the rules of n atoms as one, for each n in order, and by index.
-        """
+        """Collate a graph, on the CPU; `dense=False` never takes a box, `grouped` takes rules of n atoms as one."""
         graph, atoms = graph.to(CPU), len(graph.atoms)
         if grouped:
             sizes = sorted({part.shape[1] for part in graph.neighbours})
@@ -327,16 +312,13 @@ class Incidence(Tensors):
 
 
 def _rule_incidence(rule: Rule, rows: Tensor, shape: tuple[int, ...] | None, atoms: int) -> RuleIncidence:
+    """One rule, by index, or as a box if every substitution is there."""
     messages = torch.bincount(rows.flatten(), minlength=atoms)
-    if shape is not None and len(rows):
-        return _boxed(rule, rows, shape, messages)
-    found = [torch.unique(rows[:, i], return_inverse=True, return_counts=True) for i in range(rows.shape[1])]
-    tables, local, counts = zip(*found, strict=True)
-    index = Indexed.build(local, tuple(map(len, tables)))
-    return RuleIncidence(tables, counts, tuple(messages[table] for table in tables), index, len(rows))
-
-
-def _boxed(rule: Rule, rows: Tensor, shape: tuple[int, ...], messages: Int64[Tensor, " atoms"]) -> RuleIncidence:
+    if shape is None or not len(rows):
+        found = [torch.unique(rows[:, i], return_inverse=True, return_counts=True) for i in range(rows.shape[1])]
+        tables, local, counts = zip(*found, strict=True)
+        index = Indexed.build(local, tuple(map(len, tables)))
+        return RuleIncidence(tables, counts, tuple(messages[table] for table in tables), index)
     axes = tuple(
         tuple(sorted({rule.variables.index(term.name) for term in atom.terms if isinstance(term, Variable)}))
         for atom in rule.atoms
@@ -347,7 +329,7 @@ def _boxed(rule: Rule, rows: Tensor, shape: tuple[int, ...], messages: Int64[Ten
         tables.append(rows[:, i].reshape(shape)[first].reshape(-1))
         counts.append(torch.full((len(tables[-1]),), len(rows) // len(tables[-1])))
     received = tuple(messages[table] for table in tables)
-    return RuleIncidence(tuple(tables), tuple(counts), received, Box(shape, axes), len(rows))
+    return RuleIncidence(tuple(tables), tuple(counts), received, Box(shape, axes))
 
 
 def _group_incidence(graph: FactorGraph, size: int) -> RuleIncidence:
@@ -365,6 +347,5 @@ def _group_incidence(graph: FactorGraph, size: int) -> RuleIncidence:
         counts,
         tuple(messages[torch.searchsorted(pairs, part)] for part in slots),
         Indexed.build(local, tuple(map(len, slots))),
-        len(owner),
         Owners(rules, sizes, torch.cat(slots) // atoms, owner),
     )

@@ -1,8 +1,7 @@
-"""The steps of an epoch: graphs, what is asked of them and what is masked, over the graph or batches of queries."""
+"""The steps of an epoch: graphs, their targets and masks, over the graph or batches of queries."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -14,7 +13,6 @@ from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
 from r2n.data.knowledge_base import Evidence, counterparts
 from r2n.data.validation import check_component_batches
 from r2n.errors import DataError
-from r2n.logic.theory import Rule
 from r2n.network.collate import GraphBatch
 from r2n.network.factor_graph import UNKNOWN, Batch, FactorGraph, component_batches, known_states, known_truths
 from r2n.network.graph_sources import GraphSource
@@ -31,16 +29,16 @@ class ProcessGroup(Protocol):
 
     @property
     def rank(self) -> int:
-        """Which of them this is, from 0; the first one alone writes."""
+        """The number of this process, from 0; only the first one writes."""
         ...
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of processes."""
         ...
 
     def summed(self, values: Tensor) -> Tensor:
-        """The sum over all of what each gives; all get it, and none before the last has given."""
+        """The sum over the values of all processes; it waits for the last."""
         ...
 
 
@@ -52,18 +50,11 @@ class SingleProcess:
     count: int = 1
 
     def summed(self, values: Tensor) -> Tensor:
-        """What it gives."""
+        """The values themselves."""
         return values
 
 
 SINGLE = SingleProcess()
-
-
-def known_ground_rules(
-    rows: Int64[Tensor, "ground_rules positions"], labels: Int64[Tensor, " atoms"]
-) -> Bool[Tensor, " ground_rules"]:
-    """R_j^E: the ground rules whose atoms all have a label (1 true, 0 false, -1 unknown)."""
-    return (labels[rows] >= 0).all(dim=1)
 
 
 RuleTargets = tuple[Int64[Tensor, " _"], Bool[Tensor, " _"]]
@@ -74,10 +65,10 @@ RuleTargets = tuple[Int64[Tensor, " _"], Bool[Tensor, " _"]]
 class Targets(Tensors):
     """Labels of a graph's atoms and ground rules.
 
-    `labels` holds 1 true, 0 false, -1 unknown for each atom; `asked` the rows of labelled atoms that training asks for;
-    `facts` and `negatives` rows of facts and of their negatives (-1: none) for the softmax; `rules[j]` the ground rules
-    of rule j whose atoms are all labelled, with the truth of the rule on them; `open_atoms` those that may be hidden,
-    and `first_constants` by which they may be hidden together.
+    `labels`: 1 true, 0 false, -1 unknown, for each atom; `asked`: the rows of labelled atoms in the supervised loss;
+    `facts`, `negatives`: rows of facts and of their negatives (-1: none) for the softmax; `rules[j]`: the ground rules
+    of rule j whose atoms are all labelled, with the truth of the rule on them; `open_atoms`: those that may be masked;
+    `first_constants`: by which they may be masked together.
     """
 
     labels: Int64[Tensor, " atoms"]
@@ -103,8 +94,14 @@ def targets_of(
     `false` are further negatives, as far as it holds them. Atoms that the graph holds only as parts of others'
     neighbourhoods are labelled, but not asked.
     """
-    codes = graph.atoms.numpy()
-    _refuse_missing(base, graph, negatives)
+    codes, wanted = graph.atoms.numpy(), np.union1d(negatives.codes, negatives.facts)
+    missing = wanted[~graph.contains(torch.from_numpy(wanted)).numpy()]
+    if len(missing):  # without its negatives, the held-out facts of a graph would be the only false atoms
+        raise DataError(
+            f"{len(missing):,} of {len(wanted):,} facts and negatives are not in the graph,"
+            f" {base.names(missing[:1])[0]} for one",
+            hint="train from a source that grounds what is asked: GroundedOnDemand.of(knowledge, grounder)",
+        )
     labels = known_truths(base, codes, evidence)
     is_negative = np.isin(codes, negatives.codes if false is None else np.union1d(negatives.codes, false))
     labels[is_negative & (labels < 0)] = 0
@@ -126,32 +123,20 @@ def targets_of(
     )
 
 
-def _refuse_missing(base: HerbrandBase, graph: FactorGraph, negatives: Negatives) -> None:
-    """A negative that is dropped would leave held-out facts, which the graph holds, as the only false atoms."""
-    wanted = np.union1d(negatives.codes, negatives.facts)
-    missing = wanted[~graph.contains(torch.from_numpy(wanted)).numpy()]
-    if len(missing):
-        raise DataError(
-            f"{len(missing):,} of {len(wanted):,} facts and negatives are not in the graph,"
-            f" {base.names(missing[:1])[0]} for one",
-            hint="train from a source that grounds what is asked: GroundedOnDemand.of(knowledge, grounder)",
-        )
-
-
 def rule_targets(graph: FactorGraph, j: int, labels: Int64[Tensor, " atoms"]) -> RuleTargets:
-    """The ground rules of rule j whose atoms are all labelled, and the truth of the rule on them."""
+    """R_j^E: the ground rules of rule j whose atoms are all labelled, and the truth of the rule on them."""
     rule, rows = graph.rules[j], graph.neighbours[j]
     if rule.formula is None:
         nothing = torch.zeros(0, dtype=torch.int64, device=rows.device)
         return nothing, nothing.bool()
-    known = known_ground_rules(rows, labels).nonzero().flatten()
+    known = (labels[rows] >= 0).all(dim=1).nonzero().flatten()
     return known, rule.formula.evaluate(labels[rows[known]] == 1)
 
 
 def masked_atoms(
     targets: Targets, options: HidingOptions, constants: int, *, generator: torch.Generator
 ) -> Bool[Tensor, " atoms"] | None:
-    """The open atoms whose input is blanked in a step, or none at all; drawn on the CPU, for any device alike."""
+    """The open atoms whose input is masked in a step, or None; drawn on the CPU, for any device alike."""
     if not options.hiding:
         return None
     if options.hide_by == "atom":
@@ -164,24 +149,19 @@ def masked_atoms(
 def masked_by_code(
     codes: Int64[Tensor, " atoms"], targets: Targets, options: HidingOptions, *, generator: torch.Generator
 ) -> Bool[Tensor, " atoms"] | None:
-    """The same, where one number is drawn for the step, and with it an atom's code tells whether it is hidden.
+    """The same by a hash of an atom's code and one number drawn for the step: alike in all parts of a step.
 
-    An atom is then hidden or not wherever it stands, in any part of the step.
+    The hash is the mixing of splitmix64 (Steele, Lea and Flood, 2014).
     """
     if not options.hiding:
         return None
     seed = int(torch.randint(2**62, (1,), generator=generator))
-    drawn = torch.from_numpy(_uniform(codes.cpu().numpy(), seed) < options.hiding)
-    return drawn.to(targets.open_atoms.device) & targets.open_atoms
-
-
-def _uniform(codes: np.ndarray, seed: int) -> np.ndarray:
-    """A number in [0, 1) for each code: the mixing of splitmix64 (Steele, Lea and Flood, 2014)."""
-    mixed = codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
+    mixed = codes.cpu().numpy().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     mixed ^= mixed >> np.uint64(31)
-    return (mixed >> np.uint64(11)).astype(np.float64) / 2**53
+    drawn = torch.from_numpy((mixed >> np.uint64(11)).astype(np.float64) / 2**53 < options.hiding)
+    return drawn.to(targets.open_atoms.device) & targets.open_atoms
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,12 +176,12 @@ class Losses:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What one step of the optimiser sees: a graph, laid out, its targets, and what is known of its atoms.
+    """One step of the optimiser: a graph, collated, its targets, and the known states of its atoms.
 
     `supervised`, `semantic` and `fuzzy` weigh the losses, which are means over the targets of the step, so that their
-    mean over all steps of an epoch is the mean over the targets of the whole graph. `own` are the ground rules of each
-    rule that a t-norm counts (None: all). `leaves_out` says that nothing is known of what the step asks. `penalty`
-    weighs what does not depend on the step.
+    mean over all steps of an epoch is the mean over the targets of the full graph. `own` are the ground rules of each
+    rule that a t-norm counts (None: all). `leaves_out`: the queries of the step are unknown in it. `penalty` weighs the
+    terms that do not depend on the step.
     """
 
     layout: GraphBatch
@@ -217,14 +197,14 @@ class Step:
 
     @classmethod
     def of(cls, layout: GraphBatch, targets: Targets, known: Int64[Tensor, " atoms"]) -> "Step":
-        """All on the device of the layout."""
+        """All on the device of the batch."""
         device = layout.device
         return cls(layout, layout.graph.to(device), targets.to(device), known.to(device))
 
 
 @runtime_checkable
 class OwnStep(Protocol):
-    """A step that knows its losses itself, for it needs no graph."""
+    """A step that computes its own losses, without a graph."""
 
     def losses(self, model: R2N, options: TrainingOptions) -> Losses:
         """The loss and its parts."""
@@ -233,7 +213,7 @@ class OwnStep(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EmptyStep:
-    """The step of a process that has no part in it."""
+    """The step of a process that has no shard of it."""
 
     def losses(self, model: R2N, options: TrainingOptions) -> Losses:
         """Zero."""
@@ -250,27 +230,27 @@ class Batches(Protocol):
 
     @property
     def ground_rules(self) -> int:
-        """How large the work is: the ground rules of what is laid out at once."""
+        """The number of ground rules that are collated at once."""
         ...
 
     def asked(self, generator: torch.Generator) -> tuple[Codes, Codes]:
-        """The atoms that an epoch asks as true, and as false; sorted, distinct."""
+        """The positive and the negative atoms of an epoch; sorted, distinct."""
         ...
 
     def epoch(self, generator: torch.Generator) -> Iterator[AnyStep]:
-        """The steps of one epoch, in order; all that is random in them comes from the generator."""
+        """The steps of one epoch, in order; all randomness comes from the generator."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class FixedBatches:
-    """The same steps in every epoch, in an order that is drawn anew: one over the whole graph, or one for each part."""
+    """The same steps in every epoch, in random order: one over the full graph, or one for each part."""
 
     steps: tuple[Step, ...]
 
     @property
     def ground_rules(self) -> int:
-        """Those of all steps, which are kept."""
+        """Those of all steps."""
         return sum(len(step.graph) for step in self.steps)
 
     def asked(self, generator: torch.Generator) -> tuple[Codes, Codes]:
@@ -290,10 +270,10 @@ class FixedBatches:
 def training_atoms(
     model: R2N, source: GraphSource, evidence: Evidence, negatives: Negatives, options: TrainingOptions
 ) -> Codes:
-    """The atoms that the losses speak of: the evidence and its negatives, or the whole Herbrand base.
+    """The atoms of the losses: the evidence and its negatives, or the whole Herbrand base.
 
-    Where ground rules are everybody's, closed facts are among them for L_sem, and all that stands in a ground rule for
-    a t-norm; where an atom has its own, only what is asked: what is there beside it is not for others to hear.
+    If all atoms share the ground rules, these are also closed facts, for L_sem, and all atoms of ground rules, for a
+    t-norm; if each atom has its own, neighbours of one query must not send messages to another.
     """
     if options.asks_base:
         return np.arange(model.base.size)
@@ -305,12 +285,12 @@ def training_atoms(
 
 
 def draws(options: TrainingOptions) -> bool:
-    """Whether a seed tells which atoms are asked: negatives are drawn, not listed."""
+    """Whether the seed decides which atoms are asked: negatives are drawn, not listed."""
     return options.negatives is not None and not options.asks_base
 
 
 Check = Callable[[FactorGraph], None]
-"""Refuses a graph that is too large, before it is laid out."""
+"""Refuses a graph that is too large, before it is collated."""
 
 
 def make_batches(
@@ -323,7 +303,7 @@ def make_batches(
     check: Check | None = None,
     progress: Progress = no_progress,
 ) -> FixedBatches:
-    """Draw the negatives, get the graph around all that is asked, and lay it out; whole, or in its components."""
+    """Draw the negatives, get the graph around all queries, and collate it; full, or in its components."""
     check_component_batches(options)
     negatives = Negatives.none()
     if not options.asks_base:
@@ -345,22 +325,22 @@ def make_batches(
         parts = [(part.graph, _targets_of_part(targets, part), known[part.kept]) for part in batches] or parts
     if check is not None:
         check(max((part for part, _, _ in parts), key=lambda part: len(part.atoms)))
-    return FixedBatches(_weighed([Step.of(model.collate(part), asked, states) for part, asked, states in parts]))
-
-
-def _weighed(steps: list[Step]) -> tuple[Step, ...]:
-    """Steps weighed by their shares of all targets."""
+    steps = [Step.of(model.collate(part), asked, states) for part, asked, states in parts]
     if len(steps) == 1:
-        return tuple(steps)
-    counts = []
-    for step in steps:
-        pairs = zip(step.graph.rules, step.graph.neighbours, strict=True)
-        explicit = sum(len(rows) for rule, rows in pairs if rule.formula is not None)
-        counts.append((len(step.targets.asked), sum(len(known) for known, _ in step.targets.rules), explicit))
+        return FixedBatches(tuple(steps))
+    counts = [loss_counts(step, len(step.targets.asked)) for step in steps]  # weights: the shares of all targets
     totals = [max(1, sum(column)) for column in zip(*counts, strict=True)]
     weights = [[count * len(steps) / total for count, total in zip(row, totals, strict=True)] for row in counts]
     pairs = zip(steps, weights, strict=True)
-    return tuple(replace(step, supervised=w[0], semantic=w[1], fuzzy=w[2]) for step, w in pairs)
+    return FixedBatches(tuple(replace(step, supervised=w[0], semantic=w[1], fuzzy=w[2]) for step, w in pairs))
+
+
+def loss_counts(step: Step, supervised: int) -> tuple[int, int, int]:
+    """Over how many atoms or facts, known ground rules, and ground rules of a t-norm the means of a step go."""
+    own = [None] * len(step.graph.rules) if step.own is None else step.own
+    parts = zip(step.graph.rules, step.graph.neighbours, own, strict=True)
+    explicit = sum(len(rows if some is None else some) for rule, rows, some in parts if rule.formula is not None)
+    return supervised, sum(len(known) for known, _ in step.targets.rules), explicit
 
 
 def _targets_of_part(targets: Targets, part: Batch) -> Targets:
@@ -380,90 +360,72 @@ def _targets_of_part(targets: Targets, part: Batch) -> Targets:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """What one process asks of a step: atoms, facts beside their negatives (for a softmax), and atoms beside."""
+class Drawn:
+    """The queries of one step: atoms, facts with their negatives; `weight` is its share of an epoch.
+
+    `rule_atoms` are no queries: their ground rules count in L_sem or for a t-norm.
+    """
 
     asked: Codes
     negatives: Negatives
-    beside: Codes
+    rule_atoms: Codes
+    weight: float = 1.0
+
+    def shard(self, team: ProcessGroup, *, by_fact: bool) -> "Drawn":
+        """The part of a process: atoms one by one, and (`by_fact`) facts, each with all its negatives."""
+        if team.count == 1:
+            return self
+        own = slice(team.rank, None, team.count)
+        asked, negatives = self.asked[own].copy(), Negatives.none()
+        if by_fact:
+            negatives = Negatives(self.negatives.facts[own].copy(), self.negatives.atoms[own].copy())
+            asked = np.union1d(asked, np.union1d(negatives.facts, negatives.codes))
+        return Drawn(asked, negatives, self.rule_atoms[own].copy(), self.weight)
 
 
-def part_of(whole: Part, team: ProcessGroup, *, by_fact: bool) -> Part:
-    """The part of a process: atoms one by one, and (`by_fact`) facts, each with all its negatives."""
+def own_ground_rules(graph: FactorGraph, step: Drawn, team: ProcessGroup) -> tuple[Int64[Tensor, " _"], ...]:
+    """For each rule, the ground rules with an atom that the graph answers: the others are there for these alone.
+
+    Of several processes, a ground rule belongs to that of the first of its atoms that the full step holds.
+    """
+    own = tuple((part < graph.answered).any(dim=1).nonzero().flatten() for part in graph.neighbours)
     if team.count == 1:
-        return whole
-    own = slice(team.rank, None, team.count)
-    asked, negatives = whole.asked[own].copy(), Negatives.none()
-    if by_fact:
-        negatives = Negatives(whole.negatives.facts[own].copy(), whole.negatives.atoms[own].copy())
-        asked = np.union1d(asked, np.union1d(negatives.facts, negatives.codes))
-    return Part(asked, negatives, whole.beside[own].copy())
-
-
-def owned(
-    graph: FactorGraph, own: Sequence[Int64[Tensor, " _"]], whole: Part, team: ProcessGroup
-) -> tuple[Int64[Tensor, " _"], ...]:
-    """Of some ground rules of each rule, those of this process: of the first of its atoms that the whole step holds."""
-    if team.count == 1:
-        return tuple(own)
-    codes = np.concatenate([whole.asked, whole.beside])
-    owner = np.concatenate([np.arange(len(part)) % team.count for part in (whole.asked, whole.beside)])
+        return own
+    codes = np.concatenate([step.asked, step.rule_atoms])
+    owner = np.concatenate([np.arange(len(part)) % team.count for part in (step.asked, step.rule_atoms)])
     order = np.argsort(codes)
     codes, owner = codes[order], owner[order]
     atoms = graph.atoms.numpy()
-    place = np.minimum(np.searchsorted(codes, atoms), max(len(codes) - 1, 0))
-    is_there = codes[place] == atoms if len(codes) else np.zeros(len(atoms), bool)
+    index = np.minimum(np.searchsorted(codes, atoms), max(len(codes) - 1, 0))
+    is_there = codes[index] == atoms if len(codes) else np.zeros(len(atoms), bool)
     first = np.where(is_there, atoms, np.iinfo(np.int64).max)  # the smallest code of a ground rule that is there
     found = []
     for rows, some in zip(graph.neighbours, own, strict=True):
         chosen = rows[some].numpy()
         best = first[chosen].argmin(axis=1) if len(chosen) else np.zeros(0, np.int64)
-        mine = owner[place[chosen[np.arange(len(chosen)), best]]] == team.rank
+        mine = owner[index[chosen[np.arange(len(chosen)), best]]] == team.rank
         found.append(some[torch.from_numpy(mine)])
     return tuple(found)
 
 
-FEWEST_BATCHES_LEFT_OUT = 5  # what is left out together is missed by its own neighbours: at most a fifth of the facts
-
-
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """What one step asks: atoms of the evidence, negatives of those that are true; its share of an epoch is `weight`.
-
-    `beside` are atoms that are not asked, whose ground rules count in L_sem or for a t-norm.
-    """
-
-    known: Codes
-    negatives: Negatives
-    beside: Codes
-    weight: float
-
-    @cached_property
-    def asked(self) -> Codes:
-        """All that is asked, sorted and distinct."""
-        return np.union1d(self.known, self.negatives.codes)
-
-    @cached_property
-    def whole(self) -> Part:
-        """The step, before it is dealt out."""
-        return Part(self.asked, self.negatives, self.beside)
+FEWEST_BATCHES_LEFT_OUT = 5  # queries left out together miss each other as neighbours: at most a fifth of the facts
 
 
 class QueryBatches:
-    """Steps of `options.batch_size` known atoms each, shuffled, their negatives drawn anew, with the graph around them.
+    """Steps of `options.batch_size` known atoms each, shuffled, with new negatives and the graph around them.
 
-    With one batch and all negatives, without leave-one-out, the step is that over the whole graph.
+    With one batch and all negatives, without leave-one-out, the step is that over the full graph.
     """
 
     def __init__(self, model: R2N, source: GraphSource, evidence: Evidence, options: TrainingOptions) -> None:
-        """Find out what can be asked; nothing is drawn or grounded around it yet."""
+        """Find the atoms to ask for; nothing is drawn or grounded yet."""
         self.model, self.source, self.evidence, self.options = model, source, evidence, options
         self.leaves_out = leaves_one_out(model, source, evidence, options)
         self.open = evidence.atoms[~closed_atoms(model.base, evidence.atoms)]
         self.known = evidence.atoms if options.ask_closed else self.open
-        self.beside = np.setdiff1d(self._beside(), self.known, assume_unique=True)
+        self.rule_atoms = np.setdiff1d(self._find_rule_atoms(), self.known, assume_unique=True)
         self.team: ProcessGroup = SINGLE
-        self.steps_felt = len(model.layers) + (options.regularisation != "off")  # a t-norm reads the atoms one step on
+        self.hops = len(model.layers) + (options.regularisation != "off")  # a t-norm reads the atoms one step on
 
     def __len__(self) -> int:
         """The number of steps in an epoch; one at least."""
@@ -474,7 +436,7 @@ class QueryBatches:
 
     @property
     def ground_rules(self) -> int:
-        """How many ground rules a step sees, by the example of one."""
+        """The number of ground rules of one step, as an example."""
         return len(self.graph(next(self.drawn(torch.Generator()))))
 
     def epoch(self, generator: torch.Generator) -> Iterator[Step]:
@@ -482,19 +444,19 @@ class QueryBatches:
         return map(self._step, self.drawn(generator))
 
     def drawn(self, generator: torch.Generator) -> Iterator[Drawn]:
-        """What the steps of an epoch ask; all that is random comes from the generator, before the first of them."""
+        """The queries of an epoch's steps; all randomness comes from the generator, before the first of them."""
         steps, facts = len(self), self.evidence.atoms[self.evidence.truth]
         order = self.known[torch.randperm(len(self.known), generator=generator).numpy()]
-        beside = self.beside[torch.randperm(len(self.beside), generator=generator).numpy()]
+        others = self.rule_atoms[torch.randperm(len(self.rule_atoms), generator=generator).numpy()]
         dice = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))
-        for known, near in zip(np.array_split(order, steps), np.array_split(beside, steps), strict=True):
+        for known, rule_atoms in zip(np.array_split(order, steps), np.array_split(others, steps), strict=True):
             true = known[np.isin(known, facts)]
             negatives = draw_negatives(self.model.base, self.evidence, self.options, dice, true)
             weight = len(known) * steps / len(order) if len(order) else 1.0
-            yield Drawn(np.sort(known), negatives, near, weight)
+            yield Drawn(np.union1d(known, negatives.codes), negatives, rule_atoms, weight)
 
     def asked(self, generator: torch.Generator) -> tuple[Codes, Codes]:
-        """The atoms that an epoch asks as true, and as false."""
+        """The positive and the negative atoms of an epoch."""
         true = np.isin(self.known, self.evidence.atoms[self.evidence.truth])
         negatives = np.unique(np.concatenate([drawn.negatives.codes for drawn in self.drawn(generator)]))
         if not self.options.ask_closed:
@@ -502,7 +464,7 @@ class QueryBatches:
         return self.known[true], np.union1d(self.known[~true], negatives)
 
     def left_out(self, drawn: Drawn) -> Codes:
-        """Of what a step asks, that of which nothing may be known in it, in either direction of a predicate.
+        """The queries of a step that must be unknown in it, in either direction of a predicate.
 
         An atom of a closed world is never left out: it would be false.
         """
@@ -510,16 +472,14 @@ class QueryBatches:
         return np.union1d(codes, np.setdiff1d(counterparts(self.model.base, codes), [-1]))
 
     def graph(self, drawn: Drawn) -> FactorGraph:
-        """The graph of a step: it answers what is asked here, and what is beside it."""
-        part, without = self._part(drawn), self.left_out(drawn) if self.leaves_out else None
-        return self.source.around(np.union1d(part.asked, part.beside), steps=self.steps_felt, without=without)
-
-    def _part(self, drawn: Drawn) -> Part:
-        """What this process asks of a step."""
-        return part_of(drawn.whole, self.team, by_fact=self.options.compares_facts)
+        """The graph of this process's part of a step: it answers its queries and rule atoms."""
+        part = drawn.shard(self.team, by_fact=self.options.compares_facts)
+        without = self.left_out(drawn) if self.leaves_out else None
+        return self.source.around(np.union1d(part.asked, part.rule_atoms), steps=self.hops, without=without)
 
     def _step(self, drawn: Drawn) -> Step:
-        base, graph, part = self.model.base, self.graph(drawn), self._part(drawn)
+        base, graph = self.model.base, self.graph(drawn)
+        part = drawn.shard(self.team, by_fact=self.options.compares_facts)
         false = drawn.negatives.codes
         targets = targets_of(base, graph, self.evidence, part.negatives, false, ask_closed=self.options.ask_closed)
         is_asked = np.isin(graph.atoms[targets.asked].numpy(), part.asked)
@@ -529,7 +489,7 @@ class QueryBatches:
             known[torch.from_numpy(np.isin(graph.atoms.numpy(), self.left_out(drawn)))] = UNKNOWN
         own = None
         if self.source.whole is not None:
-            own = owned(graph, own_ground_rules(graph), drawn.whole, self.team)
+            own = own_ground_rules(graph, drawn, self.team)
             kept = [torch.isin(rule_known, some) for (rule_known, _), some in zip(targets.rules, own, strict=True)]
             pairs = zip(targets.rules, kept, strict=True)
             targets = replace(targets, rules=tuple((rule[0][keep], rule[1][keep]) for rule, keep in pairs))
@@ -538,35 +498,26 @@ class QueryBatches:
         weight = drawn.weight
         return replace(step, supervised=weight, semantic=weight, fuzzy=weight, own=own, leaves_out=self.leaves_out)
 
-    def _beside(self) -> Codes:
-        """Atoms that are not asked, whose ground rules are for the losses on rules: dealt out over an epoch.
+    def _find_rule_atoms(self) -> Codes:
+        """Atoms whose ground rules are for the losses on rules, spread over the steps of an epoch.
 
         For a t-norm these are all; for L_sem those closed facts that may stand in ground rules of closed atoms alone.
         """
-        whole, nothing = self.source.whole, np.zeros(0, np.int64)
-        if whole is None:
-            return nothing
-        if self.options.regularisation != "off":
+        whole, language = self.source.whole, self.model.base.language
+        if whole is not None and self.options.regularisation != "off":
             return whole.atoms.numpy()
-        wanted = self.options.semantic_weight > 0 and any(_may_be_closed(self.model.base, rule) for rule in whole.rules)
-        return np.setdiff1d(self.evidence.atoms, self.open, assume_unique=True) if wanted else nothing
-
-
-def own_ground_rules(graph: FactorGraph) -> tuple[Int64[Tensor, " _"], ...]:
-    """For each rule, the ground rules with an atom that the graph answers: the others are there for these alone."""
-    return tuple((part < graph.answered).any(dim=1).nonzero().flatten() for part in graph.neighbours)
-
-
-def _may_be_closed(base: HerbrandBase, rule: Rule) -> bool:
-    """Whether a ground rule may hold atoms of a closed world alone, and its truth be known."""
-    predicates = [base.language.predicate(atom.predicate) for atom in rule.atoms]
-    return rule.formula is not None and all(p.closed or p.closed_parts for p in predicates)
+        if whole is not None and self.options.semantic_weight > 0:
+            for rule in whole.rules:
+                predicates = [language.predicate(atom.predicate) for atom in rule.atoms]
+                if rule.formula is not None and all(p.closed or p.closed_parts for p in predicates):
+                    return np.setdiff1d(self.evidence.atoms, self.open, assume_unique=True)
+        return np.zeros(0, np.int64)
 
 
 def leaves_one_out(model: R2N, source: GraphSource, evidence: Evidence, options: TrainingOptions) -> bool:
-    """Whether what a step asks is unknown in it: as the options say, else where something would tell the answer.
+    """Whether the queries of a step are unknown in it: by the options, else if something would give the answer away.
 
-    That is a network that reads evidence, or a rule with an asked predicate in its body where bodies have to be known.
+    That is a network that reads evidence, or a rule with a queried predicate in its body if bodies have to be known.
     """
     if options.leave_one_out is not None or options.batch_size is None:
         return bool(options.leave_one_out)

@@ -6,7 +6,7 @@ from math import cos, isnan, pi
 from time import perf_counter
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
@@ -46,7 +46,7 @@ def batches_of(
     check: Check | None = None,
     progress: Progress = no_progress,
 ) -> Batches:
-    """The steps that the options ask for: over the whole graph, over its components, or over batches of queries."""
+    """The steps by the options: over the full graph, over its components, or over batches of queries."""
     check_batches(options)
     if options.batch_size is None:
         return make_batches(model, source, evidence, options, seed=seed, check=check, progress=progress)
@@ -60,7 +60,7 @@ def batches_of(
 
 
 def check_shared_options(options: TrainingOptions) -> None:
-    """Refuse what cannot be shared: steps over the whole graph."""
+    """Refuse steps over the full graph, which cannot be sharded."""
     if options.batch_size is None:
         raise ConfigError(
             "several processes share the batches of a training, and here a step asks everything",
@@ -69,7 +69,7 @@ def check_shared_options(options: TrainingOptions) -> None:
 
 
 def weighed(step: Step, counts: Sequence[int], team: ProcessGroup) -> Step:
-    """The part of a step with its share of each mean, so that the parts' losses add up to that of the whole step.
+    """The shard of a step with its part of each mean, so that the shards' losses add up to that of the full step.
 
     `counts`: over how many the means of L_sup, L_sem and the t-norm go.
     """
@@ -86,16 +86,17 @@ def weighed(step: Step, counts: Sequence[int], team: ProcessGroup) -> Step:
     )
 
 
-def added_up(
+def all_reduce(
     parameters: Iterable[nn.Parameter], losses: Float[Tensor, " losses"], team: ProcessGroup
 ) -> Float[Tensor, " losses"]:
-    """The losses of all, and in each parameter the sum of all gradients, where any process has one."""
+    """The losses of all processes, and in each parameter the sum of all gradients, if any process has one."""
     if team.count == 1:
         return losses
     learned = [parameter for parameter in parameters if parameter.requires_grad]
     has_one = torch.tensor([float(parameter.grad is not None) for parameter in learned], device=losses.device)
     touched = [parameter for parameter, sure in zip(learned, team.summed(has_one).tolist(), strict=True) if sure]
-    gradients = [_dense(parameter) for parameter in touched]
+    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in touched]
+    gradients = [gradient.to_dense() if gradient.is_sparse else gradient for gradient in gradients]
     flat = team.summed(torch.cat([*(gradient.flatten() for gradient in gradients), losses.to(torch.float32)]))
     sizes = [gradient.numel() for gradient in gradients]
     for parameter, part in zip(touched, flat[: sum(sizes)].split(sizes), strict=True):
@@ -103,17 +104,10 @@ def added_up(
     return flat[sum(sizes) :]
 
 
-def _dense(parameter: nn.Parameter) -> Tensor:
-    """The gradient of a parameter as others add to it; zero where it has none here."""
-    if parameter.grad is None:
-        return torch.zeros_like(parameter)
-    return parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
-
-
 def make_optimizer(model: R2N, options: OptimisationOptions) -> torch.optim.Optimizer:
-    """The optimiser of the options, for the input layer, all other parameters, and counted rules where there are any.
+    """The optimiser of the options, for the input layer, all other parameters, and counted rules if there are any.
 
-    Each has a decay of its own; counted rules have none, for a log weight of 0 is no smaller belief.
+    Each has a decay of its own; counted rules have none, for a log weight of 0 is no weaker rule.
     """
     of_input = {id(p) for part in (model.constants, model.atom_embedding) for p in part.parameters()}
     counted = [] if model.counted is None else list(model.counted.parameters())
@@ -129,7 +123,7 @@ def make_optimizer(model: R2N, options: OptimisationOptions) -> torch.optim.Opti
 
 
 def set_learning_rates(optimizer: torch.optim.Optimizer, options: OptimisationOptions, epoch: int) -> None:
-    """The rates of an epoch (from 0), for the input layer, for the others, and for counted rules."""
+    """The rates of an epoch (from 0), for each group of the optimiser."""
     share = 0.5 * (1 + cos(pi * epoch / max(1, options.epochs))) if options.schedule == "cosine" else 1.0
     rule_rate = options.learning_rate if options.rule_learning_rate is None else options.rule_learning_rate
     counted_rate = rule_rate if options.counted_learning_rate is None else options.counted_learning_rate
@@ -144,9 +138,9 @@ Finalize = Callable[[R2N], None]
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What one epoch was: its losses, the validation metric where it was measured, and its seconds.
+    """The losses of one epoch, the validation metric if it was measured, and the seconds.
 
-    `rules` is the loss of rules that are counted beside the network, in the epochs that train them.
+    `rules` is the loss of counted rules, in the epochs that train them.
     """
 
     number: int
@@ -164,9 +158,9 @@ class DivergedError(R2NError):
 
 
 class Trainer:
-    """A network in training: yields an Epoch a step, and holds all that is needed to go on later.
+    """A network in training: yields an Epoch a step, and holds all that is needed to resume.
 
-    `validate` gives a metric (larger is better); with `options.patience` it chooses when to stop and which weights to
+    `validate` gives a metric (larger is better); with `options.patience` it decides when to stop and which weights to
     restore at the end.
     """
 
@@ -182,9 +176,9 @@ class Trainer:
         finalize: Finalize | None = None,
         seed: int = 0,
     ) -> None:
-        """Everything is given here; nothing random happens before the first step.
+        """Nothing random happens before the first step.
 
-        `rule_batches` train counted rules beside the network, `finalize` makes the last choices once all is trained.
+        `rule_batches` train counted rules, `finalize` makes the last choices once all is trained.
         """
         self.model, self.batches, self.options, self.validate = model, batches, options, validate
         self.rule_batches, self.finalize = rule_batches, finalize
@@ -198,7 +192,7 @@ class Trainer:
         self.best_weights: dict[str, Tensor] = {}
 
     def join(self, team: ProcessGroup) -> None:
-        """Train as one of a team from now on, or alone again; all of it must hold the same trainer."""
+        """Train in a process group from now on, or alone again; all processes must hold the same trainer."""
         if team.count > 1:
             check_shared_options(self.options)
         self.team = team
@@ -219,7 +213,7 @@ class Trainer:
     ) -> "Trainer":
         """Draw the negatives and get the graph around them first; `changes` are keys of [training].
 
-        A graph stands for a source that has no other: it must hold the evidence and its negatives.
+        A graph in place of a source must hold the evidence and its negatives.
         """
         wanted = chosen(TrainingOptions, options, changes)
         graphs = WholeGraph(source) if isinstance(source, FactorGraph) else source
@@ -234,7 +228,7 @@ class Trainer:
 
     @property
     def epochs(self) -> int:
-        """How many there are at most."""
+        """The most epochs."""
         return self.options.epochs
 
     @property
@@ -257,26 +251,23 @@ class Trainer:
             rules = sum(parts) / max(1, len(parts))
         self.epoch += 1
         valid = self._validated()
-        if self.is_done:
-            self._refuse_infinite_weights()
-            self._finalize()
+        if self.is_done:  # after the last step no loss would show it; weights that validation chose are those that stay
+            staying = self.best_weights or dict(self.model.named_parameters())
+            if not all(bool(torch.isfinite(weight.detach()).all()) for weight in staying.values()):
+                raise self._diverged(f"a weight is not finite after epoch {self.epoch}")
+            if self.finalize is not None:
+                self.finish()
+                with torch.no_grad():
+                    self.finalize(self.model)
+                self.best_weights = self._weights() if self.best_weights else {}
         loss, supervised, semantic, fuzzy = losses.mean(0).tolist()
         return Epoch(self.epoch, loss, supervised, semantic, fuzzy, valid, perf_counter() - start, rules)
 
-    def _finalize(self) -> None:
-        """Make the last choices, where there are some, on the weights that stay."""
-        if self.finalize is None:
-            return
-        if self.best_weights:
-            self.model.load_state_dict(self.best_weights)
-        self.model.eval()
-        with torch.no_grad():
-            self.finalize(self.model)
-        if self.best_weights:
-            self.best_weights = {name: value.clone() for name, value in self.model.state_dict().items()}
+    def _weights(self) -> dict[str, Tensor]:
+        return {name: value.clone() for name, value in self.model.state_dict().items()}
 
     def _descend(self, step: AnyStep, *, is_shared: bool = True) -> Float[Tensor, " losses"]:
-        """One step of the optimiser; the loss and its parts before it, of the whole team.
+        """One step of the optimiser; the loss and its parts before it, of all processes.
 
         A step that is not shared is done by all alike, and each counts for its part.
         """
@@ -286,53 +277,46 @@ class Trainer:
         if losses.total.requires_grad:
             (losses.total if count == 1 else losses.total / count).backward()
         parts = torch.stack([losses.total, losses.supervised, losses.semantic, losses.fuzzy]).detach() / count
-        parts = added_up(self.model.parameters(), parts, self.team)
-        parameters = [p for p in self.model.parameters() if p.grad is not None]
-        gradients = list(map(_touched, parameters))
+        parts = all_reduce(self.model.parameters(), parts, self.team)
+        gradients = []  # of sparse ones the rows that were touched; to be changed in place
+        for parameter in self.model.parameters():
+            if parameter.grad is not None and parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.coalesce()
+                gradients.append(parameter.grad.values())
+            elif parameter.grad is not None:
+                gradients.append(parameter.grad)
         norm = get_total_norm(gradients)
-        self._refuse_divergence(parts[0], norm)
+        if not bool(torch.isfinite(parts[0])):  # before it reaches the weights
+            raise self._diverged(f"the loss is {float(parts[0])} in epoch {self.epoch + 1}")
+        if not bool(torch.isfinite(norm)):
+            raise self._diverged(f"the gradient is {float(norm)} in epoch {self.epoch + 1}")
         if self.options.clip is not None:
             share = (self.options.clip / (norm + 1e-6)).clamp(max=1.0)
             for gradient in gradients:
                 gradient.mul_(share)
-        with torch.sparse.check_sparse_tensor_invariants(enable=False):  # torch warns of it where nobody has said so
+        with torch.sparse.check_sparse_tensor_invariants(enable=False):  # else torch warns
             self.optimizer.step()
         return parts
 
     def _losses(self, step: AnyStep) -> Losses:
         if not isinstance(step, Step):
             return step.losses(self.model, self.options)
-        hidden = self._hidden(step)
+        if isinstance(self.batches, QueryBatches) and self.options.hide_by == "atom":
+            codes = step.layout.graph.atoms
+            hidden = masked_by_code(codes, step.targets, self.options, generator=self.generator)
+        else:
+            constants = len(self.model.base.language.constants)
+            hidden = masked_atoms(step.targets, self.options, constants, generator=self.generator)
         step = weighed(step, self.objective.counted(step, hidden), self.team)
         wanted = self.options.semantic_weight > 0
         predictions = self.model(step.layout, hidden=hidden, known=step.known, rule_outputs=wanted)
         return self.objective.losses(step, predictions, hidden)
 
     def finish(self) -> None:
-        """Restore the best weights, where validation chose some."""
+        """Restore the best weights, if validation chose some."""
         if self.best_weights:
             self.model.load_state_dict(self.best_weights)
         self.model.eval()
-
-    def _hidden(self, step: Step) -> Bool[Tensor, " atoms"] | None:
-        """The atoms of a step that are hidden; of batches by their codes, the same for whoever asks a part of one."""
-        constants = len(self.model.base.language.constants)
-        if isinstance(self.batches, QueryBatches) and self.options.hide_by == "atom":
-            return masked_by_code(step.layout.graph.atoms, step.targets, self.options, generator=self.generator)
-        return masked_atoms(step.targets, self.options, constants, generator=self.generator)
-
-    def _refuse_divergence(self, loss: Tensor, norm: Tensor) -> None:
-        """Stop at a loss or a gradient that is not finite, before it reaches the weights."""
-        if bool(torch.isfinite(loss)) and bool(torch.isfinite(norm)):
-            return
-        what = f"gradient is {float(norm)}" if bool(torch.isfinite(loss)) else f"loss is {float(loss.detach())}"
-        raise self._diverged(f"the {what} in epoch {self.epoch + 1}")
-
-    def _refuse_infinite_weights(self) -> None:
-        """After the last step no loss would tell; weights that validation chose before are those that stay."""
-        staying = self.best_weights or dict(self.model.named_parameters())
-        if not all(bool(torch.isfinite(weight.detach()).all()) for weight in staying.values()):
-            raise self._diverged(f"a weight is not finite after epoch {self.epoch}")
 
     def _diverged(self, what: str) -> DivergedError:
         sizes = sorted(
@@ -346,7 +330,7 @@ class Trainer:
         )
 
     def _validated(self) -> float | None:
-        """The validation metric, every so many epochs and at the last; None too where nothing defines it."""
+        """The validation metric, every `validate_every` epochs and at the last; None if it is not defined."""
         if self.validate is None or (self.epoch % self.options.validate_every and self.epoch < self.epochs):
             return None
         self.model.eval()
@@ -355,19 +339,8 @@ class Trainer:
         if isnan(valid):
             return None
         if self.options.patience is not None and (self.best is None or valid > self.best):
-            self.best, self.best_epoch = valid, self.epoch
-            self.best_weights = {name: value.clone() for name, value in self.model.state_dict().items()}
+            self.best, self.best_epoch, self.best_weights = valid, self.epoch, self._weights()
         return valid
-
-
-def _touched(parameter: nn.Parameter) -> Tensor:
-    """The gradient of a parameter, of a sparse one the rows that were touched, to be changed in place."""
-    gradient = parameter.grad
-    assert gradient is not None
-    if not gradient.is_sparse:
-        return gradient
-    parameter.grad = gradient.coalesce()
-    return parameter.grad.values()
 
 
 def fit(

@@ -1,8 +1,8 @@
 """Negative samples, made by corrupting facts within their domains.
 
 A corruption puts another constant in one position of a fact. It is *typed*: the other constant comes from the
-narrowest domain that the first one is in. It is never a training fact, and it is filtered by nothing else: to leave
-out a corruption because a held-out split says it is true would tell the network the answer.
+narrowest domain that the first one is in. It is never a training fact, and it is filtered by nothing else: leaving out
+a corruption that a held-out split has as true would leak the answer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,8 +57,7 @@ def narrowest_domains(language: Language, domain: Domain) -> tuple[list[Domain],
 
 
 def _leaves(domain: Domain) -> list[Domain]:
-    found = [leaf for part in domain.parts for leaf in _leaves(part)] if domain.parts else [domain]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(leaf for part in domain.parts for leaf in _leaves(part))) or [domain]
 
 
 def corruptions(
@@ -78,7 +77,20 @@ def corruptions(
     arguments = base.decode(facts)[1]
     parts: list[Negatives] = []
     for predicate, position, which, members in corruption_groups(base, facts, positions):
-        others = _others(members, len(which), samples, generator)
+        others = members[None, :]
+        if samples is None or samples >= len(members):
+            if len(which) * len(members) > MOST_LISTED:
+                raise ConfigError(
+                    f"{len(which):,} facts have {len(members):,} corruptions each, too many to list",
+                    hint="draw a sample: set training.negatives to a number",
+                )
+        elif generator is None:
+            raise ConfigError("sampled corruptions need a generator")
+        elif len(which) * samples <= len(members):  # without a permutation of all members, which may be millions
+            others = generator.choice(members, (len(which), samples), replace=False)
+        else:
+            first = generator.integers(len(members), size=(len(which), 1))
+            others = generator.permutation(members)[(first + np.arange(samples)) % len(members)]
         columns = [arguments[which, p, None] for p in range(predicate.arity)]
         columns[position] = others
         codes = np.broadcast_to(base.encode_columns(predicate, columns), (len(which), others.shape[1]))
@@ -91,7 +103,7 @@ def corruptions(
 def corruption_groups(
     base: HerbrandBase, facts: Codes, positions: Sequence[int] | None
 ) -> Iterator[tuple[Predicate, int, np.ndarray, np.ndarray]]:
-    """Facts (their places) corrupted in one position of a predicate by the members of one narrowest domain."""
+    """Facts (by index) corrupted in one position of a predicate by the members of one narrowest domain."""
     index, arguments = base.decode(facts)
     narrowest_in: dict[Domain, tuple[list[Domain], np.ndarray]] = {}
     for i in np.unique(index):
@@ -109,23 +121,6 @@ def corruption_groups(
                     yield predicate, position, which, base.language.members(leaf)
 
 
-def _others(members: np.ndarray, facts: int, samples: int | None, generator: np.random.Generator | None) -> np.ndarray:
-    """Constants to put in the place of the fact's own: all of them, or a sample for each fact."""
-    if samples is None or samples >= len(members):
-        if facts * len(members) > MOST_LISTED:
-            raise ConfigError(
-                f"{facts:,} facts have {len(members):,} corruptions each, too many to list",
-                hint="draw a sample: set training.negatives to a number",
-            )
-        return members[None, :]
-    if generator is None:
-        raise ConfigError("sampled corruptions need a generator")
-    if facts * samples <= len(members):  # without a permutation of all members, which may be millions
-        return generator.choice(members, (facts, samples), replace=False)
-    first = generator.integers(len(members), size=(facts, 1))
-    return generator.permutation(members)[(first + np.arange(samples)) % len(members)]
-
-
 def draw_negatives(
     base: HerbrandBase,
     evidence: Evidence,
@@ -133,11 +128,10 @@ def draw_negatives(
     generator: np.random.Generator,
     facts: Codes | None = None,
 ) -> Negatives:
-    """Negatives of the facts that training asks for (or of some `facts` among them), filtered by all training facts.
+    """Negatives of the training facts (or of some `facts` among them), filtered by all training facts.
 
-    Facts of open predicates are corrupted in the positions that the options name, unless labels are all that is asked
-    of them (`labels_only`). Those of closed predicates are left alone, or (`ask_closed`) corrupted in every position,
-    since all that is no fact of theirs is false.
+    Facts of open predicates are corrupted in the positions of the options, unless their labels are all that training
+    asks for (`labels_only`); those of closed predicates are not, or (`ask_closed`) in every position.
     """
     known = evidence.atoms[evidence.truth]
     return Negatives.stacked(
@@ -149,7 +143,7 @@ def draw_negatives(
 
 
 def count_negatives(base: HerbrandBase, evidence: Evidence, options: SamplingOptions) -> int:
-    """How many negatives `draw_negatives` would list, counted without making them: at most so many are distinct."""
+    """An upper bound of the number of negatives of `draw_negatives`, without making them."""
     return sum(
         len(which) * min(options.negatives or len(members), len(members))
         for part, positions in corrupted_facts(base, evidence.atoms[evidence.truth], options)
@@ -158,7 +152,7 @@ def count_negatives(base: HerbrandBase, evidence: Evidence, options: SamplingOpt
 
 
 def assumed_false(knowledge: KnowledgeBase, options: TrainingOptions) -> list[str]:
-    """A warning for each predicate of one position with true facts alone: all its other atoms are asked as false."""
+    """A warning for each unary predicate with true facts only: all its other atoms are asked as false."""
     base, evidence = knowledge.base, knowledge.evidence
     facts = evidence.atoms[evidence.truth]
     corrupted, positions = corrupted_facts(base, facts, options)[0]

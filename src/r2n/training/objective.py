@@ -17,7 +17,7 @@ from r2n.data.validation import check_has_explicit_rules, check_has_facts, check
 from r2n.logic.formula import Formula
 from r2n.network.r2n import R2N, Predictions
 from r2n.options import TrainingOptions
-from r2n.training.batches import Losses, Step
+from r2n.training.batches import Losses, Step, loss_counts
 
 Truths = Float[Tensor, " *batch"]
 TNorm = Callable[[Truths, Truths], Truths]
@@ -63,15 +63,14 @@ class Fuzzy:
 
 
 def fuzzy_truth(formula: Formula, truths: Float[Tensor, "*batch positions"], t_norm: TNorm) -> Truths:
-    """How true a formula is, in [0, 1], where its atoms have these truths; on 0 and 1 as `Formula.evaluate` says."""
+    """The truth of a formula in [0, 1], given those of its atoms; on 0 and 1 it is `Formula.evaluate`."""
     return formula.interpreted([Fuzzy(truth, t_norm) for truth in truths.unbind(-1)]).truth
 
 
 def fuzzy_loss(step: Step, out: Float[Tensor, " atoms"], t_norm: TNorm) -> Float[Tensor, ""]:
-    """The mean over all ground rules (the step's own) of explicit rules of 1 - their fuzzy truth on the outputs.
+    """The mean over the step's ground rules of explicit rules of 1 - their fuzzy truth on the outputs; zero for none.
 
-    Labels are not needed: every ground rule counts. An atom under the closed-world assumption is not predicted but
-    known, so it enters with its truth; all others enter with sigmoid(out(a)). Zero where there is no ground rule.
+    An atom under the closed-world assumption enters with its truth, all others with sigmoid(out(a)).
     """
     check_has_explicit_rules(step.graph.rules)
     targets = step.targets
@@ -92,7 +91,7 @@ def fuzzy_loss(step: Step, out: Float[Tensor, " atoms"], t_norm: TNorm) -> Float
 def binary_cross_entropy(
     out: Float[Tensor, " atoms"], truth: Bool[Tensor, " atoms"], counted: Bool[Tensor, " atoms"] | None = None
 ) -> Float[Tensor, ""]:
-    """L_sup by binary cross-entropy, the mean over the atoms asked (and `counted`); zero where none is."""
+    """L_sup by binary cross-entropy, the mean over the atoms asked (and `counted`); zero for none."""
     if not len(out):
         return out.sum()
     if counted is None:
@@ -101,7 +100,7 @@ def binary_cross_entropy(
 
 
 def _mean(values: Float[Tensor, " n"], counted: Bool[Tensor, " n"]) -> Float[Tensor, ""]:
-    """The mean of those that are counted, by weights: which these are is not looked at on the way."""
+    """The mean of those that are counted, by weights."""
     weights = counted.to(values)
     return (values * weights).sum() / weights.sum().clamp(min=1)
 
@@ -120,24 +119,16 @@ def softmax_loss(
     return shares.mean() if counted is None else _mean(shares, counted)
 
 
-def semantic_loss(out: Float[Tensor, " ground_rules"], truth: Bool[Tensor, " ground_rules"]) -> Float[Tensor, ""]:
-    """L_sem by binary cross-entropy, the mean over the ground rules whose atoms are all known."""
-    return binary_cross_entropy(out, truth)
-
-
 def n3_penalty(vectors: Float[Tensor, "batch dim"]) -> Float[Tensor, ""]:
-    """N3: the mean over vectors of the sum of cubed absolute components; zero where there is none."""
-    if not len(vectors):
-        return vectors.sum()
-    return vectors.abs().pow(3).sum(-1).mean()
+    """N3: the mean over vectors of the sum of cubed absolute components; zero for none."""
+    return vectors.abs().pow(3).sum(-1).mean() if len(vectors) else vectors.sum()
 
 
 class BaseSoftmax:
     """L_sup by the softmax over all candidates of each fact's queries, from the logits of the whole Herbrand base.
 
-    Facts are grouped by predicates with the same domains. The loss is the mean over facts and asked positions of minus
-    the log of the fact's probability among the candidates; with `relation_weight`, a fact is also compared with the
-    other predicates of its constants, as a term with a mean of its own.
+    The loss is the mean over facts and positions of minus the log of the fact's probability among the candidates; with
+    `relation_weight`, a fact is also compared with the other predicates of its constants, as a mean of its own.
     """
 
     def __init__(self, base: HerbrandBase, evidence: Evidence, options: TrainingOptions) -> None:
@@ -157,10 +148,10 @@ class BaseSoftmax:
             arity = base.language.predicates[predicates[0]].arity
             chosen = range(arity) if positions is None else positions
             asked = sorted({p % arity for p in chosen if -arity <= p < arity})
-            place = np.searchsorted(predicates, index[which])
             domains = base.language.predicates[predicates[0]].domains
-            places = [base.place(domain, arguments[which, i]) for i, domain in enumerate(domains)]
-            self.groups.append((predicates, asked, tuple(torch.from_numpy(np.array(x)) for x in (place, *places))))
+            indices = [base.place(domain, arguments[which, i]) for i, domain in enumerate(domains)]
+            facts = tuple(torch.from_numpy(np.array(x)) for x in (np.searchsorted(predicates, index[which]), *indices))
+            self.groups.append((predicates, asked, facts))
 
     def to(self, device: torch.device) -> "BaseSoftmax":
         """The same on another device."""
@@ -168,20 +159,17 @@ class BaseSoftmax:
         moved.groups = [(*group[:2], tuple(part.to(device) for part in group[2])) for group in self.groups]
         return moved
 
-    def _grid(self, out: Tensor, predicates: list[int]) -> Tensor:
-        """The logits of some predicates as (predicates, constants of position 0, ...)."""
-        shape = self.base.shapes[predicates[0]]
-        starts = [int(self.base.offsets[i]) for i in predicates]
-        size = int(self.base.offsets[predicates[0] + 1]) - starts[0]
-        if predicates == list(range(predicates[0], predicates[-1] + 1)):
-            return out[starts[0] : starts[0] + size * len(predicates)].view(len(predicates), *shape)
-        return torch.stack([out[start : start + size] for start in starts]).view(len(predicates), *shape)
-
     def __call__(self, out: Float[Tensor, " atoms"]) -> Float[Tensor, ""]:
         """The loss of the logits of all atoms of the base."""
         rows, relations = [], []
         for predicates, asked, facts in self.groups:
-            grid = self._grid(out, predicates)
+            starts = [int(self.base.offsets[i]) for i in predicates]
+            size = int(self.base.offsets[predicates[0] + 1]) - starts[0]
+            if predicates == list(range(predicates[0], predicates[-1] + 1)):
+                grid = out[starts[0] : starts[0] + size * len(predicates)]
+            else:
+                grid = torch.stack([out[start : start + size] for start in starts])
+            grid = grid.view(len(predicates), *self.base.shapes[predicates[0]])
             true = grid[facts]
             for position in asked:
                 others = [part for axis, part in enumerate(facts) if axis != position + 1]
@@ -192,10 +180,6 @@ class BaseSoftmax:
         return loss + self.relation_weight * torch.cat(relations).mean() if relations else loss
 
 
-def _no_loss(*_: object) -> Tensor:
-    raise AssertionError("steps over the candidates of queries have losses of their own")
-
-
 class Objective:
     """L_sup + semantic_weight L_sem + regularisation_weight L_t-norm + n3 N3 (eqs. 6, 7 and what goes beyond them)."""
 
@@ -203,12 +187,12 @@ class Objective:
         """Refuse what could only be learned by reading the answer."""
         check_no_copying(model.evidence_input, options)
         self.model, self.options, self.reads_evidence = model, options, model.evidence_input != "off"
-        self.loss: Callable[..., Tensor] = _no_loss
-        if not options.asks_base:
-            made = losses[options.loss].load()
-            self.loss = made() if isinstance(made, type) else made
-        elif options.batch_size is None:
-            self.loss = losses[options.loss].load()(model.base, evidence, options).to(model.device)
+        loss = losses[options.loss].load()
+        if options.asks_base and options.batch_size is None:  # steps over candidates have losses of their own
+            loss = loss(model.base, evidence, options).to(model.device)
+        elif not options.asks_base and isinstance(loss, type):
+            loss = loss()
+        self.loss: Callable[..., Tensor] = loss
         self.t_norm = None if options.regularisation == "off" else t_norms[options.regularisation].load()
 
     def losses(self, step: Step, predictions: Predictions, hidden: Bool[Tensor, " atoms"] | None) -> Losses:
@@ -219,7 +203,7 @@ class Objective:
         if options.semantic_weight and predictions.rules:  # over all rules together, where all atoms are labelled
             parts = zip(predictions.rules, step.targets.rules, strict=True)
             outs, truths = zip(*((out[known], truth) for out, (known, truth) in parts), strict=True)
-            semantic = step.semantic * semantic_loss(torch.cat(outs), torch.cat(truths))
+            semantic = step.semantic * binary_cross_entropy(torch.cat(outs), torch.cat(truths))
         fuzzy = zero if self.t_norm is None else step.fuzzy * fuzzy_loss(step, predictions.atoms, self.t_norm)
         total = supervised + options.semantic_weight * semantic + options.regularisation_weight * fuzzy
         if options.n3:
@@ -228,19 +212,14 @@ class Objective:
 
     def counted(self, step: Step, hidden: Bool[Tensor, " atoms"] | None) -> tuple[int, int, int]:
         """Over how many atoms or facts, known ground rules, and ground rules of a t-norm the means of a step go."""
-        targets = step.targets
-        asked = targets.facts if self.options.compares_facts else targets.asked
+        asked = step.targets.facts if self.options.compares_facts else step.targets.asked
         reads = self.reads_evidence and not step.leaves_out and hidden is not None
-        own = [None] * len(step.graph.rules) if step.own is None else step.own
-        parts = zip(step.graph.rules, step.graph.neighbours, own, strict=True)
-        explicit = sum(len(rows if some is None else some) for rule, rows, some in parts if rule.formula is not None)
-        supervised = int(hidden[asked].sum()) if reads and hidden is not None else len(asked)
-        return supervised, sum(len(known) for known, _ in targets.rules), explicit
+        return loss_counts(step, int(hidden[asked].sum()) if reads and hidden is not None else len(asked))
 
     def _supervised(self, step: Step, predictions: Predictions, hidden: Tensor | None) -> Float[Tensor, ""]:
-        """L_sup; where evidence is an input, only hidden atoms are asked: the others could read their label.
+        """L_sup; if evidence is an input, only masked atoms count: the others could read their label.
 
-        In a step that leaves out what it asks, none can.
+        In a step whose queries are left out, none can.
         """
         out, targets = predictions.atoms, step.targets
         reads = self.reads_evidence and not step.leaves_out

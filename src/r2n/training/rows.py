@@ -1,6 +1,6 @@
 """Training on the candidates of queries, by the network and by counted rules."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.nn.functional import dropout, embedding
 
 from r2n.components import losses, optimisers
-from r2n.data.herbrand import Codes, HerbrandBase, Side, closed_atoms, ranges
+from r2n.data.herbrand import Codes, Side, closed_atoms, ranges
 from r2n.data.knowledge_base import Evidence
 from r2n.data.validation import check_candidate_batches
 from r2n.errors import ConfigError
 from r2n.grounding.counting import LeftOut, RuleCounts, SideCounts
-from r2n.network.input_layers import RowEmbedding
+from r2n.logic.language import Domain
 from r2n.network.mixture import CountedRules, log_sum
 from r2n.network.r2n import R2N
 from r2n.network.tensors import Tensors
@@ -25,11 +25,11 @@ from r2n.training.batches import SINGLE, EmptyStep, Losses, ProcessGroup
 
 @dataclass(frozen=True, eq=False)
 class RowStep(Tensors):
-    """Rows of one position and arity, and their facts: the row of each, and the constant (id) at the open position.
+    """Rows of one position and arity, and their facts: the row of each, and the constant at the open position.
 
-    `candidates` are the constants (ids) to compare with: all of the domain, where `shift` is zero and `answers` are
-    places among them; else constants drawn, with `shift` on their logits. `sparse` leaves the gradients of vectors that
-    are not touched out.
+    `candidates` are the constants (ids) to compare with: all of the domain, if `shift` is zero and `answers` are
+    indices among them; else a sample, with `shift` on their logits, and `answers` are ids. `sparse`: gradients hold
+    only the vectors that were read.
     """
 
     position: int
@@ -43,8 +43,9 @@ class RowStep(Tensors):
     weight: float
 
     def losses(self, model: R2N, options: TrainingOptions) -> Losses:
-        """The mean over the facts of minus the log of each one's share of its row, and N3 of what stands in them."""
-        rows, read = row_embedding(model), self._reader(model)
+        """The mean over the facts of minus the log of each one's probability in its row, and N3 of their vectors."""
+        rows, read = model.atom_embedding.rows, self._reader(model)
+        assert rows is not None
         scores = rows.row_scores(self.predicates, self.position, read(self.given), read(self.candidates))
         facts = self.given[self.row].clone()
         facts[:, self.position] = self.candidates[self.answers] if not self.shift else self.answers
@@ -77,10 +78,9 @@ class RowStep(Tensors):
 
 
 def asks_rows(model: R2N, options: TrainingOptions) -> bool:
-    """Whether facts are asked row by row: all candidates in batches, or some drawn for the batch.
+    """Whether facts are compared row by row: with all candidates in batches, or some drawn for the batch.
 
-    Refused where the network is more than its input layer: then a row is no product. Nor has a row what a t-norm or
-    other predicates ask for.
+    Refused if the network is more than its input layer: then a row is no product.
     """
     wanted = losses[options.loss].by_candidates and (options.asks_base or options.negatives is not None)
     if options.batch_size is None or not wanted:
@@ -88,13 +88,6 @@ def asks_rows(model: R2N, options: TrainingOptions) -> bool:
     is_alone = model.atom_embedding.rows is not None and model.atom_output is None
     check_candidate_batches(is_alone, options)
     return is_alone and options.regularisation == "off"
-
-
-def row_embedding(model: R2N) -> RowEmbedding:
-    """How the input layer scores rows."""
-    rows = model.atom_embedding.rows
-    assert rows is not None
-    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,31 +103,50 @@ class _Facts:
 
 
 class RowBatches:
-    """Facts in batches of whole rows, drawn anew in every epoch, and the constants they are compared with."""
+    """Facts in batches of full rows, drawn anew in every epoch, and the constants they are compared with."""
+
+    ground_rules = 0
 
     def __init__(self, model: R2N, evidence: Evidence, options: TrainingOptions) -> None:
-        """Group the true facts by what they ask for."""
+        """Group the true facts by arity, position and domain of the open position."""
         self.options, self.device = options, model.device
         self.team: ProcessGroup = SINGLE
         facts = evidence.atoms[evidence.truth]
         self.facts = facts if options.ask_closed else facts[~closed_atoms(model.base, facts)]
-        self.groups = _grouped(model.base, self.facts, options.corrupted_positions)
-        if not self.groups:
+        base, positions = model.base, options.corrupted_positions
+        index, arguments = base.decode(self.facts)
+        found: dict[tuple[int, int, Domain], list[tuple[np.ndarray, ...]]] = {}
+        for i in np.unique(index).tolist():
+            predicate = base.language.predicates[i]
+            wanted = range(predicate.arity) if positions is None else positions
+            for position in sorted({p % predicate.arity for p in wanted if -predicate.arity <= p < predicate.arity}):
+                rows, candidates = Side.of(base, i, position).located(self.facts[index == i])
+                order = np.argsort(rows, kind="stable")
+                _, first = np.unique(rows[order], return_index=True)
+                given = arguments[index == i][order][first][:, : predicate.arity]
+                part = (np.full(len(first), i), given, np.diff(np.append(first, len(order))), candidates[order])
+                found.setdefault((predicate.arity, position, predicate.domains[position]), []).append(part)
+        if not found:
             raise ConfigError("there is no fact to learn from", hint="add facts to [facts] train")
-
-    @property
-    def ground_rules(self) -> int:
-        """None."""
-        return 0
+        self.groups: list[_Facts] = []
+        for (_, position, domain), parts in found.items():
+            predicates, given, sizes, answers = (np.concatenate(part) for part in zip(*parts, strict=True))
+            starts = np.concatenate([[0], np.cumsum(sizes)])
+            self.groups.append(_Facts(position, predicates, given, starts, answers, base.language.members(domain)))
 
     def asked(self, generator: torch.Generator) -> tuple[Codes, Codes]:
-        """The facts; what they are compared with is a choice among candidates, and no atom is asked as false."""
+        """The facts; they are compared with candidates, and no atom is asked as false."""
         return self.facts, np.zeros(0, np.int64)
 
     def epoch(self, generator: torch.Generator) -> Iterator[RowStep | EmptyStep]:
-        """The steps of one epoch, or of several processes the part of this one of each: every so many rows."""
-        size = self.options.batch_size or 1
-        cuts = [(group, part) for group in self.groups for part in _parts(group, size, generator)]
+        """The steps of one epoch: rows in random order, about `batch_size` facts each; the shard of this process."""
+        cuts: list[tuple[_Facts, np.ndarray]] = []
+        for group in self.groups:
+            order = torch.randperm(len(group.starts) - 1, generator=generator).numpy()
+            ends = np.cumsum(group.starts[order + 1] - group.starts[order])
+            size = self.options.batch_size or 1
+            at = np.searchsorted(ends, np.arange(size, ends[-1], size), side="left") + 1
+            cuts += [(group, part) for part in np.split(order, np.unique(at)) if len(part)]
         order = torch.randperm(len(cuts), generator=generator).tolist()
         total = sum(len(group.answers) for group in self.groups)
         return (self._step(cuts[i][0], cuts[i][1], generator, len(cuts) / total) for i in order)
@@ -167,48 +179,13 @@ class RowBatches:
         return step.to(self.device) if len(rows) else EmptyStep()
 
 
-def _parts(group: _Facts, size: int, generator: torch.Generator) -> list[np.ndarray]:
-    """The rows of a group in random order, cut where about `size` facts are together."""
-    order = torch.randperm(len(group.starts) - 1, generator=generator).numpy()
-    ends = np.cumsum(group.starts[order + 1] - group.starts[order])
-    cuts = np.searchsorted(ends, np.arange(size, ends[-1], size), side="left") + 1
-    return [part for part in np.split(order, np.unique(cuts)) if len(part)]
-
-
-def _grouped(base: HerbrandBase, facts: np.ndarray, positions: Sequence[int] | None) -> list[_Facts]:
-    """Facts by position, arity and domain of what is asked for."""
-    index, arguments = base.decode(facts)
-    found: dict[tuple[int, int, object], list[tuple[np.ndarray, ...]]] = {}
-    for i in np.unique(index).tolist():
-        predicate = base.language.predicates[i]
-        wanted = range(predicate.arity) if positions is None else positions
-        for position in sorted({p % predicate.arity for p in wanted if -predicate.arity <= p < predicate.arity}):
-            rows, places = Side.of(base, i, position).located(facts[index == i])
-            order = np.argsort(rows, kind="stable")
-            _, first = np.unique(rows[order], return_index=True)
-            given = arguments[index == i][order][first][:, : predicate.arity]
-            key = (predicate.arity, position, predicate.domains[position])
-            part = (np.full(len(first), i), given, np.diff(np.append(first, len(order))), places[order])
-            found.setdefault(key, []).append(part)
-    return [_joined(base, *key, parts) for key, parts in found.items()]
-
-
-def _joined(
-    base: HerbrandBase, arity: int, position: int, domain: object, parts: list[tuple[np.ndarray, ...]]
-) -> _Facts:
-    predicates, given, sizes, answers = (np.concatenate(part) for part in zip(*parts, strict=True))
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    members = next(base.language.members(d) for d in base.language.domains if d == domain)
-    return _Facts(position, predicates, given, starts, answers, members)
-
-
 ENTRIES_AT_ONCE = 2**16
-ENTRIES_AN_EPOCH = 2**25  # above, an epoch asks a share of the facts
+ENTRIES_AN_EPOCH = 2**25  # above, an epoch takes a sample of the facts
 
 
 @dataclass(frozen=True, eq=False)
 class RuleStep:
-    """Facts of one predicate asked at one position: for each entry of their rows the fact, rule and log of the count.
+    """Facts of one predicate and open position: for each entry of their rows the fact, rule and log of the count.
 
     `is_true` marks entries that conclude the fact itself.
     """
@@ -223,7 +200,7 @@ class RuleStep:
     weight: float
 
     def losses(self, model: R2N, options: TrainingOptions) -> Losses:
-        """The mean over the facts of minus the log of each one's share, or of the rest's where no rule concludes it."""
+        """The mean over the facts of minus the log probability of each, or of the bias if no rule concludes it."""
         assert model.counted is not None
         parts = (self.fact, self.rules, self.log_counts, self.is_true)
         fact, rules, log_counts, is_true = (part.to(model.device) for part in parts)
@@ -238,8 +215,8 @@ class RuleStep:
 
 
 @dataclass(frozen=True, eq=False)
-class _AskedSide:
-    """The facts of one predicate at one position, by number, with how many entries each has that is asked."""
+class _RuleFacts:
+    """The facts of one predicate at one position, by number, with the number of entries of each that is asked."""
 
     counts: SideCounts
     left_out: LeftOut
@@ -249,12 +226,14 @@ class _AskedSide:
 
 
 class RuleBatches:
-    """The facts that counted rules are asked for, in steps of about equally many entries, drawn anew in every epoch."""
+    """The facts that counted rules learn from, in steps of about equally many entries, drawn anew in every epoch."""
+
+    ground_rules = 0
 
     def __init__(self, counts: RuleCounts, options: TrainingOptions) -> None:
-        """Find out for every fact what is not counted while it is asked."""
+        """Find for every fact the ground rules that are not counted while it is the query."""
         base = counts.base
-        self.sides: list[_AskedSide] = []
+        self.sides: list[_RuleFacts] = []
         heads = {rule.atoms[rule.head_positions[0]].predicate for rule in counts.rules}
         for name in sorted(heads):
             predicate = base.language.predicate_index(name)
@@ -263,13 +242,8 @@ class RuleBatches:
             for position in range(len(base.shapes[predicate])) if is_asked.any() else ():
                 side = counts.side(predicate, position)
                 sizes = side.index.spans(side.side.located(facts)[0])[1] * is_asked
-                self.sides.append(_AskedSide(side, counts.left_out(predicate, position), facts, sizes, is_asked))
+                self.sides.append(_RuleFacts(side, counts.left_out(predicate, position), facts, sizes, is_asked))
         self.entries = sum(int(side.sizes.sum()) for side in self.sides)
-
-    @property
-    def ground_rules(self) -> int:
-        """None is laid out."""
-        return 0
 
     def asked(self, generator: torch.Generator) -> tuple[Codes, Codes]:
         """The facts that a rule may conclude."""
@@ -277,24 +251,21 @@ class RuleBatches:
         return facts, np.zeros(0, np.int64)
 
     def epoch(self, generator: torch.Generator) -> Iterator[RuleStep]:
-        """The steps of one epoch; of very many entries, a share that is drawn."""
+        """The steps of one epoch; of very many entries, a sample."""
         share = min(1.0, ENTRIES_AN_EPOCH / max(1, self.entries))
-        cuts = [(side, part) for side in self.sides for part in _rule_parts(side, share, generator)]
+        cuts: list[tuple[_RuleFacts, np.ndarray]] = []
+        for side in self.sides:
+            facts = np.flatnonzero(side.sizes)
+            order = facts[torch.randperm(len(facts), generator=generator).numpy()][: int(np.ceil(len(facts) * share))]
+            if len(order):
+                number = np.cumsum(side.sizes[order]) // ENTRIES_AT_ONCE
+                cuts += [(side, part) for part in np.split(order, np.flatnonzero(np.diff(number)) + 1)]
         order = torch.randperm(len(cuts), generator=generator).tolist()
         mean = sum(len(part) for _, part in cuts) / max(1, len(cuts))
-        return (_step(*cuts[i], weight=len(cuts[i][1]) / mean) for i in order)
+        return (_rule_step(*cuts[i], weight=len(cuts[i][1]) / mean) for i in order)
 
 
-def _rule_parts(side: _AskedSide, share: float, generator: torch.Generator) -> list[np.ndarray]:
-    reached = np.flatnonzero(side.sizes)
-    order = reached[torch.randperm(len(reached), generator=generator).numpy()][: int(np.ceil(len(reached) * share))]
-    if not len(order):
-        return []
-    number = np.cumsum(side.sizes[order]) // ENTRIES_AT_ONCE
-    return np.split(order, np.flatnonzero(np.diff(number)) + 1)
-
-
-def _step(side: _AskedSide, numbers: np.ndarray, *, weight: float) -> RuleStep:
+def _rule_step(side: _RuleFacts, numbers: np.ndarray, *, weight: float) -> RuleStep:
     counts, left_out = side.counts, side.left_out
     rows, places = counts.side.located(side.facts[numbers])
     fact, entry = counts.index.entries(rows)
@@ -318,7 +289,7 @@ def _step(side: _AskedSide, numbers: np.ndarray, *, weight: float) -> RuleStep:
 
 
 def start_at_confidence(counted: CountedRules, counts: RuleCounts) -> None:
-    """Begin with w_j the log of the confidence of rule j."""
+    """Set w_j to the log of the confidence of rule j."""
     logs = torch.from_numpy(np.log(counts.confidences)).float()
     with torch.no_grad():
         counted.weights.copy_(logs.unsqueeze(1).expand_as(counted.weights))

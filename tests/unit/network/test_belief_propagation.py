@@ -25,7 +25,7 @@ from r2n.network.belief_propagation import (
     find_clash,
     infer,
     log_beliefs,
-    maximum_network,
+    maximum_maps,
     normalised,
     satisfying,
 )
@@ -67,13 +67,15 @@ def test_an_atom_in_no_ground_rule_gets_the_empty_sum() -> None:
 @pytest.mark.parametrize("inputs", range(1, 65))
 def test_the_maximum_by_relu_layers(inputs: int) -> None:
     """Proposition 1: exact, with at most 2 log2 n layers and never more than 2n units in one of them."""
-    network = maximum_network(inputs)
     values = torch.randn(100, inputs, dtype=torch.float64, generator=torch.Generator().manual_seed(inputs)) * 10
-    torch.testing.assert_close(network(values).squeeze(1), values.amax(1), rtol=0, atol=1e-12)
-    layers = network.linear()
-    assert len(layers) == (ceil(log2(inputs)) if inputs > 1 else 0) + 1
-    assert len(layers) <= max(1, 2 * ceil(log2(inputs)))
-    assert all(layer.out_features <= 2 * inputs for layer in layers)
+    (weight, bias), *rest = maps = maximum_maps([range(inputs)], inputs, inputs)
+    found = values @ weight + bias
+    for weight, bias in rest:
+        found = found.relu() @ weight + bias
+    torch.testing.assert_close(found.squeeze(1), values.amax(1), rtol=0, atol=1e-12)
+    assert len(maps) == (ceil(log2(inputs)) if inputs > 1 else 0) + 1
+    assert len(maps) <= max(1, 2 * ceil(log2(inputs)))
+    assert all(len(bias) <= 2 * inputs for _, bias in maps)
 
 
 def test_implicit_rules_allow_everything_and_long_ones_are_refused() -> None:

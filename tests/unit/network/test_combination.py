@@ -20,7 +20,7 @@ from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.network.graph_sources import Counted, GraphSource, GroundedOnDemand, Ungrounded
-from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS, CountedRules, Weighting, log_odds, log_sum
+from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS, Weighting, log_odds, log_sum
 from r2n.network.r2n import R2N
 from r2n.scoring import AtomLogits, Mixture
 from tests.examples import at_most
@@ -128,34 +128,6 @@ def test_shares_are_those_of_the_formulas(way: Weighting) -> None:
             np.testing.assert_allclose(np.exp(shares), expected, rtol=2e-4)
 
 
-@pytest.mark.parametrize("way", EVERY_WAY, ids=str)
-def test_the_shares_of_what_is_not_known_are_one_in_all_but_for_the_rest(way: Weighting) -> None:
-    model, known = made()
-    logits = AtomLogits(model, source_of(known), known.evidence, weighting=way)
-    assert model.counted is not None
-    true, numbers = set(known.evidence.atoms[known.evidence.truth].tolist()), counted(known)
-    reached = {code for code, _ in numbers}
-    for predicate, position in SIDES:
-        side, rows = all_rows(known, predicate, position)
-        shares = np.exp(logits.rows(predicate, position, side.given(rows)))
-        by_rules = np.exp(logits.by(RULES_ALONE).rows(predicate, position, side.given(rows)))
-        for row, own, of_rules in zip(rows.tolist(), shares, by_rules, strict=True):
-            codes = row + side.stride * np.arange(side.candidates)
-            unknown = np.array([code not in true for code in codes.tolist()])
-            is_reached = np.array([code in reached for code in codes.tolist()])
-            if not unknown.any():
-                continue
-            whole = own[unknown].sum()
-            if way.kind == "sum" or way == NETWORK_ALONE:
-                assert whole == pytest.approx(1, rel=1e-4)
-            elif way.kind == "mixture":
-                assert whole == pytest.approx(
-                    1 - way.value + way.value * of_rules[unknown & is_reached].sum(), rel=1e-4
-                )
-            elif not (~is_reached & ~unknown).any() and not is_reached.all():
-                assert whole == pytest.approx(1, rel=1e-4)
-
-
 @pytest.mark.parametrize("theory", [DECLARED, DECLARED + IMPLICIT], ids=["no layers", "layers"])
 @pytest.mark.parametrize("reciprocal", [False, True])
 @pytest.mark.parametrize("at_once", [10**6, 5])
@@ -215,17 +187,21 @@ def test_a_source_without_counts_is_refused_by_a_network_that_counts() -> None:
     assert not isinstance(AtomLogits(bare, source_of(known), known.evidence).scorer, Mixture)
 
 
-@pytest.mark.parametrize("way", [None, NETWORK_ALONE, RULES_ALONE], ids=str)
-def test_an_ensemble_that_counts_rules_has_the_means_of_its_networks(way: Weighting | None) -> None:
-    known = made()[1]
+def shaken_networks(scale: float) -> list[R2N]:
     models = []
     for seed in range(3):
         model = made()[0]
         torch.manual_seed(seed)
         with torch.no_grad():
             for parameter in model.parameters():
-                parameter.add_(torch.randn_like(parameter) * 0.1)
+                parameter.add_(torch.randn_like(parameter) * scale)
         models.append(model.eval())
+    return models
+
+
+@pytest.mark.parametrize("way", [None, NETWORK_ALONE, RULES_ALONE], ids=str)
+def test_an_ensemble_that_counts_rules_has_the_means_of_its_networks(way: Weighting | None) -> None:
+    known, models = made()[1], shaken_networks(0.1)
     source, codes = source_of(known), np.arange(known.base.size)[::3]
     alone = [AtomLogits(model, source, known.evidence, weighting=way) for model in models]
     logits = AtomLogits(models[0], source, known.evidence, weighting=way, others=tuple(models[1:]))
@@ -239,14 +215,7 @@ def test_an_ensemble_that_counts_rules_has_the_means_of_its_networks(way: Weight
 @pytest.mark.parametrize("way", [None, Weighting("sum", 1.0), NETWORK_ALONE, RULES_ALONE], ids=str)
 def test_an_ensemble_ranks_by_the_score_that_it_answers_by(way: Weighting | None) -> None:
     """A row is ranked by the shares whose logits are the means; an atom is answered by the mean over its positions."""
-    known, models = made()[1], []
-    for seed in range(3):
-        model = made()[0]
-        torch.manual_seed(seed)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.add_(torch.randn_like(parameter))
-        models.append(model.eval())
+    known, models = made()[1], shaken_networks(1.0)
     logits = AtomLogits(models[0], source_of(known), known.evidence, weighting=way, others=tuple(models[1:]))
     every = np.arange(known.base.size)
     answered, predicates = np.zeros(len(every)), known.base.language.predicates
@@ -261,24 +230,6 @@ def test_an_ensemble_ranks_by_the_score_that_it_answers_by(way: Weighting | None
             assert not (pairs[apart] < 1).any()
             answered[codes] += log_odds(ranked) / own.arity
     np.testing.assert_allclose(logits(every), answered, rtol=1e-6, atol=1e-6)
-
-
-THEORY = parse_theory("domain d\npredicate p(d, d)\nrule one: p(x, y) -> p(y, x)\nrule two: p(x, x) -> p(x, y)\n")
-
-
-def test_each_rule_and_position_has_its_own_weight_and_power() -> None:
-    counted = CountedRules(THEORY.rules, predicates=3, positions=2)
-    assert counted.weights.shape == counted.powers.shape == (2, 2)
-    assert counted.rest.shape == (3, 2)
-    with torch.no_grad():
-        counted.weights.copy_(torch.tensor([[0.1, 0.2], [0.3, 0.4]]))
-        counted.powers.copy_(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    for position in range(2):
-        for rule in range(2):
-            for count in (1, 5):
-                found = counted.masses(position, torch.tensor([rule]), torch.tensor([log(count)]))
-                weight, power = counted.weights[rule, position].item(), counted.powers[rule, position].item()
-                assert exp(found.item()) == pytest.approx(exp(weight) * count**power, rel=1e-5)
 
 
 @at_most(50, because="a sum has few cases")

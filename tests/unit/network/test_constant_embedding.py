@@ -111,7 +111,6 @@ def test_encoded_constants_are_dropped_and_forget_words_in_training() -> None:
         assert torch.equal(read(embedding.eval()), read(embedding))
 
 
-FEATURED = featured_problem().knowledge
 PLAIN = ModelOptions()
 FLAT = nn.Sequential(nn.Flatten(), nn.Linear(16, 5))
 
@@ -121,17 +120,17 @@ def ids(known: KnowledgeBase, *names: str) -> Tensor:
 
 
 def test_words_are_those_of_labelled_constants_not_of_closed_facts_or_queries() -> None:
-    words = make_channels(FEATURED, {}, PLAIN)["paper"][1]
+    words = make_channels(KNOWN, {}, PLAIN)["paper"][1]
     assert isinstance(words, WordChannel)
     assert words.bags.vocabulary == ("and", "cats", "dogs", "mice")
     assert words.size == 4
     table = torch.tensor([[1.0], [10.0], [100.0], [1000.0]])
-    rows = words.place[ids(FEATURED, "p1", "p2", "p3", "p4")]
+    rows = words.place[ids(KNOWN, "p1", "p2", "p3", "p4")]
     assert words.times(table, None)[rows].flatten().tolist() == [111, 100, 1011, 100]
 
 
 def test_word_dropout_forgets_words_in_training_only_and_keeps_the_mean() -> None:
-    words = make_channels(FEATURED, {}, ModelOptions(word_dropout=0.5))["paper"][1]
+    words = make_channels(KNOWN, {}, ModelOptions(word_dropout=0.5))["paper"][1]
     assert isinstance(words, WordChannel)
     torch.manual_seed(0)
     drawn = torch.stack([found for _ in range(400) if (found := words.train().kept_words()) is not None])
@@ -139,14 +138,14 @@ def test_word_dropout_forgets_words_in_training_only_and_keeps_the_mean() -> Non
     assert abs(float(drawn.mean()) - 1) < 0.1
     assert words.eval().kept_words() is None
     kept = torch.tensor([0.0, 2.0, 0.0, 0.0])
-    found = words.times(torch.ones(4, 1), kept)[words.place[ids(FEATURED, "p1", "p2", "p3")]]
+    found = words.times(torch.ones(4, 1), kept)[words.place[ids(KNOWN, "p1", "p2", "p3")]]
     assert found.flatten().tolist() == [2, 0, 2]
 
 
 def test_vectors_are_scaled_by_the_training_constants() -> None:
-    vectors = make_channels(FEATURED, {}, PLAIN)["paper"][0]
+    vectors = make_channels(KNOWN, {}, PLAIN)["paper"][0]
     assert isinstance(vectors, VectorChannel)
-    found = vectors(vectors.place[ids(FEATURED, *NUMBERS)])
+    found = vectors(vectors.place[ids(KNOWN, *NUMBERS)])
     seen = np.array([NUMBERS[name][0] for name in ("p1", "p2", "p3")])
     expected = [(NUMBERS[name][0] - seen.mean()) / seen.std() for name in NUMBERS]
     np.testing.assert_allclose(found[:, 0].numpy(), expected, rtol=1e-6)
@@ -155,9 +154,7 @@ def test_vectors_are_scaled_by_the_training_constants() -> None:
 
 @pytest.mark.parametrize("in_training", [[True, True, True, False], [False] * 4])
 def test_what_training_did_not_have_changes_no_other_vector(in_training: list[bool]) -> None:
-    known = (
-        FEATURED if any(in_training) else replace(FEATURED, evidence=Evidence(np.zeros(0, np.int64), np.zeros(0, bool)))
-    )
+    known = KNOWN if any(in_training) else replace(KNOWN, evidence=Evidence(np.zeros(0, np.int64), np.zeros(0, bool)))
     of_papers = known.features["paper"]
     assert of_papers.vectors is not None
     small = np.array([[0.1, 5.0], [0.2, 5.0], [0.3, 5.0], [0.2, 5.0]])
@@ -174,10 +171,10 @@ def test_what_training_did_not_have_changes_no_other_vector(in_training: list[bo
 
 
 def test_a_callers_module_reads_features_as_they_were_given() -> None:
-    channel = make_channels(FEATURED, {"image": FLAT}, PLAIN)["image"][0]
+    channel = make_channels(KNOWN, {"image": FLAT}, PLAIN)["image"][0]
     assert isinstance(channel, ModuleChannel)
     assert channel.size == 5
-    rows = channel.place[ids(FEATURED, "i2", "i0")]
+    rows = channel.place[ids(KNOWN, "i2", "i0")]
     given = torch.tensor(np.stack([IMAGES["i2"], IMAGES["i0"]]), dtype=torch.float32)
     torch.testing.assert_close(channel(rows), FLAT(given))
 
@@ -201,9 +198,9 @@ class Lengths(nn.Module):
 
 def test_a_callers_module_reads_texts_and_vectors_together() -> None:
     module = Lengths()
-    (channel,) = make_channels(FEATURED, {"paper": module}, PLAIN)["paper"]
+    (channel,) = make_channels(KNOWN, {"paper": module}, PLAIN)["paper"]
     assert isinstance(channel, ModuleChannel)
-    assert channel(channel.place[ids(FEATURED, "p2", "p4")]).tolist() == [[4], [11]]
+    assert channel(channel.place[ids(KNOWN, "p2", "p4")]).tolist() == [[4], [11]]
     assert isinstance(module.seen[0], Tensor)
     assert module.seen[0].tolist() == [list(NUMBERS["p2"]), list(NUMBERS["p4"])]
     (channel,) = make_channels(featured_problem({"paper": TITLES}).knowledge, {"paper": module}, PLAIN)["paper"]
@@ -216,7 +213,7 @@ def test_asking_for_the_size_leaves_no_trace() -> None:
     module = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(16), nn.Dropout(0.5))
     before = {name: value.clone() for name, value in module.state_dict().items()}
     random = torch.get_rng_state()
-    make_channels(FEATURED, {"image": module}, PLAIN)
+    make_channels(KNOWN, {"image": module}, PLAIN)
     assert torch.equal(torch.get_rng_state(), random)
     assert module.training
     assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
@@ -237,10 +234,10 @@ def test_asking_for_the_size_leaves_no_trace() -> None:
 )
 def test_modules_that_do_not_fit_are_refused(encoders: dict[str, Any], said: str | None) -> None:
     if said is None:
-        assert make_channels(FEATURED, encoders, PLAIN)["image"][0].size == 16
+        assert make_channels(KNOWN, encoders, PLAIN)["image"][0].size == 16
         return
     with pytest.raises(ConfigError, match=said):
-        make_channels(FEATURED, encoders, PLAIN)
+        make_channels(KNOWN, encoders, PLAIN)
 
 
 def test_a_domain_without_any_features_has_no_channel() -> None:

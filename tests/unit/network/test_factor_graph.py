@@ -100,14 +100,17 @@ def test_no_query_needs_nothing() -> None:
     assert batch.graph.neighbours[0].shape == (0, 2)
 
 
-def built(graph: Graph) -> FactorGraph:
+def built(graph: Graph, *, shaped: bool = False) -> FactorGraph:
+    """Rules p0(x) & p1(x) -> p2(x): all positions but the last are the body."""
     asked, per_rule = graph
     parts = []
     for j, rows in enumerate(per_rule):
         positions = len(rows[0]) if rows else 2
-        rule = Rule(f"r{j}", None, tuple(Atom("p", (Variable(f"x{i}"),)) for i in range(positions)))
+        names = tuple(Atom(f"p{i}", (Variable("x"),)) for i in range(positions))
+        formula = Implies(names[0] if positions == 2 else And(names[:-1]), names[-1]) if positions > 1 else names[0]
         atoms = np.array(rows, dtype=np.int64).reshape(-1, positions)
-        parts.append(GroundRules(rule, atoms, estimate=len(rows), seconds=0.0))
+        shape = (len(rows),) if rows and shaped else None
+        parts.append(GroundRules(Rule(f"r{j}", formula, names), atoms, len(rows), 0.0, shape))
     return FactorGraph.from_grounding(Grounding(tuple(parts)), atoms=np.array(asked, dtype=np.int64))
 
 
@@ -161,13 +164,6 @@ GroundRule = tuple[int, tuple[int, ...]]
 """A rule, and the codes of the atoms of one of its ground rules."""
 
 
-def rule_of(number: int, positions: int) -> Rule:
-    """p0(x) & p1(x) -> p2(x): all positions but the last are the body."""
-    atoms = tuple(Atom(f"p{i}", (Variable("x"),)) for i in range(positions))
-    formula = Implies(atoms[0] if positions == 2 else And(atoms[:-1]), atoms[-1]) if positions > 1 else atoms[0]
-    return Rule(f"r{number}", formula, atoms)
-
-
 def around(ground_rules: set[GroundRule], asked: set[int], steps: int | None, without: set[int]) -> set[GroundRule]:
     """Step by step: the ground rules of an atom that is felt, unless one of `without` stands before their last."""
     felt, found = set(asked), set[GroundRule]()
@@ -181,13 +177,7 @@ def around(ground_rules: set[GroundRule], asked: set[int], steps: int | None, wi
 @given(dice())
 def test_the_ground_rules_within_some_steps(dice: Random) -> None:
     extra, per_rule = make_graph(dice)
-    parts = []
-    for j, rows in enumerate(per_rule):
-        positions = len(rows[0]) if rows else 2
-        held = np.array(rows, np.int64).reshape(-1, positions)
-        shape = (len(rows),) if rows else None
-        parts.append(GroundRules(rule_of(j, positions), held, len(rows), 0.0, shape))
-    graph = FactorGraph.from_grounding(Grounding(tuple(parts)), atoms=np.array(extra, np.int64))
+    graph = built((extra, per_rule), shaped=True)
     everything = {(j, tuple(row)) for j, rows in enumerate(per_rule) for row in rows}
     codes = [*graph.atoms.tolist(), 3, 8]
     asked, without = ({dice.choice(codes) for _ in range(dice.randrange(4))} for _ in range(2))

@@ -84,38 +84,10 @@ def test_a_kind_that_cannot_be_is_refused() -> None:
             model.collate(GRAPH, "grid")
 
 
-def test_hidden_atoms_are_blanked_and_no_others() -> None:
-    model = network()
-    hidden = torch.zeros(len(GRAPH.atoms), dtype=torch.bool)
-    hidden[[1, 13]] = True
-    shown, blanked = model.input_layer(model.collate(GRAPH)), model.input_layer(model.collate(GRAPH), hidden=hidden)
-    assert not blanked[hidden].any()
-    assert torch.equal(blanked[~hidden], shown[~hidden])
-
-
 def test_evidence_is_no_input_unless_asked_for() -> None:
     model = network()
     assert model.known is None
     assert torch.equal(said(model, known=states(TRUE, FALSE)).atoms, said(model).atoms)
-
-
-def test_evidence_is_added_to_the_embedding() -> None:
-    model = network(evidence_input="add")
-    assert model.known is not None
-    found = model.input_layer(model.collate(GRAPH), known=states(TRUE, FALSE))
-    plain = model.embed(model.collate(GRAPH))
-    expected = plain + model.known[UNKNOWN]
-    expected[0], expected[1] = plain[0] + model.known[TRUE], plain[1] + model.known[FALSE]
-    torch.testing.assert_close(found, expected)
-
-
-def test_or_stands_in_its_place_and_then_no_constant_matters() -> None:
-    model = network(evidence_input="only")
-    assert model.known is not None
-    found = model.input_layer(model.collate(GRAPH), known=states(TRUE, FALSE))
-    assert torch.equal(found[:3], model.known[[TRUE, FALSE, UNKNOWN]])
-    (slope,) = torch.autograd.grad(said(model).atoms.sum(), model.constants.vectors, allow_unused=True)
-    assert slope is None or not slope.any()
 
 
 @pytest.mark.parametrize("reads", ["add", "only"])
@@ -137,15 +109,6 @@ def test_an_atom_in_no_ground_rule_keeps_its_input_embedding() -> None:
     zero = network(isolated="zero")
     assert zero.atom_output is not None
     torch.testing.assert_close(said(zero).atoms[ALONE], zero.atom_output(torch.zeros(3, 4)))
-
-
-def test_fgnn_reads_only_the_belief_of_the_input_layer() -> None:
-    model = network(reasoner="fgnn", input="distmult")
-    assert model.belief_input is not None
-    belief = torch.sigmoid(model.embed(model.collate(GRAPH)).sum(1, keepdim=True))
-    torch.testing.assert_close(
-        model.input_layer(model.collate(GRAPH)), belief * model.belief_input.weight[:, 0] + model.belief_input.bias
-    )
 
 
 @pytest.mark.parametrize(

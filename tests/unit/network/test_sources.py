@@ -55,19 +55,6 @@ def test_an_atom_has_the_same_ground_rules_alone_and_among_others(grounder: Grou
         assert ground_rules(together, int(rows[code])) == own, code
 
 
-def test_backward_neighbourhoods_are_those_of_grounding_alone() -> None:
-    grounder, store = BackwardGrounder(1, 2), Store(known())
-    source = GroundedOnDemand(store, grounder)
-    assert source.whole is None
-    for code in range(known().base.size):
-        expected = {
-            (j, tuple(row))
-            for j, part in enumerate(grounder.ground(store, np.array([code])).ground_rules)
-            for row in part.atoms.tolist()
-        }
-        assert ground_rules(source.around(np.array([code])), 0) == expected
-
-
 def test_where_rules_do_not_depend_on_what_is_asked_they_are_grounded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counted, ground = [], FullGrounder.ground
     monkeypatch.setattr(FullGrounder, "ground", lambda *given: counted.append(1) or ground(*given))

@@ -6,26 +6,19 @@ import numpy as np
 import torch
 from hypothesis import given
 
-from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.incremental import IncrementalForward, Step
 from tests.examples import at_most
-from tests.strategies import make_graph
 from tests.theory_strategies import dice
-from tests.unit.network.test_factor_graph import rule_of
+from tests.unit.network.test_factor_graph import built, make_graph
 
 GroundRule = tuple[int, tuple[int, ...]]
 """Its number, and the rows of its atoms."""
 
 
-def drawn_graph(dice: Random) -> FactorGraph:
+def with_an_atom(dice: Random) -> FactorGraph:
     extra, per_rule = make_graph(dice)
-    parts = []
-    for j, rows in enumerate(per_rule):
-        positions = len(rows[0]) if rows else 2
-        held = np.array(rows, np.int64).reshape(-1, positions)
-        parts.append(GroundRules(rule_of(j, positions), held, len(rows), 0.0, None))
-    return FactorGraph.from_grounding(Grounding(tuple(parts)), atoms=np.array([*extra, 0], np.int64))
+    return built(([*extra, 0], per_rule))
 
 
 def ground_rules(graph: FactorGraph) -> list[GroundRule]:
@@ -66,7 +59,7 @@ def messages_of(step: Step, rows: int) -> dict[tuple[int, int], int]:
 @at_most(60, because="each example walks over all pairs of atoms and ground rules")
 @given(dice())
 def test_what_is_computed_anew_is_what_can_be_felt(dice: Random) -> None:
-    graph, layers, changes = drawn_graph(dice), dice.choice((1, 2, 3)), dice.choice((1, 2, 3))
+    graph, layers, changes = with_an_atom(dice), dice.choice((1, 2, 3)), dice.choice((1, 2, 3))
     rules, atoms = ground_rules(graph), len(graph.atoms)
     asked = {dice.randrange(atoms) for _ in range(dice.choice((1, 2)))}
     gone = [{n for n, _ in rules if dice.random() < 0.3} for _ in range(changes)]
@@ -92,7 +85,7 @@ def test_what_is_computed_anew_is_what_can_be_felt(dice: Random) -> None:
 @given(dice())
 def test_each_output_is_told_what_it_is_told_in_its_changed_graph(dice: Random) -> None:
     """By the ground rules that are left; and by difference, only by those that carry news, and once as they were."""
-    graph, layers = drawn_graph(dice), dice.choice((1, 2))
+    graph, layers = with_an_atom(dice), dice.choice((1, 2))
     rules, atoms = ground_rules(graph), len(graph.atoms)
     gone = {n for n, _ in rules if dice.random() < 0.3}
     pairs = np.array([[0, n] for n in gone], np.int64).reshape(-1, 2)

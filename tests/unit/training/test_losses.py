@@ -1,6 +1,5 @@
 """Losses."""
 
-from collections.abc import Callable
 from itertools import product
 from math import exp, log
 from random import Random
@@ -8,14 +7,12 @@ from random import Random
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 import r2n
 from r2n.data.knowledge_base import with_reciprocals
 from r2n.errors import ConfigError
 from r2n.options import TrainingOptions
-from r2n.training.batches import known_ground_rules
-from r2n.training.objective import BaseSoftmax, binary_cross_entropy, n3_penalty, semantic_loss, softmax_loss
+from r2n.training.objective import BaseSoftmax, binary_cross_entropy, n3_penalty, softmax_loss
 from tests.oracles import losses as oracle
 from tests.unit.grounding.small_knowledge import knowledge
 
@@ -26,11 +23,10 @@ def numbers(count: int) -> list[float]:
     return [DICE.gauss(0, 3) for _ in range(count)]
 
 
-@pytest.mark.parametrize("loss", [binary_cross_entropy, semantic_loss])
 @pytest.mark.parametrize("count", [0, 1, 5, 40])
-def test_cross_entropy_is_a_mean(loss: Callable[[Tensor, Tensor], Tensor], count: int) -> None:
+def test_cross_entropy_is_a_mean(count: int) -> None:
     logits, truth = numbers(count), [DICE.random() < 0.3 for _ in range(count)]
-    found = loss(torch.tensor(logits, dtype=torch.float64), torch.tensor(truth, dtype=torch.bool))
+    found = binary_cross_entropy(torch.tensor(logits, dtype=torch.float64), torch.tensor(truth, dtype=torch.bool))
     assert float(found) == pytest.approx(oracle.cross_entropy(logits, truth))
 
 
@@ -76,12 +72,6 @@ def test_n3() -> None:
     assert float(n3_penalty(torch.tensor(vectors, dtype=torch.float64))) == pytest.approx(oracle.n3(vectors))
     assert float(n3_penalty(torch.tensor([[1.0, -2.0], [0.0, 3.0]]))) == (1 + 8 + 27) / 2
     assert float(n3_penalty(torch.zeros(0, 3))) == 0.0  # all constants have features
-
-
-def test_ground_rules_are_known_where_all_their_atoms_are() -> None:
-    rows = torch.tensor([[0, 1], [1, 2], [0, 0], [2, 2]])
-    assert known_ground_rules(rows, torch.tensor([1, 0, -1])).tolist() == [True, False, True, False]
-    assert known_ground_rules(rows[:0], torch.tensor([1])).tolist() == []
 
 
 THEORY = (

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from r2n.data.herbrand import HerbrandBase, closed_atoms
+from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
-from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError
 from r2n.options import SamplingOptions
 from r2n.training import negatives as module
-from r2n.training.negatives import Negatives, corruptions, count_negatives, draw_negatives, narrowest_domains
+from r2n.training.negatives import Negatives, corruptions, count_negatives, draw_negatives
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
 THEORY = """
@@ -52,46 +51,6 @@ def test_a_corruption_stays_in_the_narrowest_domain_of_what_it_replaces() -> Non
     first, second = of_fact(known(), "liesIn(italy, europe)")
     assert first == {"liesIn(france, europe)"}  # spain and malta are training facts; crete and asia no countries
     assert second == {"liesIn(italy, asia)", "liesIn(italy, oceania)"}
-
-
-def test_a_constant_in_two_domains_belongs_to_the_smaller() -> None:
-    first, _ = of_fact(known(), "liesIn(malta, europe)")
-    assert first == {"liesIn(crete, europe)"}
-    leaves, narrowest = narrowest_domains(known().language, known().theory.domains[3])
-    names = dict(zip(known().language.constants, narrowest.tolist(), strict=True))
-    assert leaves[names["malta"]].name == "island"
-    assert leaves[names["italy"]].name == "country"
-
-
-def test_positions_are_those_asked_for_and_count_from_either_end() -> None:
-    base = known(FACTS + " flies(italy,malta,asia)")
-    fact = "flies(italy, malta, asia)"
-    countries = {f"flies({c}, malta, asia)" for c in ("france", "malta", "spain")}
-    regions = {f"flies(italy, malta, {r})" for r in ("europe", "oceania")}
-    assert of_fact(base, fact) == [countries, {"flies(italy, crete, asia)"}, regions]
-    assert of_fact(base, fact, [-1]) == [regions]
-    assert of_fact(base, fact, [0, 2]) == [countries, regions]
-    assert of_fact(base, fact, [0, -3]) == [countries]  # the same position, once
-    assert of_fact(base, "big(italy)", [1]) == []  # it has no such position
-    assert of_fact(base, "big(italy)", [-1]) == [{"big(france)", "big(malta)", "big(spain)"}]
-
-
-def test_a_training_fact_is_never_a_corruption() -> None:
-    base = known("liesIn(italy,europe) liesIn(italy,asia) liesIn(france,europe) liesIn(spain,europe)")
-    first, second = of_fact(base, "liesIn(italy, europe)")
-    assert first == {"liesIn(malta, europe)"}
-    assert second == {"liesIn(italy, oceania)"}
-
-
-def test_a_held_out_fact_is_a_negative_like_any_other() -> None:
-    """Rejecting it would tell that it is true. The three splits of a problem, whole: no held-out fact is spared."""
-    problem = load("countries-s1")
-    base, facts = problem.knowledge.base, problem.train.atoms[problem.train.truth]
-    held_out = np.concatenate([split.atoms[split.truth] for split in (problem.valid, problem.test)])
-    assert len(held_out) == 48
-    _, negatives = drawn_of(base, problem.train)
-    assert np.isin(held_out, negatives).all()
-    assert not np.isin(negatives, facts).any()
 
 
 def test_samples_are_drawn_by_the_generator_from_the_same_corruptions_none_twice() -> None:
@@ -139,14 +98,6 @@ def test_a_few_samples_of_many_constants_need_no_permutation_of_them() -> None:
     assert state in states, "fewer than 100 random numbers"
 
 
-def test_a_sampled_held_out_fact_is_kept() -> None:
-    """With enough draws every corruption comes up, held-out facts among them."""
-    base = known("liesIn(italy,europe)")
-    held_out = codes(base, "liesIn(spain, europe)")
-    _, drawn = drawn_of(base.base, base.evidence, negatives=200)
-    assert np.isin(held_out, drawn).all()
-
-
 def test_sampling_needs_a_generator() -> None:
     base = known()
     with pytest.raises(ConfigError, match="sampled corruptions need a generator"):
@@ -180,14 +131,6 @@ def test_facts_stated_false_are_not_corrupted_but_may_be_corruptions() -> None:
     rows, negatives = drawn_of(base.base, base.evidence)
     assert set(base.base.names(rows)) == {"liesIn(italy, europe)"}
     assert np.isin(codes(base, "liesIn(italy, asia)"), negatives).all()
-
-
-def test_closed_atoms_are_those_of_closed_predicates_and_of_closed_parts() -> None:
-    base = knowledge("", "", theory=THEORY.replace("(place, place)", "(place, place) closed(island, region)"))
-    everything = np.arange(base.base.size)
-    parts = {f"liesIn({i}, {r})" for i in ("crete", "malta") for r in ("asia", "europe", "oceania")}
-    for name, is_closed in zip(base.base.names(everything), closed_atoms(base.base, everything), strict=True):
-        assert is_closed == (name.startswith("near") or name in parts), name
 
 
 def test_all_negatives_are_counted_before_they_are_listed() -> None:

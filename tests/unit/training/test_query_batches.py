@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -129,7 +128,7 @@ def test_what_is_asked_is_in_no_body_as_known_and_no_input_tells_it(grounder: st
     told: set[int] = set()
     for step, drawn in zip(steps_of(made), made.drawn(torch.Generator().manual_seed(0)), strict=True):
         hidden = set(made.left_out(drawn).tolist())
-        assert set(drawn.known.tolist()) <= hidden
+        assert set(drawn.asked.tolist()) & set(MORE.evidence.atoms.tolist()) <= hidden
         codes, known = step.graph.atoms.tolist(), step.known.tolist()
         assert all(state == UNKNOWN for code, state in zip(codes, known, strict=True) if code in hidden)
         told |= set(known)
@@ -199,16 +198,16 @@ def test_where_evidence_is_an_input_all_that_is_left_out_is_asked() -> None:
 @pytest.mark.parametrize("grounder", SOURCES)
 @pytest.mark.parametrize("loss", ["bce", "softmax"])
 def test_it_learns_and_goes_on_after_a_checkpoint(grounder: str, loss: str) -> None:
-    options: dict[str, Any] = {"batch_size": 3, "negatives": 2, "loss": loss, "epochs": 12, "learning_rate": 0.05}
+    options: dict[str, Any] = {"batch_size": 3, "negatives": 2, "loss": loss, "epochs": 6, "learning_rate": 0.05}
     first = Trainer.of(network(known=MORE), GroundedOnDemand.of(MORE, SOURCES[grounder]), MORE.evidence, **options)
-    epochs = [first.step().loss for _ in range(6)]
+    epochs = [first.step().loss for _ in range(3)]
     kept = trainer_state(first)
-    rest = [first.step().loss for _ in range(6)]
+    rest = [first.step().loss for _ in range(3)]
     second = Trainer.of(network(known=MORE), GroundedOnDemand.of(MORE, SOURCES[grounder]), MORE.evidence, **options)
     restore_trainer(second, *kept)
-    assert [second.step().loss for _ in range(6)] == rest
+    assert [second.step().loss for _ in range(3)] == rest
     assert same(weights(first.model), weights(second.model))
-    assert np.mean(rest) < np.mean(epochs[:2])
+    assert rest[-1] < epochs[0]
 
 
 def test_the_options_choose_the_steps() -> None:

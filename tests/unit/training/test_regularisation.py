@@ -14,16 +14,7 @@ from r2n.training.fit import Trainer
 from r2n.training.objective import fuzzy_loss, fuzzy_truth, product
 from tests.oracles import t_norms as oracle
 from tests.unit.grounding.small_knowledge import knowledge
-from tests.unit.training.toy_training import (
-    GRAPH,
-    KNOWN,
-    THEORY,
-    closed_in,
-    network,
-    step_of,
-    steps_of,
-    toy,
-)
+from tests.unit.training.toy_training import GRAPH, KNOWN, THEORY, closed_in, network, step_of, steps_of, toy
 
 A, B = (Atom(name, (Variable("x"),)) for name in "ab")
 NAMES: tuple[str, ...] = ("product", "goedel", "lukasiewicz")

@@ -13,7 +13,7 @@ from r2n.errors import DataError
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding
 from r2n.grounding.store import Store
-from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph, known_states
+from r2n.network.factor_graph import UNKNOWN, FactorGraph, known_states
 from r2n.options import SamplingOptions, TrainingOptions
 from r2n.training.batches import Targets, masked_atoms, masked_by_code, targets_of
 from r2n.training.negatives import Negatives, draw_negatives
@@ -60,14 +60,6 @@ def asked(base: KnowledgeBase, **options: Any) -> tuple[Targets, dict[str, int]]
     return targets, labels(base, targets)
 
 
-def test_a_local_closed_world_leaves_unknown_what_has_no_fact() -> None:
-    """Corrupting the last position: italy lies in one region and so in no other; of france nothing is said."""
-    _, found = asked(world(), corrupted_positions=[-1])
-    assert found["liesIn(italy, asia)"] == 0
-    assert found["liesIn(france, europe)"] == -1
-    assert found["liesIn(france, asia)"] == -1
-
-
 def is_closed(name: str) -> bool:
     """near as a whole, and liesIn from a state to a country."""
     first, _, second = name.removesuffix(")").partition("(")[2].partition(", ")
@@ -91,18 +83,6 @@ def test_copies_of_atoms_in_other_neighbourhoods_are_labelled_but_not_asked() ->
     assert sorted(targets.labels.tolist()) == [-1, 1, 1]
     assert len(targets.asked) == 1
     assert int(targets.asked[0]) < 2
-
-
-def test_a_network_reads_the_evidence_and_not_the_corruptions() -> None:
-    base = world()
-    states = known_states(base.base, graph_of(base).atoms, base.evidence)
-    found = dict(zip(base.base.names(np.arange(base.base.size)), states.tolist(), strict=True))
-    assert found["liesIn(italy, europe)"] == TRUE
-    assert found["liesIn(spain, asia)"] == FALSE  # stated
-    assert found["near(france, italy)"] == FALSE  # closed
-    assert found["liesIn(tuscany, italy)"] == FALSE  # closed over this part
-    assert found["liesIn(italy, asia)"] == UNKNOWN  # a corruption is a question, not knowledge
-    assert found["liesIn(france, asia)"] == UNKNOWN
 
 
 def test_held_out_facts_are_never_true_and_where_corruption_makes_one_it_is_false() -> None:
