@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64
@@ -18,6 +18,8 @@ from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import TOLERANCE, Cells, Ranks, drawn, intervals, ranking_metrics, ranks
 from r2n.evaluation.report import NOTHING_TO_RANK, Numbers, Report, Score, predicate_bounds, refuse_nan, scored
 from r2n.progress import Progress, no_progress
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,49 +58,24 @@ def true_atoms(parts: Iterable[Evidence]) -> Codes:
     return union(*(part.atoms[part.truth] for part in parts))
 
 
-Part = TypeVar("Part")
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The share of process `number` of `count` in some work; `exchange` sends its parts, or adds those of others."""
 
-
-@runtime_checkable
-class Share(Protocol):
-    """What one process does of the work of `count`."""
-
-    @property
-    def count(self) -> int:
-        """How many processes there are."""
-        ...
+    number: int = 0
+    count: int = 1
+    exchange: Callable[[list[Any]], list[Any]] = list
 
     def takes(self, number: int) -> bool:
         """Whether a part is done here."""
-        ...
+        return number % self.count == self.number
 
     def together(self, own: Sequence[tuple[int, Part]]) -> list[Part]:
-        """The parts done here, and, in the process that asked for the work, those of all, by their numbers."""
-        ...
+        """The parts done here, and, in process 0, those of all, by their numbers."""
+        return [part for _, part in sorted(self.exchange(list(own)), key=lambda pair: pair[0])]
 
 
-@dataclass(frozen=True, slots=True)
-class Alone:
-    """All of the work."""
-
-    count: int = 1
-
-    def takes(self, number: int) -> bool:
-        """Every part."""
-        return True
-
-    def together(self, own: Sequence[tuple[int, Part]]) -> list[Part]:
-        """The parts done here are all."""
-        return in_order(own)
-
-
-def in_order(parts: Sequence[tuple[int, Part]]) -> list[Part]:
-    """Parts by their numbers."""
-    return [part for _, part in sorted(parts, key=lambda pair: pair[0])]
-
-
-ALONE = Alone()
-
+ALONE = Share()
 
 MEMORY = 2**28  # bytes
 SHARE_OF_ROWS = 8  # rows at once take at most the eighth part of what may be taken
