@@ -32,7 +32,7 @@ from r2n.store.checkpoint import forget_others, read_checkpoint, restore_trainer
 from r2n.store.folder import (
     RunConfig,
     RunFolder,
-    check_problem,
+    checked_problem,
     config_of,
     differences,
     read_config,
@@ -331,7 +331,7 @@ def _same(folder: RunFolder, config: RunConfig) -> RunConfig:
             f"the run in {folder.path} was begun with another problem or options: {'; '.join(found)}",
             hint="resume with the same, or give another --out",
         )
-    check_problem(folder, kept)
+    checked_problem(folder, kept)
     return kept
 
 

@@ -182,7 +182,16 @@ def read_config(folder: RunFolder) -> RunConfig:
         raise CheckpointError(f"{path} is damaged: it is no JSON", hint=WHAT_TO_DO) from error
     if not isinstance(document, dict):
         raise CheckpointError(f"{path} is damaged: it holds no configuration", hint=WHAT_TO_DO)
-    _refuse_other_formats(folder, document.get("format"))
+    found = document.get("format")
+    if found in (None, 1):
+        raise CheckpointError(
+            f"the run in {folder.path} was made by an earlier version of r2n", hint="train again in another folder"
+        )
+    if found != FORMAT:
+        raise CheckpointError(
+            f"{path} has format {found!r}, this r2n reads format {FORMAT}",
+            hint="use the r2n that made the run, or train again in another folder",
+        )
     if document.get("sha256") != digest(document):
         raise CheckpointError(
             f"{path} was changed after the run began: its checksum is wrong",
@@ -207,18 +216,6 @@ def _content(folder: RunFolder) -> bytes:
         raise CheckpointError(f"{folder.config} cannot be read: {error.strerror}", hint=hint) from error
     except ValueError as error:  # a path that no system takes
         raise ConfigError(f"{str(folder.path)!r} is no folder: {error}") from error
-
-
-def _refuse_other_formats(folder: RunFolder, found: Any) -> None:
-    if found is None or found == 1:
-        raise CheckpointError(
-            f"the run in {folder.path} was made by an earlier version of r2n", hint="train again in another folder"
-        )
-    if found != FORMAT:
-        raise CheckpointError(
-            f"{folder.config} has format {found!r}, this r2n reads format {FORMAT}",
-            hint="use the r2n that made the run, or train again in another folder",
-        )
 
 
 def _config(document: dict[str, Any]) -> RunConfig:
@@ -247,18 +244,13 @@ def _config(document: dict[str, Any]) -> RunConfig:
     return RunConfig(**fields, seeds=range(first, first + size))
 
 
-def read_problem(folder: RunFolder, config: RunConfig | None = None) -> Problem:
-    """The problem of the run in a folder, checked against its configuration (which is read where it is not given)."""
-    config = config or read_config(folder)
-    return problem_from_bytes(_checked_problem(folder, config), folder.problem)
+def read_problem(folder: RunFolder, config: RunConfig) -> Problem:
+    """The problem of the run in a folder, checked against its configuration."""
+    return problem_from_bytes(checked_problem(folder, config), folder.problem)
 
 
-def check_problem(folder: RunFolder, config: RunConfig) -> None:
-    """Refuse a folder whose problem is not the one that its configuration names."""
-    _checked_problem(folder, config)
-
-
-def _checked_problem(folder: RunFolder, config: RunConfig) -> bytes:
+def checked_problem(folder: RunFolder, config: RunConfig) -> bytes:
+    """The file of the problem; refused if it is not the one that the configuration names."""
     try:
         content = read_file(folder.problem)
     except OSError as error:

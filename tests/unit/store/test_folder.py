@@ -1,6 +1,7 @@
 """Run folders: what they say of themselves, what is refused after a change, and who may write."""
 
 import errno
+import fcntl
 import json
 import os
 import signal
@@ -72,7 +73,6 @@ def rewritten(folder: RunFolder, **changes: Any) -> RunFolder:
 
 def test_what_is_written_is_read(folder: RunFolder, config: RunConfig, toy: Problem) -> None:
     assert read_config(folder) == config
-    assert_same(read_problem(folder), toy)
     assert_same(read_problem(folder, config), toy)
     assert sorted(path.name for path in folder.path.iterdir()) == ["config.json", "problem.safetensors"]
 
@@ -182,7 +182,7 @@ def test_a_flipped_byte_of_the_configuration_is_refused_or_changes_no_number(
     assert refused > 200, "the rest are blanks and versions"
 
 
-def test_a_flipped_byte_or_a_missing_end_of_the_problem_is_refused(folder: RunFolder) -> None:
+def test_a_flipped_byte_or_a_missing_end_of_the_problem_is_refused(folder: RunFolder, config: RunConfig) -> None:
     content, dice = folder.problem.read_bytes(), Random(2)
     for _ in range(200):
         for damaged in (flipped(content, dice), content[: dice.randrange(len(content))]):
@@ -190,13 +190,13 @@ def test_a_flipped_byte_or_a_missing_end_of_the_problem_is_refused(folder: RunFo
             with pytest.raises(
                 CheckpointError, match=r"problem\.safetensors is damaged.*\n  copy the whole run folder"
             ):
-                read_problem(folder)
+                read_problem(folder, config)
 
 
-def test_a_folder_without_its_problem_is_refused(folder: RunFolder) -> None:
+def test_a_folder_without_its_problem_is_refused(folder: RunFolder, config: RunConfig) -> None:
     folder.problem.unlink()
     with pytest.raises(CheckpointError, match=r"is not whole: problem\.safetensors cannot be read: No such file"):
-        read_problem(folder)
+        read_problem(folder, config)
 
 
 def test_a_folder_that_cannot_be_written_or_read(toy: Problem, config: RunConfig, tmp_path: Path) -> None:
@@ -279,36 +279,24 @@ def test_the_lock_of_a_killed_process_blocks_nobody(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_taken_away_between_opening_and_locking_is_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_lock_on_a_file_that_is_gone_or_replaced_is_none(
+    is_replaced: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take, calls = trace._is_locked, []
+    flock, calls = fcntl.flock, []
 
-    def slow(descriptor: int, path: Path) -> bool:
+    def slow(descriptor: int, how: int) -> None:
         if not calls:
-            path.unlink()
+            (tmp_path / LOCK).unlink()  # the process that held it has ended
+            if is_replaced:
+                (tmp_path / LOCK).touch()  # and the next one has made a file of its own
         calls.append(descriptor)
-        return take(descriptor, path)
+        flock(descriptor, how)
 
-    monkeypatch.setattr(trace, "_is_locked", slow)
+    monkeypatch.setattr(fcntl, "flock", slow)
     with locked(tmp_path), pytest.raises(ConfigError), locked(tmp_path):
         pass
     assert len(calls) == 3
-
-
-def test_a_lock_on_a_file_that_another_has_replaced_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    take, calls = trace._is_locked, []
-
-    def slow(descriptor: int, path: Path) -> bool:
-        if not calls:
-            path.unlink()  # who held it is done,
-            path.touch()  # and the next one has made a file of its own
-        calls.append(descriptor)
-        return take(descriptor, path)
-
-    monkeypatch.setattr(trace, "_is_locked", slow)
-    with locked(tmp_path), pytest.raises(ConfigError), locked(tmp_path):
-        pass
     assert list(tmp_path.iterdir()) == []
 
 
