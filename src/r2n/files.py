@@ -64,7 +64,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to be written, which takes its place when all is done; where that fails, the old one stays."""
+    """A file to be written, which replaces the old one when all is done; if that fails, the old one stays."""
     take_away(path.parent, path.name)
     temporary, descriptor = _made(path)
     try:
@@ -81,7 +81,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A folder to be filled, which takes its place when all is done; where that fails, the old one stays."""
+    """A folder to be filled, which replaces the old one when all is done; if that fails, the old one stays."""
     with scratch_folder(path) as work:
         yield work
         put_in_place(work, path)
@@ -99,7 +99,7 @@ def put_in_place(work: Path, path: Path) -> None:
 
 @contextmanager
 def scratch_folder(path: Path) -> Iterator[Path]:
-    """A folder beside a path, under a temporary name, which is gone in the end."""
+    """A folder next to a path, under a temporary name, which is removed in the end."""
     take_away(path.parent, path.name)
     work, descriptor = _made(path, is_folder=True)
     try:

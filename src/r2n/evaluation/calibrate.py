@@ -18,7 +18,7 @@ from scipy.special import betaincinv, entr, expit
 
 from r2n.errors import DataError
 
-FEWEST_LABELS = 10  # of true and of false atoms each: fewer tell nothing
+FEWEST_LABELS = 10  # of true and of false atoms each: fewer say nothing
 PARTS = 10  # of the labels: each is judged by a fit to the others
 ERRORS = 1.5  # that a gain must exceed, standard ones: one group alone gains 1
 ERRORS_OF_SHIFT = 2.0  # of a shift alone, which turns answers round
@@ -97,7 +97,7 @@ def fit_temperature(
 
     A change must pay: fitted to some groups of labels, it must lower the Brier score of the others by more than one and
     a half standard errors, a shift without a temperature by more than two. Atoms of a group may be wrong together, so
-    that the errors are those of sums over groups. Labels whose share of true ones means nothing tell no shift.
+    that the errors are those of sums over groups. Labels whose share of true ones means nothing give no shift.
     `weights` say for how many atoms each stands.
     """
     if _are_few(truth):
@@ -193,7 +193,7 @@ def _brier(logits: Logits, truth: Truths, temperature: float, shift: float) -> L
 def fit_odds(logits: Logits, truth: Truths, *, fitted_on: str, weights: Logits | None = None) -> Calibrated | None:
     """The temperature and shift of least log-loss; None where labels are too few.
 
-    `weights` say for how many atoms each stands. Labels that a threshold tells apart would have the temperature fall
+    `weights` say for how many atoms each stands. Labels that a threshold separates would have the temperature fall
     without end: a weak belief in no change keeps it finite.
     """
     if _are_few(truth):

@@ -15,7 +15,7 @@ from r2n.data.problem import TRAIN, Problem
 from r2n.errors import DataError
 from r2n.evaluation.by_query import RankedQueries
 from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.metrics import TOLERANCE, Cells, Ranks, drawn, intervals, ranking_metrics, ranks
+from r2n.evaluation.metrics import TOLERANCE, Ranks, drawn, intervals, ranking_metrics, ranks
 from r2n.evaluation.report import NOTHING_TO_RANK, Numbers, Report, Score, predicate_bounds, refuse_nan, scored
 from r2n.progress import Progress, no_progress
 
@@ -26,7 +26,7 @@ Part = TypeVar("Part")
 class Filter:
     """True atoms that are no candidates of a query, and the splits they are of; the queries are always added.
 
-    Never for negative samples in training: that would tell the network what is held out.
+    Never for negative samples in training: the network would learn what is held out.
     """
 
     facts: Codes
@@ -272,7 +272,10 @@ def _parts_of_side(
         some = distinct[start : start + size]
         queries = order[starts[start] : starts[min(start + size, len(distinct))]]
         row = np.searchsorted(some, rows[queries])
-        excluded = _known_cells(some, known_rows, known_places)  # the true ones are known: they too
+        near = slice(np.searchsorted(known_rows, some[0]), np.searchsorted(known_rows, some[-1], side="right"))
+        known_row = np.searchsorted(some, known_rows[near])
+        is_asked = some[known_row] == known_rows[near]
+        excluded = known_row[is_asked], known_places[near][is_asked]  # the true ones are known: they too
         left = side.candidates - np.bincount(excluded[0], minlength=len(some))
         forbidden = options.forbidden and options.forbidden(side.predicate, side.position, side.given(some))
         scores = row_scores(score, side, some)
@@ -282,14 +285,6 @@ def _parts_of_side(
         return _Ranked(side.predicate, side.position, queries[kept], own, int((~kept).sum()))
 
     return (partial(ranked, start) for start in range(0, len(distinct), size))
-
-
-def _known_cells(rows: np.ndarray, known_rows: np.ndarray, known_places: np.ndarray) -> Cells:
-    """Where rows (ascending) hold a known atom; known atoms by row (ascending) and place."""
-    near = slice(np.searchsorted(known_rows, rows[0]), np.searchsorted(known_rows, rows[-1], side="right"))
-    row = np.searchsorted(rows, known_rows[near])
-    is_asked = rows[row] == known_rows[near]
-    return row[is_asked], known_places[near][is_asked]
 
 
 def _report(

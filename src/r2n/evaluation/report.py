@@ -83,13 +83,16 @@ def classify(
     split: str = "queries",
     calibration: Calibrated | None = None,
 ) -> Report:
-    """Tell true queries from false ones: pooled average precision, macro ROC-AUC, accuracy, calibration.
+    """Classify queries as true or false: pooled average precision, macro ROC-AUC, accuracy, calibration.
 
     With a `calibration`, the probabilities are judged once more after it.
     """
     bounds = predicate_bounds(base, queries.atoms)
     scores = scored(score, queries.atoms, base)
-    groups = _groups(base, queries.atoms)
+    index, arguments = base.decode(queries.atoms)  # a group is a predicate and last constant, or a unary predicate
+    arity = np.array([predicate.arity for predicate in base.language.predicates], np.int64)[index]
+    last = np.where(arity > 1, arguments[np.arange(len(queries)), arity - 1], -1)
+    groups = index * (len(base.language.constants) + 1) + last + 1
     per_predicate: dict[str, Numbers] = {}
     for predicate, start, end in zip(base.language.predicates, bounds[:-1], bounds[1:], strict=True):
         if start < end:
@@ -114,14 +117,6 @@ def classify(
     after = None if calibration is None or calibration.why_not else reliability(calibration(scores), queries.truth)
     asked = ClassifiedQueries(queries.atoms, queries.truth, scores)
     return Report(split, pooled, per_predicate, protocol, calibration=before, calibrated=after, by_query=asked)
-
-
-def _groups(base: HerbrandBase, codes: Codes) -> Codes:
-    """A number for each atom's predicate and last constant; for the predicate alone where it is unary."""
-    index, arguments = base.decode(codes)
-    arity = np.array([predicate.arity for predicate in base.language.predicates], np.int64)[index]
-    last = np.where(arity > 1, arguments[np.arange(len(codes)), arity - 1], -1)
-    return index * (len(base.language.constants) + 1) + last + 1
 
 
 def predicate_bounds(base: HerbrandBase, codes: Codes) -> np.ndarray:

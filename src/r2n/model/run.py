@@ -38,7 +38,7 @@ from r2n.options import MOST_WHOLE, Options, TrainingOptions
 from r2n.progress import Progress, no_progress
 from r2n.scoring import AtomLogits
 from r2n.training.batches import Batches, FixedBatches, draws
-from r2n.training.fit import Finalize, Trainer, Validate, batches_of
+from r2n.training.fit import Trainer, Validate, batches_of
 from r2n.training.rows import RuleBatches, start_at_confidence
 
 QUERIES_TO_CHOOSE_BY = 10_000
@@ -118,17 +118,8 @@ class Run:
         batches: Batches | None = None,
     ) -> "Run":
         """The same run with another seed, of one network, which begins here."""
-        return _run_of_seed(
-            self.problem,
-            self.options,
-            self.knowledge,
-            self.source,
-            self.memory,
-            seed,
-            encoders or {},
-            progress,
-            batches,
-        )
+        made = self.problem, self.options, self.knowledge, self.source, self.memory
+        return _run_of_seed(*made, seed, encoders or {}, progress, batches)
 
     def logits(self) -> AtomLogits:
         """The logits for any atoms, with the weights as they are now; of several networks, the means."""
@@ -181,9 +172,13 @@ class Run:
         if labelled:
             only = [*training.labels_only, *labelled]
             advice.append(f"to ask only labelled atoms of {', '.join(labelled)}, set training.labels_only to {only}")
-        positions = corrupted_positions(knowledge, [*training.labels_only, *labelled])
+        positions, now = (
+            corrupted_positions(knowledge, [*training.labels_only, *labelled]),
+            training.corrupted_positions,
+        )
+        is_set = now is not None and positions == tuple(sorted({p % 2 - 2 for p in now if -2 <= p < 2}))
         is_pair = any(predicate.arity == 2 for predicate in others)
-        if is_pair and positions and not self.options.grounding.reciprocal and positions != _positions(training):
+        if is_pair and positions and not self.options.grounding.reciprocal and not is_set:
             where = "last" if positions == (-1,) else "first"
             setting = f"set training.corrupted_positions to {[*positions]}"
             advice.append(f"only the {where} constant of a fact excludes others: {setting}")
@@ -194,18 +189,6 @@ class Run:
                 " training.labels_only: then only these are asked as false"
             )
         return "; ".join(advice)
-
-
-def _positions(options: TrainingOptions) -> tuple[int, ...] | None:
-    """The corrupted positions of pairs, counted from the end."""
-    positions = options.corrupted_positions
-    return None if positions is None else tuple(sorted({p % 2 - 2 for p in positions if -2 <= p < 2}))
-
-
-def check_seed(seed: int) -> None:
-    """Refuse a seed that no generator takes."""
-    if not 0 <= seed <= MOST_WHOLE:
-        raise ConfigError(f"the seed is {seed}", hint=f"give a whole number from 0 to {MOST_WHOLE:,}")
 
 
 def prepare_run(
@@ -227,8 +210,9 @@ def prepare_run(
     if not 1 <= size <= MOST_NETWORKS:
         hint = f"take 1 to {MOST_NETWORKS}; of more than 10, each adds little"
         raise ConfigError(f"an ensemble of {size:,} networks cannot be trained", hint=hint)
-    check_seed(seed)
-    check_seed(seed + size - 1)
+    for each in (seed, seed + size - 1):
+        if not 0 <= each <= MOST_WHOLE:
+            raise ConfigError(f"the seed is {each}", hint=f"give a whole number from 0 to {MOST_WHOLE:,}")
     if options is None:
         options = choose_options(problem, problem.options)[0]
     problem = problem_to_train(problem, options)
@@ -263,7 +247,13 @@ def _run_of_seed(
         check = MemoryLimit(memory).for_graph(options)
         batches = batches_of(model, source, knowledge.evidence, training, seed=seed, check=check, progress=progress)
     torch.set_num_threads(threads_for(training, batches.ground_rules))
-    rule_batches, finalize = _counted_rules(problem, model, source, knowledge, options, progress)
+    rule_batches = finalize = None
+    if model.counted is not None and source.counts is not None:
+        progress("count", 0, 0)
+        start_at_confidence(model.counted, source.counts)
+        rule_batches = RuleBatches(source.counts, training)
+        if "valid" in problem.queries and not training.with_valid:
+            finalize = partial(choose_weighting, problem, AtomLogits(model, source, knowledge.evidence))
     trainer = Trainer(
         model,
         batches,
@@ -275,26 +265,6 @@ def _run_of_seed(
         seed=seed,
     )
     return Run(problem, options, seed, knowledge, source, trainer, encoders, memory)
-
-
-def _counted_rules(
-    problem: Problem,
-    model: R2N,
-    source: GraphSource,
-    knowledge: KnowledgeBase,
-    options: Options,
-    progress: Progress,
-) -> tuple[RuleBatches | None, Finalize | None]:
-    """What trains rules that are counted, and chooses how they are combined with the network."""
-    counts = source.counts
-    if model.counted is None or counts is None:
-        return None, None
-    progress("count", 0, 0)
-    start_at_confidence(model.counted, counts)
-    finalize = None
-    if "valid" in problem.queries and not options.training.with_valid:
-        finalize = partial(choose_weighting, problem, AtomLogits(model, source, knowledge.evidence))
-    return RuleBatches(counts, options.training), finalize
 
 
 def choose_weighting(problem: Problem, logits: AtomLogits, model: R2N) -> None:
@@ -316,7 +286,7 @@ def choose_weighting(problem: Problem, logits: AtomLogits, model: R2N) -> None:
 
 
 def threads_for(options: TrainingOptions, ground_rules: int) -> int:
-    """The threads that train on so many ground rules."""
+    """The number of threads for a number of ground rules."""
     return options.threads or (1 if ground_rules < SMALL_GRAPH else os.cpu_count() or 1)
 
 

@@ -72,7 +72,7 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """All that tells a run from another.
+    """All that distinguishes a run from another.
 
     `name` and `source` are the problem's; `encoders` are the domains whose features go through modules of the caller.
     `fingerprints` has a digest for each part of the problem, so that a difference can be named. `seeds` has one for

@@ -27,7 +27,7 @@ from r2n.evaluation.calibrate import Calibrated
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.model.answers import BAR, MOST_ROWS, Answers, Question, argument_names
 from r2n.model.model import Model
-from r2n.model.questions import WRITERS, Completions, answer_table, complete, questions_table, write_answers
+from r2n.model.questions import ENDINGS, Completions, answer_table, complete, questions_table, write_answers
 from r2n.model.run import Run
 from tests.explanations import NASTY
 from tests.page_reader import read_page
@@ -221,7 +221,7 @@ def test_a_wrong_query_is_named_by_its_line(text: str, message: str, model: Mode
     assert "queries.tsv:" in str(caught.value)
 
 
-@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_a_table_is_written_and_read_again(ending: str, model: Model, tmp_path: Path) -> None:
     table = answer_table(model, queries(tmp_path, "n1\tnear\tn0\nn5\tliesIn\t?\n"))
     path = tmp_path / f"answers{ending}"

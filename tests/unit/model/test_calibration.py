@@ -172,7 +172,7 @@ def test_a_network_that_never_did_without_its_input_is_not_asked_to(changes: tup
 def test_hidden_facts_are_asked_with_their_input_blanked() -> None:
     run = trained(smokers(labels=False), "training.epochs=60", "model.evidence_input=add", "training.hiding=0.4")
     step = run.trainer.batches.epoch(run.trainer.generator).__next__()
-    found, truth, groups = calibration._hidden(step, (run.model,), by_atom=True)  # pyright: ignore[reportArgumentType]
+    found, truth, groups = calibration.hidden_logits(step, (run.model,), by_atom=True)  # pyright: ignore[reportArgumentType]
     codes = step.layout.graph.atoms[step.targets.asked].numpy()  # pyright: ignore[reportAttributeAccessIssue]
     told = run.logits()(codes)
     assert len(found) == len(truth) == len(groups) == len(codes)

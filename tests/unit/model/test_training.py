@@ -4,11 +4,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
+from typing import Literal, get_origin, get_type_hints
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from pydantic import TypeAdapter
 from torch import nn
 
 import r2n
@@ -19,12 +21,22 @@ from r2n.model.model import Model
 from r2n.model.preflight import preflight_warnings
 from r2n.model.run import Run, prepare_run
 from r2n.model.training import check_folder, train_in
-from r2n.options import Options
+from r2n.options import OPTION_SECTIONS, OptionKeywords, Options
 from r2n.store.checkpoint import read_checkpoint
 from r2n.store.folder import CONFIG, PROBLEM, TRACE
 from r2n.training.objective import BaseSoftmax
 from tests.labelled_problems import table
 from tests.unit.training.toy_training import step_of, steps_of
+
+
+def test_the_keywords_of_train_are_the_options() -> None:
+    fields = {name: field for section in OPTION_SECTIONS.values() for name, field in section.model_fields.items()}
+    keywords = get_type_hints(OptionKeywords)
+    assert keywords.keys() == fields.keys()
+    for name, field in fields.items():
+        kind, plain = keywords[name], (int, float, bool, str)
+        assert kind == field.annotation or (field.annotation not in plain and get_origin(kind) is not Literal), name
+        TypeAdapter(kind).validate_python(field.default)
 
 
 def trained(
