@@ -38,9 +38,9 @@ MOST_STEPS = 20  # of an epoch in batches of queries
 HINT = "delete it, and r2n train P --out DIR --resume fits it again; until then probabilities are not calibrated"
 
 
-def calibrate(run: Run, logits: AtomLogits | None = None) -> Calibrated | None:
-    """The calibration of a trained run, or of the `logits` of one of its networks; None without labels to fit it on."""
-    logits, options = logits or run.logits(), run.options
+def calibrate(run: Run) -> Calibrated | None:
+    """The calibration of a trained run; None without labels to fit it on."""
+    logits, options = run.logits(), run.options
     valid = run.problem.queries.get("valid", Evidence.empty())
     if not len(valid):
         return _on_hidden_facts(run, logits)

@@ -177,18 +177,16 @@ def predict_file(
     check_output(out)
     parts = AnswerParts(out)
     with parts.opened(_identity(asked, is_shared=jobs is not None)) as before:
-        with shared(jobs, _predict_share, asked, parts) as share:
-            model = asked.load(progress) if model is None else model
-            made = _predict(share, asked, parts, model, progress)
+        with shared(jobs, _predict, asked, parts) as share:
+            model, made = _predict(share, asked, parts, model, progress)
         return Predicted(parts.join(model.argument_names), made, before)
 
 
-def _predict_share(share: Share, asked: AskedOfRun, parts: AnswerParts) -> None:
-    _predict(share, asked, parts, asked.load(), no_progress)
-
-
-def _predict(share: Share, asked: AskedOfRun, parts: AnswerParts, model: Model, progress: Progress) -> int:
-    """Answer the parts of this share that are not done; the number of parts in all."""
+def _predict(
+    share: Share, asked: AskedOfRun, parts: AnswerParts, model: Model | None = None, progress: Progress = no_progress
+) -> tuple[Model, int]:
+    """Answer the parts of this share that are not done; the model, and the number of parts in all."""
+    model = asked.load(progress) if model is None else model
     number, done, total = -1, 0, 0
     if asked.queries.suffix == ".parquet" and asked.queries.is_file():
         total = pq.read_metadata(asked.queries).num_rows
@@ -202,7 +200,7 @@ def _predict(share: Share, asked: AskedOfRun, parts: AnswerParts, model: Model, 
         number = 0
         parts.keep(0, answers_to(model, [], asked.wanted))
     share.together([])  # all are done
-    return number + 1
+    return model, number + 1
 
 
 def _identity(asked: AskedOfRun, *, is_shared: bool) -> dict[str, Any]:

@@ -324,12 +324,12 @@ class Model:
         reached = full.graph.atoms[full.graph.in_rules].cpu().numpy()
         return np.unique(np.concatenate([reached, self.concluded, self.known_atoms]))
 
-    def answers(self, codes: Codes, *, top: int | None = None) -> Answers:
+    def answers(self, codes: Codes) -> Answers:
         """The answers for atoms, the most probable first; one that cannot be answered is an error."""
         found = self.columns(codes)
         if found.is_refused.any():
             raise self.no_answer(found.atoms[found.is_refused])
-        ranked = found.ranked(top)
+        ranked = found.ranked()
         predicates = {self.base.language.predicates[i].name for i in np.unique(self.base.decode(ranked.atoms)[0])}
         return replace(ranked, columns=self.argument_names(predicates), asked=len(found))
 

@@ -23,14 +23,14 @@ from r2n.data.tables import Facts, Table, read_facts
 from r2n.errors import ConfigError, DataError
 from r2n.files import json_text, new_file
 from r2n.logic.formula import unescaped
-from r2n.logic.language import Language, Predicate
+from r2n.logic.language import Language
 from r2n.model.answers import PREDICTED, Answers, Question, unnamed_arguments
 from r2n.model.model import Model
 
 MOST = 100
 _QUOTED = r'"(?:[^"\\]|\\.)*"' + r"|'[^']*'"
 # Runs of space are possessive (++, *+), so that a long one is read once, whatever follows.
-_PREDICATE = re.compile(rf"""\s*+(!?)\s*+(?:({_QUOTED}|[^\s("']++)\s*+\()""", re.S)
+_PREDICATE = re.compile(rf"""\s*+(?:({_QUOTED}|[^\s("']++)\s*+\()""", re.S)
 _TERM = re.compile(rf"""\s*+(?:{_QUOTED}|[^,"'\s]++(?:\s++[^,"'\s]++)*+)\s*+,""", re.S)
 _BEGUN = re.compile(r"""(?:"((?:[^"\\]|\\.)*)|'([^']*)|([^"']*))\Z""", re.S)  # a name that is not closed yet
 
@@ -43,70 +43,33 @@ class Completions:
     texts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A name that is being typed: where it starts, and what of it is there without quotes.
-
-    `predicate` and `position` say what it is a term of; None: it is the name of a predicate.
-    """
-
-    start: int
-    typed: str
-    predicate: str | None = None
-    position: int = 0
-
-
-def complete(
-    language: Language, text: str, cursor: int | None = None, *, is_fact: bool = False, most: int = MOST
-) -> Completions:
+def complete(language: Language, text: str, cursor: int | None = None, *, most: int = MOST) -> Completions:
     """How the question in `text` may go on at `cursor` (its end): predicates, then constants of the right domain.
 
     Names that begin with what is typed come first, then those that contain it in any case. A name is quoted if needed,
-    and followed by what comes next. `is_fact`: it is a fact, without `?` and perhaps with a `!` before it.
+    and followed by what comes next.
     """
     cursor = len(text) if cursor is None else cursor
-    begun = _begun(text[:cursor], is_fact=is_fact)
-    if begun is None:
-        return Completions(cursor)
-    follows = not text[cursor:].strip()
-    if begun.predicate is None:
-        names = sorted(predicate.name for predicate in language.predicates)
-        found = islice(_matching(names, begun.typed), most)
-        return Completions(begun.start, tuple(written_name(name) + "(" * follows for name in found))
-    predicate = next((each for each in language.predicates if each.name == begun.predicate), None)
-    if predicate is None or begun.position >= predicate.arity:
-        return Completions(cursor)
-    return Completions(begun.start, tuple(islice(_terms(language, predicate, begun, follows, is_fact), most)))
-
-
-def _begun(text: str, *, is_fact: bool) -> _Begun | None:
-    """The name that a text ends in, if it can be read."""
-    head, rest, predicate, position = _PREDICATE.match(text), text, None, 0
-    if head is not None:
-        if head.group(1) and not is_fact:
-            return None
-        end, name = head.end(), head.group(2)
-        while (term := _TERM.match(text, end)) is not None:
+    before, name, position = text[:cursor], None, 0
+    rest = before
+    if (head := _PREDICATE.match(before)) is not None:
+        end, name = head.end(), head.group(1)
+        while (term := _TERM.match(before, end)) is not None:
             end, position = term.end(), position + 1
-        rest, predicate = text[end:], unescaped(name[1:-1]) if name[0] in "\"'" else name
-    elif is_fact and text.lstrip().startswith("!"):
-        rest = text.lstrip()[1:]
-    found = _BEGUN.match(typed := rest.lstrip())
-    if found is None:
-        return None
-    double, single, bare = found.groups()
-    name = bare if bare is not None else unescaped(single if double is None else double)
-    return _Begun(len(text) - len(typed), name, predicate, position)
-
-
-def _terms(language: Language, predicate: Predicate, begun: _Begun, follows: bool, is_fact: bool) -> Iterator[str]:
-    """The terms that may stand at a position, each with what follows it."""
-    behind = "" if not follows else ")" if begun.position == predicate.arity - 1 else ", "
-    if not begun.typed and not is_fact:
-        yield ANYTHING + behind
-    names = [language.constants[i] for i in language.members(predicate.domains[begun.position]).tolist()]
-    for name in _matching(names, begun.typed):
-        yield written_name(name) + behind
+        rest, name = before[end:], unescaped(name[1:-1]) if name[0] in "\"'" else name
+    begun, follows = _BEGUN.match(rest := rest.lstrip()), not text[cursor:].strip()
+    predicate = next((each for each in language.predicates if each.name == name), None)
+    if begun is None or (name is not None and (predicate is None or position >= predicate.arity)):
+        return Completions(cursor)
+    double, single, bare = begun.groups()
+    typed = bare if bare is not None else unescaped(single if double is None else double)
+    if predicate is None:
+        names, behind, first = sorted(each.name for each in language.predicates), "(", []
+    else:
+        names = [language.constants[i] for i in language.members(predicate.domains[position]).tolist()]
+        behind, first = ")" if position == predicate.arity - 1 else ", ", [ANYTHING] * (not typed)
+    found = islice((*first, *map(written_name, islice(_matching(names, typed), most))), most)
+    return Completions(cursor - len(rest), tuple(each + behind * follows for each in found))
 
 
 def _matching(names: Sequence[str], typed: str) -> Iterator[str]:

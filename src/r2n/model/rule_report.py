@@ -413,15 +413,13 @@ def rule_report(
         report = RuleReport(trained.problem.name, switches.split, len(switches.queries), *values, shown)
         if contexts:
             report = _with_contexts(report, switches, gains, is_chosen=split is not None, progress=progress)
-    if clauses:
-        implicit = [account.name for account in report.rules if account.kind == "implicit"]
-        learned = {}
-        for done, name in enumerate(implicit):
-            progress("learned clauses", done, len(implicit))
-            learned[name] = clauses_of(trained, graph, name)
-        shown = tuple(replace(account, clauses=learned.get(account.name, ())) for account in report.rules)
-        report = replace(report, rules=shown)
-    return replace(report, left_out=len(kinds) - len(report.rules), notes=(*notes, *more_notes))
+    implicit = [account.name for account in report.rules if clauses and account.kind == "implicit"]
+    learned = {}
+    for done, name in enumerate(implicit):
+        progress("learned clauses", done, len(implicit))
+        learned[name] = clauses_of(trained, graph, name)
+    shown = tuple(replace(account, clauses=learned.get(account.name, ())) for account in report.rules)
+    return replace(report, rules=shown, left_out=len(kinds) - len(report.rules), notes=(*notes, *more_notes))
 
 
 def _nothing_read(trained: Model, rules: list[Rule]) -> RuleReport:

@@ -10,6 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError
 from r2n.files import read_file, write_atomically
@@ -173,6 +175,23 @@ def digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
+class _StoredConfig(BaseModel):
+    """What `config.json` holds besides its format and checksum; a run of one network says nothing of others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    name: str
+    source: str | None
+    options: Options
+    seed: int
+    ensemble: int = 1
+    encoders: tuple[str, ...]
+    device: str
+    threads: int
+    versions: dict[str, str]
+    problem_sha256: str
+    fingerprints: dict[str, str]
+
+
 def read_config(folder: RunFolder) -> RunConfig:
     """The configuration of the run in a folder, as it was when the run began."""
     path = folder.config
@@ -197,13 +216,16 @@ def read_config(folder: RunFolder) -> RunConfig:
             f"{path} was changed after the run began: its checksum is wrong",
             hint="undo the change, or train again in another folder",
         )
+    values = {key: value for key, value in document.items() if key not in ("format", "sha256")}
     try:
-        return _config(document)
-    except (ValueError, TypeError) as error:
-        raise CheckpointError(
-            f"{path} was written by another version of r2n: {str(error).splitlines()[0]}",
-            hint="use that one, or train again",
-        ) from error
+        fields = dict(_StoredConfig.model_validate_json(json.dumps(values)))
+    except ValidationError as error:
+        first = error.errors()[0]
+        what = f"'{'.'.join(map(str, first['loc']))}': {first['msg'][0].lower()}{first['msg'][1:]}"
+        hint = "use that one, or train again"
+        raise CheckpointError(f"{path} was written by another version of r2n: {what}", hint=hint) from error
+    seed, size = fields.pop("seed"), fields.pop("ensemble")
+    return RunConfig(**fields, seeds=range(seed, seed + size))
 
 
 def _content(folder: RunFolder) -> bytes:
@@ -216,32 +238,6 @@ def _content(folder: RunFolder) -> bytes:
         raise CheckpointError(f"{folder.config} cannot be read: {error.strerror}", hint=hint) from error
     except ValueError as error:  # a path that no system takes
         raise ConfigError(f"{str(folder.path)!r} is no folder: {error}") from error
-
-
-def _config(document: dict[str, Any]) -> RunConfig:
-    """The configuration with every type checked."""
-    fields = {key: value for key, value in document.items() if key not in ("format", "sha256")}
-    fields.setdefault("ensemble", 1)
-    kinds = {
-        **dict.fromkeys(("name", "device", "problem_sha256"), str),
-        **dict.fromkeys(("seed", "threads", "ensemble"), int),
-        **dict.fromkeys(("versions", "fingerprints", "options"), dict),
-        "source": str | None,
-        "encoders": list,
-    }
-    others = sorted(fields.keys() ^ kinds.keys())
-    if others:
-        raise TypeError(f"'{others[0]}' is missing, or unknown here")
-    for key, kind in kinds.items():
-        if not isinstance(fields[key], kind) or isinstance(fields[key], bool):
-            raise TypeError(f"'{key}' has the wrong type")
-    texts = (*fields["encoders"], *fields["versions"].values(), *fields["fingerprints"].values())
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError("a text was expected")
-    fields["options"] = Options.model_validate_json(json.dumps(fields["options"]))
-    fields["encoders"] = tuple(fields["encoders"])
-    first, size = fields.pop("seed"), fields.pop("ensemble")
-    return RunConfig(**fields, seeds=range(first, first + size))
 
 
 def read_problem(folder: RunFolder, config: RunConfig) -> Problem:

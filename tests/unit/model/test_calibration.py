@@ -108,14 +108,6 @@ def test_a_few_validation_queries_without_a_mistake_make_no_network_sure() -> No
     assert found.fitted_on == "30 validation queries, none of them wrong"
 
 
-def test_each_network_of_an_ensemble_can_be_calibrated(tmp_path: Path) -> None:
-    problem = smokers(labels=False)
-    ensemble = prepare_run(problem, problem.options, size=2)
-    for _ in train_in(tmp_path / "run", ensemble):
-        pass
-    assert calibrate(ensemble, ensemble.logits().members[0]) == calibrate(trained(problem))
-
-
 PAIRS = """
 domain thing
 predicate same(thing, thing)
