@@ -119,10 +119,9 @@ def row_memory(allowed: int | None) -> int:
 class EvaluationOptions:
     """How the queries of a split are evaluated. A classification has `calibration` alone.
 
-    `sides` are the positions to rank (all), from 0, negative ones from the end. `sample` queries are drawn by `seed`
-    and ranked, by default all. `forbidden` candidates rank below all others, equal among themselves, a true one too.
-    `calibration`: probabilities are judged before and after it. Rows are scored as many at once as `memory` (bytes)
-    holds, at least one; `share` says which of these parts are scored in this process, and joins those of the others.
+    `sides` are the positions to rank (all), from 0, negative ones from the end. `sample` queries are drawn by `seed`,
+    by default all. `forbidden` candidates rank below all others, equal among themselves, a true one too. As many rows
+    are scored at once as `memory` (bytes) holds; `share` says which of these parts are scored in this process.
     """
 
     sides: tuple[int, ...] | None = None

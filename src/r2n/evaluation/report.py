@@ -31,13 +31,11 @@ NOT_COMPARED = "not_compared"
 class Report:
     """The metrics of one split, pooled and per predicate, and the protocol: how they came about.
 
-    `ties` holds what the metrics would be with equal scores placed at best ("optimistic") and at worst
-    ("pessimistic") for the model. `intervals` holds, where only a sample of the queries was asked, between which
-    numbers each metric of all of them lies, in 95 of 100 samples. `baselines` holds the metrics that parts of the model
-    reach alone on the same queries, if they were asked for; in JSON its key is `beside`. `calibration` and the metrics
-    speak of the probabilities that the logits give, `calibrated` of those after a calibration, if there is one.
-    `by_query` holds what all this was computed from, and is left out of JSON. A metric of nothing is NaN here, and null
-    in JSON; `nothing_to_rank` says why a ranking has none.
+    `ties` holds the metrics with equal scores ranked at best ("optimistic") and at worst ("pessimistic"), `intervals`
+    the 95 % interval of each metric if only a sample was asked, `baselines` (JSON: `beside`) the metrics that parts of
+    the model reach alone. `calibration` is of the probabilities that the logits give, `calibrated` of those after a
+    calibration. `by_query` holds what all this was computed from, and is left out of JSON. A metric of nothing is NaN
+    here, and null in JSON; `nothing_to_rank` says why a ranking has none.
     """
 
     split: str

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 from r2n.components import aggregations, input_layers
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.knowledge_base import as_trained as as_trained
-from r2n.data.problem import Problem
-from r2n.data.validation import check_valid_is_free, contradictions
 from r2n.errors import ConfigError, MemoryLimitError
 from r2n.grounding.counting import split_rules
 from r2n.grounding.store import Ceiling, Store, shown_size
@@ -132,10 +130,7 @@ def allowed_bytes(limit: int | None) -> int:
 
 
 def check_memory(needed: int, limit: int | None, *, what: str, ways_out: Sequence[str]) -> None:
-    """Refuse what needs more bytes than the limit (by default `MEMORY_SHARE` of what is free), with the ways out.
-
-    `what` is what needs them, as the subject of a sentence: "the training graph of 118,400,000 atoms".
-    """
+    """Refuse `what` (the subject of a sentence) if it needs more bytes than the limit (None: a share of the free)."""
     allowed, by = limit, "that --memory allows"
     if allowed is None:
         free = available_bytes()
@@ -162,9 +157,8 @@ def training_bytes(
 ) -> int:
     """About the most bytes that a training step takes, with its layout, above the process before it.
 
-    The counts are of the largest batch: its atoms, its ground rules, and the `positions` of all of these together.
-    `negatives` are counted as drawn, with repetitions. `layers` are 0 without a reasoner; `rule_outputs`: whether
-    out(g) is computed (semantic_weight above 0). The other options are those of [model].
+    The counts are of the largest batch: its atoms, its ground rules, all their `positions`, and `negatives` as drawn.
+    `layers` are 0 without a reasoner; `rule_outputs`: whether out(g) is computed (semantic_weight above 0).
     """
     of_atom = input_layers[input].floats_per_atom + layers * FLOATS_OF_LAYER
     of_rule = FLOATS_OF_RULE_OUTPUT if rule_outputs and layers else 0.0
@@ -184,14 +178,6 @@ def over_grids(options: Options) -> bool:
     return training.asks_base and reads_plain and can_be
 
 
-def problem_to_train(problem: Problem, options: Options) -> Problem:
-    """The problem as it is trained on: with or without its validation queries."""
-    if not options.training.with_valid:
-        return problem
-    check_valid_is_free(options.training)
-    return problem.with_valid_as_evidence()
-
-
 def make_source(
     knowledge: KnowledgeBase,
     options: Options,
@@ -202,8 +188,8 @@ def make_source(
 ) -> "GraphSource":
     """Where the graphs of atoms come from; `knowledge` is that of the training's language.
 
-    A network without reasoning layers reads no ground rule; only a t-norm in training (`to_train`) does. Grounding and
-    counting take no more than `memory` bytes (by default a share of what is free), or are refused.
+    Without reasoning layers only a t-norm in training (`to_train`) reads ground rules. Grounding and counting that take
+    more than `memory` bytes (by default a share of what is free) are refused.
     """
     from r2n.network.graph_sources import Counted, GroundedOnDemand, Ungrounded
 
@@ -229,12 +215,6 @@ def make_device(name: str = "auto") -> "torch.device":
     if name != "auto" and name not in found:
         raise ConfigError(f"there is no device '{name}' here", hint=f"there is: {', '.join(found)}; or take auto")
     return torch.device(found[0] if name == "auto" else name)
-
-
-def check_options(problem: Problem, options: Options) -> None:
-    """Refuse options that contradict each other or the problem, before any work is done."""
-    for error in contradictions(problem, options):
-        raise error
 
 
 BYTES_OF_ROW_SCORE = 20  # a score, its exponential, its gradients

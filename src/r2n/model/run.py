@@ -14,6 +14,7 @@ from torch import nn
 from r2n.data.herbrand import closed_atoms
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import TRAIN, Problem
+from r2n.data.validation import check_valid_is_free, contradictions
 from r2n.errors import ConfigError
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.evaluate import evaluate_scores
@@ -26,10 +27,8 @@ from r2n.model.memory import (
     MemoryLimit,
     as_trained,
     check_memory,
-    check_options,
     make_device,
     make_source,
-    problem_to_train,
 )
 from r2n.network.graph_sources import GraphSource
 from r2n.network.mixture import WEIGHTINGS, Weighting
@@ -50,11 +49,10 @@ SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it 
 class Run:
     """A problem, its options and seed, where its graphs come from, and `size` networks in training.
 
-    The problem is read and grounded once; `trainer` trains the first network. Each network is that of its seed alone,
-    bit for bit: it is built when its turn to be trained has come, because the seed is one of the whole process.
-    `knowledge` is the problem's in the language of the training. `given` are modules of the caller for the features of
-    domains, as they were before the training (of a single network: those that are trained). `memory`: the bytes that
-    work may take. `trained` are the runs of the networks that are trained so far.
+    The problem is grounded once; `trainer` trains the first network. Each network is that of its seed alone, bit for
+    bit: it is built just before it is trained, because the seed is global. `knowledge` is the problem's in the language
+    of the training. `given` are the caller's modules for the features of domains, as they were before the training (of
+    a single network: those that are trained). `trained` are the runs of the networks that are trained so far.
     """
 
     problem: Problem
@@ -95,10 +93,7 @@ class Run:
         return self.trainer.epoch if self.size == 1 else sum(run.trainer.epoch for run in self.trained)
 
     def members(self, progress: Progress = no_progress) -> Iterator["Run"]:
-        """A run for each network, one after the other; each is built when it is asked for, and trained before the next.
-
-        Nothing is grounded again, and batches that no seed changes are shared.
-        """
+        """A run for each network, to be trained before the next; what no seed changes is shared."""
         self.trained.clear()
         batches = self.trainer.batches
         is_fixed = isinstance(batches, FixedBatches) and not draws(self.options.training)
@@ -140,10 +135,10 @@ class Run:
         return evaluate_split(self.logits(), self.problem, split, progress, options=options, training=self.options)
 
     def notes(self) -> list[str]:
-        """Which queries this training asks as false, where something can be set or labelled instead.
+        """Which queries this training asks as false, if something can be set or labelled instead.
 
-        A softmax only compares, closed atoms are false, and `assumed_false` warns of predicates of one position. No
-        truth of a query is looked at but whether all of a split are true, as in a ranking.
+        A softmax only compares, and `assumed_false` warns of unary predicates. Of the truth of queries, only whether
+        all of a split are true is looked at.
         """
         knowledge = self.problem.knowledge
         if self.options.training.compares_facts:
@@ -204,8 +199,8 @@ def prepare_run(
     """Build graphs, trainer and the first of `size` networks.
 
     Without `options`, those of the problem, with what it leaves open chosen as `r2n train` does. `encoders` are modules
-    of the caller for the features of domains, with the weights they begin with. What would need more bytes than
-    `memory` (by default a share of what is free) is an error before it is made.
+    of the caller for the features of domains. What would need more than `memory` bytes (by default a share of what is
+    free) is an error before it is made.
     """
     if not 1 <= size <= MOST_NETWORKS:
         hint = f"take 1 to {MOST_NETWORKS}; of more than 10, each adds little"
@@ -215,8 +210,11 @@ def prepare_run(
             raise ConfigError(f"the seed is {each}", hint=f"give a whole number from 0 to {MOST_WHOLE:,}")
     if options is None:
         options = choose_options(problem, problem.options)[0]
-    problem = problem_to_train(problem, options)
-    check_options(problem, options)
+    if options.training.with_valid:
+        check_valid_is_free(options.training)
+        problem = problem.with_valid_as_evidence()
+    for error in contradictions(problem, options):
+        raise error
     knowledge = as_trained(problem.knowledge, options.grounding)
     MemoryLimit(memory).check_atoms(knowledge, options)
     source = make_source(knowledge, options, progress, to_train=True, memory=memory)

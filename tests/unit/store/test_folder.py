@@ -21,7 +21,7 @@ from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Ceiling
-from r2n.model.memory import as_trained, check_options, make_device, make_source, problem_to_train
+from r2n.model.memory import as_trained, make_device, make_source
 from r2n.network.graph_sources import Counted, GroundedOnDemand, Ungrounded
 from r2n.options import GroundingOptions, Options
 from r2n.store import trace
@@ -365,27 +365,3 @@ def test_the_device_is_the_one_that_is_named_or_refused() -> None:
         if not is_there:
             with pytest.raises(ConfigError, match=f"there is no device '{name}' here"):
                 make_device(name)
-
-
-def test_validation_queries_are_evidence_where_that_is_wished(toy: Problem) -> None:
-    assert problem_to_train(toy, Options()) is toy
-    whole = problem_to_train(toy, Options().changed(["training.with_valid=true"]))
-    assert len(whole.train) == len(toy.train) + len(toy.valid)
-    with pytest.raises(ConfigError, match="cannot both be trained on and tell when to stop"):
-        problem_to_train(toy, Options().changed(["training.with_valid=true", "training.patience=3"]))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (["model.evidence_input=only", "training.hiding=0.0"], "hides none of it learns to copy it"),
-        (["training.patience=5"], "training.patience needs queries to validate on"),
-        (["training.regularisation=product"], "regularisation needs explicit rules"),
-    ],
-)
-def test_what_contradicts_itself_is_refused_before_any_work(changes: list[str], message: str, toy: Problem) -> None:
-    bare = replace(toy.knowledge, theory=replace(toy.knowledge.theory, rules=()))
-    problem = replace(toy, knowledge=bare, queries={})
-    with pytest.raises(ConfigError, match=message):
-        check_options(problem, Options().changed(changes))
-    check_options(problem, Options())
