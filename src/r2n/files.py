@@ -67,7 +67,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to be written, which takes its place when all is done; where that fails, the old one stays."""
+    """A file to be written, which replaces the old one when all is done; if that fails, the old one stays."""
     take_away(path.parent, path.name)
     temporary, descriptor = _made(path)
     try:
@@ -84,7 +84,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A folder to be filled, which takes its place when all is done; where that fails, the old one stays."""
+    """A folder to be filled, which replaces the old one when all is done; if that fails, the old one stays."""
     with scratch_folder(path) as work:
         yield work
         put_in_place(work, path)
@@ -102,7 +102,7 @@ def put_in_place(work: Path, path: Path) -> None:
 
 @contextmanager
 def scratch_folder(path: Path) -> Iterator[Path]:
-    """A folder beside a path, under a temporary name, which is gone in the end."""
+    """A folder next to a path, under a temporary name, which is removed in the end."""
     take_away(path.parent, path.name)
     work, descriptor = _made(path, is_folder=True)
     try:
@@ -121,26 +121,16 @@ def take_away(folder: Path, name: str | None = None) -> None:
         return
     for entry in entries:
         found = _TEMPORARY.fullmatch(entry.name)
-        if found is not None and name in (None, found["name"]) and not entry.is_symlink():
-            _take_away(Path(entry.path), is_folder=entry.is_dir())
-
-
-def _take_away(path: Path, *, is_folder: bool) -> None:
-    """Remove a file or folder that nobody holds."""
-    with suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            if fcntl is None:
-                return
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not _is_still(descriptor, path):
-                return
-            if is_folder:
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-        finally:
-            os.close(descriptor)
+        if fcntl is None or found is None or name not in (None, found["name"]) or entry.is_symlink():
+            continue
+        with suppress(OSError):  # a process holds it, or it is gone already
+            descriptor = os.open(entry.path, os.O_RDONLY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if is_same_file(descriptor, path := Path(entry.path)):
+                    shutil.rmtree(path) if entry.is_dir() else path.unlink()
+            finally:
+                os.close(descriptor)
 
 
 def _made(path: Path, *, is_folder: bool = False) -> tuple[Path, int]:
@@ -157,13 +147,13 @@ def _made(path: Path, *, is_folder: bool = False) -> tuple[Path, int]:
             if fcntl is not None:
                 with suppress(OSError):  # no locks here
                     fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if _is_still(descriptor, temporary):
+            if is_same_file(descriptor, temporary):
                 return temporary, descriptor
             os.close(descriptor)  # another took it for a left-over before it was held
 
 
-def _is_still(descriptor: int, path: Path) -> bool:
-    """Whether what is open is what stands at the path."""
+def is_same_file(descriptor: int, path: Path) -> bool:
+    """Whether an open file is still the one at a path."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

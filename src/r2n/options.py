@@ -2,8 +2,8 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypedDict, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -219,6 +219,32 @@ class Options(Section):
 
 
 OPTION_SECTIONS = {"grounding": GroundingOptions, "model": ModelOptions, "training": TrainingOptions}
+
+# fmt: off
+OptionKeywords = TypedDict("OptionKeywords", {  # noqa: UP013
+    "strategy": str, "width": int, "depth": int, "last_width": int, "prune": bool, "max_groundings": int,
+    "reciprocal": bool, "kept": str | None,
+    "input": str, "dim": int, "rule_dim": int | None, "layers": int, "reasoner": Literal["r2n", "fgnn", "none"],
+    "aggregation": str, "residual": bool, "exclude_self": bool, "isolated": Literal["keep", "zero"],
+    "shared_layers": bool, "rule_network": Literal["own", "shared"], "evidence_input": Literal["off", "add", "only"],
+    "rules": Literal["layers", "counted"], "mlp": Literal["deep", "shallow"], "output": Literal["mlp", "linear"],
+    "input_score": bool, "init_scale": float, "constant_dropout": float, "atom_dropout": float, "rule_dropout": float,
+    "pair": Literal["concatenate", "difference", "product", "symmetric", "all"],
+    "shared_encoder": Literal["none", "first", "all"], "encoder_dim": int | None, "encoder_dropout": float,
+    "word_weights": Literal["binary", "count", "tfidf"], "word_min_texts": int, "word_dropout": float,
+    "corrupted_positions": Sequence[int] | None, "ask_closed": bool, "negatives": int | None,
+    "labels_only": Sequence[str],
+    "loss": str, "relation_weight": float, "semantic_weight": float, "regularisation": str,
+    "regularisation_weight": float, "n3": float,
+    "epochs": int, "optimiser": str, "rule_epochs": int, "learning_rate": float, "rule_learning_rate": float | None,
+    "counted_learning_rate": float | None, "schedule": Literal["constant", "cosine"], "weight_decay": float,
+    "input_weight_decay": float, "clip": float | None, "batches": int | None, "batch_size": int | None,
+    "device": Literal["auto", "cpu", "cuda", "mps"], "threads": int | None,
+    "hiding": float, "hide_by": Literal["atom", "constant"], "leave_one_out": bool | None,
+    "validate_every": int, "patience": int | None, "with_valid": bool,
+}, total=False)
+"""All options by their names alone, as `r2n.train` takes them; a test holds it equal to the sections."""
+# fmt: on
 
 
 Chosen = TypeVar("Chosen", bound=Section)

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from threading import Event, RLock, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from r2n.visible import visible
 
@@ -68,27 +68,6 @@ class Phase:
         return ", ".join(parts)
 
 
-@runtime_checkable
-class PhaseView(Protocol):
-    """Shows phases, one after the other."""
-
-    def begin(self, phase: Phase) -> None:
-        """A phase begins."""
-        ...
-
-    def show(self, phase: Phase) -> None:
-        """It goes on; called often."""
-        ...
-
-    def end(self, phase: Phase) -> None:
-        """It is over."""
-        ...
-
-    def close(self) -> None:
-        """All is over, or has failed."""
-        ...
-
-
 class LineView:
     """Phases as plain lines: one at the beginning, one every few seconds, one at the end of a long phase."""
 
@@ -132,14 +111,12 @@ class BarView:
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as Bar
 
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TextColumn("{task.fields[text]}", markup=False),
-        )
+        name, text = (TextColumn(part, markup=False) for part in ("{task.description}", "{task.fields[text]}"))
         # standard output is left alone: it may be a file
-        self.bar = Bar(*columns, console=console, transient=True, redirect_stdout=False)
-        self.title = title
+        self.bar, self.title = (
+            Bar(name, BarColumn(), text, console=console, transient=True, redirect_stdout=False),
+            title,
+        )
         self.task = self.bar.add_task(title, total=None, visible=False, text="")
         self.bar.start()
 
@@ -170,7 +147,7 @@ class BarView:
 class PhaseProgress:
     """An `r2n.progress.Progress` that shows each phase it is called with; `detail` adds what a phase has to say."""
 
-    def __init__(self, view: PhaseView, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, view: "LineView | BarView", clock: Callable[[], float] = monotonic) -> None:
         """`clock` gives seconds."""
         self.view, self.clock = view, clock
         self.began = self.phase_began = clock()
@@ -178,7 +155,7 @@ class PhaseProgress:
         self.lock = RLock()  # `look` is called by a thread of its own
 
     def __call__(self, phase: str, done: int, total: int) -> None:
-        """So many steps of a phase are done; a phase of another name than the last one begins."""
+        """`done` steps of a phase are done; another name than the last one begins a phase."""
         with self.lock:
             if self.phase is None or self.phase.name != phase:
                 self.end()

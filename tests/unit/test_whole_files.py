@@ -128,9 +128,9 @@ def test_a_name_that_another_takes_for_a_left_over_is_made_again(
     monkeypatch.setattr("r2n.files.secrets.token_hex", lambda _: next(tokens))
     (tmp_path / ".file.0a.tmp").touch()
     monkeypatch.setattr("r2n.files.take_away", lambda *_: None)
-    is_still = files._is_still
+    is_still = files.is_same_file
     monkeypatch.setattr(
-        "r2n.files._is_still",
+        "r2n.files.is_same_file",
         lambda descriptor, path: (".0b." not in path.name or path.unlink()) and is_still(descriptor, path),
     )
     write_atomically(tmp_path / "file", b"whole")

@@ -29,7 +29,7 @@ class ClassifiedQueries:
 
 @dataclass(frozen=True, eq=False)
 class RankedQueries:
-    """A rank for each query (ascending) and position asked: with its equals placed behind it, and before it."""
+    """A rank for each query (ascending) and position, with its equals after it and before it."""
 
     atoms: Int64[np.ndarray, " ranks"]
     positions: Int8[np.ndarray, " ranks"]
@@ -82,25 +82,20 @@ def precision_recall(
 ) -> list[PrecisionRecall]:
     """The curve of all queries, then those of the predicates, the one with the most queries first.
 
-    A predicate of which no query is true has none; nor has one that stands alone a second one.
+    A predicate without true queries has none, and a single predicate none of its own.
     """
-    found = [
-        _precision_recall(name, queries.logits[which], queries.truth[which], points)
-        for name, which in _parts(queries.atoms, base)
-        if queries.truth[which].any()
-    ]
-    return found if len(found) != 2 else found[1:]
-
-
-def _precision_recall(name: str, logits: np.ndarray, truth: np.ndarray, points: int) -> PrecisionRecall:
     from sklearn.metrics import precision_recall_curve  # takes seconds to import, and ranking needs none of it
 
-    precision, recall, _ = precision_recall_curve(truth, levels(logits))
-    kept = np.unique(np.linspace(0, len(recall) - 1, min(points, len(recall))).round().astype(np.int64))[::-1]
-    ap = average_precision(logits, truth)
-    return PrecisionRecall(
-        name, tuple(recall[kept].tolist()), tuple(precision[kept].tolist()), ap, len(truth), int(truth.sum())
-    )
+    found = []
+    for name, which in _parts(queries.atoms, base):
+        logits, truth = queries.logits[which], queries.truth[which]
+        if truth.any():
+            precision, recall, _ = precision_recall_curve(truth, levels(logits))
+            kept = np.unique(np.linspace(0, len(recall) - 1, min(points, len(recall))).round().astype(np.int64))[::-1]
+            curve = tuple(recall[kept].tolist()), tuple(precision[kept].tolist())
+            ap = average_precision(logits, truth)
+            found.append(PrecisionRecall(name, *curve, ap, len(truth), int(truth.sum())))
+    return found if len(found) != 2 else found[1:]
 
 
 def rank_counts(queries: RankedQueries, base: HerbrandBase) -> list[RankCounts]:
@@ -227,14 +222,9 @@ def _p(data: tuple[np.ndarray, ...], statistic: Callable[..., np.ndarray]) -> fl
     n = len(data[0])
     if n < 2:
         return 1.0
+    times, batch = _times(n, MOST_SWAPS), _at_once(n)
     found = permutation_test(
-        data,
-        statistic,
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=_times(n, MOST_SWAPS),
-        batch=_at_once(n),
-        rng=SEED,
+        data, statistic, permutation_type="samples", vectorized=True, n_resamples=times, batch=batch, rng=SEED
     )
     return min(1.0, float(found.pvalue))
 

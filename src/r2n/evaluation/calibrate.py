@@ -18,7 +18,7 @@ from scipy.special import betaincinv, entr, expit
 
 from r2n.errors import DataError
 
-FEWEST_LABELS = 10  # of true and of false atoms each: fewer tell nothing
+FEWEST_LABELS = 10  # of true and of false atoms each: fewer say nothing
 PARTS = 10  # of the labels: each is judged by a fit to the others
 ERRORS = 1.5  # that a gain must exceed, standard ones: one group alone gains 1
 ERRORS_OF_SHIFT = 2.0  # of a shift alone, which turns answers round
@@ -95,9 +95,8 @@ def fit_temperature(
 ) -> Calibrated | None:
     """As trained, or a temperature of 1 or more, or that and a shift; None where labels are too few.
 
-    A change must pay: fitted to some groups of labels, it must lower the Brier score of the others by more than one and
-    a half standard errors, a shift without a temperature by more than two. Atoms of a group may be wrong together, so
-    that the errors are those of sums over groups. Labels whose share of true ones means nothing tell no shift.
+    Fitted to some groups of labels, a change must lower the Brier score of the others by more than one and a half
+    standard errors (of sums over groups, whose atoms may be wrong together), a shift alone by more than two.
     `weights` say for how many atoms each stands.
     """
     if _are_few(truth):
@@ -122,9 +121,8 @@ def warmed(
 ) -> Calibrated:
     """A calibration that is no surer than labels without a mistake allow; as it is where it is not.
 
-    Where none of n groups was wrong, the share of groups that will be is not 0: by the reference (Jeffreys) prior it is
-    Beta(1/2, n + 1/2). The temperature is the least at which the odds are no longer more than `TOO_SURE` that more
-    atoms will be wrong than it expects.
+    If none of n groups was wrong, the share of wrong groups is Beta(1/2, n + 1/2) by the Jeffreys prior. The
+    temperature is the least at which the odds that more atoms will be wrong than it expects are at most `TOO_SURE`.
     """
     wrong, count = np.where(truth, -1.0, 1.0) * (logits - found.shift), len(np.unique(groups))
     allowed = count * float(betaincinv(0.5, count + 0.5, 1 / (1 + TOO_SURE)))
@@ -193,8 +191,8 @@ def _brier(logits: Logits, truth: Truths, temperature: float, shift: float) -> L
 def fit_odds(logits: Logits, truth: Truths, *, fitted_on: str, weights: Logits | None = None) -> Calibrated | None:
     """The temperature and shift of least log-loss; None where labels are too few.
 
-    `weights` say for how many atoms each stands. Labels that a threshold tells apart would have the temperature fall
-    without end: a weak belief in no change keeps it finite.
+    `weights` say for how many atoms each stands. A weak prior keeps the temperature finite if a threshold separates the
+    labels.
     """
     if _are_few(truth):
         return None

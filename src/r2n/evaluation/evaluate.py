@@ -93,7 +93,7 @@ def evaluate(
     """The report on queries: ranking where all are true, else classification.
 
     Ranking is filtered by the true queries themselves and the true `evidence`; `evidence` is also what a network
-    that reads evidence is told. A graph stands for a source that has no other: it must hold all that is compared.
+    that reads evidence gets. A graph stands for a source that has no other: it must hold all that is compared.
     """
     graphs = WholeGraph(source) if isinstance(source, FactorGraph) else source
     logits = AtomLogits(model, graphs, evidence if evidence is not None else Evidence.empty())

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import nan, sqrt
 from typing import Any, Literal
 
@@ -17,7 +16,7 @@ TOLERANCE = 1e-6  # eight times the spacing of single-precision numbers near 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranks:
-    """The rank of each true candidate, from 1, with its equals placed behind it, before it, or half and half."""
+    """The rank of each true candidate, from 1, with its equals after it, before it, or half and half."""
 
     optimistic: Float64[np.ndarray, " batch"]
     pessimistic: Float64[np.ndarray, " batch"]
@@ -152,7 +151,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Whether probabilities can be believed: Brier score, expected calibration error, and the bins behind it."""
+    """Whether probabilities can be believed: Brier score, expected calibration error, and its bins."""
 
     brier: float
     ece: float
@@ -271,12 +270,8 @@ def reciprocal_ranks(ranks: Float64[np.ndarray, " batch"]) -> Float64[np.ndarray
     return 1 / ranks
 
 
-def _hits(k: int, ranks: Float64[np.ndarray, " batch"]) -> Float64[np.ndarray, " batch"]:
-    return (ranks <= k).astype(np.float64)
-
-
 for k in (1, 3, 10):
-    metric(f"hits@{k}", "ranking")(partial(_hits, k))
+    metric(f"hits@{k}", "ranking")(lambda ranks, k=k: (ranks <= k).astype(np.float64))
 
 
 def ranking_metrics(ranks: Float64[np.ndarray, " batch"]) -> dict[str, float]:
@@ -296,7 +291,7 @@ NORMAL_95 = 1.959963984540054  # the quantile at 0.975 of the standard normal di
 
 
 def drawn(population: int, sample: int, seed: int) -> Int64[np.ndarray, " sample"]:
-    """So many of a population's numbers, drawn without repetition, ascending; all where there are no more."""
+    """`sample` numbers below `population`, drawn without repetition, ascending; all if there are no more."""
     if sample < 1:
         raise DataError(f"a sample of {sample} queries says nothing", hint="take 1 or more")
     return np.sort(np.random.default_rng(seed).permutation(population)[:sample]).astype(np.int64)
@@ -307,24 +302,20 @@ def intervals(
 ) -> dict[str, tuple[float, float]]:
     """For each metric of realistic ranks, an interval that has that of the whole population in 95 of 100 samples.
 
-    The ranks of one unit (by number, below `sample`) were drawn together: the sides of a query. A metric is a ratio of
-    two sums over units, of values and of ranks; the interval is normal, with the variance of its residuals, smaller by
-    the share that was drawn. NaN where one unit alone says nothing of the spread.
+    The ranks of one unit (by number, below `sample`) were drawn together: the positions of a query. A metric is a ratio
+    of two sums over units; the interval is normal, with the variance of its residuals, smaller by the share that was
+    drawn. NaN if there is one unit alone.
     """
     found = {}
-    for item in METRICS.values():
-        if item.task == "ranking":
-            found[item.name] = _interval(item, ranks.realistic, units, sample, population)
+    for item in (item for item in METRICS.values() if item.task == "ranking"):
+        if sample < 2 or not len(ranks):
+            found[item.name] = nan, nan
+            continue
+        values = item.compute(ranks.realistic)
+        sums, counts = np.bincount(units, values, sample), np.bincount(units, minlength=sample)
+        mean = values.mean()
+        residuals = sums - mean * counts
+        variance = (residuals**2).sum() / (sample * (sample - 1)) * (1 - sample / population)
+        half = NORMAL_95 * sqrt(variance) / counts.mean()
+        found[item.name] = max(0.0, float(mean - half)), min(item.upper, float(mean + half))
     return found
-
-
-def _interval(item: Metric, ranks: np.ndarray, units: np.ndarray, sample: int, population: int) -> tuple[float, float]:
-    if sample < 2 or not len(ranks):
-        return nan, nan
-    values = item.compute(ranks)
-    sums, counts = np.bincount(units, values, sample), np.bincount(units, minlength=sample)
-    mean = values.mean()
-    residuals = sums - mean * counts
-    variance = (residuals**2).sum() / (sample * (sample - 1)) * (1 - sample / population)
-    half = NORMAL_95 * sqrt(variance) / counts.mean()
-    return max(0.0, float(mean - half)), min(item.upper, float(mean + half))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64
@@ -15,16 +15,18 @@ from r2n.data.problem import TRAIN, Problem
 from r2n.errors import DataError
 from r2n.evaluation.by_query import RankedQueries
 from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.metrics import TOLERANCE, Cells, Ranks, drawn, intervals, ranking_metrics, ranks
+from r2n.evaluation.metrics import TOLERANCE, Ranks, drawn, intervals, ranking_metrics, ranks
 from r2n.evaluation.report import NOTHING_TO_RANK, Numbers, Report, Score, predicate_bounds, refuse_nan, scored
 from r2n.progress import Progress, no_progress
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, eq=False)
 class Filter:
     """True atoms that are no candidates of a query, and the splits they are of; the queries are always added.
 
-    Never for negative samples in training: that would tell the network what is held out.
+    Never for negative samples in training: the network would learn what is held out.
     """
 
     facts: Codes
@@ -56,49 +58,24 @@ def true_atoms(parts: Iterable[Evidence]) -> Codes:
     return union(*(part.atoms[part.truth] for part in parts))
 
 
-Part = TypeVar("Part")
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The share of process `number` of `count` in some work; `exchange` sends its parts, or adds those of others."""
 
-
-@runtime_checkable
-class Share(Protocol):
-    """What one process does of the work of `count`."""
-
-    @property
-    def count(self) -> int:
-        """How many processes there are."""
-        ...
+    number: int = 0
+    count: int = 1
+    exchange: Callable[[list[Any]], list[Any]] = list
 
     def takes(self, number: int) -> bool:
         """Whether a part is done here."""
-        ...
+        return number % self.count == self.number
 
     def together(self, own: Sequence[tuple[int, Part]]) -> list[Part]:
-        """The parts done here, and, in the process that asked for the work, those of all, by their numbers."""
-        ...
+        """The parts done here, and, in process 0, those of all, by their numbers."""
+        return [part for _, part in sorted(self.exchange(list(own)), key=lambda pair: pair[0])]
 
 
-@dataclass(frozen=True, slots=True)
-class Alone:
-    """All of the work."""
-
-    count: int = 1
-
-    def takes(self, number: int) -> bool:
-        """Every part."""
-        return True
-
-    def together(self, own: Sequence[tuple[int, Part]]) -> list[Part]:
-        """The parts done here are all."""
-        return in_order(own)
-
-
-def in_order(parts: Sequence[tuple[int, Part]]) -> list[Part]:
-    """Parts by their numbers."""
-    return [part for _, part in sorted(parts, key=lambda pair: pair[0])]
-
-
-ALONE = Alone()
-
+ALONE = Share()
 
 MEMORY = 2**28  # bytes
 SHARE_OF_ROWS = 8  # rows at once take at most the eighth part of what may be taken
@@ -142,10 +119,9 @@ def row_memory(allowed: int | None) -> int:
 class EvaluationOptions:
     """How the queries of a split are evaluated. A classification has `calibration` alone.
 
-    `sides` are the positions to rank (all), from 0, negative ones from the end. `sample` queries are drawn by `seed`
-    and ranked, by default all. `forbidden` candidates rank below all others, equal among themselves, a true one too.
-    `calibration`: probabilities are judged before and after it. Rows are scored as many at once as `memory` (bytes)
-    holds, at least one; `share` says which of these parts are scored in this process, and joins those of the others.
+    `sides` are the positions to rank (all), from 0, negative ones from the end. `sample` queries are drawn by `seed`,
+    by default all. `forbidden` candidates rank below all others, equal among themselves, a true one too. As many rows
+    are scored at once as `memory` (bytes) holds; `share` says which of these parts are scored in this process.
     """
 
     sides: tuple[int, ...] | None = None
@@ -295,7 +271,10 @@ def _parts_of_side(
         some = distinct[start : start + size]
         queries = order[starts[start] : starts[min(start + size, len(distinct))]]
         row = np.searchsorted(some, rows[queries])
-        excluded = _known_cells(some, known_rows, known_places)  # the true ones are known: they too
+        near = slice(np.searchsorted(known_rows, some[0]), np.searchsorted(known_rows, some[-1], side="right"))
+        known_row = np.searchsorted(some, known_rows[near])
+        is_asked = some[known_row] == known_rows[near]
+        excluded = known_row[is_asked], known_places[near][is_asked]  # the true ones are known: they too
         left = side.candidates - np.bincount(excluded[0], minlength=len(some))
         forbidden = options.forbidden and options.forbidden(side.predicate, side.position, side.given(some))
         scores = row_scores(score, side, some)
@@ -305,14 +284,6 @@ def _parts_of_side(
         return _Ranked(side.predicate, side.position, queries[kept], own, int((~kept).sum()))
 
     return (partial(ranked, start) for start in range(0, len(distinct), size))
-
-
-def _known_cells(rows: np.ndarray, known_rows: np.ndarray, known_places: np.ndarray) -> Cells:
-    """Where rows (ascending) hold a known atom; known atoms by row (ascending) and place."""
-    near = slice(np.searchsorted(known_rows, rows[0]), np.searchsorted(known_rows, rows[-1], side="right"))
-    row = np.searchsorted(rows, known_rows[near])
-    is_asked = rows[row] == known_rows[near]
-    return row[is_asked], known_places[near][is_asked]
 
 
 def _report(

@@ -34,13 +34,11 @@ NOT_COMPARED = "not_compared"
 class Report:
     """The metrics of one split, pooled and per predicate, and the protocol: how they came about.
 
-    `ties` holds what the metrics would be with equal scores placed at best ("optimistic") and at worst
-    ("pessimistic") for the model. `intervals` holds, where only a sample of the queries was asked, between which
-    numbers each metric of all of them lies, in 95 of 100 samples. `baselines` holds the metrics that parts of the model
-    reach alone on the same queries, if they were asked for; in JSON its key is `beside`. `calibration` and the metrics
-    speak of the probabilities that the logits give, `calibrated` of those after a calibration, if there is one.
-    `by_query` holds what all this was computed from, and is left out of JSON. A metric of nothing is NaN here, and null
-    in JSON; `nothing_to_rank` says why a ranking has none.
+    `ties` holds the metrics with equal scores ranked at best ("optimistic") and at worst ("pessimistic"), `intervals`
+    the 95 % interval of each metric if only a sample was asked, `baselines` (JSON: `beside`) the metrics that parts of
+    the model reach alone. `calibration` is of the probabilities that the logits give, `calibrated` of those after a
+    calibration. `by_query` holds what all this was computed from, and is left out of JSON. A metric of nothing is NaN
+    here, and null in JSON; `nothing_to_rank` says why a ranking has none.
     """
 
     split: str
@@ -106,13 +104,16 @@ def classify(
     split: str = "queries",
     calibration: Calibrated | None = None,
 ) -> Report:
-    """Tell true queries from false ones: pooled average precision, macro ROC-AUC, accuracy, calibration.
+    """Classify queries as true or false: pooled average precision, macro ROC-AUC, accuracy, calibration.
 
     With a `calibration`, the probabilities are judged once more after it.
     """
     bounds = predicate_bounds(base, queries.atoms)
     scores = scored(score, queries.atoms, base)
-    groups = _groups(base, queries.atoms)
+    index, arguments = base.decode(queries.atoms)  # a group is a predicate and last constant, or a unary predicate
+    arity = np.array([predicate.arity for predicate in base.language.predicates], np.int64)[index]
+    last = np.where(arity > 1, arguments[np.arange(len(queries)), arity - 1], -1)
+    groups = index * (len(base.language.constants) + 1) + last + 1
     per_predicate: dict[str, Numbers] = {}
     for predicate, start, end in zip(base.language.predicates, bounds[:-1], bounds[1:], strict=True):
         if start < end:
@@ -137,14 +138,6 @@ def classify(
     after = None if calibration is None or calibration.why_not else reliability(calibration(scores), queries.truth)
     asked = ClassifiedQueries(queries.atoms, queries.truth, scores)
     return Report(split, pooled, per_predicate, protocol, calibration=before, calibrated=after, by_query=asked)
-
-
-def _groups(base: HerbrandBase, codes: Codes) -> Codes:
-    """A number for each atom's predicate and last constant; for the predicate alone where it is unary."""
-    index, arguments = base.decode(codes)
-    arity = np.array([predicate.arity for predicate in base.language.predicates], np.int64)[index]
-    last = np.where(arity > 1, arguments[np.arange(len(codes)), arity - 1], -1)
-    return index * (len(base.language.constants) + 1) + last + 1
 
 
 def predicate_bounds(base: HerbrandBase, codes: Codes) -> np.ndarray:

@@ -19,7 +19,7 @@ from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import levels
 from r2n.explanation.text import printable, probability_text, shortened
 from r2n.files import optional_library
-from r2n.logic.language import Domain, Language, Predicate
+from r2n.logic.language import Language, Predicate
 
 if TYPE_CHECKING:
     import pandas
@@ -41,9 +41,8 @@ def argument_names(
 ) -> tuple[str, ...]:
     """The names of the columns that hold the arguments of atoms of these predicates (of none: of any).
 
-    They are those of the table that the facts came from (`columns`), else of the domains; a name that stands there
-    twice, or that such a table has for another column, is numbered: `person_1`, `person_2`. Where the predicates
-    differ in them, the columns are `argument_1`, ...
+    They are those of the table that the facts came from (`columns`), else of the domains; a name that is there twice,
+    or is one of the fixed ones, is numbered: `person_1`. If the predicates differ, they are `argument_1`, ...
     """
     asked = [language.predicate(name) for name in predicates] or language.predicates
     each = {_numbered(columns.get(one.name) or tuple(domain.name for domain in one.domains)) for one in asked}
@@ -71,10 +70,9 @@ class Answer:
     """An atom with its probability.
 
     A `known` atom has the probability of what is known; a `closed` one that is no fact is false, and has 0. `network`
-    is the probability that the network predicts, calibrated where there is a calibration, and `logit` the
-    network's logit before that. `reached`: a ground rule holds the atom (or the network reads no rules). Of an
-    ensemble, the logit is the mean over its networks, and `spread` its standard deviation. `predicate` and `constants`
-    are the atom's parts, by their names.
+    is the probability that the network predicts, calibrated if there is a calibration, and `logit` the logit before
+    that; of an ensemble it is the mean, and `spread` its standard deviation. `reached`: a ground rule holds the atom
+    (or the network reads no rules).
     """
 
     atom: str
@@ -98,12 +96,10 @@ class Answer:
 class Answers(Sequence[Answer]):
     """Answers as columns, one row for each atom; `predict` gives the most probable first.
 
-    `truths` is 1 for atoms known to be true, 0 for those that are asserted or closed and so false, -1 for unknown ones.
-    `network` is the probability that the network predicts, `spread` the standard deviation of the logits of an
-    ensemble, `is_refused` marks atoms that cannot be answered. Of a query, `asked` atoms were answered or refused,
-    `refused` of them; `left_out` were not asked, because nothing is known about them and no ground rule reaches them;
-    `hidden` are known and were not wanted. `calibration` says on what the probabilities were calibrated (None: they
-    were not), `columns` names the columns of the arguments in tables.
+    `truths` is 1 for atoms known to be true, 0 for those known to be false or closed, -1 for unknown ones; `is_refused`
+    marks atoms that cannot be answered. `asked` counts the atoms that were answered or refused, `left_out` those that
+    are not known and that no ground rule reaches, `hidden` the known ones that were not wanted. `columns` names the
+    columns of the arguments in tables.
     """
 
     base: HerbrandBase
@@ -235,49 +231,36 @@ class Answers(Sequence[Answer]):
 
 def answers_html(answers: "Answers") -> str:
     """A table for a notebook, in the colours of the page around it; names are text, never markup."""
+    rows = []
+    track = f'<rect width="{BAR}" height="8" rx="2" fill="currentColor" fill-opacity="0.15"/>'
+    for number, item in enumerate(answers.items[:MOST_ROWS], start=1):
+        filled = f'width="{BAR * item.probability:.1f}" height="8" rx="2" fill="currentColor" fill-opacity="0.7"'
+        cells = [
+            str(number),
+            f"<code><bdi>{escape(shortened(printable(item.atom), LONGEST_NAME))}</bdi></code>",
+            escape(probability_text(item.probability)),
+            f'<svg width="{BAR}" height="8" aria-hidden="true">{track}<rect {filled}/></svg>',
+            escape(known_text(item)),
+            escape(probability_text(item.network)),
+            *([] if item.spread is None else [f"{item.logit:.2f} ± {item.spread:.2f}"]),
+        ]
+        rows.append("".join(["<tr>", *(f'<td style="text-align:left">{cell}</td>' for cell in cells), "</tr>"]))
     heads = ["", "atom", "probability", "", "known", "predicted", *["logit ± spread"] * (answers.spread is not None)]
-    shown = "".join(_row(i, item) for i, item in enumerate(answers.items[:MOST_ROWS], start=1))
     head = "".join(f'<th scope="col" style="text-align:left">{text}</th>' for text in heads)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{shown}</tbody></table>"
-    return f'<div style="overflow-x:auto">{table}<p>{escape("; ".join(_foot(answers)))}</p></div>'
-
-
-def _foot(answers: "Answers") -> list[str]:
-    """What stands below the table."""
-    texts = [f"{counted(len(answers), 'answer')} to {counted(answers.asked, 'atom')} asked"]
-    texts += [f"the first {MOST_ROWS} are shown"] * (len(answers) > MOST_ROWS)
-    texts += [f"{counted(answers.left_out, 'atom')} left out, which nothing is known of"] * bool(answers.left_out)
-    texts += [f"{counted(answers.hidden, 'atom')} not shown, known already"] * bool(answers.hidden)
-    texts += [f"{counted(answers.refused, 'atom')} of new constants cannot be answered"] * bool(answers.refused)
-    calibrated = answers.calibration
-    return [*texts, "not calibrated" if calibrated is None else calibrated.in_words]
-
-
-def _row(number: int, item: "Answer") -> str:
-    atom = escape(shortened(printable(item.atom), LONGEST_NAME))
-    said = [known_text(item), probability_text(item.network)]
-    said += [] if item.spread is None else [f"{item.logit:.2f} ± {item.spread:.2f}"]
-    cells = [
-        str(number),
-        f"<code><bdi>{atom}</bdi></code>",
-        escape(probability_text(item.probability)),
-        _bar(item.probability),
-        *map(escape, said),
+    texts = [
+        f"{counted(len(answers), 'answer')} to {counted(answers.asked, 'atom')} asked",
+        *[f"the first {MOST_ROWS} are shown"] * (len(answers) > MOST_ROWS),
+        *[f"{counted(answers.left_out, 'atom')} left out, which nothing is known of"] * bool(answers.left_out),
+        *[f"{counted(answers.hidden, 'atom')} not shown, known already"] * bool(answers.hidden),
+        *[f"{counted(answers.refused, 'atom')} of new constants cannot be answered"] * bool(answers.refused),
+        "not calibrated" if answers.calibration is None else answers.calibration.in_words,
     ]
-    return "".join(["<tr>", *(f'<td style="text-align:left">{cell}</td>' for cell in cells), "</tr>"])
-
-
-def _bar(probability: float) -> str:
-    whole, part = f'width="{BAR}" height="8"', f'width="{BAR * probability:.1f}" height="8"'
-    track = f'<rect {whole} rx="2" fill="currentColor" fill-opacity="0.15"/>'
-    return f'<svg {whole} aria-hidden="true">{track}<rect {part} rx="2" fill="currentColor" fill-opacity="0.7"/></svg>'
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'<div style="overflow-x:auto">{table}<p>{escape("; ".join(texts))}</p></div>'
 
 
 def known_text(item: "Answer") -> str:
-    """What is known of an atom, and whether rules speak of it: an atom of a closed predicate that is no fact is false.
-
-    What is known needs no rule, so that only an unknown atom says that it has none.
-    """
+    """What is known of an atom; if nothing is, whether a ground rule holds it."""
     if item.closed and not item.known:
         return "closed"
     if item.known is not None:
@@ -371,36 +354,26 @@ def _shown(written: AtomText | None, term: int | None) -> Iterator[None]:
         raise DataError(error.what, where=written.place(term), hint=error.hint) from None
 
 
-def _constant(language: Language, predicate: Predicate, position: int, term: str) -> int:
-    """The id of a constant; a name that is none but looks like a variable is answered with how to ask."""
-    try:
-        return language.constant_id(term)
-    except DataError as error:
-        if len(term) > 1 and not term[0].isupper() and term[0] not in "_?":
-            raise DataError(error.what, hint=error.hint or _some(language, predicate.domains[position])) from None
-        terms = [ANYTHING if i == position else "..." for i in range(predicate.arity)]
-        hint = f"write ? for what is asked: {predicate.name}({', '.join(terms)})"
-        raise DataError(error.what, hint=f"{hint}; or {error.hint}" if error.hint else hint) from None
-
-
 def _constants(language: Language, predicate: Predicate, position: int, term: str | None) -> np.ndarray:
-    members = language.members(predicate.domains[position])
+    """The constants that a term of a question stands for; hints say which there are, and how to write `?`."""
+    domain = predicate.domains[position]
+    members = language.members(domain)
     if term is None:
         return members
-    constant = _constant(language, predicate, position, term)
+    some = [language.constants[member] for member in members[:MOST_NAMED]] + ["..."] * (len(members) > MOST_NAMED)
+    has = f"domain '{domain.name}' has {', '.join(some)}" if some else f"domain '{domain.name}' is empty"
+    try:
+        constant = language.constant_id(term)
+    except DataError as error:
+        if len(term) > 1 and not term[0].isupper() and term[0] not in "_?":
+            raise DataError(error.what, hint=error.hint or has) from None
+        terms = [ANYTHING if i == position else "..." for i in range(predicate.arity)]
+        hint = f"write ? for what is asked: {predicate.name}({', '.join(terms)})"  # it looks like a variable
+        raise DataError(error.what, hint=f"{hint}; or {error.hint}" if error.hint else hint) from None
     if constant not in members:
         names = [language.constants[member] for member in members]
-        domain = predicate.domains[position].name
         raise DataError(
-            f"constant '{term}' is outside domain '{domain}' (position {position + 1} of {predicate.name})",
-            hint=nearest(term, names) or _some(language, predicate.domains[position]),
+            f"constant '{term}' is outside domain '{domain.name}' (position {position + 1} of {predicate.name})",
+            hint=nearest(term, names) or has,
         )
     return np.array([constant])
-
-
-def _some(language: Language, domain: Domain) -> str:
-    """A few of a domain's constants, for who knows none."""
-    members = language.members(domain)
-    names = [language.constants[member] for member in members[:MOST_NAMED]]
-    more = ["..."] * (len(members) > MOST_NAMED)
-    return f"domain '{domain.name}' has {', '.join([*names, *more])}" if names else f"domain '{domain.name}' is empty"

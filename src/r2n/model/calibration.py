@@ -38,9 +38,9 @@ MOST_STEPS = 20  # of an epoch in batches of queries
 HINT = "delete it, and r2n train P --out DIR --resume fits it again; until then probabilities are not calibrated"
 
 
-def calibrate(run: Run, logits: AtomLogits | None = None) -> Calibrated | None:
-    """The calibration of a trained run, or of the `logits` of one of its networks; None without labels to fit it on."""
-    logits, options = logits or run.logits(), run.options
+def calibrate(run: Run) -> Calibrated | None:
+    """The calibration of a trained run; None without labels to fit it on."""
+    logits, options = run.logits(), run.options
     valid = run.problem.queries.get("valid", Evidence.empty())
     if not len(valid):
         return _on_hidden_facts(run, logits)
@@ -52,7 +52,8 @@ def calibrate(run: Run, logits: AtomLogits | None = None) -> Calibrated | None:
         words = f"{counted(facts, 'validation fact')} and {counted(len(valid) - facts, 'corruption')} of them"
     found, groups = logits(valid.atoms), query_groups(base, valid.atoms, valid.truth)
     fitted, hidden = _fitted(found, valid.truth, groups, options, words, weights=weights), None
-    if fitted is None or _are_apart(found, valid.truth):
+    are_apart = found[valid.truth].min(initial=np.inf) > found[~valid.truth].max(initial=-np.inf)
+    if fitted is None or are_apart:
         hidden = _on_hidden_facts(run, logits)
         fitted = hidden or fitted
         if fitted is not None and not options.training.compares_facts:
@@ -119,11 +120,6 @@ def _fitted(
     return fit_odds(logits, truth, fitted_on=words, weights=weights)
 
 
-def _are_apart(logits: np.ndarray, truth: np.ndarray) -> bool:
-    """Whether a threshold separates true from false."""
-    return bool(logits[truth].min(initial=np.inf) > logits[~truth].max(initial=-np.inf))
-
-
 def query_groups(base: HerbrandBase, atoms: Codes, truth: np.ndarray) -> np.ndarray:
     """A group for each query, such that only queries of one group are likely to be right or wrong together.
 
@@ -166,15 +162,14 @@ def _with_corruptions(run: Run, logits: AtomLogits) -> tuple[Evidence, np.ndarra
 
 
 def _on_hidden_facts(run: Run, logits: AtomLogits) -> Calibrated | None:
-    """Fitted on training atoms whose input is hidden; None where the network never learned to do without it."""
-    hides = run.options.training.hiding > 0
+    """Fitted on training atoms whose input is hidden; None if the network never learned to do without it."""
+    training = run.options.training
     if not logits.model.layers:
         return None
-    steps = islice(run.trainer.batches.epoch(torch.Generator().manual_seed(0)), MOST_STEPS)
     asked = [
-        _hidden(step, logits.models, by_atom=run.options.training.hide_by == "atom")
-        for step in steps
-        if isinstance(step, Step) and (hides or step.leaves_out)
+        hidden_logits(step, logits.models, by_atom=training.hide_by == "atom")
+        for step in islice(run.trainer.batches.epoch(torch.Generator().manual_seed(0)), MOST_STEPS)
+        if isinstance(step, Step) and (training.hiding > 0 or step.leaves_out)
     ]
     if not asked:
         return None
@@ -184,13 +179,13 @@ def _on_hidden_facts(run: Run, logits: AtomLogits) -> Calibrated | None:
     return _fitted(found, truth, groups, run.options, words, may_shift=False)  # negatives are as many as one likes
 
 
-def _hidden(step: Step, models: tuple[R2N, ...], *, by_atom: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The mean logits of what a step asks, each asked while its input, and that of a part of the others, is hidden.
+def hidden_logits(step: Step, models: tuple[R2N, ...], *, by_atom: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The mean logits of what a step asks, their labels and their codes.
 
-    With them come their labels and their codes.
+    Each atom is asked while its input, and that of a part of the others, is hidden.
     """
-    targets, first = step.targets, step.targets.first_constants.cpu().numpy()
-    by = np.arange(len(first)) if by_atom else first
+    targets, by = step.targets, step.targets.first_constants.cpu().numpy()
+    by = np.arange(len(by)) if by_atom else by
     part_of = np.random.default_rng(0).integers(PARTS, size=int(by.max(initial=0)) + 1)[by]
     asked = targets.asked[targets.open_atoms[targets.asked]]
     found, rows = np.zeros(len(asked)), asked.cpu().numpy()

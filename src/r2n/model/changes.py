@@ -11,7 +11,7 @@ from jaxtyping import Int64
 from r2n.data.atom_text import facts_from_texts, looks_like_atom
 from r2n.data.candidates import find_candidates
 from r2n.data.encoding import EncodedFacts, encode_facts
-from r2n.data.herbrand import HerbrandBase
+from r2n.data.herbrand import Codes, HerbrandBase
 from r2n.data.knowledge_base import (
     Evidence,
     GivenFeatures,
@@ -42,10 +42,10 @@ Given = str | Path | Table | Evidence | object
 
 @dataclass(frozen=True, eq=False)
 class ChangedProblem:
-    """A problem, what was known in training, and how often each fact of its evidence was told.
+    """A problem, what was known in training, and how often each fact of its evidence was given.
 
-    What was told twice must be taken back twice: so taking back the facts that were added always leads to where one
-    was. A new constant is in the language as long as a fact names it, or until its declaration is taken back; the
+    What was given twice must be taken back twice, so that taking back the facts that were added undoes the change.
+    A new constant is in the language as long as a fact names it, or until its declaration is taken back; the
     constants of the training stay.
     """
 
@@ -57,7 +57,7 @@ class ChangedProblem:
 
     @classmethod
     def of(cls, problem: Problem) -> "ChangedProblem":
-        """A problem as it was in training: each fact told once."""
+        """A problem as it was in training: each fact given once."""
         return cls(problem, problem.knowledge, np.ones(len(problem.train), np.int64))
 
     @property
@@ -86,10 +86,8 @@ class ChangedProblem:
         language = grown(self.problem.knowledge.language, members_by_facts(self.trained, groups), declared)
         base = HerbrandBase(language)
         added, encoded = self._encoded(base, groups, stated)
-        old = self.problem.train
-        atoms = recoded(old.atoms, self.base, base)
-        order = np.argsort(atoms)
-        old, times = Evidence(atoms[order], old.truth[order]), self.times[order]
+        old, order = _recoded(self.problem.train, self.base, base)
+        times = self.times[order]
         _refuse_contradictions(base, old, added, encoded)
         union = np.union1d(old.atoms, added.atoms)
         truth, counts = np.zeros(len(union), bool), np.zeros(len(union), np.int64)
@@ -138,7 +136,7 @@ class ChangedProblem:
                     f"the evidence has a code outside the Herbrand base of {self.base.size:,} atoms",
                     hint="codes are those of predictor.base; new constants come as text or tables",
                 )
-            parts.append(Evidence(*_sorted(recoded(part.atoms, self.base, base), part.truth)))
+            parts.append(_recoded(part, self.base, base)[0])
         for i, part in enumerate(parts[1:], start=1):
             _refuse_contradictions(base, _joined(parts[:i]), part, None)
         return _joined(parts), encoded
@@ -159,21 +157,17 @@ class ChangedProblem:
         }
         features = tuple(item for item in self.features if item[:2] in inside | wanted)
         settled = HerbrandBase(language)
-        order = np.argsort(atoms := recoded(evidence.atoms, base, settled))
-        queries = {
-            split: Evidence(*_sorted(recoded(part.atoms, self.base, settled), part.truth))
-            for split, part in self.problem.queries.items()
-        }
+        evidence, order = _recoded(evidence, base, settled)
+        queries = {split: _recoded(part, self.base, settled)[0] for split, part in self.problem.queries.items()}
         sources = {
             name: replace(source, given=recoded(source.given, self.base, settled))
             for name, source in self.problem.candidates.items()
         }
-        known = replace(
-            self.problem.knowledge,
-            language=language,
-            evidence=Evidence(atoms[order], evidence.truth[order]),
-            features=grown_features(self.training.features, self.trained, language, _by_domain(features)),
-        )
+        by_domain: dict[str, dict[str, object]] = {}
+        for domain, name, value in features:
+            by_domain.setdefault(domain, {})[name] = value
+        all_features = grown_features(self.training.features, self.trained, language, by_domain)
+        known = replace(self.problem.knowledge, language=language, evidence=evidence, features=all_features)
         problem = replace(self.problem, knowledge=known, queries=queries, candidates=sources)
         found = find_candidates(settled, sources, problem.atoms, known.features)
         problem = replace(problem, knowledge=replace(known, candidates=found))
@@ -193,13 +187,6 @@ class ChangedProblem:
         return own if same else language
 
 
-def _by_domain(features: Iterable[tuple[str, str, object]]) -> dict[str, dict[str, object]]:
-    found: dict[str, dict[str, object]] = {}
-    for domain, name, value in features:
-        found.setdefault(domain, {})[name] = value
-    return found
-
-
 def _gathered(given: Given, theory: Theory, base: HerbrandBase) -> tuple[list[Facts], list[Evidence]]:
     """What is given, as facts and as evidence."""
     items = list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
@@ -217,10 +204,14 @@ def _gathered(given: Given, theory: Theory, base: HerbrandBase) -> tuple[list[Fa
 def _table(item: Given, base: HerbrandBase) -> Table:
     if isinstance(item, Table):
         return item
-    if isinstance(item, str) and not _is_there(item):
+    try:
+        is_text = isinstance(item, str) and not Path(item).exists()
+    except OSError:  # a name that no system takes
+        is_text = True
+    if is_text:
         example = f' as "{base.names(np.zeros(1, np.int64))[0]}"' if base.size else ""
         raise DataError(
-            f"'{shortened(item)}' is neither a fact nor a file",
+            f"'{shortened(str(item))}' is neither a fact nor a file",
             hint=f"write a fact{example}, with ! before it if it is false",
         )
     if not isinstance(item, str | Path) and not hasattr(item, "__arrow_c_stream__"):
@@ -228,17 +219,11 @@ def _table(item: Given, base: HerbrandBase) -> Table:
     return Table(item)
 
 
-def _is_there(name: str) -> bool:
-    """Whether there is such a file; there is none of a name that no system takes."""
-    try:
-        return Path(name).exists()
-    except OSError:
-        return False
-
-
-def _sorted(atoms: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _recoded(evidence: Evidence, old: HerbrandBase, new: HerbrandBase) -> tuple[Evidence, Codes]:
+    """The same evidence in another base, ascending, and the order of its atoms there."""
+    atoms = recoded(evidence.atoms, old, new)
     order = np.argsort(atoms)
-    return atoms[order], truth[order]
+    return Evidence(atoms[order], evidence.truth[order]), order
 
 
 def _joined(parts: list[Evidence]) -> Evidence:
@@ -247,7 +232,7 @@ def _joined(parts: list[Evidence]) -> Evidence:
     return Evidence(atoms, np.concatenate([part.truth for part in parts])[first])
 
 
-def _places(evidence: Evidence, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _found(evidence: Evidence, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The rows of atoms in evidence, and whether they are there at all."""
     rows = np.searchsorted(evidence.atoms, atoms)
     found = rows < len(evidence.atoms)
@@ -261,7 +246,7 @@ def _where(encoded: EncodedFacts | None, code: int) -> Location | None:
 
 
 def _refuse_contradictions(base: HerbrandBase, old: Evidence, new: Evidence, encoded: EncodedFacts | None) -> None:
-    rows, found = _places(old, new.atoms)
+    rows, found = _found(old, new.atoms)
     wrong = np.flatnonzero(found)[old.truth[rows[found]] != new.truth[found]]
     if len(wrong):
         code, truth = int(new.atoms[wrong[0]]), bool(new.truth[wrong[0]])
@@ -274,19 +259,16 @@ def _refuse_contradictions(base: HerbrandBase, old: Evidence, new: Evidence, enc
 
 
 def _refuse_absent(base: HerbrandBase, old: Evidence, gone: Evidence, encoded: EncodedFacts) -> None:
-    rows, found = _places(old, gone.atoms)
+    rows, found = _found(old, gone.atoms)
     absent = np.flatnonzero(~found)
+    wrong = absent if len(absent) else np.flatnonzero(old.truth[rows] != gone.truth)
+    if not len(wrong):
+        return
+    name, where = base.names(gone.atoms[wrong[:1]])[0], _where(encoded, int(gone.atoms[wrong[0]]))
     if len(absent):
-        name, code = base.names(gone.atoms[absent[:1]])[0], int(gone.atoms[absent[0]])
-        raise DataError(f"{name} is not among the facts, so it cannot be taken back", where=_where(encoded, code))
-    wrong = np.flatnonzero(old.truth[rows] != gone.truth)
-    if len(wrong):
-        name, code = base.names(gone.atoms[wrong[:1]])[0], int(gone.atoms[wrong[0]])
-        truth = bool(old.truth[rows[wrong[0]]])
-        raise DataError(
-            f"{name} is known to be {str(truth).lower()}: as {str(not truth).lower()} it cannot be taken back",
-            where=_where(encoded, code),
-        )
+        raise DataError(f"{name} is not among the facts, so it cannot be taken back", where=where)
+    known, given = (str(bool(truth)).lower() for truth in (old.truth[rows[wrong[0]]], gone.truth[wrong[0]]))
+    raise DataError(f"{name} is known to be {known}: as {given} it cannot be taken back", where=where)
 
 
 def with_features(trained: R2N, training: KnowledgeBase, now: KnowledgeBase, options: ModelOptions) -> R2N:
@@ -295,9 +277,7 @@ def with_features(trained: R2N, training: KnowledgeBase, now: KnowledgeBase, opt
     Vocabularies and scales are those of the training's evidence. A new constant without features has no vector.
     """
     ids = torch.from_numpy(constant_ids(now.language, training.language))
-    atoms = recoded(training.evidence.atoms, training.base, now.base)
-    order = np.argsort(atoms)
-    known_then = replace(now, evidence=Evidence(atoms[order], training.evidence.truth[order]))
+    known_then = replace(now, evidence=_recoded(training.evidence, training.base, now.base)[0])
     encoders = {part.domain: part.module for part in trained.modules() if isinstance(part, ModuleChannel)}
     with torch.random.fork_rng(devices=[]):
         model = R2N.build(known_then, options, encoders=encoders, new=np.flatnonzero(ids.numpy() < 0))

@@ -40,7 +40,9 @@ class Choice:
 def choose_options(problem: Problem, options: Options) -> tuple[Options, tuple[Choice, ...]]:
     """The options with what nobody set chosen, and the choices made."""
     made: list[Choice] = []
-    for choice in _wanted(problem, options):
+    wide = [predicate for predicate in problem.knowledge.language.predicates if predicate.arity > 2]
+    first = [Choice("model.input", "distmult", f"{wide[0].name} has {wide[0].arity} positions")] if wide else []
+    for choice in (*first, *(_for_rows if _asks_for_rows(problem, options) else _for_labels)(problem, options)):
         section, _, key = choice.key.partition(".")
         current = getattr(options, section)
         if key not in current.model_fields_set and getattr(current, key) != choice.value:
@@ -72,16 +74,6 @@ def _withdrawn(problem: Problem, options: Options, choices: list[Choice]) -> lis
     return choices
 
 
-def _wanted(problem: Problem, options: Options) -> Iterator[Choice]:
-    wide = [predicate for predicate in problem.knowledge.language.predicates if predicate.arity > 2]
-    if wide:
-        yield Choice("model.input", "distmult", f"{wide[0].name} has {wide[0].arity} positions")
-    if _asks_for_rows(problem, options):
-        yield from _for_rows(problem, options)
-    else:
-        yield from _for_labels(problem, options)
-
-
 def _asks_for_rows(problem: Problem, options: Options) -> bool:
     """Whether this is a large graph to be completed: true queries alone.
 
@@ -100,7 +92,7 @@ def _asks_for_rows(problem: Problem, options: Options) -> bool:
 
 
 def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
-    """A graph is completed by its input layer, asked row by row, and by rules that are counted beside it."""
+    """A graph is completed by its input layer, asked row by row, and by counted rules."""
     knowledge, training = problem.knowledge, options.training
     constants, facts = len(knowledge.language.constants), int(knowledge.evidence.truth.sum())
     size = f"{facts:,} facts of {constants:,} constants"
@@ -109,8 +101,8 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
     if rules:
         yield Choice("model.rules", "counted", f"{counted(rules, 'Horn rule')} on a graph of {size}")
     if others:
-        told = f"{counted(others, 'rule')} left out: on a graph of {size} only rules that conclude one atom are read"
-        yield Choice("model.reasoner", "none", told)
+        reason = f"{counted(others, 'rule')} left out: on a graph of {size} only rules that conclude one atom are read"
+        yield Choice("model.reasoner", "none", reason)
     elif not rules:
         yield Choice("model.reasoner", "none", "there is no rule; r2n mine finds some")
     yield Choice("model.dim", 100, "queries are ranked")
@@ -159,7 +151,7 @@ def _for_labels(problem: Problem, options: Options) -> Iterator[Choice]:
 def labelled_predicates(knowledge: KnowledgeBase) -> dict[str, tuple[int, int]]:
     """The open predicates whose labelled false facts are their negatives, each with its true and false facts.
 
-    A few false facts of a pair beside many true ones are no sample of what is false; of one position they are all that
+    A few false facts of a pair next to many true ones are no sample of what is false; of one position they are all that
     is known of it.
     """
     base, evidence = knowledge.base, knowledge.evidence

@@ -1,14 +1,13 @@
 """How good the networks of a model are on the queries of a problem, and its baselines."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from r2n.data.herbrand import Codes
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import Problem
 from r2n.errors import ConfigError, nearest
@@ -23,7 +22,7 @@ from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS
 from r2n.network.r2n import R2N
 from r2n.options import Options
 from r2n.progress import Progress, no_progress
-from r2n.scoring import AtomLogits, Logits
+from r2n.scoring import AtomLogits
 
 RULES, INPUT, NETWORK = "rules alone", "input layer alone", "without counted rules"
 WITHOUT_REASONING = "without reasoning"  # the same input layer, trained without any rule
@@ -39,11 +38,16 @@ def baseline_scores(logits: AtomLogits, problem: Problem) -> dict[str, Score]:
     Rules that are counted have the weights that were learned, others their confidence in the training facts. The input
     layer stands alone where its score is a part of the output.
     """
-    model, asked = logits.model, _candidates(problem)
+    model, asked, found = logits.model, _candidates(problem), dict[str, Score]()
+    if asked > (MOST_CANDIDATES_WITH_LAYERS if model.counted is not None and len(model.layers) else MOST_CANDIDATES):
+        return found
     if model.counted is None:
-        return (_counted(problem) | _input(logits)) if asked <= MOST_CANDIDATES else {}
-    if asked > (MOST_CANDIDATES_WITH_LAYERS if len(model.layers) else MOST_CANDIDATES):
-        return {}
+        if (rules := RulesAlone.of(problem.knowledge)) is not None:
+            found[RULES] = rules
+        if model.input_score:
+            alone, *others = map(_without_layers, logits.models)
+            found[INPUT] = AtomLogits(alone, Ungrounded(), logits.evidence, others=tuple(others))
+        return found
     _ = logits.whole  # the pass is shared
     network = NETWORK if len(model.layers) else WITHOUT_REASONING  # counted rules do not train the input layer
     return {RULES: logits.by(RULES_ALONE), network: logits.by(NETWORK_ALONE)}
@@ -56,19 +60,6 @@ def _candidates(problem: Problem) -> int:
     return max((int(widths[base.decode(part.atoms)[0]].sum()) for part in problem.queries.values()), default=0)
 
 
-def _counted(problem: Problem) -> dict[str, Score]:
-    found = RulesAlone.of(problem.knowledge)
-    return {} if found is None else {RULES: found}
-
-
-def _input(logits: AtomLogits) -> dict[str, Score]:
-    model = logits.model
-    if not model.input_score:
-        return {}
-    alone, *others = map(_without_layers, logits.models)
-    return {INPUT: AtomLogits(alone, Ungrounded(), logits.evidence, others=tuple(others))}
-
-
 def _without_layers(model: R2N) -> R2N:
     alone = R2N(model.base, model.constants, model.atom_embedding).train(model.training)  # it has no other parts
     alone.trained_ids = model.trained_ids
@@ -79,44 +70,20 @@ def single_networks(
     logits: AtomLogits, problem: Problem, split: str, metrics: Callable[[Score], Mapping[str, float]]
 ) -> dict[str, Mapping[str, float]]:
     """The mean and deviation of the metrics of an ensemble's single networks, if they are cheap to evaluate."""
-    found = [metrics(score) for score in _singles(logits, problem, split)]
-    columns = {name: np.array([numbers[name] for numbers in found]) for name in (found[0] if found else ())}
-    if not columns:
+    queries, most = problem.queries[split], MOST_CANDIDATES_WITH_LAYERS if len(logits.model.layers) else MOST_CANDIDATES
+    if not logits.others:
         return {}
+    if not queries.truth.all():
+        found = [metrics(lambda _, row=row: row) for row in logits.each(queries.atoms)]
+    elif logits.whole is not None and _candidates(problem) * len(logits.models) <= most:
+        found = [metrics(member) for member in logits.members]
+    else:
+        return {}
+    columns = {name: np.array([numbers[name] for numbers in found]) for name in found[0]}
     return {
         SINGLE: {name: float(values.mean()) for name, values in columns.items()},
         DEVIATION: {name: float(values.std(ddof=1)) for name, values in columns.items()},
     }
-
-
-def _singles(logits: AtomLogits, problem: Problem, split: str) -> Sequence[Score]:
-    """The scores of each network of an ensemble; none where asking them would cost much."""
-    queries = problem.queries[split]
-    if not logits.others:
-        return ()
-    if not queries.truth.all():
-        return [_Looked(row) for row in logits.each(queries.atoms)]
-    asked = _candidates(problem) * len(logits.models)
-    most = MOST_CANDIDATES_WITH_LAYERS if len(logits.model.layers) else MOST_CANDIDATES
-    return logits.members if logits.whole is not None and asked <= most else ()
-
-
-@dataclass(frozen=True, eq=False)
-class _Looked:
-    """Logits of the queries that are asked, in their order."""
-
-    logits: Logits
-
-    def __call__(self, _: Codes) -> Logits:
-        return self.logits
-
-
-def said_of(logits: AtomLogits, calibration: Calibrated | None) -> dict[str, str | int]:
-    """What the protocol of a report says of the networks and of their probabilities."""
-    said: dict[str, str | int] = {"calibration": "none" if calibration is None else str(calibration)}
-    if logits.others:
-        said["ensemble"] = f"ensemble of {len(logits.models)}: the mean of the logits of as many networks"
-    return said
 
 
 RANKED_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if not kind.startswith("range"))
@@ -203,11 +170,10 @@ def evaluate_split(
     others = {name: part.metrics for name, part in found.items()}
     if baselines is not None:
         others = single_networks(logits, problem, split, lambda scores: report(scores, options=plain).metrics) | others
-    said = (
-        said_of(logits, calibration)
-        | _harm(own, found.get(WITHOUT_REASONING))
-        | selected_on(own, logits, problem, training, calibration)
-    )
+    said: dict[str, str | int] = {"calibration": "none" if calibration is None else str(calibration)}
+    if logits.others:
+        said["ensemble"] = f"ensemble of {len(logits.models)}: the mean of the logits of as many networks"
+    said |= _harm(own, found.get(WITHOUT_REASONING)) | selected_on(own, logits, problem, training, calibration)
     return replace(own, baselines=others, protocol={**own.protocol, **said})
 
 

@@ -11,7 +11,6 @@ from r2n.data.problem import Problem
 from r2n.errors import ConfigError
 from r2n.evaluation.report import Report, classify
 from r2n.grounding.strategies import make_grounder
-from r2n.logic.language import Language
 from r2n.model.model import Model
 from r2n.network.belief_propagation import Clash, Method, find_clash, infer, log_beliefs
 from r2n.network.factor_graph import TRUE, UNKNOWN, known_states, known_truths
@@ -19,18 +18,6 @@ from r2n.network.graph_sources import GroundedOnDemand
 from r2n.options import Options
 
 SURE = 1e-12  # a probability so near to 0 or 1 has a finite logit
-
-
-def _refuse_another_language(ours: Language, theirs: Language) -> None:
-    """Codes mean the same atoms only in the same language."""
-    same = ours.constants == theirs.constants and [p.name for p in ours.predicates] == [
-        p.name for p in theirs.predicates
-    ]
-    if not same or not all(map(np.array_equal, ours.extensions, theirs.extensions)):
-        raise ConfigError(
-            "the run is of another problem: its constants, domains or predicates differ",
-            hint="give the run of a network that was trained on this problem",
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +70,14 @@ def believe(
     states = known_states(knowledge.base, graph.atoms, problem.train)
     start = torch.full((len(graph.atoms),), prior, dtype=torch.float64)
     if trained is not None:
-        _refuse_another_language(knowledge.language, trained.problem.knowledge.language)
+        ours, theirs = knowledge.language, trained.problem.knowledge.language
+        names = [[predicate.name for predicate in language.predicates] for language in (ours, theirs)]
+        is_same = ours.constants == theirs.constants and names[0] == names[1]
+        if not is_same or not all(map(np.array_equal, ours.extensions, theirs.extensions)):
+            raise ConfigError(
+                "the run is of another problem: its constants, domains or predicates differ",
+                hint="give the run of a network that was trained on this problem",
+            )
         logits = trained.scores(graph.atoms.numpy())
         start = torch.from_numpy((trained.calibration or expit)(logits))
     start = torch.where(states == UNKNOWN, start, (states == TRUE).double())

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +24,6 @@ from r2n.model.model import Model
 from r2n.model.processes import shared
 from r2n.model.questions import (
     PREDICATES,
-    WRITERS,
     AnswersWanted,
     answers_to,
     appending,
@@ -51,7 +50,7 @@ class AnswerParts:
 
     @property
     def folder(self) -> Path:
-        """Where they are."""
+        """The folder that holds them."""
         return self.file.with_name(f".{self.file.name}.parts")
 
     @contextmanager
@@ -63,7 +62,11 @@ class AnswerParts:
         except OSError as error:
             raise ConfigError(f"'{self.file}' cannot be written: {error.strerror}", hint="give another --out") from None
         with locked(self.folder):
-            if _read_json(self.folder / PARTS_MANIFEST) != manifest:
+            try:
+                found = json.loads((self.folder / PARTS_MANIFEST).read_text("utf-8"))
+            except (OSError, ValueError):
+                found = None
+            if found != manifest:
                 for path in self.folder.glob("*part-*"):
                     path.unlink()
                 write_atomically(self.folder / PARTS_MANIFEST, json.dumps(manifest, indent=1).encode())
@@ -78,22 +81,32 @@ class AnswerParts:
         return sorted(self.folder.glob("part-*.parquet"))
 
     def path(self, number: int) -> Path:
-        """The place of a part."""
+        """The path of a part."""
         return self.folder / f"part-{number:09d}.parquet"
 
     def keep(self, number: int, answers: pa.Table) -> None:
-        """Write a part, whole or not at all."""
-        write_atomically(self.path(number), WRITERS[".parquet"](answers))
+        """Write a part, complete or not at all."""
+        with new_file(self.path(number)) as file:
+            pq.write_table(answers, file)
 
     def join(self, names: ArgumentNames | None = None) -> int:
         """Make one file of all parts, under its name only when it is whole; the number of answers in it.
 
         `names` gives the names of the argument columns for the predicates of all parts.
         """
-        paths = self.paths()
+        paths, count = self.paths(), 0
         try:
-            with new_file(self.file) as file:
-                count = _join(paths, file, self.file.suffix.lower(), names)
+            schemas = [pq.read_schema(path) for path in paths]
+            if names is None:
+                arguments = unnamed_arguments(max(map(arity_of, schemas), default=0))
+            else:
+                asked = [json.loads((schema.metadata or {}).get(PREDICATES, b"[]")) for schema in schemas]
+                arguments = names({predicate for part in asked for predicate in part})
+            labelled = any(has_false_labels(pq.read_table(path, columns=["label"])) for path in paths)
+            with new_file(self.file) as file, appending(file, self.file.suffix.lower()) as append:
+                for path in paths:
+                    append(part := finished(pq.read_table(path), arguments, labelled=labelled))
+                    count += part.num_rows
         except pa.ArrowException as error:
             raise CheckpointError(
                 f"a part in {self.folder} is damaged: {error}", hint="delete that folder, and ask again"
@@ -109,30 +122,6 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return None
-
-
-def _join(paths: list[Path], file: BinaryIO, ending: str, names: ArgumentNames | None) -> int:
-    schemas = [pq.read_schema(path) for path in paths]
-    if names is None:
-        arguments = unnamed_arguments(max(map(arity_of, schemas), default=0))
-    else:
-        asked = [json.loads((schema.metadata or {}).get(PREDICATES, b"[]")) for schema in schemas]
-        arguments = names({predicate for part in asked for predicate in part})
-    labelled = any(has_false_labels(pq.read_table(path, columns=["label"])) for path in paths)
-    count = 0
-    with appending(file, ending) as append:
-        for path in paths:
-            part = finished(pq.read_table(path), arguments, labelled=labelled)
-            append(part)
-            count += part.num_rows
-    return count
-
-
 QUERIES_AT_ONCE = 2**14
 
 
@@ -140,7 +129,7 @@ QUERIES_AT_ONCE = 2**14
 class AskedOfRun:
     """What is asked of which run: queries, which of their answers, and what is known besides, in words.
 
-    `size`: so many rows of the file are answered at once.
+    `size`: the rows of the file that are answered at once.
     """
 
     folder: Path
@@ -188,19 +177,19 @@ def predict_file(
     check_output(out)
     parts = AnswerParts(out)
     with parts.opened(_identity(asked, is_shared=jobs is not None)) as before:
-        with shared(jobs, _predict_share, asked, parts) as share:
-            model = asked.load(progress) if model is None else model
-            made = _predict(share, asked, parts, model, progress)
+        with shared(jobs, _predict, asked, parts) as share:
+            model, made = _predict(share, asked, parts, model, progress)
         return Predicted(parts.join(model.argument_names), made, before)
 
 
-def _predict_share(share: Share, asked: AskedOfRun, parts: AnswerParts) -> None:
-    _predict(share, asked, parts, asked.load(), no_progress)
-
-
-def _predict(share: Share, asked: AskedOfRun, parts: AnswerParts, model: Model, progress: Progress) -> int:
-    """Answer the parts of this share that are not done; the number of parts in all."""
-    number, done, total = -1, 0, _rows_of(asked.queries)
+def _predict(
+    share: Share, asked: AskedOfRun, parts: AnswerParts, model: Model | None = None, progress: Progress = no_progress
+) -> tuple[Model, int]:
+    """Answer the parts of this share that are not done; the model, and the number of parts in all."""
+    model = asked.load(progress) if model is None else model
+    number, done, total = -1, 0, 0
+    if asked.queries.suffix == ".parquet" and asked.queries.is_file():
+        total = pq.read_metadata(asked.queries).num_rows
     theory = model.problem.knowledge.theory
     for number, queries in enumerate(read_fact_chunks(Table(asked.queries), asked.size, theory=theory)):
         if share.takes(number) and not parts.path(number).exists():
@@ -211,12 +200,7 @@ def _predict(share: Share, asked: AskedOfRun, parts: AnswerParts, model: Model, 
         number = 0
         parts.keep(0, answers_to(model, [], asked.wanted))
     share.together([])  # all are done
-    return number + 1
-
-
-def _rows_of(path: Path) -> int:
-    """How many queries there are, where that is cheap to tell; else 0."""
-    return pq.read_metadata(path).num_rows if path.suffix == ".parquet" and path.is_file() else 0
+    return model, number + 1
 
 
 def _identity(asked: AskedOfRun, *, is_shared: bool) -> dict[str, Any]:
@@ -224,12 +208,12 @@ def _identity(asked: AskedOfRun, *, is_shared: bool) -> dict[str, Any]:
     folder = RunFolder(asked.folder)
     networks = folder.networks(read_config(folder).seeds)
     files = [folder.config, folder.calibration, *(place.path / MANIFEST for place in networks)]
-    told = [*asked.fewer, "", *asked.more]
+    changes = [*asked.fewer, "", *asked.more]
     return {
         "run": [file_digest(path) if path.is_file() else None for path in files],
         "queries": [str(asked.queries.resolve()), _digest_of(str(asked.queries))],
         "wanted": asdict(asked.wanted),
-        "told": [_digest_of(text) for text in told],
+        "told": [_digest_of(text) for text in changes],
         "domains": {name: list(constants) for name, constants in sorted(asked.domains.items())},
         "device": asked.device,
         "size": asked.size,

@@ -5,6 +5,7 @@ import re
 import resource
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +13,6 @@ from typing import TYPE_CHECKING
 from r2n.components import aggregations, input_layers
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.knowledge_base import as_trained as as_trained
-from r2n.data.problem import Problem
-from r2n.data.validation import check_valid_is_free, contradictions
 from r2n.errors import ConfigError, MemoryLimitError
 from r2n.grounding.counting import split_rules
 from r2n.grounding.store import Ceiling, Store, shown_size
@@ -53,10 +52,8 @@ _BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 def forget_peak() -> None:
     """Begin to measure anew, where the system can; else the peak is that of the whole process."""
-    try:
+    with suppress(OSError):
         _CLEAR.write_text("5")
-    except OSError:
-        return
 
 
 def peak_gigabytes() -> float:
@@ -72,56 +69,42 @@ def peak_gigabytes() -> float:
 def available_bytes() -> int:
     """The memory that is free for this process: of the machine, and of the control groups (containers) it is in.
 
-    Where the system tells neither, all the memory of the machine.
+    If the system says neither, all the memory of the machine.
     """
-    found = [*_free_in_machine(), *_free_in_groups()]
-    return min(found) if found else _physical_bytes()
-
-
-def _free_in_machine() -> Iterator[int]:
-    try:
+    found = list(_free_in_groups())
+    with suppress(OSError):
         lines = _MEMINFO.read_text().splitlines()
-    except OSError:
-        return
-    yield from (int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    if found:
+        return min(found)
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return sys.maxsize
 
 
 def _free_in_groups() -> Iterator[int]:
-    """What each control group of the process leaves, up to the root; those inside a container may not be visible."""
+    """What each control group of the process leaves, up to the root; those inside a container may not be visible.
+
+    It is the limit without what is used; files that are only cached can be given up.
+    """
     try:
         lines = _CGROUP.read_text().splitlines()
     except OSError:
         return
     for line in lines:
         _, controllers, path = line.split(":", 2)
-        if "memory" in controllers.split(","):
-            root, names = _CGROUPS / "memory", _VERSION_1
-        elif not controllers:
-            root, names = _CGROUPS, _VERSION_2
-        else:
+        if controllers and "memory" not in controllers.split(","):
             continue
+        root, names = (_CGROUPS / "memory", _VERSION_1) if controllers else (_CGROUPS, _VERSION_2)
+        limit_name, usage_name, idle_key = names
         group = root / path.lstrip("/")
-        for folder in (group, *group.parents):
-            if folder.is_relative_to(root):
-                yield from _free_in_group(folder, *names)
-
-
-def _free_in_group(folder: Path, limit_name: str, usage_name: str, idle_key: str) -> Iterator[int]:
-    """The limit without what is used; files that are only cached can be given up."""
-    try:
-        limit, usage = int((folder / limit_name).read_text()), int((folder / usage_name).read_text())
-        lines = (folder / "memory.stat").read_text().splitlines()
-        idle = sum(int(line.split()[1]) for line in lines if line.startswith(f"{idle_key} "))
-    except (OSError, ValueError):  # no such file, or the limit is "max"
-        return
-    yield max(0, limit - usage + idle)
-
-
-def _physical_bytes() -> int:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, AttributeError):
-        return sys.maxsize
+        for folder in (part for part in (group, *group.parents) if part.is_relative_to(root)):
+            with suppress(OSError, ValueError):  # no such file, or the limit is "max"
+                limit, usage = int((folder / limit_name).read_text()), int((folder / usage_name).read_text())
+                stat = (folder / "memory.stat").read_text().splitlines()
+                idle = sum(int(entry.split()[1]) for entry in stat if entry.startswith(f"{idle_key} "))
+                yield max(0, limit - usage + idle)
 
 
 def parse_size(text: str) -> int:
@@ -147,13 +130,9 @@ def allowed_bytes(limit: int | None) -> int:
 
 
 def check_memory(needed: int, limit: int | None, *, what: str, ways_out: Sequence[str]) -> None:
-    """Refuse what needs more bytes than the limit (by default `MEMORY_SHARE` of what is free), with the ways out.
-
-    `what` is what needs them, as the subject of a sentence: "the training graph of 118,400,000 atoms".
-    """
-    if limit is not None:
-        allowed, by = limit, "that --memory allows"
-    else:
+    """Refuse `what` (the subject of a sentence) if it needs more bytes than the limit (None: a share of the free)."""
+    allowed, by = limit, "that --memory allows"
+    if allowed is None:
         free = available_bytes()
         allowed, by = int(MEMORY_SHARE * free), f"that may be taken ({MEMORY_SHARE:g} of the {shown_size(free)} free)"
     if needed > allowed:
@@ -178,9 +157,8 @@ def training_bytes(
 ) -> int:
     """About the most bytes that a training step takes, with its layout, above the process before it.
 
-    The counts are of the largest batch: its atoms, its ground rules, and the `positions` of all of these together.
-    `negatives` are counted as drawn, with repetitions. `layers` are 0 without a reasoner; `rule_outputs`: whether
-    out(g) is computed (semantic_weight above 0). The other options are those of [model].
+    The counts are of the largest batch: its atoms, its ground rules, all their `positions`, and `negatives` as drawn.
+    `layers` are 0 without a reasoner; `rule_outputs`: whether out(g) is computed (semantic_weight above 0).
     """
     of_atom = input_layers[input].floats_per_atom + layers * FLOATS_OF_LAYER
     of_rule = FLOATS_OF_RULE_OUTPUT if rule_outputs and layers else 0.0
@@ -200,14 +178,6 @@ def over_grids(options: Options) -> bool:
     return training.asks_base and reads_plain and can_be
 
 
-def problem_to_train(problem: Problem, options: Options) -> Problem:
-    """The problem as it is trained on: with or without its validation queries."""
-    if not options.training.with_valid:
-        return problem
-    check_valid_is_free(options.training)
-    return problem.with_valid_as_evidence()
-
-
 def make_source(
     knowledge: KnowledgeBase,
     options: Options,
@@ -218,8 +188,8 @@ def make_source(
 ) -> "GraphSource":
     """Where the graphs of atoms come from; `knowledge` is that of the training's language.
 
-    A network without reasoning layers reads no ground rule; only a t-norm in training (`to_train`) does. Grounding and
-    counting take no more than `memory` bytes (by default a share of what is free), or are refused.
+    Without reasoning layers only a t-norm in training (`to_train`) reads ground rules. Grounding and counting that take
+    more than `memory` bytes (by default a share of what is free) are refused.
     """
     from r2n.network.graph_sources import Counted, GroundedOnDemand, Ungrounded
 
@@ -247,12 +217,6 @@ def make_device(name: str = "auto") -> "torch.device":
     return torch.device(found[0] if name == "auto" else name)
 
 
-def check_options(problem: Problem, options: Options) -> None:
-    """Refuse options that contradict each other or the problem, before any work is done."""
-    for error in contradictions(problem, options):
-        raise error
-
-
 BYTES_OF_ROW_SCORE = 20  # a score, its exponential, its gradients
 BYTES_OF_VECTOR = 40  # of each complex component: two numbers, their squares in the optimiser, gradients, a best copy
 BYTES_OF_WEIGHT = 24  # a number, its gradient, two moments of the optimiser, a best copy, a checkpoint
@@ -266,48 +230,41 @@ class MemoryLimit:
     most: int | None = None
 
     def check_atoms(self, knowledge: KnowledgeBase, options: Options) -> None:
-        """Refuse atoms and weights that would not fit, before a negative is drawn or a network made."""
-        self._check_asked(knowledge, options)
-        self._check_weights(knowledge, options.model)
+        """Refuse atoms and weights that would not fit, before a negative is drawn or a network made.
 
-    def _check_asked(self, knowledge: KnowledgeBase, options: Options) -> None:
-        """Refuse atoms that would not fit."""
-        fewer, negatives = "draw fewer negatives: set training.negatives to 1 or more", 0
-        ways_out = [fewer, "ask less at once: set training.batch_size", "set model.dim lower"]
-        if options.training.batch_size is not None:
-            self._check_rows(knowledge, options)
-            return  # a batch is checked by its graph
-        if options.training.asks_base:
-            atoms, what = knowledge.base.size, options.training.loss + " over the whole Herbrand base, {:,} atoms,"
-            ways_out = ["take loss = 'softmax' with training.negatives", "set model.dim lower"]
+        Of a batch, the rows are checked (scores of all candidates, their gradients, and all vectors); its graph later.
+        """
+        training, model, negatives = options.training, options.model, 0
+        ways_out = ["set model.dim lower"]
+        if training.batch_size is not None:
+            constants = len(knowledge.language.constants)
+            compared = constants if training.asks_base else min(constants, training.negatives or constants)
+            scores = min(training.batch_size, len(knowledge.evidence)) * compared
+            needed = FIXED_BYTES + scores * BYTES_OF_ROW_SCORE + constants * model.dim * BYTES_OF_VECTOR
+            what, ways_out = f"a step that compares {scores:,} candidates", ["set training.batch_size lower", *ways_out]
         else:
-            facts = len(knowledge.evidence)
-            share = min(1.0, (options.training.batch_size or facts) / max(1, facts))
-            negatives = round(share * count_negatives(knowledge.base, knowledge.evidence, options.training))
-            atoms, what = round(share * facts) + negatives, "a training on {:,} facts and negatives"
-        if over_grids(options):
-            needed = FIXED_BYTES + atoms * BYTES_OF_GRID_ATOM
-        else:
-            needed = _bytes(options, atoms, negatives=negatives)
-        check_memory(needed, self.most, what=what.format(atoms), ways_out=ways_out)
-
-    def _check_weights(self, knowledge: KnowledgeBase, options: ModelOptions) -> None:
-        """Refuse a network too large to be made."""
-        weights = count_weights(knowledge, options)
+            if training.asks_base:
+                atoms, what = knowledge.base.size, f"{training.loss} over the whole Herbrand base,"
+                what, ways_out = (
+                    f"{what} {atoms:,} atoms,",
+                    ["take loss = 'softmax' with training.negatives", *ways_out],
+                )
+            else:
+                negatives = count_negatives(knowledge.base, knowledge.evidence, training)
+                atoms = len(knowledge.evidence) + negatives
+                what, fewer = f"a training on {atoms:,} facts and negatives", "set training.negatives to 1 or more"
+                less = "ask less at once: set training.batch_size"
+                ways_out = [f"draw fewer negatives: {fewer}", less, *ways_out]
+            is_grid = over_grids(options)
+            needed = (
+                FIXED_BYTES + atoms * BYTES_OF_GRID_ATOM if is_grid else _bytes(options, atoms, negatives=negatives)
+            )
+        check_memory(needed, self.most, what=what, ways_out=ways_out)
+        weights, what = count_weights(knowledge, model), "a network of about {:,} weights"
         ways_out = ["set model.dim, model.rule_dim or model.encoder_dim lower"]
-        if options.has_layers:
-            ways_out += ["set model.layers lower", 'set model.rule_network = "shared"']
-        what = f"a network of about {weights:,} weights"
-        check_memory(FIXED_BYTES + weights * BYTES_OF_WEIGHT, self.most, what=what, ways_out=ways_out)
-
-    def _check_rows(self, knowledge: KnowledgeBase, options: Options) -> None:
-        """Refuse rows of a batch that would not fit: scores of all candidates, their gradients, and all vectors."""
-        training, constants = options.training, len(knowledge.language.constants)
-        compared = constants if training.asks_base else min(constants, training.negatives or constants)
-        scores = min(training.batch_size or 1, len(knowledge.evidence)) * compared
-        needed = FIXED_BYTES + scores * BYTES_OF_ROW_SCORE + constants * options.model.dim * BYTES_OF_VECTOR
-        ways_out = ["set training.batch_size lower", "set model.dim lower"]
-        check_memory(needed, self.most, what=f"a step that compares {scores:,} candidates", ways_out=ways_out)
+        ways_out += ["set model.layers lower", 'set model.rule_network = "shared"'] if model.has_layers else []
+        needed = FIXED_BYTES + weights * BYTES_OF_WEIGHT
+        check_memory(needed, self.most, what=what.format(weights), ways_out=ways_out)
 
     def for_graph(self, options: Options) -> Callable[["FactorGraph"], None]:
         """Refuses a training graph that would not fit, before it is laid out."""
@@ -329,7 +286,7 @@ class MemoryLimit:
 
 
 def count_weights(knowledge: KnowledgeBase, options: ModelOptions) -> int:
-    """About how many numbers a network learns: vectors of constants and predicates, and its linear maps.
+    """About how many numbers a network learns: vectors of constants and predicates, linear maps and layers.
 
     Maps from words, whose number is not known before texts are read, are left out.
     """
@@ -338,21 +295,18 @@ def count_weights(knowledge: KnowledgeBase, options: ModelOptions) -> int:
     found += input_layers[options.input].extra_weights([predicate.arity for predicate in language.predicates], dim)
     if knowledge.features:
         found += (options.encoder_dim or dim) * dim
-    return found + (_layer_weights(knowledge, options) if options.has_layers else 0)
-
-
-def _layer_weights(knowledge: KnowledgeBase, options: ModelOptions) -> int:
-    """Of the reasoning layers, as `make_layer` makes them, and of the outputs."""
+    if not options.has_layers:
+        return found
     rules = split_rules(knowledge)[0].theory.rules if options.rules == "counted" else knowledge.theory.rules
-    dim, hidden = options.dim, options.rule_dim or options.dim
+    hidden, is_shared = options.rule_dim or dim, options.rule_network == "shared"
     sizes = [len(rule.atoms) for rule in rules]
     inner = hidden * hidden if options.mlp == "deep" else 0
-    found = 2 * len(rules) * hidden if options.rule_network == "shared" else 0
-    for positions in set(sizes) if options.rule_network == "shared" else sizes:
+    layer = 2 * len(rules) * hidden if is_shared else 0
+    for positions in set(sizes) if is_shared else sizes:
         copies = 1 if options.reasoner == "fgnn" else positions
-        found += copies * dim * hidden + inner + copies * (inner + hidden * dim)
+        layer += copies * dim * hidden + inner + copies * (inner + hidden * dim)
     outputs = (dim * dim if options.output == "mlp" else dim) + hidden * hidden
-    return found * (1 if options.shared_layers else options.layers) + outputs
+    return found + layer * (1 if options.shared_layers else options.layers) + outputs
 
 
 def _bytes(options: Options, atoms: int, *, ground_rules: int = 0, positions: int = 0, negatives: int = 0) -> int:

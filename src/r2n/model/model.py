@@ -10,9 +10,9 @@ from shutil import copytree
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Float64
 from scipy.special import expit
-from torch import Tensor, nn, ones_like
+from torch import Tensor, nn
 
 from r2n.data.atom_text import parse_atom
 from r2n.data.features import constant_labels
@@ -41,7 +41,7 @@ from r2n.options import Options
 from r2n.progress import Progress, no_progress
 from r2n.scoring import AtomLogits, LogitsOfEach, Pass
 from r2n.store.checkpoint import trained_weights
-from r2n.store.folder import RunConfig, RunFolder, read_config, read_problem
+from r2n.store.folder import RunFolder, read_config, read_problem
 
 NOTHING: Mapping[str, Iterable[str]] = {}
 Marks = Bool[np.ndarray, " atoms"]
@@ -51,17 +51,13 @@ Marks = Bool[np.ndarray, " atoms"]
 class Model:
     """One or more trained networks and what they know; `r2n.train` makes one, `Model.load` reads one from a folder.
 
-    `with_facts` and `without_facts` give another model and train nothing. Facts are grounded again as the problem's own
-    were, so the answers are those of the networks on a problem with these facts from the start. They count as far as
-    the networks read evidence (`evidence_input`), and as far as ground rules come and go with them.
-
-    A constant that the training did not have has a vector only if it has features that the networks read. Otherwise its
-    atoms are answered if ground rules connect them with something known, and only by networks that learned to do
-    without: those that read evidence only, or were trained with masked inputs (`training.hiding`).
+    `with_facts` and `without_facts` give another model and train nothing: the rules are grounded again, so the answers
+    are those of the networks on a problem with these facts from the start. A constant that the training did not have
+    has a vector only if it has features that the networks read. Otherwise its atoms are answered if ground rules
+    connect them with something known, and the networks read evidence only or were trained with `training.hiding`.
 
     `trained_networks`, `trained_knowledge` and `trained_source` are those of the training; `network`, `knowledge`,
-    `source` and `problem` are those of the facts as they are now. `calibration` makes probabilities of logits; without
-    one, they are those that the networks were trained to give. `folder` is the folder of the run, if there is one.
+    `source` and `problem` those of the facts as they are now. `folder` is the folder of the run, if there is one.
     """
 
     changed: ChangedProblem
@@ -94,33 +90,36 @@ class Model:
         memory: int | None = None,
         progress: Progress = no_progress,
     ) -> "Model":
-        """The model in a folder; needs nothing but the folder, and changes nothing.
+        """The model in a folder, on any device; `encoders` are the caller's modules, if the training had some.
 
-        `encoders` are modules of the caller, if the training had some: their weights are in the folder. The device need
-        not be that of the training. `memory`: the bytes that grounding and evaluation may take.
+        `memory`: the bytes that grounding and evaluation may take.
         """
-        folder, given = Path(folder), encoders or {}
+        folder, given, networks = Path(folder), encoders or {}, list[R2N]()
         progress("read", 0, 0)
-        config = read_config(RunFolder(folder))
+        config = read_config(run := RunFolder(folder))
         _check_encoders(folder, config.encoders, given)
-        paths = [part.path for part in RunFolder(folder).networks(config.seeds)]
+        paths = [part.path for part in run.networks(config.seeds)]
         weights = [trained_weights(path, config.digest) for path in paths]
-        calibration = read_calibration(RunFolder(folder), config.seeds)
-        problem = read_problem(RunFolder(folder), config)
+        calibration = read_calibration(run, config.seeds)
+        problem = read_problem(run, config)
         knowledge = as_trained(problem.knowledge, config.options.grounding)
-        networks = tuple(
-            _network(knowledge, config, given if i == 0 else deepcopy(dict(given)), part, paths[i]).to(
-                make_device(device)
-            )
-            for i, part in enumerate(weights)
-        )
+        for path, part in zip(paths, weights, strict=True):
+            own = deepcopy(dict(given)) if networks else given
+            with torch.random.fork_rng(devices=[]):
+                network = R2N.build(knowledge, config.options.model, encoders=own)
+            try:
+                network.load_state_dict(part)
+            except RuntimeError as error:
+                message = str(error).splitlines()[0]
+                raise CheckpointError(f"the checkpoint in {path} does not fit its network: {message}") from error
+            networks.append(network.eval().to(make_device(device)))
         source = make_source(knowledge, config.options, progress, memory=memory)
         changed = ChangedProblem.of(problem)
-        return cls(changed, config.options, networks, knowledge, source, calibration, folder, memory, progress)
+        return cls(changed, config.options, tuple(networks), knowledge, source, calibration, folder, memory, progress)
 
     def save(self, folder: Path | str) -> None:
         """Write the model as a folder: that of `r2n train --out`, which `Model.load` and every command read."""
-        if self.folder is None or self.changed.problem.knowledge is not self.changed.training or self.rules_off:
+        if self.folder is None or self._is_changed or self.rules_off:
             raise ConfigError(
                 "this model has no folder of its own, or its facts or rules were changed",
                 hint="save the model that `r2n.train` returned, and change the facts of the loaded one",
@@ -160,9 +159,9 @@ class Model:
     @cached_property
     def knowledge(self) -> KnowledgeBase:
         """What is known now, in the language of the networks."""
-        return (
-            as_trained(self.problem.knowledge, self.options.grounding) if self._is_changed else self.trained_knowledge
-        )
+        if not self._is_changed:
+            return self.trained_knowledge
+        return as_trained(self.problem.knowledge, self.options.grounding)
 
     @cached_property
     def networks(self) -> tuple[R2N, ...]:
@@ -230,8 +229,8 @@ class Model:
     ) -> Report:
         """The report on a split: ranking if all its queries are true, else classification.
 
-        With `baselines`, the metrics of the rules alone, of the input layer alone and of the same input layer trained
-        without rules are part of the report, if they are cheap. Calibration and memory are those of the model.
+        With `baselines`, it also has the metrics of the rules alone, of the input layer alone and of the same input
+        layer trained without rules, if they are cheap. Calibration and memory are those of the model.
         """
         report = evaluate_split(
             self.scores,
@@ -253,8 +252,7 @@ class Model:
         """The answers to `locatedIn(italy, ?)`, the most probable first, at most `top`.
 
         A question with `?` is answered by the atoms that are known or that ground rules reach, or (`everything`) by
-        all; with `unknown`, atoms that are known or closed are hidden. What cannot be answered is left out; if nothing
-        can, an error says why.
+        all; `unknown` hides known and closed atoms. If no atom can be answered, an error says why.
         """
         asked = Question.parse(self.base, question)
         return self.answer(replace(asked, everything=everything, top=top, unknown=unknown))
@@ -326,12 +324,12 @@ class Model:
         reached = full.graph.atoms[full.graph.in_rules].cpu().numpy()
         return np.unique(np.concatenate([reached, self.concluded, self.known_atoms]))
 
-    def answers(self, codes: Codes, *, top: int | None = None) -> Answers:
+    def answers(self, codes: Codes) -> Answers:
         """The answers for atoms, the most probable first; one that cannot be answered is an error."""
         found = self.columns(codes)
         if found.is_refused.any():
             raise self.no_answer(found.atoms[found.is_refused])
-        ranked = found.ranked(top)
+        ranked = found.ranked()
         predicates = {self.base.language.predicates[i].name for i in np.unique(self.base.decode(ranked.atoms)[0])}
         return replace(ranked, columns=self.argument_names(predicates), asked=len(found))
 
@@ -361,8 +359,12 @@ class Model:
 
     def _answered(self, codes: Codes) -> tuple[LogitsOfEach, Marks, Marks]:
         """Logits, whether a ground rule reaches each atom, and whether it has to be refused all the same."""
-        mirrored = reciprocal_codes(self.network.base, codes)
-        both = codes[None] if (mirrored < 0).all() else np.stack([codes, np.where(mirrored >= 0, mirrored, codes)])
+        reciprocals = reciprocal_codes(self.network.base, codes)
+        both = (
+            codes[None]
+            if (reciprocals < 0).all()
+            else np.stack([codes, np.where(reciprocals >= 0, reciprocals, codes)])
+        )
         count, shape = len(self.scores.models), both.shape
         logits, reached, refused = np.zeros((count, both.size)), np.zeros(both.size, bool), np.zeros(both.size, bool)
         for which, made in self.scores.passes(both.ravel()):
@@ -435,17 +437,13 @@ class Model:
         """Knowing more: facts as text (`!` before those that are false), files, tables, Evidence, or a list of these.
 
         A new constant belongs to the domains of the positions it stands at; if these are unions, `domains` says which
-        part it is in: `{"country": ["atlantis"]}`. It is there as long as a fact names it, and one in `domains` until
-        that is taken back. `features` are those of new constants, by domain: `{"paper": {"p7": "its title"}}`, or an
-        array instead of a text.
+        part it is in: `{"country": ["atlantis"]}`. `features` are those of new constants, by domain, as texts or
+        arrays: `{"paper": {"p7": "its title"}}`.
         """
         return replace(self, changed=self.changed.with_facts(facts, domains, features))
 
     def without_facts(self, facts: Given, *, domains: Mapping[str, Iterable[str]] = NOTHING) -> "Model":
-        """Knowing less: these facts are unknown again (or false, if their predicate is closed).
-
-        `domains` takes back what was given as `domains` before.
-        """
+        """Knowing less: these facts are unknown again (or false, if closed); `domains` takes back those given."""
         return replace(self, changed=self.changed.without_facts(facts, domains))
 
     def with_changes(
@@ -475,13 +473,13 @@ class Model:
     ) -> Explanation:
         """Why an atom (or an answer) is answered as it is: the `top` ground rules that moved it (None: all).
 
-        `depth`: so many levels of ground rules, down to what is known; 0 gives the answer alone. With `against`,
+        `depth`: the levels of ground rules, down to what is known; 0 gives the answer alone. With `against`,
         another atom, the ground rules that make the difference are compared.
         """
         if depth < 0 or (top is not None and top < 1):
             raise ConfigError(
                 f"depth is 0 or more, and top is 1 or more, not {depth} and {top}",
-                hint="depth = 0 tells the answer alone",
+                hint="depth = 0 gives the answer alone",
             )
         code, other = self._one(atom), None if against is None else self._one(against)
         if code == other:
@@ -565,47 +563,22 @@ def supported(
     """The atoms that ground rules connect, within `steps`, with a source, or with atoms that are all known.
 
     Each reasoning layer is a step: it leads from an atom to the others of its ground rules. A source is an open atom of
-    constants that the training had, or an open fact. Closed atoms are none: that a border is there says nothing about
-    its two sides. But a ground rule in which only one atom is missing supports that atom.
+    constants that the training had, or an open fact, but no closed atom. A ground rule in which only one atom is
+    missing supports that atom.
     """
     found = sources.clone()
     for _ in range(steps):
         before = found.clone()
         for rows in graph.neighbours:
+            ordered, order = rows.sort(dim=1)
             missing = ~known[rows]
-            found[rows[missing & (_distinct(rows, missing) == 1)]] = True
+            is_first = missing.gather(1, order)  # of the missing atoms: one may stand at several positions
+            is_first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+            found[rows[missing & (is_first.sum(dim=1, keepdim=True) == 1)]] = True
             found[rows[before[rows].any(dim=1)]] = True
         if bool((found == before).all()):
             break
     return found
-
-
-def _distinct(
-    rows: Int64[Tensor, "rules positions"], which: Bool[Tensor, "rules positions"]
-) -> Int64[Tensor, "rules 1"]:
-    """How many different atoms each ground rule has among the marked positions; one may stand at several."""
-    ordered, order = rows.sort(dim=1)
-    is_first = ones_like(which)
-    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    return (which.gather(1, order) & is_first).sum(dim=1, keepdim=True)
-
-
-def _network(
-    knowledge: KnowledgeBase,
-    config: RunConfig,
-    encoders: Mapping[str, nn.Module],
-    weights: dict[str, Tensor],
-    folder: Path,
-) -> R2N:
-    """A network with the weights of a checkpoint."""
-    with torch.random.fork_rng(devices=[]):
-        network = R2N.build(knowledge, config.options.model, encoders=encoders)
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:
-        message = str(error).splitlines()[0]
-        raise CheckpointError(f"the checkpoint in {folder} does not fit its network: {message}") from error
-    return network.eval()
 
 
 def _check_encoders(folder: Path, wanted: tuple[str, ...], given: Mapping[str, nn.Module]) -> None:

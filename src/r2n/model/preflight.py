@@ -35,14 +35,19 @@ MOST_NAMED = 3  # rules that a sentence names
 
 
 def preflight_warnings(problem: Problem, options: Options) -> list[str]:
-    """What a person should know of a problem and its options before they train, a sentence each."""
+    """What may make a training on a problem fail or mislead, one sentence each."""
     found = [
-        *_empty_splits(problem),
-        *_trained_on_valid(problem, options),
-        *_unlearned(problem, options),
-        *_asked_closed(problem),
+        f"the split '{split}' holds no query: add rows to its table, or leave it out of [queries]"
+        for split, queries in problem.queries.items()
+        if not len(queries)
     ]
-    found += [*_without_negatives(problem, options), *assumed_false(problem.knowledge, options.training)]
+    if options.training.with_valid and len(problem.valid):
+        count = counted(len(problem.valid), "query", "queries")
+        found.append(f"training.with_valid: {count} of 'valid' used for training, and not reported")
+    elif options.training.with_valid:
+        found.append("training.with_valid changes nothing: there are no queries 'valid'")
+    found += [*_unlearned(problem, options), *_asked_closed(problem), *_without_negatives(problem, options)]
+    found += assumed_false(problem.knowledge, options.training)
     if options.model.has_layers and problem.knowledge.theory.rules:
         store = Store(as_trained(problem.knowledge, options.grounding))
         found += _ungrounded(problem, store, options)
@@ -50,28 +55,6 @@ def preflight_warnings(problem: Problem, options: Options) -> list[str]:
             found += [*_over_budget(store, options.grounding), *asked_in_bodies(problem, options)]
             found += _unreached(problem, store, options.grounding)
     return found
-
-
-def _empty_splits(problem: Problem) -> Iterator[str]:
-    for split, queries in problem.queries.items():
-        if not len(queries):
-            yield f"the split '{split}' holds no query: add rows to its table, or leave it out of [queries]"
-
-
-def _trained_on_valid(problem: Problem, options: Options) -> Iterator[str]:
-    if options.training.with_valid and len(problem.valid):
-        count = counted(len(problem.valid), "query", "queries")
-        yield f"training.with_valid: {count} of 'valid' used for training, and not reported"
-    elif options.training.with_valid:
-        yield "training.with_valid changes nothing: there are no queries 'valid'"
-
-
-def asked_predicates(problem: Problem) -> list[str]:
-    """Names of the predicates that queries ask for."""
-    base = problem.knowledge.base
-    asked = [base.decode(part.atoms)[0] for part in problem.queries.values()]
-    indices = np.unique(np.concatenate([np.zeros(0, np.int64), *asked]))
-    return [base.language.predicates[i].name for i in indices]
 
 
 def _open_atoms(base: HerbrandBase, evidence: Evidence, *, true: bool = False) -> Codes:
@@ -145,7 +128,9 @@ def _without_negatives(problem: Problem, options: Options) -> Iterator[str]:
 
 def _ungrounded(problem: Problem, store: Store, options: Options) -> Iterator[str]:
     """Rules that surely have no ground rule, those with the same reason in one sentence."""
-    met, named = _rules_met(problem, store, options.grounding), dict[str, list[str]]()
+    around, named = None, dict[str, list[str]]()
+    if options.grounding.strategy == "backward" and len(problem.atoms) <= MOST_STARTS:
+        around = _tried(store, problem.atoms, options.grounding)  # None if that takes long
     for number, rule in enumerate(store.theory.rules):
         is_in_counts = options.model.rules == "counted" and is_counted(rule)
         strategy = "known-body" if is_in_counts else options.grounding.strategy
@@ -155,7 +140,7 @@ def _ungrounded(problem: Problem, store: Store, options: Options) -> Iterator[st
         elif strategy == "known-body" and expected_size(store, rule, strategy).is_zero:
             where = "where rules are counted" if is_in_counts else "under known-body grounding"
             reason = f" {where}: {_missing(store, rule, strategy)}"
-        elif strategy == "backward" and not met[number]:
+        elif strategy == "backward" and around is not None and not len(around.ground_rules[number]):
             heads = " and ".join(dict.fromkeys(rule.atoms[i].predicate for i in rule.head_positions))
             reason = (
                 f" under backward grounding: it concludes {heads} around no fact or query, from what is known or other"
@@ -205,15 +190,6 @@ def _missing(store: Store, rule: Rule, strategy: str) -> str:
     return f"no facts meet its body; {hint}{', or take a wider strategy' if strategy == 'known-body' else ''}"
 
 
-def _rules_met(problem: Problem, store: Store, options: GroundingOptions) -> list[bool]:
-    """For each rule, whether backward grounding finds it around a fact or query; True where that takes long."""
-    rules, atoms = store.theory.rules, problem.atoms
-    if options.strategy != "backward" or len(atoms) > MOST_STARTS:
-        return [True] * len(rules)
-    grounding = _tried(store, atoms, options)
-    return [True] * len(rules) if grounding is None else [len(part) > 0 for part in grounding.ground_rules]
-
-
 def _over_budget(store: Store, options: GroundingOptions) -> Iterator[str]:
     """Rules that are refused by their estimate alone."""
     if options.strategy == "backward":
@@ -230,7 +206,9 @@ def asked_in_bodies(problem: Problem, options: Options) -> Iterator[str]:
     is_left_out = options.training.batch_size is not None and options.training.leave_one_out is not False
     if options.grounding.strategy != "known-body" or is_left_out:
         return
-    asked, rules = set(asked_predicates(problem)), problem.knowledge.theory.rules
+    base, rules = problem.knowledge.base, problem.knowledge.theory.rules
+    indices = {i for part in problem.queries.values() for i in np.unique(base.decode(part.atoms)[0]).tolist()}
+    asked = {base.language.predicates[i].name for i in indices}
     found = {
         rule.name: [
             name for name in dict.fromkeys(rule.atoms[part.position].predicate for part in rule.body) if name in asked
@@ -249,29 +227,24 @@ def asked_in_bodies(problem: Problem, options: Options) -> Iterator[str]:
 
 
 def _unreached(problem: Problem, store: Store, options: GroundingOptions) -> Iterator[str]:
-    """Splits of which no query stands in a ground rule, as far as it can be found out at once."""
+    """Splits of which no query stands in a ground rule, if that is found out quickly."""
+    knowledge = store.knowledge
+    names = {atom.predicate for rule in knowledge.theory.rules for atom in rule.atoms}
     for split, queries in problem.queries.items():
-        tried = (
-            queries.atoms[:: max(1, len(queries) // MOST_TRIED)] if options.strategy == "backward" else queries.atoms
-        )
-        if len(queries) and _reaches(store, tried, options) is False:
+        step = max(1, len(queries) // MOST_TRIED) if options.strategy == "backward" else 1
+        asked = queries.atoms[::step]
+        in_rules = [knowledge.language.predicates[i].name in names for i in np.unique(knowledge.base.decode(asked)[0])]
+        grounding = _tried(store, asked, options) if any(in_rules) and options.strategy != "full" else None
+        is_reached = any(in_rules) if grounding is None else reached_atoms(grounding, asked).any()
+        if len(queries) and not is_reached:
             yield (
                 f"no ground rule reaches any of the {counted(len(queries), 'query', 'queries')} '{split}'"
                 f" ({options.strategy}): the rules tell nothing of them; r2n ground shows what each rule gives"
             )
 
 
-def _reaches(store: Store, asked: Codes, options: GroundingOptions) -> bool | None:
-    """Whether a ground rule holds any of the atoms; None where that would take long to find out."""
-    knowledge = store.knowledge
-    if not _is_spoken_of(knowledge, asked):
-        return False
-    grounding = None if options.strategy == "full" else _tried(store, asked, options)
-    return None if grounding is None else bool(reached_atoms(grounding, asked).any())
-
-
 def _tried(store: Store, asked: Codes, options: GroundingOptions) -> Grounding | None:
-    """The grounding around some atoms; None where that would take long."""
+    """The grounding around some atoms; None if that would take long."""
     if len(store.knowledge.evidence) * len(store.theory.rules) > MOST_WORK:
         return None
     budget = min(MOST_GROUNDINGS, options.max_groundings)
@@ -279,13 +252,6 @@ def _tried(store: Store, asked: Codes, options: GroundingOptions) -> Grounding |
         return make_grounder(options.model_copy(update={"max_groundings": budget})).ground(store, asked)
     except GroundingError:
         return None
-
-
-def _is_spoken_of(knowledge: KnowledgeBase, asked: Codes) -> bool:
-    """Whether any rule holds a predicate of the atoms."""
-    names = {atom.predicate for rule in knowledge.theory.rules for atom in rule.atoms}
-    predicates = knowledge.language.predicates
-    return any(predicates[i].name in names for i in np.unique(knowledge.base.decode(asked)[0]))
 
 
 LONG = 120.0  # seconds of a training that are said before it
@@ -333,7 +299,7 @@ class Work:
 
     @classmethod
     def of(cls, knowledge: KnowledgeBase, options: Options) -> "Work | None":
-        """That of a training on a problem's knowledge; None where it cannot be told at once."""
+        """That of a training on a problem's knowledge; None if it cannot be found quickly."""
         knowledge = as_trained(knowledge, options.grounding)
         if options.model.rules == "counted":
             knowledge = split_rules(knowledge)[0]
@@ -375,7 +341,7 @@ class Speed:
     of_ground_rule: float
 
     def seconds(self, ground_rules: int) -> float:
-        """Of a step over so many ground rules."""
+        """Of a step over a number of ground rules."""
         return self.fixed + self.of_ground_rule * ground_rules
 
 
@@ -399,7 +365,7 @@ def measured_speed(work: Work) -> Speed:
     try:
         with torch.random.fork_rng(devices=[]):
             model = R2N.build(work.knowledge, work.options.model).to(make_device(training.device))
-            while len(found) < 2 or (share <= 1 and _grown(found) < LONG_ENOUGH and perf_counter() < end):
+            while len(found) < 2 or (share <= 1 and found[-1][1] - found[-2][1] < LONG_ENOUGH and perf_counter() < end):
                 grounding, atoms = _sample(work, min(1.0, share))
                 layout = model.collate(FactorGraph.from_grounding(grounding, atoms), "dense")
                 seconds = []
@@ -419,11 +385,6 @@ def measured_speed(work: Work) -> Speed:
         return Speed(long, 0.0)
     rate = (long - short) / (many - few)
     return Speed(max(0.0, long - rate * many), rate)
-
-
-def _grown(found: list[tuple[int, float]]) -> float:
-    """By how many seconds the last pass took longer than the one before."""
-    return found[-1][1] - found[-2][1]
 
 
 def _sample(work: Work, share: float) -> tuple[Grounding, np.ndarray]:
@@ -458,19 +419,16 @@ def cost_warnings(problem: Problem, options: Options) -> list[str]:
     largest = max(zip(work.sizes, work.knowledge.theory.rules, strict=True), key=lambda pair: pair[0].count)
     of_rule = f", most of them of rule '{largest[1].name}'" if len(work.sizes) > 1 else ""
     steps, most = (f" in {work.steps:,} steps", "at most ") if work.steps > 1 else ("", "")
+    of_epoch = f"{seconds:.1f} s" if seconds < 10 else shown_duration(seconds)
     ways_out = "; ".join(_ways_out(problem, options, work)) or (
         "narrow the domains of variables (x: DOMAIN) or close a predicate of a body; or set model.dim, model.layers or"
         " training.epochs lower"
     )
     return [
         f"the training takes {most}about {shown_duration(seconds * epochs)} on this machine: {counted(epochs, 'epoch')}"
-        f" of {_shown_seconds(seconds)}, each over {work.size} ground rules{steps}"
+        f" of {of_epoch}, each over {work.size} ground rules{steps}"
         f" ({options.grounding.strategy} grounding{of_rule}). Settings with fewer ground rules: {ways_out}"
     ]
-
-
-def _shown_seconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 10 else shown_duration(seconds)
 
 
 def _ways_out(problem: Problem, options: Options, work: Work) -> Iterator[str]:

@@ -10,92 +10,33 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, distributed
 
 from r2n.errors import ConfigError, ProcessError, R2NError
-from r2n.evaluation.ranking import ALONE, Share, in_order
+from r2n.evaluation.ranking import ALONE, Share
 from r2n.model.memory import make_device
 from r2n.options import TrainingOptions
 from r2n.training.batches import SINGLE, ProcessGroup
 from r2n.training.fit import check_shared_options
 
-Part = TypeVar("Part")
 Work = Callable[..., object]
-"""Called with the share of a process, and what else the work needs; found again by its name in another process."""
+"""Called with the share or the process group of a process, and more arguments; another process imports it by name."""
+
+Children = Sequence[tuple[BaseProcess, Connection]]
 
 SECONDS_TO_END = 5.0
+SECONDS_TO_MEET = 120
 MOST_PROCESSES = 64  # of one machine: each takes memory of its own, and more than cores are no faster
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    """What ended a process: an error to be raised again, or told in words."""
-
-    error: R2NError
-
-
-@dataclass(frozen=True, slots=True)
-class HelperShare:
-    """The share of process `number`, which hands over what it finds."""
-
-    number: int
-    count: int
-    connection: Connection
-
-    def takes(self, number: int) -> bool:
-        """Every so many."""
-        return number % self.count == self.number
-
-    def together(self, own: Sequence[tuple[int, Part]]) -> list[Part]:
-        """Hand over the parts done here."""
-        self.connection.send(list(own))
-        return in_order(own)
-
-
-@dataclass(frozen=True, slots=True)
-class LeadingShare:
-    """The share of process 0, which gathers what all have found."""
-
-    helpers: Sequence[tuple[BaseProcess, Connection]] = field(default=())
-
-    @property
-    def count(self) -> int:
-        """It, and its helpers."""
-        return len(self.helpers) + 1
-
-    def takes(self, number: int) -> bool:
-        """Every so many, from the first on."""
-        return number % self.count == 0
-
-    def together(self, own: Sequence[tuple[int, Part]]) -> list[Part]:
-        """The parts of all, by their numbers."""
-        found = list(own)
-        for i, (process, connection) in enumerate(self.helpers, start=1):
-            found += _received(i, self.count, process, connection)
-        return in_order(found)
-
-
-def _received(number: int, count: int, process: BaseProcess, connection: Connection) -> Any:
-    """What a helper hands over; its own error where it has failed, and one that says so where it is gone."""
-    try:
-        message = connection.recv()
-    except (EOFError, OSError):
-        process.join(SECONDS_TO_END)
-        code = process.exitcode
-        how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
-        raise ProcessError(
-            f"process {number + 1} of {count} {how}",
-            hint="where memory ran out, ask for fewer --jobs: each holds the network and its ground rules",
-        ) from None
-    if isinstance(message, _Failure):
-        raise message.error
-    return message
+HERE = "127.0.0.1"
+FEWER_JOBS = "if memory ran out, ask for fewer --jobs: each holds the network and its ground rules"
+GO_ON = "its last checkpoint is complete: go on with --resume, with any number of processes"
 
 
 @contextmanager
@@ -110,22 +51,15 @@ def shared(jobs: int | None, work: Work, *arguments: object) -> Iterator[Share]:
         return
     check_processes(jobs, "--jobs")
     torch.set_num_threads(1)
-    context = get_context("spawn")  # threads of torch and DuckDB do not survive a fork
-    helpers: list[tuple[BaseProcess, Connection]] = []
-    try:
-        for number in range(1, jobs):
-            here, there = context.Pipe(duplex=False)
-            process = context.Process(target=_help, args=(number, jobs, there, work, arguments), daemon=True)
-            begin(process)
-            there.close()
-            helpers.append((process, here))
-        yield LeadingShare(helpers)
-    finally:
-        for process, connection in helpers:
-            connection.close()
-            process.terminate()
-        for process, _ in helpers:
-            process.join()
+    with _children(jobs, _help, jobs, work, arguments) as helpers:
+        yield Share(0, jobs, partial(gathered, helpers))
+
+
+def gathered(helpers: Children, own: list[Any]) -> list[Any]:
+    """The parts of this process, and those that the helpers send."""
+    for number, helper in enumerate(helpers, start=2):
+        own += _received(f"process {number} of {len(helpers) + 1}", *helper, hint=FEWER_JOBS)
+    return own
 
 
 def check_processes(count: int, option: str) -> None:
@@ -135,8 +69,29 @@ def check_processes(count: int, option: str) -> None:
         raise ConfigError(f"{count:,} processes cannot be begun", hint=hint)
 
 
+@contextmanager
+def _children(count: int, target: Work, *arguments: object) -> Iterator[Children]:
+    """Processes 1 to `count` - 1, each with a pipe to this one: `target(number, connection, *arguments)`."""
+    context = get_context("spawn")  # threads of torch and DuckDB do not survive a fork
+    started: list[tuple[BaseProcess, Connection]] = []
+    try:
+        for number in range(1, count):
+            here, there = context.Pipe(duplex=False)
+            process = context.Process(target=target, args=(number, there, *arguments), daemon=True)
+            begin(process)
+            there.close()
+            started.append((process, here))
+        yield started
+    finally:
+        for process, connection in started:
+            connection.close()
+            process.kill()
+        for process, _ in started:
+            process.join()
+
+
 def begin(process: BaseProcess) -> None:
-    """Start a process that does not hear Ctrl-C, not even while it loads: who is asked to stop is who began it."""
+    """Start a process that ignores Ctrl-C, also while it loads: only the process that began it is interrupted."""
     if not hasattr(signal, "pthread_sigmask"):
         process.start()
         return
@@ -148,56 +103,62 @@ def begin(process: BaseProcess) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _help(number: int, count: int, connection: Connection, work: Work, arguments: tuple[Any, ...]) -> None:
-    """What a helper does, from its first to its last moment."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who was asked to stop is process 0
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+def _help(number: int, connection: Connection, count: int, work: Work, arguments: Sequence[Any]) -> None:
+    """What a helper process does."""
+
+    def hand_over(own: list[Any]) -> list[Any]:
+        connection.send(own)
+        return own
+
     torch.set_num_threads(1)
+    _work(connection, f"process {number + 1} of {count}", partial(work, Share(number, count, hand_over), *arguments))
+
+
+def _work(connection: Connection, name: str, work: Callable[[], object], last_words: str = "") -> None:
+    """Do the work of a child process and send its error; if its parent ends, it writes `last_words` and ends too."""
+
+    def end_with_parent() -> None:
+        parent = parent_process()
+        if parent is not None:
+            wait([parent.sentinel])
+            sys.stderr.write(last_words)
+            sys.stderr.flush()
+            os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent is interrupted
+    threading.Thread(target=end_with_parent, daemon=True).start()
     try:
-        work(HelperShare(number, count, connection), *arguments)
+        work()
     except BrokenPipeError:
         return
     except R2NError as error:
-        connection.send(_Failure(error))
+        connection.send(error)
     except (OSError, MemoryError, RuntimeError) as error:
-        connection.send(_Failure(ProcessError(f"process {number + 1} of {count}: {str(error) or repr(error)}")))
+        connection.send(ProcessError(f"{name}: {str(error) or type(error).__name__}"))
 
 
-def _end_with_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
+def _received(name: str, process: BaseProcess, connection: Connection, *, hint: str, when: str = "") -> Any:
+    """What a child process sends; if it sent an error, or ended, that is raised."""
+    try:
+        message = connection.recv()
+    except (EOFError, OSError):
+        raise ProcessError(f"{name} {_end_of(process)}{when}", hint=hint) from None
+    if isinstance(message, R2NError):
+        raise message
+    return message
 
 
-HERE = "127.0.0.1"
-SECONDS_TO_MEET = 120
-SECONDS_BETWEEN_LOOKS = 0.5
-GO_ON = "its last checkpoint is whole: go on with --resume, with as many processes as you like"
-"""Called with the team of a process that does not write, and what else it needs; found by its name elsewhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Which process of how many this is, and where they meet; `port` 0: as the environment says."""
-
-    rank: int
-    count: int
-    port: int = 0
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What Fabric reads of it, for processes of one machine."""
-        given = {"MASTER_ADDR": HERE, "MASTER_PORT": str(self.port), "NODE_RANK": "0", "LOCAL_RANK": str(self.rank)}
-        loopback = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
-        return given | ({"GLOO_SOCKET_IFNAME": loopback[0]} if loopback else {})
+def _end_of(process: BaseProcess) -> str:
+    process.join(SECONDS_TO_END)
+    code = process.exitcode
+    return f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
 
 
 @dataclass(eq=False)
 class FabricTeam:
-    """The processes of a training, met at the first exchange.
+    """The processes of a training, which meet at the first exchange.
 
-    `join` brings this process to the others, and gives its Fabric; `gone` says which one is gone, where that is known.
+    `join` brings this process to the others and returns its Fabric; `gone` says which process has ended, if known.
     """
 
     rank: int
@@ -207,15 +168,15 @@ class FabricTeam:
     fabric: Any = field(default=None, init=False)
 
     def summed(self, values: Tensor) -> Tensor:
-        """The sum over all; a message where one of them cannot be heard any more."""
+        """The sum over all; an error if one of them cannot be reached any more."""
         try:
             if self.fabric is None:
                 self.fabric = self.join()
             return self.fabric.all_reduce(values, reduce_op="sum")
         except (RuntimeError, OSError) as error:
-            raise ProcessError(
-                self.gone() or f"the processes do not reach each other: {_said(error)}", hint=GO_ON
-            ) from None
+            line = (str(error).strip() or type(error).__name__).splitlines()[0]
+            said = re.sub(r"^\[[^]]*\] *", "", line)[:160]  # without the line in torch's sources
+            raise ProcessError(self.gone() or f"the processes do not reach each other: {said}", hint=GO_ON) from None
 
 
 @contextmanager
@@ -238,8 +199,7 @@ def together(devices: int | None, options: TrainingOptions, work: Work, *argumen
             with _begun_here(devices or 1, device, work, arguments) as team:
                 yield team
         else:
-            rank = _rank_elsewhere()
-            yield FabricTeam(rank, count, lambda: _fabric(count, device))
+            yield FabricTeam(_rank_elsewhere(), count, lambda: _fabric(count, device))
     finally:
         if distributed.is_initialized():
             distributed.destroy_process_group()
@@ -248,7 +208,7 @@ def together(devices: int | None, options: TrainingOptions, work: Work, *argumen
 
 
 def begun_elsewhere(devices: int | None) -> int | None:
-    """How many processes torchrun, or SLURM where `devices` are asked for, has begun; None: neither has."""
+    """How many processes torchrun, or SLURM if `devices` are asked for, has begun; None: neither has."""
     by_torchrun = "TORCHELASTIC_RUN_ID" in os.environ and "RANK" in os.environ
     by_slurm = devices is not None and "SLURM_PROCID" in os.environ and int(os.environ.get("SLURM_NTASKS", "1")) > 1
     if not by_torchrun and not by_slurm:
@@ -279,75 +239,61 @@ def _driver() -> Any:
 
 
 def _fabric(count: int, device: str) -> Any:
-    """Fabric in this process, which meets the others where it has not yet."""
+    """Fabric in this process, which meets the others if it has not yet."""
     from lightning_fabric.strategies.ddp import DDPStrategy
 
     kind = make_device(device).type
     nodes = int(os.environ.get("GROUP_WORLD_SIZE", os.environ.get("SLURM_NNODES", "1")))
-    backend = "nccl" if kind == "cuda" else "gloo"
-    fabric = _driver().Fabric(
-        accelerator=kind,
-        devices=max(1, count // nodes),
-        num_nodes=nodes,
-        strategy=DDPStrategy(process_group_backend=backend),
-    )
+    strategy = DDPStrategy(process_group_backend="nccl" if kind == "cuda" else "gloo")
+    fabric = _driver().Fabric(accelerator=kind, devices=max(1, count // nodes), num_nodes=nodes, strategy=strategy)
     fabric.launch()
     return fabric
 
 
-def _met(place: Place, device: str, listening: socket.socket | None = None) -> Any:
-    """Meet the other processes of this machine; the first one listens, on loopback alone."""
-    os.environ.update(place.environment)
+def fabric_environment(rank: int, port: int) -> dict[str, str]:
+    """What Fabric reads of a process of this machine; processes meet on loopback only."""
+    given = {"MASTER_ADDR": HERE, "MASTER_PORT": str(port), "NODE_RANK": "0", "LOCAL_RANK": str(rank)}
+    loopback = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
+    return given | ({"GLOO_SOCKET_IFNAME": loopback[0]} if loopback else {})
+
+
+def _met(rank: int, count: int, port: int, device: str, listening: socket.socket | None = None) -> Any:
+    """Meet the other processes of this machine; the first one listens."""
+    os.environ.update(fabric_environment(rank, port))
     store = distributed.TCPStore(  # pyright: ignore[reportPrivateImportUsage]
         HERE,
-        place.port,
-        place.count,
-        place.rank == 0,
+        port,
+        count,
+        rank == 0,
         timeout=timedelta(seconds=SECONDS_TO_MEET),
         wait_for_workers=False,
         master_listen_fd=None if listening is None else os.dup(listening.fileno()),
     )
-    if make_device(device).type == "cuda":
-        torch.cuda.set_device(place.rank)
-    backend = "nccl" if make_device(device).type == "cuda" else "gloo"
-    distributed.init_process_group(backend, store=store, rank=place.rank, world_size=place.count)
-    return _fabric(place.count, device)
+    is_cuda = make_device(device).type == "cuda"
+    if is_cuda:
+        torch.cuda.set_device(rank)
+    distributed.init_process_group("nccl" if is_cuda else "gloo", store=store, rank=rank, world_size=count)
+    return _fabric(count, device)
 
 
 @contextmanager
 def _begun_here(count: int, device: str, work: Work, arguments: Sequence[Any]) -> Iterator[ProcessGroup]:
-    """Begin the others, as processes of this one."""
-    listening = _listening()
-    port = listening.getsockname()[1]
-    context = get_context("spawn")  # threads of torch and DuckDB do not survive a fork
-    others: list[tuple[BaseProcess, Connection]] = []
-    try:
-        for rank in range(1, count):
-            here, there = context.Pipe(duplex=False)
-            place = Place(rank, count, port)
-            process = context.Process(target=_follow, args=(place, device, there, work, arguments), daemon=True)
-            begin(process)
-            there.close()
-            others.append((process, here))
+    """Begin the others, as child processes of this one."""
+    with listener() as listening:
+        port = listening.getsockname()[1]
+        with _children(count, _follow, count, port, device, work, arguments) as others:
 
-        def join() -> Any:
-            for rank, (process, connection) in enumerate(others, start=1):
-                _wait_for(rank, count, process, connection)
-            return _met(Place(0, count, port), device, listening)
+            def join() -> Any:
+                for rank, other in enumerate(others, start=1):
+                    _received(f"rank {rank}", *other, hint="was there memory?", when=", before the first step")
+                return _met(0, count, port, device, listening)
 
-        yield FabricTeam(0, count, join, lambda: _who_is_gone(others))
-        for process, _ in others:
-            process.join(SECONDS_TO_END)
-    finally:
-        listening.close()
-        for process, connection in others:
-            connection.close()
-            process.kill()
-        for process, _ in others:
-            process.join()
+            yield FabricTeam(0, count, join, partial(ended_process, others))
+            for process, _ in others:
+                process.join(SECONDS_TO_END)
 
 
-def _listening() -> socket.socket:
+def listener() -> socket.socket:
     """A socket on loopback, at the port that the environment names, or any."""
     port = os.environ.get("MASTER_PORT", "0")
     made = socket.socket()
@@ -364,62 +310,25 @@ def _listening() -> socket.socket:
     return made
 
 
-def _wait_for(rank: int, count: int, process: BaseProcess, connection: Connection) -> None:
-    """Wait until another process is ready; its own error where it fails before."""
-    try:
-        message = connection.recv()
-    except EOFError:
-        raise ProcessError(f"{_end_of(rank, process)}, before the first step", hint="was there memory?") from None
-    if isinstance(message, R2NError):
-        raise message
-
-
-def _who_is_gone(others: Sequence[tuple[BaseProcess, Connection]]) -> str:
-    """Which process is gone, and how it ended; what it said last where it could say it."""
+def ended_process(others: Children) -> str:
+    """Which process has ended, how, and the error that it sent, if it could."""
     wait([process.sentinel for process, _ in others], SECONDS_TO_END)
     for rank, (process, connection) in enumerate(others, start=1):
         if process.exitcode is not None:
-            said = str(connection.recv()) if process.exitcode >= 0 and connection.poll() else ""
-            return f"{_end_of(rank, process)}{f': {said}' if said else ''}"
+            said = f": {connection.recv()}" if process.exitcode >= 0 and connection.poll() else ""
+            return f"rank {rank} {_end_of(process)}{said}"
     return ""
 
 
-def _said(error: BaseException) -> str:
-    """What torch says, without the place in its sources."""
-    line = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return re.sub(r"^\[[^]]*\] *", "", line)[:160]
-
-
-def _end_of(rank: int, process: BaseProcess) -> str:
-    process.join(SECONDS_TO_END)
-    code = process.exitcode
-    return f"rank {rank} " + (f"was killed by signal {-code}" if code is not None and code < 0 else "ended early")
-
-
-def _follow(place: Place, device: str, connection: Connection, work: Work, arguments: Sequence[Any]) -> None:
-    """What a process does that was begun here, from its first to its last moment."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who was asked to stop is rank 0
-    threading.Thread(target=_end_with_first, args=(place,), daemon=True).start()
+def _follow(
+    rank: int, connection: Connection, count: int, port: int, device: str, work: Work, arguments: Sequence[Any]
+) -> None:
+    """What a process of a training does that was begun here."""
 
     def join() -> Any:
         connection.send("ready")
-        return _met(place, device)
+        return _met(rank, count, port, device)
 
-    try:
-        work(FabricTeam(place.rank, place.count, join, lambda: "rank 0 is gone"), *arguments)
-    except BrokenPipeError:
-        return
-    except R2NError as error:
-        connection.send(error)
-    except (OSError, MemoryError, RuntimeError) as error:
-        connection.send(ProcessError(f"rank {place.rank}: {str(error) or type(error).__name__}"))
-
-
-def _end_with_first(place: Place) -> None:
-    """A process whose first one is gone says so, and is gone too."""
-    parent = parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        sys.stderr.write(f"error: rank {place.rank}: rank 0 is gone, and the training is over\n  {GO_ON}\n")
-        sys.stderr.flush()
-        os._exit(1)
+    team = FabricTeam(rank, count, join, lambda: "rank 0 is gone")
+    last_words = f"error: rank {rank}: rank 0 is gone, and the training is over\n  {GO_ON}\n"
+    _work(connection, f"rank {rank}", partial(work, team, *arguments), last_words)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -23,17 +23,16 @@ from r2n.data.tables import Facts, Table, read_facts
 from r2n.errors import ConfigError, DataError
 from r2n.files import json_text, new_file
 from r2n.logic.formula import unescaped
-from r2n.logic.language import Language, Predicate
+from r2n.logic.language import Language
 from r2n.model.answers import PREDICTED, Answers, Question, unnamed_arguments
 from r2n.model.model import Model
 
 MOST = 100
 _QUOTED = r'"(?:[^"\\]|\\.)*"' + r"|'[^']*'"
-# Runs of space are taken whole (++, *+), so that a long one is read once, whatever comes behind it.
-_PREDICATE = re.compile(rf"""\s*+(!?)\s*+(?:({_QUOTED}|[^\s("']++)\s*+\()""", re.S)
+# Runs of space are possessive (++, *+), so that a long one is read once, whatever follows.
+_PREDICATE = re.compile(rf"""\s*+(?:({_QUOTED}|[^\s("']++)\s*+\()""", re.S)
 _TERM = re.compile(rf"""\s*+(?:{_QUOTED}|[^,"'\s]++(?:\s++[^,"'\s]++)*+)\s*+,""", re.S)
 _BEGUN = re.compile(r"""(?:"((?:[^"\\]|\\.)*)|'([^']*)|([^"']*))\Z""", re.S)  # a name that is not closed yet
-_SPACE = re.compile(r"\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,88 +43,33 @@ class Completions:
     texts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A name that is being typed: where it starts, and what of it is there without quotes.
-
-    `predicate` and `position` say what it is a term of; None: it is the name of a predicate.
-    """
-
-    start: int
-    typed: str
-    predicate: str | None = None
-    position: int = 0
-
-
-def complete(
-    language: Language, text: str, cursor: int | None = None, *, is_fact: bool = False, most: int = MOST
-) -> Completions:
+def complete(language: Language, text: str, cursor: int | None = None, *, most: int = MOST) -> Completions:
     """How the question in `text` may go on at `cursor` (its end): predicates, then constants of the right domain.
 
-    Names that begin as what is typed come first, and then those that have it inside, whatever its case. A name is
-    quoted where it has to be, and followed by what comes next. `is_fact`: it is to be a fact, which has no `?` and may
-    have a `!` before it.
+    Names that begin with what is typed come first, then those that contain it in any case. A name is quoted if needed,
+    and followed by what comes next.
     """
     cursor = len(text) if cursor is None else cursor
-    begun = _begun(text[:cursor], is_fact=is_fact)
-    if begun is None:
+    before, name, position = text[:cursor], None, 0
+    rest = before
+    if (head := _PREDICATE.match(before)) is not None:
+        end, name = head.end(), head.group(1)
+        while (term := _TERM.match(before, end)) is not None:
+            end, position = term.end(), position + 1
+        rest, name = before[end:], unescaped(name[1:-1]) if name[0] in "\"'" else name
+    begun, follows = _BEGUN.match(rest := rest.lstrip()), not text[cursor:].strip()
+    predicate = next((each for each in language.predicates if each.name == name), None)
+    if begun is None or (name is not None and (predicate is None or position >= predicate.arity)):
         return Completions(cursor)
-    follows = not text[cursor:].strip()
-    if begun.predicate is None:
-        names = sorted(predicate.name for predicate in language.predicates)
-        found = islice(_matching(names, begun.typed), most)
-        return Completions(begun.start, tuple(written_name(name) + "(" * follows for name in found))
-    predicate = next((each for each in language.predicates if each.name == begun.predicate), None)
-    if predicate is None or begun.position >= predicate.arity:
-        return Completions(cursor)
-    return Completions(begun.start, tuple(islice(_terms(language, predicate, begun, follows, is_fact), most)))
-
-
-def _begun(text: str, *, is_fact: bool) -> _Begun | None:
-    """The name that a text ends in, where it can be told."""
-    head = _PREDICATE.match(text)
-    if head is None:
-        start = _space(text, 0)
-        start = _space(text, start + 1) if is_fact and text[start : start + 1] == "!" else start
-        name = _name(text[start:])
-        return None if name is None else _Begun(start, name)
-    if head.group(1) and not is_fact:
-        return None
-    place, position = head.end(), 0
-    while (term := _TERM.match(text, place)) is not None:
-        place, position = term.end(), position + 1
-    start = _space(text, place)
-    name = _name(text[start:])
-    return None if name is None else _Begun(start, name, _bare(head.group(2)), position)
-
-
-def _space(text: str, place: int) -> int:
-    """The place behind any space."""
-    found = _SPACE.match(text, place)
-    return place if found is None else found.end()
-
-
-def _name(text: str) -> str | None:
-    """What is there of a name that is not closed yet, without its quote."""
-    found = _BEGUN.match(text)
-    if found is None:
-        return None
-    double, single, bare = found.groups()
-    return bare if bare is not None else unescaped(single if double is None else double)
-
-
-def _bare(name: str) -> str:
-    return unescaped(name[1:-1]) if name[0] in "\"'" else name
-
-
-def _terms(language: Language, predicate: Predicate, begun: _Begun, follows: bool, is_fact: bool) -> Iterator[str]:
-    """The terms that may stand at a position, each with what comes behind it."""
-    behind = "" if not follows else ")" if begun.position == predicate.arity - 1 else ", "
-    if not begun.typed and not is_fact:
-        yield ANYTHING + behind
-    names = [language.constants[i] for i in language.members(predicate.domains[begun.position]).tolist()]
-    for name in _matching(names, begun.typed):
-        yield written_name(name) + behind
+    double, single, bare = begun.groups()
+    typed = bare if bare is not None else unescaped(single if double is None else double)
+    if predicate is None:
+        names, behind, first = sorted(each.name for each in language.predicates), "(", []
+    else:
+        names = [language.constants[i] for i in language.members(predicate.domains[position]).tolist()]
+        behind, first = ")" if position == predicate.arity - 1 else ", ", [ANYTHING] * (not typed)
+    found = islice((*first, *map(written_name, islice(_matching(names, typed), most))), most)
+    return Completions(cursor - len(rest), tuple(each + behind * follows for each in found))
 
 
 def _matching(names: Sequence[str], typed: str) -> Iterator[str]:
@@ -140,6 +84,7 @@ def _matching(names: Sequence[str], typed: str) -> Iterator[str]:
 
 
 PREDICATES = b"predicates"
+ENDINGS = (".csv", ".tsv", ".parquet", ".json", ".jsonl")
 ROWS_AT_ONCE = 2**16
 Append = Callable[[pa.Table], None]
 
@@ -154,12 +99,9 @@ def answer_table(
 ) -> pa.Table:
     """The answers to the queries of a file: a row for each atom, in the order of the file.
 
-    A query whose constants are all named has one row. Where a constant is `?`, the query has the rows that
-    `Model.predict` answers, at most `top` of them. `unknown` leaves out what is known or closed. The columns: `row`
-    of the file (its line in a text file) from 1, `rank` within the query from 1, `predicate`, one for each argument
-    (`Model.argument_names` says what they are called), `probability`, `known` (null: it is not), `closed`,
-    `network`, `logit`, `reached` as an Answer has them, of an ensemble `spread` too, and `label` where the file holds
-    false queries. What cannot be answered has a probability of null.
+    A query without `?` has one row, others those that `Model.predict` answers. The columns: `row` of the file from 1,
+    `rank` within the query from 1, `predicate`, the arguments by their names (`Model.argument_names`), the fields of an
+    `Answer`, and `label` if the file holds false queries. What cannot be answered has a probability of null.
     """
     table = queries if isinstance(queries, Table) else Table(Path(queries))
     wanted = AnswersWanted(everything, top, unknown)
@@ -169,7 +111,7 @@ def answer_table(
 
 @dataclass(frozen=True, slots=True)
 class AnswersWanted:
-    """Which atoms a query with `?` is answered by, and whether what is known is told."""
+    """Which atoms a query with `?` is answered by, and whether known atoms are left out."""
 
     everything: bool = False
     top: int | None = None
@@ -192,9 +134,9 @@ def answers_to(model: Model, queries: Sequence[Facts], wanted: AnswersWanted) ->
 
 
 def finished(table: pa.Table, arguments: Sequence[str], *, labelled: bool | None = None) -> pa.Table:
-    """A table of answers as it is told: columns in their order, `arguments` named; labels only where some are false.
+    """A table of answers with its columns in order and `arguments` named; it has labels if some are false.
 
-    Of a part of a table, `labelled` says whether the whole has labels.
+    Of a part of a table, `labelled` says whether the full table has labels.
     """
     if not (has_false_labels(table) if labelled is None else labelled):
         table = table.drop_columns("label")
@@ -236,17 +178,14 @@ def _answered(model: Model, facts: Facts, wanted: AnswersWanted) -> list[pa.Tabl
         kept = answers.truths < 0 if wanted.unknown else np.ones(len(named), bool)
         found.append(_rows(answers.kept(kept), row=named.rows[kept], label=named.truth[kept]))
     for i in np.flatnonzero(is_open).tolist():
-        answers = model.answer(replace(_question(model, facts, i), **asdict(wanted)))
+        terms = [column[i].as_py() for column in facts.arguments]
+        try:
+            question = Question.of(model.base, facts.predicate, [None if term == ANYTHING else term for term in terms])
+        except DataError as error:
+            raise DataError(error.what, where=facts.location(i), hint=error.hint) from None
+        answers = model.answer(replace(question, **asdict(wanted)))
         found.append(_rows(answers, row=np.full(len(answers), facts.rows[i])))
     return found
-
-
-def _question(model: Model, facts: Facts, i: int) -> Question:
-    terms = [column[i].as_py() for column in facts.arguments]
-    try:
-        return Question.of(model.base, facts.predicate, [None if term == ANYTHING else term for term in terms])
-    except DataError as error:
-        raise DataError(error.what, where=facts.location(i), hint=error.hint) from None
 
 
 def _rows(answers: Answers, *, row: np.ndarray, label: np.ndarray | None = None) -> pa.Table:
@@ -258,44 +197,12 @@ def _rows(answers: Answers, *, row: np.ndarray, label: np.ndarray | None = None)
     return table.append_column("label", pa.array(label, pa.bool_()))
 
 
-def as_separated(separator: str, table: pa.Table, *, header: bool = True) -> bytes:
-    """A table as CSV or TSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter=separator, lineterminator="\n")
-    if header:
-        writer.writerow(table.column_names)
-    writer.writerows(zip(*(_cells(column) for column in table.columns), strict=True))
-    return text.getvalue().encode()
-
-
-def _cells(column: pa.ChunkedArray) -> list[Any]:
-    """As a text table has them: true and false as 1 and 0, like the labels of tables of facts."""
-    return (column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column).to_pylist()
-
-
-def as_lines(table: pa.Table) -> bytes:
-    """A table as one JSON object a row."""
-    return "".join(f"{json_text(row)}\n" for row in table.to_pylist()).encode()
-
-
-def _as_parquet(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    return sink.getvalue().to_pybytes()
-
-
-WRITERS: dict[str, Callable[[pa.Table], bytes]] = {
-    ".csv": lambda table: as_separated(",", table),
-    ".tsv": lambda table: as_separated("\t", table),
-    ".parquet": _as_parquet,
-    ".json": lambda table: json_text(table.to_pylist(), indent=1).encode(),
-    ".jsonl": as_lines,
-}
-
-
 @contextmanager
 def appending(file: BinaryIO, ending: str) -> Iterator[Append]:
-    """Appends tables to a file of that kind; what JSON holds is one list, and written at the end."""
+    """Appends tables to a file of that kind; JSON is one list, and written at the end.
+
+    In CSV and TSV, true and false are 1 and 0, like the labels of tables of facts.
+    """
     parts: list[pa.Table] = []
     writers: list[pq.ParquetWriter] = []
 
@@ -303,25 +210,31 @@ def appending(file: BinaryIO, ending: str) -> Iterator[Append]:
         if ending == ".json":
             parts.append(part)
         elif ending == ".jsonl":
-            file.write(as_lines(part))
-        elif ending != ".parquet":
-            file.write(as_separated({".csv": ",", ".tsv": "\t"}[ending], part, header=file.tell() == 0))
-        else:
+            file.write("".join(f"{json_text(row)}\n" for row in part.to_pylist()).encode())
+        elif ending == ".parquet":
             if not writers:
                 writers.append(pq.ParquetWriter(file, part.schema))
             writers[0].write_table(part, row_group_size=ROWS_AT_ONCE)
+        else:
+            text = io.StringIO()
+            writer = csv.writer(text, delimiter="," if ending == ".csv" else "\t", lineterminator="\n")
+            if file.tell() == 0:
+                writer.writerow(part.column_names)
+            columns = (one.cast(pa.int8()) if pa.types.is_boolean(one.type) else one for one in part.columns)
+            writer.writerows(zip(*(column.to_pylist() for column in columns), strict=True))
+            file.write(text.getvalue().encode())
 
     yield append
     for writer in writers:
         writer.close()
     if parts:
-        file.write(WRITERS[".json"](pa.concat_tables(parts)))
+        file.write(json_text(pa.concat_tables(parts).to_pylist(), indent=1).encode())
 
 
 def check_output(path: Path) -> None:
     """Refuse a file that cannot be written, before any work is done."""
-    if path.suffix.lower() not in WRITERS:
-        raise ConfigError(f"'{path}' is no table of answers", hint=f"let it end in {', '.join(WRITERS)}")
+    if path.suffix.lower() not in ENDINGS:
+        raise ConfigError(f"'{path}' is no table of answers", hint=f"let it end in {', '.join(ENDINGS)}")
     if not path.absolute().parent.is_dir():
         raise ConfigError(f"'{path}' cannot be written: there is no folder {path.parent}", hint="make it first")
 

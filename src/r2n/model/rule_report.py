@@ -48,26 +48,21 @@ FOLDS = 4  # in which the atoms of a position are masked, if they stand at other
 MOST_HIDDEN = 2**28  # atoms of the graph, times passes: above, no atom is masked
 
 
-@dataclass(frozen=True, eq=False)
-class PlainRule:
-    """An implicit rule as the problem states it, without reciprocals, and the positions that each of its atoms has."""
+def plain_rule(rule: Rule, base: HerbrandBase) -> tuple[Rule, list[int]]:
+    """A rule of the training's language as the problem states it, without reciprocals, and its atoms' positions.
 
-    rule: Rule
-    positions: tuple[int, ...]
-
-    @classmethod
-    def of(cls, rule: Rule, base: HerbrandBase) -> "PlainRule":
-        """The rule of the training's language; of atoms that say the same, the first."""
-        reciprocals = {p.name: p.reciprocal_of for p in base.language.predicates if p.reciprocal_of is not None}
-        atoms: dict[Atom, int] = {}
-        for position, atom in enumerate(rule.atoms):
-            name = reciprocals.get(atom.predicate)
-            atoms.setdefault(atom if name is None else Atom(name, atom.terms[::-1]), position)
-        return cls(replace(rule, atoms=tuple(atoms)), tuple(atoms.values()))
+    Of atoms that say the same, the first is kept.
+    """
+    reciprocals = {p.name: p.reciprocal_of for p in base.language.predicates if p.reciprocal_of is not None}
+    atoms: dict[Atom, int] = {}
+    for position, atom in enumerate(rule.atoms):
+        name = reciprocals.get(atom.predicate)
+        atoms.setdefault(atom if name is None else Atom(name, atom.terms[::-1]), position)
+    return replace(rule, atoms=tuple(atoms)), list(atoms.values())
 
 
 def ground_rules_of(graph: FactorGraph, name: str) -> Int64[np.ndarray, "ground_rules positions"]:
-    """The distinct ground rules of a rule, as codes of their atoms; at most so many as trees look at."""
+    """The distinct ground rules of a rule, as codes of their atoms; at most `MOST_GROUND_RULES`."""
     j = [rule.name for rule in graph.rules].index(name)
     codes = graph.atoms[graph.neighbours[j]].numpy()
     if graph.answered < len(graph.atoms):
@@ -77,12 +72,12 @@ def ground_rules_of(graph: FactorGraph, name: str) -> Int64[np.ndarray, "ground_
     return codes[np.sort(np.random.default_rng(0).permutation(len(codes))[:MOST_GROUND_RULES])]
 
 
-def rule_truths(trained: Model, plain: PlainRule, codes: Int64[np.ndarray, "ground_rules positions"]) -> Truths:
-    """What is known and believed of each position of the rule, in ground rules given by codes of the training.
+def rule_truths(trained: Model, positions: list[int], codes: Int64[np.ndarray, "ground_rules positions"]) -> Truths:
+    """What is known and believed of each of some positions of ground rules, given by codes of the training.
 
     A ground rule with the same atom at two positions says nothing of how they are related, and is left out.
     """
-    base, positions = trained.network.base, list(plain.positions)
+    base = trained.network.base
     own = without_reciprocals(base, codes[:, positions].ravel()).reshape(-1, len(positions))
     own = own[(np.diff(np.sort(own, axis=1), axis=1) > 0).all(axis=1)]
     atoms, index = np.unique(own, return_inverse=True)
@@ -102,7 +97,14 @@ def rule_truths(trained: Model, plain: PlainRule, codes: Int64[np.ndarray, "grou
     learned_masked = trained.options.training.hiding > 0 and trained.network.counted is None
     if learned_masked and whole is not None and len(whole.graph.atoms) * passes <= MOST_HIDDEN:
         for i in range(len(positions)):
-            says[:, i] = (_masked_logits(trained, whole.graph, atoms, logits, index, i) > threshold)[index[:, i]]
+            masked = np.unique(index[:, i])
+            masked = masked[whole.graph.contains(torch.from_numpy(atoms[masked])).numpy()]
+            folds = FOLDS if np.isin(masked, np.delete(index, i, axis=1)).any() else 1
+            found = logits.copy()
+            for some in (masked[fold::folds] for fold in range(folds)):
+                if len(some):
+                    found[some] = np.mean([_masked(member, atoms[some]) for member in trained.members], axis=0)
+            says[:, i] = (found > threshold)[index[:, i]]
     return Truths(known[index], believed[index], says)
 
 
@@ -115,27 +117,8 @@ def best_threshold(logits: Float64[np.ndarray, " atoms"], true: Bool[np.ndarray,
     return float(np.nextafter(logits[order][scores.argmax()], -np.inf))
 
 
-def _masked_logits(
-    trained: Model,
-    graph: FactorGraph,
-    atoms: Codes,
-    logits: Float64[np.ndarray, " atoms"],
-    index: np.ndarray,
-    position: int,
-) -> Float64[np.ndarray, " atoms"]:
-    """The logits of atoms, those at one position as the networks give them with these atoms masked, in folds."""
-    own = np.unique(index[:, position])
-    own = own[graph.contains(torch.from_numpy(atoms[own])).numpy()]
-    folds = FOLDS if np.isin(own, np.delete(index, position, axis=1)).any() else 1
-    found = logits.copy()
-    for some in (own[fold::folds] for fold in range(folds)):
-        if len(some):
-            found[some] = np.mean([_all_masked(member, atoms[some]) for member in trained.members], axis=0)
-    return found
-
-
 @torch.no_grad()
-def _all_masked(logits: AtomLogits, codes: Codes) -> Float64[np.ndarray, " atoms"]:
+def _masked(logits: AtomLogits, codes: Codes) -> Float64[np.ndarray, " atoms"]:
     """The logits of atoms that are masked all together, with their reciprocals."""
     made, model = logits.whole, logits.model
     assert made is not None
@@ -151,7 +134,7 @@ def _all_masked(logits: AtomLogits, codes: Codes) -> Float64[np.ndarray, " atoms
 
 
 CANDIDATES_AT_ONCE = 2**23
-FELT = 1e-3  # of a logit: below, a change is no change
+LEAST_CHANGE = 1e-3  # of a logit: below, a change is no change
 CHANGES_AT_ONCE = 2**22  # of logits
 
 Logits = Float64[np.ndarray, " _"]
@@ -161,8 +144,8 @@ Logits = Float64[np.ndarray, " _"]
 class Answered:
     """The logits of queries, the probability of what is true of each, and how good they are.
 
-    Of a query that is ranked, the probability is its share among the candidates of its rows: it is the comparison that
-    is trained, and logits alone need not mean anything. `why_not` says why a ranking has no value.
+    Of a query that is ranked, the probability is its share among the candidates of its rows, because only comparisons
+    are trained. `why_not` says why a ranking has no value.
     """
 
     logits: Logits
@@ -211,7 +194,7 @@ class RuleSwitches:
         return np.mean([member.without_rules(names)(self.queries.atoms) for member in self._near], axis=0)
 
     def changes(self, names: Sequence[str]) -> Iterator[Logits]:
-        """How much each of the rules adds to each query's logit; many by one pass, where the graph is everybody's."""
+        """How much each of the rules adds to each query's logit; many by one pass, if all atoms share a graph."""
         if self._near is None:
             for name in names:
                 is_reachable = name in self.reachable
@@ -228,7 +211,7 @@ class RuleSwitches:
             yield from near.logits - near.changed(left_out)
 
     def without(self, names: Collection[str]) -> Answered:
-        """What is answered without the rules of these names."""
+        """The answers without the rules of these names."""
         if not self._is_ranking:
             logits = self.logits(names)
             return self._judged(logits, lambda codes: logits)
@@ -236,7 +219,7 @@ class RuleSwitches:
         return self._judged(scores(self.queries.atoms), scores)
 
     def off(self, name: str) -> Answered:
-        """Without one rule; in a ranking, the candidates may feel it too."""
+        """Without one rule; in a ranking, the candidates may change too."""
         return self.without([name]) if self._is_ranking or name in self.reachable else self.whole
 
     def gains(self, off: Answered) -> Logits:
@@ -274,14 +257,14 @@ class RuleSwitches:
     @property
     def _codes(self) -> Codes:
         """The queries, in both directions where there are reciprocals."""
-        mirrored = reciprocal_codes(self.trained.network.base, self.queries.atoms)
-        return np.union1d(self.queries.atoms, mirrored[mirrored >= 0])
+        reciprocals = reciprocal_codes(self.trained.network.base, self.queries.atoms)
+        return np.union1d(self.queries.atoms, reciprocals[reciprocals >= 0])
 
     @cached_property
     def _near(self) -> tuple[AtomLogits, ...] | None:
-        """The networks over the part of the graph that the queries can feel; None where they need more or other.
+        """The networks over the part of the graph that reaches the queries; None if they need more.
 
-        A share needs whole rows, and a search from what is asked depends on the rules.
+        A share needs full rows, and a search from what is asked depends on the rules.
         """
         if self.trained.source.counts is not None or self.trained.source.whole is None:
             return None
@@ -312,8 +295,8 @@ def rule_effects(
         progress("without a rule, and with it alone", done, len(best))
         off = switches.off(name)
         change, gains[name] = np.abs(whole.logits - off.logits), switches.gains(off)
-        effect, gain, felt = float(change.mean()), float(gains[name].mean()), int((change > FELT).sum())
-        found[name] = RuleEffect(effect, gain, felt, whole.value, off.value, switches.alone(name).value)
+        effect, gain, moved = float(change.mean()), float(gains[name].mean()), int((change > LEAST_CHANGE).sum())
+        found[name] = RuleEffect(effect, gain, moved, whole.value, off.value, switches.alone(name).value)
     return {name: found[name] for name in sorted(best, key=lambda name: -found[name].effect)}, gains
 
 
@@ -342,10 +325,9 @@ def helps(account: RuleAccount) -> bool:
 
 
 def report_theory(report: RuleReport, theory: Theory) -> tuple[Theory, str]:
-    """The theory with the rules that help and the learned clauses in place of its rules, and its text.
+    """The theory with the rules that help and the learned clauses, each with its counts in a comment, and its text.
 
-    What was counted of each stands in a comment above it. A clause has its confidence for a weight, or its fidelity
-    where nothing is known.
+    The weight of a clause is its confidence, or its fidelity if nothing is known.
     """
     taken = {rule.name for rule in theory.rules}
     commented = [pair for account in report.rules for pair in _commented(account, report.metric or "", taken)]
@@ -386,8 +368,8 @@ def export_theory(report: RuleReport, theory: Theory, path: Path) -> str:
     return f"{counted(len(whole.rules), 'rule')} in {path}"
 
 
-MOST_RULES = 20  # told of
-TRIED_FOR_ONE_TOLD = 10  # rules that are left out once, to find those with the largest effect
+MOST_RULES = 20  # reported
+TRIED_FOR_ONE_SHOWN = 10  # rules that are left out once, to find those with the largest effect
 QUERIES_TO_RANK = 500
 SHARE_HELD_BACK = 0.2  # of what is known, where it is asked as if it were not
 KNOWN_TO_GROUND = 5_000  # known atoms, where ground rules are found from what is asked
@@ -404,49 +386,40 @@ def rule_report(
 ) -> RuleReport:
     """What the rules of a trained network do, by the queries of a split (default: `valid`, else `test`).
 
-    At most `most` rules are told of, those with the largest effect (None: all). Each costs two passes over the ground
-    rules that the queries feel, and in a ranking two rankings of at most 500 queries. `contexts` and `clauses` say
-    whether these are sought.
+    At most `most` rules are reported, those with the largest effect (None: all). Each costs two passes over the ground
+    rules near the queries, and in a ranking two rankings of at most 500 queries.
     """
     rules = {rule.name: rule for rule in trained.problem.knowledge.theory.rules}
-    kinds = _kinds(trained)
+    kinds: dict[str, Kind] = {rule.name: "counted" for rule in counted_rules(trained.source)}
+    if trained.network.layers:
+        layered = layered_rules(trained.source)
+        kinds |= {rule.name: "implicit" if rule.is_implicit else "explicit" for rule in layered}
     if not kinds:
         return _nothing_read(trained, list(rules.values()))
     switches, notes = _switches(trained, split)
-    seen = Seen.of(trained, switches, progress)
-    tried = sorted(kinds, key=lambda name: -seen.found[name].ground_rules)
-    if most is not None and len(tried) > TRIED_FOR_ONE_TOLD * most:
-        tried = tried[: TRIED_FOR_ONE_TOLD * most]
+    graph, found, more_notes = _seen(trained, switches, progress)
+    tried = sorted(kinds, key=lambda name: -found[name].ground_rules)
+    if most is not None and len(tried) > TRIED_FOR_ONE_SHOWN * most:
+        tried = tried[: TRIED_FOR_ONE_SHOWN * most]
         notes.append(f"of {len(kinds):,} rules, the {len(tried):,} with the most ground rules were tried")
-    accounts = {name: RuleAccount(rules[name], kinds[name], seen.found[name]) for name in tried}
+    accounts = {name: RuleAccount(rules[name], kinds[name], found[name]) for name in tried}
     report = RuleReport(trained.problem.name, None, 0, None, None, None, tuple(accounts.values())[:most])
     if switches is not None:
         whole = switches.whole
         notes += [whole.why_not] if whole.why_not else []
         effects, gains = rule_effects(switches, tried, most, progress)
-        told = tuple(replace(accounts[name], effect=effect) for name, effect in effects.items())
+        shown = tuple(replace(accounts[name], effect=effect) for name, effect in effects.items())
         values = whole.metric, whole.value, switches.none.value
-        report = RuleReport(trained.problem.name, switches.split, len(switches.queries), *values, told)
+        report = RuleReport(trained.problem.name, switches.split, len(switches.queries), *values, shown)
         if contexts:
             report = _with_contexts(report, switches, gains, is_chosen=split is not None, progress=progress)
-    if clauses:
-        implicit = [account.name for account in report.rules if account.kind == "implicit"]
-        learned = {}
-        for done, name in enumerate(implicit):
-            progress("learned clauses", done, len(implicit))
-            learned[name] = clauses_of(trained, seen.graph, name)
-        told = tuple(replace(account, clauses=learned.get(account.name, ())) for account in report.rules)
-        report = replace(report, rules=told)
-    return replace(report, left_out=len(kinds) - len(report.rules), notes=(*notes, *seen.notes))
-
-
-def _kinds(trained: Model) -> dict[str, Kind]:
-    """The rules that the network reads, by name, and how."""
-    found: dict[str, Kind] = {rule.name: "counted" for rule in counted_rules(trained.source)}
-    if trained.network.layers:
-        layered = layered_rules(trained.source)
-        found |= {rule.name: "implicit" if rule.is_implicit else "explicit" for rule in layered}
-    return found
+    implicit = [account.name for account in report.rules if clauses and account.kind == "implicit"]
+    learned = {}
+    for done, name in enumerate(implicit):
+        progress("learned clauses", done, len(implicit))
+        learned[name] = clauses_of(trained, graph, name)
+    shown = tuple(replace(account, clauses=learned.get(account.name, ())) for account in report.rules)
+    return replace(report, rules=shown, left_out=len(kinds) - len(report.rules), notes=(*notes, *more_notes))
 
 
 def _nothing_read(trained: Model, rules: list[Rule]) -> RuleReport:
@@ -472,7 +445,7 @@ def _switches(trained: Model, split: str | None) -> tuple[RuleSwitches | None, l
     if chosen is None:
         found = held_back(trained)
         if found is None:
-            return None, ["there are no queries, and nothing is known that could be asked: no effects are told"]
+            return None, ["there are no queries, and nothing is known that could be asked: no effects are reported"]
         return found, [f"there are no queries: asked for are {found.split}, which the training did know"]
     queries, notes = trained.problem.queries[chosen], []
     if queries.truth.all():
@@ -502,31 +475,27 @@ def held_back(trained: Model) -> RuleSwitches | None:
     return RuleSwitches(replace(trained, changed=changed), split, queries)
 
 
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """The graph that rules are looked at in, how often each stands there, and what to say of it."""
+def _seen(
+    trained: Model, switches: RuleSwitches | None, progress: Progress
+) -> tuple[FactorGraph, dict[str, Occurrence], list[str]]:
+    """The graph of all ground rules, how often each rule stands in it, and notes.
 
-    graph: FactorGraph
-    found: dict[str, Occurrence]
-    notes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, trained: Model, switches: RuleSwitches | None, progress: Progress) -> "Seen":
-        """All ground rules, or those around the queries and what is known, where each atom has its own."""
-        evidence, source, notes = trained.knowledge.evidence, trained.source, []
-        graph = source.whole
-        if graph is None:
-            known = evidence.atoms[~closed_atoms(trained.network.base, evidence.atoms)]
-            some = known[drawn(len(known), KNOWN_TO_GROUND, 0)] if len(known) else known
-            about = "known atoms" if len(some) == len(known) else f"{len(some):,} of {len(known):,} known atoms"
-            notes.append(f"ground rules are those around the queries and {about}")
-            progress("ground", 0, 0)
-            graph = source.around(np.union1d(some, some if switches is None else switches.queries.atoms))
-        truths = known_truths(trained.network.base, graph.atoms.numpy(), evidence)
-        found = occurrences(graph, truths, _outs(trained, graph)) if trained.network.layers else {}
-        if source.counts is not None:
-            found |= counted_occurrences(source.counts, evidence)
-        return cls(graph, found, tuple(notes))
+    If each atom has ground rules of its own, the graph is that around the queries and what is known.
+    """
+    evidence, source, notes = trained.knowledge.evidence, trained.source, []
+    graph = source.whole
+    if graph is None:
+        known = evidence.atoms[~closed_atoms(trained.network.base, evidence.atoms)]
+        some = known[drawn(len(known), KNOWN_TO_GROUND, 0)] if len(known) else known
+        about = "known atoms" if len(some) == len(known) else f"{len(some):,} of {len(known):,} known atoms"
+        notes.append(f"ground rules are those around the queries and {about}")
+        progress("ground", 0, 0)
+        graph = source.around(np.union1d(some, some if switches is None else switches.queries.atoms))
+    truths = known_truths(trained.network.base, graph.atoms.numpy(), evidence)
+    found = occurrences(graph, truths, _outs(trained, graph)) if trained.network.layers else {}
+    if source.counts is not None:
+        found |= counted_occurrences(source.counts, evidence)
+    return graph, found, notes
 
 
 @torch.no_grad()
@@ -569,9 +538,8 @@ def _with_contexts(
 def clauses_of(trained: Model, graph: FactorGraph, name: str) -> tuple[LearnedClause, ...]:
     """The clauses that the network has learned for an implicit rule, from its ground rules in a graph."""
     rule = next(rule for rule in graph.rules if rule.name == name)
-    plain = PlainRule.of(rule, trained.network.base)
-    codes = ground_rules_of(graph, name)
+    plain, positions = plain_rule(rule, trained.network.base)
     own = {p.name for p in trained.problem.knowledge.language.predicates}
-    targets = [i for i, position in enumerate(plain.positions) if rule.atoms[position].predicate in own]
-    truths = rule_truths(trained, plain, codes)
-    return learned_clauses(plain.rule, truths, trained.problem.knowledge.theory, targets=targets)
+    targets = [i for i, position in enumerate(positions) if rule.atoms[position].predicate in own]
+    truths = rule_truths(trained, positions, ground_rules_of(graph, name))
+    return learned_clauses(plain, truths, trained.problem.knowledge.theory, targets=targets)

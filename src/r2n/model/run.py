@@ -14,6 +14,7 @@ from torch import nn
 from r2n.data.herbrand import closed_atoms
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import TRAIN, Problem
+from r2n.data.validation import check_valid_is_free, contradictions
 from r2n.errors import ConfigError
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.evaluate import evaluate_scores
@@ -26,10 +27,8 @@ from r2n.model.memory import (
     MemoryLimit,
     as_trained,
     check_memory,
-    check_options,
     make_device,
     make_source,
-    problem_to_train,
 )
 from r2n.network.graph_sources import GraphSource
 from r2n.network.mixture import WEIGHTINGS, Weighting
@@ -38,7 +37,7 @@ from r2n.options import MOST_WHOLE, Options, TrainingOptions
 from r2n.progress import Progress, no_progress
 from r2n.scoring import AtomLogits
 from r2n.training.batches import Batches, FixedBatches, draws
-from r2n.training.fit import Finalize, Trainer, Validate, batches_of
+from r2n.training.fit import Trainer, Validate, batches_of
 from r2n.training.rows import RuleBatches, start_at_confidence
 
 QUERIES_TO_CHOOSE_BY = 10_000
@@ -50,11 +49,10 @@ SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it 
 class Run:
     """A problem, its options and seed, where its graphs come from, and `size` networks in training.
 
-    The problem is read and grounded once; `trainer` trains the first network. Each network is that of its seed alone,
-    bit for bit: it is built when its turn to be trained has come, because the seed is one of the whole process.
-    `knowledge` is the problem's in the language of the training. `given` are modules of the caller for the features of
-    domains, as they were before the training (of a single network: those that are trained). `memory`: the bytes that
-    work may take. `trained` are the runs of the networks that are trained so far.
+    The problem is grounded once; `trainer` trains the first network. Each network is that of its seed alone, bit for
+    bit: it is built just before it is trained, because the seed is global. `knowledge` is the problem's in the language
+    of the training. `given` are the caller's modules for the features of domains, as they were before the training (of
+    a single network: those that are trained). `trained` are the runs of the networks that are trained so far.
     """
 
     problem: Problem
@@ -95,10 +93,7 @@ class Run:
         return self.trainer.epoch if self.size == 1 else sum(run.trainer.epoch for run in self.trained)
 
     def members(self, progress: Progress = no_progress) -> Iterator["Run"]:
-        """A run for each network, one after the other; each is built when it is asked for, and trained before the next.
-
-        Nothing is grounded again, and batches that no seed changes are shared.
-        """
+        """A run for each network, to be trained before the next; what no seed changes is shared."""
         self.trained.clear()
         batches = self.trainer.batches
         is_fixed = isinstance(batches, FixedBatches) and not draws(self.options.training)
@@ -118,17 +113,8 @@ class Run:
         batches: Batches | None = None,
     ) -> "Run":
         """The same run with another seed, of one network, which begins here."""
-        return _run_of_seed(
-            self.problem,
-            self.options,
-            self.knowledge,
-            self.source,
-            self.memory,
-            seed,
-            encoders or {},
-            progress,
-            batches,
-        )
+        made = self.problem, self.options, self.knowledge, self.source, self.memory
+        return _run_of_seed(*made, seed, encoders or {}, progress, batches)
 
     def logits(self) -> AtomLogits:
         """The logits for any atoms, with the weights as they are now; of several networks, the means."""
@@ -149,10 +135,10 @@ class Run:
         return evaluate_split(self.logits(), self.problem, split, progress, options=options, training=self.options)
 
     def notes(self) -> list[str]:
-        """Which queries this training asks as false, where something can be set or labelled instead.
+        """Which queries this training asks as false, if something can be set or labelled instead.
 
-        A softmax only compares, closed atoms are false, and `assumed_false` warns of predicates of one position. No
-        truth of a query is looked at but whether all of a split are true, as in a ranking.
+        A softmax only compares, and `assumed_false` warns of unary predicates. Of the truth of queries, only whether
+        all of a split are true is looked at.
         """
         knowledge = self.problem.knowledge
         if self.options.training.compares_facts:
@@ -181,9 +167,13 @@ class Run:
         if labelled:
             only = [*training.labels_only, *labelled]
             advice.append(f"to ask only labelled atoms of {', '.join(labelled)}, set training.labels_only to {only}")
-        positions = corrupted_positions(knowledge, [*training.labels_only, *labelled])
+        positions, now = (
+            corrupted_positions(knowledge, [*training.labels_only, *labelled]),
+            training.corrupted_positions,
+        )
+        is_set = now is not None and positions == tuple(sorted({p % 2 - 2 for p in now if -2 <= p < 2}))
         is_pair = any(predicate.arity == 2 for predicate in others)
-        if is_pair and positions and not self.options.grounding.reciprocal and positions != _positions(training):
+        if is_pair and positions and not self.options.grounding.reciprocal and not is_set:
             where = "last" if positions == (-1,) else "first"
             setting = f"set training.corrupted_positions to {[*positions]}"
             advice.append(f"only the {where} constant of a fact excludes others: {setting}")
@@ -194,18 +184,6 @@ class Run:
                 " training.labels_only: then only these are asked as false"
             )
         return "; ".join(advice)
-
-
-def _positions(options: TrainingOptions) -> tuple[int, ...] | None:
-    """The corrupted positions of pairs, counted from the end."""
-    positions = options.corrupted_positions
-    return None if positions is None else tuple(sorted({p % 2 - 2 for p in positions if -2 <= p < 2}))
-
-
-def check_seed(seed: int) -> None:
-    """Refuse a seed that no generator takes."""
-    if not 0 <= seed <= MOST_WHOLE:
-        raise ConfigError(f"the seed is {seed}", hint=f"give a whole number from 0 to {MOST_WHOLE:,}")
 
 
 def prepare_run(
@@ -221,18 +199,22 @@ def prepare_run(
     """Build graphs, trainer and the first of `size` networks.
 
     Without `options`, those of the problem, with what it leaves open chosen as `r2n train` does. `encoders` are modules
-    of the caller for the features of domains, with the weights they begin with. What would need more bytes than
-    `memory` (by default a share of what is free) is an error before it is made.
+    of the caller for the features of domains. What would need more than `memory` bytes (by default a share of what is
+    free) is an error before it is made.
     """
     if not 1 <= size <= MOST_NETWORKS:
         hint = f"take 1 to {MOST_NETWORKS}; of more than 10, each adds little"
         raise ConfigError(f"an ensemble of {size:,} networks cannot be trained", hint=hint)
-    check_seed(seed)
-    check_seed(seed + size - 1)
+    for each in (seed, seed + size - 1):
+        if not 0 <= each <= MOST_WHOLE:
+            raise ConfigError(f"the seed is {each}", hint=f"give a whole number from 0 to {MOST_WHOLE:,}")
     if options is None:
         options = choose_options(problem, problem.options)[0]
-    problem = problem_to_train(problem, options)
-    check_options(problem, options)
+    if options.training.with_valid:
+        check_valid_is_free(options.training)
+        problem = problem.with_valid_as_evidence()
+    for error in contradictions(problem, options):
+        raise error
     knowledge = as_trained(problem.knowledge, options.grounding)
     MemoryLimit(memory).check_atoms(knowledge, options)
     source = make_source(knowledge, options, progress, to_train=True, memory=memory)
@@ -263,7 +245,13 @@ def _run_of_seed(
         check = MemoryLimit(memory).for_graph(options)
         batches = batches_of(model, source, knowledge.evidence, training, seed=seed, check=check, progress=progress)
     torch.set_num_threads(threads_for(training, batches.ground_rules))
-    rule_batches, finalize = _counted_rules(problem, model, source, knowledge, options, progress)
+    rule_batches = finalize = None
+    if model.counted is not None and source.counts is not None:
+        progress("count", 0, 0)
+        start_at_confidence(model.counted, source.counts)
+        rule_batches = RuleBatches(source.counts, training)
+        if "valid" in problem.queries and not training.with_valid:
+            finalize = partial(choose_weighting, problem, AtomLogits(model, source, knowledge.evidence))
     trainer = Trainer(
         model,
         batches,
@@ -275,26 +263,6 @@ def _run_of_seed(
         seed=seed,
     )
     return Run(problem, options, seed, knowledge, source, trainer, encoders, memory)
-
-
-def _counted_rules(
-    problem: Problem,
-    model: R2N,
-    source: GraphSource,
-    knowledge: KnowledgeBase,
-    options: Options,
-    progress: Progress,
-) -> tuple[RuleBatches | None, Finalize | None]:
-    """What trains rules that are counted, and chooses how they are combined with the network."""
-    counts = source.counts
-    if model.counted is None or counts is None:
-        return None, None
-    progress("count", 0, 0)
-    start_at_confidence(model.counted, counts)
-    finalize = None
-    if "valid" in problem.queries and not options.training.with_valid:
-        finalize = partial(choose_weighting, problem, AtomLogits(model, source, knowledge.evidence))
-    return RuleBatches(counts, options.training), finalize
 
 
 def choose_weighting(problem: Problem, logits: AtomLogits, model: R2N) -> None:
@@ -316,7 +284,7 @@ def choose_weighting(problem: Problem, logits: AtomLogits, model: R2N) -> None:
 
 
 def threads_for(options: TrainingOptions, ground_rules: int) -> int:
-    """The threads that train on so many ground rules."""
+    """The number of threads for a number of ground rules."""
     return options.threads or (1 if ground_rules < SMALL_GRAPH else os.cpu_count() or 1)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from time import monotonic
-from typing import Any
+from typing import Any, Unpack
 from weakref import finalize
 
 import torch
@@ -25,14 +25,14 @@ from r2n.model.model import Model
 from r2n.model.preflight import cost_warnings, preflight_warnings
 from r2n.model.processes import follows_elsewhere, together
 from r2n.model.run import Run, prepare_run
-from r2n.options import Options
+from r2n.options import OptionKeywords, Options
 from r2n.progress import Progress, no_progress, say
 from r2n.progress import progress as progress_bar
 from r2n.store.checkpoint import forget_others, read_checkpoint, restore_trainer, trainer_state, write_checkpoint
 from r2n.store.folder import (
     RunConfig,
     RunFolder,
-    check_problem,
+    checked_problem,
     config_of,
     differences,
     read_config,
@@ -63,7 +63,7 @@ def train_in(
 
     The networks of an ensemble are trained one after the other, each in a folder of its own inside. At the end the
     calibration is fitted and kept, unless only logits are read (not `calibrated`). Of a `team`, this is the process
-    that writes; the others `follow`.
+    that writes.
     """
     folder = RunFolder(path)
     config = config_of(
@@ -77,7 +77,7 @@ def train_in(
     )
     _make(folder.path)
     with locked(path):
-        config = _ready(folder, run, config, resume=resume)
+        config = _begin(folder, run, config, resume=resume)
         places = folder.networks(run.seeds)
         if team.count > 1:
             progress("wait for the others", 0, 0)
@@ -131,26 +131,8 @@ def without_reasoning(options: Options) -> Options:
     """The options of the same network without any rule; all that is left reads an atom's input, so none is hidden."""
     model = {"reasoner": "none", "rules": "layers", "evidence_input": "off", "input_score": False}
     training = {"hiding": 0.0, "regularisation": "off", "semantic_weight": 0.0}
-    return options.model_copy(
-        update={
-            "model": options.model.model_copy(update=model),
-            "training": options.training.model_copy(update=training),
-        }
-    )
-
-
-def follow(path: Path, run: Run, team: ProcessGroup) -> None:
-    """Train as one of a team, all but the first of which write nothing; each goes on from the same checkpoint."""
-    _meet(team)
-    for place, member in zip(RunFolder(path).networks(run.seeds), run.members(), strict=True):
-        member.trainer.join(team)
-        checkpoint = read_checkpoint(place.path)
-        if checkpoint is not None:
-            restore_trainer(member.trainer, *checkpoint)
-        _meet(team)
-        while not member.trainer.is_done:
-            member.trainer.step()
-        member.trainer.finish()
+    changed = {"model": options.model.model_copy(update=model)}
+    return options.model_copy(update=changed | {"training": options.training.model_copy(update=training)})
 
 
 def _meet(team: ProcessGroup) -> None:
@@ -162,8 +144,13 @@ def _meet(team: ProcessGroup) -> None:
 def _train(
     folder: RunFolder, run: Run, config: RunConfig, checkpoint_seconds: float, progress: Callable[[int, int], None]
 ) -> Generator[Epoch, None, None]:
-    """Train one network, from its checkpoint on, where there is one."""
-    with closing(_go_on(folder, run, config)) as trace:
+    """Train one network, from its checkpoint on if there is one; the trace is cut to it."""
+    checkpoint = read_checkpoint(folder.path, config.digest)
+    if checkpoint is not None:
+        forget_others(folder.path)
+        restore_trainer(run.trainer, *checkpoint)
+    opened = Trace(folder.trace) if checkpoint is None else Trace.resumed(folder.trace, checkpoint[1].get("trace"))
+    with closing(opened) as trace:
         _meet(run.trainer.team)
         saved = monotonic()
         progress(run.trainer.epoch, run.trainer.epochs)
@@ -191,7 +178,7 @@ def _keep(folder: RunFolder, run: Run, config: RunConfig, trace: Trace) -> None:
 class TrainingSpec:
     """A training in a folder: options, seed, number of networks; another process can begin the same from it.
 
-    `is_new`: it begins; otherwise it goes on with the options it was begun with. `notes` say where options come from.
+    If it is not `is_new`, it goes on with the options it was begun with. `notes` say where options come from.
     """
 
     folder: Path
@@ -206,14 +193,9 @@ class TrainingSpec:
         self, problem: Problem, progress: Progress = no_progress, encoders: Mapping[str, nn.Module] | None = None
     ) -> Run:
         """The run, before its first step."""
+        size, memory = self.ensemble, self.memory
         return prepare_run(
-            problem,
-            self.options,
-            self.seed,
-            size=self.ensemble,
-            encoders=encoders,
-            memory=self.memory,
-            progress=progress,
+            problem, self.options, self.seed, size=size, encoders=encoders, memory=memory, progress=progress
         )
 
 
@@ -235,11 +217,8 @@ def training_spec(
     if not resume or not folder.config.exists():
         return TrainingSpec(path, change(given), seed or 0, 1 if ensemble is None else ensemble, memory)
     kept = read_config(folder)
-    wanted = _flat(
-        change(kept.options),
-        kept.seed if seed is None else seed,
-        kept.ensemble if ensemble is None else ensemble,
-    )
+    own_seed, own_ensemble = kept.seed if seed is None else seed, kept.ensemble if ensemble is None else ensemble
+    wanted = _flat(change(kept.options), own_seed, own_ensemble)
     own = _flat(kept.options, kept.seed, kept.ensemble)
     for key, value in own.items():
         if wanted[key] != value:
@@ -290,22 +269,28 @@ def _make(path: Path) -> None:
         raise _cannot_be_made(path, error) from error
 
 
-def _ready(folder: RunFolder, run: Run, config: RunConfig, *, resume: bool) -> RunConfig:
-    """Begin, or go on; what a killed process left half written is taken away. Returns what the run was begun with."""
+def _begin(folder: RunFolder, run: Run, config: RunConfig, *, resume: bool) -> RunConfig:
+    """Begin a run, or check that it may be resumed; returns the configuration that it was begun with.
+
+    What a killed process left half written is removed. A resumed run keeps its number of threads on any machine. The
+    weights of the caller's modules, which no seed gives, are kept from the start.
+    """
     places = folder.networks(run.seeds)
-    for place in {folder.path, *(place.path for place in places)}:
-        _make(place)
-        take_away(place)
+    for path in {folder.path, *(place.path for place in places)}:
+        _make(path)
+        take_away(path)
     if resume and folder.config.exists():
-        return _same(folder, config)
-    _begin(folder, run, config)
-    return config
-
-
-def _begin(folder: RunFolder, run: Run, config: RunConfig) -> None:
-    """A new run; weights that the seed does not give, those of the caller's modules, are kept from the start."""
+        kept = read_config(folder)
+        torch.set_num_threads(kept.threads)
+        found = differences(kept, replace(config, threads=kept.threads))
+        if found:
+            raise CheckpointError(
+                f"the run in {folder.path} was begun with another problem or options: {'; '.join(found)}",
+                hint="resume with the same, or give another --out",
+            )
+        checked_problem(folder, kept)
+        return kept
     check_folder(folder.path, resume=False)
-    places = folder.networks(run.seeds)
     for place in places:
         for left_over in (place.trace, *place.path.glob("checkpoint*")):  # of a run whose configuration is gone
             left_over.unlink(missing_ok=True)
@@ -316,38 +301,22 @@ def _begin(folder: RunFolder, run: Run, config: RunConfig) -> None:
         for place, member in zip(places, run.members(), strict=True):
             write_checkpoint(place.path, *trainer_state(member.trainer), config.digest)
     write_run(folder, run.problem, config)
-
-
-def _same(folder: RunFolder, config: RunConfig) -> RunConfig:
-    """What the run was begun with, if that is what it is to go on with.
-
-    The run keeps its number of threads, also on a machine with more or fewer cores.
-    """
-    kept = read_config(folder)
-    torch.set_num_threads(kept.threads)
-    found = differences(kept, replace(config, threads=kept.threads))
-    if found:
-        raise CheckpointError(
-            f"the run in {folder.path} was begun with another problem or options: {'; '.join(found)}",
-            hint="resume with the same, or give another --out",
-        )
-    check_problem(folder, kept)
-    return kept
-
-
-def _go_on(folder: RunFolder, run: Run, config: RunConfig) -> Trace:
-    """Put the trainer where the checkpoint says, and cut the trace to it; without a checkpoint begin."""
-    checkpoint = read_checkpoint(folder.path, config.digest)
-    if checkpoint is None:
-        return Trace(folder.trace)
-    forget_others(folder.path)
-    restore_trainer(run.trainer, *checkpoint)
-    return Trace.resumed(folder.trace, checkpoint[1].get("trace"))
+    return config
 
 
 def _follow(team: ProcessGroup, problem: str, spec: TrainingSpec) -> None:
-    """Make the same run in another process, and train it with the team."""
-    follow(spec.folder, spec.prepared(load(problem)), team)
+    """Train the same run in another process of a team, from the same checkpoint; only the first process writes."""
+    run = spec.prepared(load(problem))
+    _meet(team)
+    for place, member in zip(RunFolder(spec.folder).networks(run.seeds), run.members(), strict=True):
+        member.trainer.join(team)
+        checkpoint = read_checkpoint(place.path)
+        if checkpoint is not None:
+            restore_trainer(member.trainer, *checkpoint)
+        _meet(team)
+        while not member.trainer.is_done:
+            member.trainer.step()
+        member.trainer.finish()
 
 
 Notify = Callable[[str, str], None]
@@ -357,10 +326,6 @@ Notify = Callable[[str, str], None]
 def print_notice(kind: str, text: str) -> None:
     """`warning: text` on standard error."""
     say(f"{kind}: {text}")
-
-
-def _no_callback(epoch: Epoch) -> None:
-    """Nobody wants to know."""
 
 
 class _TemporaryFolder:
@@ -379,26 +344,24 @@ def train(
     ensemble: int | None = None,
     out: Path | str | None = None,
     resume: bool = False,
-    device: str | None = None,
     devices: int | None = None,
     memory: int | None = None,
     encoders: Mapping[str, nn.Module] | None = None,
     baseline: bool = True,
-    callback: Callable[[Epoch], None] = _no_callback,
+    callback: Callable[[Epoch], object] | None = None,
     progress: Progress | None = None,
     notify: Notify = print_notice,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
-    **settings: Any,
+    **settings: Unpack[OptionKeywords],
 ) -> Model:
     """Train a model on a problem, as `r2n train` does: what nobody set is chosen from the data, with its reason.
 
     Options are those of the problem, or `options`, changed by keywords (`layers=2, epochs=100`) or by texts as on the
-    command line (`options=["model.layers=2"]`). `seed` is 0 by default; `ensemble` trains so many networks with the
-    seeds that follow. With `out`, the training is kept in that folder while it runs, and `resume=True` goes on from
-    there after an interruption; otherwise it is kept in a temporary folder until `Model.save`. `devices` processes
-    share the work (the problem is then a name or a path). `memory`: the bytes that work may take. `encoders` are
-    modules for the features of domains. With `baseline`, the input layer is trained without rules too, to compare with.
-    `callback` is called with each epoch.
+    command line (`options=["model.layers=2"]`). `ensemble` networks have the seeds from `seed` (0) on. With `out`, the
+    training is kept in that folder while it runs, and `resume=True` goes on from there; otherwise it is in a temporary
+    folder until `Model.save`. `devices` processes share the work (the problem is then a name or a path). `memory`: the
+    bytes that work may take. `encoders` are modules for the features of domains. With `baseline`, the input layer is
+    trained without rules too, to compare with. `callback` is called with each epoch.
     """
     name = problem.name if isinstance(problem, Problem) else str(problem)
     with nullcontext(progress) if progress is not None else progress_bar(name) as shown:
@@ -411,10 +374,9 @@ def train(
         folder = Path(str(out)) if temporary is None else temporary.path / "model"
         check_folder(folder, resume=resume)
         given, texts = (options, ()) if isinstance(options, Options) else (loaded.options, options or ())
-        values = settings | ({} if device is None else {"device": device})
 
         def change(some: Options) -> Options:
-            return some.changed(texts).with_values(values)
+            return some.changed(texts).with_values(settings)
 
         spec = training_spec(folder, given, change, seed, ensemble=ensemble, resume=resume, memory=memory)
         spec, chosen = _with_choices(loaded, spec, notify)
@@ -432,7 +394,8 @@ def train(
                 folder, run, resume=resume, checkpoint_seconds=checkpoint_seconds, progress=shown, team=team
             )
             for epoch in epochs:
-                callback(epoch)
+                if callback is not None:
+                    callback(epoch)
         if compares and (why := train_without_reasoning(folder, run, loaded, shown)) is not None:
             notify("note", f"the results are not compared with the input layer without rules: {why}")
     model = Model.from_run(run, read_calibration(RunFolder(folder), run.seeds), folder)

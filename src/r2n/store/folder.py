@@ -10,6 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError
 from r2n.files import read_file, write_atomically
@@ -72,7 +74,7 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """All that tells a run from another.
+    """All that distinguishes a run from another.
 
     `name` and `source` are the problem's; `encoders` are the domains whose features go through modules of the caller.
     `fingerprints` has a digest for each part of the problem, so that a difference can be named. `seeds` has one for
@@ -173,6 +175,23 @@ def digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
+class _StoredConfig(BaseModel):
+    """What `config.json` holds besides its format and checksum; a run of one network says nothing of others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    name: str
+    source: str | None
+    options: Options
+    seed: int
+    ensemble: int = 1
+    encoders: tuple[str, ...]
+    device: str
+    threads: int
+    versions: dict[str, str]
+    problem_sha256: str
+    fingerprints: dict[str, str]
+
+
 def read_config(folder: RunFolder) -> RunConfig:
     """The configuration of the run in a folder, as it was when the run began."""
     path = folder.config
@@ -182,19 +201,31 @@ def read_config(folder: RunFolder) -> RunConfig:
         raise CheckpointError(f"{path} is damaged: it is no JSON", hint=WHAT_TO_DO) from error
     if not isinstance(document, dict):
         raise CheckpointError(f"{path} is damaged: it holds no configuration", hint=WHAT_TO_DO)
-    _refuse_other_formats(folder, document.get("format"))
+    found = document.get("format")
+    if found in (None, 1):
+        raise CheckpointError(
+            f"the run in {folder.path} was made by an earlier version of r2n", hint="train again in another folder"
+        )
+    if found != FORMAT:
+        raise CheckpointError(
+            f"{path} has format {found!r}, this r2n reads format {FORMAT}",
+            hint="use the r2n that made the run, or train again in another folder",
+        )
     if document.get("sha256") != digest(document):
         raise CheckpointError(
             f"{path} was changed after the run began: its checksum is wrong",
             hint="undo the change, or train again in another folder",
         )
+    values = {key: value for key, value in document.items() if key not in ("format", "sha256")}
     try:
-        return _config(document)
-    except (ValueError, TypeError) as error:
-        raise CheckpointError(
-            f"{path} was written by another version of r2n: {str(error).splitlines()[0]}",
-            hint="use that one, or train again",
-        ) from error
+        fields = dict(_StoredConfig.model_validate_json(json.dumps(values)))
+    except ValidationError as error:
+        first = error.errors()[0]
+        what = f"'{'.'.join(map(str, first['loc']))}': {first['msg'][0].lower()}{first['msg'][1:]}"
+        hint = "use that one, or train again"
+        raise CheckpointError(f"{path} was written by another version of r2n: {what}", hint=hint) from error
+    seed, size = fields.pop("seed"), fields.pop("ensemble")
+    return RunConfig(**fields, seeds=range(seed, seed + size))
 
 
 def _content(folder: RunFolder) -> bytes:
@@ -209,56 +240,13 @@ def _content(folder: RunFolder) -> bytes:
         raise ConfigError(f"{str(folder.path)!r} is no folder: {error}") from error
 
 
-def _refuse_other_formats(folder: RunFolder, found: Any) -> None:
-    if found is None or found == 1:
-        raise CheckpointError(
-            f"the run in {folder.path} was made by an earlier version of r2n", hint="train again in another folder"
-        )
-    if found != FORMAT:
-        raise CheckpointError(
-            f"{folder.config} has format {found!r}, this r2n reads format {FORMAT}",
-            hint="use the r2n that made the run, or train again in another folder",
-        )
+def read_problem(folder: RunFolder, config: RunConfig) -> Problem:
+    """The problem of the run in a folder, checked against its configuration."""
+    return problem_from_bytes(checked_problem(folder, config), folder.problem)
 
 
-def _config(document: dict[str, Any]) -> RunConfig:
-    """The configuration with every type checked."""
-    fields = {key: value for key, value in document.items() if key not in ("format", "sha256")}
-    fields.setdefault("ensemble", 1)
-    kinds = {
-        **dict.fromkeys(("name", "device", "problem_sha256"), str),
-        **dict.fromkeys(("seed", "threads", "ensemble"), int),
-        **dict.fromkeys(("versions", "fingerprints", "options"), dict),
-        "source": str | None,
-        "encoders": list,
-    }
-    others = sorted(fields.keys() ^ kinds.keys())
-    if others:
-        raise TypeError(f"'{others[0]}' is missing, or unknown here")
-    for key, kind in kinds.items():
-        if not isinstance(fields[key], kind) or isinstance(fields[key], bool):
-            raise TypeError(f"'{key}' has the wrong type")
-    texts = (*fields["encoders"], *fields["versions"].values(), *fields["fingerprints"].values())
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError("a text was expected")
-    fields["options"] = Options.model_validate_json(json.dumps(fields["options"]))
-    fields["encoders"] = tuple(fields["encoders"])
-    first, size = fields.pop("seed"), fields.pop("ensemble")
-    return RunConfig(**fields, seeds=range(first, first + size))
-
-
-def read_problem(folder: RunFolder, config: RunConfig | None = None) -> Problem:
-    """The problem of the run in a folder, checked against its configuration (which is read where it is not given)."""
-    config = config or read_config(folder)
-    return problem_from_bytes(_checked_problem(folder, config), folder.problem)
-
-
-def check_problem(folder: RunFolder, config: RunConfig) -> None:
-    """Refuse a folder whose problem is not the one that its configuration names."""
-    _checked_problem(folder, config)
-
-
-def _checked_problem(folder: RunFolder, config: RunConfig) -> bytes:
+def checked_problem(folder: RunFolder, config: RunConfig) -> bytes:
+    """The file of the problem; refused if it is not the one that the configuration names."""
     try:
         content = read_file(folder.problem)
     except OSError as error:

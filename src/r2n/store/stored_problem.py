@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -36,15 +36,35 @@ Signature = tuple[tuple[Domain, ...], tuple[Predicate, ...]]
 
 
 def theory_record(theory: Theory) -> dict[str, Any]:
-    """All of a theory but where it was read."""
-    rules = [_rule_record(rule) for rule in theory.rules]
+    """All of a theory except where it was read."""
+    rules = [
+        {
+            "name": rule.name,
+            "formula": None if rule.formula is None else _formula_record(rule.formula),
+            "atoms": [_formula_record(atom) for atom in rule.atoms],
+            "guards": [_formula_record(guard) for guard in rule.guards],
+            "types": rule.types,
+            "weight": rule.weight,
+        }
+        for rule in theory.rules
+    ]
     return {"signature": signature_record(theory.domains, theory.predicates), "rules": rules}
 
 
 def theory_of(record: dict[str, Any], source: str | None) -> Theory:
     """The theory of a record."""
-    domains, predicates = signature_of(record["signature"])
-    return Theory(domains, predicates, tuple(_rule_of(rule) for rule in record["rules"]), source)
+    rules = tuple(
+        Rule(
+            rule["name"],
+            None if rule["formula"] is None else _formula_of(rule["formula"]),
+            tuple(_atom_of(*atom[1:]) for atom in rule["atoms"]),
+            tuple(_guard_of(*guard[1:]) for guard in rule["guards"]),
+            tuple((variable, domain) for variable, domain in rule["types"]),
+            rule["weight"],
+        )
+        for rule in record["rules"]
+    )
+    return Theory(*signature_of(record["signature"]), rules, source)
 
 
 def signature_record(domains: Sequence[Domain], predicates: Sequence[Predicate]) -> dict[str, Any]:
@@ -88,28 +108,6 @@ def signature_of(record: dict[str, Any]) -> Signature:
         for each in record["predicates"]
     )
     return tuple(made[i] for i in record["domains"]), predicates
-
-
-def _rule_record(rule: Rule) -> dict[str, Any]:
-    return {
-        "name": rule.name,
-        "formula": None if rule.formula is None else _formula_record(rule.formula),
-        "atoms": [_formula_record(atom) for atom in rule.atoms],
-        "guards": [_formula_record(guard) for guard in rule.guards],
-        "types": rule.types,
-        "weight": rule.weight,
-    }
-
-
-def _rule_of(record: dict[str, Any]) -> Rule:
-    return Rule(
-        record["name"],
-        None if record["formula"] is None else _formula_of(record["formula"]),
-        tuple(_atom_of(*atom[1:]) for atom in record["atoms"]),
-        tuple(_guard_of(*guard[1:]) for guard in record["guards"]),
-        tuple((variable, domain) for variable, domain in record["types"]),
-        record["weight"],
-    )
 
 
 def _formula_record(formula: Formula) -> list[Any]:
@@ -176,7 +174,11 @@ def problem_fingerprints(problem: Problem) -> dict[str, str]:
 
 def problem_bytes(problem: Problem) -> bytes:
     """The problem as the content of a file; equal problems have equal bytes."""
-    parts = _parts(problem)
+    parts, report = _parts(problem), {item.name: getattr(problem.report, item.name) for item in fields(LoadReport)}
+    report["rejected"] = [
+        [error.what, None if error.where is None else asdict(error.where), error.hint]
+        for error in problem.report.rejected
+    ]
     document = {
         "format": FORMAT,
         "name": problem.name,
@@ -184,7 +186,7 @@ def problem_bytes(problem: Problem) -> bytes:
         "theory_source": problem.knowledge.theory.source,
         "ignored": [part.ignored for part in problem.knowledge.features.values()],
         "options": problem.options.model_dump(mode="json"),
-        "report": _report_record(problem.report),
+        "report": report,
         "columns": {name: list(columns) for name, columns in problem.columns.items()},
         "parts": {name: part.record for name, part in parts.items()},
     }
@@ -207,7 +209,7 @@ def problem_from_bytes(content: bytes, where: Path) -> Problem:
             hint="use the r2n that wrote it, or train again",
         )
     try:
-        return _problem(document, _by_part(document["parts"], arrays))
+        return _problem(document, arrays)
     except _DAMAGE as error:
         raise CheckpointError(f"the problem in {where} is damaged", hint=WHAT_TO_DO) from error
 
@@ -216,145 +218,89 @@ def _json(record: Any) -> bytes:
     return json.dumps(record, separators=(",", ":"), default=index).encode()  # index: the integers of NumPy
 
 
-def _by_part(records: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Part]:
-    inside: dict[str, dict[str, np.ndarray]] = {name: {} for name in records}
-    for key, array in arrays.items():
-        part, _, name = key.partition(".")
-        inside[part][name] = array
-    return {name: Part(record, inside[name]) for name, record in records.items()}
-
-
 def _parts(problem: Problem) -> dict[str, Part]:
-    knowledge = problem.knowledge
-    return {
-        "theory": Part(theory_record(knowledge.theory)),
-        "language": _language_part(knowledge.language, knowledge.theory),
-        "evidence": Part(None, _evidence_arrays(knowledge.evidence)),
-        "features": _features_part(knowledge.features, knowledge.language),
-        "candidates": _candidates_part(problem),
-        "queries": Part(
-            list(problem.queries),
-            {
-                f"{i}.{name}": array
-                for i, part in enumerate(problem.queries.values())
-                for name, array in _evidence_arrays(part).items()
-            },
-        ),
-    }
+    """The parts of a problem: the signature of a language only if it is not that of the theory.
 
-
-def _problem(document: dict[str, Any], parts: dict[str, Part]) -> Problem:
-    theory = theory_of(parts["theory"].record, document["theory_source"])
-    language = _language(parts["language"], theory)
-    queries = parts["queries"]
-    knowledge = KnowledgeBase(
-        theory,
-        language,
-        _evidence(parts["evidence"].arrays),
-        _features(parts["features"], language, document["ignored"]),
-        {name: parts["candidates"].arrays[f"found.{i}"] for i, name in enumerate(parts["candidates"].record["found"])},
-    )
-    return Problem(
-        document["name"],
-        knowledge,
-        {name: _evidence(queries.arrays, f"{i}.") for i, name in enumerate(queries.record)},
-        _report(document["report"]),
-        Options.model_validate_json(json.dumps(document["options"])),
-        document["source"],
-        _candidate_sources(parts["candidates"]),
-        {name: tuple(map(str, columns)) for name, columns in document.get("columns", {}).items()},
-    )
-
-
-def _language_part(language: Language, theory: Theory) -> Part:
-    """A language; its domains and predicates only where they are not those of the theory."""
+    Of the tables of candidates only the atoms are kept; how many rows of features were ignored changes no number.
+    """
+    knowledge, theory, language = problem.knowledge, problem.knowledge.theory, problem.knowledge.language
     is_declared = (language.domains, language.predicates) == (theory.domains, theory.predicates)
     signature = None if is_declared else signature_record(language.domains, language.predicates)
-    arrays = {str(i): extension for i, extension in enumerate(language.extensions)}
-    return Part({"signature": signature, "constants": language.constants}, arrays)
-
-
-def _language(part: Part, theory: Theory) -> Language:
-    signature = part.record["signature"]
-    domains, predicates = (theory.domains, theory.predicates) if signature is None else signature_of(signature)
-    extensions = tuple(part.arrays[str(i)] for i in range(len(domains)))
-    return Language(domains, predicates, tuple(part.record["constants"]), extensions)
-
-
-def _evidence_arrays(evidence: Evidence) -> dict[str, np.ndarray]:
-    return {"atoms": evidence.atoms, "truth": evidence.truth}
-
-
-def _evidence(arrays: Mapping[str, np.ndarray], prefix: str = "") -> Evidence:
-    return Evidence(arrays[f"{prefix}atoms"], arrays[f"{prefix}truth"])
-
-
-def _features_part(features: Mapping[str, Features], language: Language) -> Part:
-    """Features as they were read; how many rows were ignored changes no number, and is not among them."""
-    records = [
-        [name, language.domains.index(part.domain), part.texts, *([] if part.labels is None else [part.labels])]
-        for name, part in features.items()
-    ]
-    arrays: dict[str, np.ndarray] = {}
-    for i, part in enumerate(features.values()):
-        arrays[f"{i}.constants"] = part.constants
+    feature_records, features, queries = [], dict[str, np.ndarray](), dict[str, np.ndarray]()
+    for i, (name, part) in enumerate(knowledge.features.items()):
+        labels = [] if part.labels is None else [part.labels]
+        feature_records.append([name, language.domains.index(part.domain), part.texts, *labels])
+        features[f"{i}.constants"] = part.constants
         if part.vectors is not None:
-            arrays[f"{i}.vectors"] = part.vectors
-    return Part(records, arrays)
-
-
-def _features(part: Part, language: Language, ignored: list[int]) -> dict[str, Features]:
+            features[f"{i}.vectors"] = part.vectors
+    for i, asked in enumerate(problem.queries.values()):
+        queries |= {f"{i}.atoms": asked.atoms, f"{i}.truth": asked.truth}
+    found, sources = knowledge.candidates, problem.candidates
+    source_records = [[name, s.options.shared_words, s.options.rarer_than, s.labelled] for name, s in sources.items()]
+    candidates = {f"found.{i}": codes for i, codes in enumerate(found.values())}
+    candidates |= {f"given.{i}": source.given for i, source in enumerate(sources.values())}
     return {
+        "theory": Part(theory_record(theory)),
+        "language": Part(
+            {"signature": signature, "constants": language.constants},
+            {str(i): extension for i, extension in enumerate(language.extensions)},
+        ),
+        "evidence": Part(None, {"atoms": knowledge.evidence.atoms, "truth": knowledge.evidence.truth}),
+        "features": Part(feature_records, features),
+        "candidates": Part({"found": list(found), "sources": source_records}, candidates),
+        "queries": Part(list(problem.queries), queries),
+    }
+
+
+def _problem(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem:
+    """The problem of a document and of arrays named `PART.NAME`; what does not fit is an error of some kind."""
+    records, report = document["parts"], document["report"]
+    theory = theory_of(records["theory"], document["theory_source"])
+    signature = records["language"]["signature"]
+    domains, predicates = (theory.domains, theory.predicates) if signature is None else signature_of(signature)
+    extensions = tuple(arrays[f"language.{i}"] for i in range(len(domains)))
+    language = Language(domains, predicates, tuple(records["language"]["constants"]), extensions)
+    features = {
         name: Features(
-            language.domains[domain],
-            part.arrays[f"{i}.constants"],
+            domains[domain],
+            arrays[f"features.{i}.constants"],
             None if texts is None else tuple(texts),
-            part.arrays.get(f"{i}.vectors"),
-            ignored[i],
+            arrays.get(f"features.{i}.vectors"),
+            document["ignored"][i],
             tuple(labels[0]) if labels else None,
         )
-        for i, (name, domain, texts, *labels) in enumerate(part.record)
+        for i, (name, domain, texts, *labels) in enumerate(records["features"])
     }
-
-
-def _candidates_part(problem: Problem) -> Part:
-    """The candidates and where they come from; of their tables, which are read, the atoms."""
-    found, sources = problem.knowledge.candidates, problem.candidates
-    records = [[name, s.options.shared_words, s.options.rarer_than, s.labelled] for name, s in sources.items()]
-    arrays = {f"found.{i}": codes for i, codes in enumerate(found.values())}
-    arrays |= {f"given.{i}": source.given for i, source in enumerate(sources.values())}
-    return Part({"found": list(found), "sources": records}, arrays)
-
-
-def _candidate_sources(part: Part) -> dict[str, CandidateSource]:
-    return {
-        name: CandidateSource(Candidates((), shared_words, rarer_than), part.arrays[f"given.{i}"], labelled)
-        for i, (name, shared_words, rarer_than, labelled) in enumerate(part.record["sources"])
+    candidates = records["candidates"]
+    sources = {
+        name: CandidateSource(Candidates((), shared_words, rarer_than), arrays[f"candidates.given.{i}"], labelled)
+        for i, (name, shared_words, rarer_than, labelled) in enumerate(candidates["sources"])
     }
-
-
-def _report_record(report: LoadReport) -> dict[str, Any]:
-    rejected = [
-        [error.what, None if error.where is None else asdict(error.where), error.hint] for error in report.rejected
-    ]
-    return {
-        "facts": report.facts,
-        "duplicates": report.duplicates,
-        "rejected": rejected,
-        "unused_features": report.unused_features,
-        "empty": report.empty,
-        "notes": report.notes,
-        "warnings": report.warnings,
+    counts = {
+        key: tuple((name, count) for name, count in report.get(key, ()))
+        for key in ("facts", "duplicates", "unused_features", "empty")
     }
-
-
-def _report(record: dict[str, Any]) -> LoadReport:
-    counts = {key: tuple((name, count) for name, count in record[key]) for key in ("facts", "duplicates")}
     rejected = tuple(
         DataError(what, where=None if where is None else Location(**where), hint=hint)
-        for what, where, hint in record["rejected"]
+        for what, where, hint in report["rejected"]
     )
-    unused = tuple((name, count) for name, count in record["unused_features"])
-    empty = tuple((name, count) for name, count in record.get("empty", ()))
-    notes, warnings = (tuple(record.get(key, ())) for key in ("notes", "warnings"))
-    return LoadReport(counts["facts"], counts["duplicates"], rejected, unused, empty, notes, warnings)
+    notes = {key: tuple(report.get(key, ())) for key in ("notes", "warnings")}
+    return Problem(
+        document["name"],
+        KnowledgeBase(
+            theory,
+            language,
+            Evidence(arrays["evidence.atoms"], arrays["evidence.truth"]),
+            features,
+            {name: arrays[f"candidates.found.{i}"] for i, name in enumerate(candidates["found"])},
+        ),
+        {
+            name: Evidence(arrays[f"queries.{i}.atoms"], arrays[f"queries.{i}.truth"])
+            for i, name in enumerate(records["queries"])
+        },
+        LoadReport(**counts, rejected=rejected, **notes),
+        Options.model_validate_json(json.dumps(document["options"])),
+        document["source"],
+        sources,
+        {name: tuple(map(str, columns)) for name, columns in document.get("columns", {}).items()},
+    )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from r2n.errors import CheckpointError, ConfigError
-from r2n.files import read_file, write_atomically
+from r2n.files import is_same_file, read_file, write_atomically
 from r2n.training.fit import Epoch
 
 try:
@@ -37,46 +37,29 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _take(path: Path) -> int | None:
-    """A descriptor that holds the lock, or None where there are no locks."""
-    while True:
+    """A descriptor that holds the lock, or None if there are no locks."""
+    while fcntl is not None:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError:  # whoever cannot write here hears of it from what is written next
+        except OSError:  # whoever cannot write here learns it from what is written next
             return None
-        if not _is_locked(descriptor, path):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(descriptor, 20).decode(errors="replace").strip()
             os.close(descriptor)
-            return None
-        if _is_still(descriptor, path):
+            if error.errno not in _HELD:  # this file system has no locks
+                return None
+            raise ConfigError(
+                f"another process{f' ({holder})' if holder else ''} is at work in {path.parent}",
+                hint="wait until it ends (a training then goes on with --resume), or give another --out",
+            ) from error
+        if is_same_file(descriptor, path):
             os.truncate(descriptor, 0)
             os.write(descriptor, str(os.getpid()).encode())
             return descriptor
-        os.close(descriptor)  # the one who held it took the file away in between
-
-
-def _is_locked(descriptor: int, path: Path) -> bool:
-    """Whether the lock is ours now; False where there are no locks."""
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno not in _HELD:
-            return False
-        holder = os.read(descriptor, 20).decode(errors="replace").strip()
-        os.close(descriptor)
-        raise ConfigError(
-            f"another process{f' ({holder})' if holder else ''} is at work in {path.parent}",
-            hint="wait until it ends (a training then goes on with --resume), or give another --out",
-        ) from error
-    return True
-
-
-def _is_still(descriptor: int, path: Path) -> bool:
-    """Whether the file that is open is the one at the path."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
+        os.close(descriptor)  # the one who held it removed the file in between
+    return None
 
 
 NAMES = frozenset({"number", "loss", "supervised", "semantic", "regularisation", "valid"})
@@ -132,13 +115,8 @@ def read_trace(path: Path) -> list[dict[str, Any]]:
         return []
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged: {error}", hint=HINT) from error
-    if not all(map(_is_record, records)):
-        raise CheckpointError(f"{path} is damaged: a line is no record of an epoch", hint=HINT)
+    for record in records:
+        is_record = isinstance(record, dict) and record.keys() >= NAMES and record["number"] is not None
+        if not is_record or not all(value is None or isinstance(value, int | float) for value in record.values()):
+            raise CheckpointError(f"{path} is damaged: a line is no record of an epoch", hint=HINT)
     return records
-
-
-def _is_record(record: Any) -> bool:
-    """Whether it tells of an epoch, in numbers."""
-    if not isinstance(record, dict) or not record.keys() >= NAMES or record["number"] is None:
-        return False
-    return all(value is None or isinstance(value, int | float) for value in record.values())

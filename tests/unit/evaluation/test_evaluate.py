@@ -60,36 +60,21 @@ def test_queries_of_another_base_are_refused() -> None:
             ask()
 
 
-def test_classification_by_hand() -> None:
-    queries = {
-        "locatedIn(italy, europe)": (True, 2.0),
-        "locatedIn(japan, europe)": (False, -1.0),
-        "locatedIn(italy, asia)": (False, 1.0),
-        "locatedIn(japan, asia)": (True, 0.0),
-        "locatedIn(chad, africa)": (True, 5.0),
-        "large(italy)": (False, -1.0),
-        "large(chad)": (True, 3.0),
-    }
-    score = scorer({atom: logit for atom, (_, logit) in queries.items()})
-    report = classify(score, evidence({atom: truth for atom, (truth, _) in queries.items()}), BASE, split="valid")
-    # europe is right, asia wrong, africa has one class; large, a unary predicate, is one group, and right
-    assert report.metrics["roc_auc_macro"] == pytest.approx(2 / 3)
-    assert report.per_predicate["locatedIn"]["roc_auc_macro"] == 0.5
-    assert report.per_predicate["large"]["roc_auc_macro"] == 1
-    # from the top: true true true false true, then two false ones
-    assert report.metrics["ap"] == pytest.approx((1 + 1 + 1 + 4 / 5) / 4)
-    assert report.metrics["accuracy"] == pytest.approx(5 / 7)  # a logit of 0 is held false
+def test_a_classification_says_what_was_asked() -> None:
+    """Its metrics are those of plain loops: `properties/test_evaluate.py`."""
+    queries = {"locatedIn(italy, europe)": True, "locatedIn(japan, europe)": False, "locatedIn(chad, africa)": True}
+    queries |= {"large(italy)": False, "large(chad)": True}
+    report = classify(scorer({"large(chad)": 3.0}), evidence(queries), BASE, split="valid")
     assert report.calibration is not None
-    assert report.metrics["brier"] == report.calibration.brier
-    assert report.metrics["ece"] == report.calibration.ece
-    assert sum(part.count for part in report.calibration.bins) == 7
+    assert (report.metrics["brier"], report.metrics["ece"]) == (report.calibration.brier, report.calibration.ece)
+    assert sum(part.count for part in report.calibration.bins) == 5
     assert {name: (part["queries"], part["true"]) for name, part in report.per_predicate.items()} == {
-        "locatedIn": (5, 3),
+        "locatedIn": (3, 2),
         "large": (2, 1),
     }
     assert list(report.metrics) == ["ap", "roc_auc_macro", "accuracy", "brier", "ece"]
-    assert (report.protocol["groups"], report.protocol["groups_of_one_class_left_out"]) == (4, 1)
-    assert (report.protocol["queries"], report.protocol["true"]) == (7, 4)
+    assert (report.protocol["groups"], report.protocol["groups_of_one_class_left_out"]) == (3, 1)
+    assert (report.protocol["queries"], report.protocol["true"]) == (5, 3)
 
 
 def test_a_report_is_json_even_of_nothing() -> None:

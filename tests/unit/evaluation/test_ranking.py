@@ -1,8 +1,9 @@
-"""Filtered ranking by hand: candidates, filters, samples, shares of the work, and how much memory it takes."""
+"""Filtered ranking besides its oracle (`properties/test_evaluate.py`): what is left out, samples, shares, memory."""
 
 import re
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from math import isnan, sqrt
 from statistics import mean
 from typing import Any
@@ -24,9 +25,7 @@ from r2n.evaluation.ranking import (
     MEMORY,
     EvaluationOptions,
     Filter,
-    ForbiddenCandidates,
     Share,
-    in_order,
     rank,
     row_memory,
 )
@@ -34,42 +33,7 @@ from r2n.evaluation.report import Report
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.model.run import Run, prepare_run
 from tests.noise_problem import noise_problem
-from tests.unit.evaluation.three_countries import BASE, REGION, code, codes, evidence, ranked, scorer
-
-
-def test_every_position_is_asked_among_its_domain() -> None:
-    score = scorer({"locatedIn(italy, asia)": 3, "locatedIn(italy, europe)": 2, "locatedIn(japan, europe)": 2})
-    report = ranked(score, evidence({"locatedIn(italy, europe)": True}), split="test")
-    # which country is in europe: italy and japan tie, 1.5; where is italy: behind asia, 2
-    assert report.metrics == {"mrr": pytest.approx((1 / 1.5 + 1 / 2) / 2), "hits@1": 0, "hits@3": 1, "hits@10": 1}
-    assert report.ties["optimistic"]["mrr"] == pytest.approx((1 + 1 / 2) / 2)
-    assert report.ties["pessimistic"]["mrr"] == 0.5
-    assert report.split == "test"
-    assert report.calibration is None
-
-
-def test_other_known_facts_are_no_candidates_whatever_their_score() -> None:
-    score = scorer({"locatedIn(italy, asia)": 3, "locatedIn(italy, europe)": 2})
-    queries = evidence({"locatedIn(italy, europe)": True})
-    assert ranked(score, queries, sides=(1,)).metrics["mrr"] == 0.5
-    assert ranked(score, queries, "locatedIn(italy, asia)", sides=(1,)).metrics["mrr"] == 1
-    unsorted = np.array([code("locatedIn(italy, europe)"), code("locatedIn(italy, asia)"), 0, 0])
-    assert rank(score, queries, BASE, Filter(unsorted, ()), EvaluationOptions(sides=(1,))).metrics["mrr"] == 1
-    elsewhere = codes("locatedIn(japan, asia)", "large(italy)")  # known, but not in these rows
-    assert rank(score, queries, BASE, Filter(elsewhere, ()), EvaluationOptions(sides=(1,))).metrics["mrr"] == 0.5
-    around = evidence(
-        {"locatedIn(chad, africa)": True, "locatedIn(japan, asia)": True}
-    )  # rows before and after italy's
-    between = ranked(scorer({"locatedIn(japan, europe)": 9}), around, "locatedIn(italy, europe)", sides=(1,))
-    assert between.metrics["mrr"] == pytest.approx((1 / 2 + 1 / 2.5) / 2)
-
-
-def test_true_queries_are_known_and_false_ones_are_not_asked() -> None:
-    score = scorer({"locatedIn(italy, asia)": 3, "locatedIn(italy, europe)": 2, "locatedIn(italy, africa)": 9})
-    queries = {"locatedIn(italy, europe)": True, "locatedIn(italy, asia)": True}
-    report = ranked(score, evidence(queries | {"locatedIn(italy, africa)": False}), sides=(1,))
-    assert report.protocol["queries"] == report.protocol["ranks"] == 2
-    assert report.metrics["mrr"] == 0.5  # both behind africa, neither behind the other
+from tests.unit.evaluation.three_countries import BASE, REGION, evidence, ranked, scorer
 
 
 def test_what_has_no_choice_is_left_out_and_counted() -> None:
@@ -240,30 +204,21 @@ def test_rows_at_once_take_a_small_share_of_what_may_be_taken() -> None:
     assert [row_memory(allowed) for allowed in (None, 80, 10**12, 0)] == [MEMORY, 10, MEMORY, 1]
 
 
-def test_forbidden_candidates_stand_below_the_others_and_the_report_says_so() -> None:
+def test_forbidden_candidates_are_asked_by_row_and_the_report_says_so() -> None:
     queries = evidence({"locatedIn(italy, europe)": True})
     score = scorer({"locatedIn(italy, asia)": 3, "locatedIn(italy, europe)": 2, "locatedIn(italy, africa)": 1})
-    asia, europe = (
-        BASE.language.members(REGION).tolist().index(BASE.language.constant_id(n)) for n in ("asia", "europe")
-    )
+    asia = BASE.language.members(REGION).tolist().index(BASE.language.constant_id("asia"))
 
-    def without(*places: int) -> ForbiddenCandidates:
-        def forbidden(predicate: int, position: int, given: np.ndarray) -> np.ndarray:
-            assert (predicate, position) == (0, 1)
-            assert given[:, 0].tolist() == [BASE.language.constant_id("italy")]
-            return np.isin(np.arange(3), places)[None]
-
-        return forbidden
+    def forbidden(predicate: int, position: int, given: np.ndarray) -> np.ndarray:
+        assert (predicate, position) == (0, 1)
+        assert given[:, 0].tolist() == [BASE.language.constant_id("italy")]
+        return np.arange(3)[None] == asia
 
     plain = ranked(score, queries, sides=(1,))
-    assert plain.metrics["mrr"] == 1 / 2
-    allowed = ranked(score, queries, sides=(1,), forbidden=without(asia))
-    assert allowed.metrics["mrr"] == 1
+    allowed = ranked(score, queries, sides=(1,), forbidden=forbidden)
+    assert (plain.metrics["mrr"], allowed.metrics["mrr"]) == (1 / 2, 1)
     text = "candidates that a constraint forbids stand below all others, the true one too"
     assert allowed.protocol == {**plain.protocol, "forbidden": text}
-    assert ranked(score, queries, sides=(1,), forbidden=without(europe)).metrics["mrr"] == 1 / 3
-    both = ranked(score, queries, sides=(1,), forbidden=without(asia, europe))
-    assert both.metrics["mrr"] == 1 / 2.5
 
 
 def test_a_sample_asks_some_queries_and_says_so() -> None:
@@ -308,43 +263,25 @@ def test_queries_of_two_predicates_are_drawn_apart() -> None:
     assert mixed.intervals["mrr"] == (pytest.approx(mrr - half, abs=1e-6), min(1.0, mrr + half))
 
 
-class Third:
-    """One of three who share a ranking; the first, made last, has what the others found."""
-
-    @property
-    def count(self) -> int:
-        return 3
-
-    def __init__(self, number: int, others: "list[Third]") -> None:
-        self.number, self.others, self.own = number, others, []
-
-    def takes(self, number: int) -> bool:
-        return number % self.count == self.number
-
-    def together(self, own: Sequence[tuple[int, Any]]) -> list[Any]:
-        self.own = list(own)
-        return in_order([*self.own, *(part for other in self.others for part in other.own)])
-
-
 def test_three_who_share_a_ranking_find_what_one_finds() -> None:
     score = scorer({"locatedIn(italy, asia)": 3, "locatedIn(italy, europe)": 2, "locatedIn(japan, europe)": 2})
     asked = evidence({"locatedIn(italy, europe)": True, "locatedIn(japan, asia)": True, "large(italy)": True})
-    alone = ranked(score, asked, memory=1)
-    second, third = Third(1, []), Third(2, [])
-    for share in (second, third):
-        ranked(score, asked, memory=1, share=share)
-    together = ranked(score, asked, memory=1, share=Third(0, [second, third]))
-    assert together.to_dict() == alone.to_dict()
-    assert second.own
-    assert third.own
+    found: dict[int, list[Any]] = {}
+
+    def exchange(number: int, own: list[Any]) -> list[Any]:
+        found[number] = own
+        return [part for parts in found.values() for part in parts]
+
+    for number in (2, 1, 0):
+        together = ranked(score, asked, memory=1, share=Share(number, 3, partial(exchange, number)))
+    assert together.to_dict() == ranked(score, asked, memory=1).to_dict()
+    assert all(found.values())
 
 
 def test_who_is_alone_does_everything() -> None:
-    assert isinstance(ALONE, Share)
     assert ALONE.count == 1
     assert all(ALONE.takes(number) for number in range(5))
-    assert ALONE.together([(1, "b"), (0, "a")]) == ["a", "b"]
-    assert in_order([(10, "c"), (2, "b"), (1, "a")]) == ["a", "b", "c"]
+    assert ALONE.together([(10, "b"), (2, "a")]) == ["a", "b"]
 
 
 def test_a_filter_has_the_true_atoms_of_its_splits() -> None:

@@ -108,14 +108,6 @@ def test_a_few_validation_queries_without_a_mistake_make_no_network_sure() -> No
     assert found.fitted_on == "30 validation queries, none of them wrong"
 
 
-def test_each_network_of_an_ensemble_can_be_calibrated(tmp_path: Path) -> None:
-    problem = smokers(labels=False)
-    ensemble = prepare_run(problem, problem.options, size=2)
-    for _ in train_in(tmp_path / "run", ensemble):
-        pass
-    assert calibrate(ensemble, ensemble.logits().members[0]) == calibrate(trained(problem))
-
-
 PAIRS = """
 domain thing
 predicate same(thing, thing)
@@ -172,7 +164,7 @@ def test_a_network_that_never_did_without_its_input_is_not_asked_to(changes: tup
 def test_hidden_facts_are_asked_with_their_input_blanked() -> None:
     run = trained(smokers(labels=False), "training.epochs=60", "model.evidence_input=add", "training.hiding=0.4")
     step = run.trainer.batches.epoch(run.trainer.generator).__next__()
-    found, truth, groups = calibration._hidden(step, (run.model,), by_atom=True)  # pyright: ignore[reportArgumentType]
+    found, truth, groups = calibration.hidden_logits(step, (run.model,), by_atom=True)  # pyright: ignore[reportArgumentType]
     codes = step.layout.graph.atoms[step.targets.asked].numpy()  # pyright: ignore[reportAttributeAccessIssue]
     told = run.logits()(codes)
     assert len(found) == len(truth) == len(groups) == len(codes)

@@ -1,6 +1,5 @@
 """A model with other facts: answers follow them, and what nothing is known about is refused."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -306,9 +305,7 @@ def test_atoms_of_new_constants_enter_blanked_but_with_what_is_known(predictor: 
     model = told.network
     assert model is not predictor.network
     assert model.constants is predictor.network.constants, "no weight is copied"
-    everything = np.arange(told.base.size)
-    after = {name: row for part in embeddings(told, everything) for name, row in part.items()}
-    before = {name: row for part in embeddings(predictor, np.arange(predictor.base.size)) for name, row in part.items()}
+    after, before = embeddings(told), embeddings(predictor)
     for name, row in after.items():
         if "n99" not in name and name in before:
             torch.testing.assert_close(row, before[name])
@@ -319,15 +316,17 @@ def test_atoms_of_new_constants_enter_blanked_but_with_what_is_known(predictor: 
     assert any("n99" in name for name in after)
 
 
-def embeddings(predictor: Model, codes: np.ndarray) -> Iterator[dict[str, Tensor]]:
-    """Emb^0 of atoms by name, pass by pass; facts as they are before anything is added."""
+def embeddings(predictor: Model, *, known: bool = True) -> dict[str, Tensor]:
+    """Emb^0 of all atoms by name, with what is known of them or without."""
+    codes, names = np.arange(predictor.base.size), np.array(predictor.base.names(np.arange(predictor.base.size)))
+    found = {}
     for which, made in predictor.scores.passes(codes):
-        embedding = predictor.network.input_layer(made.layout, known=made.known).detach()
-        yield dict(zip(predictor.base.names(codes[which]), embedding[made.rows(codes[which])], strict=True))
+        rows = predictor.network.input_layer(made.layout, known=made.known if known else None).detach()
+        found |= dict(zip(names[which], rows[made.rows(codes[which])], strict=True))
+    return found
 
 
 def test_a_question_is_answered_with_what_is_known_also_where_no_rule_reaches(toy: Problem) -> None:
-    predictor = Model.from_run(network(toy, "grounding.strategy=known-body"))
     for strategy in ("known-body", "backward"):
         predictor = Model.from_run(network(toy, f"grounding.strategy={strategy}"))
         known = {answer.atom for answer in predictor.predict("near(n1, ?)") if answer.known}
@@ -344,26 +343,25 @@ def rules_over(*parts: list[list[int]]) -> FactorGraph:
     return FactorGraph(torch.arange(9), tuple(torch.tensor(part) for part in parts), (), (None,) * len(parts))
 
 
-def test_a_source_is_felt_as_far_as_there_are_layers() -> None:
-    chain = rules_over([[0, 1], [1, 2], [3, 2]], [[3, 4, 5]])
-    nothing = marks(9)
-    for steps, expected in [(0, [0]), (1, [0, 1]), (2, [0, 1, 2]), (3, [0, 1, 2, 3]), (4, [0, 1, 2, 3, 4, 5])]:
-        assert supported(chain, marks(9, 0), nothing, steps).nonzero().flatten().tolist() == expected
+CHAIN = rules_over([[0, 1], [1, 2], [3, 2]], [[3, 4, 5]])
+MISSING = rules_over([[0, 1, 2], [1, 3, 4]])
 
 
-def test_a_ground_rule_that_misses_one_atom_supports_it() -> None:
-    rules = rules_over([[0, 1, 2], [1, 3, 4]])
-    assert supported(rules, marks(9), marks(9, 0, 1), 1).nonzero().flatten().tolist() == [2]
-    assert supported(rules, marks(9), marks(9, 0), 3).nonzero().flatten().tolist() == []
-
-
-def test_an_atom_at_two_positions_of_a_ground_rule_is_missed_once() -> None:
-    rules = rules_over([[2, 0, 2], [3, 3, 4], [0, 5, 5]])
-    assert supported(rules, marks(9), marks(9, 0), 1).nonzero().flatten().tolist() == [2, 5]
-
-
-def test_without_rules_there_are_only_the_sources() -> None:
-    assert supported(rules_over(), marks(9, 4), marks(9, 5), 3).nonzero().flatten().tolist() == [4]
+@pytest.mark.parametrize(
+    ("rules", "sources", "known", "steps", "expected"),
+    [
+        *((CHAIN, [0], [], steps, [*range((0, 1, 2, 3, 5)[steps] + 1)]) for steps in range(5)),
+        (MISSING, [], [0, 1], 1, [2]),
+        (MISSING, [], [0], 3, []),
+        (rules_over([[2, 0, 2], [3, 3, 4], [0, 5, 5]]), [], [0], 1, [2, 5]),  # an atom at two positions is missed once
+        (rules_over(), [4], [5], 3, [4]),
+    ],
+)
+def test_sources_reach_as_far_as_there_are_layers_and_rules_support_the_atom_they_miss(
+    rules: FactorGraph, sources: list[int], known: list[int], steps: int, expected: list[int]
+) -> None:
+    found = supported(rules, marks(9, *sources), marks(9, *known), steps)
+    assert found.nonzero().flatten().tolist() == expected
 
 
 THINGS_THEORY = parse_theory(
@@ -502,7 +500,7 @@ def test_a_new_constant_without_features_blanks_its_own_atoms_only(pair: str) ->
     apart = told.predict("big(t6)")[0]
     assert apart.logit == pytest.approx(predictor.predict("big(t6)")[0].logit, abs=1e-5)
     assert told.predict("big(a)")[0].reached
-    entered, before = entering(told), entering(predictor)
+    entered, before = embeddings(told, known=False), embeddings(predictor, known=False)
     is_new = {name for name in entered if "(a" in name or ", a)" in name}
     assert is_new
     for name, embedding in entered.items():
@@ -510,19 +508,6 @@ def test_a_new_constant_without_features_blanks_its_own_atoms_only(pair: str) ->
     both = told.with_facts([], domains={"thing": ["t55"]}, features={"thing": {"t55": VECTORS["t6"]}})
     assert both.predict("big(t55)")[0].logit == pytest.approx(apart.logit, abs=1e-5)
     assert both.predict("big(a)")[0].logit == pytest.approx(told.predict("big(a)")[0].logit, abs=1e-5)
-
-
-def entering(predictor: Model) -> dict[str, Tensor]:
-    """Emb^0 of all atoms, by name."""
-    codes = np.arange(predictor.network.base.size)
-    names = np.array(predictor.network.base.names(codes))
-    return {
-        name: row
-        for which, made in predictor.scores.passes(codes)
-        for name, row in zip(
-            names[which], predictor.network.input_layer(made.layout).detach()[made.rows(codes[which])], strict=True
-        )
-    }
 
 
 def test_constants_without_features_are_refused_as_ever() -> None:
@@ -620,8 +605,6 @@ def test_what_is_told_twice_is_taken_back_twice(start: ChangedProblem) -> None:
 
 
 def test_the_part_of_a_union_is_what_other_facts_or_the_caller_say() -> None:
-    from r2n.logic.parser import parse_theory
-
     table = Table(pa.table({"h": ["a", "a", "b"], "r": ["by", "in", "in"], "t": ["b", "r", "r"]}))
     problem = Problem.build(
         "unions", parse_theory(UNIONS), [table], domains={"country": ["a", "b"], "region": ["r", "s"]}

@@ -4,12 +4,9 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
-import torch
 from torch import nn
 
-import r2n
 from r2n.data.problem import Problem, load_problem
 from r2n.errors import CheckpointError, ConfigError, MemoryLimitError
 from r2n.model.model import Model
@@ -18,6 +15,7 @@ from r2n.model.training import train_in, training_spec
 from r2n.network.graph_sources import GroundedOnDemand
 from r2n.options import Options
 from r2n.store.folder import RunFolder
+from tests.unit.model.test_training import with_module
 
 DRAWN = ("training.negatives=1", "model.rule_dropout=0.2")
 WAYS = {
@@ -164,32 +162,16 @@ def test_before_all_are_trained_it_has_no_logits(toy: Problem) -> None:
         ensemble.logits()
 
 
-def with_module(seed: int) -> Run:
-    """Features that go through a module of the caller, with the weights that a process happens to have."""
-    theory = r2n.parse_theory("domain thing\npredicate p(thing, thing)\nrule one: p(x, y) -> p(y, x)")
-    facts = [r2n.Table(pa.table({"x": ["a", "b"], "y": ["b", "c"], "label": [1, 0]}), predicate="p")]
-    vectors = {"a": [0.0, 1.0], "b": [1.0, 0.0], "c": [1.0, 1.0]}
-    problem = Problem.build("things", theory, facts, features={"thing": vectors})
-    sections = {"model": {"input": "pair", "dim": 4, "layers": 1}, "training": {"epochs": 4}}
-    torch.manual_seed(seed)
-    return prepare_run(problem, Options.model_validate(sections), size=2, encoders={"thing": nn.Linear(2, 4)})
-
-
 def test_all_networks_begin_with_the_module_of_the_caller_and_each_learns_its_own(tmp_path: Path) -> None:
-    whole = with_module(1)
+    whole = with_module(1, size=2)
     trained_in(tmp_path / "whole", whole)
-    steps = train_in(tmp_path / "cut", with_module(1), checkpoint_seconds=1e9)
+    steps = train_in(tmp_path / "cut", with_module(1, size=2), checkpoint_seconds=1e9)
     next(steps)
     steps.close()
-    again = with_module(2)
+    again = with_module(2, size=2)
     trained_in(tmp_path / "cut", again, resume=True)
     each = whole.logits().each(whole.problem.atoms)
     np.testing.assert_array_equal(again.logits().each(whole.problem.atoms), each)
     assert not np.allclose(each[0], each[1])
     loaded = Model.load(tmp_path / "cut", encoders={"thing": nn.Linear(2, 4)})
     np.testing.assert_array_equal(loaded.scores.each(whole.problem.atoms), each)
-
-
-def test_every_seed_is_one_that_a_generator_takes(toy: Problem) -> None:
-    with pytest.raises(ConfigError, match="the seed is 9223372036854775808"):
-        prepare_run(toy, toy.options, 2**63 - 1, size=2)

@@ -293,7 +293,7 @@ def test_a_network_that_would_not_fit_is_refused(change: str, toy: Problem, monk
     assert "model.dim" in str(caught.value)
 
 
-@pytest.mark.parametrize("seed", [-1, 2**63, 10**30])
-def test_a_seed_beyond_64_bits_is_refused(seed: int, toy: Problem) -> None:
-    with pytest.raises(ConfigError, match=f"the seed is {seed}"):
-        prepare_run(toy, toy.options, seed)
+@pytest.mark.parametrize(("seed", "size"), [(-1, 1), (2**63, 1), (10**30, 1), (2**63 - 1, 2)])
+def test_a_seed_beyond_64_bits_is_refused(seed: int, size: int, toy: Problem) -> None:
+    with pytest.raises(ConfigError, match=f"the seed is {seed + size - 1}"):
+        prepare_run(toy, toy.options, seed, size=size)

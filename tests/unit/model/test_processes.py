@@ -7,10 +7,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Pipe
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 import torch
@@ -22,12 +22,13 @@ from r2n.model import processes
 from r2n.model.processes import (
     MOST_PROCESSES,
     FabricTeam,
-    HelperShare,
-    LeadingShare,
-    Place,
     begin,
     begun_elsewhere,
+    ended_process,
+    fabric_environment,
     follows_elsewhere,
+    gathered,
+    listener,
     shared,
     together,
 )
@@ -47,24 +48,26 @@ def threads() -> Iterator[None]:
     torch.set_num_threads(kept)
 
 
-def leading(code: int, *messages: object) -> LeadingShare:
+@pytest.fixture
+def pipe() -> Iterator[tuple]:
+    here, there = Pipe(duplex=False)
+    yield here, there
+    here.close()
+    there.close()
+
+
+def leading(code: int, *messages: object) -> Share:
     """Process 0 of two; the other has sent its messages and is gone."""
     here, there = Pipe(duplex=False)
     for message in messages:
         there.send(message)
     there.close()
-    return LeadingShare([(EndedProcess(code), here)])
+    return Share(0, 2, partial(gathered, [(EndedProcess(code), here)]))
 
 
 def test_every_part_is_taken_once() -> None:
-    here, there = Pipe(duplex=False)
-    shares = [HelperShare(number, 3, there) for number in (1, 2)]
-    lead = LeadingShare([(get_context("spawn").Process(), here)] * 2)
-    assert lead.count == 3
-    for number in range(9):
-        assert sum(share.takes(number) for share in (lead, *shares)) == 1
-    assert shares[0].together([(4, "d"), (1, "a")]) == ["a", "d"]
-    assert here.recv() == [(4, "d"), (1, "a")]
+    for part in range(9):
+        assert sum(Share(number, 3).takes(part) for number in range(3)) == 1
 
 
 def test_what_all_found_comes_together_question_by_question() -> None:
@@ -79,26 +82,41 @@ def test_a_process_that_is_gone(code: int, how: str) -> None:
         leading(code).together([])
 
 
-def fails(_: Share, kind: str) -> NoReturn:
-    if kind == "told":
+@pytest.fixture
+def no_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child process is this one."""
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+
+def fails(team: Share | Team, kind: str) -> None:
+    if kind == "none":
+        assert isinstance(team, Share)
+        assert team.together([(4, "d"), (1, "a")]) == ["a", "d"]
+    elif kind == "told":
         raise DataError("a wrong row", where=Location("a.tsv", 3), hint="mend it")
-    raise RuntimeError("the machine is tired")
+    else:
+        raise RuntimeError("the machine is tired")
+
+
+def test_a_helper_hands_over_what_it_found(pipe: tuple, no_signals: None, threads: None) -> None:
+    here, there = pipe
+    processes._help(1, there, 2, fails, ("none",))
+    assert here.recv() == [(4, "d"), (1, "a")]
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"),
-    [("told", "a.tsv:3: a wrong row\n  mend it"), ("other", "process 2 of 2: the machine is tired")],
+    ("kind", "message"), [("told", "a.tsv:3: a wrong row\n  mend it"), ("other", "{}: the machine is tired")]
 )
-def test_what_a_helper_fails_with_is_raised_by_who_asked(
-    kind: str, message: str, monkeypatch: pytest.MonkeyPatch, threads: None
+def test_what_a_child_process_fails_with_is_raised_by_its_parent(
+    kind: str, message: str, pipe: tuple, no_signals: None, threads: None
 ) -> None:
-    monkeypatch.setattr(signal, "signal", lambda *_: None)  # the helper is this process
-    monkeypatch.setattr(processes, "_end_with_parent", lambda: None)
-    here, there = Pipe(duplex=False)
-    processes._help(1, 2, there, fails, (kind,))
+    here, there = pipe
+    processes._help(1, there, 2, fails, (kind,))
     with pytest.raises((DataError, ProcessError)) as caught:
-        LeadingShare([(get_context("spawn").Process(), here)]).together([])
-    assert str(caught.value) == message
+        gathered([(get_context("spawn").Process(), here)], [])
+    assert str(caught.value) == message.format("process 2 of 2")
+    processes._follow(1, there, 2, 0, "cpu", fails, (kind,))
+    assert str(here.recv()) == message.format("rank 1")
 
 
 def test_without_jobs_nothing_changes_and_one_job_has_one_thread(threads: None) -> None:
@@ -129,8 +147,9 @@ def test_more_processes_than_a_machine_holds_are_refused_before_the_first_begins
     jobs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "begin", lambda _: pytest.fail("a process was begun"))
-    with pytest.raises(ConfigError, match=f"{jobs:,} processes cannot be begun"), shared(jobs, print):
-        pass
+    for begun in (shared(jobs, print), together(jobs, BATCHES, print)):
+        with pytest.raises(ConfigError, match=f"{jobs:,} processes cannot be begun"), begun:
+            pass
 
 
 BATCHES = TrainingOptions(batch_size=5, device="cpu")
@@ -202,12 +221,12 @@ def test_slurm_is_heard_only_where_devices_are_asked_for(monkeypatch: pytest.Mon
 
 
 def test_processes_of_one_machine_meet_on_loopback() -> None:
-    given = Place(1, 2, 4711).environment
+    given = fabric_environment(1, 4711)
     assert given["MASTER_ADDR"] == "127.0.0.1"
     assert given["MASTER_PORT"] == "4711"
     assert given["LOCAL_RANK"] == "1"
     assert given["GLOO_SOCKET_IFNAME"] in ("lo", "lo0")
-    with closing(processes._listening()) as made:
+    with closing(listener()) as made:
         assert made.getsockname()[0] == "127.0.0.1"
 
 
@@ -226,7 +245,7 @@ def test_a_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
             pass
     monkeypatch.setenv("MASTER_PORT", "here")
     with pytest.raises(ConfigError, match="cannot listen at"):
-        processes._listening()
+        listener()
 
 
 class Broken:
@@ -250,57 +269,25 @@ def test_an_exchange_with_who_is_gone(gone: str, message: str) -> None:
         team.summed(torch.zeros(1))
 
 
-@pytest.fixture
-def pipe() -> Iterator[tuple]:
-    here, there = Pipe(duplex=False)
-    yield here, there
-    here.close()
-    there.close()
-
-
 @pytest.mark.parametrize(
-    ("code", "message"), [(-signal.SIGKILL, "rank 1 was killed by signal 9"), (0, "rank 1 ended early: a wrong row")]
+    ("code", "message"),
+    [(-signal.SIGKILL, "rank 1 was killed by signal 9"), (0, "rank 1 ended with code 0: a wrong row")],
 )
 def test_who_is_gone_and_what_it_said_last(code: int, message: str, pipe: tuple) -> None:
     here, there = pipe
     process = EndedProcess(code)
     there.send(DataError("a wrong row"))
-    assert processes._who_is_gone([(process, here)]) == message
+    assert ended_process([(process, here)]) == message
 
 
 def test_one_that_fails_before_the_first_step(pipe: tuple) -> None:
     here, there = pipe
     process = EndedProcess(-signal.SIGKILL)
-    there.send(DataError("a wrong row"))
-    with pytest.raises(DataError, match="a wrong row"):
-        processes._wait_for(1, 2, process, here)
     there.send("ready")
-    processes._wait_for(1, 2, process, here)
+    assert processes._received("rank 1", process, here, hint="") == "ready"
     there.close()
     with pytest.raises(ProcessError, match="rank 1 was killed by signal 9, before the first step"):
-        processes._wait_for(1, 2, process, here)
-
-
-def refuses(_: Team, kind: str) -> None:
-    if kind == "told":
-        raise DataError("a wrong row")
-    raise RuntimeError("the machine is tired")
-
-
-@pytest.mark.parametrize(("kind", "message"), [("told", "a wrong row"), ("other", "rank 1: the machine is tired")])
-def test_what_another_process_fails_with_is_handed_over(
-    kind: str, message: str, pipe: tuple, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(signal, "signal", lambda *_: None)  # it is this process
-    here, there = pipe
-    processes._follow(Place(1, 2, 0), "cpu", there, refuses, (kind,))
-    assert str(here.recv()) == message
-
-
-def test_more_processes_than_a_machine_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "begin", nothing)
-    with pytest.raises(ConfigError, match="processes cannot be begun"), together(10**30, BATCHES, nothing):
-        pass
+        processes._received("rank 1", process, here, hint="was there memory?", when=", before the first step")
 
 
 def test_who_follows_trains_and_who_leads_writes(toy_folder: Path, tmp_path: Path) -> None:

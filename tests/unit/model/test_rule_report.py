@@ -21,13 +21,13 @@ from r2n.logic.parser import parse_theory
 from r2n.model.memory import make_source
 from r2n.model.model import Model
 from r2n.model.rule_report import (
-    PlainRule,
     RuleSwitches,
     best_threshold,
     export_theory,
     ground_rules_of,
     held_back,
     helps,
+    plain_rule,
     report_theory,
     rule_effects,
     rule_report,
@@ -233,9 +233,9 @@ def test_an_implicit_rule_has_clauses_and_no_share_that_is_satisfied(clauses: Mo
 def test_known_as_known_others_as_answered_and_heads_as_if_masked(clauses: Model) -> None:
     whole = clauses.scores.whole
     assert whole is not None
-    plain = PlainRule.of(clauses.knowledge.theory.rules[0], clauses.network.base)
+    positions = plain_rule(clauses.knowledge.theory.rules[0], clauses.network.base)[1]
     codes = ground_rules_of(whole.graph, "related")
-    truths = rule_truths(clauses, plain, codes)
+    truths = rule_truths(clauses, positions, codes)
     stated = dict(zip(clauses.problem.train.atoms.tolist(), clauses.problem.train.truth.tolist(), strict=True))
     answers = dict(zip(codes.ravel().tolist(), (clauses.logits(codes.ravel()) > 0).tolist(), strict=True))
     for row, known, believed in zip(codes.tolist(), truths.known, truths.believed, strict=True):
@@ -249,7 +249,7 @@ def test_known_as_known_others_as_answered_and_heads_as_if_masked(clauses: Model
             out = clauses.network.eval()(whole.layout, hidden=hidden, known=whole.known).atoms
         assert truths.says[:, position].tolist() == (out[rows] > 0).tolist()
     unmasked = trained_on(clauses.problem, "training.hiding=0.0", "model.evidence_input=off")
-    says = rule_truths(unmasked, plain, codes).says
+    says = rule_truths(unmasked, positions, codes).says
     assert says.tolist() == (unmasked.logits(codes.ravel()) > 0).reshape(codes.shape).tolist()
 
 
@@ -262,12 +262,12 @@ def test_reciprocals_are_said_without_them(tmp_path: Path) -> None:
         "[model]\ndim = 4\nlayers = 1\n[training]\nepochs = 1\n"
     )
     trained = trained_on(load_problem(tmp_path), epochs=False)
-    plain = PlainRule.of(trained.knowledge.theory.rules[0], trained.network.base)
-    assert [str(atom) for atom in plain.rule.atoms] == ["p(x, y)", "q(x, y)", "p(y, x)", "q(y, x)"]
+    plain, positions = plain_rule(trained.knowledge.theory.rules[0], trained.network.base)
+    assert [str(atom) for atom in plain.atoms] == ["p(x, y)", "q(x, y)", "p(y, x)", "q(y, x)"]
     graph = trained.source.whole
     assert graph is not None
     codes = ground_rules_of(graph, "i")
-    truths = rule_truths(trained, plain, codes)
+    truths = rule_truths(trained, positions, codes)
     assert len(codes) == 36
     assert len(truths.known) == 30  # not those of x = y, where two positions have one atom
     assert (truths.known[:, 0] == 1).sum() == (truths.known[:, 2] == 1).sum() == 5

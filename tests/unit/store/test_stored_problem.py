@@ -24,7 +24,6 @@ from r2n.logic.horn import parse_horn_rules
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Theory
-from r2n.options import Options
 from r2n.store.stored_problem import (
     DOCUMENT,
     problem_bytes,
@@ -53,13 +52,6 @@ def assert_comes_back(problem: Problem) -> None:
     assert fingerprint(found.knowledge) == fingerprint(problem.knowledge)
     assert problem_fingerprints(found) == problem_fingerprints(problem)
     assert problem_bytes(found) == problem_bytes(problem)
-
-
-def test_the_toy_comes_back(toy: Problem) -> None:
-    assert toy.source
-    assert toy.knowledge.theory.source
-    assert toy.report.facts
-    assert_comes_back(toy)
 
 
 @pytest.mark.parametrize("name", ["countries-s3", "umls"])
@@ -110,46 +102,13 @@ def test_candidates_come_back_without_the_tables_they_were_read_from(asked_is_tr
     assert_same(with_reciprocals(stored(problem).knowledge), with_reciprocals(problem.knowledge))
 
 
-def test_a_problem_with_reciprocals_comes_back() -> None:
-    problem = featured_problem()
-    assert_comes_back(replace(problem, knowledge=with_reciprocals(problem.knowledge)))
-
-
-def test_what_was_refused_comes_back(tmp_path: Path) -> None:
-    (tmp_path / "facts.csv").write_text("a,b\nred,p1\nred\n,p2\ngreen,p1\n")
-    (tmp_path / "texts.csv").write_text("id,text\np1,one\nelse,two\n")
-    theory = parse_theory("domain colour = {red}\ndomain thing\npredicate has(colour, thing)")
-    problem = Problem.build(
-        "x",
-        theory,
-        [Table(tmp_path / "facts.csv", "has", header=True)],
-        domains={"thing": ["p1", "p2"]},
-        features={"thing": r2n.FeatureTable(tmp_path / "texts.csv", text="text", missing="learn")},
-        on_error="skip",
-    )
-    assert len(problem.report.rejected) >= 2
-    assert problem.report.unused_features == (("thing", 1),)
-    assert_comes_back(problem)
-
-
 def test_odd_names_come_back() -> None:
     names = ["a b", "a\x00b", "two\nlines", '"', "\\", "Zoë", "日本", "🦊", "[/]", "x.y", "__metadata__", "document"]
     facts = [Table(pa.table({"a": names, "b": names[::-1]}), predicate="__metadata__")]
+    facts += [Table(pa.table({f"c{i}": names[:2] for i in range(n)}), predicate=f"p{n}") for n in (1, 3, 6)]
     features = {"constant": dict.fromkeys(names, "text \u2028 🦊")}
     problem = Problem.build("n\x00\n🦊", Theory(), facts, {"odd.0 split": []}, features=features, source="\udcff")
     assert_comes_back(problem)
-
-
-def test_any_arity_and_nothing_at_all_come_back() -> None:
-    facts = [Table(pa.table({f"c{i}": ["a", "b"] for i in range(n)}), predicate=f"p{n}") for n in (1, 2, 3, 6)]
-    assert_comes_back(Problem.build("arities", Theory(), facts))
-    assert_comes_back(Problem.build("nothing", Theory()))
-    assert_comes_back(Problem.build("empty splits", Theory(), facts, {"valid": [], "test": []}))
-
-
-def test_options_come_back() -> None:
-    options = Options().changed(["training.clip=1e30", "training.corrupted_positions=[-1]", "training.patience=3"])
-    assert_comes_back(Problem.build("options", Theory(), options=options))
 
 
 def test_a_language_of_its_own_comes_back() -> None:
@@ -263,24 +222,12 @@ def stored_theory(theory: Theory) -> Theory:
     return theory_of(json.loads(json.dumps(theory_record(theory))), theory.source)
 
 
-@pytest.mark.parametrize("text", ["", "domain d", RICH])
-def test_a_theory_comes_back(text: str) -> None:
-    theory = parse_theory(text, "somewhere.r2n")
-    found = stored_theory(theory)
-    assert found == theory
-    assert str(found) == str(theory)
-    assert_same(found, theory)
-
-
-def test_a_theory_with_its_stars_replaced_comes_back() -> None:
-    theory = parse_theory(RICH)
-    assert_same(
-        stored_theory(theory.completed(theory.domains, theory.predicates)), theory.completed(*signature(theory))
-    )
-
-
-def signature(theory: Theory) -> tuple[tuple[Domain, ...], tuple[Predicate, ...]]:
-    return theory.domains, theory.predicates
+def test_a_theory_comes_back() -> None:
+    theory = parse_theory(RICH, "somewhere.r2n")
+    for each in (theory, theory.completed(theory.domains, theory.predicates)):
+        found = stored_theory(each)
+        assert str(found) == str(each)
+        assert_same(found, each)
 
 
 def test_what_a_theory_file_cannot_say_comes_back() -> None:
