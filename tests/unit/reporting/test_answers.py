@@ -38,7 +38,7 @@ def queries_of(run: Kept) -> ByQuery:
 
 
 def test_right_and_wrong_answers_of_a_classification(classified: Kept, asked: Asked) -> None:
-    predictor, queries = Model.from_run(classified.trained), queries_of(classified)
+    predictor, queries = classified.trained, queries_of(classified)
     assert isinstance(queries, ClassifiedQueries)
     columns = predictor.columns(queries.atoms)
     truth = np.array([not p > 0.5 for p in columns.network])
@@ -55,7 +55,7 @@ def test_right_and_wrong_answers_of_a_classification(classified: Kept, asked: As
 
 
 def test_if_nothing_is_wrong_the_least_confident_are_shown(classified: Kept, asked: Asked) -> None:
-    predictor, queries, notes = Model.from_run(classified.trained), queries_of(classified), []
+    predictor, queries, notes = classified.trained, queries_of(classified), []
     assert isinstance(queries, ClassifiedQueries)
     truth = predictor.columns(queries.atoms).network > 0.5
     found = example_answers(predictor, ClassifiedQueries(queries.atoms, truth, queries.logits), notes, most=2)
@@ -70,7 +70,7 @@ def test_if_nothing_is_wrong_the_least_confident_are_shown(classified: Kept, ask
 
 def test_without_queries_there_are_no_answers(classified: Kept) -> None:
     none = ClassifiedQueries(np.zeros(0, np.int64), np.zeros(0, bool), np.zeros(0))
-    assert example_answers(Model.from_run(classified.trained), none, []) == ()
+    assert example_answers(classified.trained, none, []) == ()
 
 
 def test_an_answer_that_cannot_be_explained_is_noted(classified: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,12 +79,12 @@ def test_an_answer_that_cannot_be_explained_is_noted(classified: Kept, monkeypat
 
     monkeypatch.setattr(Model, "explain", refuses, raising=False)
     notes: list[str] = []
-    found = example_answers(Model.from_run(classified.trained), queries_of(classified), notes)
+    found = example_answers(classified.trained, queries_of(classified), notes)
     assert notes == [f"{answer.atom} is not explained: too many" for part in found for answer in part.answers]
 
 
 def test_a_ranking_explains_what_ranks_first_instead(ranked: Kept, asked: Asked) -> None:
-    predictor, queries = Model.from_run(ranked.trained), queries_of(ranked)
+    predictor, queries = ranked.trained, queries_of(ranked)
     assert isinstance(queries, RankedQueries)
     right, wrong = example_answers(predictor, queries, [])
     firsts = set(predictor.base.names(queries.atoms[queries.pessimistic == 1]))
@@ -100,7 +100,7 @@ def test_a_ranking_explains_what_ranks_first_instead(ranked: Kept, asked: Asked)
 
 def test_a_known_atom_is_never_the_one_that_ranks_first(ranked: Kept, asked: Asked) -> None:
     """If a known atom has the highest logit of a query pattern, the best of the others is explained."""
-    trained, predictor = ranked.trained, Model.from_run(ranked.trained)
+    trained, predictor = ranked.trained, ranked.trained
     base, known = trained.problem.knowledge.base, Filter.of(trained.problem).facts
     rows = []
     for code in trained.problem.test.atoms.tolist():
@@ -125,7 +125,5 @@ def test_a_ranking_in_which_all_rank_first_has_no_worst(ranked: Kept, asked: Ask
     assert isinstance(queries, RankedQueries)
     ones = np.ones(4)
     best = RankedQueries.of(queries.atoms[:4], queries.positions[:4].astype(np.int64), Ranks(ones, ones))
-    assert [part.heading for part in example_answers(Model.from_run(ranked.trained), best, [])] == [
-        "Surest right answers"
-    ]
+    assert [part.heading for part in example_answers(ranked.trained, best, [])] == ["Surest right answers"]
     assert {other for _, other in asked} == {None}

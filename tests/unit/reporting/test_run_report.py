@@ -136,7 +136,8 @@ def test_many_rules_and_predicates_are_cut(ranked: Kept, monkeypatch: pytest.Mon
 
 def test_the_grounding_is_described(classified: Kept) -> None:
     trained, config = classified.trained, read_config(RunFolder(classified.folder))
-    bare = replace(trained, model=R2N.build(trained.knowledge, trained.options.changed(["model.layers=0"]).model))
+    network = R2N.build(trained.knowledge, trained.options.changed(["model.layers=0"]).model)
+    bare = replace(trained, trained_networks=(network,))
     assert dict(training_data(bare, config, None).facts)["grounding"].startswith("none is read")
     options = trained.options.changed(["grounding.strategy=backward", "grounding.depth=3"])
     found = training_data(replace(trained, options=options), config, None)
