@@ -8,11 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from r2n.cli.screen import DeviceOption, JsonOption, RunArgument, ScreenTable, print_json, progress, screen, shortened
+from r2n.cli.screen import (
+    DeviceOption,
+    JsonOption,
+    RunArgument,
+    ScreenTable,
+    note,
+    number_text,
+    print_json,
+    print_table,
+    progress,
+    screen,
+    shortened,
+)
 from r2n.errors import ConfigError
 
 if TYPE_CHECKING:
-    from r2n.reporting.compare import ComparedSplit, Comparison
+    from r2n.reporting.compare import Comparison
 
 
 LONGEST_NAME = 40
@@ -77,45 +89,33 @@ def compare(
         typer.echo(f"the comparison is in {html}", err=True)
     if as_json:
         print_json(found.to_dict())
-        return
-    _print_comparison(found)
+    else:
+        _print_comparison(found)
 
 
 def _print_comparison(found: "Comparison") -> None:
     names = [shortened(name, LONGEST_NAME) for name in found.runs]
-    table = ScreenTable("what differs", *names, title="the runs")
-    for key, values in found.differences:
-        table.add_texts([key, *(shortened(value, LONGEST_NAME) for value in values)])
-    if found.differences:
-        screen().print(table)
+    rows = [[key, *(shortened(value, LONGEST_NAME) for value in values)] for key, values in found.differences]
+    if rows:
+        print_table(["what differs", *names], [], rows, "the runs")
     else:
-        typer.echo("the runs differ in nothing that a result depends on", err=True)
+        note("the runs differ in nothing that a result depends on")
     for split in found.splits:
-        _print_split(split, names)
+        rows = [[metric, *map(number_text, values)] for metric, values in split.metrics]
+        print_table(["metric"], names, rows, f"{split.split}: {split.protocol}")
+        rows = []
+        for name, other in zip(names[1:], split.tested, strict=True):
+            for test in other.tests:
+                interval = "" if isnan(test.low) else f"{test.low:+.4f} to {test.high:+.4f}"  # of one query alone: none
+                numbers = (f"{test.difference:+.4f}", interval, f"{test.p:.4f}", f"{test.queries:,}")
+                rows.append([name, test.metric, *numbers])
+            if other.why_not:
+                note(f"{split.split}: {name} is not tested against {names[0]}: {other.why_not}")
+        if rows:
+            title = f"{split.split}: minus {names[0]}, query by query"
+            print_table(["run", "metric"], ["difference", "at 95 %", "p", "queries"], rows, title)
     if found.tests > 1:
-        typer.echo(f"{found.tests} tests were made, and each p is for one of them alone", err=True)
-
-
-def _print_split(split: "ComparedSplit", names: list[str]) -> None:
-    table = ScreenTable("metric", title=f"{split.split}: {split.protocol}")
-    for name in names:
-        table.add_column(name, justify="right")
-    for metric, values in split.metrics:
-        table.add_texts([metric, *("" if value is None else f"{value:.4f}" for value in values)])
-    screen().print(table)
-    tests = ScreenTable("run", "metric", title=f"{split.split}: minus {names[0]}, query by query")
-    for heading in ("difference", "at 95 %", "p", "queries"):
-        tests.add_column(heading, justify="right")
-    for name, other in zip(names[1:], split.tested, strict=True):
-        for test in other.tests:
-            interval = "" if isnan(test.low) else f"{test.low:+.4f} to {test.high:+.4f}"  # of one query alone: none
-            tests.add_texts(
-                [name, test.metric, f"{test.difference:+.4f}", interval, f"{test.p:.4f}", f"{test.queries:,}"]
-            )
-        if other.why_not:
-            typer.echo(f"{split.split}: {name} is not tested against {names[0]}: {other.why_not}", err=True)
-    if tests.rows:
-        screen().print(tests)
+        note(f"{found.tests} tests were made, and each p is for one of them alone")
 
 
 WIDEST = 1000
@@ -148,36 +148,35 @@ def reproduce(
     if as_json:
         print_json(records)
     else:
-        _print_table(table, records)
+        _print_records(table, records)
 
 
-def _print_table(table: str, records: list[dict[str, Any]]) -> None:
+def _print_records(table: str, records: list[dict[str, Any]]) -> None:
     """A line for each model and dataset, a column for each metric."""
     metrics = list(dict.fromkeys(record["metric"] for record in records))
-    shown = ScreenTable("dataset", "model", title=f"{table}: mean ± deviation over seeds")
-    for name in (*metrics, "the paper", "seeds", "CPU-seconds"):
-        shown.add_column(name, justify="right", no_wrap=True)
+    right = [*metrics, "the paper", "seeds", "CPU-seconds"]
+    shown = ScreenTable("dataset", "model", right=right, title=f"{table}: mean ± deviation over seeds")
     cells: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for record in records:
         cells.setdefault((record["dataset"], record["model"]), {})[record["metric"]] = record
     for (dataset, model), by_metric in sorted(cells.items(), key=lambda cell: cell[0][0]):
         any_record = next(iter(by_metric.values()))
-        values = [_shown(by_metric[m]) if m in by_metric else "" for m in metrics]
-        headline = by_metric.get("mrr", any_record)
-        paper = "" if headline["paper"] is None else f"{headline['paper']:.3f}"
+        values = [
+            ""
+            if (record := by_metric.get(metric)) is None
+            else f"{record['paper']:.3f}"  # as published
+            if record["mean"] is None
+            else f"{record['mean']:.3f} ± {record['std']:.3f}"
+            for metric in metrics
+        ]
+        paper = by_metric.get("mrr", any_record)["paper"]
         seconds = f"{any_record['cpu_seconds']:.1f}" if any_record["seeds"] else ""
-        shown.add_texts([dataset, model, *values, paper, str(any_record["seeds"] or "published"), seconds])
+        last = ["" if paper is None else f"{paper:.3f}", str(any_record["seeds"] or "published"), seconds]
+        shown.add_texts([dataset, model, *values, *last])
     console = screen()
     wanted = console.measure(shown, options=console.options.update(width=WIDEST)).maximum
     console.width = max(wanted, console.width)  # a line that the terminal wraps beats one that is cut
     console.print(shown)
-
-
-def _shown(record: dict[str, Any]) -> str:
-    """Mean and deviation, or what was published."""
-    if record["mean"] is None:
-        return f"{record['paper']:.3f}"
-    return f"{record['mean']:.3f} ± {record['std']:.3f}"
 
 
 HostOption = Annotated[str, typer.Option(help="Where to listen; any other than a loopback needs a token.")]

@@ -1,11 +1,9 @@
 """The command line: r2n train, evaluate."""
 
-from collections.abc import Iterator
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,23 +12,20 @@ from r2n.cli.screen import (
     JobsOption,
     JsonOption,
     MemoryOption,
-    PhaseProgress,
     ProblemArgument,
     RunArgument,
-    ScreenTable,
     SetOption,
     new_path,
+    note,
     notes_beside,
     print_json,
     print_rejected,
     print_report,
+    print_table,
     progress,
-    screen,
 )
-from r2n.data.problem import Problem
 from r2n.datasets.benchmarks import load
 from r2n.model.memory import parse_size
-from r2n.visible import visible
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
     from r2n.evaluation.report import Report
@@ -76,6 +71,7 @@ def train(
 ) -> None:
     """Train a network on a problem, keep it as a run, and report on its queries."""
     import r2n
+    from r2n.model.evaluation import is_filtered_less
     from r2n.model.training import follow_elsewhere
     from r2n.reporting.profiling import Profiler
     from r2n.reporting.run_report import Training
@@ -93,6 +89,11 @@ def train(
         loaded = load(problem)
         print_rejected(loaded.report.rejected, more="r2n check P --all")
         folder = out or usual_folder(loaded.name, seed or 0)
+        valid = "valid (other splits not filtered)" if is_filtered_less(loaded) else "valid"
+
+        def show_epoch(epoch: "Epoch") -> None:
+            shown.detail(loss=f"{epoch.loss:.4f}", **({} if epoch.valid is None else {valid: f"{epoch.valid:.4f}"}))
+
         model = r2n.train(
             problem if devices else loaded,
             options=wanted,
@@ -103,9 +104,9 @@ def train(
             devices=devices,
             memory=limit,
             baseline=with_baseline,
-            callback=partial(_show_epoch, shown, loaded),
+            callback=show_epoch,
             progress=meter,
-            notify=_notify,
+            notify=lambda kind, text: note(f"{kind}: {text}"),
             checkpoint_seconds=seconds,
         )
         reports = [model.evaluate(split, meter, baselines=True) for split in model.problem.queries]
@@ -116,44 +117,41 @@ def train(
         costs = kept.phases if kept.phases and kept.epochs == epochs else meter.costs
         training = Training(epochs, costs, kept.chosen)
     written = write_results(folder, reports, training)
-    _print_training(folder, model, written, as_json=as_json)
+    document, calibration = written.document, model.calibration
+    notes = [text for report in document["reports"] for text in notes_beside(report)]
+    notes += [*written.failures, *[f"probabilities are {calibration}"] * bool(calibration and calibration.why_not)]
+    for text in notes:
+        note(f"note: {text}")
+    if as_json:
+        print_json(document)
+    else:
+        _print_training(folder, model, document["reports"])
     if with_report:
         _write_report(folder, model, reports, training, written)
 
 
-def _notify(kind: str, text: str) -> None:
-    typer.echo(visible(f"{kind}: {text}"), err=True)
-
-
-def _print_training(folder: Path, model: "Model", written: "Written", *, as_json: bool) -> None:
-    document, calibration = written.document, model.calibration
-    notes = [note for report in document["reports"] for note in notes_beside(report)]
-    notes += [*written.failures, *[f"probabilities are {calibration}"] * bool(calibration and calibration.why_not)]
-    for note in notes:
-        _notify("note", note)
-    if as_json:
-        print_json(document)
-        return
-    for report in document["reports"]:
-        print_report(report, model.problem.name)
-    _print_examples(model)
-    typer.echo(f"the run is in {folder}", err=True)
-    for step in _next_steps(folder, model.problem):
-        typer.echo(f"next: {visible(step)}", err=True)
-
-
-def _next_steps(folder: Path, problem: Problem) -> Iterator[str]:
-    """Commands that go on from here, with the first true query of the run, or a fact where there is none."""
+def _print_training(folder: Path, model: "Model", reports: list[dict[str, Any]]) -> None:
+    """The reports, a few test queries, and commands to go on with."""
     from r2n.model.answers import question_text
 
-    run, base = quote(str(folder)), problem.knowledge.base
+    problem, base = model.problem, model.problem.knowledge.base
+    for report in reports:
+        print_report(report, problem.name)
+    if "test" in problem.queries:  # evenly from the most to the least probable
+        truth = dict(zip(base.names(problem.test.atoms), problem.test.truth, strict=True))
+        answers = model.answers(problem.test.atoms)
+        chosen = answers[:: max(1, len(answers) // EXAMPLES)][:EXAMPLES]
+        rows = [[item.atom, f"{item.probability:.3f}", str(bool(truth[item.atom])).lower()] for item in chosen]
+        print_table(["prediction", "probability", "truth"], [], rows, "some test queries")
+    note(f"the run is in {folder}")
+    run, steps = quote(str(folder)), []
     every = (problem.test, *problem.queries.values(), problem.train)
     code = next((part.atoms[part.truth][:1] for part in every if part.truth.any()), None)
-    if code is not None:
-        yield f"r2n predict {run} {quote(question_text(base, code))}"
-        yield f"r2n explain {run} {quote(base.names(code)[0])}"
+    if code is not None:  # the first true query, or a fact where there is none
+        steps = [f"predict {run} {quote(question_text(base, code))}", f"explain {run} {quote(base.names(code)[0])}"]
     missing = "" if find_spec("fastapi") and find_spec("uvicorn") else "  (needs pip install 'r2n[serve]')"
-    yield f"r2n serve {run}{missing}"
+    for step in (*steps, f"serve {run}{missing}"):
+        note(f"next: r2n {step}")
 
 
 def _write_report(
@@ -166,35 +164,9 @@ def _write_report(
     with progress(str(folder)) as shown:
         shown("report", 0, 0)
         write_page(folder, model, reports, training, written)
-    for text in written.failures[before:]:
-        _notify("note", text)
-    if not written.failures[before:]:
-        typer.echo(f"its report is in {folder / 'report.html'}", err=True)
-
-
-def _show_epoch(shown: PhaseProgress, problem: Problem, epoch: "Epoch") -> None:
-    """An epoch's loss and, where there is one, the validation metric, which the report may filter by more facts."""
-    from r2n.model.evaluation import is_filtered_less
-
-    shown.detail(loss=f"{epoch.loss:.4f}")
-    if epoch.valid is not None:
-        name = "valid (other splits not filtered)" if is_filtered_less(problem) else "valid"
-        shown.detail(**{name: f"{epoch.valid:.4f}"})
-
-
-def _print_examples(model: "Model") -> None:
-    """A few test queries with their probabilities, evenly from the most to the least probable."""
-    problem = model.problem
-    if "test" not in problem.queries:
-        return
-    queries = problem.test
-    truth = dict(zip(problem.knowledge.base.names(queries.atoms), queries.truth, strict=True))
-    answers = model.answers(queries.atoms)
-    chosen = answers[:: max(1, len(answers) // EXAMPLES)][:EXAMPLES]
-    table = ScreenTable("prediction", "probability", "truth", title="some test queries")
-    for item in chosen:
-        table.add_texts([item.atom, f"{item.probability:.3f}", "true" if truth[item.atom] else "false"])
-    screen().print(table)
+    failures = [f"note: {text}" for text in written.failures[before:]]
+    for text in failures or [f"its report is in {folder / 'report.html'}"]:
+        note(text)
 
 
 def evaluate(
@@ -226,8 +198,8 @@ def evaluate(
         model, found = evaluate_run(asked, jobs=jobs, progress=shown)
     reports = [report.to_dict() for report in found]
     report = reports[0] if len(reports) == 1 else {**reports[0], "with_constraints": reports[1]}
-    for note in notes_beside(report):
-        _notify("note", note)
+    for text in notes_beside(report):
+        note(f"note: {text}")
     if as_json:
         print_json(report)
         return
