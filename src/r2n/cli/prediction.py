@@ -9,25 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from r2n.cli.screen import (
-    DeviceOption,
-    JobsOption,
-    JsonOption,
-    PhaseProgress,
-    ProblemArgument,
-    RunArgument,
-    SetOption,
-    new_path,
-    note,
-    number_text,
-    print_json,
-    print_report,
-    print_table,
-    print_text,
-    progress,
-    screen,
-    shortened,
-)
+from r2n.cli import screen as ui
 from r2n.datasets.benchmarks import load
 from r2n.errors import ConfigError, counted, nearest
 from r2n.mining.mine import check_theory_path
@@ -53,7 +35,7 @@ ConstantOption = Annotated[
 
 
 def load_changed(
-    run: Path, device: str, shown: PhaseProgress, more: list[str], fewer: list[str], constants: list[str]
+    run: Path, device: str, shown: ui.PhaseProgress, more: list[str], fewer: list[str], constants: list[str]
 ) -> "Model":
     """The model of a run with fewer facts, and then more; `constants` are written DOMAIN=NAME."""
     from r2n.model.model import Model
@@ -75,7 +57,7 @@ def print_headers(model: "Model", given: Iterable[str | Path]) -> None:
         table, theory = Table(path), model.problem.knowledge.theory
         first = with_header(table, checked_format(table, path), theory)[1]
         if first is not None and first.is_header:
-            note(f"note: {first.taken(advice)}")
+            ui.note(f"note: {first.taken(advice)}")
 
 
 def by_domain(constants: list[str]) -> dict[str, list[str]]:
@@ -93,9 +75,9 @@ def print_changes(model: "Model", *, facts_changed: bool) -> None:
     """The new constants, and whether changed facts are read at all, on standard error."""
     for name in model.changed.new_constants:
         near = nearest(name, model.changed.trained.constants)
-        note(f"new constant: {name}" + (f" ({near})" if near else ""))
+        ui.note(f"new constant: {name}" + (f" ({near})" if near else ""))
     if facts_changed and model.network.evidence_input == "off":
-        note("this network does not read facts (model.evidence_input = off): they act through the grounding alone")
+        ui.note("this network does not read facts (model.evidence_input = off): they act through the grounding alone")
 
 
 MOST_ROWS_SHOWN = 50
@@ -115,12 +97,12 @@ QueriesOption = Annotated[
 ]
 OutOption = Annotated[
     Path | None,
-    typer.Option(parser=new_path, metavar="FILE", help="Write the answers: .csv, .tsv, .parquet, .json or .jsonl."),
+    typer.Option(parser=ui.new_path, metavar="FILE", help="Write the answers: .csv, .tsv, .parquet, .json or .jsonl."),
 ]
 
 
 def predict(
-    run: RunArgument,
+    run: ui.RunArgument,
     question: QuestionArgument = None,
     queries: QueriesOption = None,
     out: OutOption = None,
@@ -130,9 +112,9 @@ def predict(
     top: TopOption = None,
     unknown: UnknownOption = False,
     show_all: AllOption = False,
-    jobs: JobsOption = None,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
+    jobs: ui.JobsOption = None,
+    device: ui.DeviceOption = "auto",
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Ask a trained network: one question, or a file of queries."""
     from r2n.evaluation.calibrate import calibration_text
@@ -149,7 +131,7 @@ def predict(
         raise ConfigError("--jobs shares out a file of queries", hint="r2n predict RUN --queries FILE --out FILE")
     wanted = AnswersWanted(show_all, top or (None if show_all else FEW), unknown)
     answers = table = written = None
-    with progress(str(run)) as shown:
+    with ui.progress(str(run)) as shown:
         model = load_changed(run, device, shown, more or [], fewer or [], constants or [])
         print_headers(model, [] if queries is None else [queries])
         if question is not None:
@@ -163,9 +145,9 @@ def predict(
         elif queries is not None:
             table = answer_table(model, queries, **asdict(wanted))
     print_changes(model, facts_changed=bool(more or fewer))
-    note(f"probabilities: {calibration_text(model.calibration)}")
+    ui.note(f"probabilities: {calibration_text(model.calibration)}")
     if written is not None:
-        note(f"{written} in {out}")
+        ui.note(f"{written} in {out}")
     elif table is not None:
         _print_or_write(table, out, as_json=as_json)
     elif answers is not None:
@@ -178,20 +160,20 @@ def _print_or_write(table: "pa.Table", out: Path | None, *, as_json: bool) -> No
 
     if out is not None:
         write_answers(table, out)
-        note(f"{counted(table.num_rows, 'answer')} in {out}")
+        ui.note(f"{counted(table.num_rows, 'answer')} in {out}")
     if as_json:
-        print_json({"columns": table.column_names, "answers": table.to_pylist()})
+        ui.print_json({"columns": table.column_names, "answers": table.to_pylist()})
     elif out is None:
         rows = [row.values() for row in table.slice(0, MOST_ROWS_SHOWN).to_pylist()]
-        print_table(table.column_names, [], [[_cell(value) for value in row] for row in rows])
+        ui.print_table(table.column_names, [], [[_cell(value) for value in row] for row in rows])
         if table.num_rows > MOST_ROWS_SHOWN:
-            note(f"... and {table.num_rows - MOST_ROWS_SHOWN:,} more: --out FILE has them all")
+            ui.note(f"... and {table.num_rows - MOST_ROWS_SHOWN:,} more: --out FILE has them all")
 
 
 def _cell(value: float | int | str | None) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return number_text(value) if value is None or isinstance(value, float) else str(value)
+    return ui.number_text(value) if value is None or isinstance(value, float) else str(value)
 
 
 def _print_answers(model: "Model", question: str, answers: "Answers", *, as_json: bool) -> None:
@@ -203,7 +185,7 @@ def _print_answers(model: "Model", question: str, answers: "Answers", *, as_json
         counts = {name: getattr(answers, name) for name in ("asked", "refused", "left_out", "hidden")}
         calibration = None if answers.calibration is None else asdict(answers.calibration)
         found = {"question": question, "columns": answers.columns, "answers": [asdict(item) for item in answers]}
-        print_json({**found, **counts, "calibration": calibration})
+        ui.print_json({**found, **counts, "calibration": calibration})
         return
     knowledge = model.problem.knowledge
     names = {name for item in answers for name in item.constants}
@@ -211,18 +193,18 @@ def _print_answers(model: "Model", question: str, answers: "Answers", *, as_json
     heads = ["atom", "probability", "known", "predicted", *["logit ± spread"] * (answers.spread is not None)]
     rows = []
     for item in answers:
-        row = [item.atom, number_text(item.probability), known_text(item), number_text(item.network)]
+        row = [item.atom, ui.number_text(item.probability), known_text(item), ui.number_text(item.network)]
         row += [f"{item.logit:.2f} ± {item.spread:.2f}"] if item.spread is not None else []
         rows.append([*row, *[", ".join(labels[name] for name in item.constants if name in labels)] * bool(labels)])
     for start in range(0, max(len(rows), 1), MOST_ROWS):
-        print_table([*heads, *["label"] * bool(labels)], [], rows[start : start + MOST_ROWS])
+        ui.print_table([*heads, *["label"] * bool(labels)], [], rows[start : start + MOST_ROWS])
     if answers.left_out:
         why = "nothing is known of them, and no ground rule reaches them: --all asks the input layer"
-        note(f"left out: {counted(answers.left_out, 'atom')}; {why}")
+        ui.note(f"left out: {counted(answers.left_out, 'atom')}; {why}")
     if answers.hidden:
-        note(f"not shown: {counted(answers.hidden, 'atom')} known already")
+        ui.note(f"not shown: {counted(answers.hidden, 'atom')} known already")
     if answers.refused:
-        note(f"{counted(answers.refused, 'atom')} of new constants cannot be answered: ask for one, and see why")
+        ui.note(f"{counted(answers.refused, 'atom')} of new constants cannot be answered: ask for one, and see why")
 
 
 AtomArgument = Annotated[str, typer.Argument(metavar="ATOM", help='What is explained: "locatedIn(italy, europe)".')]
@@ -236,7 +218,7 @@ SvgOption = Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="W
 
 
 def explain(
-    run: RunArgument,
+    run: ui.RunArgument,
     atom: AtomArgument,
     against: AgainstOption = None,
     depth: DepthOption = 2,
@@ -246,8 +228,8 @@ def explain(
     constants: ConstantOption = None,
     html: HtmlOption = None,
     svg: SvgOption = None,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
+    device: ui.DeviceOption = "auto",
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Say why a trained network answers as it does, and what would flip the answer."""
     from r2n.explanation.drawing import explanation_svg
@@ -258,7 +240,7 @@ def explain(
     for option, path in (("--html", html), ("--svg", svg)):
         if path is not None:
             check_writable(path, option)
-    with progress(str(run)) as shown:
+    with ui.progress(str(run)) as shown:
         model = load_changed(run, device, shown, more or [], fewer or [], constants or [])
         found = model.explain(atom, depth=depth, top=top, against=against)
     print_changes(model, facts_changed=bool(more or fewer))
@@ -271,9 +253,9 @@ def explain(
         write_file(svg, explanation_svg(found), "--svg")
         typer.echo(f"written: {svg}", err=True)
     if as_json:
-        print_json(found.to_dict())
+        ui.print_json(found.to_dict())
     else:
-        console = screen()
+        console = ui.screen()
         console.print(explanation_tree(found, in_ascii=console.options.ascii_only))
 
 
@@ -289,12 +271,12 @@ ExportOption = Annotated[
 
 
 def rules(
-    run: RunArgument,
+    run: ui.RunArgument,
     split: SplitOption = None,
     most: Annotated[int, typer.Option(min=1, help="How many rules, those with the largest effect.")] = 20,
     export: ExportOption = None,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
+    device: ui.DeviceOption = "auto",
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Show what each rule of a run does, and what was learned for the implicit ones."""
     from r2n.model.model import Model
@@ -302,18 +284,18 @@ def rules(
 
     if export is not None:
         check_theory_path(export)
-    with progress(str(run)) as shown:
+    with ui.progress(str(run)) as shown:
         trained = Model.load(run, device=device, progress=shown)
         report = rule_report(trained, split=split, most=most, progress=shown)
     for text in report.notes:
-        note(f"note: {text}")
+        ui.note(f"note: {text}")
     if as_json:
-        print_json(report.to_dict())
+        ui.print_json(report.to_dict())
     elif report.rules:
         print_rules(report)
     if report.left_out:
         others = f"those with the largest effect; not shown: {counted(report.left_out, 'rule')}"
-        note(f"{counted(len(report.rules), 'rule')}, {others} (--most)")
+        ui.note(f"{counted(len(report.rules), 'rule')}, {others} (--most)")
     if export is not None:
         typer.echo(export_theory(report, trained.problem.knowledge.theory, export), err=True)
 
@@ -322,26 +304,26 @@ def print_rules(report: "RuleReport") -> None:
     """A table of the rules, then where each helps or hurts, then what was learned for the implicit ones."""
     metric, title, rows = report.metric or "metric", report.problem, []
     if report.metric is not None:
-        values = f"{metric} {number_text(report.value)}, without any rule {number_text(report.none)}"
+        values = f"{metric} {ui.number_text(report.value)}, without any rule {ui.number_text(report.none)}"
         title += f", {report.split}: {values}"
     for account in report.rules:
         cells, occurrence, effect = [""] * 7, account.occurrence, account.effect
         if occurrence is not None:
             satisfied = "" if occurrence.satisfied is None else f"{occurrence.satisfied:.3f} of {occurrence.known:,}"
-            cells[:3] = f"{occurrence.ground_rules:,}", satisfied, number_text(occurrence.out)
+            cells[:3] = f"{occurrence.ground_rules:,}", satisfied, ui.number_text(occurrence.out)
         if occurrence is not None and effect is not None:
             cells[3:5] = f"{effect.effect:.3f}", f"{effect.gain:+.4f}"
-            cells[5:] = number_text(effect.without), number_text(effect.alone)
-        rows.append([shortened(str(account.rule).partition(" ")[2], WIDTH_OF_RULE), *cells])
+            cells[5:] = ui.number_text(effect.without), ui.number_text(effect.alone)
+        rows.append([ui.shortened(str(account.rule).partition(" ")[2], WIDTH_OF_RULE), *cells])
     numbers = ["ground rules", "satisfied", "out(g)", "effect", "gain", f"{metric} without", f"{metric} alone"]
-    print_table(["rule"], numbers, rows, title)
+    ui.print_table(["rule"], numbers, rows, title)
     for account in report.rules:
         for c in account.contexts:
             counts = f"{c.helped:,} helped, {c.hurt:,} hurt; elsewhere {c.helped_elsewhere:,} and {c.hurt_elsewhere:,}"
-            print_text(f"{account.name} {'helps' if c.helps else 'hurts'} with {c.kind} {c.what}: {counts}")
+            ui.print_text(f"{account.name} {'helps' if c.helps else 'hurts'} with {c.kind} {c.what}: {counts}")
     for account in (part for part in report.rules if part.kind == "implicit" and part.effect is not None):
         if not account.clauses:
-            print_text(f"{account.name}: no clause was learned that holds often enough to be shown")
+            ui.print_text(f"{account.name}: no clause was learned that holds often enough to be shown")
             continue
         rows = [
             [
@@ -353,7 +335,7 @@ def print_rules(report: "RuleReport") -> None:
             for clause in account.clauses
         ]
         title = f"{account.name}: what it has learned"
-        print_table(["clause"], ["support", "confidence", "fidelity"], rows, title)
+        ui.print_table(["clause"], ["support", "confidence", "fidelity"], rows, title)
 
 
 class MethodName(StrEnum):
@@ -371,23 +353,23 @@ MethodOption = Annotated[MethodName, typer.Option(help="paper: its max-product r
 
 
 def infer(
-    problem: ProblemArgument,
+    problem: ui.ProblemArgument,
     question: QueryArgument = None,
     method: MethodOption = MethodName.SUM_PRODUCT,
     iterations: Annotated[int, typer.Option(min=0, max=MOST_STEPS)] = 10,
     damping: Annotated[float, typer.Option(min=0, max=0.99, help="The share of the old messages.")] = 0.0,
     prior: Annotated[float, typer.Option(min=0, max=1, help="The belief in what is not known.")] = 0.5,
     beliefs: Annotated[Path | None, typer.Option(metavar="RUN", help="Start from a trained network's beliefs.")] = None,
-    changes: SetOption = None,
+    changes: ui.SetOption = None,
     top: Annotated[int, typer.Option(min=1, help="How many answers.")] = 10,
-    as_json: JsonOption = False,
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Answer from facts and rules alone, without training, by belief propagation."""
     from r2n.model.answers import Question
     from r2n.model.infer import believe
     from r2n.model.model import Model
 
-    with progress(problem) as shown:
+    with ui.progress(problem) as shown:
         shown("read", 0, 0)
         loaded = load(problem)
         if question is None and "test" not in loaded.queries:
@@ -419,29 +401,29 @@ def infer(
     broken = None if found.clash is None else [str(rule) for rule in found.clash.rules]
     report = found.report(loaded, "test") if question is None else None
     if broken is not None:
-        note(
+        ui.note(
             "warning: no world satisfies these rules, which hold strictly, and what is known:"
-            + "".join(f"\n  {shortened(rule)}" for rule in broken)
+            + "".join(f"\n  {ui.shortened(rule)}" for rule in broken)
             + "\n  the probabilities are those of worlds that break as few of them as they can: give one of them a"
             " weight, as in rule r [2.0]: ..., or mend it"
         )
     if question is None and report is None:
-        note("the queries 'test' are all true: only a ranking would measure them (r2n evaluate)")
+        ui.note("the queries 'test' are all true: only a ranking would measure them (r2n evaluate)")
     metrics = {} if question is not None else {"metrics": None if report is None else report.to_dict()["metrics"]}
     if as_json:
         document = {"problem": loaded.name, "method": method.value, "iterations": iterations, "no_world": broken}
-        print_json({**document, "answers": answers, **metrics})
+        ui.print_json({**document, "answers": answers, **metrics})
         return
     if report is not None:
-        print_report(report.to_dict(), loaded.name)
+        ui.print_report(report.to_dict(), loaded.name)
     rows = [
         [
             item["atom"],
-            number_text(item["probability"]),
+            ui.number_text(item["probability"]),
             item["known"] or ("" if item["reached"] else "(no ground rule)"),
             *[str(item.get("label")).lower()] * (question is None),
         ]
         for item in answers
     ]
     heads = ["atom", "probability", "known", *["label"] * (question is None)]
-    print_table(heads, [], rows, f"{loaded.name}: {method.value}")
+    ui.print_table(heads, [], rows, f"{loaded.name}: {method.value}")

@@ -10,23 +10,7 @@ import numpy as np
 import typer
 from rich.text import Text
 
-from r2n.cli.screen import (
-    EngineOption,
-    JsonOption,
-    MemoryOption,
-    OnErrorOption,
-    ProblemArgument,
-    SetOption,
-    by_kind,
-    new_path,
-    print_json,
-    print_rejected,
-    print_table,
-    print_text,
-    progress,
-    screen,
-    shortened,
-)
+from r2n.cli import screen as ui
 from r2n.data.herbrand import Codes, union
 from r2n.data.knowledge_base import as_trained, reciprocal_codes
 from r2n.data.problem import TRAIN, Problem, read_problem_file
@@ -53,22 +37,22 @@ from r2n.visible import visible
 
 
 def check(
-    problem: ProblemArgument,
-    changes: SetOption = None,
-    on_error: OnErrorOption = None,
+    problem: ui.ProblemArgument,
+    changes: ui.SetOption = None,
+    on_error: ui.OnErrorOption = None,
     everything: Annotated[bool, typer.Option("--all", help="Every row that was skipped.")] = False,
-    as_json: JsonOption = False,
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Read a problem and say what is in it, what is wrong with it, and what a training would not make good."""
-    with progress(problem) as shown:
+    with ui.progress(problem) as shown:
         shown("read", 0, 0)
         loaded = load(problem, on_error=on_error)
         summary = summary_of(loaded, changes or ())
     if as_json:
-        print_json(summary)
+        ui.print_json(summary)
         return
     size = f": {summary['herbrand_base']:,} ground atoms"
-    screen().print(Text.assemble((visible(loaded.name), "bold"), size), highlight=False)
+    ui.screen().print(Text.assemble((visible(loaded.name), "bold"), size), highlight=False)
     tables = [("domain", "constants", "domains"), ("predicate", "known true / false", "predicates")]
     tables += [
         ("split", "atoms", "splits"),
@@ -78,19 +62,19 @@ def check(
     for left, right, key in tables:
         rows = [[name, f"{n:,}" if isinstance(n, int) else n] for name, n in summary[key].items()]
         if rows or key not in ("candidates", "features"):
-            print_table([left, right], [], rows, box=None, pad_edge=False, header_style="dim")
+            ui.print_table([left, right], [], rows, box=None, pad_edge=False, header_style="dim")
     read = loaded.report
     unused = [(domain, counted(n, "row")) for domain, n in read.unused_features if n]
     for text in (
-        *(shortened(str(rule)) for rule in loaded.knowledge.theory.rules),
+        *(ui.shortened(str(rule)) for rule in loaded.knowledge.theory.rules),
         *read.notes,
         *(f"{domain}: {rows} of features of constants that do not occur" for domain, rows in unused),
         *(f"{split}: {counted(n, 'row')} with an empty cell (skipped)" for split, n in read.empty),
         *(f"{split}: {counted(n, 'duplicate fact')} (counted once)" for split, n in read.duplicates if n),
         *(f"chosen: {choice}" for choice in summary["chosen"]),
     ):
-        print_text(text)
-    print_rejected(read.rejected, everything=everything)
+        ui.print_text(text)
+    ui.print_rejected(read.rejected, everything=everything)
     for text in (*(f"r2n train refuses this: {refusal}" for refusal in summary["refusals"]), *summary["warnings"]):
         typer.echo(f"warning: {text}", err=True)
 
@@ -112,7 +96,7 @@ def summary_of(problem: Problem, changes: Sequence[str] = ()) -> dict[str, Any]:
         "unused_features": dict(read.unused_features),
         "duplicates": dict(read.duplicates),
         "empty": dict(read.empty),
-        "rejected_kinds": {kind: len(errors) for kind, errors in by_kind(read.rejected).items()},
+        "rejected_kinds": {kind: len(errors) for kind, errors in ui.by_kind(read.rejected).items()},
         "rejected": [str(error) for error in read.rejected],
         "refusals": [str(error) for error in contradictions(problem, options)],
         "notes": list(read.notes),
@@ -150,7 +134,7 @@ def ground_remotely(
             selects = {r.name: ground_select(tables, rule_query(tables, grounder, r)) for r in tables.theory.rules}
             _print_plans([(rule, spark.explain(select)) for rule, select in selects.items()], as_json)
         return True
-    with progress(name) as shown, scratch_beside(out) as scratch:
+    with ui.progress(name) as shown, scratch_beside(out) as scratch:
         shown("read", 0, 0)
         tables = open_problem(spark, file, path.parent, scratch)
         found = write_remote(tables, grounder, out, scratch, shown)
@@ -166,7 +150,7 @@ def ground_remotely(
     ]
     total = sum(part.ground_rules for part in found)
     if as_json:
-        print_json({"ground_rules": total, "rules": rules, "from_cache": False})
+        ui.print_json({"ground_rules": total, "rules": rules, "from_cache": False})
     else:
         _print_ground_rules(f"{name}, grounded by Spark", rules, counted(total, "ground rule"))
     typer.echo(f"written to {out}", err=True)
@@ -176,7 +160,7 @@ def ground_remotely(
 def _print_plans(plans: Iterable[tuple[str, str]], as_json: bool) -> None:
     """The plan of each rule's query."""
     if as_json:
-        print_json([{"rule": name, "plan": plan} for name, plan in plans])
+        ui.print_json([{"rule": name, "plan": plan} for name, plan in plans])
         return
     for name, plan in plans:
         typer.echo(f"rule {name}\n{plan}\n")
@@ -189,32 +173,37 @@ def _print_ground_rules(
     texts = ["rule", *["variables"] * bool(variables)]
     numbers = ["estimate", "ground_rules", *["atoms"] * bool(variables)]
     rows = [
-        [shortened(part["rule"]), *variables[i : i + 1], *(f"{part[n]:,}" for n in numbers), f"{part['seconds']:.3f}"]
+        [
+            ui.shortened(part["rule"]),
+            *variables[i : i + 1],
+            *(f"{part[n]:,}" for n in numbers),
+            f"{part['seconds']:.3f}",
+        ]
         for i, part in enumerate(rules)
     ]
-    print_table(texts, [*(name.replace("_", " ") for name in numbers), "seconds"], rows, title)
+    ui.print_table(texts, [*(name.replace("_", " ") for name in numbers), "seconds"], rows, title)
     for line in lines:
-        screen().print(line, highlight=False)
+        ui.screen().print(line, highlight=False)
 
 
 OutOption = Annotated[
-    Path | None, typer.Option(parser=new_path, help="Keep the grounding here, and read it if it is here.")
+    Path | None, typer.Option(parser=ui.new_path, help="Keep the grounding here, and read it if it is here.")
 ]
 
 
 def ground(
-    problem: ProblemArgument,
+    problem: ui.ProblemArgument,
     strategy: Annotated[Literal["full", "known-body", "backward"] | None, typer.Option()] = None,
     width: Annotated[int | None, typer.Option(min=0, help="backward: unknown body atoms allowed.")] = None,
     depth: Annotated[int | None, typer.Option(min=1, help="backward: steps.")] = None,
     queries: Annotated[str | None, typer.Option(metavar="SPLIT", help="Ground for this split's queries only.")] = None,
     max_groundings: Annotated[int | None, typer.Option(min=0, help="The budget of a rule.")] = None,
     out: OutOption = None,
-    engine: EngineOption = None,
-    memory: MemoryOption = None,
+    engine: ui.EngineOption = None,
+    memory: ui.MemoryOption = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show the engine's plans, and ground nothing.")] = False,
-    on_error: OnErrorOption = None,
-    as_json: JsonOption = False,
+    on_error: ui.OnErrorOption = None,
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Ground the rules of a problem and show, rule by rule, what that gives."""
     given = {"strategy": strategy, "width": width, "depth": depth, "max_groundings": max_groundings}
@@ -223,7 +212,7 @@ def ground(
     may_be_remote = engine and on_error is None and queries is None and (out is not None or explain)
     if may_be_remote and ground_remotely(problem, str(engine), limit, changes, out, explain=explain, as_json=as_json):
         return
-    with progress(problem) as shown:
+    with ui.progress(problem) as shown:
         shown("read", 0, 0)
         loaded = load(problem, on_error=on_error)
     options = chosen(GroundingOptions, loaded.options.grounding, changes)
@@ -258,7 +247,7 @@ def ground(
     if as_json:
         counts = {"reached": reached, "unreached": len(asked) - reached}
         document = {"ground_rules": number, "atoms": atoms, "rules": rules, "queries": counts}
-        print_json({**document, "from_cache": was_kept})
+        ui.print_json({**document, "from_cache": was_kept})
         return
     size = f"{counted(number, 'ground rule')} over {counted(atoms, 'atom')}"
     others = f"queries: {reached:,} reached by a ground rule, {len(asked) - reached:,} not reached"
@@ -267,7 +256,7 @@ def ground(
     _print_ground_rules(title, rules, size, others, variables=texts)
     if out is not None:
         typer.echo(f"{'read from' if was_kept else 'written to'} {out}", err=True)
-    print_rejected(loaded.report.rejected, more="r2n check P --all")
+    ui.print_rejected(loaded.report.rejected, more="r2n check P --all")
 
 
 def _ground(
@@ -285,7 +274,7 @@ def _ground(
             kept = read_grounding(out, knowledge.theory, digest)
     if kept is not None:
         return kept, True
-    with progress(name) as shown:
+    with ui.progress(name) as shown:
         shown("ground", 0, 0)
         grounding = reached_by(grounder.ground(store, asked, shown), start)
     if out is not None:
@@ -303,9 +292,10 @@ _DEFAULTS = MiningOptions()
 
 
 def mine(
-    problem: ProblemArgument,
+    problem: ui.ProblemArgument,
     out: Annotated[
-        Path | None, typer.Option(parser=new_path, metavar="FILE.r2n", help="Write the theory here, not to the screen.")
+        Path | None,
+        typer.Option(parser=ui.new_path, metavar="FILE.r2n", help="Write the theory here, not to the screen."),
     ] = None,
     max_length: Annotated[int, typer.Option(help="Atoms of a body, 1 to 3.")] = _DEFAULTS.max_length,
     max_rules: Annotated[int, typer.Option(help="Of each predicate as head and each length.")] = _DEFAULTS.max_rules,
@@ -317,9 +307,9 @@ def mine(
     max_exceptions: Annotated[float, typer.Option(help="Share of exceptions that a constraint may have.")] = 0.0,
     fresh: Annotated[bool, typer.Option("--fresh", help="Without the rules that the problem has already.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of samples, where a graph is large.")] = 0,
-    engine: EngineOption = None,
-    on_error: OnErrorOption = None,
-    as_json: JsonOption = False,
+    engine: ui.EngineOption = None,
+    on_error: ui.OnErrorOption = None,
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Mine rules and constraints from the training facts of a problem: a theory file with weights."""
     options = MiningOptions(max_length, max_rules, min_support, min_confidence, constants, seconds, seed=seed)
@@ -327,7 +317,7 @@ def mine(
         raise ConfigError(f"--max-exceptions is {max_exceptions}", hint="give a share from 0 to 1")
     if out is not None:
         check_theory_path(out)
-    with progress(problem) as shown:
+    with ui.progress(problem) as shown:
         shown("read", 0, 0)
         loaded = load(problem, on_error=on_error)
         mining = mine_rules(loaded.knowledge, options, shown, None if engine is None else make_engine(engine))
@@ -342,7 +332,7 @@ def mine(
             for m in mining.rules
         ]
         found = {"rules": rules, "constraints": [asdict(constraint) for constraint in held]}
-        print_json({**found, "unwritable": mining.unwritable, "stopped": mining.stopped})
+        ui.print_json({**found, "unwritable": mining.unwritable, "stopped": mining.stopped})
     elif out is None:
         typer.echo(text, nl=False)
     for line in (
@@ -361,20 +351,20 @@ datasets_app = typer.Typer(no_args_is_help=True, help="Known problems.")
 
 
 @datasets_app.command("list")
-def list_datasets(as_json: JsonOption = False) -> None:
+def list_datasets(as_json: ui.JsonOption = False) -> None:
     """The known problems."""
     if as_json:
         found = [(name, d.title, d.licence, d.is_embedded) for name, d in DATASETS.items()]
-        print_json([dict(zip(("name", "title", "licence", "embedded"), row, strict=True)) for row in found])
+        ui.print_json([dict(zip(("name", "title", "licence", "embedded"), row, strict=True)) for row in found])
         return
     rows = [
         [name, d.title, d.licence, "in the package" if d.is_embedded else "download"] for name, d in DATASETS.items()
     ]
-    print_table(["name", "title", "licence", "where"], [], rows, box=None, header_style="dim")
+    ui.print_table(["name", "title", "licence", "where"], [], rows, box=None, header_style="dim")
 
 
 @datasets_app.command("show")
-def show_dataset(name: Annotated[str, typer.Argument()], as_json: JsonOption = False) -> None:
+def show_dataset(name: Annotated[str, typer.Argument()], as_json: ui.JsonOption = False) -> None:
     """What is in a known problem."""
     check(name, as_json=as_json)
 
@@ -389,14 +379,16 @@ def download_dataset(name: Annotated[str, typer.Argument()]) -> None:
     if dataset.is_embedded:
         typer.echo(f"{name} is in the package: nothing to download")
         return
-    with progress(name) as shown:
+    with ui.progress(name) as shown:
         folder = download(dataset.folder, progress=shown)
     typer.echo(f"{name} is in {folder}")
 
 
 @datasets_app.command("generate")
 def generate_dataset(
-    folder: Annotated[Path | None, typer.Argument(parser=new_path, help="The new folder of the problem: text.")] = None,
+    folder: Annotated[
+        Path | None, typer.Argument(parser=ui.new_path, help="The new folder of the problem: text.")
+    ] = None,
     facts: Annotated[int | None, typer.Option(help="Those kept back as queries included.")] = None,
     constants: Annotated[int | None, typer.Option(help="With --out by default a tenth of the facts.")] = None,
     relations: Annotated[int | None, typer.Option()] = None,
@@ -404,7 +396,7 @@ def generate_dataset(
     noise: Annotated[float | None, typer.Option(help="Share of facts that are noise.")] = None,
     communities: Annotated[int | None, typer.Option(help="Of constants.")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
-    out: Annotated[Path | None, typer.Option(parser=new_path, help="The new folder instead: Parquet.")] = None,
+    out: Annotated[Path | None, typer.Option(parser=ui.new_path, help="The new folder instead: Parquet.")] = None,
 ) -> None:
     """Generate a graph with planted rules, exceptions and noise, to try r2n on."""
     numbers = {"facts": facts, "constants": constants, "relations": relations, "rules": rules, "noise": noise}
@@ -414,7 +406,7 @@ def generate_dataset(
         raise ConfigError("name one folder", hint="FOLDER for text, or --out DIR for Parquet")
     defaults = GraphOptions() if out is None else LARGE
     options = replace(defaults, **{name: value for name, value in given.items() if value is not None})
-    with progress(str(made)) as shown:
+    with ui.progress(str(made)) as shown:
         found = generate(options, made, "tsv" if out is None else "parquet", shown)
     sizes = ", ".join(f"{name} {size:,}" for name, size in found.items())
     typer.echo(f"{options.facts:,} facts ({sizes}), {options.rules:,} rules, in {made}")

@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from r2n.cli.screen import (
-    DeviceOption,
-    JsonOption,
-    RunArgument,
-    ScreenTable,
-    note,
-    number_text,
-    print_json,
-    print_table,
-    progress,
-    screen,
-    shortened,
-)
+from r2n.cli import screen as ui
 from r2n.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,12 +21,12 @@ RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN RUN ...", help=
 
 
 def report(
-    run: RunArgument,
+    run: ui.RunArgument,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write it (default: report.html in the run).")
     ] = None,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
+    device: ui.DeviceOption = "auto",
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Write the report of a run again, as a page."""
     from r2n.model.model import Model
@@ -48,14 +36,14 @@ def report(
 
     if out is not None:
         check_writable(out, "--out")
-    with progress(str(run)) as shown:
+    with ui.progress(str(run)) as shown:
         trained = Model.load(run, device=device, progress=shown)
         reports = [trained.evaluate(split, shown, baselines=True) for split in trained.problem.queries]
         shown("report", 0, 0)
         path = run / PAGE if out is None else out
         write_file(path, run_page(build_report(run, trained, reports, read_training(run))), "--out")
     if as_json:
-        print_json({"run": str(run), "report": str(path), "reports": [part.to_dict() for part in reports]})
+        ui.print_json({"run": str(run), "report": str(path), "reports": [part.to_dict() for part in reports]})
         return
     typer.echo(f"the report is in {path}", err=True)
 
@@ -70,8 +58,8 @@ def compare(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Which sample.")] = 0,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as a page too.")] = None,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
+    device: ui.DeviceOption = "auto",
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Put runs side by side, and test whether they differ by more than chance."""
     from r2n.reporting.compare import check_runs
@@ -82,27 +70,27 @@ def compare(
     check_runs(runs)
     if html is not None:
         check_writable(html, "--html")
-    with progress("compare") as shown:
+    with ui.progress("compare") as shown:
         found = compare_runs(runs, splits=splits, sample=sample, seed=seed, device=device, progress=shown)
     if html is not None:
         write_file(html, compare_page(found), "--html")
         typer.echo(f"the comparison is in {html}", err=True)
     if as_json:
-        print_json(found.to_dict())
+        ui.print_json(found.to_dict())
     else:
         _print_comparison(found)
 
 
 def _print_comparison(found: "Comparison") -> None:
-    names = [shortened(name, LONGEST_NAME) for name in found.runs]
-    rows = [[key, *(shortened(value, LONGEST_NAME) for value in values)] for key, values in found.differences]
+    names = [ui.shortened(name, LONGEST_NAME) for name in found.runs]
+    rows = [[key, *(ui.shortened(value, LONGEST_NAME) for value in values)] for key, values in found.differences]
     if rows:
-        print_table(["what differs", *names], [], rows, "the runs")
+        ui.print_table(["what differs", *names], [], rows, "the runs")
     else:
-        note("the runs differ in nothing that a result depends on")
+        ui.note("the runs differ in nothing that a result depends on")
     for split in found.splits:
-        rows = [[metric, *map(number_text, values)] for metric, values in split.metrics]
-        print_table(["metric"], names, rows, f"{split.split}: {split.protocol}")
+        rows = [[metric, *map(ui.number_text, values)] for metric, values in split.metrics]
+        ui.print_table(["metric"], names, rows, f"{split.split}: {split.protocol}")
         rows = []
         for name, other in zip(names[1:], split.tested, strict=True):
             for test in other.tests:
@@ -110,12 +98,12 @@ def _print_comparison(found: "Comparison") -> None:
                 numbers = (f"{test.difference:+.4f}", interval, f"{test.p:.4f}", f"{test.queries:,}")
                 rows.append([name, test.metric, *numbers])
             if other.why_not:
-                note(f"{split.split}: {name} is not tested against {names[0]}: {other.why_not}")
+                ui.note(f"{split.split}: {name} is not tested against {names[0]}: {other.why_not}")
         if rows:
             title = f"{split.split}: minus {names[0]}, query by query"
-            print_table(["run", "metric"], ["difference", "at 95 %", "p", "queries"], rows, title)
+            ui.print_table(["run", "metric"], ["difference", "at 95 %", "p", "queries"], rows, title)
     if found.tests > 1:
-        note(f"{found.tests} tests were made, and each p is for one of them alone")
+        ui.note(f"{found.tests} tests were made, and each p is for one of them alone")
 
 
 WIDEST = 1000
@@ -129,7 +117,7 @@ def reproduce(
     dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset (may be repeated).")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only this row (may be repeated).")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes at once (default: one a core).")] = None,
-    as_json: JsonOption = False,
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Measure a table of the paper again, ours beside theirs."""
     from r2n.reproduction.reproduce import cells, summarise
@@ -139,14 +127,14 @@ def reproduce(
     if not chosen:
         raise ConfigError(f"table '{table}' has no such dataset or model", hint="leave --dataset and --model away")
     measured = []
-    with progress(table) as shown:
+    with ui.progress(table) as shown:
         shown("measure", 0, len(chosen))
         for item in measure_all(chosen, jobs=jobs or os.cpu_count() or 1):
             measured.append(item)
             shown("measure", len(measured), len(chosen))
     records = summarise(measured)
     if as_json:
-        print_json(records)
+        ui.print_json(records)
     else:
         _print_records(table, records)
 
@@ -155,7 +143,7 @@ def _print_records(table: str, records: list[dict[str, Any]]) -> None:
     """A line for each model and dataset, a column for each metric."""
     metrics = list(dict.fromkeys(record["metric"] for record in records))
     right = [*metrics, "the paper", "seeds", "CPU-seconds"]
-    shown = ScreenTable("dataset", "model", right=right, title=f"{table}: mean ± deviation over seeds")
+    shown = ui.ScreenTable("dataset", "model", right=right, title=f"{table}: mean ± deviation over seeds")
     cells: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for record in records:
         cells.setdefault((record["dataset"], record["model"]), {})[record["metric"]] = record
@@ -173,7 +161,7 @@ def _print_records(table: str, records: list[dict[str, Any]]) -> None:
         seconds = f"{any_record['cpu_seconds']:.1f}" if any_record["seeds"] else ""
         last = ["" if paper is None else f"{paper:.3f}", str(any_record["seeds"] or "published"), seconds]
         shown.add_texts([dataset, model, *values, *last])
-    console = screen()
+    console = ui.screen()
     wanted = console.measure(shown, options=console.options.update(width=WIDEST)).maximum
     console.width = max(wanted, console.width)  # a line that the terminal wraps beats one that is cut
     console.print(shown)
@@ -191,7 +179,7 @@ ClientOption = Annotated[float, typer.Option(min=0.1, help="The time of a client
 
 
 def serve(
-    run: RunArgument,
+    run: ui.RunArgument,
     host: HostOption = "127.0.0.1",
     port: PortOption = 8000,
     token_file: TokenOption = None,
@@ -212,7 +200,7 @@ def serve(
     access = access_to(host, token_file, public_name or [])
     limits = Limits(seconds=seconds, client_seconds=client_seconds)
     with listening(host, port) as own:
-        with progress(str(run)) as shown:
+        with ui.progress(str(run)) as shown:
             shown("read", 0, 0)
             session = preload(run, limits)
         server = make_server(create_app(session, access, workers or os.cpu_count() or 1), limits)

@@ -7,23 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from r2n.cli.screen import (
-    DeviceOption,
-    JobsOption,
-    JsonOption,
-    MemoryOption,
-    ProblemArgument,
-    RunArgument,
-    SetOption,
-    new_path,
-    note,
-    notes_beside,
-    print_json,
-    print_rejected,
-    print_report,
-    print_table,
-    progress,
-)
+from r2n.cli import screen as ui
 from r2n.datasets.benchmarks import load
 from r2n.model.memory import parse_size
 
@@ -37,7 +21,7 @@ if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are
 EXAMPLES = 5
 
 RunFolderOption = Annotated[
-    Path | None, typer.Option(parser=new_path, help="The run's folder (default: runs/NAME-SEED).")
+    Path | None, typer.Option(parser=ui.new_path, help="The run's folder (default: runs/NAME-SEED).")
 ]
 SeedOption = Annotated[int | None, typer.Option(min=0, help="By default 0, or that of the resumed run.")]
 EnsembleOption = Annotated[
@@ -53,21 +37,21 @@ DevicesOption = Annotated[
 
 
 def train(
-    problem: ProblemArgument,
+    problem: ui.ProblemArgument,
     out: RunFolderOption = None,
     seed: SeedOption = None,
     ensemble: EnsembleOption = None,
-    changes: SetOption = None,
+    changes: ui.SetOption = None,
     resume: ResumeOption = False,
     seconds: SecondsOption = 2.0,
-    memory: MemoryOption = None,
+    memory: ui.MemoryOption = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
     devices: DevicesOption = None,
     with_baseline: Annotated[
         bool, typer.Option("--baseline/--no-baseline", help="Train the input layer without rules too, to compare.")
     ] = True,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html at the end.")] = True,
-    as_json: JsonOption = False,
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Train a network on a problem, keep it as a run, and report on its queries."""
     import r2n
@@ -83,11 +67,11 @@ def train(
     wanted += [] if device is None else [f"training.device={device}"]
     if follow_elsewhere(problem, out, wanted, seed, ensemble, resume=resume, devices=devices, memory=limit):
         return
-    with progress(problem) as shown:
+    with ui.progress(problem) as shown:
         meter = Profiler(shown)
         meter("read", 0, 0)
         loaded = load(problem)
-        print_rejected(loaded.report.rejected, more="r2n check P --all")
+        ui.print_rejected(loaded.report.rejected, more="r2n check P --all")
         folder = out or usual_folder(loaded.name, seed or 0)
         valid = "valid (other splits not filtered)" if is_filtered_less(loaded) else "valid"
 
@@ -106,7 +90,7 @@ def train(
             baseline=with_baseline,
             callback=show_epoch,
             progress=meter,
-            notify=lambda kind, text: note(f"{kind}: {text}"),
+            notify=lambda kind, text: ui.note(f"{kind}: {text}"),
             checkpoint_seconds=seconds,
         )
         reports = [model.evaluate(split, meter, baselines=True) for split in model.problem.queries]
@@ -118,12 +102,12 @@ def train(
         training = Training(epochs, costs, kept.chosen)
     written = write_results(folder, reports, training)
     document, calibration = written.document, model.calibration
-    notes = [text for report in document["reports"] for text in notes_beside(report)]
+    notes = [text for report in document["reports"] for text in ui.notes_beside(report)]
     notes += [*written.failures, *[f"probabilities are {calibration}"] * bool(calibration and calibration.why_not)]
     for text in notes:
-        note(f"note: {text}")
+        ui.note(f"note: {text}")
     if as_json:
-        print_json(document)
+        ui.print_json(document)
     else:
         _print_training(folder, model, document["reports"])
     if with_report:
@@ -136,14 +120,14 @@ def _print_training(folder: Path, model: "Model", reports: list[dict[str, Any]])
 
     problem, base = model.problem, model.problem.knowledge.base
     for report in reports:
-        print_report(report, problem.name)
+        ui.print_report(report, problem.name)
     if "test" in problem.queries:  # evenly from the most to the least probable
         truth = dict(zip(base.names(problem.test.atoms), problem.test.truth, strict=True))
         answers = model.answers(problem.test.atoms)
         chosen = answers[:: max(1, len(answers) // EXAMPLES)][:EXAMPLES]
         rows = [[item.atom, f"{item.probability:.3f}", str(bool(truth[item.atom])).lower()] for item in chosen]
-        print_table(["prediction", "probability", "truth"], [], rows, "some test queries")
-    note(f"the run is in {folder}")
+        ui.print_table(["prediction", "probability", "truth"], [], rows, "some test queries")
+    ui.note(f"the run is in {folder}")
     run, steps = quote(str(folder)), []
     every = (problem.test, *problem.queries.values(), problem.train)
     code = next((part.atoms[part.truth][:1] for part in every if part.truth.any()), None)
@@ -151,7 +135,7 @@ def _print_training(folder: Path, model: "Model", reports: list[dict[str, Any]])
         steps = [f"predict {run} {quote(question_text(base, code))}", f"explain {run} {quote(base.names(code)[0])}"]
     missing = "" if find_spec("fastapi") and find_spec("uvicorn") else "  (needs pip install 'r2n[serve]')"
     for step in (*steps, f"serve {run}{missing}"):
-        note(f"next: r2n {step}")
+        ui.note(f"next: r2n {step}")
 
 
 def _write_report(
@@ -161,16 +145,16 @@ def _write_report(
     from r2n.reporting.write import write_page
 
     before = len(written.failures)
-    with progress(str(folder)) as shown:
+    with ui.progress(str(folder)) as shown:
         shown("report", 0, 0)
         write_page(folder, model, reports, training, written)
     failures = [f"note: {text}" for text in written.failures[before:]]
     for text in failures or [f"its report is in {folder / 'report.html'}"]:
-        note(text)
+        ui.note(text)
 
 
 def evaluate(
-    run: RunArgument,
+    run: ui.RunArgument,
     split: Annotated[str, typer.Option(help="Which queries.")] = "test",
     sample: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Rank so many of the queries, drawn at random.")
@@ -182,10 +166,10 @@ def evaluate(
     kinds: Annotated[
         list[str] | None, typer.Option("--kind", help="Constraints of this kind alone; may be repeated.")
     ] = None,
-    jobs: JobsOption = None,
-    memory: MemoryOption = None,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
+    jobs: ui.JobsOption = None,
+    memory: ui.MemoryOption = None,
+    device: ui.DeviceOption = "auto",
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Report on a run's queries."""
     from r2n.model.evaluation import RANKED_KINDS
@@ -194,14 +178,14 @@ def evaluate(
     limit = None if memory is None else parse_size(memory)
     ranked = tuple(kinds or (RANKED_KINDS if constraints else ()))
     asked = EvaluationOfRun(run, split, sample, seed, ranked, device, limit)
-    with progress(str(run)) as shown:
+    with ui.progress(str(run)) as shown:
         model, found = evaluate_run(asked, jobs=jobs, progress=shown)
     reports = [report.to_dict() for report in found]
     report = reports[0] if len(reports) == 1 else {**reports[0], "with_constraints": reports[1]}
-    for text in notes_beside(report):
-        note(f"note: {text}")
+    for text in ui.notes_beside(report):
+        ui.note(f"note: {text}")
     if as_json:
-        print_json(report)
+        ui.print_json(report)
         return
     for each in reports:
-        print_report(each, model.problem.name)
+        ui.print_report(each, model.problem.name)

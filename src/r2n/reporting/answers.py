@@ -132,10 +132,8 @@ def _ranked(predictor: Model, queries: RankedQueries) -> Iterator[_Selection]:
 
 def _first_ranked(predictor: Model, side: Side, code: int) -> int:
     """The highest-ranked candidate of a query pattern that is not known to be true."""
-    trained = predictor
     row, _ = side.located(np.array([code]))
-    scores = row_scores(trained.scores, side, row)[0].astype(np.float64)
-    codes = row[0] + side.stride * np.arange(side.candidates)
-    known = Filter.of(trained.problem).facts
+    scores = row_scores(predictor.scores, side, row)[0].astype(np.float64)
+    codes, known = row[0] + side.stride * np.arange(side.candidates), Filter.of(predictor.problem).facts
     scores[np.isin(codes, known[known != code])] = -np.inf
     return int(codes[scores.argmax()])

@@ -59,7 +59,8 @@ class Axis:
         if self.by_log:
             first, last = ceil(log10(self.low) - 1e-9), floor(log10(self.high) + 1e-9)
             exponents = range(first, last + 1, max(1, ceil((last - first) / most)))
-            return [(self(10.0**e), _power_text(e)) for e in exponents]
+            powers = {e: f"10{str(e).translate(SUPERSCRIPTS)}" for e in exponents}
+            return [(self(10.0**e), f"{10.0**e:,.6g}" if -2 <= e <= 3 else power) for e, power in powers.items()]
         rough = (self.high - self.low) / most
         power = 10.0 ** floor(log10(rough))
         step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
@@ -68,11 +69,6 @@ class Axis:
         edge = 1e-9 * (self.high - self.low)
         inside = (v for v in values if self.low - edge <= v <= self.high + edge)
         return [(self(v), f"{0.0 if abs(v) < 1e-12 else v:,.6g}") for v in inside]
-
-
-def _power_text(exponent: int) -> str:
-    """`0.01`, `1`, `1,000`, or the power of ten if that is shorter."""
-    return f"{10.0**exponent:,.6g}" if -2 <= exponent <= 3 else f"10{str(exponent).translate(SUPERSCRIPTS)}"
 
 
 def line_chart(

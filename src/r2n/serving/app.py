@@ -172,6 +172,19 @@ def create_app(session: Session, access: Access, workers: int = 2, limits: Limit
         """Every view is the same page, which reads from its address what to show."""
         return FileResponse(PAGE / "index.html", media_type="text/html")
 
+    def openapi() -> dict[str, Any]:
+        """The OpenAPI document, with all limits."""
+        if app.openapi_schema is None:
+            description = "A trained run of r2n. Limits on a request:\n\n" + limits.to_markdown()
+            document = get_openapi(title="r2n", version=__version__, description=description, routes=app.routes)
+            document["components"]["schemas"] = _with_nulls(document["components"]["schemas"])
+            document["x-limits"] = limits.to_dict()
+            if access.token is not None:
+                document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+                document["security"] = [{"token": []}]
+            app.openapi_schema = document
+        return app.openapi_schema
+
     app = FastAPI(title="r2n", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.include_router(router)
     for path in VIEWS:
@@ -179,14 +192,8 @@ def create_app(session: Session, access: Access, workers: int = 2, limits: Limit
     style = style_sheet()
     app.add_api_route("/static/drawing.css", lambda: Response(style, media_type="text/css"), include_in_schema=False)
     app.mount("/static", StaticFiles(directory=PAGE / "static"), name="static")
-    _add_errors(app)
-    app.openapi = lambda: _openapi(app, limits, access)
+    app.openapi = openapi
     app.add_middleware(Guard, access=access, limits=limits, metrics=counters)
-    return app
-
-
-def _add_errors(app: FastAPI) -> None:
-    """Give the errors of FastAPI the form that all errors have."""
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
@@ -203,26 +210,14 @@ def _add_errors(app: FastAPI) -> None:
         response.headers.update(error.headers or {})
         return response
 
+    return app
+
 
 def field_name(location: Sequence[str | int]) -> str:
     """`queries[3]`, `search`: a part of a request, without whether it is in the body or the address."""
     parts = location[1:] if location and location[0] in ("body", "query", "path") else location
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
     return text.removeprefix(".") or "body"
-
-
-def _openapi(app: FastAPI, limits: Limits, access: Access) -> dict[str, Any]:
-    """The OpenAPI document, with all limits."""
-    if app.openapi_schema is None:
-        description = "A trained run of r2n. Limits on a request:\n\n" + limits.to_markdown()
-        document = get_openapi(title="r2n", version=__version__, description=description, routes=app.routes)
-        document["components"]["schemas"] = _with_nulls(document["components"]["schemas"])
-        document["x-limits"] = limits.to_dict()
-        if access.token is not None:
-            document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-            document["security"] = [{"token": []}]
-        app.openapi_schema = document
-    return app.openapi_schema
 
 
 def _with_nulls(schema: Any) -> Any:

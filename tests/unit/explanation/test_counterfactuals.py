@@ -88,14 +88,6 @@ def test_a_fact_that_only_takes_away_is_taken_out_of_the_graph_as_it_is(toy: Pro
         np.testing.assert_allclose(logits, mean_logits(again, asked), atol=1e-9)
 
 
-def test_several_facts_go_together(toy: Problem) -> None:
-    model = explained(toy, "model.layers=2", "model.evidence_input=add")
-    asked, facts = codes(model, "liesIn(n5, north)"), np.sort(codes(model, "near(n4, n5)", "near(n6, n5)"))
-    near = Neighbourhood.around(model.members, asked)
-    (logit,) = near.changed(FactChanges(model, near).changes(facts, np.array([[0, 0], [0, 1]]), 1))
-    np.testing.assert_allclose(logit, mean_logits(model.networks_if(WhatIf(unknown=facts)), asked), atol=1e-9)
-
-
 def test_a_closed_fact_that_is_taken_back_is_read_as_false(toy: Problem) -> None:
     """An implicit rule keeps its ground rules, and the network reads what is known of their atoms."""
     other = changed_theory(toy, "implicit together: [near(x, y), liesIn(x, z), liesIn(y, z)]")

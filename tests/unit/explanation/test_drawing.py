@@ -192,13 +192,6 @@ def test_lines_are_as_wide_as_the_effect_and_dotted_where_they_lead_back() -> No
     assert [len(marks(root, style)) for style in ("link-back", "link")] == [1, 13]
 
 
-def test_a_contrast_is_drawn_below() -> None:
-    alone, both = drawn(replace(italy(), contrast=None)), drawn(italy())
-    assert float(both.get("height", 0)) > float(alone.get("height", 0))
-    assert "the difference" in texts(both)
-    assert "rather than" not in texts(alone)
-
-
 def test_a_screen_reader_reads_what_it_shows() -> None:
     root = drawn(italy())
     assert root.get("role") == "img"
@@ -207,11 +200,6 @@ def test_a_screen_reader_reads_what_it_shows() -> None:
     assert description.startswith("The answer is 0.97; the strongest reason is neighborOf(france, italy) & ")
     assert description.endswith("without them 0.12 is left.")
     assert drawn(ALONE).findtext(f"{SVG}desc") == "The answer is 0.50; no ground rule is a reason."
-
-
-def test_the_legend_has_the_marks_that_are_used() -> None:
-    assert "speaks against it" in texts(drawn(italy()))
-    assert "speaks against it" not in texts(drawn(ALONE))
 
 
 def test_several_drawings_can_stand_in_one_page() -> None:

@@ -123,13 +123,13 @@ def test_what_is_known_of_an_atom_does_not_make_it_similar() -> None:
 
 
 def test_a_constant_without_a_vector_has_nothing_similar_and_is_similar_to_nothing(toy_run: Run) -> None:
-    told = Model.from_run(toy_run).with_facts(["near(aa, n1)", "liesIn(aa, south)"], domains={"town": ["bb"]})
-    base, known = told.model.base, told.changed.problem.knowledge
+    model = Model.from_run(toy_run).with_facts(["near(aa, n1)", "liesIn(aa, south)"], domains={"town": ["bb"]})
+    base, known = model.network.base, model.changed.problem.knowledge
 
     def found(town: str) -> set[str]:
         ids = np.array([[base.language.constant_id(town), base.language.constant_id("north")]])
         code = int(base.encode(base.language.predicate("liesIn"), ids)[0])
-        return {one.atom for one in similar_facts([told.scores], known, code, most=99)}
+        return {one.atom for one in similar_facts([model.scores], known, code, most=99)}
 
     assert found("bb") == found("aa") == set()
     assert "liesIn(s1, south)" in found("n5")
