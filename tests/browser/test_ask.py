@@ -112,7 +112,7 @@ def test_what_is_known_can_be_hidden(opened: Open, narrow_or_wide: Look) -> None
     box = page.find("checkbox", "Hide what is known")
     box.press("Space")
     expect(page.page.locator(".mark.is-true")).to_have_count(0)
-    expect(page.page.locator("#told")).to_contain_text("12 known already and hidden")
+    expect(page.page.locator("#caption")).to_contain_text("12 known already and hidden")
     expect(box).to_be_focused()
     box.click()
     expect(page.page.locator(".mark.is-true")).to_have_count(12)

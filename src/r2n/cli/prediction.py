@@ -265,8 +265,7 @@ SplitOption = Annotated[
     str | None, typer.Option(help="By which queries (default: valid, else test).", show_default=False)
 ]
 ExportOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE.r2n", help="Write a theory: the rules that help, and the learned clauses."),
+    Path | None, typer.Option(metavar="FILE.r2n", help="Write a theory: the rules that help, and the learned clauses.")
 ]
 
 

@@ -119,7 +119,7 @@ def reproduce(
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes at once (default: one a core).")] = None,
     as_json: ui.JsonOption = False,
 ) -> None:
-    """Measure a table of the paper again, ours beside theirs."""
+    """Measure a table of the paper again, next to the paper's numbers."""
     from r2n.reproduction.reproduce import cells, summarise
     from r2n.reproduction.reproduce import reproduce as measure_all
 

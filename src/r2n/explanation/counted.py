@@ -25,7 +25,7 @@ class Row:
 
     counts: SideCounts
     row: int
-    place: int
+    candidate: int
     network: Float[np.ndarray, " candidates"]
     known: Int64[np.ndarray, " known"]
 
@@ -34,13 +34,13 @@ class Row:
         """The row of an atom, with the counts of its candidates."""
         base = member.model.base
         index = int(base.decode(np.array([code]))[0][0])
-        whole = counts.side(index, position)
-        row, place = (int(part[0]) for part in whole.side.located(np.array([code])))
-        _, entries = whole.index.entries(np.array([row]))
-        network = member.by(NETWORK_ALONE).rows(index, position, whole.side.given(np.array([row])))[0]
-        codes, evidence = row + whole.side.stride * np.arange(whole.side.candidates), member.evidence
+        every = counts.side(index, position)
+        row, candidate = (int(part[0]) for part in every.side.located(np.array([code])))
+        _, entries = every.index.entries(np.array([row]))
+        network = member.by(NETWORK_ALONE).rows(index, position, every.side.given(np.array([row])))[0]
+        codes, evidence = row + every.side.stride * np.arange(every.side.candidates), member.evidence
         known = np.flatnonzero(np.isin(codes, evidence.atoms[evidence.truth]))
-        return cls(_entries(whole, entries, row), row, place, network, known)
+        return cls(_entries(every, entries, row), row, candidate, network, known)
 
     def entries(self, code: int, rule: int) -> Bool[np.ndarray, " entries"]:
         """Which of the counts are those of a rule for an atom; none if the atom is in another row."""
@@ -48,8 +48,8 @@ class Row:
         first, end = side.bounds
         if not first <= code < end:
             return np.zeros(len(self.counts.counts), bool)
-        row, place = (int(part[0]) for part in side.located(np.array([code])))
-        return (self.counts.places == place) & (self.counts.rules == rule) & (row == self.row)
+        row, candidate = (int(part[0]) for part in side.located(np.array([code])))
+        return (self.counts.places == candidate) & (self.counts.rules == rule) & (row == self.row)
 
     def log_odds(self, member: AtomLogits, counts: Int64[np.ndarray, " entries"]) -> float:
         """The logit of the atom's probability, with other counts."""
@@ -62,7 +62,7 @@ class Row:
             network = torch.from_numpy(self.network[None].copy()).to(shares.rest)
             known = np.zeros(len(self.known), np.int64), self.known
             logs = model.combination.mixed(network, known, shares, member.weighting)
-        return float(log_odds(logs[0, self.place].double().cpu().numpy()[None])[0])
+        return float(log_odds(logs[0, self.candidate].double().cpu().numpy()[None])[0])
 
 
 def _entries(counts: SideCounts, entries: Int64[np.ndarray, " _"], row: int) -> SideCounts:

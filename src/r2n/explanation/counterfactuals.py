@@ -93,11 +93,11 @@ class FactChanges:
     def _gone(self, facts: Codes) -> tuple[np.ndarray, np.ndarray]:
         """The ground rules that go with facts: the fact's index, and the ground rule by number."""
         of, rows = self._rows(facts)
-        places, numbers, rules, positions = self.near.incident_positions(rows)
+        index, numbers, rules, positions = self.near.incident_positions(rows)
         evidence = self.model.knowledge.evidence
-        truth = evidence.truth[np.searchsorted(evidence.atoms, facts)][of[places]]
+        truth = evidence.truth[np.searchsorted(evidence.atoms, facts)][of[index]]
         goes = np.where(truth, self._rests_on[0][rules, positions], self._rests_on[1][rules, positions])
-        return of[places][goes], numbers[goes]
+        return of[index][goes], numbers[goes]
 
     def changes(self, facts: Codes, members: Pairs, count: int, *, false: bool = False) -> Changes:
         """Changes in which facts are not known (or are `false`); `members` pairs changes with facts (by index)."""
@@ -117,7 +117,7 @@ MOST_FACTS = 200  # the nearest of a neighbourhood
 MOST_TRIED = 16  # facts among which a set that flips the answer is sought
 SAME = 1e-9  # logits that differ by less are equal
 
-Logits = Float64[np.ndarray, "changes asked"]
+Logits = Float64[np.ndarray, "changes queried"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ class Counterfactuals:
     flip: Flip
     shown: Codes
     rules: tuple[str, ...]
-    logits: Float64[np.ndarray, " asked"]
+    logits: Float64[np.ndarray, " queried"]
 
     @cached_property
     def _facts(self) -> FactChanges:

@@ -209,11 +209,11 @@ class RankedRule:
         return self.rule.name, tuple(self.codes.tolist())
 
 
-def rules_with_effects(near: Neighbourhood, asked: int) -> list[list[RankedRule]]:
-    """For each of the first `asked` atoms, all its ground rules, with what leaving each out does to the logit."""
-    found = [_located(near, near.ground_rules_of(index)) for index in range(asked)]
+def rules_with_effects(near: Neighbourhood, count: int) -> list[list[RankedRule]]:
+    """For each of the first `count` atoms, all its ground rules, with the effect of each on the logit."""
+    found = [_located(near, near.ground_rules_of(index)) for index in range(count)]
     every = [part for parts in found for part in parts]
-    of = np.repeat(np.arange(asked), list(map(len, found)))
+    of = np.repeat(np.arange(count), list(map(len, found)))
     logits = near.changed(_leaving_out([[part] for part in every]))[np.arange(len(every)), of]
     effects = iter((near.logits[of] - logits).tolist())
     return [[replace(part, effect=next(effects)) for part in parts] for parts in found]

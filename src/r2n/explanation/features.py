@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,10 +116,7 @@ class VariedInput:
         channels = channels_of(nn.ModuleList([part for part in copied if isinstance(part, nn.Module)]))
         for channel, rows in zip(channels, silent, strict=True):
             if isinstance(channel, ModuleChannel):
-                is_silent = rows.to(model.device)
-                channel.register_forward_hook(
-                    lambda _, given, out, is_silent=is_silent: out.masked_fill(is_silent[given[0]].unsqueeze(1), 0.0)
-                )
+                channel.register_forward_hook(partial(_silence, rows.to(model.device)))
         return cls(*copied)
 
     def embed(
@@ -162,8 +160,8 @@ class _Part:
     def replaced(self, channel: Channel) -> dict[int, Any]:
         """The replacements of a channel, or of what it holds, by id."""
         if isinstance(channel, WordChannel):
-            place = {word: i for i, word in enumerate(channel.bags.words)}
-            without = np.array([-1 if word is None else place[word] for word in self.words], np.int64)
+            numbers = {word: i for i, word in enumerate(channel.bags.words)}
+            without = np.array([-1 if word is None else numbers[word] for word in self.words], np.int64)
             bags = channel.bags.taken(self.rows.numpy(), without)
             made = WordChannel(self.ids.numpy(), self.of, bags, word_dropout=channel.word_dropout)
             return {id(channel): made.eval().to(channel.get_buffer("by_row0").device), id(channel.place): made.place}
@@ -180,6 +178,11 @@ class _Part:
                 pairs = zip([channel.texts[row] for row in self.rows], self.words, strict=True)
                 found[id(channel.texts)] = tuple(t if word is None else without_word(t, word) for t, word in pairs)
         return found
+
+
+def _silence(silent: Tensor, _: nn.Module, given: tuple[Tensor, ...], out: Tensor) -> Tensor:
+    """A forward hook that gives 0 for some rows."""
+    return out.masked_fill(silent[given[0]].unsqueeze(1), 0.0)
 
 
 Slices = tuple[tuple[str, int, int], ...]
@@ -246,8 +249,8 @@ def feature_effects(members: Sequence[AtomLogits], code: int, *, most: int) -> t
     found = np.mean([_effects(member, around, variants, list(weights.values())) for member in members], axis=0)
     parts = []
     for variant in variants:
-        whole = "vector" if isinstance(channels[variant.channel], VectorChannel) else "features"
-        what = whole if variant.word is None else f"word '{variant.word}'"
+        everything = "vector" if isinstance(channels[variant.channel], VectorChannel) else "features"
+        what = everything if variant.word is None else f"word '{variant.word}'"
         parts.append((what, around.names[variant.constant]))
     parts += weights
     order = np.argsort(-np.abs(found), kind="stable").tolist()
@@ -274,8 +277,8 @@ class Around:
     def of(cls, logits: AtomLogits, code: int) -> "Around":
         """The graph within reach of a network's reasoning layers."""
         model, codes = logits.model, np.array([code])
-        mirrored = reciprocal_codes(model.base, codes)
-        codes = np.unique(np.concatenate([codes, mirrored[mirrored >= 0]]))
+        reciprocals = reciprocal_codes(model.base, codes)
+        codes = np.unique(np.concatenate([codes, reciprocals[reciprocals >= 0]]))
         graph = logits.source.around(codes, steps=len(model.layers))
         predicates, now = model.base.decode(graph.atoms.numpy())
         rows = graph.rows(torch.from_numpy(codes)).numpy()

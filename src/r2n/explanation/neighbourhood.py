@@ -81,7 +81,7 @@ def mean_logits(members: Sequence[AtomLogits], codes: Codes) -> Float64[np.ndarr
 HIDDEN = -1  # nothing is read of an atom
 NUMBERS_AT_ONCE = 2**26  # of messages, in a pass over changes
 
-ChangedLogits = Float64[np.ndarray, "changes asked"]
+ChangedLogits = Float64[np.ndarray, "changes queried"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,10 +228,10 @@ class Neighbourhood:
     def around(cls, members: Sequence[AtomLogits], codes: Codes) -> "Neighbourhood":
         """The neighbourhood of distinct atoms."""
         base, layers = members[0].model.base, len(members[0].model.layers)
-        mirrored = reciprocal_codes(base, codes)
-        every = np.unique(np.concatenate([codes, mirrored[mirrored >= 0]]))
+        reciprocals = reciprocal_codes(base, codes)
+        every = np.unique(np.concatenate([codes, reciprocals[reciprocals >= 0]]))
         graph = members[0].source.around(every, steps=layers)
-        pairs = zip(codes.tolist(), mirrored.tolist(), strict=True)
+        pairs = zip(codes.tolist(), reciprocals.tolist(), strict=True)
         both = [np.unique([code, other]) if other >= 0 else np.array([code]) for code, other in pairs]
         rows = tuple(graph.rows(torch.from_numpy(pair)).numpy() for pair in both)
         return cls(graph, codes, rows, tuple(Unrolled.of(member, graph) for member in members))
@@ -241,12 +241,12 @@ class Neighbourhood:
         """The number of reasoning layers."""
         return len(self.networks[0].embeddings) - 1
 
-    def out(self, layer: int) -> Float64[np.ndarray, " asked"]:
+    def out(self, layer: int) -> Float64[np.ndarray, " queried"]:
         """out(a) of the queried atoms, read off a layer."""
         return np.array([np.mean([network.out(layer, rows) for network in self.networks]) for rows in self.rows])
 
     @cached_property
-    def logits(self) -> Float64[np.ndarray, " asked"]:
+    def logits(self) -> Float64[np.ndarray, " queried"]:
         """The logits of the queried atoms in the graph as it is."""
         return self.out(self.layers)
 
@@ -259,9 +259,9 @@ class Neighbourhood:
         """The distance of each atom from the nearest queried atom."""
         return self._forward.steps_away
 
-    def ground_rules_of(self, asked: int) -> Int64[np.ndarray, " _"]:
+    def ground_rules_of(self, index: int) -> Int64[np.ndarray, " _"]:
         """The ground rules (by number) with a queried atom."""
-        return np.unique(self._forward.around.incident_rules(self.rows[asked])[1])
+        return np.unique(self._forward.around.incident_rules(self.rows[index])[1])
 
     def incident_positions(self, rows: Int64[np.ndarray, " _"]) -> tuple[np.ndarray, ...]:
         """For every occurrence of rows in ground rules: the row's index, the ground rule, its rule and the position."""
@@ -304,12 +304,12 @@ class Neighbourhood:
         steps = list(self._forward.steps(changes.left_out, changes.altered, by_difference=bool(first.sums)))
         grouped = any(layer.rule_embedding is not None for layer in first.model.layers)
         collated = [Incidence.of(step.graph, dense=False, grouped=grouped).to(first.added.device) for step in steps]
-        asked = np.unique(self._forward.asked)
-        total = np.zeros((changes.count, len(asked)))
+        queried = np.unique(self._forward.asked)
+        total = np.zeros((changes.count, len(queried)))
         for network in self.networks:
             keys, logits = network.changed(steps, collated, changes)
             change, row = np.divmod(keys, len(self.graph.atoms))
-            own = np.tile(network.out(self.layers, asked), (changes.count, 1))
-            own[change, np.searchsorted(asked, row)] = logits
+            own = np.tile(network.out(self.layers, queried), (changes.count, 1))
+            own[change, np.searchsorted(queried, row)] = logits
             total += own / len(self.networks)
-        return np.stack([total[:, np.searchsorted(asked, rows)].mean(1) for rows in self.rows], axis=1)
+        return np.stack([total[:, np.searchsorted(queried, rows)].mean(1) for rows in self.rows], axis=1)

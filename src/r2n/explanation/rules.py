@@ -28,7 +28,7 @@ MarkKind = Literal["predicate", "domain", "word", "constant"]
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """How often a rule stands in the graph, and whether it holds there.
+    """The number of ground rules of a rule, and whether they hold.
 
     `known` ground rules have atoms that are all known, and `satisfied` is the share of these that hold (None for
     implicit rules). `out` is the mean of out(g), the probability that a ground rule holds, if the network predicts it.
@@ -203,8 +203,8 @@ def counted_occurrences(counts: RuleCounts, evidence: Evidence) -> dict[str, Occ
     }
 
 
-FELT = 0.01  # of a probability: below, a change neither helps nor hurts
-SUPPORT = 5  # atoms with a mark that feel the rule, and as many without it
+LEAST_CHANGE = 0.01  # of a probability: below, a change neither helps nor hurts
+SUPPORT = 5  # atoms with a mark that the rule changes, and as many without it
 LEVEL = 0.01
 MOST_CONTEXTS = 4  # contexts of a rule
 
@@ -235,7 +235,8 @@ class Marks:
                 names.append(f"{part.name} at position {position + 1} of {predicate.name}")
                 columns.append(csr_array(inside[:, None].astype(np.float64)))
         parts.append(("domain", names, csr_array(hstack(columns, format="csr"))))
-        parts += [("word", *_words(part, arguments, len(constants))) for part in features.values()]
+        words: list[_Part] = [("word", *_words(part, arguments, len(constants))) for part in features.values()]
+        parts += words
         parts.append(("constant", list(constants), _constants(arguments, len(constants))))
         kinds: list[MarkKind] = [kind for kind, names, _ in parts for _ in names]
         names = [name for _, names, _ in parts for name in names]
@@ -291,7 +292,7 @@ def find_contexts(
 
 def _tested(marks: Marks, gain: Gains) -> tuple[int, list[tuple[int, Context]]]:
     """How many marks were tested for a rule; those with a small p, each with the first mark of the same atoms."""
-    helped, hurt = gain > FELT, gain < -FELT
+    helped, hurt = gain > LEAST_CHANGE, gain < -LEAST_CHANGE
     helps, hurts = int(helped.sum()), int(hurt.sum())
     with_help, with_hurt = (np.asarray(marks.has.T @ which.astype(np.int64), np.int64) for which in (helped, hurt))
     size = with_help + with_hurt
@@ -484,7 +485,7 @@ class _Table:
         return found
 
     def _leaves(self, head: int) -> list[tuple[Signed, ...]]:
-        """The bodies: which literals lead to each leaf of a tree that tells the head by the other positions."""
+        """The bodies: which literals lead to each leaf of a tree that predicts the head from the other positions."""
         from sklearn.tree import DecisionTreeClassifier  # takes a second to import
 
         believed, weights = self.truths.believed, self.weights

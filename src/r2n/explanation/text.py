@@ -1,4 +1,4 @@
-"""Explanations as lines of text: the one place that formats them, for terminals, pages and drawings."""
+"""Explanations as lines of text: for terminals, pages and drawings."""
 
 import math
 import unicodedata
@@ -78,9 +78,9 @@ def strongest(effects: Iterable[float]) -> float:
     return max((abs(effect) for effect in effects if math.isfinite(effect)), default=0.0)
 
 
-def share_of(effect: float, whole: float) -> float:
+def share_of(effect: float, full: float) -> float:
     """An effect as a share (0 to 1) of the strongest one."""
-    return 0.0 if not whole or math.isnan(effect) else min(abs(effect) / whole, 1.0)
+    return 0.0 if not full or math.isnan(effect) else min(abs(effect) / full, 1.0)
 
 
 def known_text(belief: Belief) -> str | None:
@@ -135,15 +135,15 @@ def condition_texts(counterfactual: Counterfactual) -> tuple[str, str]:
 def fidelity_text(fidelity: Fidelity) -> str:
     """`these 5 of 12 ground rules alone give 0.93 of what ground rules do; without them 0.12 is left`."""
     if not fidelity.ground_rules:
-        return "the atom stands in no ground rule"
+        return "no ground rule contains the atom"
     rules = counted(fidelity.ground_rules, "ground rule")
     if fidelity.sufficiency is None or fidelity.necessity is None:
-        return f"the answer is the same without any of the {rules} that the atom stands in"
+        return f"the answer is the same without any of the {rules} with the atom"
     if not fidelity.listed:
-        return f"none of the {rules} that the atom stands in is listed"
+        return f"none of the {rules} with the atom is listed"
     if fidelity.listed >= fidelity.ground_rules:
         these = "this is the only ground rule" if fidelity.ground_rules == 1 else f"these are all {rules}"
-        return f"{these} that the atom stands in"
+        return f"{these} with the atom"
     is_one = fidelity.listed == 1
     these, gives, them = ("this one", "gives", "it") if is_one else (f"these {fidelity.listed:,}", "give", "them")
     return (

@@ -87,11 +87,11 @@ def explanation_page(explanation: Explanation, *, about: Sequence[tuple[str, str
 def compare_page(comparison: Comparison) -> str:
     """The page that puts runs side by side."""
     title = " and ".join(comparison.runs)
-    return page("compare.html.j2", title=title, comparison=comparison, level=SIGNIFICANT, drawn=interval_places)
+    return page("compare.html.j2", title=title, comparison=comparison, level=SIGNIFICANT, drawn=interval_positions)
 
 
-def interval_places(test: PairedTest, all_tests: Sequence[PairedTest]) -> tuple[float, float, float, float]:
-    """The places of zero, the interval's ends and the difference, from 0 to 100, on the axis of a metric's tests."""
+def interval_positions(test: PairedTest, all_tests: Sequence[PairedTest]) -> tuple[float, float, float, float]:
+    """The positions of zero, the interval's ends and the difference, from 0 to 100, on the axis of a metric's tests."""
     ends = [v for part in all_tests if part.metric == test.metric for v in (part.low, part.high, part.difference)]
     reach = max((abs(v) for v in ends if not isnan(v)), default=0.0) or 1.0
     axis = Axis(-reach, reach, 4, 96)

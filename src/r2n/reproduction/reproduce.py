@@ -58,7 +58,7 @@ class TableRow(BaseModel):
 
     table: str
     row: str
-    place: int
+    order: int
     about: str
     kind: Literal["network", "proofs", "published", "evidence", "evidence-words"] = "network"
     minus: str | None = None
@@ -101,7 +101,7 @@ def table_rows(table: str) -> list[TableRow]:
     names = sorted({row.table for row in rows})
     if table not in names:
         raise ConfigError(f"there is no table '{table}'", hint=nearest(table, names) or f"known: {', '.join(names)}")
-    return sorted((row for row in rows if row.table == table), key=lambda row: row.place)
+    return sorted((row for row in rows if row.table == table), key=lambda row: row.order)
 
 
 def rule_accuracy(run: Run, split: str) -> dict[str, float]:
@@ -333,7 +333,7 @@ def summarise(measured: Sequence[Measured]) -> list[dict[str, Any]]:
     by_cell: dict[tuple[int, str, str], list[Measured]] = {}
     measured = [*measured, *(part for item in measured for part in item.alone()), *_averages(measured)]
     for item in measured:
-        by_cell.setdefault((item.row.place, item.row.row, item.dataset), []).append(item)
+        by_cell.setdefault((item.row.order, item.row.row, item.dataset), []).append(item)
     records = []
     for _, items in sorted(by_cell.items(), key=lambda entry: entry[0]):
         row, dataset = items[0].row, items[0].dataset
@@ -382,11 +382,11 @@ def _record(
 def _distances(items: Sequence[Measured], measured: Sequence[Measured]) -> list[dict[str, Any]]:
     """How far a row is above another, or above a part of its own, metric by metric, with the same seeds."""
     row, dataset = items[0].row, items[0].dataset
-    places = {row.place} if row.minus in ALONE else {item.row.place for item in measured}
+    orders = {row.order} if row.minus in ALONE else {item.row.order for item in measured}
     others = {
         item.seed: item
         for item in measured
-        if item.row.row == row.minus and item.dataset == dataset and item.row.place in places
+        if item.row.row == row.minus and item.dataset == dataset and item.row.order in orders
     }
     pairs = [(item, others[item.seed]) for item in items if item.seed in others]
     name = f"{row.row} minus {row.minus}"

@@ -34,6 +34,7 @@ from r2n.explanation.records import Belief, Counterfactual, Explanation
 from r2n.model.model import Model
 from r2n.model.run import Run
 from tests.explanations import CLOSED, FALSE, NASTY, TRUE, chain, italy
+from tests.html_pages import contrast
 
 SVG = "{http://www.w3.org/2000/svg}"
 ALONE = Explanation("p(a)", Belief(0.5, 0.0), (), ())
@@ -105,9 +106,9 @@ def test_any_name_fits_into_its_box() -> None:
         assert is_inside(node_box(Node("rule", shown, "+1.00", "", 1, effect=1.0)))
         flip = Counterfactual("known to be false", (name,) * 5, 0.0, 0.5, True)
         assert is_inside(answer_box(replace(italy(), atom=name, turned_by=flip, contrast=None)))
-        contrast = italy().contrast
-        assert contrast is not None
-        assert is_inside(contrast_box(replace(italy(), contrast=replace(contrast, other=name))))
+        compared = italy().contrast
+        assert compared is not None
+        assert is_inside(contrast_box(replace(italy(), contrast=replace(compared, other=name))))
     assert atom(TRUE, "x" * 10_000).width < 400
 
 
@@ -225,18 +226,6 @@ def test_texts_have_enough_contrast(theme: int) -> None:
     for below in ("page", "card"):
         assert contrast(palette["ink"], palette[below]) > 7
         assert all(contrast(palette[name], palette[below]) > 4.5 for name in ("quiet", "for", "against"))
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast of two colours as WCAG 2 defines it."""
-
-    def luminance(colour: str) -> float:
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
-        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
 
 
 # for a page

@@ -7,8 +7,8 @@ import pytest
 import r2n
 from r2n.data.features import FeatureTable
 from r2n.data.problem import Problem
-from r2n.explanation.features import feature_effects
-from r2n.explanation.records import FeatureEffect
+from r2n.explanation.features import feature_effects, input_reasons
+from r2n.explanation.records import FeatureEffect, InputReasons
 from r2n.grounding.full import FullGrounder
 from r2n.model.model import Model
 from r2n.model.run import prepare_run
@@ -145,3 +145,21 @@ def test_names_with_markup_and_quotes_are_text() -> None:
     made = rerun(problem, reasoner="none")
     found = words(effects(made, code=code_of(problem, "same", "[b]x", "y")))
     assert ("word 'bold'", "[b]x") in found
+
+
+@pytest.mark.parametrize(("input", "input_score"), [("pair", False), ("distmult", False), ("distmult", True)])
+def test_the_input_layer_is_explained_if_it_reads_constants(input: str, input_score: bool) -> None:
+    problem = featured_problem()
+    code = code_of(problem, "same", "p4", "p2")
+
+    def reasons(most: int = 5, **changes: object) -> InputReasons:
+        made = rerun(problem, layers=1, input=input, **changes)
+        member = AtomLogits(made.model, made.source, made.knowledge.evidence)
+        return input_reasons([member], problem.knowledge, code, most=most)
+
+    found = reasons()
+    assert {one.atom for one in found.similar} == {"same(p1, p2)", "same(p3, p3)"}
+    assert {one.of for one in found.features} >= {"p2", "p4"}
+    assert len(reasons(most=1).similar) == 1
+    only = reasons(evidence_input="only", input_score=input_score)
+    assert only == InputReasons() if not input_score else only.similar and any(one.effect for one in only.features)

@@ -13,8 +13,8 @@ import r2n
 from r2n.data.features import Features, read_features
 from r2n.data.herbrand import HerbrandBase
 from r2n.explanation.rules import (
-    FELT,
     LEAST_AGREEMENT,
+    LEAST_CHANGE,
     LEAST_FIDELITY,
     LEVEL,
     SUPPORT,
@@ -167,7 +167,7 @@ def gains_for(where: np.ndarray, seed: int = 0, noise: float = 0.1) -> np.ndarra
     """A gain that is mostly positive somewhere, and mostly negative elsewhere."""
     dice = np.random.default_rng(seed)
     sign = np.where(where, 1, -1) * np.where(dice.random(len(where)) < noise, -1, 1)
-    return sign * dice.uniform(2 * FELT, 1, len(where))
+    return sign * dice.uniform(2 * LEAST_CHANGE, 1, len(where))
 
 
 def test_what_separates_help_from_hurt_is_told_with_its_counts() -> None:
@@ -175,10 +175,10 @@ def test_what_separates_help_from_hurt_is_told_with_its_counts() -> None:
     gain = gains_for(red)
     first = find_contexts(marks(), {"r": gain})["r"][0]
     assert (first.kind, first.what, first.helps) == ("constant", "red", True)
-    assert first.helped == int((gain > FELT)[red].sum())
-    assert first.hurt == int((gain < -FELT)[red].sum())
-    assert first.helped_elsewhere == int((gain > FELT)[~red].sum())
-    assert first.hurt_elsewhere == int((gain < -FELT)[~red].sum())
+    assert first.helped == int((gain > LEAST_CHANGE)[red].sum())
+    assert first.hurt == int((gain < -LEAST_CHANGE)[red].sum())
+    assert first.helped_elsewhere == int((gain > LEAST_CHANGE)[~red].sum())
+    assert first.hurt_elsewhere == int((gain < -LEAST_CHANGE)[~red].sum())
     assert first.p < LEVEL
     other = find_contexts(marks(), {"r": -gain})["r"][0]
     assert (other.what, other.helps) == ("red", False)
@@ -214,7 +214,7 @@ def test_on_noise_nothing_is_told(atoms: int) -> None:
 def test_few_atoms_are_never_told_and_unfelt_changes_count_nowhere() -> None:
     gain = np.zeros(BASE.size)
     gain[: SUPPORT - 1] = 1.0
-    gain[-200:] = -FELT / 2
+    gain[-200:] = -LEAST_CHANGE / 2
     assert find_contexts(marks(), {"r": gain}) == {"r": ()}
     assert find_contexts(Marks.of(BASE, codes()[:0], {}), {"r": gain[:0]}) == {"r": ()}
     assert find_contexts(marks(), {}) == {}

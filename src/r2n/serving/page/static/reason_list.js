@@ -8,10 +8,10 @@ import { probability } from "./words.js";
 
 /** @typedef {import("./address.js").Changes} Changes */
 
-/** @param {any} told @param {Changes} changes */
-export function reasonList(told, changes) {
-  if (!told.reasons.length) return empty("No ground rule is a reason.");
-  return reasons(told.reasons, changes);
+/** @param {any} explanation @param {Changes} changes */
+export function reasonList(explanation, changes) {
+  if (!explanation.reasons.length) return empty("No ground rule is a reason.");
+  return reasons(explanation.reasons, changes);
 }
 
 /** @param {any[]} items @param {Changes} changes */
