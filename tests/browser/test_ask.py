@@ -122,16 +122,16 @@ def test_answers_are_downloaded_as_they_are_shown(opened: Open) -> None:
     page = opened(EVERYTHING)
     page.page.get_by_label("Filter").fill("(n")
     asked = {"queries": ["liesIn(?, ?)"], "top": 44}
-    told = page.page.request.post(page.server + "/api/query", data=asked).json()["results"][0]["answers"]
-    told = [answer for answer in told if "(n" in answer["atom"]]
+    reply = page.page.request.post(page.server + "/api/query", data=asked).json()["results"][0]["answers"]
+    reply = [answer for answer in reply if "(n" in answer["atom"]]
     name, text = page.downloaded(page.find("button", "Download JSON"))
     assert name == "answers.json"
-    assert json.loads(text)["answers"] == told
+    assert json.loads(text)["answers"] == reply
     name, text = page.downloaded(page.find("button", "Download CSV"))
     assert name == "answers.csv"
     lines = list(csv.DictReader(io.StringIO(text, newline="")))
     assert [(line["atom"], float(line["probability"])) for line in lines] == [
-        (answer["atom"], answer["probability"]) for answer in told
+        (answer["atom"], answer["probability"]) for answer in reply
     ]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
+from typer import Argument, Option
 
 from r2n.cli import screen as ui
 from r2n.datasets.benchmarks import load
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 
 
 WithOption = Annotated[
-    list[str] | None, typer.Option("--with", metavar="FACT|FILE", help='Known too: "near(a, b)", or a table.')
+    list[str] | None, Option("--with", metavar="FACT|FILE", help='Known too: "near(a, b)", or a table.')
 ]
 WithoutOption = Annotated[
-    list[str] | None, typer.Option("--without", metavar="FACT|FILE", help="No longer known; goes before --with.")
+    list[str] | None, Option("--without", metavar="FACT|FILE", help="No longer known; goes before --with.")
 ]
 ConstantOption = Annotated[
-    list[str] | None, typer.Option("--constant", metavar="DOMAIN=NAME", help="A new constant and its domain.")
+    list[str] | None, Option("--constant", metavar="DOMAIN=NAME", help="A new constant and its domain.")
 ]
 
 
@@ -84,20 +85,16 @@ MOST_ROWS_SHOWN = 50
 MOST_ROWS = 1_000  # of one table on the screen, whose columns are as wide as its cells
 FEW = 10
 
-QuestionArgument = Annotated[
-    str | None, typer.Argument(help='An atom; ? stands for what is asked: "locatedIn(italy, ?)".')
-]
+QuestionArgument = Annotated[str | None, Argument(help='An atom; ? stands for what is asked: "locatedIn(italy, ?)".')]
 TopOption = Annotated[
-    int | None, typer.Option(min=1, help="How many answers to a question with ?: 10, or with --all every one.")
+    int | None, Option(min=1, help="How many answers to a question with ?: 10, or with --all every one.")
 ]
-UnknownOption = Annotated[bool, typer.Option("--unknown", help="Only what is not known already.")]
-AllOption = Annotated[bool, typer.Option("--all", help="Also atoms that no ground rule reaches.")]
 QueriesOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Ask many: a table like those of facts; ? may stand in it.")
+    Path | None, Option(metavar="FILE", help="Ask many: a table like those of facts; ? may stand in it.")
 ]
 OutOption = Annotated[
     Path | None,
-    typer.Option(parser=ui.new_path, metavar="FILE", help="Write the answers: .csv, .tsv, .parquet, .json or .jsonl."),
+    Option(parser=ui.new_path, metavar="FILE", help="Write the answers: .csv, .tsv, .parquet, .json or .jsonl."),
 ]
 
 
@@ -110,8 +107,8 @@ def predict(
     fewer: WithoutOption = None,
     constants: ConstantOption = None,
     top: TopOption = None,
-    unknown: UnknownOption = False,
-    show_all: AllOption = False,
+    unknown: Annotated[bool, Option("--unknown", help="Only what is not known already.")] = False,
+    show_all: Annotated[bool, Option("--all", help="Also atoms that no ground rule reaches.")] = False,
     jobs: ui.JobsOption = None,
     device: ui.DeviceOption = "auto",
     as_json: ui.JsonOption = False,
@@ -207,27 +204,22 @@ def _print_answers(model: "Model", question: str, answers: "Answers", *, as_json
         ui.note(f"{counted(answers.refused, 'atom')} of new constants cannot be answered: ask for one, and see why")
 
 
-AtomArgument = Annotated[str, typer.Argument(metavar="ATOM", help='What is explained: "locatedIn(italy, europe)".')]
 AgainstOption = Annotated[
-    str | None, typer.Option(metavar="ATOM", help='Why not rather this one: "locatedIn(italy, africa)".')
+    str | None, Option(metavar="ATOM", help='Why not rather this one: "locatedIn(italy, africa)".')
 ]
-DepthOption = Annotated[int, typer.Option(min=0, help="How many ground rules deep the reasons of reasons go.")]
-ReasonsOption = Annotated[int, typer.Option(min=1, help="How many ground rules of each atom are listed.")]
-HtmlOption = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with a drawing.")]
-SvgOption = Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Write the drawing.")]
 
 
 def explain(
     run: ui.RunArgument,
-    atom: AtomArgument,
+    atom: Annotated[str, Argument(metavar="ATOM", help='What is explained: "locatedIn(italy, europe)".')],
     against: AgainstOption = None,
-    depth: DepthOption = 2,
-    top: ReasonsOption = 5,
+    depth: Annotated[int, Option(min=0, help="How many ground rules deep the reasons of reasons go.")] = 2,
+    top: Annotated[int, Option(min=1, help="How many ground rules of each atom are listed.")] = 5,
     more: WithOption = None,
     fewer: WithoutOption = None,
     constants: ConstantOption = None,
-    html: HtmlOption = None,
-    svg: SvgOption = None,
+    html: Annotated[Path | None, Option("--html", metavar="FILE", help="Write a page with a drawing.")] = None,
+    svg: Annotated[Path | None, Option("--svg", metavar="FILE", help="Write the drawing.")] = None,
     device: ui.DeviceOption = "auto",
     as_json: ui.JsonOption = False,
 ) -> None:
@@ -261,18 +253,16 @@ def explain(
 
 WIDTH_OF_RULE = 72
 
-SplitOption = Annotated[
-    str | None, typer.Option(help="By which queries (default: valid, else test).", show_default=False)
-]
+SplitOption = Annotated[str | None, Option(help="By which queries (default: valid, else test).", show_default=False)]
 ExportOption = Annotated[
-    Path | None, typer.Option(metavar="FILE.r2n", help="Write a theory: the rules that help, and the learned clauses.")
+    Path | None, Option(metavar="FILE.r2n", help="Write a theory: the rules that help, and the learned clauses.")
 ]
 
 
 def rules(
     run: ui.RunArgument,
     split: SplitOption = None,
-    most: Annotated[int, typer.Option(min=1, help="How many rules, those with the largest effect.")] = 20,
+    most: Annotated[int, Option(min=1, help="How many rules, those with the largest effect.")] = 20,
     export: ExportOption = None,
     device: ui.DeviceOption = "auto",
     as_json: ui.JsonOption = False,
@@ -346,21 +336,21 @@ class MethodName(StrEnum):
 
 
 QueryArgument = Annotated[
-    str | None, typer.Argument(help='An atom; ? stands for what is asked (default: the "test" queries).')
+    str | None, Argument(help='An atom; ? stands for what is asked (default: the "test" queries).')
 ]
-MethodOption = Annotated[MethodName, typer.Option(help="paper: its max-product recursion; the others: the textbook's.")]
+MethodOption = Annotated[MethodName, Option(help="paper: its max-product recursion; the others: the textbook's.")]
 
 
 def infer(
     problem: ui.ProblemArgument,
     question: QueryArgument = None,
     method: MethodOption = MethodName.SUM_PRODUCT,
-    iterations: Annotated[int, typer.Option(min=0, max=MOST_STEPS)] = 10,
-    damping: Annotated[float, typer.Option(min=0, max=0.99, help="The share of the old messages.")] = 0.0,
-    prior: Annotated[float, typer.Option(min=0, max=1, help="The belief in what is not known.")] = 0.5,
-    beliefs: Annotated[Path | None, typer.Option(metavar="RUN", help="Start from a trained network's beliefs.")] = None,
+    iterations: Annotated[int, Option(min=0, max=MOST_STEPS)] = 10,
+    damping: Annotated[float, Option(min=0, max=0.99, help="The share of the old messages.")] = 0.0,
+    prior: Annotated[float, Option(min=0, max=1, help="The belief in what is not known.")] = 0.5,
+    beliefs: Annotated[Path | None, Option(metavar="RUN", help="Start from a trained network's beliefs.")] = None,
     changes: ui.SetOption = None,
-    top: Annotated[int, typer.Option(min=1, help="How many answers.")] = 10,
+    top: Annotated[int, Option(min=1, help="How many answers.")] = 10,
     as_json: ui.JsonOption = False,
 ) -> None:
     """Answer from facts and rules alone, without training, by belief propagation."""

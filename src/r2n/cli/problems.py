@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 from rich.text import Text
+from typer import Argument, Option
 
 from r2n.cli import screen as ui
 from r2n.data.herbrand import Codes, union
@@ -40,7 +41,7 @@ def check(
     problem: ui.ProblemArgument,
     changes: ui.SetOption = None,
     on_error: ui.OnErrorOption = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every row that was skipped.")] = False,
+    everything: Annotated[bool, Option("--all", help="Every row that was skipped.")] = False,
     as_json: ui.JsonOption = False,
 ) -> None:
     """Read a problem and say what is in it, what is wrong with it, and what a training would not make good."""
@@ -187,21 +188,21 @@ def _print_ground_rules(
 
 
 OutOption = Annotated[
-    Path | None, typer.Option(parser=ui.new_path, help="Keep the grounding here, and read it if it is here.")
+    Path | None, Option(parser=ui.new_path, help="Keep the grounding here, and read it if it is here.")
 ]
 
 
 def ground(
     problem: ui.ProblemArgument,
-    strategy: Annotated[Literal["full", "known-body", "backward"] | None, typer.Option()] = None,
-    width: Annotated[int | None, typer.Option(min=0, help="backward: unknown body atoms allowed.")] = None,
-    depth: Annotated[int | None, typer.Option(min=1, help="backward: steps.")] = None,
-    queries: Annotated[str | None, typer.Option(metavar="SPLIT", help="Ground for this split's queries only.")] = None,
-    max_groundings: Annotated[int | None, typer.Option(min=0, help="The budget of a rule.")] = None,
+    strategy: Annotated[Literal["full", "known-body", "backward"] | None, Option()] = None,
+    width: Annotated[int | None, Option(min=0, help="backward: unknown body atoms allowed.")] = None,
+    depth: Annotated[int | None, Option(min=1, help="backward: steps.")] = None,
+    queries: Annotated[str | None, Option(metavar="SPLIT", help="Ground for this split's queries only.")] = None,
+    max_groundings: Annotated[int | None, Option(min=0, help="The budget of a rule.")] = None,
     out: OutOption = None,
     engine: ui.EngineOption = None,
     memory: ui.MemoryOption = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show the engine's plans, and ground nothing.")] = False,
+    explain: Annotated[bool, Option("--explain", help="Show the engine's plans, and ground nothing.")] = False,
     on_error: ui.OnErrorOption = None,
     as_json: ui.JsonOption = False,
 ) -> None:
@@ -294,19 +295,18 @@ _DEFAULTS = MiningOptions()
 def mine(
     problem: ui.ProblemArgument,
     out: Annotated[
-        Path | None,
-        typer.Option(parser=ui.new_path, metavar="FILE.r2n", help="Write the theory here, not to the screen."),
+        Path | None, Option(parser=ui.new_path, metavar="FILE.r2n", help="Write the theory here, not to the screen.")
     ] = None,
-    max_length: Annotated[int, typer.Option(help="Atoms of a body, 1 to 3.")] = _DEFAULTS.max_length,
-    max_rules: Annotated[int, typer.Option(help="Of each predicate as head and each length.")] = _DEFAULTS.max_rules,
-    min_support: Annotated[int, typer.Option(help="Pairs that a rule gets right.")] = _DEFAULTS.min_support,
-    min_confidence: Annotated[float, typer.Option(help="Share of them in all it says.")] = _DEFAULTS.min_confidence,
-    seconds: Annotated[float | None, typer.Option(help="Stop the search for rules after this time.")] = None,
-    constants: Annotated[bool, typer.Option("--constants", help="Rules with constants too.")] = False,
-    constraints: Annotated[bool, typer.Option("--constraints", help="Constraints too, as rules.")] = False,
-    max_exceptions: Annotated[float, typer.Option(help="Share of exceptions that a constraint may have.")] = 0.0,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Without the rules that the problem has already.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of samples, where a graph is large.")] = 0,
+    max_length: Annotated[int, Option(help="Atoms of a body, 1 to 3.")] = _DEFAULTS.max_length,
+    max_rules: Annotated[int, Option(help="Of each predicate as head and each length.")] = _DEFAULTS.max_rules,
+    min_support: Annotated[int, Option(help="Pairs that a rule gets right.")] = _DEFAULTS.min_support,
+    min_confidence: Annotated[float, Option(help="Share of them in all it says.")] = _DEFAULTS.min_confidence,
+    seconds: Annotated[float | None, Option(help="Stop the search for rules after this time.")] = None,
+    constants: Annotated[bool, Option("--constants", help="Rules with constants too.")] = False,
+    constraints: Annotated[bool, Option("--constraints", help="Constraints too, as rules.")] = False,
+    max_exceptions: Annotated[float, Option(help="Share of exceptions that a constraint may have.")] = 0.0,
+    fresh: Annotated[bool, Option("--fresh", help="Without the rules that the problem has already.")] = False,
+    seed: Annotated[int, Option(min=0, help="Of samples, where a graph is large.")] = 0,
     engine: ui.EngineOption = None,
     on_error: ui.OnErrorOption = None,
     as_json: ui.JsonOption = False,
@@ -364,13 +364,13 @@ def list_datasets(as_json: ui.JsonOption = False) -> None:
 
 
 @datasets_app.command("show")
-def show_dataset(name: Annotated[str, typer.Argument()], as_json: ui.JsonOption = False) -> None:
+def show_dataset(name: Annotated[str, Argument()], as_json: ui.JsonOption = False) -> None:
     """What is in a known problem."""
     check(name, as_json=as_json)
 
 
 @datasets_app.command("download")
-def download_dataset(name: Annotated[str, typer.Argument()]) -> None:
+def download_dataset(name: Annotated[str, Argument()]) -> None:
     """Fetch a known problem that does not travel with the package."""
     dataset = DATASETS.get(name)
     if dataset is None:
@@ -386,17 +386,15 @@ def download_dataset(name: Annotated[str, typer.Argument()]) -> None:
 
 @datasets_app.command("generate")
 def generate_dataset(
-    folder: Annotated[
-        Path | None, typer.Argument(parser=ui.new_path, help="The new folder of the problem: text.")
-    ] = None,
-    facts: Annotated[int | None, typer.Option(help="Those kept back as queries included.")] = None,
-    constants: Annotated[int | None, typer.Option(help="With --out by default a tenth of the facts.")] = None,
-    relations: Annotated[int | None, typer.Option()] = None,
-    rules: Annotated[int | None, typer.Option(help="Of which a fifth is false.")] = None,
-    noise: Annotated[float | None, typer.Option(help="Share of facts that are noise.")] = None,
-    communities: Annotated[int | None, typer.Option(help="Of constants.")] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    out: Annotated[Path | None, typer.Option(parser=ui.new_path, help="The new folder instead: Parquet.")] = None,
+    folder: Annotated[Path | None, Argument(parser=ui.new_path, help="The new folder of the problem: text.")] = None,
+    facts: Annotated[int | None, Option(help="Those kept back as queries included.")] = None,
+    constants: Annotated[int | None, Option(help="With --out by default a tenth of the facts.")] = None,
+    relations: Annotated[int | None, Option()] = None,
+    rules: Annotated[int | None, Option(help="Of which a fifth is false.")] = None,
+    noise: Annotated[float | None, Option(help="Share of facts that are noise.")] = None,
+    communities: Annotated[int | None, Option(help="Of constants.")] = None,
+    seed: Annotated[int, Option(min=0)] = 0,
+    out: Annotated[Path | None, Option(parser=ui.new_path, help="The new folder instead: Parquet.")] = None,
 ) -> None:
     """Generate a graph with planted rules, exceptions and noise, to try r2n on."""
     numbers = {"facts": facts, "constants": constants, "relations": relations, "rules": rules, "noise": noise}

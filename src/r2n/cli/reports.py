@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from r2n.cli import screen as ui
 from r2n.errors import ConfigError
@@ -17,13 +18,11 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 40
 
-RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN RUN ...", help="The folders of two runs or more.")]
-
 
 def report(
     run: ui.RunArgument,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write it (default: report.html in the run).")
+        Path | None, Option(metavar="FILE", help="Where to write it (default: report.html in the run).")
     ] = None,
     device: ui.DeviceOption = "auto",
     as_json: ui.JsonOption = False,
@@ -49,15 +48,15 @@ def report(
 
 
 def compare(
-    runs: RunsArgument,
+    runs: Annotated[list[Path], Argument(metavar="RUN RUN ...", help="The folders of two runs or more.")],
     splits: Annotated[
-        list[str] | None, typer.Option("--split", help="These queries alone; may be repeated (default: all).")
+        list[str] | None, Option("--split", help="These queries alone; may be repeated (default: all).")
     ] = None,
     sample: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Rank so many of the queries, the same for all runs.")
+        int | None, Option(min=1, metavar="N", help="Rank so many of the queries, the same for all runs.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Which sample.")] = 0,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as a page too.")] = None,
+    seed: Annotated[int, Option(min=0, help="Which sample.")] = 0,
+    html: Annotated[Path | None, Option(metavar="FILE", help="Write it as a page too.")] = None,
     device: ui.DeviceOption = "auto",
     as_json: ui.JsonOption = False,
 ) -> None:
@@ -110,13 +109,11 @@ WIDEST = 1000
 
 
 def reproduce(
-    table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="countries | ablation | kgc | cora | wn18rr | fb15k237")
-    ],
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = 5,
-    dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset (may be repeated).")] = None,
-    model: Annotated[list[str] | None, typer.Option(help="Only this row (may be repeated).")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes at once (default: one a core).")] = None,
+    table: Annotated[str, Argument(metavar="TABLE", help="countries | ablation | kgc | cora | wn18rr | fb15k237")],
+    seeds: Annotated[int, Option(min=1, help="How many seeds, from 0 on.")] = 5,
+    dataset: Annotated[list[str] | None, Option(help="Only this dataset (may be repeated).")] = None,
+    model: Annotated[list[str] | None, Option(help="Only this row (may be repeated).")] = None,
+    jobs: Annotated[int | None, Option(min=1, help="Processes at once (default: one a core).")] = None,
     as_json: ui.JsonOption = False,
 ) -> None:
     """Measure a table of the paper again, next to the paper's numbers."""
@@ -167,26 +164,20 @@ def _print_records(table: str, records: list[dict[str, Any]]) -> None:
     console.print(shown)
 
 
-HostOption = Annotated[str, typer.Option(help="Where to listen; any other than a loopback needs a token.")]
-PortOption = Annotated[int, typer.Option(min=0, max=65_535, help="0: any that is free.")]
-TokenOption = Annotated[Path | None, typer.Option(metavar="FILE", help="A file with the token that clients send.")]
 NameOption = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="Another name that clients know the server by, as a proxy's.")
+    list[str] | None, Option(metavar="NAME", help="Another name that clients know the server by, as a proxy's.")
 ]
-WorkersOption = Annotated[int | None, typer.Option(min=1, max=64, help="Processes that answer.", show_default="cores")]
-SecondsOption = Annotated[float, typer.Option(min=0.1, help="A request that takes longer is stopped.")]
-ClientOption = Annotated[float, typer.Option(min=0.1, help="The time of a client to send a request.")]
 
 
 def serve(
     run: ui.RunArgument,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 8000,
-    token_file: TokenOption = None,
+    host: Annotated[str, Option(help="Where to listen; any other than a loopback needs a token.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65_535, help="0: any that is free.")] = 8000,
+    token_file: Annotated[Path | None, Option(metavar="FILE", help="A file with the token that clients send.")] = None,
     public_name: NameOption = None,
-    workers: WorkersOption = None,
-    seconds: SecondsOption = 10.0,
-    client_seconds: ClientOption = 20.0,
+    workers: Annotated[int | None, Option(min=1, max=64, help="Processes that answer.", show_default="cores")] = None,
+    seconds: Annotated[float, Option(min=0.1, help="A request that takes longer is stopped.")] = 10.0,
+    client_seconds: Annotated[float, Option(min=0.1, help="The time of a client to send a request.")] = 20.0,
 ) -> None:
     """Serve a run: a page for people, and an API for programs."""
     if not all(map(find_spec, ("fastapi", "uvicorn"))):

@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
+from typer import Argument, Option
 from typer.core import TyperGroup
 
 from r2n.errors import DataError, ProcessError, R2NError, counted, is_out_of_memory
@@ -97,27 +98,25 @@ def _unraisable(unraisable: Any) -> None:
         sys.__unraisablehook__(unraisable)
 
 
-ProblemArgument = Annotated[str, typer.Argument(metavar="P", help="A problem file, its folder, or a known name.")]
-SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change an option.")]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+ProblemArgument = Annotated[str, Argument(metavar="P", help="A problem file, its folder, or a known name.")]
+SetOption = Annotated[list[str] | None, Option("--set", metavar="SECTION.KEY=VALUE", help="Change an option.")]
+RunArgument = Annotated[Path, Argument(metavar="RUN", help="The folder of a run.")]
+DeviceOption = Annotated[str, Option(help="auto, cpu, cuda or mps.")]
 JobsOption = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Share the work among N processes, one thread each.")
+    int | None, Option(min=1, metavar="N", help="Share the work among N processes, one thread each.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+JsonOption = Annotated[bool, Option("--json", help="One JSON document on standard output.")]
 MemoryOption = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="Refuse what needs more: 8GB, or 0.5 of what is free (default: 0.8).")
+    str | None, Option(metavar="SIZE", help="Refuse what needs more: 8GB, or 0.5 of what is free (default: 0.8).")
 ]
 EngineOption = Annotated[
-    str | None, typer.Option(help="Where large joins run: duckdb, spark, local[N], spark://HOST:PORT, sc://HOST:PORT.")
+    str | None, Option(help="Where large joins run: duckdb, spark, local[N], spark://HOST:PORT, sc://HOST:PORT.")
 ]
-OnErrorOption = Annotated[
-    Literal["raise", "skip"] | None, typer.Option(help="Stop at a wrong row, or skip and report it.")
-]
+OnErrorOption = Annotated[Literal["raise", "skip"] | None, Option(help="Stop at a wrong row, or skip and report it.")]
 
 
 def new_path(text: str) -> Path:
-    """A path to write to (`typer.Option(parser=new_path)`); an empty one would be the current folder."""
+    """A path to write to (`Option(parser=new_path)`); an empty one would be the current folder."""
     if not text.strip():
         raise typer.BadParameter("it is empty: give the name of a file or folder")
     return Path(text)

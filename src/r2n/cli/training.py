@@ -5,7 +5,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from r2n.cli import screen as ui
 from r2n.datasets.benchmarks import load
@@ -20,37 +20,29 @@ if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are
 
 EXAMPLES = 5
 
-RunFolderOption = Annotated[
-    Path | None, typer.Option(parser=ui.new_path, help="The run's folder (default: runs/NAME-SEED).")
-]
-SeedOption = Annotated[int | None, typer.Option(min=0, help="By default 0, or that of the resumed run.")]
 EnsembleOption = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="K", help="Train K networks, with the seeds from --seed on; their mean answers."),
+    int | None, Option(min=1, metavar="K", help="Train K networks, with the seeds from --seed on; their mean answers.")
 ]
-ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint, with its options.")]
-SecondsOption = Annotated[float, typer.Option("--checkpoint-seconds", min=0, help="Seconds between checkpoints.")]
 DevicesOption = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Train by N processes, each with a device, that share every batch."),
+    int | None, Option(min=1, metavar="N", help="Train by N processes, each with a device, that share every batch.")
 ]
 
 
 def train(
     problem: ui.ProblemArgument,
-    out: RunFolderOption = None,
-    seed: SeedOption = None,
+    out: Annotated[Path | None, Option(parser=ui.new_path, help="The run's folder (default: runs/NAME-SEED).")] = None,
+    seed: Annotated[int | None, Option(min=0, help="By default 0, or that of the resumed run.")] = None,
     ensemble: EnsembleOption = None,
     changes: ui.SetOption = None,
-    resume: ResumeOption = False,
-    seconds: SecondsOption = 2.0,
+    resume: Annotated[bool, Option("--resume", help="Go on from the folder's checkpoint, with its options.")] = False,
+    seconds: Annotated[float, Option("--checkpoint-seconds", min=0, help="Seconds between checkpoints.")] = 2.0,
     memory: ui.MemoryOption = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    device: Annotated[str | None, Option(help="auto, cpu, cuda or mps.")] = None,
     devices: DevicesOption = None,
     with_baseline: Annotated[
-        bool, typer.Option("--baseline/--no-baseline", help="Train the input layer without rules too, to compare.")
+        bool, Option("--baseline/--no-baseline", help="Train the input layer without rules too, to compare.")
     ] = True,
-    with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html at the end.")] = True,
+    with_report: Annotated[bool, Option("--report/--no-report", help="Write report.html at the end.")] = True,
     as_json: ui.JsonOption = False,
 ) -> None:
     """Train a network on a problem, keep it as a run, and report on its queries."""
@@ -155,16 +147,16 @@ def _write_report(
 
 def evaluate(
     run: ui.RunArgument,
-    split: Annotated[str, typer.Option(help="Which queries.")] = "test",
+    split: Annotated[str, Option(help="Which queries.")] = "test",
     sample: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Rank so many of the queries, drawn at random.")
+        int | None, Option(min=1, metavar="N", help="Rank so many of the queries, drawn at random.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Which sample.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Which sample.")] = 0,
     constraints: Annotated[
-        bool, typer.Option("--constraints", help="Rank once more, with constraints mined from the training facts.")
+        bool, Option("--constraints", help="Rank once more, with constraints mined from the training facts.")
     ] = False,
     kinds: Annotated[
-        list[str] | None, typer.Option("--kind", help="Constraints of this kind alone; may be repeated.")
+        list[str] | None, Option("--kind", help="Constraints of this kind alone; may be repeated.")
     ] = None,
     jobs: ui.JobsOption = None,
     memory: ui.MemoryOption = None,

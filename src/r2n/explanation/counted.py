@@ -30,7 +30,7 @@ class Row:
     known: Int64[np.ndarray, " known"]
 
     @classmethod
-    def of(cls, member: AtomLogits, counts: RuleCounts, code: int, position: int) -> "Row":
+    def from_atom(cls, member: AtomLogits, counts: RuleCounts, code: int, position: int) -> "Row":
         """The row of an atom, with the counts of its candidates."""
         base = member.model.base
         index = int(base.decode(np.array([code]))[0][0])
@@ -94,7 +94,9 @@ class CountedAtom:
     def _rows(self) -> list[list[Row]]:
         base = self.members[0].model.base
         arity = len(base.shapes[int(base.decode(np.array([self.code]))[0][0])])
-        return [[Row.of(m, self._counts, self.code, position) for position in range(arity)] for m in self.members]
+        return [
+            [Row.from_atom(m, self._counts, self.code, position) for position in range(arity)] for m in self.members
+        ]
 
     def logit(self, fewer: Mapping[int, int] | None = None, *, of: int | None = None) -> float:
         """The atom's logit without `fewer` ground rules of some rules that conclude it, or the atom `of`."""

@@ -71,7 +71,7 @@ class FactChanges:
 
     def asserted(self, most: int) -> Codes:
         """The asserted facts within reach of the queried atoms, ascending; the nearest `most` of them."""
-        atoms, steps = self.near.graph.atoms.numpy(), self.near.steps_away
+        atoms, steps = self.near.graph.atoms.numpy(), self.near.forward.steps_away
         rows = np.flatnonzero(np.isin(atoms, self.model.knowledge.evidence.atoms) & (steps <= self.near.layers))
         rows = rows[np.argsort(steps[rows], kind="stable")]
         _, first = np.unique(self.model.plain(atoms[rows]), return_index=True)
@@ -93,7 +93,7 @@ class FactChanges:
     def _gone(self, facts: Codes) -> tuple[np.ndarray, np.ndarray]:
         """The ground rules that go with facts: the fact's index, and the ground rule by number."""
         of, rows = self._rows(facts)
-        index, numbers, rules, positions = self.near.incident_positions(rows)
+        index, numbers, rules, positions = self.near.forward.around.incident_positions(rows)
         evidence = self.model.knowledge.evidence
         truth = evidence.truth[np.searchsorted(evidence.atoms, facts)][of[index]]
         goes = np.where(truth, self._rests_on[0][rules, positions], self._rests_on[1][rules, positions])

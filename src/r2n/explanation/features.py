@@ -243,7 +243,7 @@ def feature_effects(members: Sequence[AtomLogits], code: int, *, most: int) -> t
     model = members[0].model
     if not channels_of(model):
         return ()
-    around, channels = Around.of(members[0], code), channels_of(model)
+    around, channels = Around.from_atom(members[0], code), channels_of(model)
     variants = [variant for constant in around.names for variant in variants_of(model, constant)]
     weights = channel_weights(model, model.collate(around.graph, "indexed"), around.read)
     found = np.mean([_effects(member, around, variants, list(weights.values())) for member in members], axis=0)
@@ -274,7 +274,7 @@ class Around:
     names: dict[int, str]
 
     @classmethod
-    def of(cls, logits: AtomLogits, code: int) -> "Around":
+    def from_atom(cls, logits: AtomLogits, code: int) -> "Around":
         """The graph within reach of a network's reasoning layers."""
         model, codes = logits.model, np.array([code])
         reciprocals = reciprocal_codes(model.base, codes)

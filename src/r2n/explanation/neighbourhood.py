@@ -125,7 +125,7 @@ class Unrolled:
 
     @classmethod
     @torch.no_grad()
-    def of(cls, logits: AtomLogits, graph: FactorGraph) -> "Unrolled":
+    def from_graph(cls, logits: AtomLogits, graph: FactorGraph) -> "Unrolled":
         """The pass of a network, with the evidence that its logits use."""
         model = logits.model.eval()
         layout = model.collate(graph, "indexed")
@@ -234,7 +234,7 @@ class Neighbourhood:
         pairs = zip(codes.tolist(), reciprocals.tolist(), strict=True)
         both = [np.unique([code, other]) if other >= 0 else np.array([code]) for code, other in pairs]
         rows = tuple(graph.rows(torch.from_numpy(pair)).numpy() for pair in both)
-        return cls(graph, codes, rows, tuple(Unrolled.of(member, graph) for member in members))
+        return cls(graph, codes, rows, tuple(Unrolled.from_graph(member, graph) for member in members))
 
     @property
     def layers(self) -> int:
@@ -251,26 +251,18 @@ class Neighbourhood:
         return self.out(self.layers)
 
     @cached_property
-    def _forward(self) -> IncrementalForward:
+    def forward(self) -> IncrementalForward:
+        """The pass that computes only what a change reaches."""
         return IncrementalForward(self.graph, np.concatenate([np.zeros(0, np.int64), *self.rows]), self.layers)
-
-    @property
-    def steps_away(self) -> Int64[np.ndarray, " atoms"]:
-        """The distance of each atom from the nearest queried atom."""
-        return self._forward.steps_away
 
     def ground_rules_of(self, index: int) -> Int64[np.ndarray, " _"]:
         """The ground rules (by number) with a queried atom."""
-        return np.unique(self._forward.around.incident_rules(self.rows[index])[1])
-
-    def incident_positions(self, rows: Int64[np.ndarray, " _"]) -> tuple[np.ndarray, ...]:
-        """For every occurrence of rows in ground rules: the row's index, the ground rule, its rule and the position."""
-        return self._forward.around.incident_positions(rows)
+        return np.unique(self.forward.around.incident_rules(self.rows[index])[1])
 
     def located(self, number: int) -> tuple[int, Int64[np.ndarray, " positions"]]:
         """The rule (by number) of a ground rule, and the rows of its atoms."""
-        rule = int(self._forward.around.rules_of(np.array([number]))[0])
-        return rule, self.graph.neighbours[rule][number - int(self._forward.around.first[rule])].numpy()
+        rule = int(self.forward.around.rules_of(np.array([number]))[0])
+        return rule, self.graph.neighbours[rule][number - int(self.forward.around.first[rule])].numpy()
 
     @cached_property
     def _has_copies(self) -> bool:
@@ -283,11 +275,11 @@ class Neighbourhood:
             return (number,)
         rule, rows = self.located(number)
         same = (codes[self.graph.neighbours[rule].numpy()] == codes[rows]).all(axis=1)
-        return tuple((int(self._forward.around.first[rule]) + np.flatnonzero(same)).tolist())
+        return tuple((int(self.forward.around.first[rule]) + np.flatnonzero(same)).tolist())
 
     def numbers(self, rule: int) -> Int64[np.ndarray, " _"]:
         """The ground rules of a rule, by number."""
-        return np.arange(*self._forward.around.first[rule : rule + 2])
+        return np.arange(*self.forward.around.first[rule : rule + 2])
 
     def changed(self, changes: Changes) -> ChangedLogits:
         """The logits of the queried atoms in each changed graph."""
@@ -301,10 +293,10 @@ class Neighbourhood:
 
     def _changed(self, changes: Changes) -> ChangedLogits:
         first = self.networks[0]
-        steps = list(self._forward.steps(changes.left_out, changes.altered, by_difference=bool(first.sums)))
+        steps = list(self.forward.steps(changes.left_out, changes.altered, by_difference=bool(first.sums)))
         grouped = any(layer.rule_embedding is not None for layer in first.model.layers)
         collated = [Incidence.of(step.graph, dense=False, grouped=grouped).to(first.added.device) for step in steps]
-        queried = np.unique(self._forward.asked)
+        queried = np.unique(self.forward.asked)
         total = np.zeros((changes.count, len(queried)))
         for network in self.networks:
             keys, logits = network.changed(steps, collated, changes)

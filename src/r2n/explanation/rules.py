@@ -271,9 +271,7 @@ def _words(features: Features, arguments: np.ndarray, constants: int) -> tuple[l
     return [f"{word} ({features.domain.name})" for word in bags.vocabulary], found
 
 
-def find_contexts(
-    marks: Marks, gains: Mapping[str, Gains], *, most: int = MOST_CONTEXTS
-) -> dict[str, tuple[Context, ...]]:
+def find_contexts(marks: Marks, gains: Mapping[str, Gains]) -> dict[str, tuple[Context, ...]]:
     """For each rule, by name, the marks that separate the atoms it helps from those it hurts, the surest first.
 
     The p of each is multiplied by the number of marks that were tested for all rules. Of marks that the same atoms
@@ -286,7 +284,7 @@ def find_contexts(
         for same, context in contexts:
             if context.p * tests <= LEVEL:
                 sure.setdefault(same, replace(context, p=context.p * tests))
-        found[name] = tuple(sure.values())[:most]
+        found[name] = tuple(sure.values())[:MOST_CONTEXTS]
     return found
 
 
@@ -398,7 +396,7 @@ def learned_clauses(
     rule: Rule, truths: Truths, theory: Theory, *, targets: Sequence[int] | None = None, most: int = MOST_CLAUSES
 ) -> tuple[LearnedClause, ...]:
     """The clauses of an implicit rule, the best first; `targets` are the positions that may be heads (None: all)."""
-    table = _Table.of(truths.sampled())
+    table = _Table.from_truths(truths.sampled())
     heads = range(len(rule.atoms)) if targets is None else targets
     found = [clause for head in heads for clause in table.clauses(head)] if len(table.weights) else []
     best: dict[object, _Clause] = {}
@@ -467,7 +465,7 @@ class _Table:
     weights: Int64[np.ndarray, " rows"]
 
     @classmethod
-    def of(cls, truths: Truths) -> "_Table":
+    def from_truths(cls, truths: Truths) -> "_Table":
         bits = np.concatenate([truths.known > 0, truths.known >= 0, truths.believed, truths.says], axis=1)
         packed = np.packbits(bits, axis=1)
         _, first, counts = np.unique(packed, axis=0, return_index=True, return_counts=True)

@@ -386,7 +386,7 @@ def _tree(line: Line, in_ascii: bool) -> Tree:
     return tree
 
 
-def bar(share: float, width: int = BAR_WIDTH) -> str:
+def bar(share: float) -> str:
     """A bar of blocks, `share` (0 to 1) of the width long and filled up with spaces."""
-    full, rest = divmod(max(round(share * width * 8), int(share > 0)), 8)
-    return ("█" * full + (EIGHTHS[rest] if rest else "")).ljust(width)
+    full, rest = divmod(max(round(share * BAR_WIDTH * 8), int(share > 0)), 8)
+    return ("█" * full + (EIGHTHS[rest] if rest else "")).ljust(BAR_WIDTH)

@@ -373,7 +373,7 @@ def test_the_counts_are_those_of_plain_loops(seed: int) -> None:
     known[:, 0] = np.maximum(known[:, 0] * 2 - 1, -1) if seed % 2 else known[:, 0]  # a position without labels
     believed = np.where(known >= 0, known == 1, dice.random((rows, positions)) < 0.5)
     says = dice.random((rows, positions)) < 0.7
-    table = _Table.of(Truths(known, believed, says))
+    table = _Table.from_truths(Truths(known, believed, says))
     head = (random.randrange(positions), random.random() < 0.5)
     others = [i for i in range(positions) if i != head[0]]
     body = tuple((i, random.random() < 0.5) for i in random.sample(others, random.randint(1, len(others))))

@@ -33,7 +33,6 @@ from r2n.reporting.pages import (
     signed,
 )
 from r2n.reporting.run_report import RunReport, SplitResult, TrainingData
-from tests.examples import at_most
 from tests.explanations import italy
 from tests.html_pages import Page, contrast, faults
 from tests.page_reader import read_page
@@ -80,12 +79,6 @@ def test_names_from_data_are_text(name: str) -> None:
         assert faults(html) == []
         assert {tag for tag, _ in Page(html).tags} == {tag for tag, _ in Page(safe).tags}
         assert len(html) < 400_000
-
-
-@at_most(25, "a whole page is written and read for each")
-@given(st.text(max_size=30))
-def test_any_name_is_text(name: str) -> None:
-    assert faults(run_page(report(name))) == []
 
 
 @given(st.text(st.characters(codec=None), max_size=60))
