@@ -402,7 +402,8 @@ def learned_clauses(
     best: dict[object, _Clause] = {}
     for clause in found:
         key = canonical(rule, clause.literals, theory)
-        if key not in best or clause.preferred > best[key].preferred:
+        other = best.get(key)  # of equivalent clauses, a positive head first, then the higher score
+        if other is None or (clause.head[1], clause.score) > (other.head[1], other.score):
             best[key] = clause
     kept: list[_Clause] = []
     for clause in sorted(best.values(), key=lambda one: (-one.score, len(one.body), one.body, one.head)):
@@ -440,11 +441,6 @@ class _Clause:
     def literals(self) -> tuple[Signed, ...]:
         """The clause as a disjunction."""
         return (*((position, not sign) for position, sign in self.body), self.head)
-
-    @property
-    def preferred(self) -> tuple[Sign, float]:
-        """The order among equivalent clauses: a positive head first, then the higher score."""
-        return self.head[1], self.score
 
     @property
     def is_worth_showing(self) -> bool:

@@ -58,12 +58,10 @@ def _sent(reply: Reply) -> Response:
     return Response(reply.body, reply.status, headers, reply.kind)
 
 
-async def _answer(request: Request, job: str, asked: dict[str, Any]) -> Response:
-    return _sent(await request.app.state.workers.ask(job, asked))
-
-
-async def _answer_once(request: Request, job: str) -> Response:
-    return _sent(await request.app.state.workers.ask_once(job))
+async def _answer(request: Request, job: str, asked: dict[str, Any] | None = None) -> Response:
+    """The answer of a worker; without a document that is asked, it is computed once."""
+    workers = request.app.state.workers
+    return _sent(await (workers.ask_once(job) if asked is None else workers.ask(job, asked)))
 
 
 def accepted(accept: str) -> str:
@@ -126,19 +124,19 @@ async def about(
 @router.get("/api/run", summary="The run that is served", responses={200: {"model": RunAnswer}})
 async def run(request: Request) -> Response:
     """Get the problem, the network, the predicates, the rules and the limits."""
-    return await _answer_once(request, "run")
+    return await _answer(request, "run")
 
 
 @router.get("/api/rules", summary="The effects of the rules", responses={200: {"model": dict[str, Any]}})
 async def rules(request: Request) -> Response:
     """Get the document of `r2n rules --json`, computed at the first request."""
-    return await _answer_once(request, "rules")
+    return await _answer(request, "rules")
 
 
 @router.get("/api/report", summary="The report of the run", responses={200: {"model": dict[str, Any]}})
 async def report(request: Request) -> Response:
     """Get curves, metrics, reliability and ranks as `r2n report` shows them, computed at the first request."""
-    return await _answer_once(request, "report")
+    return await _answer(request, "report")
 
 
 @router.get("/health", summary="Whether the server works", responses={200: {"model": dict[Literal["status"], str]}})
