@@ -88,3 +88,15 @@ def _unreadable(page: Page) -> list[str]:
     found += ["not one h1"] * (levels.count(1) != 1)
     found += [f"no <{tag}>" for tag in ("main", "title", "style") if not page.all(tag)]
     return found + ["no language"] * (page.all("html")[0].get("lang") is None)
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours (#rrggbb) as WCAG 2 defines it."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)

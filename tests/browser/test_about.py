@@ -39,11 +39,11 @@ def test_a_constant_is_found_by_keyboard(opened: Open, narrow_or_wide: Look) -> 
 
 def test_its_page_tells_what_is_known_and_predicted(opened: Open, narrow_or_wide: Look) -> None:
     page = opened("/about/n2", narrow_or_wide)
-    told = page.page.request.get(page.server + "/api/about/n2?top=5").json()
+    reply = page.page.request.get(page.server + "/api/about/n2?top=5").json()
     facts = page.page.locator(".facts-list li")
-    expect(facts).to_have_count(told["facts_total"])
-    expect(facts.first.locator(".atom-link")).to_have_text(told["facts"][0]["atom"])
-    answers = [answer for part in told["predictions"] for answer in part["answers"]]
+    expect(facts).to_have_count(reply["facts_total"])
+    expect(facts.first.locator(".atom-link")).to_have_text(reply["facts"][0]["atom"])
+    answers = [answer for part in reply["predictions"] for answer in part["answers"]]
     assert {answer["atom"] for answer in answers} >= {"liesIn(n2, north)", "liesIn(n2, south)"}
     shown = page.page.locator(".answers li")
     expect(shown).to_have_count(len(answers))

@@ -112,7 +112,7 @@ def test_what_is_known_can_be_hidden(opened: Open, narrow_or_wide: Look) -> None
     box = page.find("checkbox", "Hide what is known")
     box.press("Space")
     expect(page.page.locator(".mark.is-true")).to_have_count(0)
-    expect(page.page.locator("#told")).to_contain_text("12 known already and hidden")
+    expect(page.page.locator("#caption")).to_contain_text("12 known already and hidden")
     expect(box).to_be_focused()
     box.click()
     expect(page.page.locator(".mark.is-true")).to_have_count(12)
@@ -122,16 +122,16 @@ def test_answers_are_downloaded_as_they_are_shown(opened: Open) -> None:
     page = opened(EVERYTHING)
     page.page.get_by_label("Filter").fill("(n")
     asked = {"queries": ["liesIn(?, ?)"], "top": 44}
-    told = page.page.request.post(page.server + "/api/query", data=asked).json()["results"][0]["answers"]
-    told = [answer for answer in told if "(n" in answer["atom"]]
+    reply = page.page.request.post(page.server + "/api/query", data=asked).json()["results"][0]["answers"]
+    reply = [answer for answer in reply if "(n" in answer["atom"]]
     name, text = page.downloaded(page.find("button", "Download JSON"))
     assert name == "answers.json"
-    assert json.loads(text)["answers"] == told
+    assert json.loads(text)["answers"] == reply
     name, text = page.downloaded(page.find("button", "Download CSV"))
     assert name == "answers.csv"
     lines = list(csv.DictReader(io.StringIO(text, newline="")))
     assert [(line["atom"], float(line["probability"])) for line in lines] == [
-        (answer["atom"], answer["probability"]) for answer in told
+        (answer["atom"], answer["probability"]) for answer in reply
     ]
 
 

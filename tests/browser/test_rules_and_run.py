@@ -18,19 +18,19 @@ Open = Callable[..., WatchedPage]
 def test_the_rules_are_a_table_that_sorts(opened: Open, narrow_or_wide: Look) -> None:
     page = opened("/", narrow_or_wide)
     page.page.get_by_role("navigation").get_by_role("link", name="Rules").click()
-    told = page.page.request.get(page.server + "/api/rules").json()
+    reply = page.page.request.get(page.server + "/api/rules").json()
     rows = page.page.locator("tbody tr")
-    expect(rows).to_have_count(len(told["rules"]))
-    for row, rule in zip(rows.all(), told["rules"], strict=True):
+    expect(rows).to_have_count(len(reply["rules"]))
+    for row, rule in zip(rows.all(), reply["rules"], strict=True):
         expect(row).to_contain_text(rule["name"])
         expect(row).to_contain_text(f"{rule['ground_rules']:,}")
     page.tab_to(page.find("button", "Ground rules"))
     page.press("Enter")
-    numbers = sorted((rule["ground_rules"] for rule in told["rules"]), reverse=True)
+    numbers = sorted((rule["ground_rules"] for rule in reply["rules"]), reverse=True)
     shown = page.page.locator("tbody td[data-title='Ground rules']").all_inner_texts()
     assert [int(text.replace("Ground rules", "").replace(",", "")) for text in shown] == numbers
     page.page.get_by_text("learned clause").first.click()
-    clauses = next(rule["clauses"] for rule in told["rules"] if rule["clauses"])
+    clauses = next(rule["clauses"] for rule in reply["rules"] if rule["clauses"])
     opened_clauses = page.page.locator("details[open]")  # a rule of the table may say the same
     expect(opened_clauses.get_by_text(clauses[0]["clause"])).to_be_visible()
 
@@ -59,11 +59,11 @@ def test_a_rule_leads_to_what_if(opened: Open) -> None:
 
 def test_the_run_shows_curves_metrics_and_reliability(opened: Open, narrow_or_wide: Look) -> None:
     page = opened("/run", narrow_or_wide)
-    told = page.page.request.get(page.server + "/api/report").json()
+    reply = page.page.request.get(page.server + "/api/report").json()
     shown = page.page.locator(".figures > div").all_inner_texts()
-    assert ["\n".join(figure) for figure in told["figures"]] == shown[: len(told["figures"])]
+    assert ["\n".join(figure) for figure in reply["figures"]] == shown[: len(reply["figures"])]
     expect(page.page.get_by_role("img", name="Loss over the epochs")).to_be_visible()
-    for result in told["results"]:
+    for result in reply["results"]:
         report = result["report"]
         table = page.find("region", f"Metrics of {report['split']}")
         expect(table).to_contain_text(f"{report['metrics']['ap']:.4f}")

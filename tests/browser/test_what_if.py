@@ -103,5 +103,5 @@ def test_the_list_is_what_the_command_line_reads(opened: Open, run_folder: Path,
     command = [sys.executable, "-m", "r2n", "predict", run_folder, "liesIn(new town, ?)", "--json"]
     options = ["--with", files["with"], "--without", files["without"], "--constant", "town=new town"]
     done = subprocess.run([str(part) for part in (*command, *options)], capture_output=True, text=True, check=True)
-    told = {answer["atom"]: answer["probability"] for answer in json.loads(done.stdout)["answers"]}
-    assert {item["atom"]: item["after"]["probability"] for item in shown} == told
+    reply = {answer["atom"]: answer["probability"] for answer in json.loads(done.stdout)["answers"]}
+    assert {item["atom"]: item["after"]["probability"] for item in shown} == reply

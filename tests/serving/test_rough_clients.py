@@ -115,10 +115,10 @@ def test_a_request_that_takes_too_long_is_stopped_and_the_next_is_answered(tmp_p
     }
     with listening(write_served_run(tmp_path), "--seconds", "0.5", "--workers", "1") as hasty:
         document = {"queries": ["liesIn(?, ?)"], "everything": True, "top": 10_000, **changes}
-        status, told = asked(hasty, document)
-        assert (status, told["what"]) == (503, "the request was stopped: it took more than 0.5 seconds")
+        status, reply = asked(hasty, document)
+        assert (status, reply["what"]) == (503, "the request was stopped: it took more than 0.5 seconds")
         end = monotonic() + 60
         while monotonic() < end and status == 503:  # until there is a worker again
-            status, told = asked(hasty, {"queries": ["liesIn(n2, ?)"]})
+            status, reply = asked(hasty, {"queries": ["liesIn(n2, ?)"]})
     assert status == 200
-    assert len(told["results"][0]["answers"]) == 2
+    assert len(reply["results"][0]["answers"]) == 2

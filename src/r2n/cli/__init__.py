@@ -11,41 +11,26 @@ from r2n import __version__
 from r2n.cli.prediction import explain, infer, predict, rules
 from r2n.cli.problems import check, datasets_app, ground, mine
 from r2n.cli.reports import compare, report, reproduce, serve
-from r2n.cli.screen import ClearErrors, tell_interrupt, watch_interrupts
+from r2n.cli.screen import ClearErrors, print_interrupt, watch_interrupts
 from r2n.cli.training import evaluate, train
 
 app = typer.Typer(cls=ClearErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-app.command()(check)
-app.command()(ground)
-app.command()(mine)
-app.command()(train)
-app.command()(evaluate)
-app.command()(predict)
-app.command()(explain)
-app.command()(rules)
-app.command()(serve)
-app.command()(infer)
-app.command()(report)
-app.command()(compare)
-app.command()(reproduce)
+for command in check, ground, mine, train, evaluate, predict, explain, rules, serve, infer, report, compare, reproduce:
+    app.command()(command)
 app.add_typer(datasets_app, name="datasets")
 
 
 def main() -> None:
     """Run the command line; warnings of libraries are for who asked Python for them (`-W`, PYTHONWARNINGS)."""
     if not sys.warnoptions:
-        warnings.showwarning = _keep_quiet  # a filter would be undone by libraries that set their own
+        warnings.showwarning = lambda *_, **__: None  # a filter would be undone by libraries that set their own
         os.environ["PYTHONWARNINGS"] = "ignore"  # for processes that a command starts
     watch_interrupts()
     try:
         app()
     except SystemExit as end:
-        tell_interrupt(end.code)
+        print_interrupt(end.code)
         raise
-
-
-def _keep_quiet(*_: object) -> None:
-    """Show no warning."""
 
 
 def _print_version(wanted: bool | None) -> None:

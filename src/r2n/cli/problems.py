@@ -1,32 +1,17 @@
 """The command line: r2n check, ground, mine, datasets."""
 
 import tempfile
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.text import Text
+from typer import Argument, Option
 
-from r2n.cli.screen import (
-    EngineOption,
-    JsonOption,
-    MemoryOption,
-    OnErrorOption,
-    ProblemArgument,
-    ScreenTable,
-    SetOption,
-    by_kind,
-    new_path,
-    print_json,
-    print_rejected,
-    progress,
-    screen,
-    shortened,
-)
+from r2n.cli import screen as ui
 from r2n.data.herbrand import Codes, union
 from r2n.data.knowledge_base import as_trained, reciprocal_codes
 from r2n.data.problem import TRAIN, Problem, read_problem_file
@@ -37,108 +22,88 @@ from r2n.datasets.generated import LARGE, GraphOptions, generate
 from r2n.errors import ConfigError, counted, nearest
 from r2n.files import take_away
 from r2n.grounding.cache import fingerprint, is_partitioned, read_grounding, read_partitioned, write_grounding
-from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules, distinct_codes
+from r2n.grounding.ground_rules import Grounder, Grounding, distinct_codes
 from r2n.grounding.remote import ground_select, open_problem, rule_query, scratch_beside, why_not_remote, write_remote
 from r2n.grounding.spark import SparkEngine
 from r2n.grounding.store import Ceiling, Store
 from r2n.grounding.strategies import make_engine, make_grounder, plans, reached_atoms, reached_by
-from r2n.logic.theory import printed_predicate
-from r2n.mining.constraints import Constraint, mine_constraints
-from r2n.mining.mine import Mining, MiningOptions, check_theory_path, mine_rules, mined_theory, write_theory
+from r2n.logic.theory import Rule, printed_predicate
+from r2n.mining.constraints import mine_constraints
+from r2n.mining.mine import MiningOptions, check_theory_path, mine_rules, mined_theory, write_theory
 from r2n.model.choices import choose_options
 from r2n.model.memory import parse_size
 from r2n.model.preflight import cost_warnings, preflight_warnings
-from r2n.options import GroundingOptions, Options, chosen
+from r2n.options import GroundingOptions, chosen
 from r2n.visible import visible
 
 
 def check(
-    problem: ProblemArgument,
-    changes: SetOption = None,
-    on_error: OnErrorOption = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every row that was skipped.")] = False,
-    as_json: JsonOption = False,
+    problem: ui.ProblemArgument,
+    changes: ui.SetOption = None,
+    on_error: ui.OnErrorOption = None,
+    everything: Annotated[bool, Option("--all", help="Every row that was skipped.")] = False,
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Read a problem and say what is in it, what is wrong with it, and what a training would not make good."""
-    with progress(problem) as shown:
+    with ui.progress(problem) as shown:
         shown("read", 0, 0)
         loaded = load(problem, on_error=on_error)
         summary = summary_of(loaded, changes or ())
     if as_json:
-        print_json(summary)
+        ui.print_json(summary)
         return
-    console = screen()
-    console.print(
-        Text.assemble((visible(loaded.name), "bold"), f": {summary['herbrand_base']:,} ground atoms"), highlight=False
-    )
-    _print_pairs(console, "domain", "constants", summary["domains"])
-    _print_pairs(console, "predicate", "known true / false", summary["predicates"])
-    _print_pairs(console, "split", "atoms", summary["splits"])
-    for what, unit in (("candidates", "atoms"), ("features", "constants")):
-        if summary[what]:
-            _print_pairs(console, what, unit, summary[what])
-    for rule in loaded.knowledge.theory.rules:
-        console.print(Text(visible(shortened(str(rule)))))
-    _print_remarks(console, loaded)
-    print_rejected(loaded.report.rejected, everything=everything)
-    for text in summary["chosen"]:
-        console.print(Text(f"chosen: {text}"))
+    size = f": {summary['herbrand_base']:,} ground atoms"
+    ui.screen().print(Text.assemble((visible(loaded.name), "bold"), size), highlight=False)
+    tables = [("domain", "constants", "domains"), ("predicate", "known true / false", "predicates")]
+    tables += [
+        ("split", "atoms", "splits"),
+        ("candidates", "atoms", "candidates"),
+        ("features", "constants", "features"),
+    ]
+    for left, right, key in tables:
+        rows = [[name, f"{n:,}" if isinstance(n, int) else n] for name, n in summary[key].items()]
+        if rows or key not in ("candidates", "features"):
+            ui.print_table([left, right], [], rows, box=None, pad_edge=False, header_style="dim")
+    read = loaded.report
+    unused = [(domain, counted(n, "row")) for domain, n in read.unused_features if n]
+    for text in (
+        *(ui.shortened(str(rule)) for rule in loaded.knowledge.theory.rules),
+        *read.notes,
+        *(f"{domain}: {rows} of features of constants that do not occur" for domain, rows in unused),
+        *(f"{split}: {counted(n, 'row')} with an empty cell (skipped)" for split, n in read.empty),
+        *(f"{split}: {counted(n, 'duplicate fact')} (counted once)" for split, n in read.duplicates if n),
+        *(f"chosen: {choice}" for choice in summary["chosen"]),
+    ):
+        ui.print_text(text)
+    ui.print_rejected(read.rejected, everything=everything)
     for text in (*(f"r2n train refuses this: {refusal}" for refusal in summary["refusals"]), *summary["warnings"]):
         typer.echo(f"warning: {text}", err=True)
 
 
-def _print_remarks(console: Console, problem: Problem) -> None:
-    """What was read and made no difference, or was taken for a header."""
-    for note in problem.report.notes:
-        console.print(Text(visible(note)))
-    for domain, count in problem.report.unused_features:
-        if count:
-            console.print(Text(f"{domain}: {counted(count, 'row')} of features of constants that do not occur"))
-    for split, count in problem.report.empty:
-        console.print(Text(f"{split}: {counted(count, 'row')} with an empty cell (skipped)"))
-    for split, count in problem.report.duplicates:
-        if count:
-            console.print(Text(f"{split}: {counted(count, 'duplicate fact')} (counted once)"))
-
-
 def summary_of(problem: Problem, changes: Sequence[str] = ()) -> dict[str, Any]:
-    """What `r2n check` says of a problem, with options changed."""
+    """The content of a problem, and what a training with these options would refuse, choose or warn of."""
     options, choices = choose_options(problem, problem.options.changed(changes))
-    return {**_summary(problem, options), "chosen": [str(choice) for choice in choices]}
-
-
-def _summary(problem: Problem, options: Options) -> dict[str, Any]:
-    language, knowledge = problem.knowledge.language, problem.knowledge
-    known = {p.name: (len(knowledge.facts(p)), len(knowledge.false_facts(p))) for p in language.predicates}
+    language, knowledge, read = problem.knowledge.language, problem.knowledge, problem.report
+    known = {p: f"{len(knowledge.facts(p))} / {len(knowledge.false_facts(p))}" for p in language.predicates}
     return {
         "name": problem.name,
         "herbrand_base": knowledge.base.size,
         "domains": {domain.name: len(language.members(domain)) for domain in language.domains},
-        "predicates": {printed_predicate(p): f"{known[p.name][0]} / {known[p.name][1]}" for p in language.predicates},
+        "predicates": {printed_predicate(predicate): counts for predicate, counts in known.items()},
         "rules": len(knowledge.theory.rules),
         "splits": {TRAIN: len(problem.train), **{name: len(part) for name, part in problem.queries.items()}},
         "candidates": {name: len(codes) for name, codes in knowledge.candidates.items()},
         "features": {name: len(part) for name, part in knowledge.features.items()},
-        "unused_features": dict(problem.report.unused_features),
-        "duplicates": dict(problem.report.duplicates),
-        "empty": dict(problem.report.empty),
-        "rejected_kinds": {kind: len(errors) for kind, errors in by_kind(problem.report.rejected).items()},
-        "rejected": [str(error) for error in problem.report.rejected],
+        "unused_features": dict(read.unused_features),
+        "duplicates": dict(read.duplicates),
+        "empty": dict(read.empty),
+        "rejected_kinds": {kind: len(errors) for kind, errors in ui.by_kind(read.rejected).items()},
+        "rejected": [str(error) for error in read.rejected],
         "refusals": [str(error) for error in contradictions(problem, options)],
-        "notes": list(problem.report.notes),
-        "warnings": [
-            *problem.report.warnings,
-            *preflight_warnings(problem, options),
-            *cost_warnings(problem, options),
-        ],
+        "notes": list(read.notes),
+        "warnings": [*read.warnings, *preflight_warnings(problem, options), *cost_warnings(problem, options)],
+        "chosen": [str(choice) for choice in choices],
     }
-
-
-def _print_pairs(console: Console, left: str, right: str, pairs: dict[str, Any]) -> None:
-    table = ScreenTable(left, right, box=None, pad_edge=False, header_style="dim")
-    for name, value in pairs.items():
-        table.add_texts([name, f"{value:,}" if isinstance(value, int) else value])
-    console.print(table)
 
 
 def ground_remotely(
@@ -167,147 +132,150 @@ def ground_remotely(
         shared = Path(tempfile.gettempdir()) if spark.is_local else path.parent
         with scratch_beside(shared / "r2n-plans") as scratch:
             tables = open_problem(spark, file, path.parent, scratch)
-            selects = [
-                (rule, ground_select(tables, rule_query(tables, grounder, rule))) for rule in tables.theory.rules
-            ]
-            plans = [{"rule": rule.name, "plan": spark.explain(select)} for rule, select in selects]
-        if as_json:
-            print_json(plans)
-        for plan in () if as_json else plans:
-            typer.echo(f"rule {plan['rule']}\n{plan['plan']}\n")
+            selects = {r.name: ground_select(tables, rule_query(tables, grounder, r)) for r in tables.theory.rules}
+            _print_plans([(rule, spark.explain(select)) for rule, select in selects.items()], as_json)
         return True
-    with progress(name) as shown, scratch_beside(out) as scratch:
+    with ui.progress(name) as shown, scratch_beside(out) as scratch:
         shown("read", 0, 0)
         tables = open_problem(spark, file, path.parent, scratch)
         found = write_remote(tables, grounder, out, scratch, shown)
-    total, rules = (
-        sum(part.ground_rules for part in found),
-        list(zip(map(str, tables.theory.rules), found, strict=True)),
-    )
+    rules = [
+        {
+            "name": part.name,
+            "rule": str(rule),
+            "estimate": part.estimate,
+            "ground_rules": part.ground_rules,
+            "seconds": round(part.seconds, 6),
+        }
+        for rule, part in zip(tables.theory.rules, found, strict=True)
+    ]
+    total = sum(part.ground_rules for part in found)
     if as_json:
-        rows = [
-            {
-                "name": part.name,
-                "rule": rule,
-                "estimate": part.estimate,
-                "ground_rules": part.ground_rules,
-                "seconds": round(part.seconds, 6),
-            }
-            for rule, part in rules
-        ]
-        print_json({"ground_rules": total, "rules": rows, "from_cache": False})
+        ui.print_json({"ground_rules": total, "rules": rules, "from_cache": False})
     else:
-        table = ScreenTable(title=f"{name}, grounded by Spark")
-        table.add_column("rule", overflow="fold")
-        for column in ("estimate", "ground rules", "seconds"):
-            table.add_column(column, justify="right", no_wrap=True)
-        for rule, part in rules:
-            table.add_texts([shortened(rule), f"{part.estimate:,}", f"{part.ground_rules:,}", f"{part.seconds:.3f}"])
-        screen().print(table)
-        screen().print(counted(total, "ground rule"), highlight=False)
+        _print_ground_rules(f"{name}, grounded by Spark", rules, counted(total, "ground rule"))
     typer.echo(f"written to {out}", err=True)
     return True
 
 
+def _print_plans(plans: Iterable[tuple[str, str]], as_json: bool) -> None:
+    """The plan of each rule's query."""
+    if as_json:
+        ui.print_json([{"rule": name, "plan": plan} for name, plan in plans])
+        return
+    for name, plan in plans:
+        typer.echo(f"rule {name}\n{plan}\n")
+
+
+def _print_ground_rules(
+    title: str, rules: Sequence[dict[str, Any]], *lines: str, variables: Sequence[str] = ()
+) -> None:
+    """A table with a row for each rule; `variables` describes those of each rule."""
+    texts = ["rule", *["variables"] * bool(variables)]
+    numbers = ["estimate", "ground_rules", *["atoms"] * bool(variables)]
+    rows = [
+        [
+            ui.shortened(part["rule"]),
+            *variables[i : i + 1],
+            *(f"{part[n]:,}" for n in numbers),
+            f"{part['seconds']:.3f}",
+        ]
+        for i, part in enumerate(rules)
+    ]
+    ui.print_table(texts, [*(name.replace("_", " ") for name in numbers), "seconds"], rows, title)
+    for line in lines:
+        ui.screen().print(line, highlight=False)
+
+
 OutOption = Annotated[
-    Path | None, typer.Option(parser=new_path, help="Keep the grounding here, and read it if it is here.")
+    Path | None, Option(parser=ui.new_path, help="Keep the grounding here, and read it if it is here.")
 ]
 
 
 def ground(
-    problem: ProblemArgument,
-    strategy: Annotated[Literal["full", "known-body", "backward"] | None, typer.Option()] = None,
-    width: Annotated[int | None, typer.Option(min=0, help="backward: unknown body atoms allowed.")] = None,
-    depth: Annotated[int | None, typer.Option(min=1, help="backward: steps.")] = None,
-    queries: Annotated[str | None, typer.Option(metavar="SPLIT", help="Ground for this split's queries only.")] = None,
-    max_groundings: Annotated[int | None, typer.Option(min=0, help="The budget of a rule.")] = None,
+    problem: ui.ProblemArgument,
+    strategy: Annotated[Literal["full", "known-body", "backward"] | None, Option()] = None,
+    width: Annotated[int | None, Option(min=0, help="backward: unknown body atoms allowed.")] = None,
+    depth: Annotated[int | None, Option(min=1, help="backward: steps.")] = None,
+    queries: Annotated[str | None, Option(metavar="SPLIT", help="Ground for this split's queries only.")] = None,
+    max_groundings: Annotated[int | None, Option(min=0, help="The budget of a rule.")] = None,
     out: OutOption = None,
-    engine: EngineOption = None,
-    memory: MemoryOption = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show the engine's plans, and ground nothing.")] = False,
-    on_error: OnErrorOption = None,
-    as_json: JsonOption = False,
+    engine: ui.EngineOption = None,
+    memory: ui.MemoryOption = None,
+    explain: Annotated[bool, Option("--explain", help="Show the engine's plans, and ground nothing.")] = False,
+    on_error: ui.OnErrorOption = None,
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Ground the rules of a problem and show, rule by rule, what that gives."""
     given = {"strategy": strategy, "width": width, "depth": depth, "max_groundings": max_groundings}
     changes = {name: value for name, value in given.items() if value is not None}
     limit = None if memory is None else parse_size(memory)
-    may_be_remote = on_error is None and queries is None and (out is not None or explain)
-    if (
-        may_be_remote
-        and engine
-        and ground_remotely(problem, engine, limit, changes, out, explain=explain, as_json=as_json)
-    ):
+    may_be_remote = engine and on_error is None and queries is None and (out is not None or explain)
+    if may_be_remote and ground_remotely(problem, str(engine), limit, changes, out, explain=explain, as_json=as_json):
         return
-    loaded, options = _loaded(problem, on_error, changes)
-    store = Store(loaded.knowledge, make_engine(engine or "duckdb", limit), Ceiling(limit))
-    asked, mirrored, both = _asked(loaded, queries)
-    if explain:
-        _print_plans(store, make_grounder(options), both, as_json)
-        return
-    start_atoms = union(both, loaded.atoms) if queries is None else both
-    grounding, was_kept = _ground(store, loaded.name, make_grounder(options), both, start_atoms, out)
-    reached = int((reached_atoms(grounding, asked) | reached_atoms(grounding, mirrored)).sum())
-    if as_json:
-        print_json(_grounding_document(loaded, grounding, reached, len(asked), was_kept))
-        return
-    _print_grounding(loaded, options, grounding, reached, len(asked))
-    if out is not None:
-        typer.echo(f"{'read from' if was_kept else 'written to'} {out}", err=True)
-    print_rejected(loaded.report.rejected, more="r2n check P --all")
-
-
-def _loaded(problem: str, on_error: str | None, changes: dict[str, Any]) -> tuple[Problem, GroundingOptions]:
-    """The problem in the language that it is trained in, and the options of its grounding."""
-    with progress(problem) as shown:
+    with ui.progress(problem) as shown:
         shown("read", 0, 0)
         loaded = load(problem, on_error=on_error)
     options = chosen(GroundingOptions, loaded.options.grounding, changes)
-    return replace(loaded, knowledge=as_trained(loaded.knowledge, options)), options
-
-
-def _asked(problem: Problem, split: str | None) -> tuple[Codes, Codes, Codes]:
-    """What is asked, its reciprocals (-1 where there is none), and both."""
-    asked = _queries(problem, split)
-    mirrored = reciprocal_codes(problem.knowledge.base, asked)
-    return asked, mirrored, union(asked, mirrored[mirrored >= 0])
-
-
-def _print_plans(store: Store, grounder: Grounder, asked: Codes, as_json: bool) -> None:
-    found = [(rule.name, plan) for rule, plan in plans(store, grounder, asked)]
-    if as_json:
-        print_json([{"rule": name, "plan": plan} for name, plan in found])
+    loaded = replace(loaded, knowledge=as_trained(loaded.knowledge, options))
+    splits = {TRAIN: loaded.train, **loaded.queries}
+    if queries is not None and queries not in splits:
+        raise ConfigError(f"the problem has no split '{queries}'", hint=f"it has: {', '.join(splits)}")
+    asked = distinct_codes([q.atoms for q in loaded.queries.values()]) if queries is None else splits[queries].atoms
+    reciprocals = reciprocal_codes(loaded.knowledge.base, asked)
+    both, grounder = union(asked, reciprocals[reciprocals >= 0]), make_grounder(options)
+    store = Store(loaded.knowledge, make_engine(engine or "duckdb", limit), Ceiling(limit))
+    if explain:
+        _print_plans([(rule.name, plan) for rule, plan in plans(store, grounder, both)], as_json)
         return
-    for name, plan in found:
-        typer.echo(f"rule {name}\n{plan}\n")
-
-
-def _queries(problem: Problem, split: str | None) -> Codes:
-    """The codes of one split's atoms; of all queries where no split is named."""
-    splits = {TRAIN: problem.train, **problem.queries}
-    if split is None:
-        return distinct_codes([part.atoms for part in problem.queries.values()])
-    if split not in splits:
-        raise ConfigError(f"the problem has no split '{split}'", hint=f"it has: {', '.join(splits)}")
-    return splits[split].atoms
+    start = union(both, loaded.atoms) if queries is None else both
+    grounding, was_kept = _ground(store, loaded.name, grounder, both, start, out)
+    reached = int((reached_atoms(grounding, asked) | reached_atoms(grounding, reciprocals)).sum())
+    variables = [_variables(loaded, part.rule) for part in grounding.ground_rules]
+    rules = [
+        {
+            "name": part.rule.name,
+            "rule": str(part.rule),
+            "variables": {name: size for name, _, size in named},
+            "estimate": part.estimate,
+            "ground_rules": len(part),
+            "atoms": len(distinct_codes([part.atoms])),
+            "seconds": round(part.seconds, 6),
+        }
+        for part, named in zip(grounding.ground_rules, variables, strict=True)
+    ]
+    number, atoms = len(grounding), len(grounding.atoms)
+    if as_json:
+        counts = {"reached": reached, "unreached": len(asked) - reached}
+        document = {"ground_rules": number, "atoms": atoms, "rules": rules, "queries": counts}
+        ui.print_json({**document, "from_cache": was_kept})
+        return
+    size = f"{counted(number, 'ground rule')} over {counted(atoms, 'atom')}"
+    others = f"queries: {reached:,} reached by a ground rule, {len(asked) - reached:,} not reached"
+    texts = [", ".join(f"{name}: {domain} ({size:,})" for name, domain, size in named) for named in variables]
+    title = f"{loaded.name}, {options.strategy} grounding"
+    _print_ground_rules(title, rules, size, others, variables=texts)
+    if out is not None:
+        typer.echo(f"{'read from' if was_kept else 'written to'} {out}", err=True)
+    ui.print_rejected(loaded.report.rejected, more="r2n check P --all")
 
 
 def _ground(
     store: Store, name: str, grounder: Grounder, asked: Codes, start: Codes, out: Path | None
 ) -> tuple[Grounding, bool]:
-    """The part of the grounding that the start atoms feel, and whether it was read from `out`."""
-    knowledge = store.knowledge
+    """The part of the grounding that the start atoms can reach, and whether it was read from `out`."""
+    knowledge, kept = store.knowledge, None
     digest = fingerprint(knowledge, grounder, np.concatenate([asked, start]))
     if out is not None:
         take_away(out.parent, out.name)
-    if out is not None and is_partitioned(out):
-        in_parts = read_partitioned(out, knowledge, grounder)
-        kept = None if in_parts is None else reached_by(in_parts, start)
-    else:
-        kept = read_grounding(out, knowledge.theory, digest) if out is not None else None
+        if is_partitioned(out):
+            in_parts = read_partitioned(out, knowledge, grounder)
+            kept = None if in_parts is None else reached_by(in_parts, start)
+        else:
+            kept = read_grounding(out, knowledge.theory, digest)
     if kept is not None:
         return kept, True
-    with progress(name) as shown:
+    with ui.progress(name) as shown:
         shown("ground", 0, 0)
         grounding = reached_by(grounder.ground(store, asked, shown), start)
     if out is not None:
@@ -315,76 +283,33 @@ def _ground(
     return grounding, False
 
 
-def _variables(problem: Problem, part: GroundRules) -> dict[str, tuple[str, int]]:
-    domains = problem.knowledge.theory.variable_domains(part.rule)
-    members = problem.knowledge.language.members
-    return {name: (d.name, len(members(d))) for name, d in zip(part.rule.variables, domains, strict=True)}
-
-
-def _grounding_document(
-    problem: Problem, grounding: Grounding, reached: int, asked: int, was_kept: bool
-) -> dict[str, Any]:
-    return {
-        "ground_rules": len(grounding),
-        "atoms": len(grounding.atoms),
-        "rules": [
-            {
-                "name": part.rule.name,
-                "rule": str(part.rule),
-                "variables": {name: size for name, (_, size) in _variables(problem, part).items()},
-                "estimate": part.estimate,
-                "ground_rules": len(part),
-                "atoms": len(distinct_codes([part.atoms])),
-                "seconds": round(part.seconds, 6),
-            }
-            for part in grounding.ground_rules
-        ],
-        "queries": {"reached": reached, "unreached": asked - reached},
-        "from_cache": was_kept,
-    }
-
-
-def _print_grounding(
-    problem: Problem, options: GroundingOptions, grounding: Grounding, reached: int, asked: int
-) -> None:
-    console = screen()
-    table = ScreenTable(title=f"{problem.name}, {options.strategy} grounding")
-    for name in ("rule", "variables"):
-        table.add_column(name, overflow="fold")
-    for name in ("estimate", "ground rules", "atoms", "seconds"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for part in grounding.ground_rules:
-        variables = [f"{name}: {d} ({size:,})" for name, (d, size) in _variables(problem, part).items()]
-        numbers = (part.estimate, len(part), len(distinct_codes([part.atoms])))
-        shown = [shortened(str(part.rule)), ", ".join(variables)]
-        table.add_texts([*shown, *(f"{n:,}" for n in numbers), f"{part.seconds:.3f}"])
-    console.print(table)
-    size = f"{counted(len(grounding), 'ground rule')} over {counted(len(grounding.atoms), 'atom')}"
-    console.print(size, highlight=False)
-    console.print(f"queries: {reached:,} reached by a ground rule, {asked - reached:,} not reached", highlight=False)
+def _variables(problem: Problem, rule: Rule) -> list[tuple[str, str, int]]:
+    """The variables of a rule, their domains and the sizes of these."""
+    domains, members = problem.knowledge.theory.variable_domains(rule), problem.knowledge.language.members
+    return [(name, d.name, len(members(d))) for name, d in zip(rule.variables, domains, strict=True)]
 
 
 _DEFAULTS = MiningOptions()
 
 
 def mine(
-    problem: ProblemArgument,
+    problem: ui.ProblemArgument,
     out: Annotated[
-        Path | None, typer.Option(parser=new_path, metavar="FILE.r2n", help="Write the theory here, not to the screen.")
+        Path | None, Option(parser=ui.new_path, metavar="FILE.r2n", help="Write the theory here, not to the screen.")
     ] = None,
-    max_length: Annotated[int, typer.Option(help="Atoms of a body, 1 to 3.")] = _DEFAULTS.max_length,
-    max_rules: Annotated[int, typer.Option(help="Of each predicate as head and each length.")] = _DEFAULTS.max_rules,
-    min_support: Annotated[int, typer.Option(help="Pairs that a rule gets right.")] = _DEFAULTS.min_support,
-    min_confidence: Annotated[float, typer.Option(help="Share of them in all it says.")] = _DEFAULTS.min_confidence,
-    seconds: Annotated[float | None, typer.Option(help="Stop the search for rules after this time.")] = None,
-    constants: Annotated[bool, typer.Option("--constants", help="Rules with constants too.")] = False,
-    constraints: Annotated[bool, typer.Option("--constraints", help="Constraints too, as rules.")] = False,
-    max_exceptions: Annotated[float, typer.Option(help="Share of exceptions that a constraint may have.")] = 0.0,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Without the rules that the problem has already.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of samples, where a graph is large.")] = 0,
-    engine: EngineOption = None,
-    on_error: OnErrorOption = None,
-    as_json: JsonOption = False,
+    max_length: Annotated[int, Option(help="Atoms of a body, 1 to 3.")] = _DEFAULTS.max_length,
+    max_rules: Annotated[int, Option(help="Of each predicate as head and each length.")] = _DEFAULTS.max_rules,
+    min_support: Annotated[int, Option(help="Pairs that a rule gets right.")] = _DEFAULTS.min_support,
+    min_confidence: Annotated[float, Option(help="Share of them in all it says.")] = _DEFAULTS.min_confidence,
+    seconds: Annotated[float | None, Option(help="Stop the search for rules after this time.")] = None,
+    constants: Annotated[bool, Option("--constants", help="Rules with constants too.")] = False,
+    constraints: Annotated[bool, Option("--constraints", help="Constraints too, as rules.")] = False,
+    max_exceptions: Annotated[float, Option(help="Share of exceptions that a constraint may have.")] = 0.0,
+    fresh: Annotated[bool, Option("--fresh", help="Without the rules that the problem has already.")] = False,
+    seed: Annotated[int, Option(min=0, help="Of samples, where a graph is large.")] = 0,
+    engine: ui.EngineOption = None,
+    on_error: ui.OnErrorOption = None,
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Mine rules and constraints from the training facts of a problem: a theory file with weights."""
     options = MiningOptions(max_length, max_rules, min_support, min_confidence, constants, seconds, seed=seed)
@@ -392,7 +317,7 @@ def mine(
         raise ConfigError(f"--max-exceptions is {max_exceptions}", hint="give a share from 0 to 1")
     if out is not None:
         check_theory_path(out)
-    with progress(problem) as shown:
+    with ui.progress(problem) as shown:
         shown("read", 0, 0)
         loaded = load(problem, on_error=on_error)
         mining = mine_rules(loaded.knowledge, options, shown, None if engine is None else make_engine(engine))
@@ -401,84 +326,51 @@ def mine(
     if out is not None:
         write_theory(out, text)
     if as_json:
-        print_json(_document(mining, held))
+        counts = ("support", "body_pairs", "pca_pairs", "confidence", "pca_confidence", "sample")
+        rules = [
+            {"name": m.rule.name, "rule": str(m.rule), **{name: getattr(m, name) for name in counts}}
+            for m in mining.rules
+        ]
+        found = {"rules": rules, "constraints": [asdict(constraint) for constraint in held]}
+        ui.print_json({**found, "unwritable": mining.unwritable, "stopped": mining.stopped})
     elif out is None:
         typer.echo(text, nl=False)
-    _say_what_was_done(mining, held, out)
-
-
-def _say_what_was_done(mining: Mining, constraints: tuple[Constraint, ...], out: Path | None) -> None:
-    """On standard error: standard output is the theory or JSON."""
-    typer.echo(f"{len(mining.rules):,} rules, {len(constraints):,} constraints mined", err=True)
-    if mining.unwritable:
-        typer.echo(f"{mining.unwritable:,} rules left out: no declared domain fits one of their variables", err=True)
-    if mining.sampled:
-        typer.echo(f"{mining.sampled:,} rules counted on a sample of first constants: estimates", err=True)
-    if mining.stopped is not None:
-        typer.echo(f"the time was over at {mining.stopped}", err=True)
-    if out is not None:
-        typer.echo(f"written to {out}", err=True)
-
-
-def _document(mining: Mining, constraints: tuple[Constraint, ...]) -> dict[str, Any]:
-    return {
-        "rules": [
-            {
-                "name": mined.rule.name,
-                "rule": str(mined.rule),
-                "support": mined.support,
-                "body_pairs": mined.body_pairs,
-                "pca_pairs": mined.pca_pairs,
-                "confidence": mined.confidence,
-                "pca_confidence": mined.pca_confidence,
-                "sample": mined.sample,
-            }
-            for mined in mining.rules
-        ],
-        "constraints": [
-            {
-                "kind": constraint.kind,
-                "predicates": constraint.predicates,
-                "support": constraint.support,
-                "exceptions": constraint.exceptions,
-                "constants": constraint.constants,
-            }
-            for constraint in constraints
-        ],
-        "unwritable": mining.unwritable,
-        "stopped": mining.stopped,
-    }
+    for line in (
+        f"{len(mining.rules):,} rules, {len(held):,} constraints mined",
+        f"{mining.unwritable:,} rules left out: no declared domain fits one of their variables"
+        * bool(mining.unwritable),
+        f"{mining.sampled:,} rules counted on a sample of first constants: estimates" * bool(mining.sampled),
+        f"the time was over at {mining.stopped}" * (mining.stopped is not None),
+        f"written to {out}" * (out is not None),
+    ):
+        if line:
+            typer.echo(line, err=True)
 
 
 datasets_app = typer.Typer(no_args_is_help=True, help="Known problems.")
 
 
 @datasets_app.command("list")
-def list_datasets(as_json: JsonOption = False) -> None:
+def list_datasets(as_json: ui.JsonOption = False) -> None:
     """The known problems."""
     if as_json:
-        print_json([_dataset_row(name) for name in DATASETS])
+        found = [(name, d.title, d.licence, d.is_embedded) for name, d in DATASETS.items()]
+        ui.print_json([dict(zip(("name", "title", "licence", "embedded"), row, strict=True)) for row in found])
         return
-    table = ScreenTable("name", "title", "licence", "where", box=None, header_style="dim")
-    for name, dataset in DATASETS.items():
-        where = "in the package" if dataset.is_embedded else "download"
-        table.add_texts([name, dataset.title, dataset.licence, where])
-    screen().print(table)
-
-
-def _dataset_row(name: str) -> dict[str, Any]:
-    dataset = DATASETS[name]
-    return {"name": name, "title": dataset.title, "licence": dataset.licence, "embedded": dataset.is_embedded}
+    rows = [
+        [name, d.title, d.licence, "in the package" if d.is_embedded else "download"] for name, d in DATASETS.items()
+    ]
+    ui.print_table(["name", "title", "licence", "where"], [], rows, box=None, header_style="dim")
 
 
 @datasets_app.command("show")
-def show_dataset(name: Annotated[str, typer.Argument()], as_json: JsonOption = False) -> None:
+def show_dataset(name: Annotated[str, Argument()], as_json: ui.JsonOption = False) -> None:
     """What is in a known problem."""
     check(name, as_json=as_json)
 
 
 @datasets_app.command("download")
-def download_dataset(name: Annotated[str, typer.Argument()]) -> None:
+def download_dataset(name: Annotated[str, Argument()]) -> None:
     """Fetch a known problem that does not travel with the package."""
     dataset = DATASETS.get(name)
     if dataset is None:
@@ -487,22 +379,22 @@ def download_dataset(name: Annotated[str, typer.Argument()]) -> None:
     if dataset.is_embedded:
         typer.echo(f"{name} is in the package: nothing to download")
         return
-    with progress(name) as shown:
+    with ui.progress(name) as shown:
         folder = download(dataset.folder, progress=shown)
     typer.echo(f"{name} is in {folder}")
 
 
 @datasets_app.command("generate")
 def generate_dataset(
-    folder: Annotated[Path | None, typer.Argument(parser=new_path, help="The new folder of the problem: text.")] = None,
-    facts: Annotated[int | None, typer.Option(help="Those kept back as queries included.")] = None,
-    constants: Annotated[int | None, typer.Option(help="With --out by default a tenth of the facts.")] = None,
-    relations: Annotated[int | None, typer.Option()] = None,
-    rules: Annotated[int | None, typer.Option(help="Of which a fifth is false.")] = None,
-    noise: Annotated[float | None, typer.Option(help="Share of facts that are noise.")] = None,
-    communities: Annotated[int | None, typer.Option(help="Of constants.")] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    out: Annotated[Path | None, typer.Option(parser=new_path, help="The new folder instead: Parquet.")] = None,
+    folder: Annotated[Path | None, Argument(parser=ui.new_path, help="The new folder of the problem: text.")] = None,
+    facts: Annotated[int | None, Option(help="Those kept back as queries included.")] = None,
+    constants: Annotated[int | None, Option(help="With --out by default a tenth of the facts.")] = None,
+    relations: Annotated[int | None, Option()] = None,
+    rules: Annotated[int | None, Option(help="Of which a fifth is false.")] = None,
+    noise: Annotated[float | None, Option(help="Share of facts that are noise.")] = None,
+    communities: Annotated[int | None, Option(help="Of constants.")] = None,
+    seed: Annotated[int, Option(min=0)] = 0,
+    out: Annotated[Path | None, Option(parser=ui.new_path, help="The new folder instead: Parquet.")] = None,
 ) -> None:
     """Generate a graph with planted rules, exceptions and noise, to try r2n on."""
     numbers = {"facts": facts, "constants": constants, "relations": relations, "rules": rules, "noise": noise}
@@ -512,7 +404,7 @@ def generate_dataset(
         raise ConfigError("name one folder", hint="FOLDER for text, or --out DIR for Parquet")
     defaults = GraphOptions() if out is None else LARGE
     options = replace(defaults, **{name: value for name, value in given.items() if value is not None})
-    with progress(str(made)) as shown:
+    with ui.progress(str(made)) as shown:
         found = generate(options, made, "tsv" if out is None else "parquet", shown)
     sizes = ", ".join(f"{name} {size:,}" for name, size in found.items())
     typer.echo(f"{options.facts:,} facts ({sizes}), {options.rules:,} rules, in {made}")

@@ -7,26 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from r2n.cli.screen import DeviceOption, JsonOption, RunArgument, ScreenTable, print_json, progress, screen, shortened
+from r2n.cli import screen as ui
 from r2n.errors import ConfigError
 
 if TYPE_CHECKING:
-    from r2n.reporting.compare import ComparedSplit, Comparison
+    from r2n.reporting.compare import Comparison
 
 
 LONGEST_NAME = 40
 
-RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN RUN ...", help="The folders of two runs or more.")]
-
 
 def report(
-    run: RunArgument,
+    run: ui.RunArgument,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write it (default: report.html in the run).")
+        Path | None, Option(metavar="FILE", help="Where to write it (default: report.html in the run).")
     ] = None,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
+    device: ui.DeviceOption = "auto",
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Write the report of a run again, as a page."""
     from r2n.model.model import Model
@@ -36,30 +35,30 @@ def report(
 
     if out is not None:
         check_writable(out, "--out")
-    with progress(str(run)) as shown:
+    with ui.progress(str(run)) as shown:
         trained = Model.load(run, device=device, progress=shown)
         reports = [trained.evaluate(split, shown, baselines=True) for split in trained.problem.queries]
         shown("report", 0, 0)
         path = run / PAGE if out is None else out
         write_file(path, run_page(build_report(run, trained, reports, read_training(run))), "--out")
     if as_json:
-        print_json({"run": str(run), "report": str(path), "reports": [part.to_dict() for part in reports]})
+        ui.print_json({"run": str(run), "report": str(path), "reports": [part.to_dict() for part in reports]})
         return
     typer.echo(f"the report is in {path}", err=True)
 
 
 def compare(
-    runs: RunsArgument,
+    runs: Annotated[list[Path], Argument(metavar="RUN RUN ...", help="The folders of two runs or more.")],
     splits: Annotated[
-        list[str] | None, typer.Option("--split", help="These queries alone; may be repeated (default: all).")
+        list[str] | None, Option("--split", help="These queries alone; may be repeated (default: all).")
     ] = None,
     sample: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Rank so many of the queries, the same for all runs.")
+        int | None, Option(min=1, metavar="N", help="Rank so many of the queries, the same for all runs.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Which sample.")] = 0,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as a page too.")] = None,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
+    seed: Annotated[int, Option(min=0, help="Which sample.")] = 0,
+    html: Annotated[Path | None, Option(metavar="FILE", help="Write it as a page too.")] = None,
+    device: ui.DeviceOption = "auto",
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Put runs side by side, and test whether they differ by more than chance."""
     from r2n.reporting.compare import check_runs
@@ -70,68 +69,54 @@ def compare(
     check_runs(runs)
     if html is not None:
         check_writable(html, "--html")
-    with progress("compare") as shown:
+    with ui.progress("compare") as shown:
         found = compare_runs(runs, splits=splits, sample=sample, seed=seed, device=device, progress=shown)
     if html is not None:
         write_file(html, compare_page(found), "--html")
         typer.echo(f"the comparison is in {html}", err=True)
     if as_json:
-        print_json(found.to_dict())
-        return
-    _print_comparison(found)
+        ui.print_json(found.to_dict())
+    else:
+        _print_comparison(found)
 
 
 def _print_comparison(found: "Comparison") -> None:
-    names = [shortened(name, LONGEST_NAME) for name in found.runs]
-    table = ScreenTable("what differs", *names, title="the runs")
-    for key, values in found.differences:
-        table.add_texts([key, *(shortened(value, LONGEST_NAME) for value in values)])
-    if found.differences:
-        screen().print(table)
+    names = [ui.shortened(name, LONGEST_NAME) for name in found.runs]
+    rows = [[key, *(ui.shortened(value, LONGEST_NAME) for value in values)] for key, values in found.differences]
+    if rows:
+        ui.print_table(["what differs", *names], [], rows, "the runs")
     else:
-        typer.echo("the runs differ in nothing that a result depends on", err=True)
+        ui.note("the runs differ in nothing that a result depends on")
     for split in found.splits:
-        _print_split(split, names)
+        rows = [[metric, *map(ui.number_text, values)] for metric, values in split.metrics]
+        ui.print_table(["metric"], names, rows, f"{split.split}: {split.protocol}")
+        rows = []
+        for name, other in zip(names[1:], split.tested, strict=True):
+            for test in other.tests:
+                interval = "" if isnan(test.low) else f"{test.low:+.4f} to {test.high:+.4f}"  # of one query alone: none
+                numbers = (f"{test.difference:+.4f}", interval, f"{test.p:.4f}", f"{test.queries:,}")
+                rows.append([name, test.metric, *numbers])
+            if other.why_not:
+                ui.note(f"{split.split}: {name} is not tested against {names[0]}: {other.why_not}")
+        if rows:
+            title = f"{split.split}: minus {names[0]}, query by query"
+            ui.print_table(["run", "metric"], ["difference", "at 95 %", "p", "queries"], rows, title)
     if found.tests > 1:
-        typer.echo(f"{found.tests} tests were made, and each p is for one of them alone", err=True)
-
-
-def _print_split(split: "ComparedSplit", names: list[str]) -> None:
-    table = ScreenTable("metric", title=f"{split.split}: {split.protocol}")
-    for name in names:
-        table.add_column(name, justify="right")
-    for metric, values in split.metrics:
-        table.add_texts([metric, *("" if value is None else f"{value:.4f}" for value in values)])
-    screen().print(table)
-    tests = ScreenTable("run", "metric", title=f"{split.split}: minus {names[0]}, query by query")
-    for heading in ("difference", "at 95 %", "p", "queries"):
-        tests.add_column(heading, justify="right")
-    for name, other in zip(names[1:], split.tested, strict=True):
-        for test in other.tests:
-            interval = "" if isnan(test.low) else f"{test.low:+.4f} to {test.high:+.4f}"  # of one query alone: none
-            tests.add_texts(
-                [name, test.metric, f"{test.difference:+.4f}", interval, f"{test.p:.4f}", f"{test.queries:,}"]
-            )
-        if other.why_not:
-            typer.echo(f"{split.split}: {name} is not tested against {names[0]}: {other.why_not}", err=True)
-    if tests.rows:
-        screen().print(tests)
+        ui.note(f"{found.tests} tests were made, and each p is for one of them alone")
 
 
 WIDEST = 1000
 
 
 def reproduce(
-    table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="countries | ablation | kgc | cora | wn18rr | fb15k237")
-    ],
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = 5,
-    dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset (may be repeated).")] = None,
-    model: Annotated[list[str] | None, typer.Option(help="Only this row (may be repeated).")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes at once (default: one a core).")] = None,
-    as_json: JsonOption = False,
+    table: Annotated[str, Argument(metavar="TABLE", help="countries | ablation | kgc | cora | wn18rr | fb15k237")],
+    seeds: Annotated[int, Option(min=1, help="How many seeds, from 0 on.")] = 5,
+    dataset: Annotated[list[str] | None, Option(help="Only this dataset (may be repeated).")] = None,
+    model: Annotated[list[str] | None, Option(help="Only this row (may be repeated).")] = None,
+    jobs: Annotated[int | None, Option(min=1, help="Processes at once (default: one a core).")] = None,
+    as_json: ui.JsonOption = False,
 ) -> None:
-    """Measure a table of the paper again, ours beside theirs."""
+    """Measure a table of the paper again, next to the paper's numbers."""
     from r2n.reproduction.reproduce import cells, summarise
     from r2n.reproduction.reproduce import reproduce as measure_all
 
@@ -139,67 +124,60 @@ def reproduce(
     if not chosen:
         raise ConfigError(f"table '{table}' has no such dataset or model", hint="leave --dataset and --model away")
     measured = []
-    with progress(table) as shown:
+    with ui.progress(table) as shown:
         shown("measure", 0, len(chosen))
         for item in measure_all(chosen, jobs=jobs or os.cpu_count() or 1):
             measured.append(item)
             shown("measure", len(measured), len(chosen))
     records = summarise(measured)
     if as_json:
-        print_json(records)
+        ui.print_json(records)
     else:
-        _print_table(table, records)
+        _print_records(table, records)
 
 
-def _print_table(table: str, records: list[dict[str, Any]]) -> None:
+def _print_records(table: str, records: list[dict[str, Any]]) -> None:
     """A line for each model and dataset, a column for each metric."""
     metrics = list(dict.fromkeys(record["metric"] for record in records))
-    shown = ScreenTable("dataset", "model", title=f"{table}: mean ± deviation over seeds")
-    for name in (*metrics, "the paper", "seeds", "CPU-seconds"):
-        shown.add_column(name, justify="right", no_wrap=True)
+    right = [*metrics, "the paper", "seeds", "CPU-seconds"]
+    shown = ui.ScreenTable("dataset", "model", right=right, title=f"{table}: mean ± deviation over seeds")
     cells: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for record in records:
         cells.setdefault((record["dataset"], record["model"]), {})[record["metric"]] = record
     for (dataset, model), by_metric in sorted(cells.items(), key=lambda cell: cell[0][0]):
         any_record = next(iter(by_metric.values()))
-        values = [_shown(by_metric[m]) if m in by_metric else "" for m in metrics]
-        headline = by_metric.get("mrr", any_record)
-        paper = "" if headline["paper"] is None else f"{headline['paper']:.3f}"
+        values = [
+            ""
+            if (record := by_metric.get(metric)) is None
+            else f"{record['paper']:.3f}"  # as published
+            if record["mean"] is None
+            else f"{record['mean']:.3f} ± {record['std']:.3f}"
+            for metric in metrics
+        ]
+        paper = by_metric.get("mrr", any_record)["paper"]
         seconds = f"{any_record['cpu_seconds']:.1f}" if any_record["seeds"] else ""
-        shown.add_texts([dataset, model, *values, paper, str(any_record["seeds"] or "published"), seconds])
-    console = screen()
+        last = ["" if paper is None else f"{paper:.3f}", str(any_record["seeds"] or "published"), seconds]
+        shown.add_texts([dataset, model, *values, *last])
+    console = ui.screen()
     wanted = console.measure(shown, options=console.options.update(width=WIDEST)).maximum
     console.width = max(wanted, console.width)  # a line that the terminal wraps beats one that is cut
     console.print(shown)
 
 
-def _shown(record: dict[str, Any]) -> str:
-    """Mean and deviation, or what was published."""
-    if record["mean"] is None:
-        return f"{record['paper']:.3f}"
-    return f"{record['mean']:.3f} ± {record['std']:.3f}"
-
-
-HostOption = Annotated[str, typer.Option(help="Where to listen; any other than a loopback needs a token.")]
-PortOption = Annotated[int, typer.Option(min=0, max=65_535, help="0: any that is free.")]
-TokenOption = Annotated[Path | None, typer.Option(metavar="FILE", help="A file with the token that clients send.")]
 NameOption = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="Another name that clients know the server by, as a proxy's.")
+    list[str] | None, Option(metavar="NAME", help="Another name that clients know the server by, as a proxy's.")
 ]
-WorkersOption = Annotated[int | None, typer.Option(min=1, max=64, help="Processes that answer.", show_default="cores")]
-SecondsOption = Annotated[float, typer.Option(min=0.1, help="A request that takes longer is stopped.")]
-ClientOption = Annotated[float, typer.Option(min=0.1, help="The time of a client to send a request.")]
 
 
 def serve(
-    run: RunArgument,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 8000,
-    token_file: TokenOption = None,
+    run: ui.RunArgument,
+    host: Annotated[str, Option(help="Where to listen; any other than a loopback needs a token.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65_535, help="0: any that is free.")] = 8000,
+    token_file: Annotated[Path | None, Option(metavar="FILE", help="A file with the token that clients send.")] = None,
     public_name: NameOption = None,
-    workers: WorkersOption = None,
-    seconds: SecondsOption = 10.0,
-    client_seconds: ClientOption = 20.0,
+    workers: Annotated[int | None, Option(min=1, max=64, help="Processes that answer.", show_default="cores")] = None,
+    seconds: Annotated[float, Option(min=0.1, help="A request that takes longer is stopped.")] = 10.0,
+    client_seconds: Annotated[float, Option(min=0.1, help="The time of a client to send a request.")] = 20.0,
 ) -> None:
     """Serve a run: a page for people, and an API for programs."""
     if not all(map(find_spec, ("fastapi", "uvicorn"))):
@@ -213,7 +191,7 @@ def serve(
     access = access_to(host, token_file, public_name or [])
     limits = Limits(seconds=seconds, client_seconds=client_seconds)
     with listening(host, port) as own:
-        with progress(str(run)) as shown:
+        with ui.progress(str(run)) as shown:
             shown("read", 0, 0)
             session = preload(run, limits)
         server = make_server(create_app(session, access, workers or os.cpu_count() or 1), limits)

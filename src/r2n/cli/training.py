@@ -1,36 +1,15 @@
 """The command line: r2n train, evaluate."""
 
-from collections.abc import Iterator
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from r2n.cli.screen import (
-    DeviceOption,
-    JobsOption,
-    JsonOption,
-    MemoryOption,
-    PhaseProgress,
-    ProblemArgument,
-    RunArgument,
-    ScreenTable,
-    SetOption,
-    new_path,
-    notes_beside,
-    print_json,
-    print_rejected,
-    print_report,
-    progress,
-    screen,
-)
-from r2n.data.problem import Problem
+from r2n.cli import screen as ui
 from r2n.datasets.benchmarks import load
 from r2n.model.memory import parse_size
-from r2n.visible import visible
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
     from r2n.evaluation.report import Report
@@ -41,41 +20,34 @@ if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are
 
 EXAMPLES = 5
 
-RunFolderOption = Annotated[
-    Path | None, typer.Option(parser=new_path, help="The run's folder (default: runs/NAME-SEED).")
-]
-SeedOption = Annotated[int | None, typer.Option(min=0, help="By default 0, or that of the resumed run.")]
 EnsembleOption = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="K", help="Train K networks, with the seeds from --seed on; their mean answers."),
+    int | None, Option(min=1, metavar="K", help="Train K networks, with the seeds from --seed on; their mean answers.")
 ]
-ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint, with its options.")]
-SecondsOption = Annotated[float, typer.Option("--checkpoint-seconds", min=0, help="Seconds between checkpoints.")]
 DevicesOption = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Train by N processes, each with a device, that share every batch."),
+    int | None, Option(min=1, metavar="N", help="Train by N processes, each with a device, that share every batch.")
 ]
 
 
 def train(
-    problem: ProblemArgument,
-    out: RunFolderOption = None,
-    seed: SeedOption = None,
+    problem: ui.ProblemArgument,
+    out: Annotated[Path | None, Option(parser=ui.new_path, help="The run's folder (default: runs/NAME-SEED).")] = None,
+    seed: Annotated[int | None, Option(min=0, help="By default 0, or that of the resumed run.")] = None,
     ensemble: EnsembleOption = None,
-    changes: SetOption = None,
-    resume: ResumeOption = False,
-    seconds: SecondsOption = 2.0,
-    memory: MemoryOption = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    changes: ui.SetOption = None,
+    resume: Annotated[bool, Option("--resume", help="Go on from the folder's checkpoint, with its options.")] = False,
+    seconds: Annotated[float, Option("--checkpoint-seconds", min=0, help="Seconds between checkpoints.")] = 2.0,
+    memory: ui.MemoryOption = None,
+    device: Annotated[str | None, Option(help="auto, cpu, cuda or mps.")] = None,
     devices: DevicesOption = None,
     with_baseline: Annotated[
-        bool, typer.Option("--baseline/--no-baseline", help="Train the input layer without rules too, to compare.")
+        bool, Option("--baseline/--no-baseline", help="Train the input layer without rules too, to compare.")
     ] = True,
-    with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html at the end.")] = True,
-    as_json: JsonOption = False,
+    with_report: Annotated[bool, Option("--report/--no-report", help="Write report.html at the end.")] = True,
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Train a network on a problem, keep it as a run, and report on its queries."""
     import r2n
+    from r2n.model.evaluation import is_filtered_less
     from r2n.model.training import follow_elsewhere
     from r2n.reporting.profiling import Profiler
     from r2n.reporting.run_report import Training
@@ -87,12 +59,17 @@ def train(
     wanted += [] if device is None else [f"training.device={device}"]
     if follow_elsewhere(problem, out, wanted, seed, ensemble, resume=resume, devices=devices, memory=limit):
         return
-    with progress(problem) as shown:
+    with ui.progress(problem) as shown:
         meter = Profiler(shown)
         meter("read", 0, 0)
         loaded = load(problem)
-        print_rejected(loaded.report.rejected, more="r2n check P --all")
+        ui.print_rejected(loaded.report.rejected, more="r2n check P --all")
         folder = out or usual_folder(loaded.name, seed or 0)
+        valid = "valid (other splits not filtered)" if is_filtered_less(loaded) else "valid"
+
+        def show_epoch(epoch: "Epoch") -> None:
+            shown.detail(loss=f"{epoch.loss:.4f}", **({} if epoch.valid is None else {valid: f"{epoch.valid:.4f}"}))
+
         model = r2n.train(
             problem if devices else loaded,
             options=wanted,
@@ -103,9 +80,9 @@ def train(
             devices=devices,
             memory=limit,
             baseline=with_baseline,
-            callback=partial(_show_epoch, shown, loaded),
+            callback=show_epoch,
             progress=meter,
-            notify=_notify,
+            notify=lambda kind, text: ui.note(f"{kind}: {text}"),
             checkpoint_seconds=seconds,
         )
         reports = [model.evaluate(split, meter, baselines=True) for split in model.problem.queries]
@@ -116,44 +93,41 @@ def train(
         costs = kept.phases if kept.phases and kept.epochs == epochs else meter.costs
         training = Training(epochs, costs, kept.chosen)
     written = write_results(folder, reports, training)
-    _print_training(folder, model, written, as_json=as_json)
+    document, calibration = written.document, model.calibration
+    notes = [text for report in document["reports"] for text in ui.notes_beside(report)]
+    notes += [*written.failures, *[f"probabilities are {calibration}"] * bool(calibration and calibration.why_not)]
+    for text in notes:
+        ui.note(f"note: {text}")
+    if as_json:
+        ui.print_json(document)
+    else:
+        _print_training(folder, model, document["reports"])
     if with_report:
         _write_report(folder, model, reports, training, written)
 
 
-def _notify(kind: str, text: str) -> None:
-    typer.echo(visible(f"{kind}: {text}"), err=True)
-
-
-def _print_training(folder: Path, model: "Model", written: "Written", *, as_json: bool) -> None:
-    document, calibration = written.document, model.calibration
-    notes = [note for report in document["reports"] for note in notes_beside(report)]
-    notes += [*written.failures, *[f"probabilities are {calibration}"] * bool(calibration and calibration.why_not)]
-    for note in notes:
-        _notify("note", note)
-    if as_json:
-        print_json(document)
-        return
-    for report in document["reports"]:
-        print_report(report, model.problem.name)
-    _print_examples(model)
-    typer.echo(f"the run is in {folder}", err=True)
-    for step in _next_steps(folder, model.problem):
-        typer.echo(f"next: {visible(step)}", err=True)
-
-
-def _next_steps(folder: Path, problem: Problem) -> Iterator[str]:
-    """Commands that go on from here, with the first true query of the run, or a fact where there is none."""
+def _print_training(folder: Path, model: "Model", reports: list[dict[str, Any]]) -> None:
+    """The reports, a few test queries, and commands to go on with."""
     from r2n.model.answers import question_text
 
-    run, base = quote(str(folder)), problem.knowledge.base
+    problem, base = model.problem, model.problem.knowledge.base
+    for report in reports:
+        ui.print_report(report, problem.name)
+    if "test" in problem.queries:  # evenly from the most to the least probable
+        truth = dict(zip(base.names(problem.test.atoms), problem.test.truth, strict=True))
+        answers = model.answers(problem.test.atoms)
+        chosen = answers[:: max(1, len(answers) // EXAMPLES)][:EXAMPLES]
+        rows = [[item.atom, f"{item.probability:.3f}", str(bool(truth[item.atom])).lower()] for item in chosen]
+        ui.print_table(["prediction", "probability", "truth"], [], rows, "some test queries")
+    ui.note(f"the run is in {folder}")
+    run, steps = quote(str(folder)), []
     every = (problem.test, *problem.queries.values(), problem.train)
     code = next((part.atoms[part.truth][:1] for part in every if part.truth.any()), None)
-    if code is not None:
-        yield f"r2n predict {run} {quote(question_text(base, code))}"
-        yield f"r2n explain {run} {quote(base.names(code)[0])}"
+    if code is not None:  # the first true query, or a fact where there is none
+        steps = [f"predict {run} {quote(question_text(base, code))}", f"explain {run} {quote(base.names(code)[0])}"]
     missing = "" if find_spec("fastapi") and find_spec("uvicorn") else "  (needs pip install 'r2n[serve]')"
-    yield f"r2n serve {run}{missing}"
+    for step in (*steps, f"serve {run}{missing}"):
+        ui.note(f"next: r2n {step}")
 
 
 def _write_report(
@@ -163,57 +137,31 @@ def _write_report(
     from r2n.reporting.write import write_page
 
     before = len(written.failures)
-    with progress(str(folder)) as shown:
+    with ui.progress(str(folder)) as shown:
         shown("report", 0, 0)
         write_page(folder, model, reports, training, written)
-    for text in written.failures[before:]:
-        _notify("note", text)
-    if not written.failures[before:]:
-        typer.echo(f"its report is in {folder / 'report.html'}", err=True)
-
-
-def _show_epoch(shown: PhaseProgress, problem: Problem, epoch: "Epoch") -> None:
-    """An epoch's loss and, where there is one, the validation metric, which the report may filter by more facts."""
-    from r2n.model.evaluation import is_filtered_less
-
-    shown.detail(loss=f"{epoch.loss:.4f}")
-    if epoch.valid is not None:
-        name = "valid (other splits not filtered)" if is_filtered_less(problem) else "valid"
-        shown.detail(**{name: f"{epoch.valid:.4f}"})
-
-
-def _print_examples(model: "Model") -> None:
-    """A few test queries with their probabilities, evenly from the most to the least probable."""
-    problem = model.problem
-    if "test" not in problem.queries:
-        return
-    queries = problem.test
-    truth = dict(zip(problem.knowledge.base.names(queries.atoms), queries.truth, strict=True))
-    answers = model.answers(queries.atoms)
-    chosen = answers[:: max(1, len(answers) // EXAMPLES)][:EXAMPLES]
-    table = ScreenTable("prediction", "probability", "truth", title="some test queries")
-    for item in chosen:
-        table.add_texts([item.atom, f"{item.probability:.3f}", "true" if truth[item.atom] else "false"])
-    screen().print(table)
+    failures = [f"note: {text}" for text in written.failures[before:]]
+    for text in failures or [f"its report is in {folder / 'report.html'}"]:
+        ui.note(text)
 
 
 def evaluate(
-    run: RunArgument,
-    split: Annotated[str, typer.Option(help="Which queries.")] = "test",
+    run: ui.RunArgument,
+    split: Annotated[str, Option(help="Which queries.")] = "test",
     sample: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Rank so many of the queries, drawn at random.")
+        int | None, Option(min=1, metavar="N", help="Rank so many of the queries, drawn at random.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Which sample.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Which sample.")] = 0,
     constraints: Annotated[
-        bool, typer.Option("--constraints", help="Rank once more, with constraints mined from the training facts.")
+        bool, Option("--constraints", help="Rank once more, with constraints mined from the training facts.")
     ] = False,
     kinds: Annotated[
-        list[str] | None, typer.Option("--kind", help="Constraints of this kind alone; may be repeated.")
+        list[str] | None, Option("--kind", help="Constraints of this kind alone; may be repeated.")
     ] = None,
-    jobs: JobsOption = None,
-    memory: MemoryOption = None,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
+    jobs: ui.JobsOption = None,
+    memory: ui.MemoryOption = None,
+    device: ui.DeviceOption = "auto",
+    as_json: ui.JsonOption = False,
 ) -> None:
     """Report on a run's queries."""
     from r2n.model.evaluation import RANKED_KINDS
@@ -222,14 +170,14 @@ def evaluate(
     limit = None if memory is None else parse_size(memory)
     ranked = tuple(kinds or (RANKED_KINDS if constraints else ()))
     asked = EvaluationOfRun(run, split, sample, seed, ranked, device, limit)
-    with progress(str(run)) as shown:
+    with ui.progress(str(run)) as shown:
         model, found = evaluate_run(asked, jobs=jobs, progress=shown)
     reports = [report.to_dict() for report in found]
     report = reports[0] if len(reports) == 1 else {**reports[0], "with_constraints": reports[1]}
-    for note in notes_beside(report):
-        _notify("note", note)
+    for text in ui.notes_beside(report):
+        ui.note(f"note: {text}")
     if as_json:
-        print_json(report)
+        ui.print_json(report)
         return
     for each in reports:
-        print_report(each, model.problem.name)
+        ui.print_report(each, model.problem.name)

@@ -18,41 +18,41 @@ from r2n.scoring import AtomLogits
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """The row of an atom with one position open: what network and counts say of its candidates.
+    """The candidates of an atom's query at one position, scored by the network and by the counts.
 
-    `network` holds the log of each candidate's share, `known` the places of those known to be true.
+    `network` holds the log-probability of each candidate, `known` the indices of those known to be true.
     """
 
     counts: SideCounts
     row: int
-    place: int
+    candidate: int
     network: Float[np.ndarray, " candidates"]
     known: Int64[np.ndarray, " known"]
 
     @classmethod
-    def of(cls, member: AtomLogits, counts: RuleCounts, code: int, position: int) -> "Row":
-        """The row of an atom, with the entries of the counts that stand in it."""
+    def from_atom(cls, member: AtomLogits, counts: RuleCounts, code: int, position: int) -> "Row":
+        """The row of an atom, with the counts of its candidates."""
         base = member.model.base
         index = int(base.decode(np.array([code]))[0][0])
-        whole = counts.side(index, position)
-        row, place = (int(part[0]) for part in whole.side.located(np.array([code])))
-        _, entries = whole.index.entries(np.array([row]))
-        network = member.by(NETWORK_ALONE).rows(index, position, whole.side.given(np.array([row])))[0]
-        codes, evidence = row + whole.side.stride * np.arange(whole.side.candidates), member.evidence
+        every = counts.side(index, position)
+        row, candidate = (int(part[0]) for part in every.side.located(np.array([code])))
+        _, entries = every.index.entries(np.array([row]))
+        network = member.by(NETWORK_ALONE).rows(index, position, every.side.given(np.array([row])))[0]
+        codes, evidence = row + every.side.stride * np.arange(every.side.candidates), member.evidence
         known = np.flatnonzero(np.isin(codes, evidence.atoms[evidence.truth]))
-        return cls(_entries(whole, entries, row), row, place, network, known)
+        return cls(_entries(every, entries, row), row, candidate, network, known)
 
     def entries(self, code: int, rule: int) -> Bool[np.ndarray, " entries"]:
-        """Which of the counts are those of a rule for an atom; none where the atom stands in another row."""
+        """Which of the counts are those of a rule for an atom; none if the atom is in another row."""
         side = self.counts.side
         first, end = side.bounds
         if not first <= code < end:
             return np.zeros(len(self.counts.counts), bool)
-        row, place = (int(part[0]) for part in side.located(np.array([code])))
-        return (self.counts.places == place) & (self.counts.rules == rule) & (row == self.row)
+        row, candidate = (int(part[0]) for part in side.located(np.array([code])))
+        return (self.counts.places == candidate) & (self.counts.rules == rule) & (row == self.row)
 
     def log_odds(self, member: AtomLogits, counts: Int64[np.ndarray, " entries"]) -> float:
-        """The logit of the atom's share, with these counts in the place of those that there are."""
+        """The logit of the atom's probability, with other counts."""
         model = member.model
         assert model.counted is not None
         assert model.combination is not None
@@ -62,7 +62,7 @@ class Row:
             network = torch.from_numpy(self.network[None].copy()).to(shares.rest)
             known = np.zeros(len(self.known), np.int64), self.known
             logs = model.combination.mixed(network, known, shares, member.weighting)
-        return float(log_odds(logs[0, self.place].double().cpu().numpy()[None])[0])
+        return float(log_odds(logs[0, self.candidate].double().cpu().numpy()[None])[0])
 
 
 def _entries(counts: SideCounts, entries: Int64[np.ndarray, " _"], row: int) -> SideCounts:
@@ -73,7 +73,7 @@ def _entries(counts: SideCounts, entries: Int64[np.ndarray, " _"], row: int) -> 
 
 @dataclass(frozen=True, eq=False)
 class CountedAtom:
-    """An atom that counted rules may conclude, as one or several networks see it."""
+    """An atom that counted rules may conclude, and the networks that score it."""
 
     members: Sequence[AtomLogits]
     code: int
@@ -86,7 +86,7 @@ class CountedAtom:
 
     @cached_property
     def numbers(self) -> dict[int, int]:
-        """How many ground rules of each rule (by number) conclude the atom."""
+        """The number of ground rules of each rule (by number) that conclude the atom."""
         start, end = np.searchsorted(self._counts.codes, [self.code, self.code + 1])
         return dict(zip(self._counts.rule[start:end].tolist(), self._counts.counts[start:end].tolist(), strict=True))
 
@@ -94,10 +94,12 @@ class CountedAtom:
     def _rows(self) -> list[list[Row]]:
         base = self.members[0].model.base
         arity = len(base.shapes[int(base.decode(np.array([self.code]))[0][0])])
-        return [[Row.of(m, self._counts, self.code, position) for position in range(arity)] for m in self.members]
+        return [
+            [Row.from_atom(m, self._counts, self.code, position) for position in range(arity)] for m in self.members
+        ]
 
     def logit(self, fewer: Mapping[int, int] | None = None, *, of: int | None = None) -> float:
-        """The atom's logit; `fewer`: so many ground rules of some rules are left out, that conclude it, or another."""
+        """The atom's logit without `fewer` ground rules of some rules that conclude it, or the atom `of`."""
         code = self.code if of is None else of
         found = []
         for member, rows in zip(self.members, self._rows, strict=True):

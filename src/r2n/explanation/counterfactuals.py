@@ -1,5 +1,6 @@
 """Counterfactuals: what would be answered without facts or rules, and the fewest facts that flip an answer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -41,39 +42,36 @@ class FactChanges:
         return with_true, with_false
 
     @cached_property
-    def _only_takes_away(self) -> tuple[Marks, Marks]:
-        """For each predicate, whether a fact that is not known only takes away; and one that is known to be false."""
+    def _only_removes(self) -> tuple[Marks, Marks]:
+        """For each predicate, whether a fact that is not known only removes ground rules; and one known to be false."""
         knowledge, member = self.model.knowledge, self.model.members[0]
         index = {predicate.name: i for i, predicate in enumerate(knowledge.language.predicates)}
-        is_whole = member.source.whole is not None and member.model.counted is None
-        unknown, false = (np.full(len(index), is_whole) for _ in range(2))
+        is_full = member.source.whole is not None and member.model.counted is None
+        unknown, false = (np.full(len(index), is_full) for _ in range(2))
         for name in knowledge.candidates:
             unknown[index[name]] = false[index[name]] = False
-        for rule in knowledge.theory.rules if is_whole else ():
-            for literal in rule.body:
+        for rule in knowledge.theory.rules if is_full else ():
+            for literal in (literal for literal in rule.body if not literal.positive):
                 predicate = rule.atoms[literal.position].predicate
-                if literal.positive:
-                    continue
                 if knowledge.theory.is_closed(rule, literal.position):
-                    unknown[index[predicate]] = False
-                    false[index[predicate]] = False
+                    unknown[index[predicate]] = false[index[predicate]] = False
                 elif predicate in member.source.known_in_bodies:
                     false[index[predicate]] = False
         return unknown, false
 
-    def only_take_away(self, facts: Codes, *, false: bool = False) -> Bool[np.ndarray, " facts"]:
-        """Whether facts only take ground rules away when they are not known, or known to be `false`."""
-        return self._only_takes_away[int(false)][self.model.base.decode(facts)[0]]
+    def only_remove(self, facts: Codes, *, false: bool = False) -> Bool[np.ndarray, " facts"]:
+        """Whether facts only remove ground rules when they are not known, or known to be `false`."""
+        return self._only_removes[int(false)][self.model.base.decode(facts)[0]]
 
     @property
     def are_distinguished(self) -> bool:
-        """Whether it makes any difference if a fact is not known or known to be false."""
+        """Whether a fact that is not known can differ from one that is known to be false."""
         first = self.model.members[0]
         return first.model.evidence_input != "off" or first.source.whole is None or bool(first.source.known_in_bodies)
 
     def asserted(self, most: int) -> Codes:
-        """The asserted facts within reach of the asked atoms, ascending, of many the nearest."""
-        atoms, steps = self.near.graph.atoms.numpy(), self.near.steps_away
+        """The asserted facts within reach of the queried atoms, ascending; the nearest `most` of them."""
+        atoms, steps = self.near.graph.atoms.numpy(), self.near.forward.steps_away
         rows = np.flatnonzero(np.isin(atoms, self.model.knowledge.evidence.atoms) & (steps <= self.near.layers))
         rows = rows[np.argsort(steps[rows], kind="stable")]
         _, first = np.unique(self.model.plain(atoms[rows]), return_index=True)
@@ -84,23 +82,22 @@ class FactChanges:
 
     def _rows(self, facts: Codes) -> tuple[np.ndarray, np.ndarray]:
         """The rows of facts, and of their reciprocals, in the graph: the fact's index, and the row."""
-        mirrored = counterparts(self.model.base, facts)
-        codes, places = np.concatenate([facts, mirrored]), np.tile(np.arange(len(facts)), 2)
+        codes = np.concatenate([facts, counterparts(self.model.base, facts)])
         atoms = self.near.graph.atoms.numpy()
         order = np.argsort(atoms, kind="stable")
         start, end = (np.searchsorted(atoms[order], codes, side=side) for side in ("left", "right"))
         which = np.repeat(np.arange(len(codes)), end - start)
         offset = np.arange(len(which)) - np.repeat(np.cumsum(end - start) - (end - start), end - start)
-        return places[which], order[start[which] + offset]
+        return which % max(1, len(facts)), order[start[which] + offset]
 
     def _gone(self, facts: Codes) -> tuple[np.ndarray, np.ndarray]:
         """The ground rules that go with facts: the fact's index, and the ground rule by number."""
         of, rows = self._rows(facts)
-        places, numbers, rules, positions = self.near.incident_positions(rows)
+        index, numbers, rules, positions = self.near.forward.around.incident_positions(rows)
         evidence = self.model.knowledge.evidence
-        truth = evidence.truth[np.searchsorted(evidence.atoms, facts)][of[places]]
+        truth = evidence.truth[np.searchsorted(evidence.atoms, facts)][of[index]]
         goes = np.where(truth, self._rests_on[0][rules, positions], self._rests_on[1][rules, positions])
-        return of[places][goes], numbers[goes]
+        return of[index][goes], numbers[goes]
 
     def changes(self, facts: Codes, members: Pairs, count: int, *, false: bool = False) -> Changes:
         """Changes in which facts are not known (or are `false`); `members` pairs changes with facts (by index)."""
@@ -115,19 +112,19 @@ class FactChanges:
         return Changes(count, left_out, altered, state[members[own, 1]])
 
 
-MOST_AGAIN = 8  # facts, or rules, for which everything is grounded again
+MOST_REGROUNDED = 8  # facts, or rules, for which everything is grounded again
 MOST_FACTS = 200  # the nearest of a neighbourhood
 MOST_TRIED = 16  # facts among which a set that flips the answer is sought
 SAME = 1e-9  # logits that differ by less are equal
 
-Logits = Float64[np.ndarray, "changes asked"]
+Logits = Float64[np.ndarray, "changes queried"]
 
 
 @dataclass(frozen=True, eq=False)
 class Flip:
     """When an answer flips: below one half, or no longer the first; `by` is None for one that is neither.
 
-    `codes` are the atoms to ask: the explained one, and its rivals. `half` is the logit that means one half.
+    `codes` are the explained atom and its rivals. `half` is the logit of the probability one half.
     """
 
     codes: Codes
@@ -135,7 +132,7 @@ class Flip:
     half: float = 0.0
 
     def margins(self, logits: Logits) -> Float64[np.ndarray, " changes"]:
-        """How far each answer is from flipping: below 0, it has flipped."""
+        """The distance of each answer from flipping; negative if it has flipped."""
         if self.by == "half":
             return logits[:, 0] - self.half
         if self.by == "first" and logits.shape[1] > 1:
@@ -149,10 +146,10 @@ class Flip:
 
 @dataclass(frozen=True, eq=False)
 class Counterfactuals:
-    """What would be answered for an atom, and those it is compared to, after changes.
+    """The answers for an atom and its rivals after changes.
 
-    `shown` are the facts in the reasons, `rules` the rules (by name) within reach: if one of them cannot be taken out
-    of the graph as it is, everything is grounded again, for few of them. `logits` are those of the flip's atoms.
+    `shown` are the facts in the reasons, `rules` the rules (by name) within reach. If one of them cannot be taken out
+    of the graph as it is, everything is grounded again, for a few of them. `logits` are those of the flip's atoms.
     """
 
     model: ExplainedModel
@@ -160,14 +157,14 @@ class Counterfactuals:
     flip: Flip
     shown: Codes
     rules: tuple[str, ...]
-    logits: Float64[np.ndarray, " asked"]
+    logits: Float64[np.ndarray, " queried"]
 
     @cached_property
     def _facts(self) -> FactChanges:
         return FactChanges(self.model, self.near)
 
     def of_facts(self) -> tuple[Counterfactual, ...]:
-        """For facts within reach: what would be answered if each were not known, or known to be false."""
+        """The answers if each fact within reach were not known, or known to be false."""
         found = self._records("not known", *self._unknown)
         if not self._facts.are_distinguished:
             return tuple(found)
@@ -186,36 +183,33 @@ class Counterfactuals:
         return self._single(false=False)
 
     def _single(self, *, false: bool) -> tuple[Codes, Logits]:
-        """Facts (ascending) that can be changed, and the logits then."""
-        found, again = self._within_reach(false=false)
-        pairs = np.stack([np.arange(len(found)), np.arange(len(found))], axis=1)
-        logits = self.near.changed(self._facts.changes(found, pairs, len(found), false=false))
-        others = [self._regrounded(np.array([fact]), false=false) for fact in again.tolist()]
-        facts = np.concatenate([found, again])
-        order = np.argsort(facts)
-        return facts[order], np.concatenate([logits, *others])[order]
-
-    def _within_reach(self, *, false: bool) -> tuple[Codes, Codes]:
-        """The facts that may be taken out of the graph as it is, and those for which it is grounded again."""
+        """Facts (ascending) that can be changed, and the logits then: by leaving them out, or by grounding again."""
         asserted, evidence = self._facts.asserted(MOST_FACTS), self.model.knowledge.evidence
         facts = np.union1d(asserted, self.shown)
         if false:
             facts = self._unknown[0]
             is_true = evidence.truth[np.searchsorted(evidence.atoms, facts)]
             facts = facts[is_true & ~closed_atoms(self.model.base, facts)]
-        easy = self._facts.only_take_away(facts, false=false)
-        return facts[easy & np.isin(facts, asserted)], facts[~easy & np.isin(facts, self.shown)][:MOST_AGAIN]
+        easy = self._facts.only_remove(facts, false=false)
+        found = facts[easy & np.isin(facts, asserted)]
+        regrounded = facts[~easy & np.isin(facts, self.shown)][:MOST_REGROUNDED]
+        pairs = np.stack([np.arange(len(found))] * 2, axis=1)
+        logits = self.near.changed(self._facts.changes(found, pairs, len(found), false=false))
+        others = [self._regrounded(np.array([fact]), false=false) for fact in regrounded.tolist()]
+        facts = np.concatenate([found, regrounded])
+        order = np.argsort(facts)
+        return facts[order], np.concatenate([logits, *others])[order]
 
     def _regrounded(self, facts: Codes, *, false: bool = False) -> Logits:
-        """The logits where everything is grounded again without facts."""
+        """The logits if everything is grounded again without facts."""
         gone = WhatIf(unknown=facts, false=facts if false else facts[:0])
         return mean_logits(self.model.networks_if(gone), self.flip.codes)[None]
 
     def of_rules(self) -> tuple[Counterfactual, ...]:
-        """What would be answered without each rule within reach."""
+        """The answers without each rule within reach."""
         first, graph = self.model.members[0], self.near.graph
         if first.source.whole is None or first.model.counted is not None:
-            names = self.rules[:MOST_AGAIN]
+            names = self.rules[:MOST_REGROUNDED]
             logits = [mean_logits(self.model.networks_if(WhatIf(without_rule=n)), self.flip.codes) for n in names]
             return tuple(self._record("without rule", (n,), row) for n, row in zip(names, logits, strict=True))
         rules = [j for j, part in enumerate(graph.neighbours) if len(part)]
@@ -246,46 +240,41 @@ class Counterfactuals:
         order = order[margins[order] < self.flip.margins(self.logits[None])[0] - SAME]
         if not len(order):
             return None
-        easy = self._facts.only_take_away(facts[order])
-        found = self._greedy(facts[order]) if easy.all() else self._in_order(facts[order[:MOST_AGAIN]])
+        if self._facts.only_remove(facts[order]).all():
+            found = self._greedy(facts[order])
+        else:  # one fact more each time, those first that do most alone
+            most = facts[order[:MOST_REGROUNDED]]
+            sets = ((most[:size].tolist(), self._regrounded(most[:size])) for size in range(1, len(most) + 1))
+            found = next(((part, rows[0]) for part, rows in sets if self.flip.flips(rows)[0]), None)
         if found is None:
             return None
         chosen, row = found
         return self._record("not known", tuple(self.model.names(np.array(chosen, np.int64))), row)
 
     def _without(self, facts: Codes, sets: list[list[int]]) -> Logits:
-        """The logits without each set of facts, given by their places."""
-        pairs = np.array([[k, place] for k, part in enumerate(sets) for place in part], np.int64).reshape(-1, 2)
+        """The logits without each set of facts, given by their indices."""
+        pairs = np.array([[k, index] for k, part in enumerate(sets) for index in part], np.int64).reshape(-1, 2)
         return self.near.changed(self._facts.changes(facts, pairs, len(sets)))
 
     def _greedy(self, facts: Codes) -> tuple[list[int], np.ndarray] | None:
         """One fact more each time, those first that do most alone; then what is not needed is left out again."""
+
+        def without(left_out: Sequence[int]) -> list[int]:
+            return [index for index in chosen if index not in left_out]
+
         found = self._shortest(facts, list(range(len(facts))))
         if found is None or len(found[0]) == 1:
             return found
-        places = [int(np.flatnonzero(facts == fact)[0]) for fact in found[0]]
-        margins = self.flip.margins(self._without(facts, [_other(places, {place}) for place in places]))
-        spare = [places[i] for i in np.argsort(margins, kind="stable") if margins[i] < 0]
-        flipping = self.flip.flips(
-            self._without(facts, [_other(places, set(spare[: n + 1])) for n in range(len(spare))])
-        )
-        kept = _other(places, set(spare[: int(flipping.sum()) if flipping.all() else int(np.argmin(flipping))]))
-        return found if len(kept) == len(places) else self._shortest(facts, kept)
+        chosen = [int(np.flatnonzero(facts == fact)[0]) for fact in found[0]]
+        margins = self.flip.margins(self._without(facts, [without([index]) for index in chosen]))
+        spare = [chosen[i] for i in np.argsort(margins, kind="stable") if margins[i] < 0]
+        logits = self._without(facts, [without(spare[: n + 1]) for n in range(len(spare))])
+        flipping = self.flip.flips(logits)
+        kept = without(spare[: int(flipping.sum()) if flipping.all() else int(np.argmin(flipping))])
+        return found if len(kept) == len(chosen) else self._shortest(facts, kept)
 
-    def _shortest(self, facts: Codes, places: list[int]) -> tuple[list[int], np.ndarray] | None:
-        """The first so many facts that are enough, and the logits without them."""
-        logits = self._without(facts, [places[: size + 1] for size in range(len(places))])
+    def _shortest(self, facts: Codes, chosen: list[int]) -> tuple[list[int], np.ndarray] | None:
+        """The shortest prefix of some facts (by index) that flips the answer, and the logits without it."""
+        logits = self._without(facts, [chosen[: size + 1] for size in range(len(chosen))])
         flipping = np.flatnonzero(self.flip.flips(logits))
-        return (facts[places[: flipping[0] + 1]].tolist(), logits[flipping[0]]) if len(flipping) else None
-
-    def _in_order(self, facts: Codes) -> tuple[list[int], np.ndarray] | None:
-        """One fact more each time, those first that do most alone."""
-        for size in range(1, len(facts) + 1):
-            logits = self._regrounded(facts[:size])
-            if self.flip.flips(logits)[0]:
-                return facts[:size].tolist(), logits[0]
-        return None
-
-
-def _other(places: list[int], left_out: set[int]) -> list[int]:
-    return [place for place in places if place not in left_out]
+        return (facts[chosen[: flipping[0] + 1]].tolist(), logits[flipping[0]]) if len(flipping) else None

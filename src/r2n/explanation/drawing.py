@@ -1,7 +1,7 @@
 """The drawing of an explanation as SVG, for files, notebooks, reports and the served page.
 
-Blue speaks for an atom and orange against it, in tones that colour-blind people can tell apart; whatever a colour says
-is said by a dash, a sign or a word too. Coordinates are pixels from the upper left corner.
+Blue supports an atom and orange opposes it, in tones for colour-blind people; a dash, a sign or a word says the same.
+Coordinates are pixels from the upper left corner.
 """
 
 from collections import defaultdict
@@ -122,24 +122,21 @@ class Drawing:
 
 def explanation_drawing(explanation: Explanation) -> Drawing:
     """The drawing in the colours of the page around it, with the data that switches need."""
-    parts = _parts(explanation)
-    nodes = tuple(DrawnNode(node.kind, node.of, _fact(node)) for part in parts for node in part.graph.nodes)
+    parts, nodes = _parts(explanation), []
+    for node in (node for part in parts for node in part.graph.nodes):
+        known = node.belief.known if node.kind == "atom" and node.belief is not None else None
+        fact = None if known is None else node.of if known else f"!{node.of}"
+        nodes.append(DrawnNode(node.kind, node.of, fact))
     wide, narrow = (_svg(explanation, parts, "page", narrow=narrow) for narrow in (False, True))
-    return Drawing(wide, narrow, nodes)
-
-
-def _fact(node: Node) -> str | None:
-    if node.kind != "atom" or node.belief is None or node.belief.known is None:
-        return None
-    return node.of if node.belief.known else f"!{node.of}"
+    return Drawing(wide, narrow, tuple(nodes))
 
 
 def explanation_svg(explanation: Explanation, *, theme: Theme = "auto", narrow: bool = False) -> str:
     """The drawing of an explanation; `narrow` puts the boxes below each other, for a phone.
 
     The answer stands on the left, the ground rules that moved it right of it, their atoms, and so on to the facts. A
-    contrast with another atom is drawn below. It needs nothing from elsewhere (in the theme `page`, the rules of
-    `style_sheet("page")`) and has no ids, so that several can stand in one page.
+    contrast with another atom is drawn below. It is self-contained (but in the theme `page`, which needs
+    `style_sheet("page")`) and has no ids, so that one page can hold several.
     """
     return _svg(explanation, _parts(explanation), theme, narrow=narrow)
 
@@ -164,12 +161,17 @@ def _svg(explanation: Explanation, parts: Sequence["Part"], theme: Theme, *, nar
     legend, legend_size = _legend({e.get("class", "") for part in drawn for e in part.iter()}, width - 2 * MARGIN)
     width, height = max(width, legend_size[0] + 2 * MARGIN), y + legend_size[1]
     legend.set("transform", _moved(MARGIN, y))
-    title = f"Why {shortened(printable(explanation.atom), LONGEST_TITLE)}?"
+    title, texts = f"Why {shortened(printable(explanation.atom), LONGEST_TITLE)}?", ["no ground rule is a reason"]
+    if explanation.reasons:
+        first = shortened(printable(explanation.reasons[0].ground_rule), LONGEST_TITLE)
+        texts = [f"the strongest reason is {first}"]
+    texts += [fidelity_text(explanation.fidelity)] if explanation.fidelity is not None else []
+    answer = f"The answer is {probability_text(explanation.belief.probability)}"
     frame = f"0 0 {_number(width)} {_number(height)}"
     root = svg_element("svg", "r2n-drawing", width=width, height=height, viewBox=frame)
     root.attrib |= {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "aria-label": title}
     SubElement(root, "title").text = title
-    SubElement(root, "desc").text = _description(explanation)
+    SubElement(root, "desc").text = f"{'; '.join([answer, *texts])}."
     if theme != "page":
         SubElement(root, "style").text = style_sheet(theme)
     root.append(svg_element("rect", "background", width=width, height=height, rx=14))
@@ -229,24 +231,12 @@ def _parts(explanation: Explanation) -> list[Part]:
     return found
 
 
-def _description(explanation: Explanation) -> str:
-    """The drawing in a few words, for screen readers."""
-    texts = [f"The answer is {probability_text(explanation.belief.probability)}"]
-    if explanation.reasons:
-        first = shortened(printable(explanation.reasons[0].ground_rule), LONGEST_TITLE)
-        texts.append(f"the strongest reason is {first}")
-    else:
-        texts.append("no ground rule is a reason")
-    texts += [fidelity_text(explanation.fidelity)] if explanation.fidelity is not None else []
-    return f"{'; '.join(texts)}."
-
-
 # boxes
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The size of a node, its marks around its own upper left corner, and where this corner is."""
+    """The size of a node, its marks around its own upper left corner, and the position of this corner."""
 
     width: Number
     height: Number
@@ -256,17 +246,17 @@ class Box:
 
     @property
     def right(self) -> Number:
-        """Its right side."""
+        """The right edge."""
         return self.x + self.width
 
     @property
     def bottom(self) -> Number:
-        """Its lower side."""
+        """The lower edge."""
         return self.y + self.height
 
     @property
     def middle(self) -> Number:
-        """Half way down."""
+        """The vertical centre."""
         return self.y + self.height / 2
 
 
@@ -281,28 +271,22 @@ def node_box(node: Node) -> Box:
         texts = svg_text(14, 18.5, node.note, f"number-{side}"), svg_text(start, 18.5, name, "rule")
         return Box(width, 28.0, (_rectangle(0, 0, width, 28, f"pill-{side} frame", 14), *texts))
     assert node.belief is not None
-    name = shortened(node.name, LONGEST_NAME)
+    name, belief = shortened(node.name, LONGEST_NAME), node.belief
     width = 44 + max(text_width(name, "atom"), text_width(node.note, "note"))
     texts = svg_text(32, 19, name, "atom"), svg_text(32, 35, node.note, "note")
-    is_known = node.belief.known is not None or node.belief.closed
-    strength = 0.2 if is_known else 0.16 * abs(2 * node.belief.probability - 1)
-    edge = _rectangle(0, 0, width, 44, f"edge-{_side(node.belief)} frame", 7, strength)
-    return Box(width, 44.0, (_rectangle(0, 0, width, 44, "box", 7), edge, *_sign(node.belief), *texts))
+    if belief.known is None and not belief.closed:  # an upright gauge for one that is believed
+        share = min(max(belief.probability, 0.0), 1.0)
+        level = _rectangle(13, 10 + 24 * (1 - share), 8, 24 * share, f"level-{_side(belief)}", min(3.0, 12 * share))
+        sign, strength = [_rectangle(13, 10, 8, 24, "gauge", 3), level], 0.16 * abs(2 * belief.probability - 1)
+    else:  # a check for a true atom, a cross for a false one
+        path = "M11 22L15.5 27 23 16.5" if belief.known else "M12 17L22 27M12 27L22 17"
+        sign, strength = [svg_element("path", "sign-for" if belief.known else "sign-against", d=path)], 0.2
+    edge = _rectangle(0, 0, width, 44, f"edge-{_side(belief)} frame", 7, strength)
+    return Box(width, 44.0, (_rectangle(0, 0, width, 44, "box", 7), edge, *sign, *texts))
 
 
 def _side(belief: Belief | LayerBelief) -> str:
     return "for" if belief.probability >= 0.5 else "against"
-
-
-def _sign(belief: Belief) -> list[Element]:
-    """A check for a true atom, a cross for a false one, an upright gauge for one that is believed."""
-    if belief.known is None and not belief.closed:
-        share = min(max(belief.probability, 0.0), 1.0)
-        level = _rectangle(13, 10 + 24 * (1 - share), 8, 24 * share, f"level-{_side(belief)}", min(3.0, 12 * share))
-        return [_rectangle(13, 10, 8, 24, "gauge", 3), level]
-    if belief.known:
-        return [svg_element("path", "sign-for", d="M11 22L15.5 27 23 16.5")]
-    return [svg_element("path", "sign-against", d="M12 17L22 27M12 27L22 17")]
 
 
 def answer_box(explanation: Explanation) -> Box:
@@ -318,26 +302,22 @@ def answer_box(explanation: Explanation) -> Box:
         bar = _rectangle(x, 46 + CHART_HEIGHT - tall, BAR, tall, f"level-{_side(layer)}", min(3.0, tall / 2))
         label = svg_text(x + BAR / 2, 93, str(layer.layer) if layer.layer else "input", "small", text_anchor="middle")
         marks += [_rectangle(x, 46, BAR, CHART_HEIGHT, "track", 3), bar, label]
+    paragraphs = [(text, "note") for text in answer_texts(explanation)]
+    flip = explanation.turned_by or next((item for item in explanation.counterfactuals if item.turns), None)
+    if flip is not None:  # by a set of facts, or else by the first change that does it
+        names = [shortened(printable(name), LONGEST_NAME) for name in flip.what[:3]]
+        names += [f"{len(flip.what) - 3} more"] if len(flip.what) > 3 else []
+        before, behind = condition_texts(flip)
+        change = f"{before}{' and '.join(names)}{behind}: {probability_text(flip.probability)}"
+        paragraphs += [("The answer would flip", "strong-note"), (change, "note")]
     y = 113.0
-    for text, style in _paragraphs(explanation):
+    for text, style in paragraphs:
         y += 9 if style == "strong-note" else 0
         for line in wrapped(text, style, width - 2 * PADDING):
             marks.append(svg_text(PADDING, y, line, style))
             y += NOTE_HEIGHT
     edge = _rectangle(0, 0, width, y + 2, f"edge-{_side(explanation.belief)} frame", 12, 0.07)
     return Box(width, y + 2, (_rectangle(0, 0, width, y + 2, "panel", 12), edge, *marks))
-
-
-def _paragraphs(explanation: Explanation) -> Iterator[tuple[str, str]]:
-    """What the answer rests on, and what would flip it: a set of facts, or else the first change that does."""
-    yield from ((text, "note") for text in answer_texts(explanation))
-    flip = explanation.turned_by or next((item for item in explanation.counterfactuals if item.turns), None)
-    if flip is not None:
-        names = [shortened(printable(name), LONGEST_NAME) for name in flip.what[:3]]
-        names += [f"{len(flip.what) - 3} more"] if len(flip.what) > 3 else []
-        before, behind = condition_texts(flip)
-        yield "The answer would flip", "strong-note"
-        yield f"{before}{' and '.join(names)}{behind}: {probability_text(flip.probability)}", "note"
 
 
 def wrapped(text: str, style: str, width: Number) -> list[str]:
@@ -363,7 +343,7 @@ def contrast_box(explanation: Explanation) -> Box:
 
 
 class Layout(NamedTuple):
-    """Boxes in their places; `columns` are the left sides of the columns."""
+    """Positioned boxes; `columns` are the left edges of the columns."""
 
     boxes: list[Box]
     columns: list[Number]

@@ -1,7 +1,7 @@
 """Explanations of answers: ground rules ranked by what leaving each out does, and the reasons of their atoms."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from r2n.network.factor_graph import known_truths
 from r2n.network.graph_sources import reachable_rules
 
 MOST_CANDIDATES = 5_000  # of a row, among which an atom may be the first
-MOST_RIVALS = 10  # that are asked again in every change
+MOST_RIVALS = 10  # candidates that are scored again in every change
 MOST_MEMBERS = 8  # atoms of a ground rule that are listed; those of a larger one have no reasons below them
 MOST_BELOW = 3  # reasons of an atom that is itself a reason
 MOST_FACTS = 30_000  # with more, nothing is counted again
@@ -28,7 +28,11 @@ COUNTED_ALIKE = (
     " two beliefs is that without counted rules"
 )
 MANY_FACTS = f"with more than {MOST_FACTS:,} facts, what would be said without one of them is not counted again"
-LAYERS_UNSEEN = "the ground rules of rules that are not counted are not told"
+LAYERS_UNSEEN = "the ground rules of rules that are not counted are not shown"
+NOT_READ = (
+    "this network does not read facts (model.evidence_input = off): they count as far as training learned them, and"
+    " where ground rules are there because of them"
+)
 
 Identity = tuple[str, tuple[int, ...]]
 """Of a ground rule: its rule's name, and the codes of its atoms."""
@@ -41,22 +45,27 @@ def explain(
 ) -> Explanation:
     """Explain the answer for an atom, given by its code in the language of the training.
 
-    `depth` are the levels of reasons, `top` the reasons of an atom (None: all), and `against` an atom (code) to compare
-    with.
+    `depth` is the number of levels of reasons, `top` the most reasons of an atom (None: all), and `against` the code of
+    an atom to compare with.
     """
     belief = model.beliefs(np.array([code]))[0]
     flip = _flip(model, code, belief.logit)
     near = Neighbourhood.around(model.members, flip.codes)
-    if model.members[0].model.counted is not None:
-        found = _by_counts(model, near, flip, belief, top if depth else 0, against)
-    else:
-        found = _by_layers(model, near, flip, belief, depth, top, against)
-    known = []
-    if belief.closed:
-        known = ["it is no fact of a closed predicate, and so false: explained is what the network says by itself"]
-    elif belief.known is not None:
-        known = [f"it is known to be {str(belief.known).lower()}: explained is what the network says by itself"]
-    return replace(found, input=input_reasons(model.members, model.knowledge, code), notes=(*known, *found.notes))
+    make = _by_layers if model.members[0].model.counted is None else _by_counts
+    found = make(model, near, flip, belief, depth, top)
+    known = "" if belief.known is None else f"it is known to be {str(belief.known).lower()}"
+    known = "it is no fact of a closed predicate, and so false" if belief.closed else known
+    notes = [f"{known}: explained is what the network says by itself"] if known else []
+    contrast = None
+    if against is not None:
+        compare = _difference_by_layers if make is _by_layers else _difference_by_counts
+        difference, parts = compare(model, code, against)
+        most = top if depth or make is _by_layers else 0
+        reasons = tuple(_flat_reason(model, part, parts[part]) for part in ranked(list(parts), most))
+        other = np.array([against])
+        contrast = Contrast(model.names(other)[0], model.beliefs(other)[0], difference, reasons)
+    reads = input_reasons(model.members, model.knowledge, code)
+    return replace(found, input=reads, contrast=contrast, notes=(*notes, *found.notes))
 
 
 def _flip(model: ExplainedModel, code: int, logit: float) -> Flip:
@@ -77,64 +86,56 @@ def _flip(model: ExplainedModel, code: int, logit: float) -> Flip:
 
 
 def _by_layers(
-    model: ExplainedModel,
-    near: Neighbourhood,
-    flip: Flip,
-    belief: Belief,
-    depth: int,
-    top: int | None,
-    against: int | None,
+    model: ExplainedModel, near: Neighbourhood, flip: Flip, belief: Belief, depth: int, top: int | None
 ) -> Explanation:
     """An explanation by the ground rules of reasoning layers."""
-    code, source = int(flip.codes[0]), model.members[0].source
+    code, first = int(flip.codes[0]), model.members[0]
     tree = ReasonTree(model, top)
     every = tree.grow(code, near, depth)
     listed = [part.codes for parts in tree.below.values() for part in parts]
     facts = np.intersect1d(model.plain(np.concatenate([_NO_CODES, *listed])), model.knowledge.evidence.atoms)
-    rules = tuple(sorted(reachable_rules(source, flip.codes, near.layers))) if source.whole is None else ()
+    is_full = first.source.whole is not None
+    rules = () if is_full else tuple(sorted(reachable_rules(first.source, flip.codes, near.layers)))
+    notes, fidelity = (), None
+    if not near.layers:
+        notes = ("the network has no reasoning layer: the answer is that of its input layer",)
+    elif not every:
+        notes = ("no ground rule holds it: the answer is that of the input layer",)
+    elif first.model.evidence_input == "off" and not first.source.known_in_bodies:
+        notes = (NOT_READ,)
+    if every:
+        shown = tree.below[code]
+        chosen = {part.identity for part in shown}
+        others = [part for part in every if part.identity not in chosen]
+        logits = near.changed(_leaving_out([others, shown, every]))[:, 0].tolist()
+        fidelity = Fidelity(len(chosen), len(every), float(near.logits[0]), *logits)
     return Explanation(
         model.names(flip.codes[:1])[0],
         belief,
         _layer_beliefs(model, [near.out(layer)[0] for layer in range(near.layers + 1)]),
         tree.reasons(code),
         *Counterfactuals(model, near, flip, facts, rules, near.logits).largest(top),
-        fidelity=_fidelity(near, every, tree.below[code]) if every else None,
-        contrast=None if against is None else _contrast(model, code, against, top),
-        notes=tuple(_notes(model, near, every)),
+        fidelity=fidelity,
+        notes=notes,
     )
 
 
 def _layer_beliefs(model: ExplainedModel, logits: Sequence[float]) -> tuple[LayerBelief, ...]:
-    probabilities = model.probability(np.array(logits, np.float64)).tolist()
-    pairs = zip(logits, probabilities, strict=True)
+    pairs = zip(logits, model.probability(np.array(logits, np.float64)).tolist(), strict=True)
     return tuple(LayerBelief(layer, float(logit), probability) for layer, (logit, probability) in enumerate(pairs))
 
 
-def _fidelity(near: Neighbourhood, every: Sequence["RankedRule"], shown: Sequence["RankedRule"]) -> Fidelity:
-    """What the listed ground rules carry of the answer."""
-    chosen = {part.identity for part in shown}
-    others = [part for part in every if part.identity not in chosen]
-    alone, without, none = near.changed(_leaving_out([others, shown, every]))[:, 0].tolist()
-    return Fidelity(len(chosen), len(every), float(near.logits[0]), alone, without, none)
-
-
-def _contrast(model: ExplainedModel, code: int, other: int, top: int | None) -> Contrast:
-    """Which ground rules make the difference to another atom."""
+def _difference_by_layers(model: ExplainedModel, code: int, other: int) -> "tuple[float, dict[RankedRule, None]]":
+    """The difference of two logits, and the ground rules of both atoms with their effects on it."""
     near = Neighbourhood.around(model.members, np.array([code, other], np.int64))
     found = _located(near, np.unique(np.concatenate([near.ground_rules_of(0), near.ground_rules_of(1)])))
     logits = near.changed(_leaving_out([[part] for part in found]))
     difference = float(near.logits[0] - near.logits[1])
     effects = (difference - (logits[:, 0] - logits[:, 1])).tolist()
-    found = [replace(part, effect=effect) for part, effect in zip(found, effects, strict=True)]
-    return _compared(model, other, difference, [_flat_reason(model, part) for part in ranked(found, top)])
+    return difference, {replace(part, effect=effect): None for part, effect in zip(found, effects, strict=True)}
 
 
-def _compared(model: ExplainedModel, other: int, difference: float, reasons: Sequence[Reason]) -> Contrast:
-    code = np.array([other])
-    return Contrast(model.names(code)[0], model.beliefs(code)[0], difference, tuple(reasons))
-
-
-def _flat_reason(model: ExplainedModel, part: "RankedRule", concluded: int | None = None) -> Reason:
+def _flat_reason(model: ExplainedModel, part: "RankedRule", concluded: int | None) -> Reason:
     """A ground rule with all its atoms but the concluded one, and nothing below them."""
     others = dict.fromkeys(model.plain(part.codes).tolist())
     codes = np.array([other for other in others if other != concluded], np.int64)
@@ -142,24 +143,11 @@ def _flat_reason(model: ExplainedModel, part: "RankedRule", concluded: int | Non
     return Reason(part.rule.name, ground_text(part.rule, model.names(part.codes)), part.effect, members)
 
 
-def _notes(model: ExplainedModel, near: Neighbourhood, every: Sequence["RankedRule"]) -> Iterator[str]:
-    first = model.members[0]
-    if not near.layers:
-        yield "the network has no reasoning layer: the answer is that of its input layer"
-    elif not every:
-        yield "no ground rule holds it: the answer is that of the input layer"
-    elif first.model.evidence_input == "off" and not first.source.known_in_bodies:
-        yield (
-            "this network does not read facts (model.evidence_input = off): they count as far as training learned them,"
-            " and where ground rules are there because of them"
-        )
-
-
 def _by_counts(
-    model: ExplainedModel, near: Neighbourhood, flip: Flip, belief: Belief, top: int | None, against: int | None
+    model: ExplainedModel, near: Neighbourhood, flip: Flip, belief: Belief, depth: int, top: int | None
 ) -> Explanation:
     """An explanation by counted rules; the bodies of its reasons are known, so that there is nothing below them."""
-    code = int(flip.codes[0])
+    code, top = int(flip.codes[0]), top if depth else 0
     atom, evidence = CountedAtom(model.members, code), model.knowledge.evidence
     full = atom.logit()
     every = [
@@ -182,22 +170,23 @@ def _by_counts(
         tuple(_flat_reason(model, part, code) for part in shown),
         *Counterfactuals(model, near, flip, facts, rules, model.logits(flip.codes)).largest(top),
         fidelity=Fidelity(len(shown), sum(atom.numbers.values()), full, *without) if every else None,
-        contrast=None if against is None else _counted_contrast(model, atom, against, top),
         notes=(COUNTED_ALIKE, *[LAYERS_UNSEEN] * bool(near.layers), *[MANY_FACTS] * (not is_small)),
     )
 
 
-def _counted_contrast(model: ExplainedModel, atom: CountedAtom, against: int, top: int | None) -> Contrast:
-    """Which ground rules make the difference: one that concludes an atom takes from the shares of all in its rows."""
-    other = CountedAtom(model.members, against)
-    difference, concluded = atom.logit() - other.logit(), {}
-    for one in (atom, other):
+def _difference_by_counts(model: ExplainedModel, code: int, other: int) -> "tuple[float, dict[RankedRule, int]]":
+    """The difference of two logits, and the ground rules with their effects on it and the atom each concludes.
+
+    A ground rule that concludes an atom takes from the probabilities of all candidates of its queries.
+    """
+    both, found = [CountedAtom(model.members, one) for one in (code, other)], {}
+    difference = both[0].logit() - both[1].logit()
+    for one in both:
         for number, part in one.ground_rules():
-            then = [each.logit({number: 1}, of=one.code) for each in (atom, other)]
+            then = [each.logit({number: 1}, of=one.code) for each in both]
             effect = difference - (then[0] - then[1])
-            concluded |= {RankedRule((number,), part.rule, codes, codes, effect): one.code for codes in part.atoms}
-    reasons = [_flat_reason(model, part, concluded[part]) for part in ranked(list(concluded), top)]
-    return _compared(model, against, difference, reasons)
+            found |= {RankedRule((number,), part.rule, codes, codes, effect): one.code for codes in part.atoms}
+    return difference, found
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,11 +209,11 @@ class RankedRule:
         return self.rule.name, tuple(self.codes.tolist())
 
 
-def rules_with_effects(near: Neighbourhood, asked: int) -> list[list[RankedRule]]:
-    """For each of the first `asked` atoms, all its ground rules, with what leaving each out does to the logit."""
-    found = [_located(near, near.ground_rules_of(index)) for index in range(asked)]
+def rules_with_effects(near: Neighbourhood, count: int) -> list[list[RankedRule]]:
+    """For each of the first `count` atoms, all its ground rules, with the effect of each on the logit."""
+    found = [_located(near, near.ground_rules_of(index)) for index in range(count)]
     every = [part for parts in found for part in parts]
-    of = np.repeat(np.arange(asked), list(map(len, found)))
+    of = np.repeat(np.arange(count), list(map(len, found)))
     logits = near.changed(_leaving_out([[part] for part in every]))[np.arange(len(every)), of]
     effects = iter((near.logits[of] - logits).tolist())
     return [[replace(part, effect=next(effects)) for part in parts] for parts in found]
@@ -283,13 +272,13 @@ class ReasonTree:
         self.below[code] = ranked(every, self.top) if depth else []
         self._measure_atoms(code, near)
         above: dict[int, set[Identity]] = {code: set()}
+        most = MOST_BELOW if self.top is None else min(self.top, MOST_BELOW)
         for _ in range(1, depth):
             above = self._next(above)
             if not above:
                 break
             codes = list(above)
             around = Neighbourhood.around(self.model.members, np.array(codes, np.int64))
-            most = MOST_BELOW if self.top is None else min(self.top, MOST_BELOW)
             for other, found in zip(codes, rules_with_effects(around, len(codes)), strict=True):
                 self.below[other] = ranked([part for part in found if part.identity not in above[other]], most)
         return every
@@ -318,46 +307,44 @@ class ReasonTree:
         self.effects = {(code, atom): effect for atom, effect in zip(atoms.tolist(), effects.tolist(), strict=True)}
 
     def reasons(self, code: int) -> tuple[Reason, ...]:
-        """The reasons of an atom, as records."""
-        listed = [self.model.plain(part.codes) for parts in self.below.values() for part in parts]
+        """The reasons of an atom, as records; of a ground rule with many atoms, those with the largest effects."""
+        model = self.model
+        listed = [model.plain(part.codes) for parts in self.below.values() for part in parts]
         codes = np.unique(np.concatenate([_NO_CODES, *listed]))
-        texts = zip(self.model.names(codes), self.model.beliefs(codes) if len(codes) else (), strict=True)
-        return self._records(code, dict(zip(codes.tolist(), texts, strict=True)))
+        beliefs = model.beliefs(codes) if len(codes) else ()
+        texts = dict(zip(codes.tolist(), zip(model.names(codes), beliefs, strict=True), strict=True))
 
-    def _records(self, code: int, texts: Mapping[int, tuple[str, Belief]]) -> tuple[Reason, ...]:
-        found = []
-        for part in self.below[code]:
-            because = []
-            for other in self._members(code, part):
-                is_here = self.homes.get(other) == (code, part.identity)
-                below = self._records(other, texts) if is_here else ()
-                is_above = other in self.below and not is_here
-                because.append(Member(*texts[other], self.effects.get((code, other)), below, is_told_above=is_above))
-            text = ground_text(part.rule, [texts[other][0] for other in self.model.plain(part.codes).tolist()])
-            found.append(Reason(part.rule.name, text, part.effect, tuple(because)))
-        return tuple(found)
+        def records(code: int) -> tuple[Reason, ...]:
+            found = []
+            for part in self.below[code]:
+                atoms, because = model.plain(part.codes).tolist(), []
+                others = [other for other in dict.fromkeys(atoms) if other != code]
+                kept = sorted(others, key=lambda other: -abs(self.effects.get((code, other), 0.0)))[:MOST_MEMBERS]
+                for other in (other for other in others if other in kept):
+                    is_here = self.homes.get(other) == (code, part.identity)
+                    below, is_above = records(other) if is_here else (), other in self.below and not is_here
+                    because.append(Member(*texts[other], self.effects.get((code, other)), below, is_above))
+                text = ground_text(part.rule, [texts[other][0] for other in atoms])
+                found.append(Reason(part.rule.name, text, part.effect, tuple(because)))
+            return tuple(found)
 
-    def _members(self, code: int, part: RankedRule) -> list[int]:
-        """The other atoms of a ground rule, in its order; of many, those with the largest effects."""
-        others = [other for other in dict.fromkeys(self.model.plain(part.codes).tolist()) if other != code]
-        kept = sorted(others, key=lambda other: -abs(self.effects.get((code, other), 0.0)))[:MOST_MEMBERS]
-        return [other for other in others if other in kept]
+        return records(code)
 
 
 def ground_text(rule: Rule, names: Sequence[str]) -> str:
     """`neighborOf(italy, france) & locatedIn(italy, europe) -> locatedIn(france, europe)`, by its atoms' names."""
     if rule.formula is None:
         return f"[{', '.join(dict.fromkeys(names))}]"  # a reciprocal has the name of what it says
-    return str(_named(rule.formula, dict(zip(rule.atoms, names, strict=True))))
+    by_atom = dict(zip(rule.atoms, names, strict=True))
 
+    def named(formula: Formula) -> Formula:
+        if isinstance(formula, Atom):
+            return _Named(by_atom[formula], (Variable("x"),))
+        if isinstance(formula, And | Or):
+            return type(formula)(tuple(map(named, formula.parts)))
+        return type(formula)(*map(named, formula.operands()))
 
-def _named(formula: Formula, names: Mapping[Atom, str]) -> Formula:
-    """The formula with a name in the place of each atom."""
-    if isinstance(formula, Atom):
-        return _Named(names[formula], (Variable("x"),))
-    if isinstance(formula, And | Or):
-        return type(formula)(tuple(_named(part, names) for part in formula.parts))
-    return type(formula)(*(_named(part, names) for part in formula.operands()))
+    return str(named(rule.formula))
 
 
 class _Named(Atom):

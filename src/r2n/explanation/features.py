@@ -1,14 +1,15 @@
 """What the input layer's part of an answer rests on: words, vectors and channels of features, and similar facts."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -28,7 +29,7 @@ from r2n.network.constant_embedding import (
 from r2n.network.factor_graph import FactorGraph, known_states
 from r2n.network.graph_sources import Ungrounded
 from r2n.network.input_layers import AtomEmbedding
-from r2n.network.pair_embedding import COUNTS, PairBatch, PairEmbedding, Term
+from r2n.network.pair_embedding import COUNTS, PairBatch, PairEmbedding
 from r2n.network.r2n import R2N
 from r2n.scoring import AtomLogits
 
@@ -40,10 +41,7 @@ _WORD_AND_BLANKS = re.compile(rf"({WORD})\s*")
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A constant (by its id in the training) without a part of what a channel (by number) gives it.
-
-    The part is a word of its text, all occurrences of it; or (None) all: what the channel gives is 0.
-    """
+    """A constant (id of the training) without a word of its text, or (None) with 0 from a channel (by number)."""
 
     constant: int
     channel: int
@@ -59,29 +57,25 @@ def variants_of(model: R2N, constant: int) -> list[Variant]:
     """A constant without each word of its text, and (vectors, a caller's module) without what a channel gives it.
 
     Of a longer text `WORDS_OF_A_BAG` words are taken, first those of the vocabulary; of one that a caller's module
-    reads the first `WORDS_OF_A_TEXT`, and none where it is the only word, for no module is given an empty text.
+    reads the first `WORDS_OF_A_TEXT`, and none if it is the only word, because no module is given an empty text.
     """
     found: list[Variant] = []
     for number, channel in enumerate(channels_of(model)):
-        row = int(channel.place[constant])
+        row, words = int(channel.place[constant]), []
         if row < 0:
             continue
-        if not isinstance(channel, WordChannel):
+        if isinstance(channel, WordChannel):
+            bags = channel.bags
+            every = bags.every.indices[bags.every.indptr[row] : bags.every.indptr[row + 1]]
+            ordered = every[np.lexsort((every, ~np.isin(every, bags.columns)))]
+            words = [bags.words[i] for i in ordered[:WORDS_OF_A_BAG]]
+        else:
             found.append(Variant(constant, number))
-        found += [Variant(constant, number, word) for word in _words(channel, row)]
+        if isinstance(channel, ModuleChannel) and channel.texts is not None:
+            every = list(dict.fromkeys(word.lower() for word in re.findall(WORD, channel.texts[row])))
+            words = every[:WORDS_OF_A_TEXT] if len(every) > 1 else []
+        found += [Variant(constant, number, word) for word in words]
     return found
-
-
-def _words(channel: Channel, row: int) -> list[str]:
-    if isinstance(channel, WordChannel):
-        bags = channel.bags
-        every = bags.every.indices[bags.every.indptr[row] : bags.every.indptr[row + 1]]
-        ordered = every[np.lexsort((every, ~np.isin(every, bags.columns)))]
-        return [bags.words[i] for i in ordered[:WORDS_OF_A_BAG]]
-    if isinstance(channel, ModuleChannel) and channel.texts is not None:
-        words = list(dict.fromkeys(word.lower() for word in re.findall(WORD, channel.texts[row])))
-        return words[:WORDS_OF_A_TEXT] if len(words) > 1 else []
-    return []
 
 
 def without_word(text: str, word: str) -> str:
@@ -98,31 +92,31 @@ class VariedInput:
 
     @classmethod
     def of(cls, model: R2N, read: Int64[np.ndarray, " _"], variants: Sequence[Variant]) -> "VariedInput":
-        """That of a network; `read` are the constants (ids of the training) that are read as they are, ascending."""
+        """The input layer of a network; `read` are the constants (ids of the training) read as they are, ascending."""
         own, count = torch.from_numpy(read), len(model.constants.place)
         like = torch.cat([own, torch.tensor([variant.constant for variant in variants], dtype=torch.int64)])
         ids = torch.cat([own, count + torch.arange(len(variants))])
         parts = (model.constants, model.atom_embedding)
-        # whatever is in the memo is not copied: it is put in the place of what has the id
+        # deepcopy takes what the memo has for an id instead of a copy
         memo: dict[int, Any] = {id(weight): weight for part in parts for weight in part.parameters()}
-        silent, places = [], []
+        silent, index = [], []
         for number, channel in enumerate(channels_of(model)):
             rows = channel.place[like]
             has_one = (rows >= 0).nonzero().flatten()
             lacking = [None] * len(own) + [variant if variant.channel == number else None for variant in variants]
             part = _Part(ids[has_one], count + len(variants), rows[has_one], [lacking[i] for i in has_one.tolist()])
             memo |= part.replaced(channel)
-            places.append(part.place)
+            index.append(part.place)
             silent.append(part.silent)
         place = torch.cat([model.constants.place, model.constants.place[like[len(own) :]]])
         memo[id(model.constants.place)] = place
         if isinstance(model.atom_embedding, PairEmbedding):
-            memo[id(model.atom_embedding.place)] = torch.stack([*places, place])
+            memo[id(model.atom_embedding.place)] = torch.stack([*index, place])
         copied = deepcopy(parts, memo)
         channels = channels_of(nn.ModuleList([part for part in copied if isinstance(part, nn.Module)]))
         for channel, rows in zip(channels, silent, strict=True):
             if isinstance(channel, ModuleChannel):
-                channel.register_forward_hook(_silencing(rows.to(model.device)))
+                channel.register_forward_hook(partial(_silence, rows.to(model.device)))
         return cls(*copied)
 
     def embed(
@@ -142,7 +136,7 @@ class VariedInput:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """What is read of a channel: for each of some constants (ids, of so many) a row of it, without something or not."""
+    """The rows of a channel for some constants (ids below `of`), each without something or not."""
 
     ids: Int64[Tensor, " rows"]
     of: int
@@ -157,19 +151,17 @@ class _Part:
 
     @property
     def silent(self) -> Tensor:
-        return torch.tensor(
-            [lacking is not None and lacking.word is None for lacking in self.lacking], dtype=torch.bool
-        )
+        return torch.tensor([part is not None and part.word is None for part in self.lacking], dtype=torch.bool)
 
     @property
     def words(self) -> list[str | None]:
         return [None if lacking is None else lacking.word for lacking in self.lacking]
 
     def replaced(self, channel: Channel) -> dict[int, Any]:
-        """The parts of a channel, by id, with what stands in for them: the channel itself, or what it holds."""
+        """The replacements of a channel, or of what it holds, by id."""
         if isinstance(channel, WordChannel):
-            place = {word: i for i, word in enumerate(channel.bags.words)}
-            without = np.array([-1 if word is None else place[word] for word in self.words], np.int64)
+            numbers = {word: i for i, word in enumerate(channel.bags.words)}
+            without = np.array([-1 if word is None else numbers[word] for word in self.words], np.int64)
             bags = channel.bags.taken(self.rows.numpy(), without)
             made = WordChannel(self.ids.numpy(), self.of, bags, word_dropout=channel.word_dropout)
             return {id(channel): made.eval().to(channel.get_buffer("by_row0").device), id(channel.place): made.place}
@@ -188,13 +180,9 @@ class _Part:
         return found
 
 
-def _silencing(silent: Tensor) -> Any:
-    """Makes 0 of what a module gives for some rows."""
-
-    def hook(_: nn.Module, given: tuple[Tensor, ...], out: Tensor) -> Tensor:
-        return out.masked_fill(silent[given[0]].unsqueeze(1), 0.0)
-
-    return hook
+def _silence(silent: Tensor, _: nn.Module, given: tuple[Tensor, ...], out: Tensor) -> Tensor:
+    """A forward hook that gives 0 for some rows."""
+    return out.masked_fill(silent[given[0]].unsqueeze(1), 0.0)
 
 
 Slices = tuple[tuple[str, int, int], ...]
@@ -206,43 +194,36 @@ CONSTANT = "each constant"
 def channel_weights(
     model: R2N, layout: GraphBatch, constants: Int64[np.ndarray, " _"]
 ) -> dict[tuple[str, str], Slices]:
-    """For each channel by which the atoms of a graph are read: what it is, where it is read, and the weights for it.
+    """The weights of each channel by which the atoms of a graph are read, by what it is and where it is read.
 
     `constants` are those of the atoms, by the ids of the training. A module of the caller without any weights behind it
-    is no channel here.
+    is not listed.
     """
     found: dict[tuple[str, str], Slices] = {}
     embedding = model.atom_embedding
     if isinstance(embedding, PairEmbedding):
-        terms = {
-            block.term: None for _, laid in layout.by_arity if isinstance(laid, PairBatch) for block in laid.blocks
-        }
-        for term in terms:
-            for key, slices in _of_term(embedding, term):
+        batches = [batch for _, batch in layout.by_arity if isinstance(batch, PairBatch)]
+        for term in dict.fromkeys(block.term for batch in batches for block in batch.blocks):
+            is_learned = term.channel == len(embedding.channels)
+            channel = None if is_learned else embedding.channels[term.channel]
+            name = "learned vectors" if channel is None else _name(channel)
+            first, is_pair = f"atom_embedding.first.{term.key}", len(term.positions) > 1
+            where = PAIR if is_pair else f"position {term.positions[0] + 1}"
+            read = {name: (first, 0, len(embedding.first[term.key]))}
+            if isinstance(channel, WordChannel) and is_pair:
+                kinds, size = enumerate(embedding.kinds), channel.size
+                read = {f"{kind} of {name}": (first, i * size, (i + 1) * size) for i, kind in kinds}
+                read[f"overlap of {name}"] = (f"atom_embedding.counts.{term.key}", 0, COUNTS)
+            for what, slices in read.items():
+                key = f"channel '{what}'", where
                 found[key] = (*found.get(key, ()), slices)
     for i, encoder in enumerate(model.constants.encoders):
         assert isinstance(encoder, FeatureEncoder)
         if bool((encoder.place[constants] >= 0).any()):
             for j, (channel, weight) in enumerate(zip(encoder.channels, encoder.first, strict=False)):
-                found[f"channel '{_name(channel)}'", CONSTANT] = (
-                    (f"constants.encoders.{i}.first.{j}", 0, len(weight)),
-                )
+                slices = (f"constants.encoders.{i}.first.{j}", 0, len(weight))
+                found[f"channel '{_name(channel)}'", CONSTANT] = (slices,)
     return found
-
-
-def _of_term(embedding: PairEmbedding, term: Term) -> Iterator[tuple[tuple[str, str], tuple[str, int, int]]]:
-    """What a term reads, where, and the weights for it."""
-    is_learned = term.channel == len(embedding.channels)
-    channel = None if is_learned else embedding.channels[term.channel]
-    name = "learned vectors" if channel is None else _name(channel)
-    first, is_pair = f"atom_embedding.first.{term.key}", len(term.positions) > 1
-    if isinstance(channel, WordChannel) and is_pair:
-        for i, kind in enumerate(embedding.kinds):
-            yield (f"channel '{kind} of {name}'", PAIR), (first, i * channel.size, (i + 1) * channel.size)
-        yield (f"channel 'overlap of {name}'", PAIR), (f"atom_embedding.counts.{term.key}", 0, COUNTS)
-    else:
-        where = PAIR if is_pair else f"position {term.positions[0] + 1}"
-        yield (f"channel '{name}'", where), (first, 0, len(embedding.first[term.key]))
 
 
 def _name(channel: nn.Module) -> str:
@@ -262,30 +243,28 @@ def feature_effects(members: Sequence[AtomLogits], code: int, *, most: int) -> t
     model = members[0].model
     if not channels_of(model):
         return ()
-    around = Around.of(members[0], code)
+    around, channels = Around.from_atom(members[0], code), channels_of(model)
     variants = [variant for constant in around.names for variant in variants_of(model, constant)]
-    channels = channel_weights(model, model.collate(around.graph, "indexed"), around.read)
-    found = np.mean([_effects(member, around, variants, list(channels.values())) for member in members], axis=0)
-    told = [(_lacking(model, variant), around.names[variant.constant]) for variant in variants]
+    weights = channel_weights(model, model.collate(around.graph, "indexed"), around.read)
+    found = np.mean([_effects(member, around, variants, list(weights.values())) for member in members], axis=0)
+    parts = []
+    for variant in variants:
+        everything = "vector" if isinstance(channels[variant.channel], VectorChannel) else "features"
+        what = everything if variant.word is None else f"word '{variant.word}'"
+        parts.append((what, around.names[variant.constant]))
+    parts += weights
     order = np.argsort(-np.abs(found), kind="stable").tolist()
     words = [i for i in order if i < len(variants) and variants[i].word is not None]
     left_out = set(words[most:])
-    parts = [*told, *channels]
-    return tuple(FeatureEffect(parts[i][0], parts[i][1], float(found[i])) for i in order if i not in left_out)
-
-
-def _lacking(model: R2N, variant: Variant) -> str:
-    if variant.word is not None:
-        return f"word '{variant.word}'"
-    return "vector" if isinstance(channels_of(model)[variant.channel], VectorChannel) else "features"
+    return tuple(FeatureEffect(*parts[i], effect=float(found[i])) for i in order if i not in left_out)
 
 
 @dataclass(frozen=True, eq=False)
 class Around:
     """The graph around an atom; `rows` are its own: one, or two with that of its reciprocal.
 
-    `constants` are those of each atom by the ids of the training, padded with -1; one without an id has that of
-    another, since its atoms are masked. `names` has the explained atom's constants with a vector.
+    `constants` are those of each atom by the ids of the training, padded with -1; a constant without an id has that of
+    another one, since its atoms are masked. `names` has the explained atom's constants with a vector.
     """
 
     graph: FactorGraph
@@ -295,11 +274,11 @@ class Around:
     names: dict[int, str]
 
     @classmethod
-    def of(cls, logits: AtomLogits, code: int) -> "Around":
+    def from_atom(cls, logits: AtomLogits, code: int) -> "Around":
         """The graph within reach of a network's reasoning layers."""
         model, codes = logits.model, np.array([code])
-        mirrored = reciprocal_codes(model.base, codes)
-        codes = np.unique(np.concatenate([codes, mirrored[mirrored >= 0]]))
+        reciprocals = reciprocal_codes(model.base, codes)
+        codes = np.unique(np.concatenate([codes, reciprocals[reciprocals >= 0]]))
         graph = logits.source.around(codes, steps=len(model.layers))
         predicates, now = model.base.decode(graph.atoms.numpy())
         rows = graph.rows(torch.from_numpy(codes)).numpy()
@@ -314,7 +293,7 @@ class Around:
         return np.unique(self.constants[self.constants >= 0])
 
     def copies(self, count: int) -> FactorGraph:
-        """The graph so many times, side by side."""
+        """`count` copies of the graph in one graph."""
         first = len(self.graph.atoms) * torch.arange(count).reshape(-1, 1, 1)
         neighbours = tuple((part + first).flatten(0, 1) for part in self.graph.neighbours)
         atoms = self.graph.atoms.repeat(count)
@@ -329,7 +308,7 @@ class Around:
 def _effects(
     logits: AtomLogits, around: Around, variants: Sequence[Variant], channels: Sequence[Slices]
 ) -> Float64[np.ndarray, " effects"]:
-    """The logit as it is, minus that with each variant in the place of its constant, and that without each channel."""
+    """The logit as it is, minus that with each variant in place of its constant, and that without each channel."""
     model = logits.model.eval()
     known = known_states(model.base, around.graph.atoms, logits.evidence).to(model.device)
     layout, weights = model.collate(around.graph, "indexed"), dict(model.named_parameters())
@@ -340,22 +319,15 @@ def _effects(
             changed[name][start:end] = 0
         out = functional_call(model, changed, (layout,), {"known": known, "rule_outputs": False})
         found.append(around.logit(out.atoms))
-    as_is, *without = np.concatenate(found)
-    return as_is - np.concatenate([*_of_variants(model, around, known, variants), without])
-
-
-def _of_variants(
-    model: R2N, around: Around, known: Tensor, variants: Sequence[Variant]
-) -> Iterator[Float64[np.ndarray, " _"]]:
-    """The logits with each variant, as many in a pass as fit."""
+    (as_is, *without), varied = found, []
     entries = len(around.graph.atoms) + sum(part.numel() for part in around.graph.neighbours)
     size = max(1, NUMBERS_AT_ONCE // (entries * model.atom_embedding.dim))
     for start in range(0, len(variants), size):
         some = variants[start : start + size]
-        layout = model.collate(around.copies(len(some)), "indexed")
-        embedded = _embedded(model, around, some)
+        layout, embedded = model.collate(around.copies(len(some)), "indexed"), _embedded(model, around, some)
         out = model(layout, known=known.repeat(len(some)), rule_outputs=False, embedded=embedded)
-        yield around.logit(out.atoms)
+        varied.append(around.logit(out.atoms))
+    return as_is - np.concatenate([*varied, *without, np.zeros(0)])
 
 
 def _embedded(model: R2N, around: Around, variants: Sequence[Variant]) -> Float[Tensor, "atoms dim"]:
@@ -367,9 +339,9 @@ def _embedded(model: R2N, around: Around, variants: Sequence[Variant]) -> Float[
     reads = VariedInput.of(model, around.read, variants)
     predicates = np.concatenate([around.predicates, around.predicates[row]])
     embedding = reads.embed(predicates, np.concatenate([around.constants, changed]))
-    place = np.tile(np.arange(len(around.constants)), (len(variants), 1))
-    place[number, row] = len(around.constants) + np.arange(len(row))
-    return embedding[torch.from_numpy(place.flatten()).to(embedding.device)]
+    index = np.tile(np.arange(len(around.constants)), (len(variants), 1))
+    index[number, row] = len(around.constants) + np.arange(len(row))
+    return embedding[torch.from_numpy(index.flatten()).to(embedding.device)]
 
 
 FACTS_COMPARED = 20_000
@@ -380,52 +352,41 @@ def similar_facts(
 ) -> tuple[Similar, ...]:
     """The known atoms of the same predicate that are most similar to an atom, by the mean over the networks.
 
-    Known are those that are stated, not those of a closed world. At most `FACTS_COMPARED` are compared: first those
-    that share a constant with the atom, then an even sample of the others. None has a constant without a vector, and
-    where the atom has one, nothing is similar.
+    Known are those that are asserted, not those of a closed world. At most `FACTS_COMPARED` are compared: first those
+    that share a constant with the atom, then an even sample of the others. Atoms with a constant without a vector are
+    left out; if the atom has one, nothing is similar.
     """
-    compared = _compared(knowledge, code)
-    is_blank = _is_blank(members[0].model, np.append(compared, code))
-    compared = compared[~is_blank[:-1]]
-    if is_blank[-1] or not len(compared):
+    base, atoms, evidence = knowledge.base, knowledge.evidence.atoms, knowledge.evidence
+    index, arguments = base.decode(np.array([code]))
+    start, end = np.searchsorted(atoms, base.offsets[index[0] : index[0] + 2])
+    compared = atoms[start:end]
+    compared = compared[(compared != code) & ~closed_atoms(base, compared)]
+    if len(compared) > FACTS_COMPARED:
+        shares = np.isin(base.decode(compared)[1], arguments[arguments >= 0]).any(axis=1)
+        near = _evenly(compared[shares], FACTS_COMPARED)
+        compared = np.concatenate([near, _evenly(compared[~shares], FACTS_COMPARED - len(near))])
+    first = members[0].model
+    if first.trained_ids is not None:
+        arguments = first.base.decode(np.append(compared, code))[1]
+        is_blank = np.any((arguments >= 0) & (first.trained_ids.numpy()[arguments] < 0), axis=1)
+        compared = compared[~is_blank[:-1] & ~is_blank[-1]]
+    if not len(compared):
         return ()
     similarity = np.mean([_cosines(member.model, code, compared) for member in members], axis=0)
     best = np.lexsort((compared, -similarity))[:most]
-    known = knowledge.evidence.truth[np.searchsorted(knowledge.evidence.atoms, compared[best])]
-    rows = zip(knowledge.base.names(compared[best]), known.tolist(), similarity[best].tolist(), strict=True)
+    known = evidence.truth[np.searchsorted(atoms, compared[best])]
+    rows = zip(base.names(compared[best]), known.tolist(), similarity[best].tolist(), strict=True)
     return tuple(Similar(*row) for row in rows)
 
 
-def _compared(knowledge: KnowledgeBase, code: int) -> Codes:
-    """The known atoms that an atom is compared to."""
-    base, atoms = knowledge.base, knowledge.evidence.atoms
-    index, arguments = base.decode(np.array([code]))
-    start, end = np.searchsorted(atoms, base.offsets[index[0] : index[0] + 2])
-    own = atoms[start:end]
-    own = own[(own != code) & ~closed_atoms(base, own)]
-    if len(own) <= FACTS_COMPARED:
-        return own
-    shares = np.isin(base.decode(own)[1], arguments[arguments >= 0]).any(axis=1)
-    near = _evenly(own[shares], FACTS_COMPARED)
-    return np.concatenate([near, _evenly(own[~shares], FACTS_COMPARED - len(near))])
-
-
 def _evenly(codes: Codes, count: int) -> Codes:
-    """So many of them, from end to end."""
+    """`count` of the codes, at even distances."""
     return codes[np.arange(count) * len(codes) // count] if count < len(codes) else codes
-
-
-def _is_blank(model: R2N, codes: Int64[np.ndarray, " atoms"]) -> Bool[np.ndarray, " atoms"]:
-    """Whether each atom has a constant without a vector."""
-    if model.trained_ids is None:
-        return np.zeros(len(codes), bool)
-    arguments = model.base.decode(codes)[1]
-    return np.any((arguments >= 0) & (model.trained_ids.numpy()[arguments] < 0), axis=1)
 
 
 @torch.no_grad()
 def _cosines(model: R2N, code: int, codes: Int64[np.ndarray, " facts"]) -> Float64[np.ndarray, " facts"]:
-    """The cosines of the embeddings of atoms with that of another; 0 where one is nothing but zeros."""
+    """The cosines of the embeddings of atoms with that of another; 0 for an embedding of zeros."""
     graph = Ungrounded().around(np.append(codes, code))
     embedding = model.eval().embed(model.collate(graph, "indexed")).double()
     embedding = torch.nn.functional.normalize(embedding, dim=1)
@@ -434,11 +395,10 @@ def _cosines(model: R2N, code: int, codes: Int64[np.ndarray, " facts"]) -> Float
 
 
 def input_reasons(members: Sequence[AtomLogits], knowledge: KnowledgeBase, code: int, *, most: int = 5) -> InputReasons:
-    """The known atoms that the input layer reads as it reads an atom, and what its features do to the logit.
+    """The known atoms that the input layer embeds like an atom, and the effects of its features on the logit.
 
     `members` are the networks of an ensemble, or one, and `knowledge` is in their language. At most `most` known atoms
-    and words are told. Nothing is, where the networks read nothing of constants (`evidence_input = "only"`). Rules that
-    are counted beside a network are not looked at.
+    and words are listed; none if the networks read no constants (`evidence_input = "only"`). Counted rules are ignored.
     """
     model = members[0].model
     if model.evidence_input == "only" and not model.input_score:

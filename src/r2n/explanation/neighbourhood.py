@@ -37,8 +37,7 @@ class ExplainedModel:
     """The networks of an answer (`members`), and how they answer after a change.
 
     `knowledge` is their knowledge base, in the language of the training. `beliefs` gives the answers for atoms,
-    `probability` maps logits to probabilities, and `half` is the logit of one half. `networks_if` gives the networks
-    after a change: they are grounded again, so it costs what a new question costs, or more.
+    `probability` maps logits to probabilities, and `half` is the logit of one half. `networks_if` grounds again.
     """
 
     members: tuple[AtomLogits, ...]
@@ -54,7 +53,7 @@ class ExplainedModel:
         return self.members[0].model.base
 
     def plain(self, codes: Codes) -> Codes:
-        """The same atoms without reciprocals: P(x, y) for P^-1(y, x)."""
+        """See `without_reciprocals`."""
         return without_reciprocals(self.base, codes)
 
     def names(self, codes: Codes) -> list[str]:
@@ -82,12 +81,12 @@ def mean_logits(members: Sequence[AtomLogits], codes: Codes) -> Float64[np.ndarr
 HIDDEN = -1  # nothing is read of an atom
 NUMBERS_AT_ONCE = 2**26  # of messages, in a pass over changes
 
-ChangedLogits = Float64[np.ndarray, "changes asked"]
+ChangedLogits = Float64[np.ndarray, "changes queried"]
 
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Changes of a graph, by number: ground rules that are left out, and atoms of which something else is read.
+    """Changes of a graph, by number: ground rules that are left out, and atoms with another input.
 
     `left_out` pairs changes with ground rules (by number, rule after rule), `altered` with rows; `states` holds for
     each altered atom what is known of it then, or HIDDEN.
@@ -104,7 +103,7 @@ class Changes:
         return cls(count, left_out, np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
 
     def part(self, start: int, end: int) -> "Changes":
-        """Some of them, numbered from 0."""
+        """The changes from `start` to `end`, numbered from 0."""
         own = (self.left_out[:, 0] >= start) & (self.left_out[:, 0] < end)
         read = (self.altered[:, 0] >= start) & (self.altered[:, 0] < end)
         back = np.array([start, 0])
@@ -126,7 +125,7 @@ class Unrolled:
 
     @classmethod
     @torch.no_grad()
-    def of(cls, logits: AtomLogits, graph: FactorGraph) -> "Unrolled":
+    def from_graph(cls, logits: AtomLogits, graph: FactorGraph) -> "Unrolled":
         """The pass of a network, with the evidence that its logits use."""
         model = logits.model.eval()
         layout = model.collate(graph, "indexed")
@@ -216,7 +215,7 @@ def _updated(layer: ReasoningLayer, sums: Tensor, atoms: Tensor, messages: Tenso
 class Neighbourhood:
     """The graph around some atoms, and the forward passes of one or several networks over it.
 
-    `rows[i]` are the rows of the i-th asked atom: one, or two where it has a reciprocal; its logit is their mean, and
+    `rows[i]` are the rows of the i-th queried atom: one, or two if it has a reciprocal; its logit is their mean, and
     that over the networks.
     """
 
@@ -229,91 +228,80 @@ class Neighbourhood:
     def around(cls, members: Sequence[AtomLogits], codes: Codes) -> "Neighbourhood":
         """The neighbourhood of distinct atoms."""
         base, layers = members[0].model.base, len(members[0].model.layers)
-        mirrored = reciprocal_codes(base, codes)
-        every = np.unique(np.concatenate([codes, mirrored[mirrored >= 0]]))
+        reciprocals = reciprocal_codes(base, codes)
+        every = np.unique(np.concatenate([codes, reciprocals[reciprocals >= 0]]))
         graph = members[0].source.around(every, steps=layers)
-        pairs = zip(codes.tolist(), mirrored.tolist(), strict=True)
+        pairs = zip(codes.tolist(), reciprocals.tolist(), strict=True)
         both = [np.unique([code, other]) if other >= 0 else np.array([code]) for code, other in pairs]
         rows = tuple(graph.rows(torch.from_numpy(pair)).numpy() for pair in both)
-        return cls(graph, codes, rows, tuple(Unrolled.of(member, graph) for member in members))
+        return cls(graph, codes, rows, tuple(Unrolled.from_graph(member, graph) for member in members))
 
     @property
     def layers(self) -> int:
         """The number of reasoning layers."""
         return len(self.networks[0].embeddings) - 1
 
-    def out(self, layer: int) -> Float64[np.ndarray, " asked"]:
-        """out(a) of the asked atoms, read off a layer."""
+    def out(self, layer: int) -> Float64[np.ndarray, " queried"]:
+        """out(a) of the queried atoms, read off a layer."""
         return np.array([np.mean([network.out(layer, rows) for network in self.networks]) for rows in self.rows])
 
     @cached_property
-    def logits(self) -> Float64[np.ndarray, " asked"]:
-        """The logits of the asked atoms in the graph as it is."""
+    def logits(self) -> Float64[np.ndarray, " queried"]:
+        """The logits of the queried atoms in the graph as it is."""
         return self.out(self.layers)
 
     @cached_property
-    def _spread(self) -> IncrementalForward:
+    def forward(self) -> IncrementalForward:
+        """The pass that computes only what a change reaches."""
         return IncrementalForward(self.graph, np.concatenate([np.zeros(0, np.int64), *self.rows]), self.layers)
 
-    @property
-    def steps_away(self) -> Int64[np.ndarray, " atoms"]:
-        """How many steps each atom is away from the nearest that is asked."""
-        return self._spread.steps_away
-
-    def ground_rules_of(self, asked: int) -> Int64[np.ndarray, " _"]:
-        """The ground rules (by number) that an asked atom stands in."""
-        return np.unique(self._spread.around.incident_rules(self.rows[asked])[1])
-
-    def incident_positions(self, rows: Int64[np.ndarray, " _"]) -> tuple[np.ndarray, ...]:
-        """For every occurrence of rows in ground rules: the row's index, the ground rule, its rule and the position."""
-        return self._spread.around.incident_positions(rows)
+    def ground_rules_of(self, index: int) -> Int64[np.ndarray, " _"]:
+        """The ground rules (by number) with a queried atom."""
+        return np.unique(self.forward.around.incident_rules(self.rows[index])[1])
 
     def located(self, number: int) -> tuple[int, Int64[np.ndarray, " positions"]]:
         """The rule (by number) of a ground rule, and the rows of its atoms."""
-        rule = int(self._spread.around.rules_of(np.array([number]))[0])
-        return rule, self.graph.neighbours[rule][number - int(self._spread.around.first[rule])].numpy()
+        rule = int(self.forward.around.rules_of(np.array([number]))[0])
+        return rule, self.graph.neighbours[rule][number - int(self.forward.around.first[rule])].numpy()
+
+    @cached_property
+    def _has_copies(self) -> bool:
+        return len(np.unique(self.graph.atoms.numpy())) < len(self.graph.atoms)
 
     def copies(self, number: int) -> tuple[int, ...]:
         """The ground rules (by number) with the same atoms, this one among them, in all neighbourhoods."""
-        if self._is_of_distinct_atoms:
+        codes = self.graph.atoms.numpy()
+        if not self._has_copies:
             return (number,)
         rule, rows = self.located(number)
-        codes = self.graph.atoms.numpy()
         same = (codes[self.graph.neighbours[rule].numpy()] == codes[rows]).all(axis=1)
-        return tuple((int(self._spread.around.first[rule]) + np.flatnonzero(same)).tolist())
-
-    @cached_property
-    def _is_of_distinct_atoms(self) -> bool:
-        """Whether no atom has a copy: the neighbourhoods of all are one graph."""
-        return len(np.unique(self.graph.atoms.numpy())) == len(self.graph.atoms)
+        return tuple((int(self.forward.around.first[rule]) + np.flatnonzero(same)).tolist())
 
     def numbers(self, rule: int) -> Int64[np.ndarray, " _"]:
         """The ground rules of a rule, by number."""
-        return np.arange(*self._spread.around.first[rule : rule + 2])
+        return np.arange(*self.forward.around.first[rule : rule + 2])
 
     def changed(self, changes: Changes) -> ChangedLogits:
-        """The logits of the asked atoms in each changed graph."""
+        """The logits of the queried atoms in each changed graph."""
         found = np.tile(self.logits, (changes.count, 1))
-        if not self.layers:
-            return found
         entries, width = sum(part.numel() for part in self.graph.neighbours), self.networks[0].embeddings[0].shape[1]
-        size = max(1, NUMBERS_AT_ONCE // max(1, entries * width))  # as if each change were felt everywhere
-        for start in range(0, changes.count, size):
+        size = max(1, NUMBERS_AT_ONCE // max(1, entries * width))  # as if each change reached every atom
+        for start in range(0, changes.count if self.layers else 0, size):
             end = min(start + size, changes.count)
             found[start:end] = self._changed(changes.part(start, end))
         return found
 
     def _changed(self, changes: Changes) -> ChangedLogits:
         first = self.networks[0]
-        steps = list(self._spread.steps(changes.left_out, changes.altered, by_difference=bool(first.sums)))
+        steps = list(self.forward.steps(changes.left_out, changes.altered, by_difference=bool(first.sums)))
         grouped = any(layer.rule_embedding is not None for layer in first.model.layers)
         collated = [Incidence.of(step.graph, dense=False, grouped=grouped).to(first.added.device) for step in steps]
-        asked = np.unique(self._spread.asked)
-        total = np.zeros((changes.count, len(asked)))
+        queried = np.unique(self.forward.asked)
+        total = np.zeros((changes.count, len(queried)))
         for network in self.networks:
             keys, logits = network.changed(steps, collated, changes)
             change, row = np.divmod(keys, len(self.graph.atoms))
-            own = np.tile(network.out(self.layers, asked), (changes.count, 1))
-            own[change, np.searchsorted(asked, row)] = logits
+            own = np.tile(network.out(self.layers, queried), (changes.count, 1))
+            own[change, np.searchsorted(queried, row)] = logits
             total += own / len(self.networks)
-        return np.stack([total[:, np.searchsorted(asked, rows)].mean(1) for rows in self.rows], axis=1)
+        return np.stack([total[:, np.searchsorted(queried, rows)].mean(1) for rows in self.rows], axis=1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from r2n.errors import counted
-from r2n.explanation.records import Belief, Member, Reason
+from r2n.explanation.records import Belief, Reason
 from r2n.explanation.text import all_reasons, effect_text, printable, shown_members, status_text, strongest
 
 MOST_GROUND_RULES = 40
@@ -84,17 +84,17 @@ def reason_graph(
     return ReasonGraph(tuple(maker.nodes), tuple(maker.edges))
 
 
+@dataclass
 class _Maker:
-    """Builds the graph breadth first, within its limits."""
+    """Builds the graph breadth first, within its limits, from the reasons for each atom."""
 
-    def __init__(self, reasons: dict[str, tuple[Reason, ...]], if_unknown: Mapping[str, str]) -> None:
-        """`reasons` are those for each atom."""
-        self.reasons, self.if_unknown = reasons, if_unknown
-        self.nodes: list[Node] = []
-        self.edges: list[Edge] = []
-        self.atoms: dict[str, int] = {}
-        self.waiting: deque[int] = deque()
-        self.ground_rules = 0
+    reasons: dict[str, tuple[Reason, ...]]
+    if_unknown: Mapping[str, str]
+    nodes: list[Node] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    atoms: dict[str, int] = field(default_factory=dict)
+    waiting: deque[int] = field(default_factory=deque)
+    ground_rules: int = 0
 
     def add(self, node: Node, parent: int | None = None) -> int:
         self.nodes.append(node)
@@ -135,18 +135,13 @@ class _Maker:
         self.ground_rules += 1
         self.edges.append(Edge(rule, atom, reason.effect))
         shown, others = shown_members(reason)
-        atoms = dict.fromkeys(self.node_of(rule, member) for member in shown)
-        self.edges += [Edge(rule, held) for held in atoms if held != atom]
+        for member in (member for member in shown if member.atom not in self.atoms):
+            self.waiting.append(self.add_atom("atom", member.atom, member.belief, column + 1, rule))
+        held = dict.fromkeys(self.atoms[member.atom] for member in shown)
+        self.edges += [Edge(rule, other) for other in held if other != atom]
         if others:
             title = _listed(f"{printable(member.atom)}: {status_text(member.belief)}" for member in others)
             self.add(Node("more", f"and {counted(len(others), 'more atom')}", "", title, column + 1), rule)
-
-    def node_of(self, rule: int, member: Member) -> int:
-        """The node of an atom of a ground rule, which is added where the atom is met first."""
-        if member.atom not in self.atoms:
-            column = self.nodes[rule].column + 1
-            self.waiting.append(self.add_atom("atom", member.atom, member.belief, column, rule))
-        return self.atoms[member.atom]
 
 
 def _listed(texts: Iterable[str]) -> str:

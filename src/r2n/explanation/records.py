@@ -1,7 +1,7 @@
-"""A trained network, explained: what an explanation says, as records that others print, draw and serve.
+"""The content of an explanation, as records that others print, draw and serve.
 
 Logits are the network's own, before any calibration. An `effect` is the logit as it is, minus the logit without the
-thing: what is positive speaks for the atom.
+thing: a positive effect supports the atom.
 """
 
 from dataclasses import asdict, dataclass
@@ -11,16 +11,16 @@ from typing import Any, Literal
 MOST_LINES = 40
 
 Kind = Literal["not known", "known to be false", "without rule"]
-"""What would be otherwise in a counterfactual."""
+"""What is changed in a counterfactual."""
 
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """What is said of an atom.
+    """The answer for an atom.
 
-    A `known` atom has the probability of what is known, and a `closed` one that is no fact has 0; `logit` is what the
-    network says all the same. `spread` is the deviation of the logit over the networks of an ensemble, and `calibrated`
-    says in words whether the probability was fitted, and on what.
+    A `known` atom has the probability of what is known, and a `closed` one that is no fact has 0; `logit` is the
+    network's in any case. `spread` is the deviation of the logit over the networks of an ensemble, and `calibrated`
+    describes the calibration.
     """
 
     probability: float
@@ -42,10 +42,10 @@ class LayerBelief:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An atom of a ground rule, beside the one that is explained, and the reasons for it in turn.
+    """Another atom of a ground rule than the explained one, and the reasons for it in turn.
 
-    `effect` is that of what the network reads of this atom (its embedding, and what is known of it) on the explained
-    atom, where it was asked. `is_told_above`: its reasons stand at another place of the same explanation.
+    `effect` is that of its input (its embedding, and what is known of it) on the explained atom, if measured.
+    `is_told_above`: its reasons are listed elsewhere in the same explanation.
     """
 
     atom: str
@@ -57,9 +57,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A ground rule that the atom stands in, and what it does to the atom's logit.
+    """A ground rule with the atom, and its effect on the atom's logit.
 
-    `because` are its other atoms, in the order of the rule; of a wide rule those with the largest effects.
+    `because` are its other atoms, in the order of the rule; of many, those with the largest effects.
     """
 
     rule: str
@@ -70,9 +70,9 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """What would be said if something were otherwise: facts that are `what`, or without the rule of that name.
+    """The answer if the facts `what` were changed, or without the rule of that name.
 
-    `turns`: the answer would be another (below 0.5, or out of first place).
+    `turns`: the answer would flip (below 0.5, or out of first place).
     """
 
     kind: Kind
@@ -84,11 +84,11 @@ class Counterfactual:
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """How much of an answer the listed ground rules carry: `listed` of `ground_rules` that the atom stands in.
+    """How much of an answer the listed ground rules account for: `listed` of the atom's `ground_rules`.
 
-    Logits with all of them, with the listed ones `alone` (of those that the atom stands in), `without` the listed ones,
-    and with `none` of all. `sufficiency` is the share of `full - none` that the listed ones alone reproduce, and
-    `necessity` the share that goes when they go; None where ground rules make no difference.
+    The logits with all of them, with the listed ones `alone`, `without` the listed ones, and with `none`. `sufficiency`
+    is the share of `full - none` that the listed ones alone give, `necessity` the share that is lost without them; None
+    if ground rules make no difference.
     """
 
     listed: int
@@ -100,22 +100,22 @@ class Fidelity:
 
     @property
     def sufficiency(self) -> float | None:
-        """1 where the listed ground rules alone give the answer."""
+        """1 if the listed ground rules alone give the answer."""
         return self._share(self.alone - self.none)
 
     @property
     def necessity(self) -> float | None:
-        """1 where without them nothing is left of what ground rules do."""
+        """1 if nothing is left of the effect of ground rules without them."""
         return self._share(self.full - self.without)
 
     def _share(self, part: float) -> float | None:
-        whole = self.full - self.none
-        return None if abs(whole) < 1e-9 else part / whole
+        total = self.full - self.none
+        return None if abs(total) < 1e-9 else part / total
 
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """A known atom that the input layer reads as it reads the explained one; 1 is the same direction."""
+    """A known atom with a similar embedding; 1 is the same direction."""
 
     atom: str
     known: bool
@@ -124,7 +124,7 @@ class Similar:
 
 @dataclass(frozen=True, slots=True)
 class FeatureEffect:
-    """What a part of the features does to the logit: a channel of a pair, or a word of a constant's text."""
+    """The effect of a part of the features on the logit: a channel of a pair, or a word of a constant's text."""
 
     part: str
     of: str
@@ -133,9 +133,9 @@ class FeatureEffect:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """The explained atom beside another: which ground rules make the difference of their logits.
+    """The ground rules that make the difference to another atom.
 
-    Effects of the reasons are on `difference`: the logit of the explained atom minus that of the `other`.
+    Their effects are on `difference`: the logit of the explained atom minus that of the `other`.
     """
 
     other: str
@@ -148,9 +148,8 @@ class Contrast:
 class Explanation:
     """Why an atom is answered as it is.
 
-    `turned_by` is the smallest set of facts, found greedily, whose absence turns the answer; none where none was found.
-    `input` is what the input layer goes by. `notes` say what a person should know to read the rest,
-    and `labels` what people call the constants in it, where the features tell.
+    `turned_by` is the smallest set of facts, found greedily, whose absence flips the answer. `input` explains the input
+    layer's part. `notes` are remarks for the reader, and `labels` the names of constants by the features.
     """
 
     atom: str
@@ -175,10 +174,8 @@ class Explanation:
         document |= {"fidelity": fidelity, "labels": dict(self.labels)}
         return {"atom": document.pop("atom"), **belief, **document}
 
-    # The tree and the drawing are made of these records, so they come in where they are used.
-
     def __str__(self) -> str:
-        """The whole tree, as `r2n explain` prints it."""
+        """The tree, as `r2n explain` prints it."""
         from r2n.explanation.text import explanation_text
 
         return explanation_text(self)
@@ -189,20 +186,17 @@ class Explanation:
         more = len(lines) - MOST_LINES
         return "\n".join([*lines[:MOST_LINES], *[f"... and {more:,} more lines: print it"] * (more > 0)])
 
-    def _repr_svg_(self) -> str:
+    def _repr_html_(self) -> str:
+        """The drawing, in a frame that scrolls, and the tree below it, folded."""
         from r2n.explanation.drawing import explanation_svg
 
-        return explanation_svg(self)
-
-    def _repr_html_(self) -> str:
-        """The drawing, in a frame of its own that scrolls, and the tree below it for who opens it."""
-        frame = f'<div style="overflow-x:auto">{self._repr_svg_()}</div>'
+        frame = f'<div style="overflow-x:auto">{explanation_svg(self)}</div>'
         return f"{frame}<details><summary>in words</summary><pre>{escape(str(self))}</pre></details>"
 
 
 @dataclass(frozen=True, slots=True)
 class InputReasons:
-    """What the input layer's part of an answer rests on."""
+    """Why the input layer answers as it does."""
 
     similar: tuple[Similar, ...] = ()
     features: tuple[FeatureEffect, ...] = ()

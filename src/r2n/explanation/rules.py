@@ -18,21 +18,20 @@ from r2n.data.knowledge_base import Evidence
 from r2n.files import finite
 from r2n.grounding.counting import RuleCounts
 from r2n.logic.formula import And, Implies, Not, Variable
-from r2n.logic.language import Domain
 from r2n.logic.theory import Rule, Theory
 from r2n.network.factor_graph import FactorGraph, known_truths
 
 Kind = Literal["explicit", "implicit", "counted"]
 """How a network reads a rule."""
+MarkKind = Literal["predicate", "domain", "word", "constant"]
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """How often a rule stands in the graph, and whether it holds there.
+    """The number of ground rules of a rule, and whether they hold.
 
-    `known` ground rules have atoms that are all known, and `satisfied` is the share of these that hold: None where
-    there are none, and for implicit rules, of which nobody knows when they hold. `out` is the mean probability that a
-    ground rule holds, as the network says (out(g)), where it was trained to say so.
+    `known` ground rules have atoms that are all known, and `satisfied` is the share of these that hold (None for
+    implicit rules). `out` is the mean of out(g), the probability that a ground rule holds, if the network predicts it.
     """
 
     ground_rules: int
@@ -43,11 +42,10 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class RuleEffect:
-    """What becomes of the answers without a rule, and with it alone.
+    """The answers without a rule, and with it alone.
 
     `effect` is the mean absolute change of the queries' logits, `gain` the mean change of the probability of the truth,
-    `felt` how many logits change. `metric` is that of the network as it is, `without` and `alone` those without the
-    rule and without all others.
+    `felt` the number of logits that change. `without` and `alone` are the metric without the rule, and without others.
     """
 
     effect: float
@@ -62,12 +60,11 @@ class RuleEffect:
 class Context:
     """Queries of one kind on which a rule helps, or hurts, more often than on others.
 
-    `kind` and `what` say which: those with this constant, predicate, word, or domain at a position. Queries that do
-    not feel the rule count nowhere. `p` is the chance that queries drawn blindly would differ so much, times the number
-    of kinds that were tried.
+    `kind` and `what` select them: queries with this constant, predicate, word, or domain at a position. Queries that
+    the rule does not change are not counted. `p` is the p-value of a random draw, times the number of tests.
     """
 
-    kind: Literal["predicate", "domain", "word", "constant"]
+    kind: MarkKind
     what: str
     helps: bool
     helped: int
@@ -79,12 +76,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class LearnedClause:
-    """A clause that a network has learned for an implicit rule, as an explicit rule that could stand in its place.
+    """A clause that a network has learned for an implicit rule, as an explicit rule that could replace it.
 
-    `support` is the number of ground rules whose body is held true, and `fidelity` the share of these of which the
-    network says the head. `confidence` is the share where the head is known to be so, of `known` ground rules; None
-    where nothing is known. `score` ranks: the share of ground rules with this body, times how much more often than by
-    chance the head follows.
+    `support` is the number of ground rules whose body is believed, `fidelity` the share of these for which the network
+    predicts the head, and `confidence` the share where the head is known to hold, of `known` ground rules (None without
+    any). `score` ranks clauses: the share of ground rules with this body, times the lift of the head above chance.
     """
 
     rule: Rule
@@ -95,12 +91,12 @@ class LearnedClause:
     score: float
 
     def __str__(self) -> str:
-        """The clause with its guards and typed variables, without the name."""
+        """The clause without a name."""
         return str(self.rule).partition(": ")[2]
 
     @property
     def counts(self) -> str:
-        """What was counted, as a comment of a theory file says it."""
+        """The counts, for a comment in a theory file."""
         confidence = "nothing known" if self.confidence is None else f"{self.confidence:.3f} of {self.known:,} known"
         return f"support {self.support:,}, confidence {confidence}, fidelity {self.fidelity:.3f}"
 
@@ -112,7 +108,7 @@ class LearnedClause:
 
 @dataclass(frozen=True, slots=True)
 class RuleAccount:
-    """All that is told of one rule; what was not asked or cannot be told is None, or empty."""
+    """What is reported of one rule; parts that were not computed are None or empty."""
 
     rule: Rule
     kind: Kind
@@ -128,16 +124,14 @@ class RuleAccount:
 
     def to_dict(self) -> dict[str, Any]:
         """As one JSON document."""
-        occurrence = asdict(self.occurrence) if self.occurrence is not None else {}
-        effect = asdict(self.effect) if self.effect is not None else {}
-        absent = dict.fromkeys((*Occurrence.__dataclass_fields__, *RuleEffect.__dataclass_fields__))
+        numbers = dict.fromkeys((*Occurrence.__dataclass_fields__, *RuleEffect.__dataclass_fields__))
+        for part in (self.occurrence, self.effect):
+            numbers |= {} if part is None else asdict(part)
         return {
             "name": self.name,
             "text": str(self.rule),
             "kind": self.kind,
-            **absent,
-            **occurrence,
-            **effect,
+            **numbers,
             "contexts": [asdict(context) for context in self.contexts],
             "clauses": [clause.to_dict() for clause in self.clauses],
         }
@@ -147,9 +141,8 @@ class RuleAccount:
 class RuleReport:
     """What the rules of a trained network do, those with the largest effect first.
 
-    `metric` has its name and value with all rules, `none` its value without any. `left_out` rules are not told of.
-    `contexts_on` says on which labelled atoms contexts were sought. `notes` say what a person should know to read the
-    rest.
+    `metric` is the name of the metric, `value` its value with all rules, `none` that without any. `left_out` is the
+    number of rules that are not reported. `contexts_on` names the labelled atoms on which contexts were sought.
     """
 
     problem: str
@@ -190,15 +183,12 @@ def occurrences(
             ground_rules = ground_rules[np.unique(codes[ground_rules], axis=0, return_index=True)[1]]
         out = None if outs is None else outs[j]
         mean = None if out is None or not len(out) else float(expit(out).mean())
-        found[rule.name] = _occurrence(rule, truths[ground_rules], mean)
+        known = truths[ground_rules][(truths[ground_rules] >= 0).all(axis=1)]
+        satisfied = None
+        if rule.formula is not None and len(known):
+            satisfied = float(rule.formula.evaluate(known == 1).mean())
+        found[rule.name] = Occurrence(len(ground_rules), len(known), satisfied, mean)
     return found
-
-
-def _occurrence(rule: Rule, truths: Int64[np.ndarray, "ground_rules positions"], out: float | None) -> Occurrence:
-    known = truths[(truths >= 0).all(axis=1)]
-    if rule.formula is None or not len(known):
-        return Occurrence(len(truths), len(known), None, out)
-    return Occurrence(len(truths), len(known), float(rule.formula.evaluate(known == 1).mean()), out)
 
 
 def counted_occurrences(counts: RuleCounts, evidence: Evidence) -> dict[str, Occurrence]:
@@ -213,12 +203,11 @@ def counted_occurrences(counts: RuleCounts, evidence: Evidence) -> dict[str, Occ
     }
 
 
-FELT = 0.01  # of a probability: below, a change neither helps nor hurts
-SUPPORT = 5  # atoms with a mark that feel the rule, and as many without it
+LEAST_CHANGE = 0.01  # of a probability: below, a change neither helps nor hurts
+SUPPORT = 5  # atoms with a mark that the rule changes, and as many without it
 LEVEL = 0.01
 MOST_CONTEXTS = 4  # contexts of a rule
 
-MarkKind = Literal["predicate", "domain", "word", "constant"]
 _Part = tuple[MarkKind, list[str], csr_array]
 Gains = Float64[np.ndarray, " atoms"]
 """How much more probable a rule makes the truth of each atom."""
@@ -234,11 +223,18 @@ class Marks:
 
     @classmethod
     def of(cls, base: HerbrandBase, codes: Codes, features: Mapping[str, Features]) -> "Marks":
-        """The marks of atoms: those of a kind that is told sooner come first."""
+        """The marks of atoms, in the order in which they are reported."""
         index, arguments = base.decode(codes)
         predicates, constants = base.language.predicates, base.language.constants
         parts: list[_Part] = [("predicate", [p.name for p in predicates], _constants(index[:, None], len(predicates)))]
-        parts.append(("domain", *_domains(base, index, arguments)))
+        names, columns = [], [csr_array((len(index), 0))]
+        for p, predicate in enumerate(predicates):  # the part of a position's domain that the constant is in
+            for position, part in [(i, part) for i, domain in enumerate(predicate.domains) for part in domain.parts]:
+                inside = index == p
+                inside[inside] = base.place(part, arguments[inside, position]) >= 0
+                names.append(f"{part.name} at position {position + 1} of {predicate.name}")
+                columns.append(csr_array(inside[:, None].astype(np.float64)))
+        parts.append(("domain", names, csr_array(hstack(columns, format="csr"))))
         words: list[_Part] = [("word", *_words(part, arguments, len(constants))) for part in features.values()]
         parts += words
         parts.append(("constant", list(constants), _constants(arguments, len(constants))))
@@ -255,19 +251,6 @@ def _constants(arguments: Int64[np.ndarray, "atoms positions"], size: int) -> cs
     found = csr_array((np.ones(len(rows)), (rows, arguments[rows, columns])), shape=(len(arguments), size))
     found.data[:] = 1
     return found
-
-
-def _domains(base: HerbrandBase, index: np.ndarray, arguments: np.ndarray) -> tuple[list[str], csr_array]:
-    """Which part of a position's domain the constant there is in, where it has parts."""
-    names, columns = [], [csr_array((len(index), 0))]
-    for p, predicate in enumerate(base.language.predicates):
-        for position, domain in enumerate(predicate.domains):
-            for part in domain.parts:
-                inside = index == p
-                inside[inside] = base.place(part, arguments[inside, position]) >= 0
-                names.append(f"{part.name} at position {position + 1} of {predicate.name}")
-                columns.append(csr_array(inside[:, None].astype(np.float64)))
-    return names, csr_array(hstack(columns, format="csr"))
 
 
 def _words(features: Features, arguments: np.ndarray, constants: int) -> tuple[list[str], csr_array]:
@@ -288,9 +271,7 @@ def _words(features: Features, arguments: np.ndarray, constants: int) -> tuple[l
     return [f"{word} ({features.domain.name})" for word in bags.vocabulary], found
 
 
-def find_contexts(
-    marks: Marks, gains: Mapping[str, Gains], *, most: int = MOST_CONTEXTS
-) -> dict[str, tuple[Context, ...]]:
+def find_contexts(marks: Marks, gains: Mapping[str, Gains]) -> dict[str, tuple[Context, ...]]:
     """For each rule, by name, the marks that separate the atoms it helps from those it hurts, the surest first.
 
     The p of each is multiplied by the number of marks that were tested for all rules. Of marks that the same atoms
@@ -303,13 +284,13 @@ def find_contexts(
         for same, context in contexts:
             if context.p * tests <= LEVEL:
                 sure.setdefault(same, replace(context, p=context.p * tests))
-        found[name] = tuple(sure.values())[:most]
+        found[name] = tuple(sure.values())[:MOST_CONTEXTS]
     return found
 
 
 def _tested(marks: Marks, gain: Gains) -> tuple[int, list[tuple[int, Context]]]:
     """How many marks were tested for a rule; those with a small p, each with the first mark of the same atoms."""
-    helped, hurt = gain > FELT, gain < -FELT
+    helped, hurt = gain > LEAST_CHANGE, gain < -LEAST_CHANGE
     helps, hurts = int(helped.sum()), int(hurt.sum())
     with_help, with_hurt = (np.asarray(marks.has.T @ which.astype(np.int64), np.int64) for which in (helped, hurt))
     size = with_help + with_hurt
@@ -335,7 +316,7 @@ MOST_RENAMED = 4  # variables: with more, clauses are compared by the names they
 
 Sign = bool
 Signed = tuple[int, Sign]
-"""A literal: the position of its atom in the implicit rule, and whether it stands undenied."""
+"""A literal: the position of its atom in the implicit rule, and whether it is positive."""
 
 
 def clause_rule(rule: Rule, body: Sequence[Signed], head: Signed, theory: Theory, name: str | None = None) -> Rule:
@@ -353,24 +334,17 @@ def clause_rule(rule: Rule, body: Sequence[Signed], head: Signed, theory: Theory
         if all(term.name in there for term in (guard.left, guard.right) if isinstance(term, Variable))
     )
     domains = dict(zip(rule.variables, theory.variable_domains(rule), strict=True))
-    types = [(v, domains[v].name) for v in made.variables if _inferred(made, v, theory) != domains[v]]
+    of_predicate, types = {predicate.name: predicate.domains for predicate in theory.predicates}, []
+    for variable in made.variables:  # those whose domain the positions of the clause do not give
+        pairs = [pair for a in made.atoms for pair in zip(a.terms, of_predicate[a.predicate], strict=True)]
+        held = [domain for term, domain in pairs if term == Variable(variable)]
+        inferred = next((domain for domain in held if all(map(domain.is_within, held))), None)
+        types += [(variable, domains[variable].name)] if inferred != domains[variable] else []
     return Rule.explicit(made.name, formula, guards, tuple(types))
 
 
-def _inferred(rule: Rule, variable: str, theory: Theory) -> Domain | None:
-    """The domain of a variable as the rule's positions alone tell it; None where they do not."""
-    domains = {predicate.name: predicate.domains for predicate in theory.predicates}
-    places = [
-        domain
-        for atom in rule.atoms
-        for term, domain in zip(atom.terms, domains[atom.predicate], strict=True)
-        if term == Variable(variable)
-    ]
-    return next((domain for domain in places if all(map(domain.is_within, places))), None)
-
-
 def canonical(rule: Rule, literals: Sequence[Signed], theory: Theory) -> object:
-    """The same for clauses that differ in the names of their variables alone, or in the order of their literals."""
+    """A key that is equal for clauses that differ only in names of variables, or in the order of literals."""
     domains = dict(zip(rule.variables, theory.variable_domains(rule), strict=True))
     atoms = [(rule.atoms[position], sign) for position, sign in literals]
     names = list(dict.fromkeys(t.name for atom, _ in atoms for t in atom.terms if isinstance(t, Variable)))
@@ -400,10 +374,10 @@ MOST_CLAUSES = 10  # clauses of a rule
 
 @dataclass(frozen=True, eq=False)
 class Truths:
-    """What is held of the atoms of a rule's ground rules, position by position.
+    """The truths of the atoms of a rule's ground rules, position by position.
 
-    `known` is 1 true, 0 false, -1 unknown. `believed` is what is known, else what the network answers. `says` is what
-    the network says of an atom as if it were not known, as far as it can be asked so.
+    `known` is 1 true, 0 false, -1 unknown. `believed` is what is known, else what the network predicts. `says` is the
+    prediction as if the atom were not known, if the network can give it.
     """
 
     known: Int64[np.ndarray, "ground_rules positions"]
@@ -411,7 +385,7 @@ class Truths:
     says: Bool[np.ndarray, "ground_rules positions"]
 
     def sampled(self, most: int = MOST_GROUND_RULES) -> "Truths":
-        """At most so many of the ground rules, drawn at random."""
+        """At most `most` of the ground rules, drawn at random."""
         if len(self.known) <= most:
             return self
         rows = np.sort(np.random.default_rng(0).permutation(len(self.known))[:most])
@@ -421,19 +395,21 @@ class Truths:
 def learned_clauses(
     rule: Rule, truths: Truths, theory: Theory, *, targets: Sequence[int] | None = None, most: int = MOST_CLAUSES
 ) -> tuple[LearnedClause, ...]:
-    """The clauses of an implicit rule, the best first; `targets` are the positions that may be heads, by default all.
-
-    `theory` tells the domains of variables.
-    """
-    table = _Table.of(truths.sampled())
+    """The clauses of an implicit rule, the best first; `targets` are the positions that may be heads (None: all)."""
+    table = _Table.from_truths(truths.sampled())
     heads = range(len(rule.atoms)) if targets is None else targets
     found = [clause for head in heads for clause in table.clauses(head)] if len(table.weights) else []
     best: dict[object, _Clause] = {}
     for clause in found:
         key = canonical(rule, clause.literals, theory)
-        if key not in best or clause.preferred > best[key].preferred:
+        other = best.get(key)  # of equivalent clauses, a positive head first, then the higher score
+        if other is None or (clause.head[1], clause.score) > (other.head[1], other.score):
             best[key] = clause
-    ranked = sorted(best.values(), key=lambda clause: (-clause.score, len(clause.body), clause.body, clause.head))
+    kept: list[_Clause] = []
+    for clause in sorted(best.values(), key=lambda one: (-one.score, len(one.body), one.body, one.head)):
+        shorter = [other for other in kept if set(other.literals) < set(clause.literals)]
+        if not any(other.agreement >= clause.agreement - 2 * LOSS for other in shorter):
+            kept.append(clause)
     return tuple(
         LearnedClause(
             clause_rule(rule, clause.body, clause.head, theory),
@@ -443,7 +419,7 @@ def learned_clauses(
             clause.confidence,
             clause.score,
         )
-        for clause in _without_refinements(ranked)[:most]
+        for clause in kept[:most]
     )
 
 
@@ -467,29 +443,14 @@ class _Clause:
         return (*((position, not sign) for position, sign in self.body), self.head)
 
     @property
-    def preferred(self) -> tuple[Sign, float]:
-        """Of clauses that say the same: one with an undenied head, then the one that says more."""
-        return self.head[1], self.score
-
-    @property
     def is_worth_showing(self) -> bool:
-        """Whether it agrees with the network and with what is known, and says what makes something so.
+        """Whether it agrees with the network and with what is known, and has a positive literal besides its head.
 
-        That nothing makes it so, `!a & !b -> !c`, is no clause of its own: the others say what does.
+        `!a & !b -> !c` is not shown: the other clauses already say what makes c true.
         """
         says_why = self.head[1] or any(sign for _, sign in self.body)
         agrees = self.agreement >= LEAST_AGREEMENT and self.fidelity >= LEAST_FIDELITY
         return says_why and agrees and self.score > 0 and not self.is_contradicted
-
-
-def _without_refinements(ranked: list[_Clause]) -> list[_Clause]:
-    """Those that are no longer forms of a better one that is as good."""
-    kept: list[_Clause] = []
-    for clause in ranked:
-        shorter = [other for other in kept if set(other.literals) < set(clause.literals)]
-        if not any(other.agreement >= clause.agreement - 2 * LOSS for other in shorter):
-            kept.append(clause)
-    return kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -500,7 +461,7 @@ class _Table:
     weights: Int64[np.ndarray, " rows"]
 
     @classmethod
-    def of(cls, truths: Truths) -> "_Table":
+    def from_truths(cls, truths: Truths) -> "_Table":
         bits = np.concatenate([truths.known > 0, truths.known >= 0, truths.believed, truths.says], axis=1)
         packed = np.packbits(bits, axis=1)
         _, first, counts = np.unique(packed, axis=0, return_index=True, return_counts=True)
@@ -518,7 +479,7 @@ class _Table:
         return found
 
     def _leaves(self, head: int) -> list[tuple[Signed, ...]]:
-        """The bodies: which literals lead to each leaf of a tree that tells the head by the other positions."""
+        """The bodies: which literals lead to each leaf of a tree that predicts the head from the other positions."""
         from sklearn.tree import DecisionTreeClassifier  # takes a second to import
 
         believed, weights = self.truths.believed, self.weights

@@ -1,4 +1,4 @@
-"""Explanations as lines of text: the one place that formats them, for terminals, pages and drawings."""
+"""Explanations as lines of text: for terminals, pages and drawings."""
 
 import math
 import unicodedata
@@ -30,20 +30,20 @@ REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
 def printable(text: str) -> str:
-    """The text on one line, with a picture of what has none: control characters, halves of surrogate pairs."""
-    return text if text.isprintable() else "".join(map(_printable_character, text))
-
-
-def _printable_character(character: str) -> str:
-    code = ord(character)
-    if code < 0x20 or code == 0x7F:
-        return chr(0x2400 + min(code, 0x21))
-    is_none = unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or code & 0xFFFE == 0xFFFE
-    return REPLACED if is_none else character
+    """The text on one line, with a symbol for control characters and halves of surrogate pairs."""
+    if text.isprintable():
+        return text
+    found = []
+    for character in text:
+        code = ord(character)
+        is_none = unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or code & 0xFFFE == 0xFFFE
+        is_control = code < 0x20 or code == 0x7F
+        found.append(chr(0x2400 + min(code, 0x21)) if is_control else REPLACED if is_none else character)
+    return "".join(found)
 
 
 def shortened(text: str, most: int) -> str:
-    """The text, without its middle where it is longer than `most` characters."""
+    """The text, without its middle if it is longer than `most` characters."""
     if len(text) <= most:
         return text
     end = most // 3
@@ -51,7 +51,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def probability_text(probability: float) -> str:
-    """`0.97`; near 0 and 1 with the digits that tell it from them."""
+    """`0.97`; near 0 and 1 with more digits."""
     if not 0 < probability < 1:
         return f"{probability:.2f}"
     texts = (f"{probability:.{digits}f}" for digits in (2, 3, 4))
@@ -65,7 +65,7 @@ def effect_text(effect: float) -> str:
 
 
 def change_text(before: float, after: float) -> str:
-    """`0.97 → 0.41`, with as many digits as tell the two apart, at most four."""
+    """`0.97 → 0.41`, with enough digits to distinguish the two, at most four."""
     for digits in (2, 3, 4):
         texts = f"{before:.{digits}f}", f"{after:.{digits}f}"
         if texts[0] != texts[1] and {0.0, 1.0}.isdisjoint({float(texts[0]), float(texts[1])} - {before, after}):
@@ -74,29 +74,29 @@ def change_text(before: float, after: float) -> str:
 
 
 def strongest(effects: Iterable[float]) -> float:
-    """The largest effect, of either sign, which others are held against; 0 where there is none."""
+    """The largest absolute effect; 0 without any."""
     return max((abs(effect) for effect in effects if math.isfinite(effect)), default=0.0)
 
 
-def share_of(effect: float, whole: float) -> float:
-    """How much (0 to 1) of the strongest effect an effect is."""
-    return 0.0 if not whole or math.isnan(effect) else min(abs(effect) / whole, 1.0)
+def share_of(effect: float, full: float) -> float:
+    """An effect as a share (0 to 1) of the strongest one."""
+    return 0.0 if not full or math.isnan(effect) else min(abs(effect) / full, 1.0)
 
 
 def known_text(belief: Belief) -> str | None:
-    """What is known of an atom, where anything is."""
+    """What is known of an atom; None if nothing is."""
     if belief.known is not None:
         return "true by the facts" if belief.known else "false by the facts"
     return "closed: no fact, so false" if belief.closed else None
 
 
 def status_text(belief: Belief) -> str:
-    """What is known of an atom, or else how far it is believed."""
+    """What is known of an atom, or else its probability."""
     return known_text(belief) or f"believed {probability_text(belief.probability)}"
 
 
 def answer_texts(explanation: Explanation) -> list[str]:
-    """What is said of the answer besides its probability: what it rests on, and how sure it is."""
+    """Remarks on the answer: whether it is known, how it is calibrated, and how far the networks differ."""
     belief, known = explanation.belief, known_text(explanation.belief)
     texts = ["not known, believed by the network"] if known is None else [known]
     if known is not None:
@@ -111,7 +111,7 @@ def answer_texts(explanation: Explanation) -> list[str]:
 
 
 def network_probability(explanation: Explanation) -> float:
-    """What the network says, also of an atom that is known."""
+    """The network's probability, also of an atom that is known."""
     belief = explanation.belief
     if belief.known is None and not belief.closed:
         return belief.probability
@@ -126,7 +126,7 @@ def layer_name(layer: LayerBelief) -> str:
 
 
 def condition_texts(counterfactual: Counterfactual) -> tuple[str, str]:
-    """What stands before and behind the names of a counterfactual: `if `, ` were not known`."""
+    """The text before and behind the names of a counterfactual: `if `, ` were not known`."""
     if counterfactual.kind == "without rule":
         return "without rule ", ""
     return "if ", f" were {counterfactual.kind}"
@@ -135,15 +135,15 @@ def condition_texts(counterfactual: Counterfactual) -> tuple[str, str]:
 def fidelity_text(fidelity: Fidelity) -> str:
     """`these 5 of 12 ground rules alone give 0.93 of what ground rules do; without them 0.12 is left`."""
     if not fidelity.ground_rules:
-        return "the atom stands in no ground rule"
+        return "no ground rule contains the atom"
     rules = counted(fidelity.ground_rules, "ground rule")
     if fidelity.sufficiency is None or fidelity.necessity is None:
-        return f"the answer is the same without any of the {rules} that the atom stands in"
+        return f"the answer is the same without any of the {rules} with the atom"
     if not fidelity.listed:
-        return f"none of the {rules} that the atom stands in is listed"
+        return f"none of the {rules} with the atom is listed"
     if fidelity.listed >= fidelity.ground_rules:
         these = "this is the only ground rule" if fidelity.ground_rules == 1 else f"these are all {rules}"
-        return f"{these} that the atom stands in"
+        return f"{these} with the atom"
     is_one = fidelity.listed == 1
     these, gives, them = ("this one", "gives", "it") if is_one else (f"these {fidelity.listed:,}", "give", "them")
     return (
@@ -164,10 +164,10 @@ def fidelity_logits(fidelity: Fidelity) -> str:
 
 LONGEST_LABEL = 80
 MOST_MEMBERS = 8
-"""Of a ground rule with more atoms than this, these are shown, and the others counted."""
+"""Of a ground rule with more atoms, this number is shown, and the others are counted."""
 
 Role = Literal["words", "quiet", "title", "label", "atom", "rule", "formula", "number", "for", "against", "bar"]
-"""What a span is; a formula stands on a line of its own."""
+"""The kind of a span; a formula has a line of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,50 +181,54 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is said in one line, and the lines below it."""
+    """A line of text, and the lines below it."""
 
     spans: tuple[Span, ...]
     lines: tuple["Line", ...] = ()
 
     def __str__(self) -> str:
-        """The line as plain words, without bars and without what is below."""
+        """The line as plain text, without bars and without the lines below it."""
         return "".join(span.text for span in self.spans if span.role != "bar")
 
 
 def render(explanation: Explanation) -> Line:
     """An explanation as one line with all others below it: its parts, each under a title."""
+    e = explanation
+    contrast, fidelity = e.contrast.reasons if e.contrast is not None else (), e.fidelity
+    features = e.input.features if e.input is not None else ()
+    effects = [item.effect for item in (*all_reasons((*e.reasons, *contrast)), *features)]
+    renderer = _Renderer(strongest(effects), {e.atom})
+    width = max((len(layer_name(layer)) for layer in e.layers), default=0)
+    layers = []
+    for layer in e.layers:
+        name, p = Span(f"{layer_name(layer):<{width}}  ", "label"), layer.probability
+        number = Span(f" {probability_text(p)}", "number")
+        layers.append(Line((name, Span("", "bar", p if 0 <= p <= 1 else 0.0), number)))
+    labels = [Line((_atom(n), Span(f": {shortened(printable(label), LONGEST_LABEL)}"))) for n, label in e.labels]
+    reasons = [renderer.reason(reason) for reason in e.reasons]
+    compared = [renderer.contrast(e)] if e.contrast is not None else []
+    texts = [] if fidelity is None else [fidelity_text(fidelity), fidelity_logits(fidelity)]
+    parts = [
+        _titled("layer by layer", layers),
+        _titled("because of these ground rules, by their effect on the logit", reasons),
+        _titled("what if", [_counterfactual(e, item) for item in e.counterfactuals]),
+        _titled(
+            "the smallest set of facts found whose absence turns the answer",
+            [] if e.turned_by is None else [_counterfactual(e, e.turned_by)],
+        ),
+        *compared,
+        _titled("how far these ground rules carry the answer", [_quiet(text) for text in texts]),
+        _titled("what the input layer goes by", [] if e.input is None else renderer.input(e.input)),
+        _titled("what the constants are called", labels),
+        _titled("notes", [Line((Span(printable(note)),)) for note in e.notes]),
+    ]
     head = (
-        _atom(explanation.atom),
+        _atom(e.atom),
         Span("  "),
-        Span(probability_text(explanation.belief.probability), "number"),
-        Span(f"  {'; '.join(answer_texts(explanation))}", "quiet"),
+        Span(probability_text(e.belief.probability), "number"),
+        Span(f"  {'; '.join(answer_texts(e))}", "quiet"),
     )
-    return Line(head, tuple(part for part in _parts(explanation) if part.lines))
-
-
-def _parts(explanation: Explanation) -> Iterator[Line]:
-    contrast = explanation.contrast.reasons if explanation.contrast is not None else ()
-    features = explanation.input.features if explanation.input is not None else ()
-    effects = [item.effect for item in (*all_reasons((*explanation.reasons, *contrast)), *features)]
-    renderer = _Renderer(strongest(effects), {explanation.atom})
-    yield _titled("layer by layer", _layers(explanation))
-    title = "because of these ground rules, by their effect on the logit"
-    yield _titled(title, [renderer.reason(reason) for reason in explanation.reasons])
-    yield _titled("what if", [_counterfactual(explanation, item) for item in explanation.counterfactuals])
-    if explanation.turned_by is not None:
-        title = "the smallest set of facts found whose absence turns the answer"
-        yield _titled(title, [_counterfactual(explanation, explanation.turned_by)])
-    if explanation.contrast is not None:
-        yield renderer.contrast(explanation)
-    if explanation.fidelity is not None:
-        texts = fidelity_text(explanation.fidelity), fidelity_logits(explanation.fidelity)
-        yield _titled("how far these ground rules carry the answer", [_quiet(text) for text in texts])
-    if explanation.input is not None:
-        yield _titled("what the input layer goes by", renderer.input(explanation.input))
-    labels = ((name, shortened(printable(label), LONGEST_LABEL)) for name, label in explanation.labels)
-    named = [Line((_atom(name), Span(f": {label}"))) for name, label in labels]
-    yield _titled("what the constants are called", named)
-    yield _titled("notes", [Line((Span(printable(note)),)) for note in explanation.notes])
+    return Line(head, tuple(part for part in parts if part.lines))
 
 
 class _Renderer:
@@ -248,7 +252,7 @@ class _Renderer:
         if member.effect is not None:
             spans.append(Span(f"  (effect {effect_text(member.effect)})", "quiet"))
         if member.is_told_above:
-            spans.append(Span(f"  (told {'above' if member.atom in self.above else 'elsewhere'})", "quiet"))
+            spans.append(Span(f"  (explained {'above' if member.atom in self.above else 'elsewhere'})", "quiet"))
         if member.reasons:
             self.above.add(member.atom)
         return Line(tuple(spans), tuple(self.reason(reason) for reason in member.reasons))
@@ -269,16 +273,10 @@ class _Renderer:
         return Line(spans, tuple(lines))
 
     def input(self, reasons: InputReasons) -> list[Line]:
-        lines = [
-            Line(
-                (
-                    Span(f"similarity {item.similarity:.2f}  "),
-                    _atom(item.atom),
-                    Span(f": {'true' if item.known else 'false'} by the facts"),
-                )
-            )
-            for item in reasons.similar
-        ]
+        lines = []
+        for item in reasons.similar:
+            known = Span(f": {'true' if item.known else 'false'} by the facts")
+            lines.append(Line((Span(f"similarity {item.similarity:.2f}  "), _atom(item.atom), known)))
         for item in reasons.features:
             what = (Span(printable(item.part), "atom"), Span(f" of {printable(item.of)}" if item.of else "", "quiet"))
             lines.append(Line((*self._effect(item.effect), *what)))
@@ -293,7 +291,7 @@ class _Renderer:
 def shown_members(reason: Reason) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
     """The atoms of a ground rule that are shown, and the others, each in the order of the rule.
 
-    Where there are many, those that have reasons are shown first, then the strongest and those known to be true.
+    Of many, those with reasons are preferred, then the strongest and those known to be true.
     """
     members = reason.because
     if len(members) <= MOST_MEMBERS + 1:
@@ -307,16 +305,6 @@ def shown_members(reason: Reason) -> tuple[tuple[Member, ...], tuple[Member, ...
     kept = set(sorted(range(len(members)), key=weight, reverse=True)[:MOST_MEMBERS])
     shown, others = ([members[i] for i in range(len(members)) if (i in kept) is wanted] for wanted in (True, False))
     return tuple(shown), tuple(others)
-
-
-def _layers(explanation: Explanation) -> list[Line]:
-    width = max((len(layer_name(layer)) for layer in explanation.layers), default=0)
-    found = []
-    for layer in explanation.layers:
-        p = layer.probability
-        label, bar = Span(f"{layer_name(layer):<{width}}  ", "label"), Span("", "bar", p if 0 <= p <= 1 else 0.0)
-        found.append(Line((label, bar, Span(f" {probability_text(p)}", "number"))))
-    return found
 
 
 def _counterfactual(explanation: Explanation, item: Counterfactual) -> Line:
@@ -370,12 +358,12 @@ IN_ASCII = str.maketrans(PLAIN | {block: "#" if i > 4 else " " for i, block in e
 
 
 def explanation_tree(explanation: Explanation, *, in_ascii: bool = False) -> Tree:
-    """An explanation as a tree of rich; names are text, never markup. `in_ascii`: bars and signs of ours are plain."""
+    """An explanation as a tree of rich; names are text, never markup. `in_ascii`: without special characters."""
     return _tree(render(explanation), in_ascii)
 
 
 def explanation_text(explanation: Explanation, *, width: int = 80) -> str:
-    """An explanation as plain text, for notebooks and logs: what the command line prints, without colours."""
+    """An explanation as plain text: what the command line prints, without colours."""
     console = Console(
         file=StringIO(), width=width, color_system=None, force_terminal=False, force_jupyter=False, _environ={}
     )
@@ -388,24 +376,17 @@ def _tree(line: Line, in_ascii: bool) -> Tree:
     sign = "against" if any(span.role == "against" for span in line.spans) else "for"
     label = Text()
     for span in line.spans:
-        text = _text(span).translate(IN_ASCII) if in_ascii else _text(span)
-        label.append(text, STYLES.get(sign if span.role == "bar" else span.role))
+        is_name = span.role in ("atom", "rule", "formula")
+        text = visible(shortened(span.text, LONGEST_NAME) if is_name else span.text)
+        text = bar(span.share) if span.role == "bar" else f"\n{text}" if span.role == "formula" else text
+        style = STYLES.get(sign if span.role == "bar" else span.role)
+        label.append(text.translate(IN_ASCII) if in_ascii else text, style)
     tree = Tree(label, guide_style="dim", highlight=False)
     tree.children.extend(_tree(below, in_ascii) for below in line.lines)
     return tree
 
 
-def _text(span: Span) -> str:
-    if span.role == "bar":
-        return bar(span.share)
-    text = visible(shortened(span.text, LONGEST_NAME) if span.role in ("atom", "rule", "formula") else span.text)
-    return f"\n{text}" if span.role == "formula" else text
-
-
-def bar(share: float, width: int = BAR_WIDTH) -> str:
+def bar(share: float) -> str:
     """A bar of blocks, `share` (0 to 1) of the width long and filled up with spaces."""
-    eighths = round(share * width * 8)
-    if share > 0:
-        eighths = max(eighths, 1)
-    whole, rest = divmod(eighths, 8)
-    return ("█" * whole + (EIGHTHS[rest] if rest else "")).ljust(width)
+    full, rest = divmod(max(round(share * BAR_WIDTH * 8), int(share > 0)), 8)
+    return ("█" * full + (EIGHTHS[rest] if rest else "")).ljust(BAR_WIDTH)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from r2n.data.atom_text import written_atom
-from r2n.data.herbrand import Codes, Side
+from r2n.data.herbrand import Side
 from r2n.errors import R2NError
 from r2n.evaluation.by_query import ByQuery, ClassifiedQueries, RankedQueries
 from r2n.evaluation.ranking import Filter, row_scores
@@ -37,15 +37,8 @@ class AnswerGroup:
     answers: tuple[ExampleAnswer, ...]
 
 
-@dataclass(frozen=True)
-class _Selection:
-    """Queries by their codes; `instead` are the atoms that were ranked first instead, by their codes."""
-
-    heading: str
-    text: str
-    atoms: Codes
-    remarks: tuple[str, ...] = ()
-    instead: tuple[int, ...] = ()
+_Selection = tuple[str, str, list[tuple[int, str, int | None]]]
+"""A heading, a sentence, and queries: the code, a remark, and the code of the atom that is ranked first instead."""
 
 
 def example_answers(
@@ -57,85 +50,68 @@ def example_answers(
     """
     is_ranked = isinstance(queries, RankedQueries)
     selections = _ranked(predictor, queries) if is_ranked else _classified(predictor, queries)
-    base, groups, left = predictor.base, [], most
-    for part in selections:
-        columns, answers = predictor.columns(part.atoms), []
-        for i, code in enumerate(part.atoms.tolist()):
-            name, text = base.names(part.atoms[i : i + 1])[0], part.remarks[i] if part.remarks else ""
-            rival = part.instead[i] if part.instead and part.instead[i] != code else None
+    base, groups, shown = predictor.base, [], 0
+    for heading, sentence, chosen in selections:
+        codes, answers = np.array([code for code, _, _ in chosen], np.int64), []
+        probabilities = predictor.columns(codes).network
+        for (code, text, rival), name, probability in zip(chosen, base.names(codes), probabilities, strict=True):
+            explanation = None
             if rival is not None:
                 text += f"; first is {base.names(np.array([rival], np.int64))[0]}"
-            explanation = None if left == 0 else _explained(predictor, code, rival, notes)
-            left = None if left is None else max(left - 1, 0)
+            if most is None or shown < most:
+                pair = [code] if rival is None else [rival, code]  # why it is, or why a rival is ranked above it
+                atom, *other = (written_atom(*parts) for parts in base.parts(np.array(pair, np.int64)))
+                try:
+                    explanation = predictor.explain(atom, against=next(iter(other), None))
+                except R2NError as error:
+                    notes.append(f"{atom} is not explained: {error.what}")
+            shown += 1
             truth = True if is_ranked else bool(queries.truth[np.searchsorted(queries.atoms, code)])
-            answers.append(ExampleAnswer(name, float(columns.network[i]), truth, text, explanation))
-        groups += [AnswerGroup(part.heading, part.text, tuple(answers))] if answers else []
-    shown = sum(len(group.answers) for group in groups)
+            answers.append(ExampleAnswer(name, float(probability), truth, text, explanation))
+        groups += [AnswerGroup(heading, sentence, tuple(answers))] if answers else []
     if most is not None and shown > most:
         notes.append(f"with so many rules, {most} of {shown} answers are explained; r2n explain explains any")
     return tuple(groups)
 
 
-def _explained(predictor: Model, code: int, rival: int | None, notes: list[str]) -> Explanation | None:
-    """Why an atom is answered as it is; or why a rival is ranked above it."""
-    atom, other = (
-        None if each is None else written_atom(*predictor.base.parts(np.array([each], np.int64))[0])
-        for each in ((code, None) if rival is None else (rival, code))
-    )
-    assert atom is not None
-    try:
-        return predictor.explain(atom, against=other)
-    except R2NError as error:
-        notes.append(f"{atom} is not explained: {error.what}")
-        return None
-
-
 def _classified(predictor: Model, queries: ClassifiedQueries) -> Iterator[_Selection]:
     believed = predictor.columns(queries.atoms).network > 0.5  # as shown: a calibration may move it
     is_right, confidence = believed == queries.truth, np.abs(queries.logits)
-    right = _most(confidence, np.flatnonzero(is_right & queries.truth))
-    yield _Selection("Surest right answers", "True atoms with the highest probabilities.", queries.atoms[right])
-    wrong = _most(confidence, np.flatnonzero(~is_right))
-    if len(wrong):
+
+    def largest(values: np.ndarray, which: np.ndarray) -> list[tuple[int, str, int | None]]:
+        order = which[np.argsort(-values[which], kind="stable")[:MOST]]  # among equals, the first
+        return [(code, "", None) for code in queries.atoms[order].tolist()]
+
+    right = largest(confidence, np.flatnonzero(is_right & queries.truth))
+    yield "Surest right answers", "True atoms with the highest probabilities.", right
+    if not is_right.all():
         text = "Answers on the wrong side of 0.5, the most confident first."
-        yield _Selection("Surest wrong answers", text, queries.atoms[wrong])
+        yield "Surest wrong answers", text, largest(confidence, np.flatnonzero(~is_right))
         return
-    nearest = _most(-confidence, np.arange(len(queries.atoms)))
     text = "No answer is on the wrong side of 0.5. These are the nearest to it."
-    yield _Selection("Least sure answers", text, queries.atoms[nearest])
-
-
-def _most(values: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """The indices of the largest values; among equals, the first."""
-    return which[np.argsort(-values[which], kind="stable")[:MOST]]
+    yield "Least sure answers", text, largest(-confidence, np.arange(len(queries.atoms)))
 
 
 def _ranked(predictor: Model, queries: RankedQueries) -> Iterator[_Selection]:
     first = np.unique(queries.atoms[queries.pessimistic == 1])
     compared = first[np.linspace(0, len(first) - 1, min(MOST_COMPARED, len(first))).astype(np.int64)]
-    surest = compared[_most(predictor.logits(compared), np.arange(len(compared)))] if len(compared) else compared
-    sample = " of an even sample" if len(compared) < len(first) else ""
-    yield _Selection("Surest right answers", f"True atoms that rank first, with the highest logits{sample}.", surest)
-    ranks, base = queries.realistic, predictor.base
+    if len(compared):
+        compared = compared[np.argsort(-predictor.logits(compared), kind="stable")]
+    sample = " of an even sample" if min(MOST_COMPARED, len(first)) < len(first) else ""
+    text = f"True atoms that rank first, with the highest logits{sample}."
+    yield "Surest right answers", text, [(code, "", None) for code in compared[:MOST].tolist()]
+    ranks, base, known, last = queries.realistic, predictor.base, Filter.of(predictor.problem).facts, []
     order = np.argsort(-ranks, kind="stable")
     order = order[ranks[order] > 1]
-    last = order[np.sort(np.unique(queries.atoms[order], return_index=True)[1])][:MOST]  # each atom once
-    instead, remarks = [], []
-    for i in last:
-        position = int(queries.positions[i])
+    for i in order[np.sort(np.unique(queries.atoms[order], return_index=True)[1])][:MOST]:  # each atom once
+        code, position = int(queries.atoms[i]), int(queries.positions[i])
         side = Side.of(base, int(base.decode(queries.atoms[i : i + 1])[0][0]), position)
-        instead.append(_first_ranked(predictor, side, int(queries.atoms[i])))
-        remarks.append(f"rank {ranks[i]:,.10g} of {side.candidates:,} at position {position + 1}")
+        row, _ = side.located(np.array([code]))
+        scores = row_scores(predictor.scores, side, row)[0].astype(np.float64)
+        codes = row[0] + side.stride * np.arange(side.candidates)
+        scores[np.isin(codes, known[known != code])] = -np.inf
+        rival = int(codes[scores.argmax()])  # the highest-ranked candidate that is not known to be true
+        remark = f"rank {ranks[i]:,.10g} of {side.candidates:,} at position {position + 1}"
+        last.append((code, remark, None if rival == code else rival))
     text = "True atoms with the worst ranks. The atom that ranks first instead is explained in contrast to the truth."
-    yield _Selection("Farthest from the truth", text, queries.atoms[last], tuple(remarks), tuple(instead))
-
-
-def _first_ranked(predictor: Model, side: Side, code: int) -> int:
-    """The highest-ranked candidate of a query pattern that is not known to be true."""
-    trained = predictor
-    row, _ = side.located(np.array([code]))
-    scores = row_scores(trained.scores, side, row)[0].astype(np.float64)
-    codes = row[0] + side.stride * np.arange(side.candidates)
-    known = Filter.of(trained.problem).facts
-    scores[np.isin(codes, known[known != code])] = -np.inf
-    return int(codes[scores.argmax()])
+    yield "Farthest from the truth", text, last

@@ -59,7 +59,8 @@ class Axis:
         if self.by_log:
             first, last = ceil(log10(self.low) - 1e-9), floor(log10(self.high) + 1e-9)
             exponents = range(first, last + 1, max(1, ceil((last - first) / most)))
-            return [(self(10.0**e), _power_text(e)) for e in exponents]
+            powers = {e: f"10{str(e).translate(SUPERSCRIPTS)}" for e in exponents}
+            return [(self(10.0**e), f"{10.0**e:,.6g}" if -2 <= e <= 3 else power) for e, power in powers.items()]
         rough = (self.high - self.low) / most
         power = 10.0 ** floor(log10(rough))
         step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
@@ -68,11 +69,6 @@ class Axis:
         edge = 1e-9 * (self.high - self.low)
         inside = (v for v in values if self.low - edge <= v <= self.high + edge)
         return [(self(v), f"{0.0 if abs(v) < 1e-12 else v:,.6g}") for v in inside]
-
-
-def _power_text(exponent: int) -> str:
-    """`0.01`, `1`, `1,000`, or the power of ten if that is shorter."""
-    return f"{10.0**exponent:,.6g}" if -2 <= exponent <= 3 else f"10{str(exponent).translate(SUPERSCRIPTS)}"
 
 
 def line_chart(
@@ -131,11 +127,11 @@ def _frame(label: str, height: Number, x: Axis, y: Axis, x_label: str, y_label: 
     """The drawing with its axes, ticks and labels."""
     root = svg_element("svg", "chart", viewBox=f"0 0 {WIDTH} {height}")
     root.attrib |= {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "aria-label": label}
-    for place, text in y.ticks(most):
-        root.append(svg_element("path", "grid", d=f"M{x.start} {place:g}H{x.end}"))
-        root.append(svg_text(x.start - 5, place + 3.5, text, "tick", text_anchor="end"))
-    for place, text in x.ticks(5):
-        root.append(svg_text(place, y.start + 14, text, "tick", text_anchor="middle"))
+    for at, text in y.ticks(most):
+        root.append(svg_element("path", "grid", d=f"M{x.start} {at:g}H{x.end}"))
+        root.append(svg_text(x.start - 5, at + 3.5, text, "tick", text_anchor="end"))
+    for at, text in x.ticks(5):
+        root.append(svg_text(at, y.start + 14, text, "tick", text_anchor="middle"))
     root.append(svg_element("path", "axis", d=f"M{x.start} {y.end}V{y.start}H{x.end}"))
     root.append(svg_text((x.start + x.end) / 2, y.start + 29, x_label, "tick", text_anchor="middle"))
     turned = f"translate(10 {(y.start + y.end) / 2:g}) rotate(-90)"
@@ -147,12 +143,12 @@ def _line(series: Series, kind: str, x: Axis, y: Axis) -> list[Element]:
     points = list(zip(series.x, series.y, strict=True))
     if len(points) > MOST_POINTS and not series.steps:
         points = [points[i] for i in np.linspace(0, len(points) - 1, MOST_POINTS).round().astype(int)]
-    places = [(x(a), y(b)) if isfinite(a) and isfinite(b) else None for a, b in points]
-    runs = [[p for p in run if p is not None] for there, run in groupby(places, lambda p: p is not None) if there]
+    points = [(x(a), y(b)) if isfinite(a) and isfinite(b) else None for a, b in points]
+    runs = [[p for p in run if p is not None] for there, run in groupby(points, lambda p: p is not None) if there]
     if series.steps:  # each level before its point
         runs = [[run[0], *(p for a, b in pairwise(run) for p in ((a[0], b[1]), b))] for run in runs]
     texts = (" ".join(f"{a:g},{b:g}" for a, b in run) for run in runs if len(run) > 1)
-    dots = [place for run in runs for place in run if series.dots or len(run) == 1]
+    dots = [at for run in runs for at in run if series.dots or len(run) == 1]
     return [
         *(svg_element("polyline", f"line {kind}", points=text) for text in texts),
         *(svg_element("circle", f"dot {kind}", cx=a, cy=b, r=3.2) for a, b in dots),

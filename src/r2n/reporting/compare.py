@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -69,18 +68,15 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """The comparison as one JSON document."""
         runs = zip(self.runs, self.problems, self.seeds, strict=True)
-        splits = [
-            {
-                "split": part.split,
-                "asked": part.protocol,
-                "metrics": {name: list(values) for name, values in part.metrics},
-                "against_the_first": [
-                    {key: value for key, value in asdict(other).items() if key != "why_not" or value}
-                    for other in part.tested
-                ],
-            }
-            for part in self.splits
-        ]
+        splits = []
+        for part in self.splits:
+            tested = [asdict(other) for other in part.tested]
+            for other in tested:
+                if not other["why_not"]:
+                    del other["why_not"]
+            metrics = {name: list(values) for name, values in part.metrics}
+            document = {"split": part.split, "asked": part.protocol, "metrics": metrics}
+            splits.append({**document, "against_the_first": tested})
         return finite(
             {
                 "runs": [{"run": run, "problem": problem, "seed": seed} for run, problem, seed in runs],
@@ -104,8 +100,18 @@ def compare(
     `sample` is the number of ranked queries, drawn by `seed`, the same for all runs.
     """
     check_runs(folders)
-    runs = [_evaluated(folder, splits, sample, seed, device, progress) for folder in folders]
-    names = run_names(folders)
+    runs, names = [], run_names(folders)
+    for folder in folders:
+        trained = Model.load(folder, device=device, progress=progress)
+        queries, reports = trained.problem.queries, {}
+        for split in splits or queries:
+            if split not in queries:
+                hint = f"it has: {', '.join(queries) or 'none'}"
+                raise ConfigError(f"the run in {folder} has no queries '{split}'", hint=hint)
+        for split in splits or queries:
+            part = sample if queries[split].truth.all() else None  # only a ranking is sampled
+            reports[split] = trained.evaluate(split, progress, options=EvaluationOptions(sample=part, seed=seed))
+        runs.append(EvaluatedRun(read_config(RunFolder(folder)), trained.problem, reports))
     return Comparison(
         names,
         tuple(run.config.name for run in runs),
@@ -128,23 +134,6 @@ def run_names(folders: Sequence[Path]) -> tuple[str, ...]:
     names, paths = tuple(folder.resolve().name for folder in folders), tuple(map(str, folders))
     numbered = tuple(f"{i}: {path}" for i, path in enumerate(paths, start=1))
     return next(found for found in (names, paths, numbered) if len(set(found)) == len(folders))
-
-
-def _evaluated(
-    folder: Path, splits: Sequence[str] | None, sample: int | None, seed: int, device: str, progress: Progress
-) -> EvaluatedRun:
-    trained = Model.load(folder, device=device, progress=progress)
-    queries = trained.problem.queries
-    unknown = [split for split in splits or () if split not in queries]
-    if unknown:
-        raise ConfigError(
-            f"the run in {folder} has no queries '{unknown[0]}'", hint=f"it has: {', '.join(queries) or 'none'}"
-        )
-    reports = {}
-    for split in splits or queries:
-        part = sample if queries[split].truth.all() else None  # only a ranking is sampled
-        reports[split] = trained.evaluate(split, progress, options=EvaluationOptions(sample=part, seed=seed))
-    return EvaluatedRun(read_config(RunFolder(folder)), trained.problem, reports)
 
 
 def differences(runs: Sequence[EvaluatedRun]) -> list[tuple[str, tuple[str, ...]]]:
@@ -185,14 +174,9 @@ def _split(split: str, runs: Sequence[EvaluatedRun], names: Sequence[str]) -> Co
     return ComparedSplit(
         split,
         f"{protocol['task']} of {queries}{nothing}{''.join(f'; not held out: {use}' for use in uses)}",
-        tuple((name, tuple(_metric(report, name) for report in columns)) for name in metrics),
+        tuple((name, tuple(finite(r and r.metrics.get(name)) for r in columns)) for name in metrics),
         tuple(paired_tests(split, runs[0], run, name) for run, name in zip(runs[1:], names[1:], strict=True)),
     )
-
-
-def _metric(report: Report | None, name: str) -> float | None:
-    value = None if report is None else report.metrics.get(name)
-    return None if value is None or isnan(value) else value
 
 
 # tests of one run against another
@@ -203,15 +187,15 @@ def paired_tests(split: str, first: EvaluatedRun, other: EvaluatedRun, name: str
     a, b = (run.reports[split].by_query if split in run.reports else None for run in (first, other))
     if a is None or b is None:
         return PairedTests(name, why_not=f"one of the two has no queries '{split}'")
-    names = _named(first.problem, a.atoms), _named(other.problem, b.atoms)
-    why_not = _why_not(first, other, a, b, *names)
+    one, two = _named(first.problem, a.atoms), _named(other.problem, b.atoms)
+    why_not = _why_not(first, other, a, b, one, two)
     if isinstance(a, RankedQueries) and not why_not and not len(a.atoms):
         why_not = first.reports[split].nothing_to_rank
     if why_not:
         return PairedTests(name, why_not=why_not)
     if isinstance(a, ClassifiedQueries) and isinstance(b, ClassifiedQueries):  # in the order of the first run's
-        index = {atom: i for i, atom in enumerate(names[1])}
-        order = np.array([index[atom] for atom in names[0]], np.int64)
+        index = {atom: i for i, atom in enumerate(two)}
+        order = np.array([index[atom] for atom in one], np.int64)
         b = ClassifiedQueries(a.atoms, b.truth[order], b.logits[order])
     return PairedTests(name, tuple(compare_queries(a, b)))
 
@@ -222,10 +206,8 @@ _Names = list[tuple[str, ...]]
 def _why_not(first: EvaluatedRun, other: EvaluatedRun, a: ByQuery, b: ByQuery, one: _Names, two: _Names) -> str:
     """Why two runs cannot be tested on the queries of a split; empty if they can."""
     if set(one) != set(two):
-        return (
-            f"the queries are not the same: {counted(len(set(one) - set(two)), 'atom')} asked of the first run alone,"
-            f" {counted(len(set(two) - set(one)), 'atom')} of this one alone"
-        )
+        only = [counted(len(set(x) - set(y)), "atom") for x, y in ((one, two), (two, one))]
+        return f"the queries are not the same: {only[0]} asked of the first run alone, {only[1]} of this one alone"
     if type(a) is not type(b):
         return "one of the two ranks these queries, the other classifies them"
     if isinstance(a, ClassifiedQueries) and isinstance(b, ClassifiedQueries):
@@ -234,8 +216,7 @@ def _why_not(first: EvaluatedRun, other: EvaluatedRun, a: ByQuery, b: ByQuery, o
         return f"{counted(changed, 'query', 'queries')} have another truth" if changed else ""
     if first.config.fingerprints.get("language") != other.config.fingerprints.get("language"):
         return "the queries are ranked among other constants"
-    known = [Filter.of(run.problem).facts for run in (first, other)]
-    if not np.array_equal(known[0], known[1]):
+    if not np.array_equal(Filter.of(first.problem).facts, Filter.of(other.problem).facts):
         return "other atoms are known to be true, so that the candidates of the rankings differ"
     return ""
 

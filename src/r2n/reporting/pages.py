@@ -34,11 +34,12 @@ REPLACED = dict.fromkeys(_CONTROLS | _DIRECTIONS, "\N{REPLACEMENT CHARACTER}")
 
 def page(template: str, **values: Any) -> str:
     """A filled template; characters that no page may hold are replaced."""
-    return _environment().get_template(template).render(**values).translate(REPLACED)
+    return environment().get_template(template).render(**values).translate(REPLACED)
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The templates, with the filters and functions that they use."""
     made = Environment(
         loader=PackageLoader("r2n.reporting"),
         autoescape=True,
@@ -86,11 +87,11 @@ def explanation_page(explanation: Explanation, *, about: Sequence[tuple[str, str
 def compare_page(comparison: Comparison) -> str:
     """The page that puts runs side by side."""
     title = " and ".join(comparison.runs)
-    return page("compare.html.j2", title=title, comparison=comparison, level=SIGNIFICANT, drawn=interval_places)
+    return page("compare.html.j2", title=title, comparison=comparison, level=SIGNIFICANT, drawn=interval_positions)
 
 
-def interval_places(test: PairedTest, all_tests: Sequence[PairedTest]) -> tuple[float, float, float, float]:
-    """The places of zero, the interval's ends and the difference, from 0 to 100, on the axis of a metric's tests."""
+def interval_positions(test: PairedTest, all_tests: Sequence[PairedTest]) -> tuple[float, float, float, float]:
+    """The positions of zero, the interval's ends and the difference, from 0 to 100, on the axis of a metric's tests."""
     ends = [v for part in all_tests if part.metric == test.metric for v in (part.low, part.high, part.difference)]
     reach = max((abs(v) for v in ends if not isnan(v)), default=0.0) or 1.0
     axis = Axis(-reach, reach, 4, 96)
@@ -192,10 +193,8 @@ def training_cards(networks: Sequence[Sequence[Curve]]) -> list[Card]:
 
 def reliability_card(heading: str, calibration: Calibration) -> Card:
     """The share of true atoms over the predicted probability, above the number of atoms."""
-    filled, text = (
-        [part for part in calibration.bins if part.count],
-        f"Brier {calibration.brier:.3f}, ECE {calibration.ece:.3f}",
-    )
+    filled = [part for part in calibration.bins if part.count]
+    text = f"Brier {calibration.brier:.3f}, ECE {calibration.ece:.3f}"
     upper = line_chart(
         f"Share of true atoms over the predicted probability, which would be the diagonal if all were right: {text}",
         [Series("observed", [p.confidence for p in filled], [p.accuracy for p in filled], dots=True)],

@@ -1,7 +1,6 @@
 """The time and memory that each phase of a command takes, measured from its progress calls."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter, process_time
 
 from r2n.model.memory import peak_gigabytes
@@ -21,40 +20,29 @@ class PhaseCost:
     peak_gigabytes: float
 
 
+@dataclass
 class Profiler:
-    """An `r2n.progress.Progress` that passes its calls on and measures each phase.
+    """An `r2n.progress.Progress` that passes its calls on and measures each phase; repeated phases are added up."""
 
-    A phase that occurs several times is counted once, with its times added.
-    """
-
-    def __init__(
-        self,
-        progress: Progress = no_progress,
-        *,
-        clock: Callable[[], float] = perf_counter,
-        cpu_clock: Callable[[], float] = process_time,
-        peak: Callable[[], float] = peak_gigabytes,
-    ) -> None:
-        """The clocks give seconds, `peak` gigabytes."""
-        self.progress, self.clock, self.cpu_clock, self.peak = progress, clock, cpu_clock, peak
-        self.found: dict[str, PhaseCost] = {}
-        self.current: str | None = None
-        self.began = (0.0, 0.0)
+    progress: Progress = no_progress
+    found: dict[str, PhaseCost] = field(default_factory=dict)
+    current: str | None = None
+    began: tuple[float, float] = (0.0, 0.0)
 
     def __call__(self, phase: str, done: int, total: int) -> None:
         """Record a call; a name other than that of the last call begins a new phase."""
         if phase != self.current:
             self.end()
-            self.current, self.began = phase, (self.clock(), self.cpu_clock())
+            self.current, self.began = phase, (perf_counter(), process_time())
         self.progress(phase, done, total)
 
     def end(self) -> None:
         """End the current phase."""
         if self.current is not None:
             before = self.found.get(self.current, PhaseCost(self.current, 0.0, 0.0, 0.0))
-            seconds = before.seconds + self.clock() - self.began[0]
-            cpu_seconds = before.cpu_seconds + self.cpu_clock() - self.began[1]
-            self.found[self.current] = PhaseCost(self.current, seconds, cpu_seconds, self.peak())
+            seconds = before.seconds + perf_counter() - self.began[0]
+            cpu_seconds = before.cpu_seconds + process_time() - self.began[1]
+            self.found[self.current] = PhaseCost(self.current, seconds, cpu_seconds, peak_gigabytes())
             self.current = None
 
     @property

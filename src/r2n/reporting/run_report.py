@@ -4,7 +4,7 @@ A part that is None or empty is left out of the page.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 
 from r2n.data.herbrand import Codes
-from r2n.data.problem import Problem
 from r2n.errors import DataError, R2NError, counted
 from r2n.evaluation.by_query import (
     ClassifiedQueries,
@@ -72,11 +71,7 @@ class PredicateSummary:
 
 @dataclass(frozen=True, slots=True)
 class TrainingData:
-    """The problem and how a network was trained on it.
-
-    `facts` are texts with their headings, `domains` have their number of constants, `rules` are the first ones of the
-    theory, and `more_rules` counts the others.
-    """
+    """The problem and the training: `facts` are texts with headings, `more_rules` counts rules that are not listed."""
 
     problem: str
     facts: tuple[tuple[str, str], ...]
@@ -108,11 +103,7 @@ class OptionValue:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """The content of a run's page.
-
-    `networks` has the training curves of each network. `figures` are the most important numbers with their names, and
-    `notes` are remarks that a reader needs for the rest.
-    """
+    """The content of a run's page; `networks` has the curves of each network, `figures` the most important numbers."""
 
     trained_on: TrainingData
     results: tuple[SplitResult, ...] = ()
@@ -127,10 +118,7 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What a run's folder does not say of its training: the epochs, the cost of each phase, and the choices made.
-
-    `chosen` has the reason for each option that nobody set, by its key.
-    """
+    """A training's epochs, the cost of each phase, and the reason for each option that nobody set, by its key."""
 
     epochs: int | None = None
     phases: tuple[PhaseCost, ...] = ()
@@ -155,8 +143,13 @@ def build_report(
         for report in reports
     ]
     notes = [str(report.protocol[REASONING_HARMS]) for report in reports if REASONING_HARMS in report.protocol]
+    found = {report.split: report.by_query for report in reports}
+    queries = found.get(EXPLAINED_SPLIT, next(reversed(found.values()), None))  # or the last split
+    most = EXPLAINED_OF_MANY if len(trained.problem.knowledge.theory.rules) > MANY_RULES else None
+    parts: dict[str, Callable[[], Any]] = {"rules": lambda: rule_effects(trained)}
+    if queries is not None:
+        parts["answers"] = lambda: example_answers(trained, queries, notes, most)
     slow: dict[str, Any] = {}
-    parts = {"rules": lambda: rule_effects(trained), "answers": lambda: _answers(trained, reports, notes)}
     for name, make in parts.items() if is_full else ():
         try:
             slow[name] = make()
@@ -173,16 +166,6 @@ def build_report(
         figures=figures(reports, training.phases),
         **slow,
     )
-
-
-def _answers(trained: Model, reports: Sequence[Report], notes: list[str]) -> tuple[AnswerGroup, ...]:
-    """Examples of the test queries, or of the last split if there are none."""
-    found = [report.by_query for report in reports if report.split == EXPLAINED_SPLIT]
-    found = found or [report.by_query for report in reports]
-    if not found or found[-1] is None:
-        return ()
-    most = EXPLAINED_OF_MANY if len(trained.problem.knowledge.theory.rules) > MANY_RULES else None
-    return example_answers(trained, found[-1], notes, most)
 
 
 def rule_effects(trained: Model) -> RuleReport | None:
@@ -225,12 +208,20 @@ def shown_curves(networks: Sequence[Sequence[Curve]]) -> list[Curve]:
 def training_data(trained: Model, config: RunConfig, epochs: int | None) -> TrainingData:
     """The problem, the network and how it was trained."""
     problem, rules = trained.problem, trained.problem.knowledge.theory.rules
-    language = problem.knowledge.language
+    train, base, language = problem.train, problem.knowledge.base, problem.knowledge.language
+
+    def counts(codes: Codes) -> np.ndarray:
+        return np.bincount(base.decode(codes)[0], minlength=len(language.predicates))
+
+    true, false = counts(train.atoms[train.truth]), counts(train.atoms[~train.truth])
+    queries = sum((counts(part.atoms) for part in problem.queries.values()), np.zeros_like(true))
+    order = np.argsort(-(true + false + queries), kind="stable")[:MOST_LISTED].tolist()
+    found = [(language.predicates[i], int(true[i]), int(false[i]), int(queries[i])) for i in order]
     return TrainingData(
         problem.name,
         tuple(_facts(trained, config, epochs)),
         tuple((domain.name, len(language.members(domain))) for domain in language.domains),
-        _predicates(problem),
+        tuple(PredicateSummary(p.name, tuple(d.name for d in p.domains), p.closed, *numbers) for p, *numbers in found),
         tuple(map(str, rules[:MOST_LISTED])),
         max(0, len(rules) - MOST_LISTED),
     )
@@ -251,7 +242,11 @@ def _facts(trained: Model, config: RunConfig, epochs: int | None) -> Iterator[tu
     layers = counted(len(model.layers), "reasoning layer")
     parameters = counted(sum(part.numel() for part in model.parameters()), "parameter")
     yield "network", f"{options.model.input} of dim {options.model.dim}, {layers}, {parameters}"
-    yield "grounding", _grounding(trained)
+    grounding, everything = trained.options.grounding, trained.source.whole
+    text = grounding.strategy
+    text += f", width {grounding.width}, depth {grounding.depth}" if text == "backward" else ""
+    text += "" if everything is None else f", {counted(len(everything), 'ground rule')}"
+    yield "grounding", text if model.layers else "none is read: the network has no reasoning layer"
     who = f"the mean of the logits of {networks} networks" if networks > 1 else "one network"
     yield "probabilities", f"by {who}, {calibration_text(trained.calibration)}"
     wanted = networks * options.training.epochs
@@ -260,32 +255,6 @@ def _facts(trained: Model, config: RunConfig, epochs: int | None) -> Iterator[tu
     yield "training", f"{done}{counted(wanted, 'epoch')}, {options.training.loss} loss, {seeds}"
     versions = ", ".join(f"{name} {version}" for name, version in config.versions.items())
     yield "made with", f"{versions}, on {config.device}, {counted(config.threads, 'thread')}"
-
-
-def _grounding(trained: Model) -> str:
-    if not trained.network.layers:
-        return "none is read: the network has no reasoning layer"
-    grounding, everything = trained.options.grounding, trained.source.whole
-    text = grounding.strategy
-    if text == "backward":
-        text += f", width {grounding.width}, depth {grounding.depth}"
-    return text if everything is None else f"{text}, {counted(len(everything), 'ground rule')}"
-
-
-def _predicates(problem: Problem) -> tuple[PredicateSummary, ...]:
-    """The predicates with the most known atoms and queries."""
-    train, base, predicates = problem.train, problem.knowledge.base, problem.knowledge.language.predicates
-
-    def counts(codes: Codes) -> np.ndarray:
-        return np.bincount(base.decode(codes)[0], minlength=len(predicates))
-
-    true, false = counts(train.atoms[train.truth]), counts(train.atoms[~train.truth])
-    queries = sum((counts(part.atoms) for part in problem.queries.values()), np.zeros_like(true))
-    order = np.argsort(-(true + false + queries), kind="stable")[:MOST_LISTED].tolist()
-    found = [(predicates[i], int(true[i]), int(false[i]), int(queries[i])) for i in order]
-    return tuple(
-        PredicateSummary(p.name, tuple(d.name for d in p.domains), p.closed, *numbers) for p, *numbers in found
-    )
 
 
 def option_values(options: Options, chosen: Mapping[str, str]) -> tuple[OptionValue, ...]:

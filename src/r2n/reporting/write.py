@@ -4,7 +4,8 @@ A finished training has succeeded: a report that cannot be written is reported a
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,22 +68,22 @@ def write_results(folder: Path, reports: Sequence[Report], training: Training) -
         "chosen": dict(training.chosen or {}),
     }
     written, text = Written(document), json_text(document, indent=1, ascii_alone=True)
-    _try(written, "report.json", lambda: write_atomically(RunFolder(folder).report, text.encode()))
+    with _noting(written, "report.json"):
+        write_atomically(RunFolder(folder).report, text.encode())
     return written
 
 
 def write_page(folder: Path, trained: Model, reports: Sequence[Report], training: Training, written: Written) -> None:
     """Write `report.html`, which may take long; a failure is added to `written`."""
-
-    def write() -> None:
+    with _noting(written, PAGE):
         write_file(folder / PAGE, run_page(build_report(folder, trained, reports, training)), "--out")
 
-    _try(written, PAGE, write)
 
-
-def _try(written: Written, what: str, write: Callable[[], None]) -> None:
+@contextmanager
+def _noting(written: Written, what: str) -> Iterator[None]:
+    """Add a failure to `written` instead of raising it."""
     try:
-        write()
+        yield
     except Exception as error:
         other = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         why = error.what if isinstance(error, R2NError) else other

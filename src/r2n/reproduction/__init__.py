@@ -1,1 +1,1 @@
-"""The paper's tables, measured, and baselines beside them."""
+"""The paper's tables, measured, and baselines."""

@@ -1,4 +1,4 @@
-"""The paper's tables: what the paper printed, to stand beside what r2n measures."""
+"""The paper's tables: the numbers that the paper printed."""
 
 PAPER_COUNTRIES = {"countries-s1": 1.000, "countries-s2": 0.992, "countries-s3": 0.951}
 """R2NS on Countries: the paper calls it AUC-PR; the authors' code computes a macro ROC-AUC under that name."""

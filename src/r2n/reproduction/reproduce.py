@@ -42,25 +42,23 @@ from r2n.training.batches import rule_targets
 
 
 class TableRow(BaseModel):
-    """A row: which table, which datasets, what kind of thing is measured, and what the paper printed for it.
+    """A row of a table: its datasets, what is measured, and what the paper printed for it.
 
-    `kind`: a `network` is trained; `proofs` counts ground rules, without learning; `published` is what others printed,
-    measured by nobody here; `evidence` scores an atom by the truth of `reads`, an evidence predicate, on the same
-    constants, and `evidence-words` adds the Jaccard similarity of their words. `paper` gives for each dataset its
-    headline figure, or a figure for each metric; `average` names the mean over all datasets. `rules = false` takes the
-    theory's rules away from the network, a text puts others in their place; `rule_accuracy` measures out(g) too;
-    `mined` puts rules mined from the training facts, up to this length, in their place, of at least `mined_confidence`
-    and at most `mined_rules` of each head and length; what counted rules and the network say alone are then rows too.
-    `constraints` ranks once more, without the candidates that constraints of the training facts forbid: a row too.
-    `minus` names the row from which its distance is told. `[grounding]`, `[model]` and `[training]` change the
-    problem's own options.
+    `kind`: a `network` is trained; `proofs` counts ground rules; `published` is what others printed; `evidence` scores
+    an atom by the truth of the predicate `reads` on the same constants, and `evidence-words` adds the Jaccard
+    similarity of their words. `paper` gives for each dataset its headline figure, or a figure for each metric;
+    `average` names the mean over all datasets. `rules = false` removes the theory's rules, a text replaces them, and
+    `mined` replaces them by rules mined up to this length, with at least `mined_confidence` and at most `mined_rules`
+    of each head and length. `rule_accuracy` measures out(g) too. `constraints` ranks once more with constraints, as
+    another row. `minus` names the row to which the difference is reported. `[grounding]`, `[model]` and `[training]`
+    change the problem's own options.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     table: str
     row: str
-    place: int
+    order: int
     about: str
     kind: Literal["network", "proofs", "published", "evidence", "evidence-words"] = "network"
     minus: str | None = None
@@ -93,30 +91,23 @@ class TableRow(BaseModel):
 
 def table_rows(table: str) -> list[TableRow]:
     """The rows of a table, in order."""
-    rows = [row for row in _all_rows() if row.table == table]
-    if not rows:
-        names = sorted({row.table for row in _all_rows()})
-        raise ConfigError(f"there is no table '{table}'", hint=nearest(table, names) or f"known: {', '.join(names)}")
-    return sorted(rows, key=lambda row: row.place)
-
-
-def _all_rows() -> list[TableRow]:
-    folder = files("r2n.reproduction") / "tables"
     rows = []
-    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+    for file in sorted((files("r2n.reproduction") / "tables").iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".toml"):
             try:
                 rows.append(TableRow.model_validate(tomllib.loads(file.read_text("utf-8"))))
             except (tomllib.TOMLDecodeError, ValidationError) as error:
                 raise ConfigError(f"{file.name}: {error}") from error
-    return rows
+    names = sorted({row.table for row in rows})
+    if table not in names:
+        raise ConfigError(f"there is no table '{table}'", hint=nearest(table, names) or f"known: {', '.join(names)}")
+    return sorted((row for row in rows if row.table == table), key=lambda row: row.order)
 
 
 def rule_accuracy(run: Run, split: str) -> dict[str, float]:
     """The accuracy of out(g) on the ground rules with at least one atom of a split and no atom of unknown truth.
 
-    `rules_hold` is the share of these that hold: what saying "it holds" each time would score. Empty where there are no
-    such ground rules, or no rule output.
+    `rules_hold` is the share of these that hold, the majority baseline. Empty without such ground rules or rule output.
     """
     queries, model, evidence = run.problem.queries[split], run.model, run.knowledge.evidence
     graph = run.source.around(queries.atoms)
@@ -136,12 +127,8 @@ def rule_accuracy(run: Run, split: str) -> dict[str, float]:
         wanted = asked[rows[known]].any(dim=1)
         right.append((out.cpu()[known] > 0)[wanted] == truth[wanted])
         holds.append(truth[wanted])
-    if not len(torch.cat(right)):
-        return {}
-    return {
-        "rule_accuracy": float(torch.cat(right).double().mean()),
-        "rules_hold": float(torch.cat(holds).double().mean()),
-    }
+    parts = {"rule_accuracy": torch.cat(right), "rules_hold": torch.cat(holds)}
+    return {name: float(part.double().mean()) for name, part in parts.items() if len(part)}
 
 
 DEPTHS = (1, 2, 3)
@@ -158,15 +145,14 @@ class ProofCounts:
         """The counts of atoms given by their codes."""
         width = 0 if self.depth == 1 else 1
         grounding = BackwardGrounder(width, self.depth).ground(Store(self.knowledge), codes)
-        counts = np.zeros(len(codes))
-        order = np.argsort(codes)
+        counts, order = np.zeros(len(codes)), np.argsort(codes)
         for part in grounding.ground_rules:
             for position in part.rule.head_positions:
                 heads = part.atoms[:, position]
-                place = np.searchsorted(codes, heads, sorter=order)
-                found = place < len(codes)
-                found[found] = codes[order[place[found]]] == heads[found]
-                np.add.at(counts, order[place[found]], 1.0)
+                index = np.searchsorted(codes, heads, sorter=order)
+                found = index < len(codes)
+                found[found] = codes[order[index[found]]] == heads[found]
+                np.add.at(counts, order[index[found]], 1.0)
         return counts
 
 
@@ -194,7 +180,12 @@ class EvidenceScores:
         read = knowledge.language.predicate(self.reads)
         same = knowledge.base.encode(read, np.ascontiguousarray(arguments))
         scores = np.isin(same, knowledge.known_codes(read, True)).astype(np.float64)
-        return scores + self._jaccard(*arguments.T) if self.words else scores
+        if not self.words:
+            return scores
+        left, right = arguments.T
+        sizes = np.asarray(self._bags.sum(axis=1)).reshape(-1)
+        shared = np.asarray(self._bags[left].multiply(self._bags[right]).sum(axis=1)).reshape(-1)
+        return scores + shared / np.maximum(sizes[left] + sizes[right] - shared, 1)
 
     @cached_property
     def _bags(self) -> csr_array:
@@ -205,25 +196,9 @@ class EvidenceScores:
                 texts[constant] = text
         return bags_of_words(texts, np.ones(len(texts), bool)).every
 
-    def _jaccard(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        sizes = np.asarray(self._bags.sum(axis=1)).reshape(-1)
-        shared = np.asarray(self._bags[left].multiply(self._bags[right]).sum(axis=1)).reshape(-1)
-        return shared / np.maximum(sizes[left] + sizes[right] - shared, 1)
 
-
-METRICS = (
-    "ap",
-    "ap_not_reflexive",
-    "ap_new",
-    "rule_accuracy",
-    "rules_hold",
-    "roc_auc_macro",
-    "mrr",
-    "hits@1",
-    "hits@3",
-    "hits@10",
-    "memory_gb",
-)
+METRICS = ("ap", "ap_not_reflexive", "ap_new", "rule_accuracy", "rules_hold", "roc_auc_macro")
+METRICS += ("mrr", "hits@1", "hits@3", "hits@10", "memory_gb")
 
 ALONE = {"without counted rules": NETWORK_ALONE, "rules alone": RULES_ALONE}
 
@@ -232,7 +207,7 @@ ALONE = {"without counted rules": NETWORK_ALONE, "rules alone": RULES_ALONE}
 class Measured:
     """One cell of a table with one seed: metrics on the test queries, peak memory, and the CPU-seconds of training.
 
-    `parts` are the metrics of what counted rules and the network say alone, and of the ranking with constraints.
+    `parts` are the metrics of counted rules and of the network alone, and of the ranking with constraints.
     """
 
     row: TableRow
@@ -243,15 +218,10 @@ class Measured:
     parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def alone(self) -> "list[Measured]":
-        """Its parts, as rows of their own behind it."""
+        """Its parts, as rows of their own."""
+        rows = {name: {"row": name, "minus": None, "average": None} for name in self.parts}
         return [
-            Measured(
-                self.row.model_copy(update={"row": name, "minus": None, "average": None}),
-                self.dataset,
-                self.seed,
-                dict(metrics),
-                self.cpu_seconds,
-            )
+            replace(self, row=self.row.model_copy(update=rows[name]), metrics=dict(metrics), parts={})
             for name, metrics in self.parts.items()
         ]
 
@@ -271,57 +241,42 @@ def measure(row: TableRow, dataset: str, seed: int) -> Measured:
         scores = EvidenceScores(problem.knowledge, row.reads, words=row.kind == "evidence-words")
         report = classify(scores, problem.test, problem.knowledge.base)
         return Measured(row, dataset, seed, dict(report.metrics) | _by_cut(scores, problem), process_time() - start)
-    run = prepare_run(_with_mined(with_rules(problem, row.rules), row), row.options(problem.options), seed)
+    problem = with_rules(problem, row.rules)
+    if row.mined:  # in place of the explicit rules
+        theory = problem.knowledge.theory
+        options = MiningOptions(row.mined, row.mined_rules, min_confidence=row.mined_confidence)
+        mined = mine_rules(problem.knowledge, options).rules
+        kept = tuple(rule for rule in theory.rules if rule.is_implicit)
+        theory = replace(theory, rules=(*kept, *(item.rule for item in mined)))
+        problem = replace(problem, knowledge=replace(problem.knowledge, theory=theory))
+    run = prepare_run(problem, row.options(problem.options), seed)
     for _ in run.trainer:
         pass
-    seconds = process_time() - start
-    metrics = {**run.evaluate("test").metrics, **_by_cut(run.logits(), run.problem)}
+    seconds, logits, parts = process_time() - start, run.logits(), {}
+    metrics = {**run.evaluate("test").metrics, **_by_cut(logits, run.problem)}
     metrics |= rule_accuracy(run, "test") if row.rule_accuracy else {}
     metrics["memory_gb"] = peak_gigabytes()
-    return Measured(row, dataset, seed, metrics, seconds, _parts(run) | _with_constraints(run, row))
-
-
-def _with_mined(problem: Problem, row: TableRow) -> Problem:
-    """The problem with mined rules in place of its explicit ones, where the row asks for them."""
-    if not row.mined:
-        return problem
-    options = MiningOptions(row.mined, row.mined_rules, min_confidence=row.mined_confidence)
-    mined = mine_rules(problem.knowledge, options).rules
-    theory = problem.knowledge.theory
-    kept = tuple(rule for rule in theory.rules if rule.is_implicit)
-    theory = replace(theory, rules=(*kept, *(item.rule for item in mined)))
-    return replace(problem, knowledge=replace(problem.knowledge, theory=theory))
-
-
-def _parts(run: Run) -> dict[str, dict[str, float]]:
-    """What the network and the counted rules of a run say alone, on the test queries."""
-    if run.model.counted is None:
-        return {}
-    logits = run.logits()
-    return {name: dict(evaluate_split(logits.by(way), run.problem, "test").metrics) for name, way in ALONE.items()}
-
-
-def _with_constraints(run: Run, row: TableRow) -> dict[str, dict[str, float]]:
-    """The same run ranked once more, with constraints read off the training facts, where the row asks for it."""
-    if not row.constraints:
-        return {}
-    forbidden = Constrained.of(run.problem.knowledge)
-    report = evaluate_split(run.logits(), run.problem, "test", options=EvaluationOptions(forbidden=forbidden))
-    return {f"{row.row}, with constraints": dict(report.metrics)}
+    if run.model.counted is not None:
+        by_part = {name: logits.by(weighting) for name, weighting in ALONE.items()}
+        parts = {name: dict(evaluate_split(one, run.problem, "test").metrics) for name, one in by_part.items()}
+    if row.constraints:
+        constrained = EvaluationOptions(forbidden=Constrained.of(run.problem.knowledge))
+        report = evaluate_split(logits, run.problem, "test", options=constrained)
+        parts[f"{row.row}, with constraints"] = dict(report.metrics)
+    return Measured(row, dataset, seed, metrics, seconds, parts)
 
 
 @lru_cache(maxsize=1)
 def _problem(dataset: str) -> Problem:
-    """The problem of the cell before, where it is the same: cells come seed by seed."""
+    """A problem, kept for the next seed."""
     return load(dataset)
 
 
 def _by_cut(scores: Score, problem: Problem) -> dict[str, float]:
     """The average precision on the parts of the test queries that the dataset names."""
-    found = {}
-    for name, part in cuts_of_test(problem).items():
-        found[f"ap_{name}"] = average_precision(scores(problem.test.atoms)[part], problem.test.truth[part])
-    return found
+    cuts, truth = cuts_of_test(problem), problem.test.truth
+    values = scores(problem.test.atoms) if cuts else np.zeros(0)
+    return {f"ap_{name}": average_precision(values[part], truth[part]) for name, part in cuts.items()}
 
 
 def with_rules(problem: Problem, rules: bool | str) -> Problem:
@@ -378,7 +333,7 @@ def summarise(measured: Sequence[Measured]) -> list[dict[str, Any]]:
     by_cell: dict[tuple[int, str, str], list[Measured]] = {}
     measured = [*measured, *(part for item in measured for part in item.alone()), *_averages(measured)]
     for item in measured:
-        by_cell.setdefault((item.row.place, item.row.row, item.dataset), []).append(item)
+        by_cell.setdefault((item.row.order, item.row.row, item.dataset), []).append(item)
     records = []
     for _, items in sorted(by_cell.items(), key=lambda entry: entry[0]):
         row, dataset = items[0].row, items[0].dataset
@@ -427,11 +382,11 @@ def _record(
 def _distances(items: Sequence[Measured], measured: Sequence[Measured]) -> list[dict[str, Any]]:
     """How far a row is above another, or above a part of its own, metric by metric, with the same seeds."""
     row, dataset = items[0].row, items[0].dataset
-    places = {row.place} if row.minus in ALONE else {item.row.place for item in measured}
+    orders = {row.order} if row.minus in ALONE else {item.row.order for item in measured}
     others = {
         item.seed: item
         for item in measured
-        if item.row.row == row.minus and item.dataset == dataset and item.row.place in places
+        if item.row.row == row.minus and item.dataset == dataset and item.row.order in orders
     }
     pairs = [(item, others[item.seed]) for item in items if item.seed in others]
     name = f"{row.row} minus {row.minus}"

@@ -1,6 +1,6 @@
 """Requests about constants and about the run: search, all about one constant, the model, its rules and its report."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise
@@ -32,6 +32,7 @@ MOST_AROUND = 40  # facts of the constant that are drawn
 MOST_BETWEEN = 80  # facts between the constants around it that are drawn
 MOST_PREDICTED = 10
 PROBABLE = 0.5
+SLOW_PARTS = ("rules", "answers")  # of a report: /api/rules and /api/explain compute them
 
 Request = Mapping[str, Any]
 
@@ -54,9 +55,13 @@ class ConstantsAnswer:
 
 def search_constants(session: Session, request: Request) -> ConstantsAnswer:
     """Names that begin with a text, then those that contain it; if there are none, those that are spelt nearly so."""
-    language, typed = session.model.base.language, request["search"].casefold()
-    ids = _members(language, request.get("domain"))
-    folded = session.folded
+    language, typed, name = session.model.base.language, request["search"].casefold(), request.get("domain")
+    ids, folded, domains = range(len(language.constants)), session.folded, {d.name: d for d in language.domains}
+    if name is not None and name not in domains:
+        hint = nearest(name, domains) or f"the domains are: {', '.join(domains)}"
+        raise RefusedError(DataError(f"there is no domain '{name}'", hint=hint), at="domain")
+    if name is not None:
+        ids = language.members(domains[name]).tolist()
     found = [i for i in ids if folded[i].startswith(typed)]
     found += [i for i in ids if typed in folded[i] and not folded[i].startswith(typed)]
     if not found:
@@ -66,18 +71,6 @@ def search_constants(session: Session, request: Request) -> ConstantsAnswer:
         found = [i for name in get_close_matches(typed, by_name, n=50, cutoff=0.6) for i in by_name[name]]
     first = tuple(Constant(language.constants[i], _domains_of(language, i)) for i in found[: request["limit"]])
     return ConstantsAnswer(len(found), first)
-
-
-def _members(language: Language, name: str | None) -> list[int]:
-    """The constants of a domain by name, or of all."""
-    if name is None:
-        return list(range(len(language.constants)))
-    for domain in language.domains:
-        if domain.name == name:
-            return language.members(domain).tolist()
-    names = [domain.name for domain in language.domains]
-    hint = nearest(name, names) or f"the domains are: {', '.join(names)}"
-    raise RefusedError(DataError(f"there is no domain '{name}'", hint=hint), at="domain")
 
 
 def _domains_of(language: Language, constant: int) -> tuple[str, ...]:
@@ -166,8 +159,14 @@ def about_constant(session: Session, request: Request) -> AboutAnswer:
         constant = language.constant_id(request["name"])
     except DataError as error:
         raise RefusedError(error, NOT_FOUND) from None
-    known = _facts_with(model, np.array([constant]))
+    known, features = _facts_with(model, np.array([constant])), []
     predictions = _predictions(model, constant, request["top"], session.limits)
+    for name, given in model.problem.knowledge.features.items():
+        for row in np.flatnonzero(given.constants == constant).tolist():
+            if given.texts is not None:
+                features.append(Feature(name, "text", given.texts[row], None))
+            if given.vectors is not None:
+                features.append(Feature(name, "vector", None, int(np.prod(given.vectors.shape[1:]))))
     codes = known.atoms[:MOST_FACTS]
     rows = zip(model.base.names(codes), model.base.decode(codes)[0], known.truth.tolist(), strict=False)
     return AboutAnswer(
@@ -176,7 +175,7 @@ def about_constant(session: Session, request: Request) -> AboutAnswer:
         tuple(Fact(name, language.predicates[i].name, truth) for name, i, truth in rows),
         len(known.atoms),
         predictions,
-        tuple(_features(model, constant)),
+        tuple(features),
         _neighbourhood(model, constant, known, predictions),
     )
 
@@ -208,15 +207,6 @@ def _predictions(model: Model, constant: int, top: int, limits: Limits) -> tuple
         if isinstance(part, Answers) and len(part)
     ]
     return tuple(sorted(found, key=lambda prediction: -prediction.answers[0].probability))
-
-
-def _features(model: Model, constant: int) -> Iterator[Feature]:
-    for name, given in model.problem.knowledge.features.items():
-        for row in np.flatnonzero(given.constants == constant).tolist():
-            if given.texts is not None:
-                yield Feature(name, "text", given.texts[row], None)
-            if given.vectors is not None:
-                yield Feature(name, "vector", None, int(np.prod(given.vectors.shape[1:])))
 
 
 def _neighbourhood(model: Model, centre: int, known: Evidence, predictions: Sequence[Prediction]) -> Neighbourhood:
@@ -340,13 +330,6 @@ def report_run(session: Session, _: Request) -> dict[str, Any]:
         }
         for result in found.results
     ]
-    return {
-        "trained_on": asdict(found.trained_on),
-        "results": results,
-        "networks": [[asdict(curve) for curve in curves] for curves in found.networks],
-        "phases": [asdict(phase) for phase in found.phases],
-        "options": [asdict(line) for line in found.options],
-        "figures": found.figures,
-        "charts": {name: [asdict(card) for card in cards] for name, cards in run_charts(found).items()},
-        "notes": found.notes,
-    }
+    document = {name: part for name, part in asdict(replace(found, results=())).items() if name not in SLOW_PARTS}
+    charts = {name: [asdict(card) for card in cards] for name, cards in run_charts(found).items()}
+    return {**document, "results": results, "charts": charts}

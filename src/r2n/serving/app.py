@@ -58,12 +58,10 @@ def _sent(reply: Reply) -> Response:
     return Response(reply.body, reply.status, headers, reply.kind)
 
 
-async def _answer(request: Request, job: str, asked: dict[str, Any]) -> Response:
-    return _sent(await request.app.state.workers.ask(job, asked))
-
-
-async def _answer_once(request: Request, job: str) -> Response:
-    return _sent(await request.app.state.workers.ask_once(job))
+async def _answer(request: Request, job: str, asked: dict[str, Any] | None = None) -> Response:
+    """The answer of a worker; without a document that is asked, it is computed once."""
+    workers = request.app.state.workers
+    return _sent(await (workers.ask_once(job) if asked is None else workers.ask(job, asked)))
 
 
 def accepted(accept: str) -> str:
@@ -126,19 +124,19 @@ async def about(
 @router.get("/api/run", summary="The run that is served", responses={200: {"model": RunAnswer}})
 async def run(request: Request) -> Response:
     """Get the problem, the network, the predicates, the rules and the limits."""
-    return await _answer_once(request, "run")
+    return await _answer(request, "run")
 
 
 @router.get("/api/rules", summary="The effects of the rules", responses={200: {"model": dict[str, Any]}})
 async def rules(request: Request) -> Response:
     """Get the document of `r2n rules --json`, computed at the first request."""
-    return await _answer_once(request, "rules")
+    return await _answer(request, "rules")
 
 
 @router.get("/api/report", summary="The report of the run", responses={200: {"model": dict[str, Any]}})
 async def report(request: Request) -> Response:
     """Get curves, metrics, reliability and ranks as `r2n report` shows them, computed at the first request."""
-    return await _answer_once(request, "report")
+    return await _answer(request, "report")
 
 
 @router.get("/health", summary="Whether the server works", responses={200: {"model": dict[Literal["status"], str]}})
@@ -172,6 +170,19 @@ def create_app(session: Session, access: Access, workers: int = 2, limits: Limit
         """Every view is the same page, which reads from its address what to show."""
         return FileResponse(PAGE / "index.html", media_type="text/html")
 
+    def openapi() -> dict[str, Any]:
+        """The OpenAPI document, with all limits."""
+        if app.openapi_schema is None:
+            description = "A trained run of r2n. Limits on a request:\n\n" + limits.to_markdown()
+            document = get_openapi(title="r2n", version=__version__, description=description, routes=app.routes)
+            document["components"]["schemas"] = _with_nulls(document["components"]["schemas"])
+            document["x-limits"] = limits.to_dict()
+            if access.token is not None:
+                document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+                document["security"] = [{"token": []}]
+            app.openapi_schema = document
+        return app.openapi_schema
+
     app = FastAPI(title="r2n", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.include_router(router)
     for path in VIEWS:
@@ -179,14 +190,8 @@ def create_app(session: Session, access: Access, workers: int = 2, limits: Limit
     style = style_sheet()
     app.add_api_route("/static/drawing.css", lambda: Response(style, media_type="text/css"), include_in_schema=False)
     app.mount("/static", StaticFiles(directory=PAGE / "static"), name="static")
-    _add_errors(app)
-    app.openapi = lambda: _openapi(app, limits, access)
+    app.openapi = openapi
     app.add_middleware(Guard, access=access, limits=limits, metrics=counters)
-    return app
-
-
-def _add_errors(app: FastAPI) -> None:
-    """Give the errors of FastAPI the form that all errors have."""
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
@@ -203,26 +208,14 @@ def _add_errors(app: FastAPI) -> None:
         response.headers.update(error.headers or {})
         return response
 
+    return app
+
 
 def field_name(location: Sequence[str | int]) -> str:
     """`queries[3]`, `search`: a part of a request, without whether it is in the body or the address."""
     parts = location[1:] if location and location[0] in ("body", "query", "path") else location
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
     return text.removeprefix(".") or "body"
-
-
-def _openapi(app: FastAPI, limits: Limits, access: Access) -> dict[str, Any]:
-    """The OpenAPI document, with all limits."""
-    if app.openapi_schema is None:
-        description = "A trained run of r2n. Limits on a request:\n\n" + limits.to_markdown()
-        document = get_openapi(title="r2n", version=__version__, description=description, routes=app.routes)
-        document["components"]["schemas"] = _with_nulls(document["components"]["schemas"])
-        document["x-limits"] = limits.to_dict()
-        if access.token is not None:
-            document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-            document["security"] = [{"token": []}]
-        app.openapi_schema = document
-    return app.openapi_schema
 
 
 def _with_nulls(schema: Any) -> Any:

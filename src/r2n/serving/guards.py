@@ -2,9 +2,11 @@
 
 import asyncio
 import secrets
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import accumulate
 from time import monotonic
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -51,8 +53,7 @@ class Metrics:
         """Count a request that was answered."""
         self.requests[route, status] += 1
         self.seconds[route] += seconds  # pyright: ignore[reportArgumentType]
-        bucket = next((i for i, bound in enumerate(BOUNDS) if seconds <= bound), len(BOUNDS))
-        self.times[route][bucket] += 1
+        self.times[route][bisect_left(BOUNDS, seconds)] += 1
 
     def count_pass(self, jobs: int) -> None:
         """Count a pass that answers some requests."""
@@ -61,28 +62,30 @@ class Metrics:
 
     def text(self) -> str:
         """All counters, in the text format of Prometheus."""
-        lines = ["# HELP r2n_requests_total Requests answered.", "# TYPE r2n_requests_total counter"]
+        lines = _described("r2n_requests_total", "Requests answered.")
         for (route, status), number in sorted(self.requests.items()):
             lines.append(f'r2n_requests_total{{route="{route}",status="{status}"}} {number}')
         name = "r2n_request_seconds"
-        lines += [f"# HELP {name} Seconds to answer a request.", f"# TYPE {name} histogram"]
+        lines += _described(name, "Seconds to answer a request.", "histogram")
         for route, counts in sorted(self.times.items()):
-            so_far = 0
-            for bound, count in zip((*map(str, BOUNDS), "+Inf"), counts, strict=True):
-                so_far += count
-                lines.append(f'{name}_bucket{{route="{route}",le="{bound}"}} {so_far}')
+            totals = list(accumulate(counts))
+            for bound, total in zip((*map(str, BOUNDS), "+Inf"), totals, strict=True):
+                lines.append(f'{name}_bucket{{route="{route}",le="{bound}"}} {total}')
             lines.append(f'{name}_sum{{route="{route}"}} {self.seconds[route]:.6f}')
-            lines.append(f'{name}_count{{route="{route}"}} {so_far}')
-        counters = {
-            "r2n_passes_total": ("Jobs that workers were given.", self.passes),
-            "r2n_passed_requests_total": ("Requests in these jobs, often several.", self.answered_in_passes),
-            "r2n_workers_started_total": ("Workers started.", self.workers_started),
-            "r2n_workers_killed_total": ("Workers ended over a request.", self.workers_killed),
-        }
-        for name, (help_text, value) in counters.items():
-            lines += [f"# HELP {name} {help_text}", f"# TYPE {name} counter", f"{name} {value}"]
-        lines += ["# HELP r2n_waiting Requests that wait for a worker.", "# TYPE r2n_waiting gauge"]
+            lines.append(f'{name}_count{{route="{route}"}} {totals[-1]}')
+        for name, text, value in (
+            ("r2n_passes_total", "Jobs that workers were given.", self.passes),
+            ("r2n_passed_requests_total", "Requests in these jobs, often several.", self.answered_in_passes),
+            ("r2n_workers_started_total", "Workers started.", self.workers_started),
+            ("r2n_workers_killed_total", "Workers ended over a request.", self.workers_killed),
+        ):
+            lines += [*_described(name, text), f"{name} {value}"]
+        lines += _described("r2n_waiting", "Requests that wait for a worker.", "gauge")
         return "\n".join([*lines, f"r2n_waiting {self.waiting}", ""])
+
+
+def _described(name: str, text: str, kind: str = "counter") -> list[str]:
+    return [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +101,16 @@ class Access:
         if self.hosts is not None and host_name(headers.get("host", "")) not in self.hosts:
             hint = "ask under the name it was started with; r2n serve --public-name NAME adds one"
             return 421, Failure("the server is not known under this name", "Host", hint)
-        path = scope["path"]
-        if not path.startswith(BEHIND_TOKEN):
+        if not scope["path"].startswith(BEHIND_TOKEN):
             return None
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return 403, Failure("pages of other sites may not ask", "Sec-Fetch-Site")
-        if self.token is not None and not self._is_token(headers.get("authorization", "")):
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        is_right = secrets.compare_digest(token.strip().encode(), (self.token or "").encode())
+        if self.token is not None and not (is_right and kind.lower() == "bearer"):
             hint = "send the header Authorization: Bearer TOKEN"
             return 401, Failure("a token is needed", "Authorization", hint)
         return None
-
-    def _is_token(self, given: str) -> bool:
-        kind, _, token = given.partition(" ")
-        is_right = secrets.compare_digest(token.strip().encode(), (self.token or "").encode())
-        return is_right and kind.lower() == "bearer"
 
 
 def host_name(host: str) -> str:

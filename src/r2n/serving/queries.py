@@ -6,7 +6,6 @@ from typing import Any, get_type_hints
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float64
 from pydantic import create_model
 
 from r2n.data.atom_text import parse_atom
@@ -172,7 +171,11 @@ def what_if(session: Session, request: Request) -> WhatIfAnswer:
     old = recode(codes, after.base, before.base)
     is_old = old >= 0
     was, now = before.columns(old[is_old]), after.columns(codes)
-    change = _change_of_probability(was, now, is_old)
+    old_probability = np.full(len(codes), np.nan)
+    old_probability[is_old] = np.where(was.is_refused, np.nan, was.probability)
+    probability = np.where(now.is_refused, np.nan, now.probability)
+    is_in_one = np.isnan(old_probability) != np.isnan(probability)
+    change = np.where(is_in_one, 1.0, np.nan_to_num(np.abs(probability - old_probability)))
     order, moved = np.argsort(-change, kind="stable"), change >= MOVED
     if not request["queries"]:
         order = order[moved[order]]
@@ -249,14 +252,6 @@ def recode(codes: Codes, base: HerbrandBase, other: HerbrandBase) -> Codes:
         terms = ids[arguments[which][:, : predicate.arity]]
         recoded[which] = np.where((terms < 0).any(axis=1), -1, other.encode(predicate, terms))
     return recoded
-
-
-def _change_of_probability(was: Answers, now: Answers, is_old: np.ndarray) -> Float64[np.ndarray, " atoms"]:
-    """How far each probability moves: 1 if there is an answer only before, or only after."""
-    before = np.full(len(is_old), np.nan)
-    before[is_old] = np.where(was.is_refused, np.nan, was.probability)
-    after = np.where(now.is_refused, np.nan, now.probability)
-    return np.where(np.isnan(before) != np.isnan(after), 1.0, np.nan_to_num(np.abs(after - before)))
 
 
 def _answer(answers: Answers, row: int) -> Answer | None:

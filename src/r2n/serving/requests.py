@@ -11,22 +11,29 @@ NAME_IN_ADDRESS = 10_000  # characters; of any script, two such names still fit 
 CHANGES = ("with", "without", "constants", "without_rules")  # the fields that change what is known
 
 
+def _limit(value: float, text: str, *, is_fixed: bool = False) -> Any:
+    """A limit and its description; a fixed one is part of the schemas below."""
+    return field(default=value, init=not is_fixed, metadata={"text": text})
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on one request, and on the number of requests; `to_markdown` describes each."""
+    """Limits on one request, and on the number of requests."""
 
-    body: int = MEGABYTE
-    queries: int = field(default=QUERIES, init=False)  # these four are part of the schemas below
-    facts: int = field(default=FACTS, init=False)
-    text: int = field(default=TEXT, init=False)
-    answers: int = field(default=ANSWERS, init=False)
-    candidates: int = 1_000_000
-    seconds: float = 10.0
-    report_seconds: float = 300.0
-    client_seconds: float = 20.0
-    memory: int = 2_048 * MEGABYTE
-    waiting: int = 1_000
-    connections: int = 512
+    body: int = _limit(MEGABYTE, "{:,} bytes of body")
+    queries: int = _limit(QUERIES, "{:,} queries in a request", is_fixed=True)
+    facts: int = _limit(FACTS, "{:,} facts or constants in a list of a request", is_fixed=True)
+    text: int = _limit(
+        TEXT, f"{{:,}} characters of a query, fact or name; {NAME_IN_ADDRESS:,} of one in an address", is_fixed=True
+    )
+    answers: int = _limit(ANSWERS, "{:,} answers to a query (`top`)", is_fixed=True)
+    candidates: int = _limit(1_000_000, "{:,} atoms that the queries of a request ask for together")
+    seconds: float = _limit(10.0, "{:g} seconds to compute an answer, and as long again to wait for a worker")
+    report_seconds: float = _limit(300.0, "{:g} seconds for /api/rules and /api/report, computed once")
+    client_seconds: float = _limit(20.0, "{:g} seconds for a client to send a request, and to read an answer")
+    memory: int = _limit(2_048 * MEGABYTE, "{:,} bytes of memory for a worker, above the loaded run")
+    waiting: int = _limit(1_000, "{:,} requests that wait for a worker")
+    connections: int = _limit(512, "{:,} connections at once")
 
     def to_dict(self) -> dict[str, Any]:
         """The limits by name."""
@@ -34,21 +41,8 @@ class Limits:
 
     def to_markdown(self) -> str:
         """The limits as a list."""
-        described = {
-            "body": f"{self.body:,} bytes of body",
-            "queries": f"{self.queries:,} queries in a request",
-            "facts": f"{self.facts:,} facts or constants in a list of a request",
-            "text": f"{self.text:,} characters of a query, fact or name; {NAME_IN_ADDRESS:,} of one in an address",
-            "candidates": f"{self.candidates:,} atoms that the queries of a request ask for together",
-            "answers": f"{self.answers:,} answers to a query (`top`)",
-            "seconds": f"{self.seconds:g} seconds to compute an answer, and as long again to wait for a worker",
-            "report_seconds": f"{self.report_seconds:g} seconds for /api/rules and /api/report, computed once",
-            "client_seconds": f"{self.client_seconds:g} seconds for a client to send a request, and to read an answer",
-            "memory": f"{self.memory:,} bytes of memory for a worker, above the loaded run",
-            "waiting": f"{self.waiting:,} requests that wait for a worker",
-            "connections": f"{self.connections:,} connections at once",
-        }
-        return "\n".join(f"- `{part.name}`: {described[part.name]}" for part in fields(self))
+        texts = {part.name: part.metadata["text"].format(getattr(self, part.name)) for part in fields(self)}
+        return "\n".join(f"- `{name}`: {text}" for name, text in texts.items())
 
 
 Text = Annotated[str, Field(max_length=TEXT)]

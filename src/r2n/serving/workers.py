@@ -53,19 +53,11 @@ JOBS: dict[str, Callable[[Session, Mapping[str, Any]], object]] = {
 
 
 def _work(session: Session, requests: Connection, replies: Connection) -> None:
-    """Answer jobs until the server closes the pipe, or is gone."""
-    _leave_server(session)
-    server = os.getppid()
-    with suppress(EOFError, BrokenPipeError):
-        while True:
-            while not requests.poll(SECONDS_BETWEEN_LOOKS):
-                if os.getppid() != server:
-                    return
-            replies.send(_replies(session, *requests.recv()))
+    """Answer jobs until the server closes the pipe, or is gone.
 
-
-def _leave_server(session: Session) -> None:
-    """Keep of the server what a worker needs: the session, but neither its connections nor its signal handlers."""
+    A worker keeps the session of the server, but neither its connections nor its signal handlers. An unexpected error
+    ends it, since nobody knows what state that left behind.
+    """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a handler in Python would wait for the end of a call of C
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server is asked to stop, and stops its workers
     if sys.platform == "linux":
@@ -78,6 +70,22 @@ def _leave_server(session: Session) -> None:
                 os.dup2(nothing, descriptor)  # a connection ends when the server closes it
     torch.set_num_threads(1)  # a pool of threads does not survive a fork
     limit_memory(session.limits.memory)
+    server = os.getppid()
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            while not requests.poll(SECONDS_BETWEEN_LOOKS):
+                if os.getppid() != server:
+                    return
+            job = requests.recv()
+            try:
+                found = run_job(session, *job)
+            except Exception as error:
+                if is_out_of_memory(error):
+                    os._exit(OUT_OF_MEMORY)
+                traceback.print_exception(error)
+                sys.stderr.flush()
+                os._exit(BUG)
+            replies.send(found)
 
 
 def limit_memory(more: int) -> None:
@@ -86,18 +94,6 @@ def limit_memory(more: int) -> None:
         pages = int(STATM.read_text().split()[0])
         most = pages * os.sysconf("SC_PAGE_SIZE") + more
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
-
-
-def _replies(session: Session, job: str, request: Any) -> list[Reply]:
-    """The replies to a job; an unexpected error ends the worker, since nobody knows what state it left behind."""
-    try:
-        return run_job(session, job, request)
-    except Exception as error:
-        if is_out_of_memory(error):
-            os._exit(OUT_OF_MEMORY)
-        traceback.print_exception(error)
-        sys.stderr.flush()
-        os._exit(BUG)
 
 
 def run_job(session: Session, job: str, request: Any) -> list[Reply]:
@@ -197,7 +193,7 @@ class Workers:
         """The reply to a job; a job whose caller is cancelled is not computed any further."""
         if len(self._waiting) >= self.limits.waiting:
             return busy(f"{self.limits.waiting:,} requests wait already")
-        item = _Waiting(job, request, together=job == "query" and _is_small(request))
+        item = _Waiting(job, request, together=job == "query" and is_small(request))
         self._waiting.append(item)
         self._arrived.set()
         self.metrics.waiting = len(self._waiting)
@@ -326,7 +322,7 @@ def _failure(code: int | None, seconds: float) -> Reply:
     return busy("the request was stopped: its worker ended, most likely for want of memory")
 
 
-def _is_small(request: Mapping[str, Any]) -> bool:
+def is_small(request: Mapping[str, Any]) -> bool:
     """Whether queries can be answered in one pass with those of others: few, and about what is known to all."""
     is_plain = not any(request.get(name) for name in (*CHANGES, "everything"))
     return is_plain and len(request["queries"]) <= MOST_QUERIES_TOGETHER and request["top"] <= MOST_ANSWERS_TOGETHER

@@ -10,25 +10,22 @@ from r2n.cli import app
 from r2n.cli import problems as module
 from r2n.datasets.benchmarks import DATASETS, load
 from r2n.progress import Progress
+from tests.command_line import invoke
 
 runner = CliRunner()
 
 
 def test_list_and_show() -> None:
-    rows = json.loads(runner.invoke(app, ["datasets", "list", "--json"]).stdout)
+    rows = json.loads(invoke("datasets", "list", "--json"))
     assert [row["name"] for row in rows] == list(DATASETS)
-    assert "countries-s3" in runner.invoke(app, ["datasets", "list"]).stdout
-    shown = json.loads(runner.invoke(app, ["datasets", "show", "nations", "--json"]).stdout)
+    assert "countries-s3" in invoke("datasets", "list")
+    shown = json.loads(invoke("datasets", "show", "nations", "--json"))
     assert shown["splits"] == {"train": 1592, "valid": 199, "test": 201}
 
 
 def test_download_of_what_is_here_and_of_what_is_unknown() -> None:
-    result = runner.invoke(app, ["datasets", "download", "nations"])
-    assert result.exit_code == 0
-    assert "in the package" in result.stdout
-    result = runner.invoke(app, ["datasets", "download", "nation"])
-    assert result.exit_code == 2
-    assert "did you mean 'nations'" in result.output
+    assert "in the package" in invoke("datasets", "download", "nations")
+    assert "did you mean 'nations'" in invoke("datasets", "download", "nation", code=2)
 
 
 def test_a_download_shows_its_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +51,5 @@ def test_generate_makes_a_problem_folder_once(tmp_path: Path) -> None:
         200,
         5,
     )
-    again = runner.invoke(app, arguments)
-    assert again.exit_code == 2
-    assert "name one that is not there" in again.output
+    assert "name one that is not there" in invoke(*arguments, code=2)
     assert runner.invoke(app, [*arguments[:2], str(tmp_path / "other"), "--noise", "2"]).exit_code == 2

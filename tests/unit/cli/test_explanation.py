@@ -18,19 +18,9 @@ from r2n.explanation.records import Explanation
 from r2n.model.model import Model
 from tests.explanations import NASTY, italy
 from tests.page_reader import read_page
-from tests.toy_problem import write_toy_problem
 
 runner = CliRunner()
 ATOM = "liesIn(n5, north)"
-
-
-@pytest.fixture(scope="module")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("explain")
-    write_toy_problem(folder / "towns", epochs=1)
-    result = runner.invoke(app, ["train", str(folder / "towns"), "--out", str(folder / "run")])
-    assert result.exit_code == 0, result.output
-    return folder / "run"
 
 
 @pytest.fixture

@@ -12,30 +12,29 @@ from r2n.datasets.benchmarks import load
 from r2n.grounding.cache import content_of
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
+from tests.command_line import invoke
 from tests.unit.grounding.parts import write_parts
 
 runner = CliRunner()
 
 
 def test_ground_shows_each_rule_and_the_queries() -> None:
-    out = runner.invoke(app, ["ground", "countries-s3"]).stdout
+    out = invoke("ground", "countries-s3")
     for text in ("5,612", "3,240", "x: country (244)", "8,852 ground rules", "240 reached by a ground rule, 0 not"):
         assert text in out
 
 
 @pytest.mark.parametrize("more", [[], ["--engine", "duckdb"]])
 def test_plans_are_shown_in_place_of_ground_rules(more: list[str]) -> None:
-    out = runner.invoke(app, ["ground", "countries-s3", "--strategy", "known-body", "--explain", *more]).stdout
+    out = invoke("ground", "countries-s3", "--strategy", "known-body", "--explain", *more)
     assert "rule hierarchy" in out
     assert "HASH_JOIN" in out
-    document = json.loads(runner.invoke(app, ["ground", "countries-s3", "--explain", "--json", *more]).stdout)
+    document = json.loads(invoke("ground", "countries-s3", "--explain", "--json", *more))
     assert [part["rule"] for part in document] == [rule.name for rule in load("countries-s3").knowledge.theory.rules]
 
 
 def test_an_engine_that_is_none_is_refused() -> None:
-    result = runner.invoke(app, ["ground", "countries-s3", "--engine", "oracle"])
-    assert result.exit_code == 2
-    assert "there is no engine 'oracle'" in result.stderr
+    assert "there is no engine 'oracle'" in invoke("ground", "countries-s3", "--engine", "oracle", code=2)
 
 
 def test_a_grounding_in_parts_is_read_where_it_is_that_of_the_problem(tmp_path: Path) -> None:
@@ -43,7 +42,7 @@ def test_a_grounding_in_parts_is_read_where_it_is_that_of_the_problem(tmp_path: 
     grounding = grounder.ground(Store(knowledge))
     write_parts(grounding, tmp_path / "kept", content_of(knowledge).digest(knowledge.theory, grounder))
     command = ["ground", "countries-s3", "--strategy", "full", "--json"]
-    kept = json.loads(runner.invoke(app, [*command, "--out", str(tmp_path / "kept")]).stdout)
+    kept = json.loads(invoke(*command, "--out", str(tmp_path / "kept")))
     made = json.loads(runner.invoke(app, command).stdout)
     assert kept["from_cache"]
     assert (
@@ -54,6 +53,5 @@ def test_a_grounding_in_parts_is_read_where_it_is_that_of_the_problem(tmp_path: 
 
 
 def test_a_grounding_beyond_the_memory_that_is_allowed_is_refused() -> None:
-    result = runner.invoke(app, ["ground", "countries-s3", "--strategy", "full", "--memory", "100KB"])
-    assert result.exit_code == 2
-    assert "more than the 0.1 MB that it may take" in result.stderr
+    refused = invoke("ground", "countries-s3", "--strategy", "full", "--memory", "100KB", code=2)
+    assert "more than the 0.1 MB that it may take" in refused

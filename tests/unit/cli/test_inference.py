@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
+from tests.command_line import invoke
 from tests.toy_problem import write_toy_problem
 
 runner = CliRunner()
@@ -47,10 +48,10 @@ def test_a_problem_without_queries_wants_a_question(tmp_path: Path) -> None:
 
 
 def test_metrics_and_what_is_known_are_shown(toy_folder: Path) -> None:
-    shown = runner.invoke(app, ["infer", str(toy_folder), "--iterations", "20"]).stdout
+    shown = invoke("infer", str(toy_folder), "--iterations", "20")
     assert "towns, test" in shown
     assert "ap" in shown
-    known = runner.invoke(app, ["infer", str(toy_folder), "near(n1, ?)", "--top", "99"]).stdout
+    known = invoke("infer", str(toy_folder), "near(n1, ?)", "--top", "99")
     cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in known.splitlines() if "near(" in line]
     rows = {cell[0]: cell[2] for cell in cells}
     assert rows["near(n1, n0)"] == "true"
@@ -75,7 +76,7 @@ def test_rules_that_no_world_satisfies_are_named(tmp_path: Path) -> None:
     said = result.stderr
     assert "warning: no world satisfies these rules, which hold strictly, and what is known:" in said
     assert [line for line in rules.splitlines() if line in said] == rules.splitlines()[:3]
-    assert json.loads(runner.invoke(app, ["infer", str(tmp_path), "p(?)", "--json"]).stdout)["no_world"] == [
+    assert json.loads(invoke("infer", str(tmp_path), "p(?)", "--json"))["no_world"] == [
         "rule yes: p(x) -> q(x)",
         "rule no: p(x) -> !q(x)",
         "rule all: p(x)",

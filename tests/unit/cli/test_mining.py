@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import r2n
 from r2n.cli import app
-from tests.command_line import document, run
+from tests.command_line import document, invoke, run
 
 runner = CliRunner()
 
@@ -71,30 +71,9 @@ def test_what_was_done_is_said(problem: Path) -> None:
     ("options", "what"),
     [
         (["--max-length", "4"], "bodies of 4 atoms"),
-        (["--min-confidence", "2"], "min_confidence is 2"),
         (["--max-exceptions", "-1"], "--max-exceptions is -1"),
         (["--out", "mined.txt"], "does not end in .r2n"),
-        (["--max-rules", "0"], "max_rules is 0"),
     ],
 )
 def test_options_that_cannot_be_are_refused(problem: Path, options: list[str], what: str) -> None:
-    result = runner.invoke(app, ["mine", str(problem), *options])
-    assert result.exit_code == 2
-    assert what in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("facts", "what"), [("smokes(ann).\n", "no binary predicate"), ("!knows(ann, bob).\n", "no true fact")]
-)
-def test_problems_without_anything_to_mine_are_refused(tmp_path: Path, facts: str, what: str) -> None:
-    (tmp_path / "facts.pl").write_text(facts)
-    (tmp_path / "problem.toml").write_text('[facts]\ntrain = "facts.pl"\n')
-    result = runner.invoke(app, ["mine", str(tmp_path)])
-    assert result.exit_code == 2
-    assert what in result.stderr
-
-
-def test_an_unknown_problem_is_refused() -> None:
-    result = runner.invoke(app, ["mine", "kinshop"])
-    assert result.exit_code == 2
-    assert "did you mean 'kinship'" in result.stderr
+    assert what in invoke("mine", str(problem), *options, code=2)

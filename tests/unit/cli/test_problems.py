@@ -7,12 +7,13 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
+from tests.command_line import invoke
 
 runner = CliRunner()
 
 
 def test_check_shows_domains_predicates_splits_and_rules() -> None:
-    out = runner.invoke(app, ["check", "countries-s3"]).stdout
+    out = invoke("check", "countries-s3")
     for text in ("132,977 ground atoms", "subregion", "neighborOf(country, country) closed", "978", "rule manifold"):
         assert text in out
 
@@ -45,7 +46,7 @@ def test_check_tells_what_train_would_refuse(tmp_path: Path) -> None:
     assert "warning: r2n train refuses this: input 'complex' takes predicates of one or two positions" in result.stderr
     assert "choose input = 'distmult' or 'mlp'" in result.stderr
     assert runner.invoke(app, ["train", str(problem), "--out", str(tmp_path / "run"), *change]).exit_code == 2
-    document = json.loads(runner.invoke(app, ["check", str(problem), "--json", *change]).stdout)
+    document = json.loads(invoke("check", str(problem), "--json", *change))
     assert [text.splitlines()[0] for text in document["refusals"]] == [
         "input 'complex' takes predicates of one or two positions, but gives has 3"
     ]
@@ -78,8 +79,8 @@ def test_check_tells_of_empty_cells(tmp_path: Path) -> None:
         'train = { file = "people.csv", predicate = "livesIn", header = true, empty = "skip" }\n',
     }
     problem = str(write_files(tmp_path / "people", files))
-    assert "train: 1 row with an empty cell (skipped)" in runner.invoke(app, ["check", problem]).stdout
-    assert json.loads(runner.invoke(app, ["check", problem, "--json"]).stdout)["empty"] == {"train": 1}
+    assert "train: 1 row with an empty cell (skipped)" in invoke("check", problem)
+    assert json.loads(invoke("check", problem, "--json"))["empty"] == {"train": 1}
 
 
 FAMILY = {
@@ -94,11 +95,11 @@ def test_ground_knows_reciprocals(strategy: str, tmp_path: Path) -> None:
     text = 'theory = "theory.r2n"\n[facts]\ntrain = "train.tsv"\n[queries]\ntest = "test.tsv"\n[grounding]\n'
     files = {**FAMILY, "problem.toml": f'{text}strategy = "{strategy}"\nreciprocal = true\n'}
     problem = write_files(tmp_path / "family", files)
-    document = json.loads(runner.invoke(app, ["ground", str(problem), "--json"]).stdout)
+    document = json.loads(invoke("ground", str(problem), "--json"))
     assert '"p^-1"(x, y)' in document["rules"][0]["rule"]
     assert document["queries"] == {"reached": 1, "unreached": 0}
     plain = write_files(tmp_path / "plain", {**FAMILY, "problem.toml": f'{text}strategy = "{strategy}"\n'})
-    without = json.loads(runner.invoke(app, ["ground", str(plain), "--json"]).stdout)
+    without = json.loads(invoke("ground", str(plain), "--json"))
     assert document["atoms"] > without["atoms"]
 
 
@@ -109,4 +110,4 @@ def test_one_ground_rule_is_one(tmp_path: Path) -> None:
         "test.pl": "p(a).\n",
     }
     problem = write_files(tmp_path / "one", files)
-    assert "1 ground rule over 1 atom\n" in runner.invoke(app, ["ground", str(problem)]).stdout
+    assert "1 ground rule over 1 atom\n" in invoke("ground", str(problem))

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
+from tests.command_line import invoke
 from tests.spark_problem import adaptive, write_problem
 
 pytestmark = pytest.mark.spark
@@ -28,9 +29,9 @@ def test_a_grounding_is_kept_and_then_read(problem: Path, tmp_path: Path) -> Non
     assert made.exit_code == 0, made.output
     assert "grounded by Spark" in made.stdout
     assert "written to" in made.stderr
-    read = json.loads(runner.invoke(app, [*command, "--json"]).stdout)
+    read = json.loads(invoke(*command, "--json"))
     assert read["from_cache"]
-    assert read["ground_rules"] == json.loads(runner.invoke(app, [*plain, "--json"]).stdout)["ground_rules"] > 20
+    assert read["ground_rules"] == json.loads(invoke(*plain, "--json"))["ground_rules"] > 20
     trained = ["train", str(problem), "--set", "grounding.strategy=known-body", "--set", "training.epochs=1"]
     trained += ["--set", f"grounding.kept={tmp_path / 'out'}", "--out", str(tmp_path / "run")]
     assert runner.invoke(app, trained).exit_code == 0

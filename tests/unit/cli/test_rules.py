@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
-from r2n.cli.prediction import _contexts, _print_clauses
-from r2n.explanation.rules import Context, LearnedClause, Occurrence, RuleAccount, RuleEffect
+from r2n.cli.prediction import print_rules
+from r2n.explanation.rules import Context, LearnedClause, Occurrence, RuleAccount, RuleEffect, RuleReport
 from r2n.logic.parser import parse_theory
 from tests.command_line import invoke
 from tests.false_rule_problem import write_false_rule_problem
@@ -74,13 +74,14 @@ def test_contexts_and_clauses_are_printed_as_they_are(capsys: pytest.CaptureFixt
     context = Context(
         "constant", "[bold]u", helps=False, helped=1, hurt=6, helped_elsewhere=9, hurt_elsewhere=0, p=0.001
     )
-    effect = RuleEffect(1.0, 0.1, 3, 0.9, 0.8, 0.2)
-    clauses = (LearnedClause(rule, 9, 0.9, 0, None, 0.1),)
-    account = RuleAccount(rule, "implicit", Occurrence(3), effect, (context,), clauses)
-    assert _contexts(account) == ["one hurts with constant [bold]u: 1 helped, 6 hurt; elsewhere 9 and 0"]
-    _print_clauses(account)
-    assert '"q[red]"(x)' in capsys.readouterr().out
-    _print_clauses(RuleAccount(rule, "implicit", Occurrence(3), effect))
-    assert "no clause was learned" in capsys.readouterr().out
-    _print_clauses(RuleAccount(rule, "explicit", Occurrence(3), effect))
-    assert capsys.readouterr().out == ""
+    effect, clause = RuleEffect(1.0, 0.1, 3, 0.9, 0.8, 0.2), LearnedClause(rule, 9, 0.9, 0, None, 0.1)
+    accounts = (
+        RuleAccount(rule, "implicit", Occurrence(3), effect, (context,), (clause,)),
+        RuleAccount(rule, "implicit", Occurrence(3), effect),
+        RuleAccount(rule, "explicit", Occurrence(3), effect),
+    )
+    print_rules(RuleReport("towns", None, 0, None, None, None, accounts))
+    out = capsys.readouterr().out
+    assert "one hurts with constant [bold]u: 1 helped, 6 hurt; elsewhere 9 and 0" in out
+    assert out.count('"q[red]"(x)') == 4, "three rules and a clause"
+    assert out.count("no clause was learned") == 1

@@ -5,65 +5,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from r2n.cli import app
 from r2n.cli import app as r2n_app
 from r2n.cli.screen import (
     MOST_SHOWN,
-    ClearErrors,
-    ScreenTable,
     by_kind,
     notes_beside,
-    print_json,
     print_rejected,
     print_report,
-    screen,
     shortened,
 )
 from r2n.errors import DataError
+from tests.command_line import invoke
 from tests.toy_problem import write_toy_problem
 
 NASTY = ("[red]x[/red]", "[/]", "[/red]", "[link=file]", "[bold", "\\[", ":smiley:")
 
 
-def test_an_error_is_a_message_and_exit_code_2() -> None:
-    app = typer.Typer(cls=ClearErrors, pretty_exceptions_enable=False)
-
-    @app.command()
-    def fail() -> None:
-        raise DataError("something is wrong", hint="mend it")
-
-    @app.command()
-    def other() -> None:
-        pass
-
-    result = CliRunner().invoke(app, ["fail"])
-    assert result.exit_code == 2
-    assert result.output == "error: something is wrong\n  mend it\n"
-
-
-def test_json_keeps_letters_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    print_json({"name": "åland"})
-    printed = capsys.readouterr().out
-    assert json.loads(printed) == {"name": "åland"}
-    assert "åland" in printed
-
-
 def test_long_texts_are_cut() -> None:
     assert shortened("short", 10) == "short"
     assert shortened("a rather long text", 10) == "a rath ..."
-
-
-@pytest.mark.parametrize("name", NASTY)
-def test_a_table_shows_names_as_they_are(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    table = ScreenTable("atom", title=f"{name}, test")
-    table.add_texts([f"p({name})"])
-    screen().print(table)
-    printed = capsys.readouterr().out
-    assert f"{name}, test" in printed
-    assert f"p({name})" in printed
 
 
 def test_a_problem_with_nasty_names_is_checked_and_grounded(tmp_path: Path) -> None:
@@ -169,6 +132,6 @@ def test_all_shows_every_row_and_json_counts_them(spoiled: Path) -> None:
     said = runner.invoke(app, ["check", str(spoiled), "--all"]).stderr
     assert all(f"constant 'elevation {i}' is outside" in said for i in range(10))
     assert "more" not in said
-    document = json.loads(runner.invoke(app, ["check", str(spoiled), "--json"]).stdout)
+    document = json.loads(invoke("check", str(spoiled), "--json"))
     assert sorted(document["rejected_kinds"].values()) == [1, 10]
     assert len(document["rejected"]) == 11

@@ -78,7 +78,7 @@ def test_a_fact_that_only_takes_away_is_taken_out_of_the_graph_as_it_is(toy: Pro
     facts = made.asserted(10)
     assert len(facts)
     assert len(made.asserted(1)) == 1
-    assert made.only_take_away(facts, false=false).all()
+    assert made.only_remove(facts, false=false).all()
     pairs = np.stack([np.arange(len(facts)), np.arange(len(facts))], axis=1)
     found = near.changed(made.changes(facts, pairs, len(facts), false=false))
     for fact, logits in zip(facts, found, strict=True):
@@ -86,14 +86,6 @@ def test_a_fact_that_only_takes_away_is_taken_out_of_the_graph_as_it_is(toy: Pro
         is_open = "liesIn" in model.names(gone)[0]
         again = model.networks_if(WhatIf(unknown=gone, false=gone[: int(false and is_open)]))
         np.testing.assert_allclose(logits, mean_logits(again, asked), atol=1e-9)
-
-
-def test_several_facts_go_together(toy: Problem) -> None:
-    model = explained(toy, "model.layers=2", "model.evidence_input=add")
-    asked, facts = codes(model, "liesIn(n5, north)"), np.sort(codes(model, "near(n4, n5)", "near(n6, n5)"))
-    near = Neighbourhood.around(model.members, asked)
-    (logit,) = near.changed(FactChanges(model, near).changes(facts, np.array([[0, 0], [0, 1]]), 1))
-    np.testing.assert_allclose(logit, mean_logits(model.networks_if(WhatIf(unknown=facts)), asked), atol=1e-9)
 
 
 def test_a_closed_fact_that_is_taken_back_is_read_as_false(toy: Problem) -> None:
@@ -112,10 +104,10 @@ def test_which_facts_need_a_new_grounding(toy: Problem) -> None:
     model = explained(changed_theory(toy, "rule far: !near(x, y) & liesIn(x, z) -> liesIn(y, z)"))
     made = FactChanges(model, Neighbourhood.around(model.members, codes(model, "liesIn(n5, north)")))
     facts = codes(model, "near(n4, n5)", "liesIn(n4, north)")
-    assert made.only_take_away(facts).tolist() == [False, True]
+    assert made.only_remove(facts).tolist() == [False, True]
     searched = explained(toy, "grounding.strategy=backward")
     made = FactChanges(searched, Neighbourhood.around(searched.members, codes(searched, "liesIn(n5, north)")))
-    assert not made.only_take_away(searched.knowledge.evidence.atoms).any()
+    assert not made.only_remove(searched.knowledge.evidence.atoms).any()
     assert made.are_distinguished
     unread = explained(toy)
     made = FactChanges(unread, Neighbourhood.around(unread.members, codes(unread, "liesIn(n5, north)")))

@@ -34,6 +34,7 @@ from r2n.explanation.records import Belief, Counterfactual, Explanation
 from r2n.model.model import Model
 from r2n.model.run import Run
 from tests.explanations import CLOSED, FALSE, NASTY, TRUE, chain, italy
+from tests.html_pages import contrast
 
 SVG = "{http://www.w3.org/2000/svg}"
 ALONE = Explanation("p(a)", Belief(0.5, 0.0), (), ())
@@ -105,9 +106,9 @@ def test_any_name_fits_into_its_box() -> None:
         assert is_inside(node_box(Node("rule", shown, "+1.00", "", 1, effect=1.0)))
         flip = Counterfactual("known to be false", (name,) * 5, 0.0, 0.5, True)
         assert is_inside(answer_box(replace(italy(), atom=name, turned_by=flip, contrast=None)))
-        contrast = italy().contrast
-        assert contrast is not None
-        assert is_inside(contrast_box(replace(italy(), contrast=replace(contrast, other=name))))
+        compared = italy().contrast
+        assert compared is not None
+        assert is_inside(contrast_box(replace(italy(), contrast=replace(compared, other=name))))
     assert atom(TRUE, "x" * 10_000).width < 400
 
 
@@ -192,13 +193,6 @@ def test_lines_are_as_wide_as_the_effect_and_dotted_where_they_lead_back() -> No
     assert [len(marks(root, style)) for style in ("link-back", "link")] == [1, 13]
 
 
-def test_a_contrast_is_drawn_below() -> None:
-    alone, both = drawn(replace(italy(), contrast=None)), drawn(italy())
-    assert float(both.get("height", 0)) > float(alone.get("height", 0))
-    assert "the difference" in texts(both)
-    assert "rather than" not in texts(alone)
-
-
 def test_a_screen_reader_reads_what_it_shows() -> None:
     root = drawn(italy())
     assert root.get("role") == "img"
@@ -207,11 +201,6 @@ def test_a_screen_reader_reads_what_it_shows() -> None:
     assert description.startswith("The answer is 0.97; the strongest reason is neighborOf(france, italy) & ")
     assert description.endswith("without them 0.12 is left.")
     assert drawn(ALONE).findtext(f"{SVG}desc") == "The answer is 0.50; no ground rule is a reason."
-
-
-def test_the_legend_has_the_marks_that_are_used() -> None:
-    assert "speaks against it" in texts(drawn(italy()))
-    assert "speaks against it" not in texts(drawn(ALONE))
 
 
 def test_several_drawings_can_stand_in_one_page() -> None:
@@ -237,18 +226,6 @@ def test_texts_have_enough_contrast(theme: int) -> None:
     for below in ("page", "card"):
         assert contrast(palette["ink"], palette[below]) > 7
         assert all(contrast(palette[name], palette[below]) > 4.5 for name in ("quiet", "for", "against"))
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast of two colours as WCAG 2 defines it."""
-
-    def luminance(colour: str) -> float:
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
-        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
 
 
 # for a page

@@ -7,8 +7,8 @@ import pytest
 import r2n
 from r2n.data.features import FeatureTable
 from r2n.data.problem import Problem
-from r2n.explanation.features import Around, feature_effects
-from r2n.explanation.records import FeatureEffect
+from r2n.explanation.features import feature_effects, input_reasons
+from r2n.explanation.records import FeatureEffect, InputReasons
 from r2n.grounding.full import FullGrounder
 from r2n.model.model import Model
 from r2n.model.run import prepare_run
@@ -82,25 +82,6 @@ def test_a_word_that_training_never_saw_has_an_effect_through_the_overlap_alone(
     assert words(effects(made, code=code))["word 'unseen'", "p4"] == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.parametrize("weights", ["binary", "count", "tfidf"])
-def test_a_word_that_stands_twice_goes_at_once(weights: str) -> None:
-    """p3 is `cats and mice and cats`."""
-    made, code = rerun(TEXTS_ONLY, word_weights=weights), code_of(TEXTS_ONLY, "good", "p3")
-    found = words(effects(made, code=code))
-    assert len(found) == 3
-    wanted = made.logit(code) - made.without_word(code, "p3", "cats")
-    assert found["word 'cats'", "p3"] == pytest.approx(wanted, rel=1e-6, abs=1e-6)
-
-
-def test_a_constant_twice_in_an_atom_loses_a_word_at_both_positions() -> None:
-    made, code = rerun(TEXTS_ONLY), code_of(TEXTS_ONLY, "same", "p3", "p3")
-    found = words(effects(made, code=code))
-    assert len(found) == 3
-    assert found["word 'mice'", "p3"] == pytest.approx(
-        made.logit(code) - made.without_word(code, "p3", "mice"), rel=1e-6, abs=1e-6
-    )
-
-
 def test_texts_without_words_and_without_a_vocabulary() -> None:
     """`-` and `!` have no words; p2 has some that no training text has."""
     problem = featured_problem({"paper": {"p1": "-", "p2": "dogs", "p3": "!", "p4": "dogs"}})
@@ -112,14 +93,6 @@ def test_texts_without_words_and_without_a_vocabulary() -> None:
         assert found.keys() == {("word 'dogs'", "p2"), ("word 'dogs'", "p4")}
         wanted = made.logit(code) - made.without_word(code, "p4", "dogs")
         assert found["word 'dogs'", "p4"] == pytest.approx(wanted, rel=1e-6, abs=1e-6)
-
-
-def test_the_vector_of_a_constant_is_that_of_the_mean_without_it() -> None:
-    problem = featured_problem()
-    made, code = rerun(problem), code_of(problem, "alike", "p4", "i0")
-    found = {(one.part, one.of): one.effect for one in effects(made, code=code)}
-    assert found["vector", "p4"] == pytest.approx(made.logit(code) - made.without_vector(code, ["p4"], "paper"))
-    assert found["vector", "i0"] == pytest.approx(made.logit(code) - made.without_vector(code, ["i0"], "image"))
 
 
 def test_without_features_nothing_is_told() -> None:
@@ -139,21 +112,6 @@ def test_of_an_ensemble_the_mean() -> None:
     first, second = (rerun(TEXTS_ONLY, seed=seed) for seed in (1, 2))
     one, other, both = (words(effects(*made, code=code)) for made in ((first,), (second,), (first, second)))
     assert both == pytest.approx({key: (one[key] + other[key]) / 2 for key in one})
-
-
-def test_with_reciprocals_both_directions_lose_the_word() -> None:
-    run = prepare_run(
-        TEXTS_ONLY,
-        Options().changed(["grounding.reciprocal=true", "model.input=mlp", "model.dim=4", "training.epochs=1"]),
-        seed=0,
-    )
-    made = Rerun(shaken(run.model, 3).eval(), run.knowledge, run.options.model, run.source, {})
-    code = code_of(TEXTS_ONLY, "same", "p1", "p4")
-    assert len(Around.of(run.logits(), code).rows) == 2
-    found = words(effects(made, code=code))
-    assert found["word 'dogs'", "p1"] == pytest.approx(
-        made.logit(code) - made.without_word(code, "p1", "dogs"), rel=1e-6, abs=1e-6
-    )
 
 
 def test_new_constants_are_explained_by_their_features_or_not_at_all() -> None:
@@ -187,3 +145,21 @@ def test_names_with_markup_and_quotes_are_text() -> None:
     made = rerun(problem, reasoner="none")
     found = words(effects(made, code=code_of(problem, "same", "[b]x", "y")))
     assert ("word 'bold'", "[b]x") in found
+
+
+@pytest.mark.parametrize(("input", "input_score"), [("pair", False), ("distmult", False), ("distmult", True)])
+def test_the_input_layer_is_explained_if_it_reads_constants(input: str, input_score: bool) -> None:
+    problem = featured_problem()
+    code = code_of(problem, "same", "p4", "p2")
+
+    def reasons(most: int = 5, **changes: object) -> InputReasons:
+        made = rerun(problem, layers=1, input=input, **changes)
+        member = AtomLogits(made.model, made.source, made.knowledge.evidence)
+        return input_reasons([member], problem.knowledge, code, most=most)
+
+    found = reasons()
+    assert {one.atom for one in found.similar} == {"same(p1, p2)", "same(p3, p3)"}
+    assert {one.of for one in found.features} >= {"p2", "p4"}
+    assert len(reasons(most=1).similar) == 1
+    only = reasons(evidence_input="only", input_score=input_score)
+    assert only == InputReasons() if not input_score else only.similar and any(one.effect for one in only.features)

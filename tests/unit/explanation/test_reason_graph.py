@@ -35,14 +35,6 @@ def test_every_node_but_the_answer_is_the_child_of_one_other_a_column_left() -> 
         assert graph.nodes[child].column == graph.nodes[parent].column + 1
 
 
-def test_edges_bear_the_effects() -> None:
-    graph = graph_of_italy()
-    effects = sorted(edge.effect for edge in graph.edges if edge.effect is not None)
-    assert effects == [-0.42, 0.4, 0.63, 1.18, 1.31, 1.92, 3.4]
-    assert graph.strongest == 3.4
-    assert reason_graph("p(a)", TRUE, ()).strongest == 0
-
-
 def test_nodes_say_in_full_what_they_are() -> None:
     first = next(node for node in graph_of_italy().nodes if node.kind == "rule")
     rule = "neighborOf(france, italy) & locatedIn(france, europe) -> locatedIn(italy, europe)"

@@ -1,26 +1,23 @@
 """The cost of phases, by clocks that the test sets."""
 
+import pytest
+
+from r2n.reporting import profiling
 from r2n.reporting.profiling import PhaseCost, Profiler
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_a_phase_lasts_from_its_first_call_to_the_next_phase() -> None:
+def test_a_phase_lasts_from_its_first_call_to_the_next_phase(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, int, int]] = []
-    clock, cpu, peak = Clock(), Clock(), Clock()
-    profiler = Profiler(lambda *given: calls.append(given), clock=clock, cpu_clock=cpu, peak=peak)
+    now = {"perf_counter": 0.0, "process_time": 0.0, "peak_gigabytes": 0.0}
+    for name in now:
+        monkeypatch.setattr(profiling, name, lambda name=name: now[name])
+    profiler = Profiler(lambda *given: calls.append(given))
     assert profiler.costs == ()
     for phase, seconds in (("read", 1.0), ("train", 2.0), ("train", 4.0), ("evaluate", 8.0), ("read", 16.0)):
         profiler(phase, 1, 2)
-        clock.now += seconds
-        cpu.now += seconds / 2
-        peak.now += 1
+        now["perf_counter"] += seconds
+        now["process_time"] += seconds / 2
+        now["peak_gigabytes"] += 1
     profiler.end()
     profiler.end()
     assert profiler.costs == (

@@ -1,8 +1,9 @@
-"""The baselines that learn nothing."""
+"""The baselines that learn nothing, and the accuracy of out(g)."""
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 from r2n.data.problem import Problem
 from r2n.data.tables import Table
@@ -10,7 +11,9 @@ from r2n.datasets.benchmarks import load
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
-from r2n.reproduction.reproduce import EvidenceScores, ProofCounts, best_depth
+from r2n.model.run import Run, prepare_run
+from r2n.network.factor_graph import known_states
+from r2n.reproduction.reproduce import EvidenceScores, ProofCounts, best_depth, rule_accuracy
 from tests.strategies import codes_of
 
 THEORY = "domain d\npredicate same(d, d)\npredicate linked(d, d) closed"
@@ -40,3 +43,34 @@ def test_a_fact_scores_one_and_words_their_jaccard_similarity(words: bool, expec
     atoms = [("same", "a", "b"), ("same", "b", "c"), ("same", "c", "c"), ("same", "e", "c")]
     codes = codes_of(knowledge.base, knowledge.language, atoms)
     assert EvidenceScores(knowledge, "linked", words)(codes).tolist() == pytest.approx(expected)
+
+
+def by_loops(run: Run) -> tuple[float, float]:
+    base, queries = run.problem.knowledge.base, run.problem.test
+    evidence, graph = run.knowledge.evidence, run.source.whole
+    assert graph is not None
+    truth = dict(zip(base.names(evidence.atoms), evidence.truth.tolist(), strict=True))
+    asked = dict(zip(base.names(queries.atoms), queries.truth.tolist(), strict=True))
+    right, holds = [], []
+    (rule,), (rows,) = graph.rules, graph.neighbours
+    logits = run.model(run.model.collate(graph), known=known_states(base, graph.atoms, evidence)).rules[0].tolist()
+    for logit, row in zip(logits, rows.tolist(), strict=True):
+        near, known, head = base.names(graph.atoms[row].numpy())
+        told = {**truth, **asked}
+        if near in truth and known in told and head in told and {known, head} & asked.keys():
+            holds.append(not told[known] or told[head])
+            right.append((logit > 0) == holds[-1])
+    assert rule.name == "neighbours"
+    return sum(right) / len(right), sum(holds) / len(holds)
+
+
+def test_it_is_what_loops_count(toy_run: Run) -> None:
+    torch.manual_seed(0)
+    accuracy, holds = by_loops(toy_run)
+    found = rule_accuracy(toy_run, "test")
+    assert found == {"rule_accuracy": pytest.approx(accuracy), "rules_hold": pytest.approx(holds)}
+
+
+def test_without_rule_outputs_there_is_nothing_to_tell(toy_run: Run) -> None:
+    bare = prepare_run(toy_run.problem, toy_run.options.changed(["model.reasoner=none"]), 0)
+    assert rule_accuracy(bare, "test") == {}

@@ -52,20 +52,14 @@ def test_mean_and_deviation_are_over_seeds() -> None:
     assert (record["seeds"], record["paper"], record["cpu_seconds"]) == (2, 1.0, 1.5)
 
 
-def test_without_rules_only_the_rules_go() -> None:
+def test_rules_are_left_out_or_replaced_and_nothing_else_changes() -> None:
     problem = load("countries-s1")
-    bare = with_rules(problem, False)
-    assert bare.knowledge.theory.rules == ()
-    assert bare.knowledge.theory.predicates == problem.knowledge.theory.predicates
-    assert bare.train is problem.train
     assert with_rules(problem, True) is problem
-
-
-def test_other_rules_are_put_in_their_place() -> None:
-    problem = load("countries-s1")
-    other = with_rules(problem, "implicit near: [neighborOf(x, y), neighborOf(y, x)]")
-    assert [rule.name for rule in other.knowledge.theory.rules] == ["near"]
-    assert other.knowledge.theory.predicates == problem.knowledge.theory.predicates
+    for rules, names in ((False, []), ("implicit near: [neighborOf(x, y), neighborOf(y, x)]", ["near"])):
+        other = with_rules(problem, rules)
+        assert [rule.name for rule in other.knowledge.theory.rules] == names
+        assert other.knowledge.theory.predicates == problem.knowledge.theory.predicates
+        assert other.train is problem.train
 
 
 def test_the_average_is_over_all_datasets_seed_by_seed() -> None:
@@ -84,25 +78,13 @@ def test_the_average_is_over_all_datasets_seed_by_seed() -> None:
     assert not [r for r in summarise(measured[:4]) if r["dataset"] == "cora, average"], "a fold is missing"
 
 
-def test_the_same_seed_gives_the_same_figures() -> None:
-    row = quick("countries")[-1]
-    first, second = (measure(row, "countries-s1", 4).metrics for _ in range(2))
-    assert 0 < first.pop("memory_gb") < 8
-    assert 0 < second.pop("memory_gb") < 8
-    assert first == second
-
-
-def test_table_files_are_inside_the_package() -> None:
-    assert (Path(module.__file__).parent / "tables" / "countries_r2ns.toml").exists()
-
-
 def figures(row: TableRow, *values: float) -> list[Measured]:
     return [Measured(row, "kinship", seed, {"mrr": value}, 1.0) for seed, value in enumerate(values)]
 
 
 def test_the_distance_from_the_input_layer_is_taken_seed_by_seed() -> None:
-    base = table_rows("countries")[2].model_copy(update={"row": "input", "place": 1})
-    above = base.model_copy(update={"row": "network", "place": 2, "minus": "input"})
+    base = table_rows("countries")[2].model_copy(update={"row": "input", "order": 1})
+    above = base.model_copy(update={"row": "network", "order": 2, "minus": "input"})
     records = summarise([*figures(above, 0.9, 0.7), *figures(base, 0.6, 0.5, 0.1)])
     assert [(r["model"], r["seeds"]) for r in records] == [("input", 3), ("network", 2), ("network minus input", 2)]
     assert records[-1]["mean"] == pytest.approx(0.25)
@@ -113,7 +95,7 @@ def test_the_distance_from_the_input_layer_is_taken_seed_by_seed() -> None:
 
 def test_the_distance_from_a_part_is_that_of_its_own_part() -> None:
     rows = [
-        table_rows("countries")[2].model_copy(update={"row": name, "place": i, "minus": "without counted rules"})
+        table_rows("countries")[2].model_copy(update={"row": name, "order": i, "minus": "without counted rules"})
         for i, name in enumerate(("given rules", "mined rules"))
     ]
     parts = [{"without counted rules": {"mrr": 0.5}}, {"without counted rules": {"mrr": 0.25}}]
@@ -123,8 +105,8 @@ def test_the_distance_from_a_part_is_that_of_its_own_part() -> None:
 
 
 def test_the_distance_is_taken_in_what_both_rows_measure() -> None:
-    base = table_rows("countries")[2].model_copy(update={"row": "input", "place": 1})
-    above = base.model_copy(update={"row": "network", "place": 2, "minus": "input"})
+    base = table_rows("countries")[2].model_copy(update={"row": "input", "order": 1})
+    above = base.model_copy(update={"row": "network", "order": 2, "minus": "input"})
     mine = Measured(above, "cora-s1", 0, {"ap": 0.9, "rule_accuracy": 0.8}, 1.0)
     records = summarise([mine, Measured(base, "cora-s1", 0, {"ap": 0.6}, 1.0)])
     assert [(r["model"], r["metric"]) for r in records if "minus" in r["model"]] == [("network minus input", "ap")]
@@ -137,20 +119,9 @@ def test_published_figures_stand_beside_and_are_measured_by_nobody() -> None:
     assert all((r["mean"], r["std"], r["seeds"]) == (None, None, 0) for r in records)
 
 
-def test_a_distance_is_told_of_what_both_rows_have() -> None:
-    rows = {row.row: row for row in table_rows("cora")}
-    measured = [
-        Measured(rows["R2NC"], "cora-s1", 0, {"ap": 0.8}, 1.0),
-        Measured(rows["R2NS"], "cora-s1", 0, {"ap": 0.9, "rule_accuracy": 0.7}, 1.0),
-    ]
-    distances = [r for r in summarise(measured) if r["model"] == "R2NS minus R2NC"]
-    assert [r["metric"] for r in distances] == ["ap"]
-    assert distances[0]["mean"] == pytest.approx(0.1)
-
-
 def constrained_row(**changes: object) -> TableRow:
     training = {"epochs": 2, "hiding": 0.0}
-    row = {"table": "t", "row": "R2N", "place": 1, "about": "", "datasets": ("road",), "training": training}
+    row = {"table": "t", "row": "R2N", "order": 1, "about": "", "datasets": ("road",), "training": training}
     return TableRow.model_validate(row | changes)
 
 

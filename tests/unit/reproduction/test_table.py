@@ -4,13 +4,14 @@ import pytest
 
 from r2n.datasets.benchmarks import DATASETS, load
 from r2n.errors import ConfigError
+from r2n.reproduction.paper import PAPER_COUNTRIES
 from r2n.reproduction.reproduce import ALONE, METRICS, table_rows
 
 
 @pytest.mark.parametrize("table", ["countries", "ablation", "kgc"])
 def test_every_row_is_valid(table: str) -> None:
     rows = table_rows(table)
-    assert [row.place for row in rows] == sorted({row.place for row in rows})
+    assert [row.order for row in rows] == sorted({row.order for row in rows})
     for row in rows:
         assert set(row.datasets) <= set(DATASETS)
         assert set(row.paper) <= set(row.datasets)
@@ -26,6 +27,7 @@ def test_the_rows_that_the_tables_need() -> None:
     assert names == ["proofs counted", "DistMult", "ComplEx", "input layer of R2NS", *fuzzy, "FGNN", "R2NS"]
     assert [row.model["layers"] for row in table_rows("ablation")] == [0, 1, 2, 3]
     last, full = table_rows("ablation")[-1], table_rows("countries")[-1]
+    assert dict(full.paper) == PAPER_COUNTRIES
     options = load("countries-s3").options
     assert last.options(options) == full.options(options), "three blocks and R2NS are the same network"
 

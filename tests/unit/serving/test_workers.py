@@ -125,8 +125,8 @@ def test_requests_that_wait_are_answered_in_one_pass_unless_they_change_what_is_
 
 @pytest.mark.parametrize("change", [*CHANGES, "everything"])
 def test_a_request_about_other_facts_or_rules_is_answered_alone(change: str) -> None:
-    assert workers._is_small({**QUERY, change: []})
-    assert not workers._is_small({**QUERY, change: ["near(n2, s1)"]})
+    assert workers.is_small({**QUERY, change: []})
+    assert not workers.is_small({**QUERY, change: ["near(n2, s1)"]})
 
 
 def test_a_request_that_is_stopped_does_not_stop_those_in_the_same_pass(session: Session) -> None:

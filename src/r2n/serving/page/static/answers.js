@@ -33,12 +33,12 @@ export function answersTable(setting, result, calibration) {
       noted();
     },
   });
-  const told = h("p", { class: "quiet", id: "told" }, summary(result, shown.shown().length));
+  const caption = h("p", { class: "quiet", id: "caption" }, summary(result, shown.shown().length));
   const filter = (/** @type {string} */ text) => {
     shown.show(filtered(result.answers, text));
     if (text) state.set("filter", text);
     else state.delete("filter");
-    told.textContent = summary(result, shown.shown().length);
+    caption.textContent = summary(result, shown.shown().length);
     announce(counted(shown.shown().length, "answer"));
     noted();
   };
@@ -48,7 +48,7 @@ export function answersTable(setting, result, calibration) {
     h("h2", { id: "answers-heading" }, "Answers to ", name(result.question)),
     toolbar(setting, query.get("filter") ?? "", filter),
     shown.element,
-    told,
+    caption,
     h(
       "div",
       { class: "row" },

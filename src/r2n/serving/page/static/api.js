@@ -12,17 +12,17 @@ let token = "";
 
 /** What the server refuses, in the words of the command line. */
 export class Refused extends Error {
-  /** @param {number} status @param {Record<string, any>} told */
-  constructor(status, told) {
-    super(told.what || `the server answered ${status}`);
+  /** @param {number} status @param {Record<string, any>} reply */
+  constructor(status, reply) {
+    super(reply.what || `the server answered ${status}`);
     this.status = status;
     this.what = this.message;
     /** @type {string | null} */
-    this.where = told.where ?? null;
+    this.where = reply.where ?? null;
     /** @type {string | null} */
-    this.hint = told.hint ?? null;
+    this.hint = reply.hint ?? null;
     /** @type {Caret | null} */
-    this.caret = told.caret ?? null;
+    this.caret = reply.caret ?? null;
   }
 }
 
@@ -76,7 +76,7 @@ async function request(path, options) {
     throw new Refused(0, { what: "the server does not answer", hint: "is r2n serve still running?" });
   }
   const isJson = (response.headers.get("Content-Type") ?? "").includes("json");
-  const told = isJson ? await response.json() : {};
-  if (!response.ok) throw new Refused(response.status, told);
-  return told;
+  const reply = isJson ? await response.json() : {};
+  if (!response.ok) throw new Refused(response.status, reply);
+  return reply;
 }

@@ -72,10 +72,10 @@ async function answered(setting, question) {
   };
   try {
     await checked(setting, question);
-    const told = await post("/api/query", body, setting.signal);
-    const result = told.results[0];
+    const reply = await post("/api/query", body, setting.signal);
+    const result = reply.results[0];
     const said = `${counted(result.answers.length, "answer")} to ${question}`;
-    const shown = result.answers.length ? answersTable(setting, result, told.calibration) : none(setting, result);
+    const shown = result.answers.length ? answersTable(setting, result, reply.calibration) : none(setting, result);
     return { said, answers: shown };
   } catch (error) {
     if (!(error instanceof Refused) || ![400, 404, 422].includes(error.status)) throw error;
@@ -86,8 +86,8 @@ async function answered(setting, question) {
 /** What cannot be asked is refused before it is; with new constants only the answer tells. @param {Setting} setting @param {string} question */
 async function checked(setting, question) {
   if (changesCount(changesOf(setting.place.query))) return;
-  const told = await post("/api/check", { query: question }, setting.signal);
-  if (!told.ok) throw new Refused(422, told);
+  const reply = await post("/api/check", { query: question }, setting.signal);
+  if (!reply.ok) throw new Refused(422, reply);
 }
 
 /** @param {Setting} setting @param {any} result */
@@ -178,8 +178,8 @@ function served(run) {
 
 /** The constants that stand where a question has `?`. @param {string} question @param {string} atom */
 export function foundConstants(question, atom) {
-  const [asking, told] = [parsedAtom(question), parsedAtom(atom)];
-  if (!asking || !told || asking.terms.length !== told.terms.length) return [];
-  const found = told.terms.filter((_, i) => asking.terms[i] === null);
+  const [asking, given] = [parsedAtom(question), parsedAtom(atom)];
+  if (!asking || !given || asking.terms.length !== given.terms.length) return [];
+  const found = given.terms.filter((_, i) => asking.terms[i] === null);
   return [...new Set(/** @type {string[]} */ (found))];
 }

@@ -9,7 +9,7 @@ const PATIENCE = 70; // milliseconds after the last key
 
 /** @typedef {{text: string, note?: string, value: any}} Suggestion */
 /**
- * `suggest` finds suggestions for a text. `choose` is told which one was taken; where it returns true, more are shown.
+ * `suggest` finds suggestions for a text. `choose` is given the one that was taken; if it returns true, more are shown.
  * @typedef {object} Options
  * @property {string} id
  * @property {string} label

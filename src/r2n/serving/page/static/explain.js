@@ -126,10 +126,10 @@ function verdict(now, before) {
   );
 }
 
-/** @param {any} told */
-function status(told) {
-  if (told.known !== null && told.known !== undefined) return told.known ? "true by the facts" : "false by the facts";
-  return told.closed ? "closed: no fact, so false" : "not known, believed by the network";
+/** @param {any} explanation */
+function status(explanation) {
+  if (explanation.known !== null && explanation.known !== undefined) return explanation.known ? "true by the facts" : "false by the facts";
+  return explanation.closed ? "closed: no fact, so false" : "not known, believed by the network";
 }
 
 /** @param {Setting} setting @param {string} atom @param {Changes} changes */
@@ -141,11 +141,11 @@ function notes(setting, atom, changes) {
   );
 }
 
-/** @param {any} told */
-function contrast(told) {
-  if (!told.contrast) return null;
-  const { other, difference, belief } = told.contrast;
-  const reasons = told.contrast.reasons.map((/** @type {any} */ reason) =>
+/** @param {any} explanation */
+function contrast(explanation) {
+  if (!explanation.contrast) return null;
+  const { other, difference, belief } = explanation.contrast;
+  const reasons = explanation.contrast.reasons.map((/** @type {any} */ reason) =>
     h("li", {}, effect(reason.effect), " ", name(reason.ground_rule)),
   );
   return h(
@@ -161,28 +161,28 @@ function contrast(told) {
   );
 }
 
-/** What the answer rests on beside ground rules. @param {any} told */
-function basis(told) {
+/** What the answer rests on beside ground rules. @param {any} explanation */
+function basis(explanation) {
   const parts = [];
-  if (told.fidelity?.ground_rules) parts.push(h("p", {}, fidelity(told.fidelity)));
-  if (told.turned_by) {
-    const without = told.turned_by.what.map((/** @type {string} */ what) => h("li", {}, name(what)));
+  if (explanation.fidelity?.ground_rules) parts.push(h("p", {}, fidelity(explanation.fidelity)));
+  if (explanation.turned_by) {
+    const without = explanation.turned_by.what.map((/** @type {string} */ what) => h("li", {}, name(what)));
     parts.push(
-      h("p", {}, `The answer would turn (${probability(told.turned_by.probability)}) if these were not known:`),
+      h("p", {}, `The answer would turn (${probability(explanation.turned_by.probability)}) if these were not known:`),
       h("ul", { class: "lines" }, ...without),
     );
   }
   for (const [title, items] of [
-    ["Known atoms that the input layer reads alike", told.input?.similar ?? []],
-    ["Features", told.input?.features ?? []],
+    ["Known atoms that the input layer reads alike", explanation.input?.similar ?? []],
+    ["Features", explanation.input?.features ?? []],
   ]) {
     if (items.length) parts.push(h("h3", {}, title), h("ul", { class: "lines" }, ...items.map(inputLine)));
   }
-  const labels = Object.entries(told.labels ?? {});
+  const labels = Object.entries(explanation.labels ?? {});
   parts.push(
     ...labels.map(([constant, label]) => h("p", { class: "quiet" }, name(constant), ": ", name(String(label), "plain"))),
   );
-  parts.push(...(told.notes ?? []).map((/** @type {string} */ note) => h("p", { class: "quiet" }, note)));
+  parts.push(...(explanation.notes ?? []).map((/** @type {string} */ note) => h("p", { class: "quiet" }, note)));
   return parts.length ? section("What it rests on", ...parts) : null;
 }
 
@@ -193,14 +193,14 @@ function inputLine(item) {
   return h("li", {}, name(`${item.part} of ${item.of}`, "plain"), " ", signed(item.effect));
 }
 
-/** @param {any} told */
-function fidelity(told) {
-  const rules = counted(told.ground_rules, "ground rule");
-  if (told.sufficiency === null || told.necessity === null)
+/** @param {any} shares */
+function fidelity(shares) {
+  const rules = counted(shares.ground_rules, "ground rule");
+  if (shares.sufficiency === null || shares.necessity === null)
     return `The answer is the same without any of its ${rules}.`;
-  if (told.listed >= told.ground_rules) return `These are all of its ${rules}.`;
-  const left = (1 - told.necessity).toFixed(2);
-  return `The ${told.listed} listed of its ${rules} alone give ${told.sufficiency.toFixed(2)} of what ground rules do; without them ${left} is left.`;
+  if (shares.listed >= shares.ground_rules) return `These are all of its ${rules}.`;
+  const left = (1 - shares.necessity).toFixed(2);
+  return `The ${shares.listed} listed of its ${rules} alone give ${shares.sufficiency.toFixed(2)} of what ground rules do; without them ${left} is left.`;
 }
 
 /** @param {Setting} setting @param {string} atom @param {Changes} changes */

@@ -8,10 +8,10 @@ import { probability } from "./words.js";
 
 /** @typedef {import("./address.js").Changes} Changes */
 
-/** @param {any} told @param {Changes} changes */
-export function reasonList(told, changes) {
-  if (!told.reasons.length) return empty("No ground rule is a reason.");
-  return reasons(told.reasons, changes);
+/** @param {any} explanation @param {Changes} changes */
+export function reasonList(explanation, changes) {
+  if (!explanation.reasons.length) return empty("No ground rule is a reason.");
+  return reasons(explanation.reasons, changes);
 }
 
 /** @param {any[]} items @param {Changes} changes */
@@ -27,7 +27,7 @@ function one(reason, changes) {
       {},
       atomLink(member.atom, changes),
       h("span", { class: "quiet" }, ` ${status(member.belief)}`),
-      member.is_told_above ? h("span", { class: "quiet" }, ", told above") : null,
+      member.is_told_above ? h("span", { class: "quiet" }, ", explained above") : null,
       member.reasons.length ? reasons(member.reasons, changes) : null,
     ),
   );

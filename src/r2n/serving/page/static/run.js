@@ -108,13 +108,13 @@ function metrics(result) {
   );
 }
 
-/** How a split was asked, a sentence each. @param {Record<string, any>} told */
-function protocol(told) {
-  const task = String(told.task ?? "queries");
-  const true_ = "true" in told ? `, ${count(told.true)} of them true` : "";
-  const heldOut = told.not_held_out ? ` Not held out: ${told.not_held_out}.` : "";
-  const said = [`${task[0].toUpperCase()}${task.slice(1)} of ${count(told.queries)} queries${true_}.${heldOut}`];
-  for (const [key, value] of Object.entries(told)) {
+/** How a split was asked, a sentence each. @param {Record<string, any>} given */
+function protocol(given) {
+  const task = String(given.task ?? "queries");
+  const true_ = "true" in given ? `, ${count(given.true)} of them true` : "";
+  const heldOut = given.not_held_out ? ` Not held out: ${given.not_held_out}.` : "";
+  const said = [`${task[0].toUpperCase()}${task.slice(1)} of ${count(given.queries)} queries${true_}.${heldOut}`];
+  for (const [key, value] of Object.entries(given)) {
     const apart = ["task", "queries", "true", "nothing_to_rank", "not_held_out", "reasoning_harms"];
     if (apart.includes(key) || value === 0 || value === "") continue;
     said.push(`${key.replaceAll("_", " ")}: ${typeof value === "number" ? count(value) : value}.`);

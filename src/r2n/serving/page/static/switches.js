@@ -18,11 +18,11 @@ export function switches(now, before, changes, turn) {
   const items = gathered(before ? [before, now] : [now], changes);
   if (!items.length) return empty("There is nothing to switch off.");
   const first = before ?? now;
-  const told = items.map((item) => ({ item, without: otherwise(first, item) }));
+  const changed = items.map((item) => ({ item, without: otherwise(first, item) }));
   const line = (/** @type {{item: Item, without: number | null}} */ part) =>
     switchLine(part.item, part.without, changes, turn);
-  const facts = told.filter((part) => part.item.fact !== undefined);
-  const rules = told.filter((part) => part.item.rule !== undefined);
+  const facts = changed.filter((part) => part.item.fact !== undefined);
+  const rules = changed.filter((part) => part.item.rule !== undefined);
   return [
     h(
       "p",
@@ -42,22 +42,22 @@ export function switches(now, before, changes, turn) {
 function gathered(explanations, changes) {
   const facts = new Set(changes.without);
   const rules = new Set(changes.without_rules);
-  for (const told of explanations) {
-    for (const node of told.drawing.nodes) {
+  for (const explanation of explanations) {
+    for (const node of explanation.drawing.nodes) {
       const item = switchOf(node, changes);
       if (item?.fact !== undefined) facts.add(item.fact);
       if (item?.rule !== undefined) rules.add(item.rule);
     }
-    for (const item of told.counterfactuals ?? []) {
+    for (const item of explanation.counterfactuals ?? []) {
       if (item.kind === "without rule") rules.add(item.what[0]);
     }
   }
   return [...[...facts].map((fact) => ({ fact })), ...[...rules].map((rule) => ({ rule }))];
 }
 
-/** What the answer would be without it, where the explanation says so. @param {any} told @param {Item} item */
-function otherwise(told, item) {
-  const found = (told.counterfactuals ?? []).find((/** @type {any} */ other) => {
+/** What the answer would be without it, where the explanation says so. @param {any} explanation @param {Item} item */
+function otherwise(explanation, item) {
+  const found = (explanation.counterfactuals ?? []).find((/** @type {any} */ other) => {
     if (other.what.length !== 1) return false;
     if (item.rule !== undefined) return other.kind === "without rule" && other.what[0] === item.rule;
     return other.kind === "not known" && (other.what[0] === item.fact || `!${other.what[0]}` === item.fact);

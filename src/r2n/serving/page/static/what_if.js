@@ -53,9 +53,9 @@ async function compared(setting, changes, asked) {
     top: Number(setting.place.query.get("top")) || TOP,
   };
   try {
-    const told = await post("/api/what-if", body, setting.signal);
-    const moving = told.changes.filter(isMoved);
-    const said = changesText(moving.length, told);
+    const reply = await post("/api/what-if", body, setting.signal);
+    const moving = reply.changes.filter(isMoved);
+    const said = changesText(moving.length, reply);
     return { said, shown: changesTable(setting, moving, said, changes) };
   } catch (error) {
     if (!(error instanceof Refused) || ![400, 404, 422].includes(error.status)) throw error;
@@ -63,14 +63,14 @@ async function compared(setting, changes, asked) {
   }
 }
 
-/** `3 changes of 24 answers compared; 21 did not move`. @param {number} shown @param {any} told */
-function changesText(shown, told) {
-  const compared = `${counted(told.compared, "answer")} compared`;
-  if (!told.moved) return `No change of ${compared}`;
-  const largest = shown < told.moved ? `The ${count(shown)} largest of ` : "";
-  const still = told.compared - told.moved;
+/** `3 changes of 24 answers compared; 21 did not move`. @param {number} shown @param {any} reply */
+function changesText(shown, reply) {
+  const compared = `${counted(reply.compared, "answer")} compared`;
+  if (!reply.moved) return `No change of ${compared}`;
+  const largest = shown < reply.moved ? `The ${count(shown)} largest of ` : "";
+  const still = reply.compared - reply.moved;
   const rest = still ? `; ${count(still)} did not move` : "";
-  return `${largest}${counted(told.moved, "change")} of ${compared}${rest}`;
+  return `${largest}${counted(reply.moved, "change")} of ${compared}${rest}`;
 }
 
 /** @param {Setting} setting @param {Change[]} moving @param {string} said @param {Changes} changes */

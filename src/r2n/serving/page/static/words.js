@@ -18,9 +18,9 @@ export function probability(value) {
 /** `+2.31`, `-0.0004`. @param {number} value */
 export function signed(value) {
   const text = value.toFixed(2);
-  const told = Number(text) || Math.abs(value) < SMALLEST ? text.replace("-0.00", "0.00") : value.toPrecision(1);
-  if (Math.abs(value) < SMALLEST) return told;
-  return value > 0 ? `+${told}` : told.replace("-", "\u2212");
+  const digits = Number(text) || Math.abs(value) < SMALLEST ? text.replace("-0.00", "0.00") : value.toPrecision(1);
+  if (Math.abs(value) < SMALLEST) return digits;
+  return value > 0 ? `+${digits}` : digits.replace("-", "\u2212");
 }
 
 /** Two probabilities with as many digits as tell them apart, at most four. @param {number} before @param {number} after */
