@@ -36,10 +36,9 @@ from r2n.files import put_in_place, scratch_folder
 from r2n.grounding.cache import MANIFEST, Content, KeptGrounder, RuleParts, Tally, parts_of, write_manifest
 from r2n.grounding.full import FullGrounder, uncontradicted_query
 from r2n.grounding.ground_rules import Grounder
-from r2n.grounding.joins import Kind, Relation, RuleQuery, Tables
+from r2n.grounding.joins import Kind, Relation, RuleQuery, Tables, check_budget
 from r2n.grounding.known_body import KnownBodyGrounder, known_body_query
 from r2n.grounding.spark import SparkEngine, parquet_of, spark_sql
-from r2n.grounding.substitutions import check_budget
 from r2n.logic.formula import Atom, Constant, Variable
 from r2n.logic.language import Domain, Language
 from r2n.logic.parser import read_theory

@@ -10,7 +10,7 @@ from time import monotonic
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, TheoryError
 from r2n.files import write_atomically
-from r2n.grounding.engines import Engine
+from r2n.grounding.store import Engine
 from r2n.logic.parser import THEORY_SUFFIX
 from r2n.logic.theory import Rule, Theory
 from r2n.mining.constraints import Constraint, constraint_rules

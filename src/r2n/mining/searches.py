@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from sqlglot import exp
 
 from r2n.grounding.counting import returns_to_first_step, row_of_entries, without_diagonal
-from r2n.grounding.engines import Engine
+from r2n.grounding.store import Engine
 from r2n.logic.language import Domain
 from r2n.mining.mined_rules import Found, Thresholds
 from r2n.mining.step_graph import StepGraph

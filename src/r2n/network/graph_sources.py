@@ -10,14 +10,14 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from r2n.data.herbrand import Codes
+from r2n.data.herbrand import Codes, ranges
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, DataError, nearest
 from r2n.grounding.backward import NeighbourhoodGrounder
 from r2n.grounding.counting import RuleCounts
-from r2n.grounding.ground_rules import Grounder, Links, codes_without, distinct_codes, ranges
+from r2n.grounding.ground_rules import Grounder, Links, codes_without, distinct_codes
+from r2n.grounding.joins import MAX_GROUNDINGS
 from r2n.grounding.store import Store
-from r2n.grounding.substitutions import MAX_GROUNDINGS
 from r2n.logic.theory import Rule
 from r2n.network.factor_graph import FactorGraph, subgraph
 from r2n.progress import Progress, no_progress
@@ -124,7 +124,7 @@ class KHopSubgraphs:
         """The rows of all atoms of ground rules."""
         rules = self.rules_of(numbers)
         positions = self._positions[rules]
-        return self._flat[ranges(self._start[rules] + (numbers - self.first[rules]) * positions, positions)]
+        return self._flat[ranges(self._start[rules] + (numbers - self.first[rules]) * positions, positions)[1]]
 
     @cached_property
     def _positions(self) -> Int64[np.ndarray, " rules"]:

@@ -11,17 +11,22 @@ from sqlglot import exp
 import r2n
 from r2n.errors import GroundingError, MemoryLimitError
 from r2n.grounding.full import FullGrounder
-from r2n.grounding.ground_rules import Grounder, Links, codes_without, distinct_codes, ranges
-from r2n.grounding.joins import Kind, Relation, RuleQuery, Tables
-from r2n.grounding.known_body import KnownBodyGrounder, known_body_query
-from r2n.grounding.store import MOST_ROWS, Ceiling, Store, TooManyRowsError, joined
-from r2n.grounding.substitutions import (
+from r2n.grounding.ground_rules import Grounder, Links, codes_without, distinct_codes
+from r2n.grounding.joins import (
+    Kind,
+    Relation,
+    RuleQuery,
     Substitutions,
+    Tables,
+    TooManyRowsError,
     check_budget,
     encode_substitutions,
-    places_of,
+    joined,
+    rows_among,
     sorted_substitutions,
 )
+from r2n.grounding.known_body import KnownBodyGrounder, known_body_query
+from r2n.grounding.store import MOST_ROWS, Ceiling, Store
 from r2n.logic.language import Domain
 from tests.theory_strategies import dice
 from tests.unit.grounding.small_knowledge import knowledge
@@ -89,11 +94,13 @@ def test_a_join_that_memory_may_not_hold_is_left_to_others(rule: str) -> None:
 def test_at_most_so_many_of_the_counted_atoms_are_missing() -> None:
     kb = graph("p(x, y) & q(y, z) & q(x, z) -> p(x, z)", "p(a,b) q(b,c) q(a,a) q(b,b) q(a,b)")
     store, (rule,) = r2n.Store(kb), kb.theory.rules
-    first, *others = [store.match(Kind.FACT, atom) for atom in rule.atoms[:3]]
+    first, *others = [(store.relation(Kind.FACT, atom.predicate), atom) for atom in rule.atoms[:3]]
     for width, expected in ((0, ["a b b"]), (1, ["a b a", "a b b", "a b c"]), (2, ["a b a", "a b b", "a b c"])):
         query = RuleQuery(rule, rule.variables, store.domains(rule), (first,), (), tuple(others), width)
-        assert texts(kb, joined(query, kb.language)) == expected
-    assert texts(kb, joined(RuleQuery(rule, rule.variables, store.domains(rule), (first,)), kb.language)) == [
+        assert texts(kb, joined(query, kb.language, MOST_ROWS)) == expected
+    assert texts(
+        kb, joined(RuleQuery(rule, rule.variables, store.domains(rule), (first,)), kb.language, MOST_ROWS)
+    ) == [
         "a b a",
         "a b b",
         "a b c",
@@ -103,10 +110,10 @@ def test_at_most_so_many_of_the_counted_atoms_are_missing() -> None:
 def test_atoms_that_are_to_be_apart_are_not_the_same() -> None:
     kb = graph("p(x, y) & p(y, z) -> p(x, z)", "p(a,a) p(a,b) p(b,b)")
     store, (rule,) = r2n.Store(kb), kb.theory.rules
-    matches = tuple(store.match(Kind.FACT, atom) for atom in rule.atoms[:2])
+    matches = tuple((store.relation(Kind.FACT, atom.predicate), atom) for atom in rule.atoms[:2])
     apart = ((rule.atoms[0], rule.atoms[2]),)
     query = RuleQuery(rule, rule.variables, store.domains(rule), matches, apart=apart)
-    assert texts(kb, joined(query, kb.language)) == ["a a b"]
+    assert texts(kb, joined(query, kb.language, MOST_ROWS)) == ["a a b"]
 
 
 D = Domain("d")
@@ -181,7 +188,9 @@ def test_a_query_that_seeks_nothing_is_free() -> None:
     store, (rule,) = r2n.Store(KB), KB.theory.rules
     assert RuleQuery(rule, (), ()).is_free
     assert not RuleQuery(rule, ("x",), store.domains(rule)[:1]).is_free
-    assert not RuleQuery(rule, (), (), absent=(store.match(Kind.FACT, rule.atoms[0]),)).is_free
+    assert not RuleQuery(
+        rule, (), (), absent=((store.relation(Kind.FACT, rule.atoms[0].predicate), rule.atoms[0]),)
+    ).is_free
 
 
 @pytest.mark.parametrize(
@@ -240,7 +249,7 @@ def test_substitutions_of_no_variable_keep_their_number() -> None:
 def test_places_are_those_in_a_sorted_list(rows: list[tuple[int, int]], constants: int, data: st.DataObject) -> None:
     among = sorted(set(rows))
     some = data.draw(st.lists(st.sampled_from(among), max_size=8))
-    found = places_of(np.array(some, np.int64).reshape(-1, 2), np.array(among, np.int64), constants)
+    found = rows_among(np.array(some, np.int64).reshape(-1, 2), np.array(among, np.int64), constants)
     assert found.tolist() == [among.index(row) for row in some]
 
 
@@ -270,11 +279,6 @@ def test_links_are_followed_as_a_dictionary_would(dice: Random) -> None:
     places, found = Links.build(sources, targets, count).follow(asked)
     expected = [(place, target) for place, source in enumerate(asked.tolist()) for target in by_source[source]]
     assert list(zip(places.tolist(), found.tolist(), strict=True)) == expected
-
-
-def test_ranges_follow_each_other() -> None:
-    assert ranges(np.array([5, 9, 2]), np.array([2, 0, 3])).tolist() == [5, 6, 2, 3, 4]
-    assert ranges(np.zeros(0, np.int64), np.zeros(0, np.int64)).tolist() == []
 
 
 @given(st.lists(st.lists(st.integers(0, 50) | st.integers(0, 2**62), max_size=8), max_size=3))

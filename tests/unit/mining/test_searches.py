@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 
 from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
 from r2n.errors import DataError
-from r2n.grounding.engines import DuckDBEngine
+from r2n.grounding.store import DuckDBEngine
 from r2n.mining import searches
 from r2n.mining.mine import MiningOptions, mine_rules
 from r2n.mining.mined_rules import Thresholds
