@@ -172,9 +172,9 @@ class Tables(ABC):
         """The rules, and which predicates are closed."""
 
     @property
-    @abstractmethod
     def candidates(self) -> Collection[str]:
-        """The predicates of which ground rules hold candidates alone."""
+        """The predicates of which ground rules hold candidates alone; by default none."""
+        return ()
 
     @abstractmethod
     def relation(self, kind: Kind, predicate: str) -> Relation:
