@@ -19,9 +19,8 @@ import torch
 import r2n
 from r2n.data.problem import Problem
 from r2n.evaluation.ranking import Filter, rank
-from r2n.grounding.engines import DuckDBEngine
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.store import Store
+from r2n.grounding.store import DuckDBEngine, Store
 from r2n.network.graph_sources import Ungrounded
 from r2n.scoring import AtomLogits
 from r2n.training.fit import Trainer

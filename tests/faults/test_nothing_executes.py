@@ -14,7 +14,7 @@ from r2n.data.tables import Table, read_facts
 from r2n.datasets.download import GITHUB
 from r2n.errors import R2NError
 from r2n.grounding import store
-from r2n.grounding.engines import DuckDBEngine
+from r2n.grounding.store import DuckDBEngine
 from tests.oracles.fact_writers import WRITERS
 
 SOURCE = Path(__file__).parents[2] / "src" / "r2n"

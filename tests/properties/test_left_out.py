@@ -64,26 +64,28 @@ def draw(seed: int) -> Drawn:
     return Drawn(knowledge, options, network, out, codes)
 
 
+def both(drawn: Drawn, grounder: Any) -> tuple[AtomLogits, AtomLogits]:
+    """Logits without the rules, and those of the network of a theory that never had them."""
+    evidence, rest = drawn.knowledge.evidence, knowledge_without(drawn.knowledge, drawn.names)
+    found = AtomLogits(drawn.network, r2n.GroundedOnDemand.of(drawn.knowledge, grounder), evidence)
+    other = network_without(drawn.network, drawn.knowledge, drawn.names, drawn.options)
+    return found.without_rules(drawn.names), AtomLogits(other, r2n.GroundedOnDemand.of(rest, grounder), evidence)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_it_is_the_network_of_a_theory_that_never_had_the_rule(strategy: str, seed: int) -> None:
-    drawn, grounder = draw(seed), STRATEGIES[strategy].grounder
-    evidence = drawn.knowledge.evidence
-    source = r2n.GroundedOnDemand.of(drawn.knowledge, grounder)
-    found = AtomLogits(drawn.network, source, evidence).without_rules(drawn.names)
-    rest = knowledge_without(drawn.knowledge, drawn.names)
-    other = network_without(drawn.network, drawn.knowledge, drawn.names, drawn.options)
-    again = AtomLogits(other, r2n.GroundedOnDemand.of(rest, grounder), evidence)
-    np.testing.assert_allclose(found(drawn.codes), again(drawn.codes), **CLOSE)
+    drawn = draw(seed)
+    found, expected = both(drawn, STRATEGIES[strategy].grounder)
+    np.testing.assert_allclose(found(drawn.codes), expected(drawn.codes), **CLOSE)
 
 
 @pytest.mark.parametrize("seed", PROBLEMS[::20])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_rows_and_leave_one_out_go_the_same_way(strategy: str, seed: int) -> None:
     drawn, grounder = draw(seed), STRATEGIES[strategy].grounder
-    evidence, base = drawn.knowledge.evidence, drawn.knowledge.base
-    source = r2n.GroundedOnDemand.of(drawn.knowledge, grounder)
-    found = AtomLogits(drawn.network, source, evidence).without_rules(drawn.names)
+    base, source = drawn.knowledge.base, r2n.GroundedOnDemand.of(drawn.knowledge, grounder)
+    found = AtomLogits(drawn.network, source, drawn.knowledge.evidence).without_rules(drawn.names)
     arity = [len(shape) for shape in base.shapes]
     index, arguments = base.decode(drawn.codes[:4])
     for predicate, given in zip(index.tolist(), arguments, strict=True):
@@ -141,11 +143,8 @@ def test_what_is_proved_through_a_rule_goes_with_it(grounder: r2n.BackwardGround
     for seed in range(20):
         drawn = draw_chains(seed)
         evidence, source = drawn.knowledge.evidence, r2n.GroundedOnDemand.of(drawn.knowledge, grounder)
-        found = AtomLogits(drawn.network, source, evidence).without_rules(drawn.names)(drawn.codes)
-        rest = knowledge_without(drawn.knowledge, drawn.names)
-        other = network_without(drawn.network, drawn.knowledge, drawn.names, drawn.options)
-        again = AtomLogits(other, r2n.GroundedOnDemand.of(rest, grounder), evidence)(drawn.codes)
-        np.testing.assert_allclose(found, again, **CLOSE)
+        found, expected = (logits(drawn.codes) for logits in both(drawn, grounder))
+        np.testing.assert_allclose(found, expected, **CLOSE)
         dropped = emptied(source.around(drawn.codes), drawn.names)
         less += not np.allclose(AtomLogits(drawn.network, r2n.WholeGraph(dropped), evidence)(drawn.codes), found)
     assert less >= 3  # to drop the ground rules alone would not be enough

@@ -1,6 +1,8 @@
 """A reasoning layer computed factored, by index or over a box, gives the numbers of eqs. 2-5 to the letter."""
 
+from collections.abc import Callable
 from functools import cache
+from itertools import product
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -58,8 +60,8 @@ def gradients(value: Tensor, inputs: list[Tensor]) -> list[Tensor]:
     return list(torch.autograd.grad(value, inputs, allow_unused=True, materialize_grads=True))
 
 
-def library(layer: ReasoningLayer, atoms: Tensor, graph: FactorGraph, *, dense: bool) -> list[Tensor]:
-    updated, rules = layer(atoms, Incidence.of(graph, dense=dense))
+def library(layer: ReasoningLayer, atoms: Tensor, graph: FactorGraph, **way: bool) -> list[Tensor]:
+    updated, rules = layer(atoms, Incidence.of(graph, **way))
     return [updated, *rules]
 
 
@@ -69,58 +71,41 @@ def plain(layer: ReasoningLayer, atoms: Tensor, graph: FactorGraph, chosen: Choi
     return [updated, *(torch.stack(rules) if rules else atoms.new_zeros(0, width) for rules in per_rule)]
 
 
-def assert_equal_to_plain(graph: FactorGraph, chosen: Choices, seed: int) -> None:
-    """Values, and gradients by inputs and by every parameter, of the three ways, whole and in small parts."""
-    layer = layer_for(graph, chosen, seed=seed, dim=DIM)
+def assert_equal_to_plain(graph: FactorGraph, chosen: Choices, seed: int, rule_network: str = "own") -> None:
+    """Values, and gradients by inputs and by every parameter, of all ways to compute a layer, whole and in parts."""
+    layer = layer_for(graph, chosen, seed=seed, dim=DIM, rule_network=rule_network)
     atoms = vectors(len(graph.atoms), DIM, seed + 1).requires_grad_()
     inputs = [atoms, *layer.parameters()]
-    expected = plain(layer, atoms, graph, chosen)
-    expected_gradients = gradients(weighed(expected, seed), inputs)
-    for dense, part in ((True, scatter.PART), (False, scatter.PART), (True, 5), (False, 5)):
+    if rule_network == "own":
+        expected, ways = plain(layer, atoms, graph, chosen), [{"dense": True}, {"dense": False}]
+    else:
+        rules = plain_shared_rules(layer, graph.rules)
+        updated, per_rule = message_passing.layer(atoms, rows_of(graph), rules, chosen)
+        expected = [updated, *(torch.stack(part) if part else atoms.new_zeros(0, 2) for part in per_rule)]
+        ways = [{"grouped": True}]
+    expected += gradients(weighed(expected, seed), inputs)
+    for way, part in product(ways, (scatter.PART, 5)):
         with patch.object(scatter, "PART", part):
-            found = library(layer, atoms, graph, dense=dense)
-            found_gradients = gradients(weighed(found, seed), inputs)
-        for ours, theirs in zip([*found, *found_gradients], [*expected, *expected_gradients], strict=True):
+            found = library(layer, atoms, graph, **way)
+            found += gradients(weighed(found, seed), inputs)
+        for ours, theirs in zip(found, expected, strict=True):
             torch.testing.assert_close(ours, theirs, **CLOSE)
 
 
+GRAPHS: dict[str, Callable[[Random], FactorGraph]] = {
+    "of a theory": lambda dice: make_setting(dice).graph,
+    "scattered": make_scattered_graph,
+    "shared networks": lambda dice: make_setting(dice).graph if one_in(2, dice) else make_scattered_graph(dice),
+}
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
 @HEAVY
 @given(dice=dice())
-def test_factored_is_dense_is_plain_on_random_theories(aggregation: str, dice: Random) -> None:
-    graph = make_setting(dice).graph
-    assert_equal_to_plain(graph, make_choices(dice, aggregation), seed_of(dice))
-
-
-@pytest.mark.parametrize("aggregation", AGGREGATIONS)
-@HEAVY
-@given(dice=dice())
-def test_factored_is_plain_on_scattered_ground_rules(aggregation: str, dice: Random) -> None:
-    graph = make_scattered_graph(dice)
-    assert_equal_to_plain(graph, make_choices(dice, aggregation), seed_of(dice))
-
-
-@pytest.mark.parametrize("aggregation", AGGREGATIONS)
-@HEAVY
-@given(dice=dice())
-def test_networks_that_rules_share_are_plain_networks_of_each_rule(aggregation: str, dice: Random) -> None:
-    """Values, and gradients by inputs and by every parameter; boxes and scattered ground rules, whole and in parts."""
-    graph = make_setting(dice).graph if one_in(2, dice) else make_scattered_graph(dice)
-    chosen, seed = make_choices(dice, aggregation), seed_of(dice)
-    layer = layer_for(graph, chosen, seed=seed, dim=DIM, rule_network="shared")
-    atoms = vectors(len(graph.atoms), DIM, seed + 1).requires_grad_()
-    inputs = [atoms, *layer.parameters()]
-    rules = plain_shared_rules(layer, graph.rules)
-    updated, per_rule = message_passing.layer(atoms, rows_of(graph), rules, chosen)
-    expected = [updated, *(torch.stack(part) if part else atoms.new_zeros(0, 2) for part in per_rule)]
-    expected_gradients = gradients(weighed(expected, seed), inputs)
-    for part in (scatter.PART, 5):
-        with patch.object(scatter, "PART", part):
-            new, embeddings = layer(atoms, Incidence.of(graph, grouped=True))
-            found_gradients = gradients(weighed([new, *embeddings], seed), inputs)
-        found = [new, *embeddings, *found_gradients]
-        for ours, theirs in zip(found, [*expected, *expected_gradients], strict=True):
-            torch.testing.assert_close(ours, theirs, **CLOSE)
+def test_factored_dense_and_grouped_are_plain(aggregation: str, kind: str, dice: Random) -> None:
+    graph, rule_network = GRAPHS[kind](dice), "shared" if kind == "shared networks" else "own"
+    assert_equal_to_plain(graph, make_choices(dice, aggregation), seed_of(dice), rule_network)
 
 
 @at_most(20, "each runs a layer by loops over ground rules")

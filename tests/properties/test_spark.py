@@ -14,12 +14,11 @@ from r2n.data.problem import load_problem
 from r2n.datasets.benchmarks import load
 from r2n.datasets.generated import GraphOptions, generate
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.engines import DuckDBEngine
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.spark import SparkEngine
-from r2n.grounding.store import Store
+from r2n.grounding.store import DuckDBEngine, Store
 from tests.spark_problem import adaptive, spark_engine
 from tests.strategies import Asked, asked_worlds, codes_of, knowledge_of
 

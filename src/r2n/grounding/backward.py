@@ -1,7 +1,7 @@
 """Backward chaining: proofs of bounded width and depth, found from the queries."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol, runtime_checkable
 
@@ -11,18 +11,19 @@ from jaxtyping import Bool, Int64
 from r2n.data.herbrand import Codes
 from r2n.errors import GroundingError
 from r2n.grounding.ground_rules import Grounding, GroundRules, Links, codes_without, distinct_codes
-from r2n.grounding.joins import Relation, RuleQuery
-from r2n.grounding.store import Store
-from r2n.grounding.substitutions import (
+from r2n.grounding.joins import (
     MAX_GROUNDINGS,
+    Relation,
+    RuleQuery,
     Substitutions,
     are_candidates,
     check_budget,
     encode_substitutions,
-    places_of,
+    rows_among,
     sorted_substitutions,
 )
-from r2n.logic.formula import Atom, Variable
+from r2n.grounding.store import Store
+from r2n.logic.formula import Variable
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
 
@@ -46,32 +47,31 @@ def proved(
 
     `rows` are numbers of atoms from 0, position by position; the same number is the same atom. An atom is proved in a
     round if it is in the consequent of a ground rule whose unknown body atoms were all proved in the rounds before; a
-    denied literal that is not known is never proved.
+    negative literal that is not known is never proved.
     """
     proved = np.zeros(1 + max((int(part.max()) for part in rows if part.size), default=-1), bool)
 
-    def rests(rule: Rule, part: np.ndarray, known_part: np.ndarray) -> np.ndarray:
-        holds = np.ones(len(part), bool)
-        for i, literal in enumerate(rule.body):
-            holds &= known_part[:, i] | (proved[part[:, literal.position]] & literal.positive)
-        return holds
+    def holding() -> list[np.ndarray]:
+        found = []
+        for rule, part, known_part in zip(rules, rows, known, strict=True):
+            holds = np.ones(len(part), bool)
+            for i, literal in enumerate(rule.body):
+                holds &= known_part[:, i] | (proved[part[:, literal.position]] & literal.positive)
+            found.append(holds)
+        return found
 
     for _ in range(rounds):
-        proved_now = [
-            part[rests(rule, part, known_part)][:, list(rule.head_positions)].ravel()
-            for rule, part, known_part in zip(rules, rows, known, strict=True)
-        ]
         before = int(proved.sum())
-        for part in proved_now:
-            proved[part] = True
+        for rule, part, holds in zip(rules, rows, holding(), strict=True):
+            proved[part[holds][:, list(rule.head_positions)].ravel()] = True
         if int(proved.sum()) == before:
             break  # later rounds prove nothing more
-    return [rests(rule, part, known_part) for rule, part, known_part in zip(rules, rows, known, strict=True)]
+    return holding()
 
 
 @dataclass(frozen=True)
 class Searched:
-    """What a search has found of one rule; `admitted`: the substitutions that a query at each head position led to."""
+    """The part of a search for one rule; `admitted`: the substitutions that a query at each head position led to."""
 
     rule: Rule
     substitutions: Substitutions
@@ -88,7 +88,7 @@ class Searched:
 
     @property
     def unknown_bodies(self) -> list[np.ndarray]:
-        """For each positive body literal, the codes of its atom in ground rules, -1 where it is known."""
+        """For each positive body literal, the codes of its atom in ground rules, -1 if it is known."""
         return [
             np.where(self.known[:, i], -1, self.atoms[:, literal.position])
             for i, literal in enumerate(self.rule.body)
@@ -97,103 +97,86 @@ class Searched:
 
 
 class Search:
-    """Backward chaining over a store; `prune` says that what is not proved will be left out in the end."""
+    """Backward chaining over a store; `prune` means that what is not proved will be left out in the end."""
 
     def __init__(self, store: Store, max_groundings: int, *, prune: bool) -> None:
-        """A search that has found nothing yet."""
+        """An empty search."""
         self.store, self.prune, self.max_groundings = store, prune, max_groundings
         rules = store.knowledge.theory.rules
-        self.found = [
-            Searched(
-                rule,
-                np.zeros((0, len(rule.variables)), np.int64),
-                np.zeros((0, len(rule.atoms)), np.int64),
-                np.zeros((0, len(rule.body)), bool),
-            )
-            for rule in rules
-        ]
+        self.found: list[Searched] = []
+        for rule in rules:
+            substitutions, atoms = (np.zeros((0, len(of)), np.int64) for of in (rule.variables, rule.atoms))
+            self.found.append(Searched(rule, substitutions, atoms, np.zeros((0, len(rule.body)), bool)))
         self.provable = {rule.atoms[i].predicate for rule in rules for i in rule.head_positions}
 
     def run(self, queries: Codes, widths: list[int], leading: int, progress: Progress) -> None:
-        """Ask the queries (distinct), then step by step the unknown body atoms met; one width a step.
+        """Search the queries (distinct), then step by step the unknown body atoms found; one width per step.
 
-        Each atom is asked once. Only ground rules with at most `leading` unknown body literals lead on.
+        Each atom is searched once. Only ground rules with at most `leading` unknown body literals lead on.
         """
         asking = asked = queries
         for step, width in enumerate(widths):
             if step and not len(asking):
-                break  # nothing new was met: whatever the depth, there is nothing more to find
+                break  # nothing new was found: whatever the depth, there is nothing more to find
             relations = self.store.asked(asking)
             for number, part in enumerate(self.found):
                 progress("ground", step * len(self.found) + number, len(widths) * len(self.found))
-                self.found[number] = self._step(part, relations, width)
-            asking = codes_without(self._met(leading), asked)
+                rule_queries = self.queries(part.rule, relations, width)
+                if rule_queries:
+                    self.found[number] = self._extended(part, rule_queries)
+            unknown = [bodies[part.unknown <= leading] for part in self.found for bodies in part.unknown_bodies]
+            asking = codes_without(distinct_codes([np.full(1, -1), *unknown])[1:], asked)
             asked = np.concatenate([asked, asking])
 
-    def _met(self, leading: int) -> Codes:
-        """The unknown positive body atoms of the ground rules that lead on."""
-        codes = [np.full(1, -1)]
-        for part in self.found:
-            leads = part.unknown <= leading
-            codes += [bodies[leads] for bodies in part.unknown_bodies]
-        return distinct_codes(codes)[1:]
-
-    def _step(self, part: Searched, asked: dict[str, Relation], width: int) -> Searched:
-        """Ground one rule around what is asked, from every head atom and every anchor."""
-        start, rule = perf_counter(), part.rule
-        queries = self.queries(rule, asked, width)
-        if not queries:
-            return part
-        answers = [(head, self.store.substitutions(query, self.max_groundings)) for head, query in queries]
-        admitted = tuple((head, self._over_candidates(rule, answer.substitutions)) for head, answer in answers)
+    def _extended(self, part: Searched, queries: list[tuple[int, RuleQuery]]) -> Searched:
+        """The part of a rule with the answers to these queries, as far as their atoms are candidates."""
+        start, rule, knowledge = perf_counter(), part.rule, self.store.knowledge
+        admitted, estimate = list[tuple[int, Substitutions]](), part.estimate
+        for head, query in queries:
+            answer = self.store.substitutions(query, self.max_groundings)
+            found, estimate = answer.substitutions, estimate + answer.estimate
+            if knowledge.candidates:
+                found = found[are_candidates(knowledge, rule, encode_substitutions(knowledge.base, rule, found))]
+            admitted.append((head, found))
         everything = np.concatenate([part.substitutions, *(found for _, found in admitted)])
         found = sorted_substitutions(everything, len(self.store.language.constants), distinct=True)
         atoms = encode_substitutions(self.store.base, rule, found)
         check_budget(rule, len(atoms), self.max_groundings, exact=True)
-        return replace(
-            part,
-            substitutions=found,
-            atoms=atoms,
-            known=known_literals(self.store, rule, atoms),
-            admitted=(*part.admitted, *admitted),
-            estimate=part.estimate + sum(answer.estimate for _, answer in answers),
-            seconds=part.seconds + perf_counter() - start,
-        )
+        known, seconds = known_literals(self.store, rule, atoms), part.seconds + perf_counter() - start
+        return Searched(rule, found, atoms, known, (*part.admitted, *admitted), estimate, seconds)
 
     def queries(self, rule: Rule, asked: dict[str, Relation], width: int) -> list[tuple[int, RuleQuery]]:
-        """What a rule is asked, for each head position that is asked for and each anchor."""
+        """The queries of a rule, for each head position whose predicate is asked and each anchor.
+
+        An anchor is a positive body position; None if there is none.
+        """
+        anchors = [literal.position for literal in rule.body if literal.positive] or [None]
         return [
             (head, rule_query(self, rule, head, asked[rule.atoms[head].predicate], anchor, width))
             for head in rule.head_positions
             if rule.atoms[head].predicate in asked
-            for anchor in _anchors(rule)
+            for anchor in anchors
         ]
-
-    def _over_candidates(self, rule: Rule, found: Substitutions) -> Substitutions:
-        """Those whose atoms are candidates, before anything is asked or proved by the others."""
-        knowledge = self.store.knowledge
-        if not knowledge.candidates:
-            return found
-        return found[are_candidates(knowledge, rule, encode_substitutions(knowledge.base, rule, found))]
 
 
 def rule_query(search: Search, rule: Rule, head: int, asked: Relation, anchor: int | None, width: int) -> RuleQuery:
-    """The ground rules whose head atom is asked, whose anchor is bound by it or a fact, of at most `width` unknowns.
+    """The ground rules with an asked head atom, an anchor bound by it or a fact, and at most `width` unknowns.
 
     No positive body atom but the anchor is the head atom. With pruning and a width of one, an unknown literal that
-    nothing proves would take the whole width and be pruned: it is demanded at once. In a wider ground rule it stands
-    beside others, which are still asked.
+    nothing proves would take the full width and be pruned: it is joined at once. In a wider ground rule there may be
+    others, which are still searched.
     """
     store, query = search.store, rule.atoms[head]
     joined, absent, counted, apart = [(asked, query)], [], [], []
     for literal in rule.body:
         atom, is_anchor = rule.atoms[literal.position], literal.positive and literal.position == anchor
         match, is_in = store.known_by(rule, literal)
+        is_bound = all(term in query.terms for term in atom.terms if isinstance(term, Variable))
         is_provable = literal.positive and atom.predicate in search.provable
         closed = store.knowledge.theory.is_closed(rule, literal.position)
         if not is_in:
             absent.append(match)
-        elif closed or (is_anchor and not _is_bound(atom, query)) or (search.prune and width <= 1 and not is_provable):
+        elif closed or (is_anchor and not is_bound) or (search.prune and width <= 1 and not is_provable):
             joined.append(match)
         else:
             counted.append(match)
@@ -204,17 +187,8 @@ def rule_query(search: Search, rule: Rule, head: int, asked: Relation, anchor: i
     )
 
 
-def _anchors(rule: Rule) -> list[int | None]:
-    """The positive body positions; one empty anchor where there are none."""
-    return [literal.position for literal in rule.body if literal.positive] or [None]
-
-
-def _is_bound(atom: Atom, query: Atom) -> bool:
-    return all(term in query.terms for term in atom.terms if isinstance(term, Variable))
-
-
 Pairs = Int64[np.ndarray, " _"]
-"""Pairs of a query and something else, each as the one's index times the number of the others, plus the other's."""
+"""Pairs of a query and an item, each as the query's index times the number of items, plus the item's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,24 +205,24 @@ class Neighbourhoods:
 
 @runtime_checkable
 class NeighbourhoodGrounder(Protocol):
-    """A strategy that starts from what is asked: each query has ground rules of its own."""
+    """A strategy that starts from the queries: each query has ground rules of its own."""
 
     def neighbourhoods(self, store: Store, queries: Codes, progress: Progress = no_progress) -> Neighbourhoods:
         """For each of the queries (sorted, distinct) the ground rules that it has alone."""
         ...
 
     def rules_met(self, store: Store, queries: Codes) -> Bool[np.ndarray, " rules"]:
-        """False where a rule makes no difference to what the queries have."""
+        """False if a rule makes no difference to the ground rules of the queries."""
         ...
 
     def may_reach(self, store: Store, queries: Codes) -> Bool[np.ndarray, " queries"]:
-        """False where a query has no ground rule, True where it may have one; cheaper than to find them."""
+        """False if a query has no ground rule, True if it may have one; cheaper than finding them."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """What a search has found, as paths: from an atom to ground rules it is asked by, to their unknown body atoms.
+    """The results of a search as paths: from an atom to the ground rules that conclude it, to their unknown body atoms.
 
     Atoms are numbered in the order of their codes, ground rules rule after rule, those of rule j from `offsets[j]`.
     """
@@ -263,13 +237,13 @@ class Paths:
 
     @classmethod
     def through(cls, found: Sequence[Searched], queries: Codes, constants: int) -> "Paths":
-        """The paths from the queries through what a search for them has found, over ids below `constants`."""
+        """The paths from the queries through the results of their search, over ids below `constants`."""
         codes = distinct_codes([queries, *(part.atoms for part in found)])
         offsets = np.cumsum([0, *(len(part.atoms) for part in found)])
         heads, bodies = [np.zeros((2, 0), np.int64)], [np.zeros((2, 0), np.int64)]
         for part, offset in zip(found, offsets[:-1], strict=True):
             for head, substitutions in part.admitted:
-                rows = places_of(substitutions, part.substitutions, constants)
+                rows = rows_among(substitutions, part.substitutions, constants)
                 heads.append(np.stack([part.atoms[rows, head], rows + offset]))
             for atoms in part.unknown_bodies:
                 rows = np.flatnonzero(atoms >= 0)
@@ -290,11 +264,11 @@ class Paths:
 
     @property
     def _sizes(self) -> tuple[int, int]:
-        """How many atoms and ground rules there are, at least one of each: pairs are divided by these."""
+        """The numbers of atoms and ground rules, at least one of each: pairs are divided by these."""
         return max(1, len(self.codes)), max(1, int(self.offsets[-1]))
 
     def followed(self, widths: Sequence[int], max_groundings: int) -> Pairs:
-        """Pairs of a query and a ground rule that its own search finds, ascending; one width a step."""
+        """Pairs of a query and a ground rule that its own search finds, ascending; one width per step."""
         atoms, ground_rules = self._sizes
         asking = asked = np.arange(len(self.queries)) * atoms + self.queries
         found, counts = np.zeros(0, np.int64), np.zeros(len(self.found))
@@ -308,12 +282,12 @@ class Paths:
             if counts.size:  # checked before the pairs are made
                 most = int(counts.argmax())
                 check_budget(self.found[most].rule, int(counts[most]), max_groundings, exact=False)
-            place, led_to = Links.build(admitted[:, 0], admitted[:, 1], atoms).follow(at)
-            new = distinct_codes([queries[place] * ground_rules + led_to])
+            owner, led_to = Links.build(admitted[:, 0], admitted[:, 1], atoms).follow(at)
+            new = distinct_codes([queries[owner] * ground_rules + led_to])
             found = distinct_codes([found, new])
             queries, through = np.divmod(new, ground_rules)
-            place, met = self.bodies.follow(through)
-            asking = codes_without(distinct_codes([queries[place] * atoms + met]), asked)
+            owner, met = self.bodies.follow(through)
+            asking = codes_without(distinct_codes([queries[owner] * atoms + met]), asked)
             asked = np.concatenate([asked, asking])
         return found
 
@@ -322,17 +296,23 @@ class Paths:
         return np.searchsorted(self.offsets, ground_rules, side="right") - 1
 
     def neighbourhoods(self, pairs: Pairs, rounds: int | None) -> Neighbourhoods:
-        """These pairs of a query and a ground rule; of each query only what its own prove in so many rounds."""
+        """These pairs of a query and a ground rule; of each query only what its own prove in `rounds`, if given."""
         queries, ground_rules = np.divmod(pairs, self._sizes[1])
         rules = self._rules(ground_rules)
         order = np.argsort(rules, kind="stable")
-        ends = np.cumsum(np.bincount(rules, minlength=len(self.found)))
-        split = [order[end - count : end] for end, count in zip(ends, np.diff(ends, prepend=0), strict=True)]
+        split = np.split(order, np.cumsum(np.bincount(rules, minlength=len(self.found)))[:-1])
         members = [
-            (queries[own], ground_rules[own] - offset) for own, offset in zip(split, self.offsets[:-1], strict=True)
+            (queries[own], ground_rules[own] - offset) for own, offset in zip(split, self.offsets[:-1], strict=False)
         ]
-        if rounds is not None:
-            kept = self._proved(members, rounds)
+        if rounds is not None:  # to each query an atom is its own, so that no query proves what another asks
+            own = [
+                queries[:, None] * self._sizes[0] + np.searchsorted(self.codes, part.atoms)[rows]
+                for part, (queries, rows) in zip(self.found, members, strict=True)
+            ]
+            distinct = distinct_codes(own)
+            known = [part.known[rows] for part, (_, rows) in zip(self.found, members, strict=True)]
+            numbers = [np.searchsorted(distinct, part) for part in own]
+            kept = proved([part.rule for part in self.found], numbers, known, rounds)
             members = [(own[keep], rows[keep]) for (own, rows), keep in zip(members, kept, strict=True)]
         kept_rules, kept_pairs = [], []
         for part, (own, rows) in zip(self.found, members, strict=True):
@@ -340,16 +320,6 @@ class Paths:
             kept_rules.append(GroundRules(part.rule, part.atoms[used], part.estimate, part.seconds))
             kept_pairs.append(np.stack([own, np.searchsorted(used, rows)]).T)
         return Neighbourhoods(Grounding(tuple(kept_rules)), tuple(kept_pairs))
-
-    def _proved(self, members: list[tuple[np.ndarray, np.ndarray]], rounds: int) -> list[np.ndarray]:
-        """Which pairs stay: to each query an atom is its own, so that no query proves what another asks."""
-        own = [
-            queries[:, None] * self._sizes[0] + np.searchsorted(self.codes, part.atoms)[rows]
-            for part, (queries, rows) in zip(self.found, members, strict=True)
-        ]
-        distinct = distinct_codes(own)
-        known = [part.known[rows] for part, (_, rows) in zip(self.found, members, strict=True)]
-        return proved([part.rule for part in self.found], [np.searchsorted(distinct, o) for o in own], known, rounds)
 
 
 QUERIES_AT_ONCE = 2**18
@@ -361,7 +331,7 @@ class BackwardGrounder:
     """Backward chaining from the queries: at most `width` unknown body atoms a ground rule, `depth` steps.
 
     In the last step `last_width` unknown body atoms are allowed. `prune` keeps only ground rules whose unknown
-    body atoms are proved by others within `depth` rounds; without it every ground rule met is kept.
+    body atoms are proved by others within `depth` rounds; without it every ground rule found is kept.
     """
 
     name = "backward"
@@ -375,7 +345,7 @@ class BackwardGrounder:
     max_groundings: int = MAX_GROUNDINGS
 
     def __post_init__(self) -> None:
-        """Refuse options that mean nothing."""
+        """Check the options."""
         if self.width < 0 or self.last_width < 0 or self.depth < 1:
             raise GroundingError(
                 f"backward grounding of width {self.width}, last width {self.last_width} and depth {self.depth}",
@@ -402,14 +372,14 @@ class BackwardGrounder:
         return Grounding(tuple(GroundRules(p.rule, p.atoms[rows], p.estimate, p.seconds) for p, rows in pairs))
 
     def _searched(self, store: Store, queries: Codes, progress: Progress) -> Search:
-        """All that the search of any of the queries (sorted, distinct) may find, proved or not."""
+        """The search of all queries (sorted, distinct), wide enough for each of them alone, before pruning."""
         search = Search(store, self.max_groundings, prune=self.prune)
         widest = [max(self.width, self.last_width)] * (self.depth - 1) + [self.last_width]
         search.run(queries, widest, self.width, progress)  # an atom early for one query may come last for another
         return search
 
     def rules_met(self, store: Store, queries: Codes) -> Bool[np.ndarray, " rules"]:
-        """Which rules the search meets at all, proved or not: without another, nothing would be found otherwise."""
+        """Which rules have ground rules before pruning: without the others, the same would be found."""
         found = self._searched(store, np.unique(np.asarray(queries, np.int64)), no_progress).found
         return np.array([len(part.atoms) > 0 for part in found], bool)
 
@@ -421,16 +391,16 @@ class BackwardGrounder:
         return paths.neighbourhoods(found, self.depth if self.prune else None)
 
     def may_reach(self, store: Store, queries: Codes) -> Bool[np.ndarray, " queries"]:
-        """Which queries the first step concludes by a ground rule, proved or not.
+        """Which queries the first step concludes by a ground rule, before pruning.
 
-        Where there are too many ground rules to look at in one go, some queries at a time; in the end, all may be.
+        If there are too many ground rules, the queries are split; of few queries with too many, all may be concluded.
         """
         distinct = np.unique(np.asarray(queries, np.int64))
         parts = np.array_split(distinct, -(-len(distinct) // QUERIES_AT_ONCE)) if len(distinct) else []
         return np.isin(queries, distinct_codes([self._concluded(store, part) for part in parts]))
 
     def _concluded(self, store: Store, queries: Codes) -> Codes:
-        """Queries (distinct), and perhaps other atoms, that the first step concludes."""
+        """Queries (distinct), and maybe other atoms, that the first step concludes."""
         search = Search(store, self.max_groundings, prune=self.prune)
         try:
             search.run(queries, self.widths[:1], self.width, no_progress)

@@ -1,9 +1,10 @@
-"""Groundings on disk: fingerprints, one Parquet file a rule, and groundings in parts."""
+"""Groundings on disk: fingerprints, one Parquet file per rule, and groundings in parts."""
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +21,17 @@ from r2n.grounding.store import Store
 from r2n.logic.theory import Rule, Theory
 from r2n.progress import Progress, no_progress
 
+FORMAT = 2
+FORMAT_OF_PARTS = "parts-1"
+MANIFEST = "grounding.json"
+ARRAYS = "_arrays"
+ROWS_AT_ONCE = 2**20
+
 Tally = tuple[int, int]
 """The number of rows, and the exclusive or of their hashes."""
 
 _SEED = 42  # Spark's, of xxhash64
-_PRIMES = tuple(
-    np.uint64(prime)
-    for prime in (
-        0x9E3779B185EBCA87,
-        0xC2B2AE3D27D4EB4F,
-        0x165667B19E3779F9,
-        0x85EBCA77C2B2AE63,
-        0x27D4EB2F165667C5,
-    )
-)
+_PRIMES = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
 
 
 @dataclass(frozen=True)
@@ -52,48 +50,39 @@ class Content:
 
 
 def content_of(knowledge: KnowledgeBase) -> Content:
-    """Of a knowledge base in this process."""
-    language = knowledge.language
-    names = 0
+    """The tallies of a knowledge base in this process."""
+    language, names = knowledge.language, 0
     for name in language.constants:
         names ^= int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:15], 16)
+
+    def tally(rows: np.ndarray) -> Tally:
+        hashes = xxhash64(list(rows.T))
+        return len(rows), int(np.bitwise_xor.reduce(hashes.view(np.int64), initial=0))
+
     known = {}
     for p, predicate in enumerate(language.predicates):
-        known[p, True] = _tally(knowledge.facts(predicate))
-        known[p, False] = _tally(knowledge.false_facts(predicate))
-    domains = [_tally(language.members(domain)[:, None]) for domain in language.domains]
+        known[p, True] = tally(knowledge.facts(predicate))
+        known[p, False] = tally(knowledge.false_facts(predicate))
+    domains = [tally(language.members(domain)[:, None]) for domain in language.domains]
     return Content((len(language.constants), names), domains, known)
-
-
-def _tally(rows: np.ndarray) -> Tally:
-    hashes = xxhash64(list(rows.T))
-    return len(rows), int(np.bitwise_xor.reduce(hashes.view(np.int64), initial=0))
 
 
 def xxhash64(columns: Sequence[np.ndarray]) -> np.ndarray:
     """The hash of each row of 64-bit integers, as Spark's function of this name gives it; uint64."""
+    one, two, three, four, five = map(np.uint64, _PRIMES)
+
+    def rotated(values: np.ndarray, by: int) -> np.ndarray:
+        return (values << np.uint64(by)) | (values >> np.uint64(64 - by))
+
     hashes = np.full(len(columns[0]), _SEED, np.uint64)
     for column in columns:
-        hashes = _hashed(np.ascontiguousarray(column, np.int64).view(np.uint64), hashes)
+        values = np.ascontiguousarray(column, np.int64).view(np.uint64)
+        hashes = (hashes + five + np.uint64(8)) ^ (rotated(values * two, 31) * one)
+        hashes = rotated(hashes, 27) * one + four
+        hashes = (hashes ^ (hashes >> np.uint64(33))) * two
+        hashes = (hashes ^ (hashes >> np.uint64(29))) * three
+        hashes = hashes ^ (hashes >> np.uint64(32))
     return hashes
-
-
-def _hashed(values: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-    one, two, three, four, five = _PRIMES
-    found = seeds + five + np.uint64(8)
-    found = found ^ (_rotated(values * two, 31) * one)
-    found = _rotated(found, 27) * one + four
-    found = (found ^ (found >> np.uint64(33))) * two
-    found = (found ^ (found >> np.uint64(29))) * three
-    return found ^ (found >> np.uint64(32))
-
-
-def _rotated(values: np.ndarray, by: int) -> np.ndarray:
-    return (values << np.uint64(by)) | (values >> np.uint64(64 - by))
-
-
-FORMAT = 2
-MANIFEST = "grounding.json"
 
 
 def fingerprint(knowledge: KnowledgeBase, grounder: Grounder | None = None, queries: Codes | None = None) -> str:
@@ -112,19 +101,30 @@ def fingerprint(knowledge: KnowledgeBase, grounder: Grounder | None = None, quer
     return digest.hexdigest()
 
 
-def write_grounding(grounding: Grounding, folder: Path, digest: str) -> None:
-    """Write the grounding into `folder`, in place of an earlier one; the folder appears only when all is written."""
+@contextmanager
+def opened_for_writing(folder: Path) -> Iterator[None]:
+    """Refuse a folder that has other content than a grounding, and one that cannot be written."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
             raise CheckpointError(f"{folder} holds something that is no grounding", hint="give another --out folder")
-        with new_folder(folder) as work:
-            rules = [_write_rule(part, work / f"rule_{i}.parquet") for i, part in enumerate(grounding.ground_rules)]
-            _write_manifest(work, FORMAT, digest, rules)
+        yield
     except OSError as error:
-        raise ConfigError(
-            f"the grounding cannot be written to {str(folder)!r}: {error.strerror or error}", hint="give another --out"
-        ) from error
+        what = f"the grounding cannot be written to {str(folder)!r}: {error.strerror or error}"
+        raise ConfigError(what, hint="give another --out") from error
+
+
+def write_grounding(grounding: Grounding, folder: Path, digest: str) -> None:
+    """Write the grounding into `folder`, in place of an earlier one; the folder appears only when all is written."""
+    with opened_for_writing(folder), new_folder(folder) as work:
+        entries = []
+        for i, part in enumerate(grounding.ground_rules):
+            path = work / f"rule_{i}.parquet"
+            columns = {f"a{k}": np.ascontiguousarray(column) for k, column in enumerate(part.atoms.T)}
+            pq.write_table(pa.table(columns), path, compression="zstd")
+            entry = {"name": part.rule.name, "file": path.name, "sha256": _checksum(path), "ground_rules": len(part)}
+            entries.append({**entry, "estimate": part.estimate, "seconds": part.seconds, "shape": part.shape})
+        _write_manifest(work, FORMAT, digest, entries)
 
 
 def _write_manifest(folder: Path, form: int | str, digest: str, rules: list[Any]) -> None:
@@ -133,8 +133,13 @@ def _write_manifest(folder: Path, form: int | str, digest: str, rules: list[Any]
 
 
 def _manifest_checksum(digest: str, rules: list[Any]) -> str:
-    """One checksum over all that the manifest says."""
     return hashlib.sha256(json.dumps([digest, rules], sort_keys=True).encode()).hexdigest()
+
+
+def _checksum(path: Path) -> str:
+    check_regular(path)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_manifest(
@@ -155,20 +160,6 @@ def _read_manifest(
         raise CheckpointError(f"the grounding in {folder} is damaged", hint=hint) from error
 
 
-def _write_rule(part: GroundRules, path: Path) -> dict[str, object]:
-    columns = {f"a{i}": np.ascontiguousarray(part.atoms[:, i]) for i in range(part.atoms.shape[1])}
-    pq.write_table(pa.table(columns), path, compression="zstd")
-    return {
-        "name": part.rule.name,
-        "file": path.name,
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        "ground_rules": len(part),
-        "estimate": part.estimate,
-        "seconds": part.seconds,
-        "shape": part.shape,
-    }
-
-
 def read_grounding(folder: Path, theory: Theory, digest: str) -> Grounding | None:
     """The grounding in `folder` if its fingerprint is `digest`, else None; a damaged one is refused."""
     try:
@@ -176,59 +167,38 @@ def read_grounding(folder: Path, theory: Theory, digest: str) -> Grounding | Non
             return None
     except OSError as error:
         raise ConfigError(f"{str(folder)!r} is no folder: {error.strerror}", hint="give another --out") from error
-    return _read_manifest(folder, theory, FORMAT, digest, _read_rule)
 
+    def read(folder: Path, rule: Rule, entry: dict[str, Any]) -> GroundRules:
+        path = folder / entry["file"]
+        if _checksum(path) != entry["sha256"]:
+            raise ValueError(f"checksum of {path.name}")
+        atoms = np.stack([column.to_numpy() for column in pq.read_table(path).columns]).T
+        shape = None if entry["shape"] is None else tuple(entry["shape"])
+        return GroundRules(rule, atoms, entry["estimate"], entry["seconds"], shape)
 
-def _read_rule(folder: Path, rule: Rule, entry: dict[str, Any]) -> GroundRules:
-    path = folder / entry["file"]
-    if hashlib.sha256(read_file(path)).hexdigest() != entry["sha256"]:
-        raise ValueError(f"checksum of {path.name}")
-    table = pq.read_table(path)
-    atoms = np.stack([column.to_numpy() for column in table.columns]).T
-    shape = None if entry["shape"] is None else tuple(entry["shape"])
-    return GroundRules(rule, atoms, entry["estimate"], entry["seconds"], shape)
-
-
-FORMAT_OF_PARTS = "parts-1"
-ARRAYS = "_arrays"
-ROWS_AT_ONCE = 2**20
+    return _read_manifest(folder, theory, FORMAT, digest, read)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleParts:
-    """What the manifest says of a rule: where its ground rules are, how many, and what it took to find them."""
+    """The entry of a rule in the manifest: the files of its ground rules, each with its checksum, and their number."""
 
     name: str
     folder: str
-    files: tuple[tuple[str, str], ...]
+    files: Sequence[Sequence[str]]
     ground_rules: int
     estimate: int
     seconds: float
 
-    @classmethod
-    def from_entry(cls, entry: list[Any]) -> "RuleParts":
-        """As it stands in a manifest."""
-        name, folder, files, *numbers = entry
-        return cls(name, folder, tuple((file, checksum) for file, checksum in files), *numbers)
-
 
 def write_manifest(folder: Path, digest: str, rules: Sequence[RuleParts]) -> None:
-    """Say what is in a folder, when all of it is there."""
-    entries = [
-        [r.name, r.folder, [list(file) for file in r.files], r.ground_rules, r.estimate, r.seconds] for r in rules
-    ]
-    _write_manifest(folder, FORMAT_OF_PARTS, digest, entries)
+    """Write the manifest of a grounding in parts, when all of it is in the folder."""
+    _write_manifest(folder, FORMAT_OF_PARTS, digest, [astuple(rule) for rule in rules])
 
 
 def parts_of(folder: Path) -> tuple[tuple[str, str], ...]:
     """The Parquet files of a rule, in order, each with its checksum."""
     return tuple((path.name, _checksum(path)) for path in sorted(folder.glob("*.parquet")))
-
-
-def _checksum(path: Path) -> str:
-    check_regular(path)
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_partitioned(folder: Path) -> bool:
@@ -246,38 +216,33 @@ def read_partitioned(folder: Path, knowledge: KnowledgeBase, grounder: Grounder)
 
 
 def _read_parts(folder: Path, rule: Rule, entry: list[Any]) -> GroundRules:
-    positions, parts = len(rule.atoms), RuleParts.from_entry(entry)
-    files = hashlib.sha256(json.dumps([list(file) for file in parts.files]).encode()).hexdigest()[:16]
-    path = folder / ARRAYS / f"{parts.folder.replace('=', '_')}-{files}.npy"
+    """The ground rules of a rule as an array on disk, which is written at the first read, some rows at a time."""
+    positions, parts = len(rule.atoms), RuleParts(*entry)
     if parts.ground_rules == 0:
         return GroundRules(rule, np.zeros((0, positions), np.int64), parts.estimate, parts.seconds)
+    files = hashlib.sha256(json.dumps(parts.files).encode()).hexdigest()[:16]
+    path, shape = folder / ARRAYS / f"{parts.folder.replace('=', '_')}-{files}.npy", (positions, parts.ground_rules)
     if not path.exists():
-        _write_array(folder, parts, positions, path)
+        path.parent.mkdir(exist_ok=True)
+        with new_file(path) as temporary:
+            array, row = np.lib.format.open_memmap(temporary.name, "w+", np.int64, shape), 0
+            for name, checksum in parts.files:
+                file = folder / parts.folder / name
+                if _checksum(file) != checksum:
+                    raise ValueError(f"checksum of {name}")
+                with pq.ParquetFile(file) as opened:
+                    for batch in opened.iter_batches(ROWS_AT_ONCE, columns=[f"a{i}" for i in range(positions)]):
+                        for i, column in enumerate(batch.columns):
+                            array[i, row : row + len(batch)] = column.to_numpy()
+                        row += len(batch)
+            if row != parts.ground_rules:
+                raise ValueError(f"{row} rows of {parts.ground_rules}")
+            array.flush()
     check_regular(path)
     atoms = np.load(path, mmap_mode="r")
-    if atoms.shape != (positions, parts.ground_rules) or atoms.dtype != np.int64:
+    if atoms.shape != shape or atoms.dtype != np.int64:
         raise ValueError(f"shape of {path.name}")
     return GroundRules(rule, atoms.T, parts.estimate, parts.seconds)
-
-
-def _write_array(folder: Path, parts: RuleParts, positions: int, path: Path) -> None:
-    """The files of a rule as one array on disk, some rows at a time."""
-    path.parent.mkdir(exist_ok=True)
-    with new_file(path) as laid:
-        array = np.lib.format.open_memmap(laid.name, "w+", np.int64, (positions, parts.ground_rules))
-        row = 0
-        for name, checksum in parts.files:
-            file = folder / parts.folder / name
-            if _checksum(file) != checksum:
-                raise ValueError(f"checksum of {name}")
-            with pq.ParquetFile(file) as opened:
-                for batch in opened.iter_batches(ROWS_AT_ONCE, columns=[f"a{i}" for i in range(positions)]):
-                    for i, column in enumerate(batch.columns):
-                        array[i, row : row + len(batch)] = column.to_numpy()
-                    row += len(batch)
-        if row != parts.ground_rules:
-            raise ValueError(f"{row} rows of {parts.ground_rules}")
-        array.flush()
 
 
 @dataclass(frozen=True)
@@ -293,11 +258,11 @@ class KeptGrounder:
         return self.grounder.reads_evidence
 
     def __repr__(self) -> str:
-        """As the strategy: where a grounding is kept makes no difference."""
+        """As the strategy: the folder makes no difference."""
         return repr(self.grounder)
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
-        """The grounding that is kept; where none is, or that of something else, it is made anew."""
+        """The grounding in the folder; if there is none, or one of something else, it is made."""
         progress("ground", 0, 0)
         kept = read_partitioned(self.folder, store.knowledge, self.grounder) if is_partitioned(self.folder) else None
         return self.grounder.ground(store, queries, progress) if kept is None else kept

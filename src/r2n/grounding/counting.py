@@ -9,47 +9,59 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int64
 from scipy.sparse import csr_array
 
-from r2n.data.herbrand import Codes, HerbrandBase, RowIndex, Side
-from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.data.herbrand import Codes, HerbrandBase, RowIndex, Side, are_among
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.grounding.joins import MAX_GROUNDINGS
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
-from r2n.grounding.substitutions import MAX_GROUNDINGS
 from r2n.logic.formula import Atom, Variable
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
 
-_NOTHING = np.zeros(0, np.int64)
-MOST_STEPS_DISTINCT = 3
-"""Steps of a path whose constants are distinct: beyond it, the walks to take away again are too many kinds."""
+MOST_STEPS_DISTINCT = 3  # steps of a path over distinct constants: beyond, too many kinds of walks are subtracted
+MOST_ENTRIES = 2**23  # of products at a time: about half a gigabyte
+BYTES_OF_ENTRY = 160  # of a count: code, rule, number, index; and the same by row for both positions
+BYTES_OF_LEFT_OUT = 28  # of a count that is less while a fact is asked: fact, entry, number; and the last two in order
+BYTES_OF_PRODUCT = 256  # of an entry of a product of matrices: four copies of it, and a quarter of what may be taken
+FEWER_RULES = ("take fewer rules: r2n mine --max-rules, or a higher --min-support",)
 
 
 def path_counts(steps: Sequence[csr_array], distinct: bool) -> csr_array:
     """For each pair (x, y), how many paths x - z_1 - ... - y there are; `distinct`: over distinct constants only.
 
-    `steps` holds a matrix (constants, constants) a step: the i-th is not zero at (a, b) where its predicate, read in
+    `steps` holds a matrix (constants, constants) per step: the i-th is not zero at (a, b) if its predicate, read in
     its direction, leads from a to b. The counts, int64, have sorted indices and no stored zero. A first step of which
     only some rows are filled gives the counts of these rows: they depend on no other row of it.
+
+    Two distinct steps A1, A2 without diagonals: the product without its diagonal (x != y). Three: (A1 A2 without its
+    diagonal) A3 leaves x, z_1, z_2 and z_2, y distinct; the walks with z_1 = y, x != z_2 are subtracted:
+    A1 D(A2 A3), less those with x = z_2, which are A1 * A2' * A3 elementwise; D(.) is the diagonal. At last x != y.
     """
     if not steps:
         raise ValueError("a path has at least one step")
     if distinct and len(steps) > MOST_STEPS_DISTINCT:
         raise ValueError(f"paths over distinct constants have at most {MOST_STEPS_DISTINCT} steps, not {len(steps)}")
-    counts = [csr_array(step, dtype=np.int64) for step in steps]
+    first, *others = (csr_array(step, dtype=np.int64) for step in steps)
     if not distinct:
-        found = counts[0]
-        for step in counts[1:]:
+        found = first.copy()
+        for step in others:
             found = csr_array(found @ step)
-        return _tidy(found.copy())
-    return _tidy(_distinct_counts([without_diagonal(step) for step in counts]))
+        return _tidy(found)
+    first, *others = (without_diagonal(step) for step in (first, *others))
+    found = without_diagonal(csr_array(first @ others[0])) if others else first
+    if len(others) == 2:
+        found = without_diagonal(csr_array(found @ others[1] - returns_to_first_step(first, *others)))
+    return _tidy(found)
 
 
 def path_counts_in_parts(steps: Sequence[csr_array], distinct: bool, most: int) -> Iterator[tuple[int, csr_array]]:
-    """The same, for so many rows at a time that about `most` entries are made between, in the rows of one at least.
-
-    Each part comes with the number of its first row.
-    """
+    """The same in parts of at least one row, with about `most` intermediate entries, each with its first row."""
+    matrix = csr_array(steps[0])
     for start, end in row_parts(reached_from(steps), most):
-        yield start, path_counts([_only_rows(csr_array(steps[0]), start, end), *steps[1:]], distinct)[start:end]
+        first, last = int(matrix.indptr[start]), int(matrix.indptr[end])
+        starts = np.clip(matrix.indptr, first, last) - first
+        filled = csr_array((matrix.data[first:last], matrix.indices[first:last], starts), shape=matrix.shape)
+        yield start, path_counts([filled, *steps[1:]], distinct)[start:end]
 
 
 def reached_from(steps: Sequence[csr_array]) -> np.ndarray:
@@ -65,32 +77,9 @@ def reached_from(steps: Sequence[csr_array]) -> np.ndarray:
 
 
 def row_parts(entries: np.ndarray, most: int) -> list[tuple[int, int]]:
-    """Rows, from the first to before the last, in parts of about `most` entries; no part where there is no row."""
+    """Ranges of rows, each with about `most` entries; no part if there is no row."""
     cuts = np.flatnonzero(np.diff(np.cumsum(entries) // max(1, most))) + 1
-    bounds = [0, *cuts.tolist(), len(entries)]
-    return list(pairwise(bounds))
-
-
-def _only_rows(matrix: csr_array, start: int, end: int) -> csr_array:
-    """The matrix with these rows alone filled."""
-    first, last = int(matrix.indptr[start]), int(matrix.indptr[end])
-    starts = np.clip(matrix.indptr, first, last) - first
-    return csr_array((matrix.data[first:last], matrix.indices[first:last], starts), shape=matrix.shape)
-
-
-def _distinct_counts(steps: Sequence[csr_array]) -> csr_array:
-    """Paths over distinct constants, of steps without diagonals.
-
-    Two steps A1, A2: the product without its diagonal (x != y). Three steps: (A1 A2 without its diagonal) A3 leaves
-    x, z_1, z_2 and z_2, y distinct; the walks with z_1 = y, x != z_2 are taken away again: A1 D(A2 A3), less those
-    with x = z_2, which are A1 * A2' * A3 elementwise; D(.) is the diagonal. At last x != y.
-    """
-    if len(steps) == 1:
-        return steps[0]
-    found = without_diagonal(csr_array(steps[0] @ steps[1]))
-    if len(steps) == MOST_STEPS_DISTINCT:
-        found = without_diagonal(csr_array(found @ steps[2] - returns_to_first_step(*steps)))
-    return found
+    return list(pairwise([0, *cuts.tolist(), len(entries)]))
 
 
 def returns_to_first_step(first: csr_array, second: csr_array, third: csr_array) -> csr_array:
@@ -120,12 +109,6 @@ def _tidy(matrix: csr_array) -> csr_array:
     return matrix
 
 
-MOST_ENTRIES = 2**23  # of products at a time: about half a gigabyte
-
-Pairs = tuple[np.ndarray, np.ndarray]
-"""Two columns of constants (ids), one pair a fact."""
-
-
 @dataclass(frozen=True, slots=True)
 class ChainStep:
     """A body atom between two neighbours of a chain, read from the one to the other."""
@@ -153,20 +136,18 @@ class Chain:
 
 
 def as_chain(knowledge: KnowledgeBase, rule: Rule) -> Chain | None:
-    """The rule as a chain, where it is one: over binary atoms of variables, each held to its predicates' domains."""
+    """The rule as a chain, if it is one: over binary atoms of variables, each over its predicates' domains."""
     if not rule.body or len(rule.head_positions) != 1 or not all(literal.positive for literal in rule.body):
         return None
     head, body = rule.atoms[rule.head_positions[0]], [rule.atoms[literal.position] for literal in rule.body]
-    ends, domains = _pair(head), dict(zip(rule.variables, knowledge.theory.variable_domains(rule), strict=True))
-    is_free = all(  # no variable is held to less than the domains of its positions
+    domains = dict(zip(rule.variables, knowledge.theory.variable_domains(rule), strict=True))
+    is_free = all(  # no variable is restricted to less than the domains of its positions
         domains[term.name] == domain
         for atom in rule.atoms
         for term, domain in zip(atom.terms, knowledge.language.predicate(atom.predicate).domains, strict=True)
         if isinstance(term, Variable)
     )
-    if ends is None or any(_pair(atom) is None for atom in body) or not is_free:
-        return None
-    steps = _steps(ends[0], ends[1], body)
+    steps = _chain_steps(head, body) if is_free else None
     wanted = len(rule.variables) * (len(rule.variables) - 1) // 2
     pairs = {frozenset((guard.left, guard.right)) for guard in rule.guards}
     is_distinct = len(pairs) == wanted and all(isinstance(term, Variable) for pair in pairs for term in pair)
@@ -175,22 +156,21 @@ def as_chain(knowledge: KnowledgeBase, rule: Rule) -> Chain | None:
     return Chain(head.predicate, steps, is_distinct)
 
 
-def _pair(atom: Atom) -> tuple[str, str] | None:
-    """The two different variables of an atom."""
-    names = [term.name for term in atom.terms if isinstance(term, Variable)]
-    return (names[0], names[1]) if len(names) == len(atom.terms) == 2 and names[0] != names[1] else None
-
-
-def _steps(start: str, end: str, body: list[Atom]) -> tuple[ChainStep, ...] | None:
-    """The body from one variable to the other, every atom once and no variable twice; None where that is no way."""
-    left, here, seen, steps = list(body), start, {start}, list[ChainStep]()
+def _chain_steps(head: Atom, body: list[Atom]) -> tuple[ChainStep, ...] | None:
+    """The body from the first variable of the head to the second, every atom once and no variable twice, or None."""
+    pairs = [tuple(term.name for term in atom.terms if isinstance(term, Variable)) for atom in (head, *body)]
+    if any(
+        len(pair) != len(atom.terms) or len(set(pair)) != 2 for pair, atom in zip(pairs, (head, *body), strict=True)
+    ):
+        return None
+    left, (here, end), steps = list(zip(pairs[1:], body, strict=True)), pairs[0], list[ChainStep]()
+    seen = {here}
     while left:
-        touching = [atom for atom in left if here in (_pair(atom) or ())]
+        touching = [i for i, (pair, _) in enumerate(left) if here in pair]
         if len(touching) != 1:
             return None
-        left.remove(touching[0])
-        first, second = _pair(touching[0]) or ("", "")
-        steps.append(ChainStep(touching[0].predicate, first == here))
+        (first, second), atom = left.pop(touching[0])
+        steps.append(ChainStep(atom.predicate, first == here))
         here = second if first == here else first
         if here in seen:
             return None
@@ -199,10 +179,13 @@ def _steps(start: str, end: str, body: list[Atom]) -> tuple[ChainStep, ...] | No
 
 
 class StepMatrices:
-    """The facts of binary predicates as sparse matrices (constants, constants), in both directions, each made once."""
+    """The facts of binary predicates as sparse matrices (constants, constants), in both directions, each made once.
+
+    Products are made in parts with about `most` entries at a time.
+    """
 
     def __init__(self, knowledge: KnowledgeBase, most: int = MOST_ENTRIES) -> None:
-        """Nothing is made yet. Products are made in parts with about `most` entries at a time."""
+        """Nothing is made yet."""
         self.knowledge, self.most = knowledge, most
         self._made: dict[tuple[ChainStep, bool], csr_array] = {}
 
@@ -211,84 +194,76 @@ class StepMatrices:
         """Products in parts that fit under the memory limit of a store."""
         return cls(store.knowledge, store.ceiling.fitting(BYTES_OF_PRODUCT, MOST_ENTRIES))
 
-    def pairs(self, predicate: str) -> Pairs:
-        """The predicate's true facts, in the order of their codes."""
+    def pairs(self, predicate: str) -> tuple[np.ndarray, np.ndarray]:
+        """The two columns of the predicate's true facts (constant ids), in the order of their codes."""
         facts = self.knowledge.facts(self.knowledge.language.predicate(predicate))
         return facts[:, 0], facts[:, 1]
 
-    def matrix(self, step: ChainStep, *, distinct: bool) -> csr_array:
-        """One where the step leads from row to column; `distinct`: without its diagonal."""
-        if (step, distinct) not in self._made:
-            first, second = self.pairs(step.predicate)
-            rows, columns = (first, second) if step.forward else (second, first)
-            size = len(self.knowledge.language.constants)
-            made = csr_array((np.ones(len(rows), np.int64), (rows, columns)), shape=(size, size))
-            self._made[step, distinct] = without_diagonal(made) if distinct else made
-        return self._made[step, distinct]
+    def matrices(self, chain: Chain) -> list[csr_array]:
+        """For each step, one if it leads from row to column; without diagonals if the chain is `distinct`."""
+        for step in chain.steps:
+            if (step, chain.distinct) not in self._made:
+                rows, columns = self.pairs(step.predicate)[:: 1 if step.forward else -1]
+                size = len(self.knowledge.language.constants)
+                made = csr_array((np.ones(len(rows), np.int64), (rows, columns)), shape=(size, size))
+                self._made[step, chain.distinct] = without_diagonal(made) if chain.distinct else made
+        return [self._made[step, chain.distinct] for step in chain.steps]
 
     def counts(self, chain: Chain) -> Iterator[tuple[int, csr_array]]:
-        """For each pair (x, y), how many ground rules of the chain conclude head(x, y).
-
-        In parts, each with the number of its first x.
-        """
-        matrices = [self.matrix(step, distinct=chain.distinct) for step in chain.steps]
-        return path_counts_in_parts(matrices, chain.distinct, self.most)
+        """For each pair (x, y), how many ground rules of the chain conclude head(x, y); parts with their first x."""
+        return path_counts_in_parts(self.matrices(chain), chain.distinct, self.most)
 
     def through(self, chain: Chain) -> Iterator[tuple[int, csr_array]]:
         """For each fact f of the head and each constant c, the ground rules that have f in the body and conclude the
-        atom that is f with c in place of its last constant (of its first one, where the chain is `is_reversed`).
+        atom that is f with c in place of its last constant (of its first one, if the chain is `is_reversed`).
 
-        Shape (facts of the head, constants), a row a fact in the order of their codes, in parts, each with the number
-        of its first fact.
+        Shape (facts of the head, constants), a row per fact in the order of their codes; parts with their first fact.
         """
         starts, ends = self.pairs(chain.head)[:: -1 if chain.is_reversed else 1]
-        matrices = [self.matrix(step, distinct=chain.distinct) for step in chain.steps]
+        matrices = self.matrices(chain)
         walk = _through_distinct if chain.distinct else _through
         for first, last in row_parts(reached_from(matrices)[starts], self.most):
-            part = walk(chain, matrices, starts[first:last], ends[first:last])
-            part.sum_duplicates()
-            part.eliminate_zeros()
-            yield first, part
+            yield first, _tidy(walk(chain, matrices, starts[first:last], ends[first:last]))
 
 
 def _through_distinct(chain: Chain, matrices: Sequence[csr_array], starts: np.ndarray, ends: np.ndarray) -> csr_array:
-    """Over distinct constants, a fact that the path's first constant stands in can only be its first step."""
+    """Over distinct constants, a fact with the path's first constant can only be its first step."""
     facts, size = len(starts), len(matrices[0].indptr) - 1
     if chain.steps[0] != ChainStep(chain.head, not chain.is_reversed) or len(matrices) == 1:
         return csr_array((facts, size), dtype=np.int64)
     is_step = (starts != ends).astype(np.int64)
-    found = csr_array(_scaled(_chosen(ends, size), is_step) @ matrices[1])
+    found = csr_array(_scaled(_one_hot(ends, size), is_step) @ matrices[1])
     if len(matrices) == MOST_STEPS_DISTINCT:
         back = _entries(found, starts)
-        found = csr_array(found @ matrices[2] - _scaled(csr_array(_chosen(starts, size) @ matrices[2]), back))
-    return _without(_without(found, starts), ends)
+        found = csr_array(found @ matrices[2] - _scaled(csr_array(_one_hot(starts, size) @ matrices[2]), back))
+    rows = row_of_entries(found)
+    found.data = np.where((found.indices == starts[rows]) | (found.indices == ends[rows]), 0, found.data)
+    return found
 
 
 def _through(chain: Chain, matrices: Sequence[csr_array], starts: np.ndarray, ends: np.ndarray) -> csr_array:
-    """Walks may pass the fact again and again: those with it are those in all, less those that never take it.
+    """Walks may pass the fact several times: those with it are all of them, less those that never take it.
 
     With D_i the walks of i steps that take the fact: D_i = D_{i-1} A_i + (walks of i - 1 steps without it that end
     where it begins) at where it ends.
     """
     facts, size = len(starts), len(matrices[0].indptr) - 1
-    every = _chosen(starts, size)
+    every = _one_hot(starts, size)
     found = csr_array((facts, size), dtype=np.int64)
     for step, matrix in zip(chain.steps, matrices, strict=True):
         onward = csr_array(found @ matrix)
         if step.predicate == chain.head:
-            is_onward = step.forward != chain.is_reversed
-            begins, arrives = (starts, ends) if is_onward else (ends, starts)
+            begins, arrives = (starts, ends) if step.forward != chain.is_reversed else (ends, starts)
             without = _entries(every, begins) - _entries(found, begins)
-            onward = csr_array(onward + _scaled(_chosen(arrives, size), without))
+            onward = csr_array(onward + _scaled(_one_hot(arrives, size), without))
         found, every = onward, csr_array(every @ matrix)
     return found
 
 
-def _chosen(columns: np.ndarray, size: int) -> csr_array:
-    """A row a fact, one in the column of its constant."""
-    return csr_array(
-        (np.ones(len(columns), np.int64), columns, np.arange(len(columns) + 1)), shape=(len(columns), size)
-    )
+def _one_hot(columns: np.ndarray, size: int) -> csr_array:
+    """A row per fact, one in the column of its constant."""
+    count = len(columns)
+    return csr_array((np.ones(count, np.int64), columns, np.arange(count + 1)), shape=(count, size))
 
 
 def _entries(matrix: csr_array, columns: np.ndarray) -> np.ndarray:
@@ -305,19 +280,6 @@ def _scaled(matrix: csr_array, by: np.ndarray) -> csr_array:
     return scaled
 
 
-def _without(matrix: csr_array, columns: np.ndarray) -> csr_array:
-    """The matrix with each row's entry in its column put to zero."""
-    kept = matrix.copy()
-    kept.data = np.where(kept.indices == columns[row_of_entries(kept)], 0, kept.data)
-    return kept
-
-
-BYTES_OF_ENTRY = 160  # of a count: code, rule, number, where it stands; and the same by row for both positions
-BYTES_OF_LEFT_OUT = 28  # of a count that is less while a fact is asked: fact, entry, number; and the last two in order
-BYTES_OF_PRODUCT = 256  # of an entry of a product of matrices: four copies of it, and a quarter of what may be taken
-
-FEWER_RULES = ("take fewer rules: r2n mine --max-rules, or a higher --min-support",)
-
 _Through = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Facts by number, atoms (or entries) of their row, and the ground rules from the one to the other."""
 
@@ -328,7 +290,7 @@ def is_counted(rule: Rule) -> bool:
 
 
 def split_rules(knowledge: KnowledgeBase) -> tuple[KnowledgeBase, tuple[Rule, ...]]:
-    """What is known with the rules that cannot be counted alone, and those that can."""
+    """The knowledge base with only the rules that cannot be counted, and the rules that can."""
     theory = knowledge.theory
     others = tuple(rule for rule in theory.rules if not is_counted(rule))
     return replace(knowledge, theory=replace(theory, rules=others)), tuple(filter(is_counted, theory.rules))
@@ -336,9 +298,9 @@ def split_rules(knowledge: KnowledgeBase) -> tuple[KnowledgeBase, tuple[Rule, ..
 
 @dataclass(frozen=True, eq=False)
 class SideCounts:
-    """The counts of one side, by row (`index`) and place.
+    """The counts of one query pattern, by row (`index`) and candidate (`places`).
 
-    `order` holds where each entry stands among all entries of the predicate.
+    `order` holds the index of each entry among all entries of the predicate.
     """
 
     side: Side
@@ -354,8 +316,8 @@ class SideCounts:
 class LeftOut:
     """What is not counted while a fact is asked: the ground rules of its row that have the fact itself in their body.
 
-    For the fact of number i among its predicate's, entries `entries[starts[i]:starts[i + 1]]` of the side's counts
-    are less by `counts`.
+    For the i-th fact of its predicate, entries `entries[starts[i]:starts[i + 1]]` of the `SideCounts` are less by
+    `counts`.
     """
 
     starts: Int64[np.ndarray, " _"]
@@ -365,9 +327,9 @@ class LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class _RuleCount:
-    """One rule: the codes (ascending) of what it concludes, with their numbers.
+    """The codes (ascending) of the atoms that a rule concludes, with the numbers of their ground rules.
 
-    Of one that was grounded, `through` holds for each position asked what is left out while a fact is asked.
+    Of one that was grounded, `through` has for each position what is left out while a fact is asked.
     """
 
     codes: Codes
@@ -404,7 +366,7 @@ class RuleCounts:
         max_groundings: int = MAX_GROUNDINGS,
     ) -> "RuleCounts":
         """Count the ground rules of some rules in what is known; `max_groundings` of one that is no chain."""
-        found = list(_counted(store, rules, KnownBodyGrounder(max_groundings), progress))
+        found = list(_rule_counts(store, rules, KnownBodyGrounder(max_groundings), progress))
         codes = np.concatenate([np.zeros(0, np.int64), *(part.codes for part in found)])
         sizes = np.array([len(part.codes) for part in found], np.int64)
         order = np.argsort(codes, kind="stable")
@@ -424,7 +386,8 @@ class RuleCounts:
     @cached_property
     def is_fact(self) -> Bool[np.ndarray, " entries"]:
         """Whether each entry's atom is known to be true."""
-        return holds(self.store.knowledge.evidence, self.codes)
+        evidence = self.store.knowledge.evidence
+        return are_among(self.codes, evidence.atoms[evidence.truth])
 
     @cached_property
     def confidences(self) -> Float64[np.ndarray, " rules"]:
@@ -433,7 +396,7 @@ class RuleCounts:
         return (np.bincount(self.rule, self.is_fact, minlength=len(self.rules)) + 0.1) / (concluded + 5.0)
 
     def side(self, predicate: int, position: int) -> SideCounts:
-        """The counts of one side, made once."""
+        """The counts of one query pattern, made once."""
         if (predicate, position) in self._sides:
             return self._sides[predicate, position]
         side = Side.of(self.base, predicate, position)
@@ -456,15 +419,11 @@ class RuleCounts:
 
         The rest is exactly what grounding without the fact would count for its row.
         """
-        if (predicate, position) not in self._left_out:
-            self._left_out[predicate, position] = self._found_left_out(self.side(predicate, position))
-        return self._left_out[predicate, position]
-
-    def _found_left_out(self, side: SideCounts) -> LeftOut:
-        predicate = self.base.language.predicates[side.side.predicate]
-        facts = len(self.store.knowledge.known_codes(predicate, True))
-        sizes, parts = np.zeros(facts, np.int64), list[_Through]()
-        left_out = sum(len(part.entries) for part in self._left_out.values())
+        if (predicate, position) in self._left_out:
+            return self._left_out[predicate, position]
+        side, declared = self.side(predicate, position), self.base.language.predicates[predicate]
+        sizes = np.zeros(len(self.store.knowledge.known_codes(declared, True)), np.int64)
+        left_out, parts = sum(len(part.entries) for part in self._left_out.values()), list[_Through]()
         for fact, entry, count in self._through(side):
             parts.append((fact, entry, count))
             sizes[fact[0] : fact[-1] + 1] += np.bincount(fact - fact[0])
@@ -478,46 +437,46 @@ class RuleCounts:
         for fact, entry, count in parts:
             number = np.bincount(fact - fact[0])
             own = free[fact[0] : fact[-1] + 1]
-            place = (own - (np.cumsum(number) - number))[fact - fact[0]] + np.arange(len(fact))
-            entries[place], counts[place] = entry, count
+            to = (own - (np.cumsum(number) - number))[fact - fact[0]] + np.arange(len(fact))
+            entries[to], counts[to] = entry, count
             own += number
-        return LeftOut(starts, entries, counts)
+        found = self._left_out[predicate, position] = LeftOut(starts, entries, counts)
+        return found
 
     def _through(self, side: SideCounts) -> Iterator[_Through]:
         """Facts by number (ascending), entries of their row, and the ground rules from the one to the other."""
-        name = self.base.language.predicates[side.side.predicate].name
+        name, position = self.base.language.predicates[side.side.predicate].name, side.side.position
         begin = int(np.searchsorted(self.codes, side.side.bounds[0]))
-        place = np.empty(len(side.order), _smallest(len(side.order)))
-        place[side.order] = np.arange(len(side.order))
+        row = np.empty(len(side.order), _smallest(len(side.order)))
+        row[side.order] = np.arange(len(side.order))
         for j, rule in enumerate(self.rules):
             own = self.inverse[self.starts[j] : self.starts[j + 1]]
             if not len(own) or rule.atoms[rule.head_positions[0]].predicate != name or not _in_body(rule, name):
                 continue
             codes, chain = self.codes[own], as_chain(self.store.knowledge, rule)
             if chain is None:
-                found = iter([self.grounded[j][side.side.position]])
+                found = iter([self.grounded[j][position]])
             else:
-                directed = chain if side.side.position == 1 else chain.backwards()
-                found = _through_chain(self._matrices, directed, side.side)
+                found = self._through_chain(chain if position == 1 else chain.backwards(), position)
             for fact, code, count in (part for part in found if len(part[0])):
-                yield fact.astype(place.dtype), place[own[np.searchsorted(codes, code)] - begin], count
+                yield fact.astype(row.dtype), row[own[np.searchsorted(codes, code)] - begin], count
+
+    def _through_chain(self, chain: Chain, position: int) -> Iterator[_Through]:
+        pairs = self._matrices.pairs(chain.head)
+        for first, part in self._matrices.through(chain):
+            fact = row_of_entries(part) + np.int64(first)
+            columns = [column[fact] for column in pairs]
+            columns[position] = part.indices
+            fact, codes, counts = _coded(self.base, chain.head, columns, part.data, fact)
+            yield fact, codes, counts
 
     @cached_property
     def _matrices(self) -> StepMatrices:
         return StepMatrices.within(self.store)
 
 
-def holds(evidence: Evidence, codes: Codes) -> Bool[np.ndarray, " _"]:
-    """Whether each atom is known to be true."""
-    true = evidence.atoms[evidence.truth]
-    place = np.searchsorted(true, codes)
-    found = place < len(true)
-    found[found] = true[place[found]] == codes[found]
-    return found
-
-
 def _smallest(count: int) -> type[np.integer]:
-    """The type of integers that can number so many things in as little memory as there is."""
+    """The smallest integer type that can number so many items."""
     return np.int32 if count < 2**31 else np.int64
 
 
@@ -525,58 +484,44 @@ def _in_body(rule: Rule, predicate: str) -> bool:
     return any(rule.atoms[literal.position].predicate == predicate for literal in rule.body)
 
 
-def _counted(
+def _coded(
+    base: HerbrandBase, name: str, columns: list[np.ndarray], counts: np.ndarray, *others: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """The codes of the atoms of a predicate with these columns, those that exist, with their counts and more."""
+    codes = base.encode_columns(base.language.predicate(name), columns)
+    inside = codes >= 0
+    return tuple(part[inside] for part in (*others, codes, counts))
+
+
+def _rule_counts(
     store: Store, rules: Sequence[Rule], grounder: KnownBodyGrounder, progress: Progress
 ) -> Iterator[_RuleCount]:
-    """The counts of each rule; refused where those of all rules so far need more than the ceiling of the store."""
-    matrices, entries = StepMatrices.within(store), 0
+    """The counts of each rule; refused if those of all rules so far need more memory than the store may take."""
+    matrices, entries, base = StepMatrices.within(store), 0, store.base
     for done, rule in enumerate(rules):
         progress("count", done, len(rules))
-        chain = as_chain(store.knowledge, rule)
+        chain, through = as_chain(store.knowledge, rule), ()
         if chain is None:
-            parts = iter([_count_of_grounded(store, rule, grounder)])
+            position = rule.head_positions[0]
+            atoms, head = grounder.ground_rule(store, rule).atoms, rule.atoms[position]
+            parts = iter([np.unique(atoms[:, position], return_counts=True)])
+            if _in_body(rule, head.predicate):
+                predicate = store.language.predicate_index(head.predicate)
+                sides = [Side.of(base, predicate, i) for i in range(len(head.terms))]
+                through = tuple(_through_grounded(store, rule, atoms, side) for side in sides)
         else:
-            parts = (_coded(store.base, chain, *part) for part in matrices.counts(chain))
-        found: list[_RuleCount] = []
-        for part in parts:
+            parts = (
+                _coded(base, chain.head, [row_of_entries(part) + np.int64(first), part.indices], part.data)
+                for first, part in matrices.counts(chain)
+            )
+        found: list[tuple[np.ndarray, ...]] = [(np.zeros(0, np.int64),) * 2]
+        for part in parts:  # the codes ascend from each part of a chain to the next
             found.append(part)
-            entries += len(part.codes)
+            entries += len(part[0])
             what = f"{entries:,} atoms that {done + 1:,} of {len(rules):,} counted rules conclude"
             store.ceiling.check(entries * BYTES_OF_ENTRY, what=what, ways_out=FEWER_RULES)
-        if len(found) == 1:
-            yield found[0]
-        else:  # the parts of a chain, whose codes ascend from each to the next
-            codes = np.concatenate([_NOTHING, *(part.codes for part in found)])
-            yield _RuleCount(codes, np.concatenate([_NOTHING, *(part.counts for part in found)]))
-
-
-def _count_of_grounded(store: Store, rule: Rule, grounder: KnownBodyGrounder) -> _RuleCount:
-    atoms, head = grounder.ground_rule(store, rule).atoms, rule.atoms[rule.head_positions[0]]
-    codes, counts = np.unique(atoms[:, rule.head_positions[0]], return_counts=True)
-    if not _in_body(rule, head.predicate):
-        return _RuleCount(codes, counts)
-    predicate = store.language.predicate_index(head.predicate)
-    sides = [Side.of(store.base, predicate, position) for position in range(len(head.terms))]
-    return _RuleCount(codes, counts, tuple(_through_grounded(store, rule, atoms, side) for side in sides))
-
-
-def _coded(base: HerbrandBase, chain: Chain, first: int, pairs: csr_array) -> _RuleCount:
-    predicate = base.language.predicate(chain.head)
-    rows = row_of_entries(pairs).astype(np.int64) + first
-    codes = base.encode_columns(predicate, [rows, pairs.indices.astype(np.int64)])
-    inside = codes >= 0
-    return _RuleCount(codes[inside], pairs.data[inside])
-
-
-def _through_chain(matrices: StepMatrices, chain: Chain, side: Side) -> Iterator[_Through]:
-    base, pairs = matrices.knowledge.base, matrices.pairs(chain.head)
-    for first, found in matrices.through(chain):
-        fact = row_of_entries(found).astype(np.int64) + first
-        columns = [column[fact] for column in pairs]
-        columns[side.position] = found.indices.astype(np.int64)
-        codes = base.encode_columns(base.language.predicate(chain.head), columns)
-        inside = codes >= 0
-        yield fact[inside], codes[inside], found.data[inside]
+        codes, counts = map(np.concatenate, zip(*found, strict=True))
+        yield _RuleCount(codes, counts, through)
 
 
 def _through_grounded(store: Store, rule: Rule, atoms: np.ndarray, side: Side) -> _Through:

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Int64
 
-from r2n.data.herbrand import Codes, union
+from r2n.data.herbrand import Codes, ranges, union
 from r2n.errors import counted
 from r2n.grounding.store import WAYS_OUT, Store
 from r2n.logic.theory import Rule
@@ -23,7 +23,7 @@ class GroundRules:
     """R_j: the ground rules of one rule.
 
     `atoms[g, i]` is the code of ne(g, i). Rows are distinct and ascend with the substitution, variable by
-    variable. `shape` gives the sizes of the variables' domains where every substitution is there, else None.
+    variable. `shape` gives the sizes of the variables' domains if every substitution is there, else None.
     """
 
     rule: Rule
@@ -37,7 +37,7 @@ class GroundRules:
         return len(self.atoms)
 
     def __repr__(self) -> str:
-        """Of which rule, and how many."""
+        """The rule and the counts."""
         positions = counted(self.atoms.shape[1], "atom")
         return f"GroundRules('{self.rule.name}': {counted(len(self), 'ground rule')} of {positions})"
 
@@ -58,7 +58,7 @@ class Grounding:
         return sum(map(len, self.ground_rules))
 
     def __repr__(self) -> str:
-        """How many there are, in all and of the first rules."""
+        """The counts, in all and of the first rules."""
         of_rules = [f"{part.rule.name} {len(part):,}" for part in self.ground_rules[:MOST_NAMED]]
         more = ["..."] * (len(self.ground_rules) > MOST_NAMED)
         counts = f"{counted(len(self), 'ground rule')} over {counted(len(self.atoms), 'atom')}"
@@ -67,10 +67,9 @@ class Grounding:
 
 @runtime_checkable
 class Grounder(Protocol):
-    """A strategy: the store of a knowledge base, and the queries to ground around -> the grounding.
+    """A strategy: a frozen dataclass whose fields are the grounding options that it takes.
 
-    A strategy is a frozen dataclass. Its fields are those of the options of grounding that it takes, and its class
-    attributes are its `name` and its abilities.
+    Its class attributes are its `name` and its abilities.
     """
 
     @property
@@ -98,7 +97,7 @@ def ground_each(
 
 
 def distinct_codes(parts: Sequence[np.ndarray]) -> Codes:
-    """The codes in all parts, sorted and distinct; by marking instead of sorting where the codes lie close."""
+    """The codes in all parts, sorted and distinct; by marking instead of sorting if the codes lie close together."""
     parts = [part for part in parts if part.size]
     if not parts:
         return np.zeros(0, np.int64)
@@ -118,7 +117,7 @@ def codes_without(codes: Codes, others: Codes) -> Codes:
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """From numbered things to others: those of thing i are `targets[starts[i] : starts[i + 1]]`."""
+    """CSR adjacency: the targets of source i are `targets[starts[i] : starts[i + 1]]`."""
 
     starts: Int64[np.ndarray, " _"]
     targets: Int64[np.ndarray, " _"]
@@ -130,12 +129,6 @@ class Links:
         return cls(np.searchsorted(sources[order], np.arange(count + 1)), targets[order])
 
     def follow(self, sources: Int64[np.ndarray, " _"]) -> tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]]:
-        """For every target of the sources, the place of its source, and the target itself."""
-        first, counts = self.starts[sources], self.starts[sources + 1] - self.starts[sources]
-        return np.repeat(np.arange(len(sources)), counts), self.targets[ranges(first, counts)]
-
-
-def ranges(first: Int64[np.ndarray, " _"], counts: Int64[np.ndarray, " _"]) -> Int64[np.ndarray, " _"]:
-    """first[0], first[0] + 1, ... so many numbers as counts[0] says, then those of the next, in one array."""
-    before = np.cumsum(counts) - counts
-    return np.arange(counts.sum()) + np.repeat(first - before, counts)
+        """For every target of the sources, the index of its source, and the target itself."""
+        owner, found = ranges(self.starts[sources], self.starts[sources + 1] - self.starts[sources])
+        return owner, self.targets[found]

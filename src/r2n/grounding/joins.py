@@ -1,4 +1,4 @@
-"""Rules as conjunctive queries: relations, the query of a rule, and joins on arrays."""
+"""Rules as conjunctive queries: relations, the query of a rule, joins on arrays, and the substitutions found."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
@@ -9,14 +9,20 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from r2n.data.conjunctive import AtomTable, ConjunctiveSelect, Expression
-from r2n.data.herbrand import Codes
-from r2n.logic.formula import Atom, Variable
-from r2n.logic.language import Domain
+from r2n.data.herbrand import Codes, HerbrandBase, ranges
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.errors import GroundingError
+from r2n.logic.formula import Atom, Constant, Term, Variable
+from r2n.logic.language import Domain, Language
 from r2n.logic.theory import Literal, Rule, Theory
+
+MAX_GROUNDINGS = 20_000_000
+
+Substitutions = Int64[np.ndarray, "_ variables"]
 
 
 class Kind(Enum):
-    """What the atoms of a relation are: known true, known false, asked, or such that ground rules may hold."""
+    """What the atoms of a relation are: known true, known false, queries, or such that ground rules may hold."""
 
     FACT = "fact"
     DENIED = "denied"
@@ -26,11 +32,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Relation:
-    """Distinct atoms: their codes, and their arguments (ids below `constants`), a column a position.
+    """Distinct atoms: their codes, and their arguments (ids below `constants`), a column per position.
 
     `domains` are those of the positions; `encode` turns columns of arguments into codes. The constants of a domain are
-    a relation too, of one position, where a code is the constant's id. `cut_from` is a relation with more atoms, and
-    which of them are kept.
+    a relation with one position, where a code is the constant's id. `cut_from` is a larger relation, and a mask of the
+    atoms of it that are kept.
     """
 
     name: str
@@ -52,40 +58,38 @@ class Relation:
         return AtomTable(self.name, tuple(f"a{i}" for i in range(len(self.domains))))
 
     def index(self, position: int) -> tuple[np.ndarray, np.ndarray]:
-        """The rows in the order of the constants at a position, and where each constant's rows start in it."""
-        if position not in self._indexes and self.cut_from is not None:
-            whole, kept = self.cut_from
-            self._indexes[position] = _cut(*whole.index(position), kept)
-        elif position not in self._indexes:
+        """The rows sorted by the constant at a position, and where the rows of each constant start."""
+        if position in self._indexes:
+            return self._indexes[position]
+        if self.cut_from is not None:  # nothing is sorted again: the kept rows are renumbered
+            larger, kept = self.cut_from
+            order, starts = larger.index(position)
+            stays = kept[order]
+            before = np.concatenate([[0], np.cumsum(stays)])
+            order, starts = (np.cumsum(kept) - 1)[order[stays]], before[starts]
+        else:
             column = self.rows[:, position]
             starts = np.zeros(self.constants + 1, np.int64)
             np.cumsum(np.bincount(column, minlength=self.constants), out=starts[1:])
             is_sorted = position == 0 and bool((column[1:] >= column[:-1]).all())
             order = np.arange(len(column)) if is_sorted else np.argsort(column, kind="stable")
-            self._indexes[position] = order, starts
-        return self._indexes[position]
+        found = self._indexes[position] = order, starts
+        return found
 
     def distinct(self, position: int) -> int:
         """The number of distinct constants at a position."""
         return int(np.count_nonzero(np.diff(self.index(position)[1])))
 
     def holds(self, columns: list[np.ndarray]) -> Bool[np.ndarray, " atoms"]:
-        """Whether each atom, given by its arguments position by position, is one of these."""
+        """Whether the relation has each atom, given by its arguments position by position."""
         return np.isin(self.encode(columns), self.codes)
 
     def without(self, codes: Codes) -> "Relation":
-        """The relation without these atoms; itself where it holds none of them."""
+        """The relation without these atoms; the same object if it has none of them."""
         kept = ~np.isin(self.codes, codes)
         if kept.all():
             return self
         return replace(self, codes=self.codes[kept], rows=self.rows[kept], cut_from=(self, kept), _indexes={})
-
-
-def _cut(order: np.ndarray, starts: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An index where only some rows are kept, and numbered anew: nothing is sorted again."""
-    stays = kept[order]
-    before = np.concatenate([[0], np.cumsum(stays)])
-    return (np.cumsum(kept) - 1)[order[stays]], before[starts]
 
 
 Match = tuple[Relation, Atom]
@@ -96,8 +100,9 @@ Match = tuple[Relation, Atom]
 class RuleQuery:
     """The substitutions of a rule's `variables` over their `domains` that meet the rule's guards and these conditions.
 
-    Every `joined` atom is one of its relation, no `absent` atom is, at most `width` of the `counted` atoms are not,
-    and the atoms of no pair in `apart` are the same. Every variable of a condition is among the `variables`.
+    Every `joined` atom is in its relation, no `absent` atom is, at most `width` of the `counted` atoms are not, and
+    the atoms of each pair in `apart` differ. Every variable of a condition is among the `variables`. `ranging` are the
+    variables that no joined atom binds within just their domain, as atoms of their domains' relations.
     """
 
     rule: Rule
@@ -109,11 +114,10 @@ class RuleQuery:
     width: int = 0
     apart: tuple[tuple[Atom, Atom], ...] = ()
     ranging: tuple[Match, ...] = field(init=False)
-    """The variables that no joined atom binds, or holds to just their domain, as atoms of their domains' relations."""
 
     def __post_init__(self) -> None:
-        """Find out which variables have to be looked up in their domains."""
-        held = {
+        """Find the variables that have to be looked up in their domains."""
+        bound = {
             (term.name, domain.name)
             for relation, atom in self.joined
             for term, domain in zip(atom.terms, relation.domains, strict=True)
@@ -122,17 +126,17 @@ class RuleQuery:
         ranging = tuple(
             (domain, Atom(domain.name, (Variable(name),)))
             for name, domain in zip(self.variables, self.domains, strict=True)
-            if (name, domain.domains[0].name) not in held
+            if (name, domain.domains[0].name) not in bound
         )
         object.__setattr__(self, "ranging", ranging)
 
     @property
     def is_free(self) -> bool:
-        """Whether there is no condition at all, and nothing is sought."""
+        """Whether there is no condition and no variable."""
         return not (self.variables or self.joined or self.absent)
 
     def estimate(self) -> int:
-        """About how many substitutions there are if nothing is counted, from sizes and distinct values alone."""
+        """The expected number of substitutions if nothing is counted, from sizes and numbers of distinct values."""
         size, bound = 1.0, set[str]()
         for relation, atom in (*self.joined, *self.ranging):
             size *= len(relation)
@@ -144,7 +148,7 @@ class RuleQuery:
         return round(min(size, 1e18))
 
     def compiled(self, constant: Callable[[str], Expression]) -> ConjunctiveSelect:
-        """The conditions as SQL over the relations' tables; `constant` writes a constant, given by name."""
+        """The conditions as SQL over the relations' tables; `constant` renders a constant, given by name."""
         select = ConjunctiveSelect(constant)
         for relation, atom in (*self.joined, *self.ranging):
             select.join(relation.table, atom.terms)
@@ -168,25 +172,21 @@ class Tables(ABC):
         """The rules, and which predicates are closed."""
 
     @property
-    @abstractmethod
     def candidates(self) -> Collection[str]:
-        """The predicates of which ground rules hold candidates alone."""
+        """The predicates of which ground rules hold candidates alone; by default none."""
+        return ()
 
     @abstractmethod
     def relation(self, kind: Kind, predicate: str) -> Relation:
-        """The predicate's atoms of this kind, among facts, denied atoms and candidates."""
+        """The predicate's facts, denied atoms or candidates."""
 
     @abstractmethod
     def domain(self, domain: Domain) -> Relation:
         """The constants of a domain."""
 
     def domains(self, rule: Rule) -> tuple[Relation, ...]:
-        """The constants that each of the rule's variables runs over."""
+        """The domain of each of the rule's variables."""
         return tuple(map(self.domain, self.theory.variable_domains(rule)))
-
-    def match(self, kind: Kind, atom: Atom) -> Match:
-        """The atom, to be looked up among its predicate's atoms of this kind."""
-        return self.relation(kind, atom.predicate), atom
 
     def known_by(self, rule: Rule, literal: Literal) -> tuple[Match, bool]:
         """What makes a body literal known: its atom is (True), or is not (False), in a relation.
@@ -194,8 +194,184 @@ class Tables(ABC):
         A positive literal is known by a fact, a negative one by a denied atom, or in a closed world by no fact.
         """
         atom = rule.atoms[literal.position]
-        if literal.positive:
-            return self.match(Kind.FACT, atom), True
-        if self.theory.is_closed(rule, literal.position):
-            return self.match(Kind.FACT, atom), False
-        return self.match(Kind.DENIED, atom), True
+        closed = not literal.positive and self.theory.is_closed(rule, literal.position)
+        kind = Kind.FACT if literal.positive or closed else Kind.DENIED
+        return (self.relation(kind, atom.predicate), atom), not closed
+
+
+class TooManyRowsError(Exception):
+    """A join would not fit in memory."""
+
+
+def joined(query: RuleQuery, language: Language, most_rows: int) -> Substitutions:
+    """The substitutions of a query, unsorted and distinct; TooManyRowsError if a join has more than `most_rows`."""
+    found = _Bindings(language, most_rows)
+    left = list(query.joined)
+    while left:  # the atom that leaves the fewest rows, again and again
+        best = 0 if len(left) == 1 else int(np.argmin([found.joined_rows(*match) for match in left]))
+        found.join(*left.pop(best))
+    for relation, atom in query.ranging:
+        found.join(relation, atom)
+    for guard in query.rule.guards:
+        found.keep(found.value(guard.left) != found.value(guard.right))
+    for relation, atom in query.absent:
+        found.keep(~found.holds(relation, atom))
+    for some, other in query.apart:
+        pairs = zip(some.terms, other.terms, strict=True)
+        found.keep(~np.logical_and.reduce([found.value(left) == found.value(right) for left, right in pairs]))
+    if len(query.counted) > query.width:
+        missing = [~found.holds(relation, atom) for relation, atom in query.counted]
+        found.keep(np.sum(missing, axis=0) <= query.width)
+    columns = [found.columns[name] for name in query.variables]
+    return np.stack(columns).T if columns else np.zeros((found.size, 0), np.int64)
+
+
+class _Bindings:
+    """Bindings of variables to constants, joined with one relation after the other."""
+
+    def __init__(self, language: Language, most_rows: int) -> None:
+        self.language, self.size, self.most_rows = language, 1, most_rows
+        self.columns: dict[str, np.ndarray] = {}
+
+    def value(self, term: Term) -> np.ndarray:
+        """The constant ids of a bound term, row by row."""
+        if isinstance(term, Constant):
+            return np.full(self.size, self.language.constant_id(term.name))
+        return self.columns[term.name]
+
+    def keep(self, which: np.ndarray) -> None:
+        """Only these rows (row numbers, with repetition, or a mask)."""
+        self.size = int(np.count_nonzero(which)) if which.dtype == bool else len(which)
+        if which.dtype != bool or self.size < len(which):
+            self.columns = {name: column[which] for name, column in self.columns.items()}
+
+    def is_bound(self, term: Term) -> bool:
+        return isinstance(term, Constant) or term.name in self.columns
+
+    def holds(self, relation: Relation, atom: Atom) -> np.ndarray:
+        """Whether the atom, with all its variables bound, is in the relation, row by row."""
+        return relation.holds([self.value(term) for term in atom.terms])
+
+    def _key(self, relation: Relation, atom: Atom) -> int | None:
+        """The bound position of an atom that leaves the fewest matches on average."""
+        bound = [i for i, term in enumerate(atom.terms) if self.is_bound(term)]
+        return bound[0] if len(bound) == 1 else max(bound, key=relation.distinct, default=None)
+
+    def joined_rows(self, relation: Relation, atom: Atom) -> int:
+        """The number of rows of a join with the atom, before the conditions on its other positions."""
+        if all(map(self.is_bound, atom.terms)):
+            return self.size
+        position = self._key(relation, atom)
+        if position is None:
+            return self.size * len(relation)
+        _, starts = relation.index(position)
+        key = self.value(atom.terms[position])
+        return int((starts[key + 1] - starts[key]).sum())
+
+    def join(self, relation: Relation, atom: Atom) -> None:
+        """Join the rows with the atoms of the relation that match, and bind the atom's free variables."""
+        if all(map(self.is_bound, atom.terms)):
+            self.keep(self.holds(relation, atom))
+            return
+        position = self._key(relation, atom)
+        if position is None:  # each row once for every atom
+            order, first, counts = None, np.zeros(self.size, np.int64), np.full(self.size, len(relation))
+        else:
+            order, starts = relation.index(position)
+            key = self.value(atom.terms[position])
+            first, counts = starts[key], starts[key + 1] - starts[key]
+        if int(counts.sum()) > self.most_rows:
+            raise TooManyRowsError
+        owner, found = ranges(first, counts)
+        self.keep(owner)
+        rows, agrees = relation.rows[found if order is None else order[found]], list[np.ndarray]()
+        for i, term in enumerate(atom.terms):
+            if i != position and self.is_bound(term):
+                agrees.append(self.value(term) == rows[:, i])
+            elif i != position and isinstance(term, Variable):
+                self.columns[term.name] = rows[:, i]
+        if agrees:
+            self.keep(np.logical_and.reduce(agrees))
+
+
+def encode_substitutions(
+    base: HerbrandBase, rule: Rule, substitutions: Substitutions
+) -> Int64[np.ndarray, "ground_rules positions"]:
+    """The codes of the rule's atoms under substitutions: constant ids, a column for each of the rule's variables."""
+    columns = dict(zip(rule.variables, substitutions.T, strict=True))
+    atoms = np.empty((len(rule.atoms), len(substitutions)), np.int64)
+    for i, atom in enumerate(rule.atoms):
+        atoms[i] = encode_atom(base, atom, columns)
+    return atoms.T
+
+
+def encode_atom(base: HerbrandBase, atom: Atom, columns: dict[str, np.ndarray]) -> np.ndarray:
+    """The codes of an atom whose variables have these arrays of constant ids, which are broadcast."""
+    arguments = [
+        np.asarray(base.language.constant_id(term.name)) if isinstance(term, Constant) else columns[term.name]
+        for term in atom.terms
+    ]
+    return base.encode_columns(base.language.predicate(atom.predicate), arguments)
+
+
+def are_candidates(
+    knowledge: KnowledgeBase, rule: Rule, atoms: Int64[np.ndarray, "ground_rules positions"]
+) -> Bool[np.ndarray, " ground_rules"]:
+    """Whether all atoms of a ground rule are candidates, as far as their predicates have any."""
+    kept = np.ones(len(atoms), bool)
+    for i, atom in enumerate(rule.atoms):
+        if atom.predicate in knowledge.candidates:
+            kept &= np.isin(atoms[:, i], knowledge.candidates[atom.predicate])
+    return kept
+
+
+def sorted_substitutions(substitutions: Substitutions, constants: int, *, distinct: bool = False) -> Substitutions:
+    """Substitutions over ids below `constants` in ascending order, variable by variable; `distinct`: each once."""
+    if constants ** substitutions.shape[1] < 2**63:  # one number per substitution sorts faster than several columns
+        key = _keys(substitutions, constants)
+        if bool((key[1:] > key[:-1]).all()):
+            return substitutions
+        order = np.unique(key, return_index=True)[1] if distinct else np.argsort(key)
+        return substitutions.T[:, order].T
+    ordered = substitutions.T[:, np.lexsort(substitutions.T[::-1])].T
+    return ordered[_is_new(ordered)] if distinct else ordered
+
+
+def rows_among(some: Substitutions, among: Substitutions, constants: int) -> Int64[np.ndarray, " _"]:
+    """The row of each of some substitutions in sorted, distinct ones that include them all."""
+    if constants ** some.shape[1] < 2**63:
+        return np.searchsorted(_keys(among, constants), _keys(some, constants))
+    both = np.concatenate([among, some])
+    order = np.lexsort(both.T[::-1])
+    rows = np.empty(len(both), np.int64)
+    rows[order] = np.cumsum(_is_new(both[order])) - 1
+    return rows[len(among) :]
+
+
+def _keys(substitutions: Substitutions, constants: int) -> Int64[np.ndarray, " _"]:
+    """One number per substitution, in their order."""
+    keys = np.zeros(len(substitutions), np.int64)
+    for column in substitutions.T:
+        keys = keys * constants + column
+    return keys
+
+
+def _is_new(ordered: Substitutions) -> Bool[np.ndarray, " _"]:
+    """Whether each row differs from the one before."""
+    return np.concatenate([np.ones(len(ordered[:1]), bool), (np.diff(ordered, axis=0) != 0).any(axis=1)])
+
+
+def check_budget(rule: Rule, estimate: int, limit: int, *, exact: bool) -> None:
+    """Raise the error for a rule that would have more than `limit` ground rules, before any are made."""
+    if estimate > limit:
+        raise budget_error(rule, estimate, limit, exact=exact)
+
+
+def budget_error(rule: Rule, estimate: int, limit: int, *, exact: bool) -> GroundingError:
+    """The error for a rule that would have more than `limit` ground rules."""
+    about = "" if exact else "about "
+    return GroundingError(
+        f"rule '{rule.name}' has {about}{estimate:,} groundings, more than max_groundings = {limit:,}",
+        hint="narrow the domains of its variables (x: DOMAIN), close a predicate of its body, or take another"
+        " strategy (known-body, backward); or raise max_groundings",
+    )

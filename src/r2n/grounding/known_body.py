@@ -7,9 +7,15 @@ from time import perf_counter
 from r2n.data.herbrand import Codes
 from r2n.grounding.full import FullGrounder, uncontradicted_query
 from r2n.grounding.ground_rules import Grounding, GroundRules, ground_each
-from r2n.grounding.joins import RuleQuery, Tables
+from r2n.grounding.joins import (
+    MAX_GROUNDINGS,
+    RuleQuery,
+    Tables,
+    are_candidates,
+    encode_substitutions,
+    sorted_substitutions,
+)
 from r2n.grounding.store import Answer, Store
-from r2n.grounding.substitutions import MAX_GROUNDINGS, are_candidates, encode_substitutions, sorted_substitutions
 from r2n.logic.formula import Term, Variable
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
@@ -26,8 +32,8 @@ class KnownBodyGrounder:
     max_groundings: int = MAX_GROUNDINGS
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
-        """The grounding; the queries make no difference."""
-        answers: dict[Hashable, Answer] = {}  # mined rules often share a body: each is asked once
+        """The grounding; it does not depend on the queries."""
+        answers: dict[Hashable, Answer] = {}  # mined rules often share a body: each is joined once
         return ground_each(store, lambda store, rule: self.ground_rule(store, rule, answers), progress)
 
     def query(self, store: Tables, rule: Rule) -> RuleQuery:
@@ -35,20 +41,20 @@ class KnownBodyGrounder:
         return known_body_query(store, rule) if rule.body else uncontradicted_query(store, rule)
 
     def ground_rule(self, store: Store, rule: Rule, answers: dict[Hashable, Answer] | None = None) -> GroundRules:
-        """The ground rules of one rule; `answers` keeps those of bodies for the rules that share them."""
+        """The ground rules of one rule; `answers` caches those of bodies for the rules that share them."""
         start, knowledge = perf_counter(), store.knowledge
         if not rule.body:
             return FullGrounder(self.max_groundings).ground_rule(store, rule)
-        kept = {} if answers is None else answers
+        cached = {} if answers is None else answers
         body = _body_up_to_names(store, rule)
-        if body not in kept:
+        if body not in cached:
             found = store.substitutions(known_body_query(store, rule), self.max_groundings)
             ordered = sorted_substitutions(found.substitutions, len(store.language.constants))
-            kept[body] = Answer(ordered, found.estimate)
-        atoms = encode_substitutions(knowledge.base, rule, kept[body].substitutions)
+            cached[body] = Answer(ordered, found.estimate)
+        atoms = encode_substitutions(knowledge.base, rule, cached[body].substitutions)
         if knowledge.candidates:
             atoms = atoms[are_candidates(knowledge, rule, atoms)]
-        return GroundRules(rule, atoms, kept[body].estimate, perf_counter() - start)
+        return GroundRules(rule, atoms, cached[body].estimate, perf_counter() - start)
 
 
 def _body_up_to_names(store: Store, rule: Rule) -> Hashable:
@@ -58,10 +64,8 @@ def _body_up_to_names(store: Store, rule: Rule) -> Hashable:
     def terms(given: Iterable[Term]) -> tuple[int | str, ...]:
         return tuple(number[term.name] if isinstance(term, Variable) else term.name for term in given)
 
-    body = tuple(
-        (rule.atoms[literal.position].predicate, terms(rule.atoms[literal.position].terms), literal.positive)
-        for literal in rule.body
-    )
+    atoms = [(rule.atoms[literal.position], literal.positive) for literal in rule.body]
+    body = tuple((atom.predicate, terms(atom.terms), positive) for atom, positive in atoms)
     guards = tuple(terms((guard.left, guard.right)) for guard in rule.guards)
     return body, guards, store.knowledge.theory.variable_domains(rule)
 

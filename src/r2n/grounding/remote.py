@@ -1,14 +1,14 @@
-"""Grounding of facts that Spark reads itself: from tables of text to ground rules in Parquet, in no single process.
+"""Grounding of facts that Spark reads: from tables of text to ground rules in Parquet, never in a single process.
 
-Views of Spark's: `stated_N` (predicate, truth, split, c0, c1, ...) holds the facts of N positions as text, `constants`
+Views of Spark: `stated_N` (predicate, truth, split, c0, c1, ...) holds the facts of N positions as text, `constants`
 (id, name, in_0, in_1, ...) the constants in order of name, `facts_N` (p, truth, split, a0, a1, ...) the facts as ids,
 `fact_i` and `denied_i` (a0, a1, ...) the training facts of the i-th predicate, `domain_k` (a0) the k-th domain, and
-`place_k` (a0, place) the place of each constant in it. This process holds counts and checksums alone.
+`place_k` (a0, place) the index of each constant in it. This process holds only counts and checksums.
 """
 
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import sqlglot
 from sqlglot import exp
 
-from r2n.data.conjunctive import AtomTable, ConjunctiveSelect, Expression
+from r2n.data.conjunctive import AtomTable
 from r2n.data.derived import add_derived
 from r2n.data.encoding import complete, declaration, outside_domain, rule_constants, wrong_arity
 from r2n.data.fact_database import FactDatabase, Select
@@ -31,16 +31,15 @@ from r2n.data.problem import TRAIN, ProblemFile, TableOptions, checked_path, lis
 from r2n.data.records import settle
 from r2n.data.stored_tables import as_text, cell_sql
 from r2n.data.tables import FALSE, TRUE, Facts, Table, facts_from_records, layout_of
-from r2n.errors import CheckpointError, ConfigError, DataError, Location, R2NError
+from r2n.errors import ConfigError, DataError, Location, R2NError
 from r2n.files import put_in_place, scratch_folder
-from r2n.grounding.cache import MANIFEST, Content, KeptGrounder, RuleParts, Tally, parts_of, write_manifest
+from r2n.grounding.cache import Content, KeptGrounder, RuleParts, Tally, opened_for_writing, parts_of, write_manifest
 from r2n.grounding.full import FullGrounder, uncontradicted_query
 from r2n.grounding.ground_rules import Grounder
-from r2n.grounding.joins import Kind, Relation, RuleQuery, Tables
+from r2n.grounding.joins import Kind, Relation, RuleQuery, Tables, check_budget
 from r2n.grounding.known_body import KnownBodyGrounder, known_body_query
 from r2n.grounding.spark import SparkEngine, parquet_of, spark_sql
-from r2n.grounding.substitutions import check_budget
-from r2n.logic.formula import Atom, Constant, Variable
+from r2n.logic.formula import Constant, Variable
 from r2n.logic.language import Domain, Language
 from r2n.logic.parser import read_theory
 from r2n.logic.theory import Rule, Theory
@@ -55,7 +54,7 @@ _LOWER_BITS = 33  # of monotonically_increasing_id: the row within its partition
 
 
 def why_not_remote(file: ProblemFile, options: GroundingOptions) -> str | None:
-    """What of a problem only one process can do; None if Spark can do all of it."""
+    """Why a problem has to be grounded in one process; None if Spark can do it."""
     specs = [*file.facts.train, *file.facts.background, *(s for part in file.queries.splits().values() for s in part)]
     others = [spec.file for spec in specs if not _is_read_by_spark(spec)]
     if not specs or others:
@@ -70,14 +69,14 @@ def why_not_remote(file: ProblemFile, options: GroundingOptions) -> str | None:
 
 
 def _is_read_by_spark(spec: TableOptions) -> bool:
-    """Whether Spark reads it by itself: a Parquet file or folder of such, or a table of its catalog."""
+    """Whether Spark reads it: a Parquet file or folder of such, or a table of its catalog."""
     name = spec.file or ""
-    ends_so = spec.format is None and Path(name).suffix.lower() == ".parquet"
-    return name.startswith(TABLE) or (bool(name) and spec.format == "parquet") or ends_so
+    is_parquet = spec.format == "parquet" or (spec.format is None and Path(name).suffix.lower() == ".parquet")
+    return name.startswith(TABLE) or (bool(name) and is_parquet)
 
 
 def open_problem(engine: SparkEngine, file: ProblemFile, folder: Path, scratch: Path) -> "RemoteTables":
-    """The tables of a problem, with Spark; what is written for it lies under `scratch`."""
+    """The tables of a problem in Spark; its files are under `scratch`."""
     theory = read_theory(checked_path(folder, file.theory)) if file.theory else Theory()
     stated = StatedFacts(engine)
     for split, specs in {TRAIN: file.facts.train, **file.queries.splits(), BACKGROUND: file.facts.background}.items():
@@ -97,13 +96,17 @@ def _name(value: str) -> str:
     return exp.to_identifier(value, quoted=True).sql("spark")
 
 
-def _columns(arity: int, letter: str = "a") -> list[str]:
-    return [f"{letter}{i}" for i in range(arity)]
+def _columns(arity: int, letter: str = "a", first: int = 0) -> list[str]:
+    return [f"{letter}{i}" for i in range(first, first + arity)]
+
+
+def _any_of(values: Iterable[str]) -> str:
+    return f"({', '.join(map(_text, values))})"
 
 
 @dataclass(frozen=True, eq=False)
 class StatedFacts:
-    """What tables state: SELECTs (predicate, truth, c0, c1, ...), each with its split and its predicates."""
+    """The facts of tables: SELECTs (predicate, truth, c0, c1, ...), each with its split and its predicates."""
 
     engine: SparkEngine
     parts: list[tuple[str, str, list[Facts]]] = field(default_factory=list)
@@ -113,7 +116,7 @@ class StatedFacts:
         return [group for split, _, groups in self.parts if split in splits for group in groups]
 
     def read(self, spec: TableOptions, folder: Path, split: str) -> None:
-        """Take in a table, in one pass over its rows; the first wrong row is refused as if it were read here."""
+        """Read a table, in one pass over its rows; the first wrong row is refused as if it were read here."""
         source, relation = _relation(spec, folder)
         schema = self.engine.arrow(f"SELECT * FROM {relation} LIMIT 0").schema
         records = as_text(schema.empty_table(), source)
@@ -130,10 +133,10 @@ class StatedFacts:
         cells = ["predicate", *_columns(len(layout.arguments), "c")]
         outputs = [f"{texts[i]} AS {c}" for i, c in zip((layout.predicate, *layout.arguments), cells, strict=True)]
         is_full = " AND ".join(f"coalesce({cell}, '') <> ''" for cell in cells)
-        is_fine = " AND ".join([*kinds, f"coalesce({label}, '') IN ({', '.join(map(_text, (*TRUE, *FALSE)))})"])
+        is_fine = " AND ".join([*kinds, f"coalesce({label}, '') IN {_any_of((*TRUE, *FALSE))}"])
         view, may_be_empty = f"read_{len(self.parts)}", spec.empty == "skip"
         is_wrong = "is_full AND NOT is_fine" if may_be_empty else "NOT (is_full AND is_fine)"
-        outputs += [f"{label} IN ({', '.join(map(_text, TRUE))}) AS truth", f"{is_fine} AS is_fine"]
+        outputs += [f"{label} IN {_any_of(TRUE)} AS truth", f"{is_fine} AS is_fine"]
         rows = f"SELECT struct(*) AS given, {', '.join(outputs)} FROM {relation}"
         self.engine.view(view, f"SELECT *, {is_full} AS is_full FROM ({rows})")
         found = self.engine.ask(
@@ -150,7 +153,7 @@ class StatedFacts:
         self.parts.append((split, select, [_without_rows(name, len(cells) - 1, source) for name in predicates]))
 
     def derive(self, definitions: Mapping[str, str | Sequence[str]], scratch: Path, source: str) -> None:
-        """Add what definitions give, predicate by predicate; a later one may use those before."""
+        """Add the facts of definitions, predicate by predicate; a later one may use those before."""
         with closing(duckdb.connect()) as connection:
             database = SparkDatabase(connection, self, scratch)
             for name, given in definitions.items():
@@ -169,7 +172,7 @@ def _without_rows(predicate: str, arity: int, source: str) -> Facts:
 
 
 def _relation(spec: TableOptions, folder: Path) -> tuple[str, str]:
-    """How errors call a table, and how SQL does."""
+    """The name of a table in errors, and in SQL."""
     if spec.file is None or not _is_read_by_spark(spec):
         raise ConfigError(
             f"Spark does not read {spec.file!r} as facts",
@@ -188,7 +191,7 @@ class SparkDatabase(FactDatabase):
     """The tables of all predicates with Spark; DuckDB checks a definition over empty tables of the same names."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stated: StatedFacts, scratch: Path) -> None:
-        """Of training facts and background; what is derived is written under `scratch`."""
+        """Tables of training facts and background; derived facts are written under `scratch`."""
         self.engine, self.scratch = stated.engine, scratch
         self.rows: dict[tuple[str, bool], list[str]] = defaultdict(list)
         self._counts: dict[tuple[str, int], int] = {}
@@ -217,11 +220,11 @@ class SparkDatabase(FactDatabase):
 
     def nothing(self, predicate: str) -> str:
         """No row of a predicate's table, in SQL."""
-        cells = ", ".join(f"CAST(NULL AS STRING) AS c{i}" for i in range(1, self.arities[predicate] + 1))
+        cells = ", ".join(f"CAST(NULL AS STRING) AS {name}" for name in _columns(self.arities[predicate], "c", 1))
         return f"SELECT {cells} WHERE false"
 
     def add(self, predicate: str, select: Select) -> None:
-        """Add what a definition gives and the table does not hold yet."""
+        """Add the rows of a definition that the table does not have yet."""
         super().add(predicate, select)
         query = sqlglot.parse_one(select.sql, dialect="duckdb")
         local = {cte.alias.casefold() for cte in query.find_all(exp.CTE)}
@@ -232,7 +235,7 @@ class SparkDatabase(FactDatabase):
                 self.engine.view(f"given_{number}", self._union(name, table.db != "denied"))
                 alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
                 table.replace(exp.Table(this=exp.to_identifier(f"given_{number}"), alias=alias))
-        names = [f"c{i}" for i in range(1, self.arities[predicate] + 1)]
+        names = _columns(self.arities[predicate], "c", 1)
         folder = self.scratch / f"derived_{len(list(self.scratch.glob('derived_*')))}"
         try:
             self.engine.view("given", query.sql("spark"))
@@ -266,11 +269,11 @@ class RemoteRelation(Relation):
 
 @dataclass(frozen=True, eq=False)
 class RemoteTables(Tables):
-    """Spark's views of facts and domains, and what is known of them here.
+    """Spark's views of facts and domains, and their counts.
 
-    `known` says for each predicate and truth the number of atoms, the exclusive or of their hashes, and by position the
-    number of constants; `sizes` how many constants each domain has, `offsets` the first code of each predicate, and
-    `ids` those of the constants that rules name.
+    `known` has for each predicate and truth the number of atoms, the exclusive or of their hashes, and by position the
+    number of constants; `sizes` the number of constants of each domain, `offsets` the first code of each predicate, and
+    `ids` those of the constants in rules.
     """
 
     engine: SparkEngine
@@ -283,13 +286,8 @@ class RemoteTables(Tables):
 
     @property
     def theory(self) -> Theory:
-        """The theory, with what the tables bring."""
+        """The theory, completed by the tables."""
         return self.completed
-
-    @property
-    def candidates(self) -> frozenset[str]:
-        """None: they are found in one process."""
-        return frozenset()
 
     def predicate_index(self, name: str) -> int:
         """The index of a predicate in the theory."""
@@ -308,8 +306,7 @@ class RemoteTables(Tables):
 
     def domain(self, domain: Domain) -> RemoteRelation:
         """The constants of a domain."""
-        size = self.size(domain)
-        return self._relation(f"domain_{self.theory.domains.index(domain)}", (domain,), (size, size))
+        return self._relation(f"domain_{self.theory.domains.index(domain)}", (domain,), (self.size(domain),) * 2)
 
     def _relation(self, name: str, domains: tuple[Domain, ...], counts: tuple[int, ...]) -> RemoteRelation:
         nothing, rows = np.zeros(0, np.int64), np.zeros((0, len(domains)), np.int64)
@@ -319,7 +316,7 @@ class RemoteTables(Tables):
 def remote_tables(
     stated: StatedFacts, theory: Theory, given: Mapping[str, Sequence[str]], scratch: Path
 ) -> RemoteTables:
-    """Number the constants of what is stated, and hold the facts as tables of ids; kept under `scratch`."""
+    """Number the constants of the facts, and write the facts as tables of ids under `scratch`."""
     engine, groups = stated.engine, [g for split, _, found in stated.parts if split != BACKGROUND for g in found]
     theory, language = complete(theory, groups, given, are_all_here=False)
     for group in groups:
@@ -341,7 +338,17 @@ def remote_tables(
         engine.view(f"stated_{arity}", " UNION ALL ".join(parts or [nothing]))
     gathered = {d for d in theory.domains if d.name not in given and d.listed is None and not d.parts}
     count, sizes = _number_constants(engine, theory, language, gathered, arities, scratch)
-    ids = _rule_constants(engine, theory)
+    ids: dict[str, int] = {}
+    named = rule_constants(theory)
+    if named:
+        found = engine.ask(
+            f"SELECT * FROM constants WHERE name IN {_any_of(dict.fromkeys(name for name, *_ in named))}"
+        )
+        rows = {name: row for row, name in enumerate(found["name"].tolist())}
+        for name, domain, where in named:
+            if name not in rows or not found[f"in_{theory.domains.index(domain)}"][rows[name]]:
+                raise outside_domain(name, domain, where)
+        ids = dict(zip(rows, found["id"].tolist(), strict=True))
     shapes = [tuple(sizes[theory.domains.index(domain)] for domain in p.domains) for p in theory.predicates]
     offsets = first_codes(theory.predicates, shapes)
     known: dict[tuple[int, bool], tuple[int, ...]] = {}
@@ -353,17 +360,15 @@ def remote_tables(
 def _number_constants(
     engine: SparkEngine, theory: Theory, language: Language, gathered: set[Domain], arities: list[int], scratch: Path
 ) -> tuple[int, tuple[int, ...]]:
-    """Gather the constants and number them by name; how many there are, and in each domain.
+    """Collect the constants and number them by name; the number of all, and of each domain.
 
-    `language` holds those that theory and problem file list; a gathered domain holds what stands in its positions.
+    `language` has those that theory and problem file list; a gathered domain has the constants of its positions.
     """
     domains = theory.domains
     leaves = [(k, domain) for k, domain in enumerate(domains) if not domain.parts]
     listed = [(language.constants[i], k) for k, domain in leaves for i in language.members(domain)]
-    table = pa.table(
-        {"name": pa.array([n for n, _ in listed], pa.string()), "k": pa.array([k for _, k in listed], "int32")}
-    )
-    engine.load("listed", dict(zip(table.column_names, table.columns, strict=True)))
+    names, numbers = pa.array([name for name, _ in listed], pa.string()), pa.array([k for _, k in listed], "int32")
+    engine.load("listed", {"name": names, "k": numbers})
     selects = ["SELECT name, k FROM listed"]
     for arity in arities:
         for i in range(arity):
@@ -373,7 +378,7 @@ def _number_constants(
                 if p.arity == arity and p.domains[i] in gathered
             }
             if positions:
-                where = f"WHERE predicate IN ({', '.join(map(_text, positions))})"
+                where = f"WHERE predicate IN {_any_of(positions)}"
                 selects.append(f"SELECT DISTINCT c{i} AS name, {_lookup(positions)} AS k FROM stated_{arity} {where}")
 
     def inside(domain: Domain) -> str:
@@ -400,10 +405,10 @@ def _lookup(numbers: Mapping[str, int], of: str = "predicate") -> str:
 
 
 def number_rows(engine: SparkEngine, view: str, key: str, folder: Path, called: str, number: str) -> None:
-    """A view with a column of numbers from 0 in the order of a key, written once and called so.
+    """Make the view `called`: a view with a column of numbers from 0 in the order of a key, written once.
 
-    Spark sorts by ranges. Each row is written with its range and its place in it; what comes before a range is known
-    when all are counted.
+    Spark sorts by ranges. Each row is written with its range and its index in it; the first number of a range follows
+    from the sizes of the ranges before.
     """
     engine.write(f"SELECT *, monotonically_increasing_id() AS _m FROM (SELECT * FROM {view} ORDER BY {key})", folder)
     written = parquet_of(folder)
@@ -417,24 +422,13 @@ def number_rows(engine: SparkEngine, view: str, key: str, folder: Path, called: 
     engine.view(called, f"SELECT {columns}, {first} + (_m & {2**_LOWER_BITS - 1}L) AS {number} FROM {written}")
 
 
-def _rule_constants(engine: SparkEngine, theory: Theory) -> dict[str, int]:
-    """The ids of the constants that rules name; one outside the domain of its position is refused."""
-    named = rule_constants(theory)
-    if not named:
-        return {}
-    names = ", ".join(dict.fromkeys(_text(name) for name, _, _ in named))
-    found = engine.ask(f"SELECT * FROM constants WHERE name IN ({names})")
-    rows = {name: row for row, name in enumerate(found["name"].tolist())}
-    for name, domain, where in named:
-        if name not in rows or not found[f"in_{theory.domains.index(domain)}"][rows[name]]:
-            raise outside_domain(name, domain, where)
-    return dict(zip(rows, found["id"].tolist(), strict=True))
-
-
 def _encode(
     engine: SparkEngine, theory: Theory, gathered: set[Domain], arity: int, scratch: Path
 ) -> dict[tuple[int, bool], tuple[int, ...]]:
-    """The facts of one arity as ids, written once, and what is known of each predicate and truth."""
+    """Write the facts of one arity as ids, and count those of each predicate and truth.
+
+    Constants outside their domain, and atoms that are both true and false, or in two splits, are refused.
+    """
     predicates = {p.name: i for i, p in enumerate(theory.predicates) if p.arity == arity}
     allowed = ["true"]  # the constant at a position is one of its domain; what is gathered there always is
     for i in range(arity):
@@ -455,7 +449,18 @@ def _encode(
     keys = f"p, truth, split, {columns}"
     engine.write(f"SELECT DISTINCT {keys}, inside FROM encoded_{arity} ORDER BY {keys}", folder)
     engine.view(f"facts_{arity}", f"SELECT * FROM {parquet_of(folder)}")
-    _refuse_wrong(engine, theory, arity)
+    atoms = ", ".join(["p", *_columns(arity, "c")])
+    wrong = {
+        "bool_or(NOT inside)": ("holds a constant outside its domain", "add it there"),
+        "count(DISTINCT truth) > 1": ("is stated both true and false", "keep one of the two"),
+        "count(DISTINCT split) > 1": ("stands in two splits", "take it out of one of the two"),
+    }
+    flags = engine.ask(f"SELECT {', '.join(wrong)} FROM facts_{arity}")  # of most tables none holds
+    for flag, (condition, (what, hint)) in zip(flags.values(), wrong.items(), strict=True):
+        if flag[0]:
+            found = engine.ask(f"SELECT {atoms} FROM encoded_{arity} GROUP BY {atoms} HAVING {condition} LIMIT 1")
+            for p, *names in zip(*(column.tolist() for column in found.values()), strict=True):
+                raise DataError(f"{theory.predicates[p].name}({', '.join(names)}) {what}", hint=hint)
     for i in predicates.values():
         for name, truth in (("fact", "truth"), ("denied", "NOT truth")):
             where = f"p = {i} AND {truth} AND split = {_text(TRAIN)}"
@@ -466,24 +471,8 @@ def _encode(
     return {(p, truth): tuple(counts) for p, truth, *counts in zip(*(c.tolist() for c in found.values()), strict=True)}
 
 
-def _refuse_wrong(engine: SparkEngine, theory: Theory, arity: int) -> None:
-    """Refuse constants outside their domain, and atoms that are stated both true and false, or stand in two splits."""
-    keys = ", ".join(["p", *_columns(arity, "c")])
-    wrong = {
-        "bool_or(NOT inside)": ("holds a constant outside its domain", "add it there"),
-        "count(DISTINCT truth) > 1": ("is stated both true and false", "keep one of the two"),
-        "count(DISTINCT split) > 1": ("stands in two splits", "take it out of one of the two"),
-    }
-    flags = engine.ask(f"SELECT {', '.join(wrong)} FROM facts_{arity}")  # of most tables none holds
-    for flag, (condition, (what, hint)) in zip(flags.values(), wrong.items(), strict=True):
-        if flag[0]:
-            found = engine.ask(f"SELECT {keys} FROM encoded_{arity} GROUP BY {keys} HAVING {condition} LIMIT 1")
-            for p, *names in zip(*(column.tolist() for column in found.values()), strict=True):
-                raise DataError(f"{theory.predicates[p].name}({', '.join(names)}) {what}", hint=hint)
-
-
 def rule_query(tables: RemoteTables, grounder: Grounder, rule: Rule) -> RuleQuery:
-    """The substitutions of all of a rule's variables that a strategy seeks."""
+    """The query of a strategy for the substitutions of all of a rule's variables."""
     grounder = grounder.grounder if isinstance(grounder, KeptGrounder) else grounder
     if isinstance(grounder, KnownBodyGrounder) and rule.body:
         return known_body_query(tables, rule)
@@ -496,86 +485,68 @@ def rule_query(tables: RemoteTables, grounder: Grounder, rule: Rule) -> RuleQuer
 
 
 def ground_select(tables: RemoteTables, query: RuleQuery) -> exp.Select:
-    """A query as SQL, whose answer is the codes of the rule's atoms, in the order of the substitutions."""
-    rule = query.rule
+    """A query as SQL, whose answer is the codes of the rule's atoms, in the order of the substitutions.
+
+    A code is the first one of its predicate plus the index of the constants among all tuples.
+    """
     select = query.compiled(lambda name: exp.Literal.number(tables.ids[name]))
-    codes = [exp.alias_(_code(tables, select, atom), f"a{i}") for i, atom in enumerate(rule.atoms)]
-    order = [select.columns[name].copy() for name in rule.variables]
+    codes = []
+    for number, atom in enumerate(query.rule.atoms):
+        i, code = tables.predicate_index(atom.predicate), exp.Literal.number(0)
+        for term, domain in zip(atom.terms, tables.theory.predicates[i].domains, strict=True):
+            index = select.value(term)
+            if tables.size(domain) < tables.constants:
+                k = tables.theory.domains.index(domain)
+                found = f"place {k} of {term.name} {isinstance(term, Constant)}"
+                if found not in select.columns:
+                    select.join(AtomTable(f"place_{k}", ("a0", "place")), (term, Variable(found)))
+                index = select.columns[found].copy()
+            size = exp.Literal.number(tables.size(domain))
+            code = exp.Add(this=exp.Mul(this=exp.Paren(this=code), expression=size), expression=index)
+        first = exp.Cast(this=exp.Literal.number(int(tables.offsets[i])), to=exp.DataType.build("bigint"))
+        codes.append(exp.alias_(exp.Add(this=first, expression=code), f"a{number}"))
+    order = [select.columns[name].copy() for name in query.rule.variables]
     return select.select(codes).order_by(*order, copy=False)
-
-
-def _code(tables: RemoteTables, select: ConjunctiveSelect, atom: Atom) -> Expression:
-    """The code of an atom: the first one of its predicate, and the place of its constants among all tuples."""
-    i = tables.predicate_index(atom.predicate)
-    code: Expression = exp.Literal.number(0)
-    for term, domain in zip(atom.terms, tables.theory.predicates[i].domains, strict=True):
-        place = select.value(term)
-        if tables.size(domain) < tables.constants:
-            k = tables.theory.domains.index(domain)
-            found = f"place {k} of {term.name} {isinstance(term, Constant)}"
-            if found not in select.columns:
-                select.join(AtomTable(f"place_{k}", ("a0", "place")), (term, Variable(found)))
-            place = select.columns[found].copy()
-        size = exp.Literal.number(tables.size(domain))
-        code = exp.Add(this=exp.Mul(this=exp.Paren(this=code), expression=size), expression=place)
-    first = exp.Cast(this=exp.Literal.number(int(tables.offsets[i])), to=exp.DataType.build("bigint"))
-    return exp.Add(this=first, expression=code)
 
 
 @contextmanager
 def scratch_beside(folder: Path) -> Iterator[Path]:
-    """A folder beside one that holds a grounding or nothing; it is gone in the end, whatever happens."""
+    """A temporary folder next to one for a grounding; it is removed in the end, whatever happens."""
     with ExitStack() as stack:
-        try:
-            if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
-                what = f"{folder} holds something that is no grounding"
-                raise CheckpointError(what, hint="give another --out folder")
-            folder.parent.mkdir(parents=True, exist_ok=True)
+        with opened_for_writing(folder):
             scratch = stack.enter_context(scratch_folder(folder))
-        except OSError as error:
-            what = f"the grounding cannot be written to {str(folder)!r}: {error.strerror or error}"
-            raise ConfigError(what, hint="give another --out") from error
         yield scratch
 
 
 def write_remote(
     tables: RemoteTables, grounder: Grounder, folder: Path, scratch: Path, progress: Progress = no_progress
 ) -> tuple[RuleParts, ...]:
-    """Ground all rules into `folder`, which appears when all is written; `scratch` lies beside it and is used up."""
-    rules = tables.theory.rules
-    parts = []
+    """Ground all rules into `folder`, which appears when all is written; `scratch` is next to it and is used up."""
+    rules, engine, parts = tables.theory.rules, tables.engine, list[RuleParts]()
+    inner: Any = grounder.grounder if isinstance(grounder, KeptGrounder) else grounder
     for number, rule in enumerate(rules):
         progress("ground", number, len(rules))
-        parts.append(_write_rule(tables, rule, grounder, scratch / f"rule={number}"))
-    write_manifest(scratch, _content(tables).digest(tables.theory, grounder), parts)
+        start, query, path = perf_counter(), rule_query(tables, grounder, rule), scratch / f"rule={number}"
+        limit, estimate, select = inner.max_groundings, query.estimate(), ground_select(tables, query)
+        if estimate > limit // COUNT_FIRST:
+            counted = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(select.copy().subquery("found"))
+            check_budget(rule, int(engine.run(counted)["n"][0]), limit, exact=True)
+        engine.write(spark_sql(select), path)
+        files = parts_of(path)
+        found = sum(pq.read_metadata(path / name).num_rows for name, _ in files)
+        check_budget(rule, found, limit, exact=True)
+        parts.append(RuleParts(rule.name, path.name, files, found, estimate, perf_counter() - start))
+
+    def tally(view: str, hashed: str) -> Tally:
+        found = engine.ask(f"SELECT count(*) AS n, coalesce(bit_xor({hashed}), 0L) AS x FROM {view}")
+        return int(found["n"][0]), int(found["x"][0])
+
+    known = {key: (count, hashed) for key, (count, hashed, *_) in tables.known.items()}
+    names = tally("constants", "CAST(conv(substr(md5(name), 1, 15), 16, 10) AS BIGINT)")
+    content = Content(names, [tally(f"domain_{k}", "xxhash64(a0)") for k in range(len(tables.sizes))], known)
+    write_manifest(scratch, content.digest(tables.theory, grounder), parts)
     for other in scratch.iterdir():
         if other.is_dir() and not other.name.startswith("rule="):
             shutil.rmtree(other)
     put_in_place(scratch, folder)
     return tuple(parts)
-
-
-def _write_rule(tables: RemoteTables, rule: Rule, grounder: Grounder, folder: Path) -> RuleParts:
-    start, query = perf_counter(), rule_query(tables, grounder, rule)
-    inner: Any = grounder.grounder if isinstance(grounder, KeptGrounder) else grounder
-    limit, estimate, select = inner.max_groundings, query.estimate(), ground_select(tables, query)
-    if estimate > limit // COUNT_FIRST:
-        counted = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(select.copy().subquery("found"))
-        check_budget(rule, int(tables.engine.run(counted)["n"][0]), limit, exact=True)
-    tables.engine.write(spark_sql(select), folder)
-    files = parts_of(folder)
-    found = sum(pq.read_metadata(folder / name).num_rows for name, _ in files)
-    check_budget(rule, found, limit, exact=True)
-    return RuleParts(rule.name, folder.name, files, found, estimate, perf_counter() - start)
-
-
-def _content(tables: RemoteTables) -> Content:
-    """What the tables hold, tallied by Spark."""
-
-    def tally(view: str, hashed: str) -> Tally:
-        found = tables.engine.ask(f"SELECT count(*) AS n, coalesce(bit_xor({hashed}), 0L) AS x FROM {view}")
-        return int(found["n"][0]), int(found["x"][0])
-
-    known = {key: (count, hashed) for key, (count, hashed, *_) in tables.known.items()}
-    names = tally("constants", "CAST(conv(substr(md5(name), 1, 15), 16, 10) AS BIGINT)")
-    return Content(names, [tally(f"domain_{k}", "xxhash64(a0)") for k in range(len(tables.sizes))], known)

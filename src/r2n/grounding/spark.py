@@ -1,4 +1,4 @@
-"""Spark as an engine: where it runs, its session or what is missing for one, and queries in its dialect."""
+"""Spark as an engine: its master, its session, and queries in its dialect."""
 
 import os
 import re
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OLDEST_JAVA = 17
-SECONDS_TO_ANSWER = 5.0  # of a master: by itself, Spark asks for a minute and more
+SECONDS_TO_ANSWER = 5.0  # of a master: by itself, Spark tries for a minute and more
 PORTS = {"spark": 7077, "sc": 15002}
 DEFAULT_MEMORY = 2 * 10**9  # bytes of the driver, where all work is done in it
-FEW_ROWS = 1_000  # a table of so few is written into the query: no job has to bring it
+FEW_ROWS = 1_000  # a smaller table is written into the query: no job has to send it
 MOST_LIMIT = 2**31 - 1  # Spark counts rows of a LIMIT by 32 bits
 
 _LOCAL = re.compile(r"local(\[(\*|\d+)\])?")
@@ -37,11 +37,17 @@ _OTHERS = re.compile(r"yarn|k8s://.+")
 
 SETTINGS = {
     "spark.sql.adaptive.enabled": "true",
-    "spark.sql.adaptive.skewJoin.enabled": "true",  # a constant that many facts share is no single worker's
+    "spark.sql.adaptive.skewJoin.enabled": "true",  # a constant in many facts is not left to one worker
     "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "16m",
     "spark.sql.autoBroadcastJoinThreshold": str(32 * 2**20),  # a table up to this size is sent to every worker
     "spark.sql.ansi.enabled": "true",  # a number that does not fit is an error, never another number
     "spark.sql.caseSensitive": "true",
+}
+AT_START = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.maxResultSize": "0",
 }
 
 
@@ -52,9 +58,9 @@ def is_spark(engine: str) -> bool:
 
 @dataclass(eq=False)
 class SparkEngine:
-    """Tables and queries of a Spark session, which is opened when it is first needed, and is one for the process.
+    """Tables and queries of the process's Spark session, which is opened at the first use.
 
-    `memory`: bytes of the driver, where Spark runs in this machine. `settings` are Spark's own, over ours.
+    `memory`: bytes of the driver, if Spark runs on this machine. `settings`: more settings of Spark.
     """
 
     name: str = "spark"
@@ -64,12 +70,12 @@ class SparkEngine:
 
     @property
     def master(self) -> str:
-        """Where it runs, as Spark says it."""
+        """The master, in Spark's notation."""
         return "local[*]" if self.name == "spark" else self.name
 
     @property
     def is_local(self) -> bool:
-        """Whether all work is done in this machine."""
+        """Whether all work is done on this machine."""
         return _LOCAL.fullmatch(self.master) is not None
 
     @cached_property
@@ -84,16 +90,22 @@ class SparkEngine:
             active = SparkSession.getActiveSession()
             if active is not None and self.is_local:
                 return active
-            _check_answers(self.master)
-            is_connect = self.master.startswith("sc://")
-            if not is_connect:
-                check_java()
+            _check_master(self.master)
+            is_connect, here = self.master.startswith("sc://"), tempfile.gettempdir()
             builder = SparkSession.builder
             builder = builder.remote(self.master) if is_connect else builder.master(self.master)
-            started = {} if is_connect else self._settings_at_start()
-            for name, value in {**SETTINGS, **started, **self.settings}.items():
+            settings = dict(SETTINGS)
+            if not is_connect:  # settings of a driver that is not running yet
+                check_java()
+                memory = f"{(self.memory or DEFAULT_MEMORY) // 2**20}m"
+                settings |= AT_START | {"spark.local.dir": here, "spark.driver.memory": memory}
+                settings |= {"spark.sql.warehouse.dir": str(Path(here) / "r2n-spark-warehouse")}
+            if self.is_local:  # it listens to this machine alone
+                settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+                settings |= {"spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 1))}
+            for name, value in {**settings, **self.settings}.items():
                 builder = builder.config(name, value)
-            log = Path(tempfile.gettempdir()) / f"r2n-spark-{os.getpid()}.log"
+            log = Path(here) / f"r2n-spark-{os.getpid()}.log"
             try:
                 with _errors_to(log):
                     return builder.appName("r2n").getOrCreate()
@@ -103,21 +115,9 @@ class SparkEngine:
                 what = f"Spark does not start at {self.master!r}: {first[1] if first else _first_line(error)}"
                 raise ConfigError(what, hint=f"what it said itself is in {log}") from error
 
-    def _settings_at_start(self) -> dict[str, str]:
-        """What is settled before a driver starts; a local one listens to this machine alone."""
-        here = tempfile.gettempdir()
-        settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
-        settings |= {"spark.driver.maxResultSize": "0", "spark.local.dir": here}
-        settings |= {"spark.sql.warehouse.dir": str(Path(here) / "r2n-spark-warehouse")}
-        settings |= {"spark.driver.memory": f"{(self.memory or DEFAULT_MEMORY) // 2**20}m"}
-        if self.is_local:
-            settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-            settings |= {"spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 1))}
-        return settings
-
     @contextmanager
     def _frame(self, sql: str) -> Iterator[Any]:
-        """The answer to a question in Spark's SQL, to be computed within; errors of Spark are ours."""
+        """The lazy result of a query in Spark's SQL; errors of Spark become errors of r2n."""
         session = self.session
         with _without_warnings(), _errors_of_spark():
             yield session.sql(sql)
@@ -139,22 +139,22 @@ class SparkEngine:
         return self.ask(spark_sql(query))
 
     def ask(self, sql: str) -> dict[str, np.ndarray]:
-        """The answer to a question in Spark's own SQL, column by column."""
+        """The answer to a query in Spark's SQL, column by column."""
         table = self.arrow(sql)
         return {name: table.column(name).to_numpy() for name in table.column_names}
 
     def arrow(self, sql: str) -> pa.Table:
-        """The same as a table of Arrow's."""
+        """The same as an Arrow table."""
         with self._frame(sql) as frame:
             return frame.toArrow()
 
     def view(self, name: str, sql: str) -> None:
-        """Call the answer to a question by a name; nothing is computed yet."""
+        """Name the answer to a query; nothing is computed yet."""
         with self._frame(sql) as frame:
             frame.createOrReplaceTempView(name)
 
     def write(self, sql: str, folder: Path) -> None:
-        """The answer to a question as Parquet files, in its order."""
+        """Write the answer to a query as Parquet files, in its order."""
         with self._frame(sql) as frame:
             frame.write.option("compression", "zstd").parquet(_file(folder))
 
@@ -183,8 +183,8 @@ def _file(path: Path) -> str:
     return f"file://{path.resolve()}"
 
 
-def _check_answers(master: str) -> None:
-    """Refuse a name that is none, and a master that nobody answers for."""
+def _check_master(master: str) -> None:
+    """Refuse an invalid name, and a master that does not answer."""
     if not is_spark(master):
         raise ConfigError(
             f"{master!r} is no place where Spark runs",
@@ -204,7 +204,7 @@ def _check_answers(master: str) -> None:
 
 
 def check_java() -> None:
-    """Refuse to go on without a Java that Spark runs on."""
+    """Check that there is a Java that Spark runs on."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     hint = (
@@ -229,7 +229,7 @@ def _first_line(error: BaseException) -> str:
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Spark's Python warns of versions of pandas, which is not used here."""
+    """Spark's Python package warns of versions of pandas, which is not used here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -237,7 +237,7 @@ def _without_warnings() -> Iterator[None]:
 
 @contextmanager
 def _errors_to(log: Path) -> Iterator[None]:
-    """A process that starts meanwhile writes its errors to a file: Java and Spark have much to say."""
+    """Send the errors of a process that starts meanwhile to a file: Java and Spark print many."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:
@@ -251,7 +251,7 @@ def _errors_to(log: Path) -> Iterator[None]:
 
 @contextmanager
 def _errors_of_spark() -> Iterator[None]:
-    """An error of Spark, of its bridge or of its network becomes one of ours; others are raised as they are."""
+    """Turn an error of Spark, of its bridge or of its network into one of r2n."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 

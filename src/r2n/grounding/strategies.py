@@ -1,8 +1,8 @@
 """Grounding strategies by name, their plans and estimates, and which queries they reach."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
-from math import prod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +11,12 @@ from r2n.data.herbrand import Codes, are_among, distinct
 from r2n.errors import ConfigError, GroundingError
 from r2n.grounding.backward import BackwardGrounder, NeighbourhoodGrounder, Search
 from r2n.grounding.cache import KeptGrounder
-from r2n.grounding.engines import DuckDBEngine, Engine
 from r2n.grounding.full import FullGrounder
-from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules
+from r2n.grounding.ground_rules import Grounder, Grounding
+from r2n.grounding.joins import TooManyRowsError, are_candidates, encode_substitutions, joined
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.spark import SparkEngine, is_spark
-from r2n.grounding.store import Store, TooManyRowsError, joined
-from r2n.grounding.substitutions import are_candidates, encode_substitutions
+from r2n.grounding.store import DuckDBEngine, Engine, Store
 from r2n.logic.theory import Rule
 from r2n.options import GroundingOptions
 
@@ -26,34 +25,29 @@ GROUNDERS = {grounder.name: grounder for grounder in (FullGrounder, KnownBodyGro
 
 
 def reached_by(grounding: Grounding, atoms: Codes, steps: int | None = None) -> Grounding:
-    """The ground rules within `steps` (None: any number) of the atoms: no other can change what they are told.
+    """The ground rules within `steps` (None: any number) of the atoms: no other affects their logits.
 
-    One step leads from an atom to the ground rules it stands in, and on to all their atoms.
+    One step leads from an atom to its ground rules, and on to all their atoms.
     """
     codes = grounding.atoms
     rows = [np.searchsorted(codes, part.atoms) for part in grounding.ground_rules]
     reached = are_among(codes, distinct(atoms))
     kept = [np.zeros(len(part), bool) for part in rows]
-    done = 0
-    while steps is None or done < steps:
+    for _ in count() if steps is None else range(steps):
         before = np.count_nonzero(reached)
         kept = [np.any(reached[part], axis=1) for part in rows]
         for part, keep in zip(rows, kept, strict=True):
             reached[part[keep]] = True
-        done += 1
         if np.count_nonzero(reached) == before:
             break
     parts = zip(grounding.ground_rules, kept, strict=True)
     return Grounding(
-        tuple(
-            part if keep.all() else GroundRules(part.rule, part.atoms[keep], part.estimate, part.seconds)
-            for part, keep in parts
-        )
+        tuple(part if keep.all() else replace(part, atoms=part.atoms[keep], shape=None) for part, keep in parts)
     )
 
 
 def reached_atoms(grounding: Grounding, atoms: Codes) -> np.ndarray:
-    """Whether each of the atoms stands in any ground rule; bool (atoms,)."""
+    """Whether each of the atoms is in a ground rule; bool (atoms,)."""
     return are_among(atoms, grounding.atoms)
 
 
@@ -74,16 +68,15 @@ class Size:
 
     @property
     def is_zero(self) -> bool:
-        """Whether there surely is no ground rule."""
+        """Whether it is certain that there is no ground rule."""
         return self.exact and not self.count
 
 
 def expected_size(store: Store, rule: Rule, strategy: str) -> Size:
-    """The ground rules of a rule under full or known-body grounding: exact where that takes no time."""
+    """The number of ground rules of a rule under full or known-body grounding: exact if that is cheap."""
     is_known_body = strategy == "known-body" and bool(rule.body)
     query = (KnownBodyGrounder() if is_known_body else FullGrounder()).query(store, rule)
-    pairs = zip(rule.variables, store.domains(rule), strict=True)
-    box = prod(len(domain) for name, domain in pairs if name not in query.variables)
+    box = store.box(query)
     if query.is_free:
         return Size(box, exact=True)
     if not box or not all(len(relation) for relation, _ in (*query.joined, *query.ranging)):
@@ -101,7 +94,7 @@ def expected_size(store: Store, rule: Rule, strategy: str) -> Size:
 
 
 def mean_neighbourhood(store: Store, grounder: NeighbourhoodGrounder, sample: Codes) -> np.ndarray | None:
-    """For each rule, how many ground rules an atom of the sample has on average; None where that takes long."""
+    """For each rule, how many ground rules an atom of the sample has on average; None if that takes long."""
     knowledge = store.knowledge
     if len(knowledge.evidence) * len(knowledge.theory.rules) > MOST_WORK:
         return None
@@ -112,14 +105,8 @@ def mean_neighbourhood(store: Store, grounder: NeighbourhoodGrounder, sample: Co
     return np.array([len(pairs) for pairs in members], float) / max(1, len(sample))
 
 
-ENGINES: dict[str, Callable[[int | None], Engine]] = {
-    "duckdb": DuckDBEngine,
-    "spark": lambda memory: SparkEngine("spark", memory),
-}
-
-
 def make_grounder(options: GroundingOptions) -> Grounder:
-    """The strategy that the options name, with those of its fields that they hold."""
+    """The strategy that the options name, with its fields from the options."""
     kind = GROUNDERS[options.strategy]
     grounder = kind(**{field.name: getattr(options, field.name) for field in fields(kind)})
     if options.kept is None:
@@ -133,30 +120,28 @@ def make_grounder(options: GroundingOptions) -> Grounder:
 
 
 def make_engine(name: str = "duckdb", memory: int | None = None) -> Engine:
-    """The engine of this name: where large queries run, which changes no answer and stays out of fingerprints.
+    """The engine for large queries; it changes no answer and is not part of fingerprints.
 
-    A name may also be where Spark runs: `local[2]`, `spark://...`, `sc://...`. `memory`: the bytes that it may take.
+    `name` is `duckdb` or a master of Spark: `spark`, `local[2]`, `spark://...`, `sc://...`. `memory`: its bytes.
     """
-    if name not in ENGINES and is_spark(name):
+    if name == "duckdb":
+        return DuckDBEngine(memory)
+    if is_spark(name):
         return SparkEngine(name, memory)
-    if name not in ENGINES:
-        hint = f"there is: {', '.join(ENGINES)}, local[N], spark://HOST:PORT, sc://HOST:PORT"
-        raise ConfigError(f"there is no engine '{name}'", hint=hint)
-    return ENGINES[name](memory)
+    hint = "there is: duckdb, spark, local[N], spark://HOST:PORT, sc://HOST:PORT"
+    raise ConfigError(f"there is no engine '{name}'", hint=hint)
 
 
 def plans(store: Store, grounder: Grounder, queries: Codes) -> Iterator[tuple[Rule, str]]:
-    """The engine's plan of each query that a strategy asks first, rule by rule."""
+    """The engine's plan of each query that a strategy starts with, rule by rule."""
+    grounder, rules = grounder.grounder if isinstance(grounder, KeptGrounder) else grounder, store.theory.rules
     if isinstance(grounder, BackwardGrounder):
         search = Search(store, grounder.max_groundings, prune=grounder.prune)
-        relations = store.asked(queries)
-        for rule in store.theory.rules:
-            for _, query in search.queries(rule, relations, grounder.widths[0]):
-                yield rule, store.explain(query)
-        return
-    own = grounder.grounder if isinstance(grounder, KeptGrounder) else grounder
-    assert isinstance(own, KnownBodyGrounder | FullGrounder)
-    for rule in store.theory.rules:
-        query = own.query(store, rule)
+        asked, width = store.asked(queries), grounder.widths[0]
+        found = ((rule, query) for rule in rules for _, query in search.queries(rule, asked, width))
+    else:
+        assert isinstance(grounder, KnownBodyGrounder | FullGrounder)
+        found = ((rule, grounder.query(store, rule)) for rule in rules)
+    for rule, query in found:
         is_free = "every substitution over the domains: index arithmetic, no query"
         yield rule, is_free if query.is_free else store.explain(query)

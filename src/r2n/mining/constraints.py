@@ -1,4 +1,4 @@
-"""Constraints that hold in the facts: what a predicate never does, and which candidates of a query it rules out."""
+"""Constraints that hold in the facts, and the candidates of a query that they rule out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.logic.formula import Atom, Formula, Implies, Not, Unequal, Variable
 from r2n.logic.language import Predicate
 from r2n.logic.theory import Rule
-from r2n.mining.step_graph import binary_predicates
+from r2n.mining.searches import binary_predicates
 
 Kind = Literal[
     "irreflexive", "asymmetric", "functional", "inverse-functional", "range-first", "range-second", "disjoint"
@@ -23,22 +23,22 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 EXPECTED_MEETINGS = 3.0
-"""Pairs that two predicates would share by chance at least: else that they share none says nothing."""
+"""The least number of pairs that two predicates would share by chance, for it to matter that they share none."""
 
 _X, _Y, _Z = Variable("x"), Variable("y"), Variable("z")
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What facts of one predicate, or of two, never do; `exceptions` of `support` do it all the same.
+    """What facts of one predicate, or of two, never do, but for `exceptions` of `support`.
 
     | kind | says | support counts | exceptions among them |
     |---|---|---|---|
     | irreflexive | !p(x, x) | facts of p | loops p(x, x) |
-    | asymmetric | p(x, y) -> !p(y, x), x != y | facts p(x, y) whose mirror is an atom | facts whose mirror is one too |
+    | asymmetric | p(x, y) -> !p(y, x), x != y | facts p(x, y) with an atom p(y, x) | those with a fact p(y, x) |
     | functional | p(x, y) -> !p(x, z), y != z | constants x with p(x, .) | those with more than one |
     | inverse-functional | p(x, y) -> !p(z, y), x != z | constants y with p(., y) | those with more than one |
-    | range-first, range-second | only `constants` many stand at the position | facts of p | none |
+    | range-first, range-second | only `constants` many are at the position | facts of p | none |
     | disjoint | p(x, y) -> !q(x, y) | facts of the rarer predicate | facts of both |
     """
 
@@ -54,7 +54,7 @@ class Constraint:
         return self.exceptions / self.support
 
     def formula(self) -> tuple[Formula, tuple[Unequal, ...]] | None:
-        """What a rule says, with its guards; none for a range, which is a set of constants.
+        """The constraint as a formula with guards; None for a range, which is a set of constants.
 
         Implications, so that known-body grounding grounds only what facts forbid.
         """
@@ -79,41 +79,29 @@ class Constraint:
 def mine_constraints(
     knowledge: KnowledgeBase, max_exceptions: float = 0.0, min_support: int = 3
 ) -> tuple[Constraint, ...]:
-    """The constraints of the binary predicates whose share of exceptions among the true facts is at most so large."""
-    predicates = binary_predicates(knowledge)
+    """The constraints of the binary predicates whose share of exceptions among the true facts is small enough."""
+    found = [c for c in _constraints(knowledge) if c.support >= min_support]
+    return tuple(c for c in found if c.share_of_exceptions <= max_exceptions)
+
+
+def _constraints(knowledge: KnowledgeBase) -> Iterator[Constraint]:
+    """All constraints of one predicate, and of two over the same domains that would share pairs by chance."""
+    language, predicates = knowledge.language, binary_predicates(knowledge)
     facts = [knowledge.facts(predicate) for predicate in predicates]
-    found = [
-        constraint
-        for predicate, rows in zip(predicates, facts, strict=True)
-        for constraint in _of_one(knowledge, predicate.name, rows)
-    ]
-    found += _disjoint(knowledge, facts)
-    return tuple(c for c in found if c.support >= min_support and c.share_of_exceptions <= max_exceptions)
-
-
-def _of_one(knowledge: KnowledgeBase, name: str, rows: np.ndarray) -> Iterator[Constraint]:
-    """All that can be said of one predicate, with whatever exceptions."""
-    language = knowledge.language
-    predicate = language.predicate(name)
-    first, second = (language.members(domain) for domain in predicate.domains)
-    apart = rows[rows[:, 0] != rows[:, 1]]
-    if len(np.intersect1d(first, second)):
-        yield Constraint("irreflexive", (name,), len(rows), len(rows) - len(apart))
-        turned = knowledge.base.encode_columns(predicate, [apart[:, 1], apart[:, 0]])
-        mirrored = np.isin(turned, knowledge.known_codes(predicate, True))
-        yield Constraint("asymmetric", (name,), int((turned >= 0).sum()), int(mirrored.sum()))
-    kinds: tuple[tuple[Kind, Kind], ...] = (("functional", "range-first"), ("inverse-functional", "range-second"))
-    for position, (unique, limited) in enumerate(kinds):
-        constants, number = np.unique(rows[:, position], return_counts=True)
-        yield Constraint(unique, (name,), len(constants), int((number > 1).sum()))
-        if len(constants) < len((first, second)[position]):
-            yield Constraint(limited, (name,), len(rows), 0, len(constants))
-
-
-def _disjoint(knowledge: KnowledgeBase, facts: list[np.ndarray]) -> Iterator[Constraint]:
-    """Pairs of predicates over the same domains that chance would make meet."""
-    language = knowledge.language
-    predicates = binary_predicates(knowledge)
+    for predicate, rows in zip(predicates, facts, strict=True):
+        name, members = (predicate.name,), [language.members(domain) for domain in predicate.domains]
+        no_loops = rows[rows[:, 0] != rows[:, 1]]
+        if len(np.intersect1d(members[0], members[1])):
+            yield Constraint("irreflexive", name, len(rows), len(rows) - len(no_loops))
+            inverse = knowledge.base.encode_columns(predicate, [no_loops[:, 1], no_loops[:, 0]])
+            is_known = np.isin(inverse, knowledge.known_codes(predicate, True))
+            yield Constraint("asymmetric", name, int((inverse >= 0).sum()), int(is_known.sum()))
+        kinds: tuple[tuple[Kind, Kind], ...] = (("functional", "range-first"), ("inverse-functional", "range-second"))
+        for position, (unique, limited) in enumerate(kinds):
+            constants, number = np.unique(rows[:, position], return_counts=True)
+            yield Constraint(unique, name, len(constants), int((number > 1).sum()))
+            if len(constants) < len(members[position]):
+                yield Constraint(limited, name, len(rows), 0, len(constants))
     keys = np.concatenate([rows[:, 0] * len(language.constants) + rows[:, 1] for rows in facts])
     index = np.repeat(np.arange(len(facts)), [len(rows) for rows in facts])
     pairs, number = np.unique(keys, return_inverse=True)
@@ -129,7 +117,7 @@ def _disjoint(knowledge: KnowledgeBase, facts: list[np.ndarray]) -> Iterator[Con
 
 
 def constraint_rules(constraints: tuple[Constraint, ...], taken: frozenset[str]) -> tuple[tuple[Rule, Constraint], ...]:
-    """The constraints that are rules, named c0, c1, ... as far as not taken; they weigh 1 - share of exceptions."""
+    """The constraints that are rules, named c0, c1, ... if not taken; their weight is 1 - share of exceptions."""
     names = (name for name in (f"c{i}" for i in count()) if name not in taken)
     rules = []
     for constraint in constraints:
@@ -142,7 +130,7 @@ def constraint_rules(constraints: tuple[Constraint, ...], taken: frozenset[str])
 
 @dataclass(frozen=True, eq=False)
 class Forbidden:
-    """Which atoms would break a constraint, were they true beside the known facts other than themselves."""
+    """Which atoms would break a constraint if they were true, given the known facts other than themselves."""
 
     constraints: Sequence[Constraint]
     base: HerbrandBase
@@ -156,9 +144,9 @@ class Forbidden:
 
         The candidates are the constants of the position's domain, in the order of `language.members`.
         """
-        asked = self.base.language.members(predicate.domains[position])
-        ids = (asked, given_constants) if position == 0 else (given_constants, asked)
-        found = np.zeros((len(given_constants), len(asked)), bool)
+        members = self.base.language.members(predicate.domains[position])
+        ids = (members, given_constants) if position == 0 else (given_constants, members)
+        found = np.zeros((len(given_constants), len(members)), bool)
         for constraint in self.constraints:
             if predicate.name in constraint.predicates:
                 atoms = self._broken(constraint, predicate.name, *ids)

@@ -1,6 +1,6 @@
 """Mining: Horn rules that hold in the evidence of a knowledge base, with their counts, and the theory file of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -10,21 +10,21 @@ from time import monotonic
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, TheoryError
 from r2n.files import write_atomically
-from r2n.grounding.engines import Engine
+from r2n.grounding.store import Engine
 from r2n.logic.parser import THEORY_SUFFIX
-from r2n.logic.theory import Rule, Theory
+from r2n.logic.theory import Theory
 from r2n.mining.constraints import Constraint, constraint_rules
-from r2n.mining.mined_rules import Found, MinedRule, Thresholds, constant_rule, path_rule
+from r2n.mining.mined_rules import Found, MinedRule, Thresholds
 from r2n.mining.searches import (
     MOST_STEPS,
     Ends,
     PathCounter,
     PathWalker,
+    StepGraph,
     search_constant_rules,
     search_paths,
     search_paths_by_queries,
 )
-from r2n.mining.step_graph import StepGraph
 from r2n.progress import Progress, no_progress
 
 PHASE = "mine"
@@ -33,11 +33,11 @@ FOUND_BETWEEN_CUTS = 1000
 
 @dataclass(frozen=True)
 class MiningOptions:
-    """Which rules are sought, and which are kept.
+    """Which rules are searched, and which are kept.
 
     `max_length`: atoms of a body. `max_rules`: of each predicate as head and each length, so that long rules, which are
-    many, do not push out short ones; rules with `constants` are counted apart. `seconds` ends the search early. Paths
-    of more than `most_walks` walks are counted on a sample of first constants, drawn by `seed`.
+    many, do not push out short ones; rules with `constants` have a limit of their own. `seconds` ends the search early.
+    Paths of more than `most_walks` walks are counted on a sample of first constants, drawn by `seed`.
     """
 
     max_length: int = 2
@@ -50,7 +50,7 @@ class MiningOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Check the options."""
         if not 1 <= self.max_length <= MOST_STEPS:
             raise ConfigError(
                 f"bodies of {self.max_length} atoms cannot be mined", hint=f"max_length is 1 to {MOST_STEPS}"
@@ -66,10 +66,10 @@ class MiningOptions:
 
 @dataclass(frozen=True)
 class Mining:
-    """The rules, by head, by length and the best first; and what else there is to say of the search.
+    """The rules, by head, by length and the best first.
 
     `unwritable` counts rules left out because no domain of the theory fits one of their variables. `stopped` says where
-    the time was over, if it was.
+    the search was when the time was over, if it was.
     """
 
     rules: tuple[MinedRule, ...]
@@ -90,28 +90,31 @@ def mine_rules(
 ) -> Mining:
     """Mine the true facts of binary predicates; the rules are named m0, m1, ..., and weigh their confidences.
 
-    Paths are counted by `engine`, where one is given, all of them and no sample; else by products of matrices.
+    Paths are counted by `engine`, if one is given, without samples; else by products of matrices.
     """
     options = options or MiningOptions()
-    graph = StepGraph.of(knowledge)
+    graph = StepGraph.from_knowledge(knowledge)
     kinds, stopped = _search(graph, options, progress, engine)
     taken = {rule.name for rule in knowledge.theory.rules}
     names = (name for name in (f"m{i}" for i in count()) if name not in taken)
-    rules: list[MinedRule] = []
-    unwritable = 0
-    for mined in _by_head(graph, kinds):
-        if _is_writable(knowledge.theory, mined.rule):
+    rules, unwritable = list[MinedRule](), 0
+    rows = [(int(p), kind, row) for kind, found in enumerate(kinds) for row, p in enumerate(found.predicate)]
+    for _, kind, row in sorted(rows):
+        mined = kinds[kind].mined(row, graph.predicates, graph.language.constants)
+        try:
+            knowledge.theory.variable_domains(mined.rule)
+        except TheoryError:
+            unwritable += 1
+        else:
             rule = replace(mined.rule, name=next(names), weight=float(f"{mined.confidence:.4g}"))
             rules.append(replace(mined, rule=rule))
-        else:
-            unwritable += 1
     return Mining(tuple(rules), unwritable, stopped)
 
 
 def _search(
     graph: StepGraph, options: MiningOptions, progress: Progress, engine: Engine | None
 ) -> tuple[list[Found], str | None]:
-    """The best rules of each kind, short ones first, and where the time was over."""
+    """The best rules of each kind, short ones first, and where the search was when the time was over."""
     deadline = None if options.seconds is None else monotonic() + options.seconds
     thresholds = Thresholds(options.min_support, options.min_confidence, options.max_rules)
     of_length = partial(search_paths, PathWalker(graph, options.most_walks, options.seed))
@@ -121,7 +124,7 @@ def _search(
         of_length = partial(search_paths_by_queries, counter)
     kinds = {f"bodies of length {length}": of_length(length, thresholds) for length in range(1, options.max_length + 1)}
     if options.constants:
-        kinds["rules with constants"] = search_constant_rules(Ends.of(graph, options.min_support), thresholds)
+        kinds["rules with constants"] = search_constant_rules(Ends.from_graph(graph, options.min_support), thresholds)
     best: list[Found] = []
     for number, (kind, parts) in enumerate(kinds.items()):
         found: list[Found] = []
@@ -142,27 +145,6 @@ def _search(
     return best, None
 
 
-def _by_head(graph: StepGraph, kinds: list[Found]) -> Iterator[MinedRule]:
-    """The rules of all kinds, predicate by predicate of the heads."""
-    rows = [(int(p), kind, row) for kind, found in enumerate(kinds) for row, p in enumerate(found.predicate)]
-    for _, kind, row in sorted(rows):
-        found = kinds[kind]
-        head, body = found.head[row].tolist(), found.body[row].tolist()
-        if head[1] < 0:
-            yield found.mined(row, path_rule(graph.predicates, head, body))
-        else:
-            yield found.mined(row, constant_rule(graph.predicates, graph.language.constants, head, body))
-
-
-def _is_writable(theory: Theory, rule: Rule) -> bool:
-    """Whether the domain of each variable follows from where it stands."""
-    try:
-        theory.variable_domains(rule)
-    except TheoryError:
-        return False
-    return True
-
-
 def mined_theory(
     theory: Theory, mined: Sequence[MinedRule], constraints: Sequence[Constraint] = (), *, fresh: bool = False
 ) -> tuple[Theory, str]:
@@ -177,8 +159,8 @@ def mined_theory(
     ranges = [constraint for constraint in constraints if constraint.formula() is None]
     lines = [f"# {' '.join(str(constraint).split())}\n" for constraint in ranges]
     lines += [f"# {' '.join(comment.split())}\n{rule}\n" for rule, comment in commented]
-    whole = replace(theory, rules=(*own, *(rule for rule, _ in commented)))
-    return whole, str(replace(theory, rules=own)) + "".join(lines)
+    extended = replace(theory, rules=(*own, *(rule for rule, _ in commented)))
+    return extended, str(replace(theory, rules=own)) + "".join(lines)
 
 
 def check_theory_path(path: Path) -> None:

@@ -12,7 +12,7 @@ from r2n.logic.language import Predicate
 from r2n.logic.theory import Rule
 
 CAUTION = 5
-"""Pairs added to a rule's body pairs where rules are compared: one hit of one pair is worth less than 80 of 100."""
+"""Pairs added to a rule's body pairs when rules are compared: 1 hit in 1 pair is worth less than 80 in 100."""
 
 _BETWEEN = ("z", "w")
 _X, _Y, _Z = Variable("x"), Variable("y"), Variable("z")
@@ -23,7 +23,7 @@ class MinedRule:
     """A rule with its counts of distinct pairs (x, y): head known (`support`), reached by the body, and of these the
     ones whose x has a known fact of the head's predicate.
 
-    `sample` is (N, M) where the counts are those of N of the M first constants of the body, drawn at random.
+    `sample` is (N, M) if the counts are those of N of the M first constants of the body, drawn at random.
     """
 
     rule: Rule
@@ -34,7 +34,7 @@ class MinedRule:
 
     @property
     def confidence(self) -> float:
-        """The share of the reached pairs that are known; an estimate where there is a sample."""
+        """The share of the reached pairs that are known; an estimate if there is a sample."""
         return self.support / self.body_pairs
 
     @property
@@ -43,7 +43,7 @@ class MinedRule:
         return self.support / self.pca_pairs
 
     def __str__(self) -> str:
-        """The counts, as a comment of a theory file says them."""
+        """The counts, as in a comment of a theory file."""
         text = (
             f"support {self.support} of {self.body_pairs} pairs,"
             f" confidence {self.confidence:.4f}, PCA confidence {self.pca_confidence:.4f}"
@@ -64,11 +64,11 @@ class Thresholds:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Rules of one kind as columns: what they are, and their counts.
+    """Rules of one kind and their counts, as columns.
 
     A `head` is a step and a constant: p(x, y) is step 2p and -1, p(x, c) step 2p and c, p(c, y) step 2p + 1 and c. A
-    `body` is a path of steps, or under a head with a constant a step and a constant, -1 where it is a variable. A
-    `sample` is (0, 0) where all was counted.
+    `body` is a path of steps, or under a head with a constant a step and a constant, -1 if it is a variable. A
+    `sample` is (0, 0) if all was counted.
     """
 
     head: Int64[np.ndarray, "rules 2"]
@@ -82,16 +82,15 @@ class Found:
         """The number of rules."""
         return len(self.support)
 
-    def at(self, rows: np.ndarray) -> "Found":
-        """Some of the rules, in this order."""
-        columns = (self.head, self.body, self.support, self.body_pairs, self.pca_pairs, self.sample)
-        return Found(*(column[rows] for column in columns))
-
     @classmethod
     def joined(cls, parts: "Sequence[Found]") -> "Found":
         """All rules of several parts, of which there is at least one."""
-        names = ("head", "body", "support", "body_pairs", "pca_pairs", "sample")
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        return cls(*(np.concatenate(columns) for columns in zip(*(part.columns for part in parts), strict=True)))
+
+    @property
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """All columns, in the order of the fields."""
+        return self.head, self.body, self.support, self.body_pairs, self.pca_pairs, self.sample
 
     @property
     def predicate(self) -> Int64[np.ndarray, " rules"]:
@@ -99,21 +98,23 @@ class Found:
         return self.head[:, 0] // 2
 
     def best(self, most: int) -> "Found":
-        """At most so many for each predicate of a head, the best first by confidence with `CAUTION`.
+        """At most `most` for each predicate of a head, the best first by confidence with `CAUTION`.
 
-        Of equals the one with more support comes first, then the one with the smaller numbers.
+        Ties are broken by support, then by the smaller numbers.
         """
         score = self.support / (self.body_pairs + CAUTION)
         order = np.lexsort((*self.body.T[::-1], *self.head.T[::-1], -self.support, -score, self.predicate))
         predicate = self.predicate[order]
-        place = np.arange(len(order)) - np.searchsorted(predicate, predicate)
-        return self.at(order[place < most])
+        rank = np.arange(len(order)) - np.searchsorted(predicate, predicate)
+        return Found(*(column[order[rank < most]] for column in self.columns))
 
-    def mined(self, row: int, rule: Rule) -> MinedRule:
-        """One of the rules, as it is written."""
+    def mined(self, row: int, predicates: Sequence[Predicate], constants: Sequence[str]) -> MinedRule:
+        """One of the rules, in symbols."""
+        head, body = self.head[row].tolist(), self.body[row].tolist()
+        rule = path_rule(predicates, head, body) if head[1] < 0 else constant_rule(predicates, constants, head, body)
         counts = (int(column[row]) for column in (self.support, self.body_pairs, self.pca_pairs))
-        counted, of = self.sample[row].tolist()
-        return MinedRule(rule, *counts, sample=(counted, of) if of else None)
+        counted, total = self.sample[row].tolist()
+        return MinedRule(rule, *counts, sample=(counted, total) if total else None)
 
 
 def path_rule(predicates: Sequence[Predicate], head: Sequence[int], steps: Sequence[int]) -> Rule:

@@ -11,29 +11,121 @@ from itertools import pairwise
 import numpy as np
 import sqlglot
 from jaxtyping import Bool, Int64
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from sqlglot import exp
 
+from r2n.data.herbrand import RowIndex
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.errors import DataError
 from r2n.grounding.counting import returns_to_first_step, row_of_entries, without_diagonal
-from r2n.grounding.engines import Engine
-from r2n.logic.language import Domain
+from r2n.grounding.store import Engine
+from r2n.logic.language import Domain, Language, Predicate
 from r2n.mining.mined_rules import Found, Thresholds
-from r2n.mining.step_graph import StepGraph
 
 MOST_MEETINGS = 20_000_000
 """Members that the ends of one part of the search share with other ends, each counted once for each."""
 
+MOST_STEPS = 3
+
 Part = tuple[int, int, Found | None]
 
-MOST_STEPS = 3
+
+@dataclass(frozen=True, eq=False)
+class StepGraph:
+    """The true facts of the binary predicates as directed steps between constants (by id), without loops.
+
+    Step 2i leads from x to y if the i-th predicate holds of (x, y), step 2i + 1 from y to x. `steps` are matrices
+    (constants, constants) of ones. `known_first` (predicates, constants) is 1 if p(x, .) is known for some second
+    constant, loops included. `pairs` indexes `between`, the predicate of each fact, by the key x * constants + y.
+    """
+
+    language: Language
+    predicates: tuple[Predicate, ...]
+    steps: tuple[csr_array, ...]
+    known_first: csr_array
+    pairs: RowIndex
+    between: Int64[np.ndarray, " facts"]
+
+    @classmethod
+    def from_knowledge(cls, knowledge: KnowledgeBase) -> "StepGraph":
+        """The graph of the evidence of a knowledge base, never of queries."""
+        language, predicates = knowledge.language, binary_predicates(knowledge)
+        constants = len(language.constants)
+        facts = [knowledge.facts(predicate) for predicate in predicates]
+        if not any(map(len, facts)):
+            raise DataError(
+                "there is no true fact of a binary predicate to mine", hint="give the problem facts: [facts] train ="
+            )
+        no_loops = [rows[rows[:, 0] != rows[:, 1]] for rows in facts]
+        steps = [
+            _ones(rows[:, start], rows[:, 1 - start], (constants, constants)) for rows in no_loops for start in (0, 1)
+        ]
+        known = [_ones(np.zeros_like(rows[:, 0]), rows[:, 0], (1, constants)) for rows in facts]
+        keys = np.concatenate([rows[:, 0] * constants + rows[:, 1] for rows in no_loops])
+        index = np.repeat(np.arange(len(no_loops)), [len(rows) for rows in no_loops])
+        order = np.argsort(keys, kind="stable")
+        pairs = RowIndex.of(keys[order])
+        return cls(language, predicates, tuple(steps), csr_array(vstack(known)), pairs, index[order])
+
+    @property
+    def constants(self) -> int:
+        """The number of constants of the language."""
+        return len(self.language.constants)
+
+    def facts_between(self, x: np.ndarray, y: np.ndarray) -> tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]]:
+        """The facts between pairs of constants: for each the index of its pair, and its predicate."""
+        which, fact = self.pairs.entries(x * self.constants + y)
+        return which, self.between[fact]
+
+    @cached_property
+    def edges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All steps as columns: from x, which step, to c."""
+        step = np.repeat(np.arange(len(self.steps)), [matrix.nnz for matrix in self.steps])
+        x = np.concatenate([row_of_entries(matrix) for matrix in self.steps]).astype(np.int64)
+        return x, step, np.concatenate([matrix.indices for matrix in self.steps]).astype(np.int64)
+
+    @cached_property
+    def leaving(self) -> csr_array:
+        """How many constants each step leads to from each constant: (steps, constants)."""
+        return csr_array(vstack([csr_array(np.diff(step.indptr)[None, :]) for step in self.steps]))
+
+    @cached_property
+    def inside(self) -> dict[Domain, Bool[np.ndarray, " constants"]]:
+        """For each domain of a binary predicate, which constants are in it."""
+        domains = dict.fromkeys(domain for predicate in self.predicates for domain in predicate.domains)
+        every = np.arange(self.constants)
+        return {domain: np.isin(every, self.language.members(domain)) for domain in domains}
+
+    @cached_property
+    def concluded(self) -> Bool[np.ndarray, " predicates"]:
+        """Which predicates rules may conclude: of a closed one all is known already."""
+        return np.array([not predicate.closed for predicate in self.predicates], bool)
+
+
+def binary_predicates(knowledge: KnowledgeBase) -> tuple[Predicate, ...]:
+    """The binary predicates but reciprocals, which state nothing new."""
+    found = tuple(p for p in knowledge.language.predicates if p.arity == 2 and p.reciprocal_of is None)
+    if not found:
+        raise DataError(
+            "the problem has no binary predicate, and rules are mined from facts p(x, y)",
+            hint="give it facts of predicates with two positions",
+        )
+    return found
+
+
+def _ones(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> csr_array:
+    """A matrix that is 1 at these entries, also at those that are given several times."""
+    matrix = csr_array((np.ones(len(rows), np.int64), (rows, columns)), shape=shape)
+    matrix.data[:] = 1
+    return matrix
 
 
 @dataclass(frozen=True, eq=False)
 class PathBody:
-    """A path of steps, and how many ways it leads from x to y over distinct constants.
+    """A path of steps, and how many walks lead from x to y over distinct constants.
 
-    `counts` (constants, constants) is off the diagonal and may store zeros. It is filled for the `counted_from`
-    constants only (their ids), of the `first_constants` many that the first step leaves.
+    `counts` (constants, constants) is off the diagonal and may store zeros. Only the rows `counted_from` (ids of
+    constants) are filled, of the `first_constants` many that the first step leaves.
     """
 
     steps: tuple[int, ...]
@@ -68,29 +160,23 @@ class PathWalker:
         return PathBody((step,), matrix, first, len(first))
 
     def extended(self, prefix: PathBody) -> Iterator[PathBody]:
-        """The paths of one step more that are walked at all; the prefix has one step or two."""
+        """The paths of one step more that lead anywhere; the prefix has one step or two."""
         walks = np.asarray(self.graph.leaving @ prefix.counts.sum(axis=0))
         for last in np.flatnonzero(walks).tolist():
+            steps, matrix = (*prefix.steps, last), self.graph.steps[last]
+            counted, counts = prefix.counted_from, prefix.counts
             share = self.most_walks / int(walks[last])
-            steps = (*prefix.steps, last)
-            yield self._extended_by(prefix if share >= 1 else self._sampled(prefix, steps, share), last)
-
-    def _extended_by(self, prefix: PathBody, last: int) -> PathBody:
-        steps, matrix = (*prefix.steps, last), self.graph.steps[last]
-        counts = csr_array(prefix.counts @ matrix)
-        if len(steps) == MOST_STEPS:
-            first, second = (self.graph.steps[step] for step in prefix.steps)
-            if prefix.is_sampled:
-                first = _with_rows(first, prefix.counted_from)
-            counts = csr_array(counts - returns_to_first_step(first, second, matrix))
-        return PathBody(steps, without_diagonal(counts), prefix.counted_from, prefix.first_constants)
-
-    def _sampled(self, prefix: PathBody, steps: tuple[int, ...], share: float) -> PathBody:
-        """A prefix from a random share of the constants that it is counted from; one path, one sample for a seed."""
-        number = max(1, int(share * len(prefix.counted_from)))
-        rng = np.random.default_rng([self.seed, *steps])
-        chosen = np.sort(rng.choice(prefix.counted_from, number, replace=False))
-        return PathBody(prefix.steps, _with_rows(prefix.counts, chosen), chosen, prefix.first_constants)
+            if share < 1:  # a random share of the first constants: one path, one sample per seed
+                number, rng = max(1, int(share * len(counted))), np.random.default_rng([self.seed, *steps])
+                counted = np.sort(rng.choice(counted, number, replace=False))
+                counts = _with_rows(counts, counted)
+            counts = csr_array(counts @ matrix)
+            if len(steps) == MOST_STEPS:
+                first, second = (self.graph.steps[step] for step in prefix.steps)
+                if len(counted) < prefix.first_constants:
+                    first = _with_rows(first, counted)
+                counts = csr_array(counts - returns_to_first_step(first, second, matrix))
+            yield PathBody(steps, without_diagonal(counts), counted, prefix.first_constants)
 
 
 def _with_rows(matrix: csr_array, rows: np.ndarray) -> csr_array:
@@ -106,10 +192,10 @@ def _with_rows(matrix: csr_array, rows: np.ndarray) -> csr_array:
 def count_heads(graph: StepGraph, path: PathBody) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Support, body pairs and PCA pairs of a path for every predicate as head: int64 (predicates,) each.
 
-    Pairs outside the domains of a head are no pairs of its: there is no such atom.
+    Pairs outside the domains of a head are not counted: there is no such atom.
     """
     x, y = path.pairs()
-    support = np.bincount(graph.facts.among(x * graph.constants + y)[1], minlength=len(graph.predicates))
+    support = np.bincount(graph.facts_between(x, y)[1], minlength=len(graph.predicates))
     body_pairs, pca_pairs = np.zeros_like(support), np.zeros_like(support)
     for domains in dict.fromkeys(predicate.domains for predicate in graph.predicates):
         which = np.array([predicate.domains == domains for predicate in graph.predicates])
@@ -142,7 +228,7 @@ def found_of(graph: StepGraph, path: PathBody, thresholds: Thresholds) -> Found:
 
 
 def paths_from(walker: PathWalker, prefix: PathBody, length: int) -> Iterator[PathBody]:
-    """The paths of a length that begin with a prefix; one that leads nowhere is not extended."""
+    """The paths of a length that begin with a prefix; one without any walk is not extended."""
     if len(prefix.steps) == length:
         yield prefix
         return
@@ -151,7 +237,7 @@ def paths_from(walker: PathWalker, prefix: PathBody, length: int) -> Iterator[Pa
 
 
 def search_paths(walker: PathWalker, length: int, thresholds: Thresholds) -> Iterator[Part]:
-    """The rules with bodies of so many steps; a part of the search is a first step."""
+    """The rules with bodies of `length` steps; a part of the search is a first step."""
     total = len(walker.graph.steps)
     for step in range(total):
         yield step, total, None
@@ -165,13 +251,13 @@ Counts = dict[tuple[int, ...], int]
 
 @dataclass(frozen=True, eq=False)
 class PathCounter:
-    """The steps of a graph as tables of an engine: `mined_steps` (s, x, y), and what heads are compared with."""
+    """The steps of a graph as tables of an engine: `mined_steps` (s, x, y), and those that heads are joined with."""
 
     engine: Engine
     graph: StepGraph
 
     def load(self) -> None:
-        """Hand the tables over."""
+        """Load the tables into the engine."""
         x, step, y = self.graph.edges
         self.engine.load("mined_steps", {"s": step, "x": x, "y": y})
         known = self.graph.known_first.tocoo()
@@ -192,7 +278,7 @@ class PathCounter:
         return f"SELECT DISTINCT {steps}, e0.x AS x, e{length - 1}.y AS y FROM {tables}{where}"
 
     def counts(self, length: int, also: str, joined: str) -> Counts:
-        """How many pairs each path of a length has, by other columns too, joined with other tables."""
+        """The number of pairs of each path of a length, also by the column `also`, joined with other tables."""
         keys = [*(f"w.s{i}" for i in range(length)), *([also] if also else [])]
         named = ", ".join(f"{key} AS k{i}" for i, key in enumerate(keys))
         sql = f"SELECT {named}, COUNT(*) AS n FROM ({self.pairs(length)}) AS w {joined} GROUP BY {', '.join(keys)}"
@@ -240,43 +326,21 @@ class PathCounter:
 
 
 def search_paths_by_queries(counter: PathCounter, length: int, thresholds: Thresholds) -> Iterator[Part]:
-    """The rules with bodies of so many steps; nothing is sampled, and it is one part."""
+    """The rules with bodies of `length` steps; nothing is sampled, and it is one part."""
     yield 0, 1, None
     yield 1, 1, counter.found(length, thresholds)
 
 
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """How often each key occurs, 0 for those that never do."""
-
-    keys: Int64[np.ndarray, " keys"]
-    counts: Int64[np.ndarray, " keys"]
-
-    @classmethod
-    def of(cls, keys: np.ndarray) -> "Tally":
-        """Of keys as they occur."""
-        return cls(*np.unique(keys, return_counts=True))
-
-    @classmethod
-    def of_matrix(cls, matrix: csr_array, width: int) -> "Tally":
-        """Of entries, the key of an entry being row * width + column."""
-        matrix = matrix.sorted_indices()
-        return cls(row_of_entries(matrix).astype(np.int64) * width + matrix.indices, matrix.data)
-
-    def at(self, keys: np.ndarray) -> np.ndarray:
-        """The counts of some keys; same shape."""
-        if not len(self.keys):
-            return np.zeros(keys.shape, np.int64)
-        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[place] == keys, self.counts[place], 0)
+def _entries_at(matrix: csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The entries at pairs of a row and a column; scipy gives no array for none of them."""
+    return matrix[rows, columns] if len(rows) else np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Ends:
     """The sets {x: a step leads from x to c} that have enough members: {x: p(x, c)} and {y: p(c, y)}.
 
-    Each is an end: a `step` and a `constant`; `members` (ends, constants) is 1 where x is in it. No c is
-    in its own set.
+    Each is an end: a `step` and a `constant`; `members` (ends, constants) is 1 if x is in it. No c is in its own set.
     """
 
     graph: StepGraph
@@ -285,8 +349,8 @@ class Ends:
     members: csr_array
 
     @classmethod
-    def of(cls, graph: StepGraph, least: int) -> "Ends":
-        """Those with at least so many members."""
+    def from_graph(cls, graph: StepGraph, least: int) -> "Ends":
+        """The ends with at least so many members."""
         x, step, c = graph.edges
         keys, end, sizes = np.unique(step * graph.constants + c, return_inverse=True, return_counts=True)
         kept = sizes >= least
@@ -303,46 +367,15 @@ class Ends:
         return len(self.step)
 
     def find(self, step: np.ndarray, constant: np.ndarray) -> np.ndarray:
-        """The number of each end, -1 where it has too few members."""
+        """The number of each end, -1 if it has too few members."""
         keys, wanted = self.step * self.graph.constants + self.constant, step * self.graph.constants + constant
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.where(keys[place] == wanted, place, -1)
+        index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where(keys[index] == wanted, index, -1)
 
     @cached_property
     def is_concluded(self) -> Bool[np.ndarray, " ends"]:
         """Whether rules may conclude it as a head."""
         return self.graph.concluded[self.step // 2]
-
-    @cached_property
-    def _edges(self) -> Tally:
-        x, step, c = self.graph.edges
-        return Tally.of((x * len(self.graph.steps) + step) * self.graph.constants + c)
-
-    def holds(self, end: np.ndarray, constant: np.ndarray) -> np.ndarray:
-        """Whether each constant is a member of each end; bool, same shape."""
-        steps = constant * len(self.graph.steps) + self.step[end]
-        return self._edges.at(steps * self.graph.constants + self.constant[end]) > 0
-
-    def known_first(self, predicate: np.ndarray, constant: np.ndarray) -> np.ndarray:
-        """Whether each predicate has a known fact with this first constant; bool, same shape."""
-        return self._known.at(predicate * self.graph.constants + constant) > 0
-
-    @cached_property
-    def _known(self) -> Tally:
-        return Tally.of_matrix(self.graph.known_first, self.graph.constants)
-
-    def found(
-        self,
-        thresholds: Thresholds,
-        head: Int64[np.ndarray, " rules"],
-        body: Int64[np.ndarray, "rules 2"],
-        *counts: Int64[np.ndarray, " rules"],
-    ) -> Found:
-        """The rules with enough confidence, of heads (ends) and bodies (a step, and a constant or -1)."""
-        support, body_pairs, pca_pairs = counts
-        rows = np.flatnonzero(support >= thresholds.min_confidence * body_pairs)
-        heads, none = np.stack([self.step, self.constant], axis=1)[head[rows]], np.zeros((len(rows), 2), np.int64)
-        return Found(heads, body[rows], support[rows], body_pairs[rows], pca_pairs[rows], none)
 
     @cached_property
     def inside(self) -> Bool[np.ndarray, "domains constants"]:
@@ -351,10 +384,22 @@ class Ends:
 
     @cached_property
     def domain(self) -> Int64[np.ndarray, " ends"]:
-        """The domain that its x runs over in an atom, by its number in `graph.inside`."""
+        """The domain of its x in an atom, by its index in `graph.inside`."""
         number = {domain: i for i, domain in enumerate(self.graph.inside)}
         of_step = [number[domain] for predicate in self.graph.predicates for domain in predicate.domains]
         return np.array(of_step, np.int64)[self.step]
+
+    def found(self, thresholds: Thresholds, head: np.ndarray, body: np.ndarray, *counts: np.ndarray) -> Found:
+        """The rules with enough confidence, of heads (ends) and bodies (a step, and a constant or -1).
+
+        The counts are support, body pairs, and the pairs among them whose x has a known fact of the head's predicate;
+        the x of a pair of p(c, y) is c, which has one.
+        """
+        support, body_pairs, known_pairs = counts
+        pca_pairs = np.where(self.step[head] % 2 == 0, known_pairs, body_pairs)
+        rows = np.flatnonzero(support >= thresholds.min_confidence * body_pairs)
+        heads, none = np.stack([self.step, self.constant], axis=1)[head[rows]], np.zeros((len(rows), 2), np.int64)
+        return Found(heads, body[rows], support[rows], body_pairs[rows], pca_pairs[rows], none)
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,91 +421,79 @@ class ConstantBodies:
         kept = (shared.data >= thresholds.min_support) & (body != head) & ends.is_concluded[head]
         body, head, support = body[kept], head[kept], shared.data[kept]
         predicate, constant, domain = ends.step[head] // 2, ends.constant[head], ends.domain[head]
-        itself = ends.holds(body, constant)  # x = c is no substitution
+        itself = _entries_at(ends.members, body, constant) > 0  # x = c is no substitution
         body_pairs = self._inside[domain, body] - (itself & ends.inside[domain, constant])
-        known = csr_array(ends.members[start:stop] @ graph.known_first.T).toarray()
-        knows = ends.known_first(predicate, constant)
-        pca_pairs = np.where(
-            ends.step[head] % 2 == 0, known[body - start, predicate] - (itself & knows), body_pairs
-        )  # p(c, y): the x of the pair is c, which has a known fact
+        known = csr_array(ends.members[start:stop] @ graph.known_first.T).toarray()[body - start, predicate]
+        known -= itself & (_entries_at(graph.known_first, predicate, constant) > 0)
         columns = np.stack([ends.step[body], ends.constant[body]], axis=1)
-        return ends.found(thresholds, head, columns, support, body_pairs, pca_pairs)
+        return ends.found(thresholds, head, columns, support, body_pairs, known)
 
 
 @dataclass(frozen=True, eq=False)
 class VariableBodies:
     """Rules p(x, c) <- q(x, z): x has a step to some z other than x and c.
 
-    That is every x with a step q, but those with one such step only, to c: the lonely ones.
+    That is every x with a step q, but those whose only such step leads to c: its single steps.
     """
 
     ends: Ends
 
     @cached_property
     def _has_step(self) -> csr_array:
-        """1 where a step leaves a constant: (steps, constants)."""
+        """1 if a step leaves a constant: (steps, constants)."""
         leaving = self.ends.graph.leaving.copy()
         leaving.data[:] = 1
         return leaving
 
     @cached_property
-    def _leaving(self) -> Tally:
-        return Tally.of_matrix(self.ends.graph.leaving, self.ends.graph.constants)
-
-    @cached_property
-    def _lonely(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _single(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The steps from x to c that are the only one of their kind from x, as columns x, step, c."""
         x, step, c = self.ends.graph.edges
-        alone = self._leaving.at(step * self.ends.graph.constants + x) == 1
-        return x[alone], step[alone], c[alone]
+        single = _entries_at(self.ends.graph.leaving, step, x) == 1
+        return x[single], step[single], c[single]
 
     @cached_property
-    def _lonely_members(self) -> csr_array:
-        """How many members of an end have a lonely step to its own constant: (ends, steps)."""
-        graph, (x, step, c) = self.ends.graph, self._lonely
+    def _single_members(self) -> csr_array:
+        """How many members of an end have a single step to its own constant: (ends, steps)."""
+        graph, (x, step, c) = self.ends.graph, self._single
         columns = []
         for direction, (first, second) in enumerate(((x, c), (c, x))):
-            which, predicate = graph.facts.among(first * graph.constants + second)
+            which, predicate = graph.facts_between(first, second)
             end = self.ends.find(2 * predicate + direction, c[which])
             columns.append(np.stack([end, step[which]])[:, end >= 0])
         end, body = np.concatenate(columns, axis=1)
-        ones = np.ones(len(end), np.int64)
-        return csr_array((ones, (end, body)), shape=(len(self.ends), len(graph.steps)))
+        return csr_array((np.ones(len(end), np.int64), (end, body)), shape=(len(self.ends), len(graph.steps)))
 
     @cached_property
-    def _totals(self) -> tuple[np.ndarray, Tally, np.ndarray, Tally]:
-        """How many x of each domain have each step, how many of them lonely to c; the same for x with a known head."""
-        graph, (x, step, c) = self.ends.graph, self._lonely
-        width = len(graph.steps) * graph.constants
-        ones = np.ones(len(x), np.int64)
-        steps_to = csr_array((ones, (x, step * graph.constants + c)), shape=(graph.constants, width))
+    def _totals(self) -> tuple[np.ndarray, csr_array, np.ndarray, csr_array]:
+        """How many x of each domain have each step, and how many only to c; the same for x with a known head."""
+        graph, (x, step, c) = self.ends.graph, self._single
+        shape = graph.constants, len(graph.steps) * graph.constants
+        steps_to = csr_array((np.ones(len(x), np.int64), (x, step * graph.constants + c)), shape=shape)
         inside = csr_array(self.ends.inside.astype(np.int64))
-        return (
-            csr_array(inside @ self._has_step.T).toarray(),
-            Tally.of_matrix(csr_array(inside @ steps_to), width),
-            csr_array(graph.known_first @ self._has_step.T).toarray(),
-            Tally.of_matrix(csr_array(graph.known_first @ steps_to), width),
-        )
+        singles = [csr_array(groups @ steps_to) for groups in (inside, graph.known_first)]
+        for matrix in singles:
+            matrix.sort_indices()  # entries are found by bisection
+        every = [csr_array(groups @ self._has_step.T).toarray() for groups in (inside, graph.known_first)]
+        return every[0], singles[0], every[1], singles[1]
 
     def found(self, start: int, stop: int, thresholds: Thresholds) -> Found:
         """The rules whose heads are the ends from `start` on, before `stop`."""
         ends, graph = self.ends, self.ends.graph
-        having = csr_array(ends.members[start:stop] @ self._has_step.T - self._lonely_members[start:stop]).tocoo()
+        having = csr_array(ends.members[start:stop] @ self._has_step.T - self._single_members[start:stop]).tocoo()
         head, body = having.coords[0].astype(np.int64) + start, having.coords[1].astype(np.int64)
         kept = (having.data >= thresholds.min_support) & ends.is_concluded[head]
         head, body, support = head[kept], body[kept], having.data[kept]
         predicate, constant, domain = ends.step[head] // 2, ends.constant[head], ends.domain[head]
-        itself = self._leaving.at(body * graph.constants + constant) > 0  # x = c is no substitution
-        inside, lonely_inside, known, lonely_known = self._totals
+        itself = _entries_at(graph.leaving, body, constant) > 0  # x = c is no substitution
+        inside, single_inside, known, single_known = self._totals
         target = body * graph.constants + constant
-        width = len(graph.steps) * graph.constants
-        body_pairs = inside[domain, body] - lonely_inside.at(domain * width + target)
+        body_pairs = inside[domain, body] - _entries_at(single_inside, domain, target)
         body_pairs -= itself & ends.inside[domain, constant]
-        among_known = known[predicate, body] - lonely_known.at(predicate * width + target)
-        among_known -= itself & ends.known_first(predicate, constant)
-        pca_pairs = np.where(ends.step[head] % 2 == 0, among_known, body_pairs)
+        known_pairs = known[predicate, body] - _entries_at(single_known, predicate, target)
+        known_pairs -= itself & (_entries_at(graph.known_first, predicate, constant) > 0)
         columns = np.stack([body, np.full_like(body, -1)], axis=1)
-        return ends.found(thresholds, head, columns, support, body_pairs, pca_pairs)
+        return ends.found(thresholds, head, columns, support, body_pairs, known_pairs)
 
 
 def search_constant_rules(ends: Ends, thresholds: Thresholds) -> Iterator[Part]:

@@ -18,9 +18,9 @@ from r2n.errors import ConfigError, GroundingError, counted
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.counting import is_counted, split_rules
 from r2n.grounding.ground_rules import Grounding, GroundRules
+from r2n.grounding.joins import budget_error, encode_substitutions
 from r2n.grounding.store import SURELY_TOO_MANY, Store
 from r2n.grounding.strategies import MOST_WORK, Size, expected_size, make_grounder, mean_neighbourhood, reached_atoms
-from r2n.grounding.substitutions import budget_error, encode_substitutions
 from r2n.logic.theory import Rule
 from r2n.model.memory import over_grids
 from r2n.options import GroundingOptions, Options

@@ -10,14 +10,14 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from r2n.data.herbrand import Codes
+from r2n.data.herbrand import Codes, ranges
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, DataError, nearest
 from r2n.grounding.backward import NeighbourhoodGrounder
 from r2n.grounding.counting import RuleCounts
-from r2n.grounding.ground_rules import Grounder, Links, codes_without, distinct_codes, ranges
+from r2n.grounding.ground_rules import Grounder, Links, codes_without, distinct_codes
+from r2n.grounding.joins import MAX_GROUNDINGS
 from r2n.grounding.store import Store
-from r2n.grounding.substitutions import MAX_GROUNDINGS
 from r2n.logic.theory import Rule
 from r2n.network.factor_graph import FactorGraph, subgraph
 from r2n.progress import Progress, no_progress
@@ -89,7 +89,7 @@ class KHopSubgraphs:
         """For every atom of ground rules: the index of the ground rule in `numbers`, and the atom's row."""
         rules = self.rules_of(numbers)
         positions = self._positions[rules]
-        entries = ranges(self._start[rules] + (numbers - self.first[rules]) * positions, positions)
+        _, entries = ranges(self._start[rules] + (numbers - self.first[rules]) * positions, positions)
         return np.repeat(np.arange(len(numbers)), positions), self._flat[entries]
 
     def rules_of(self, numbers: Numbers) -> Numbers:

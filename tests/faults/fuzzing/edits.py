@@ -13,17 +13,8 @@ PLACES = 2**16
 ANYWHERE = (
     *(b"", b"\x00", b"\n", b"\r\n", b"\t", b" ", b'"', b"'", b"\\", b"(", b")", b"[", b"]", b"{", b"}", b",", b":"),
     *(b"0", b"-1", b"1e999", b"nan", b"9223372036854775808", b"9" * 5_000, b"\xff", b"\xef\xbb\xbf", b"\xed\xa0\x80"),
-    *(
-        "é".encode(),
-        "\u202e".encode(),
-        "\u2028".encode(),
-        "\u00b2".encode(),
-        "\U0001d4af".encode(),
-        b"[/]",
-        b"[red]",
-        b"%s",
-        b"{0}",
-    ),
+    *("é".encode(), "\u202e".encode(), "\u2028".encode(), "\u00b2".encode(), "\U0001d4af".encode(), b"[/]", b"[red]"),
+    *(b"%s", b"{0}"),
 )
 
 

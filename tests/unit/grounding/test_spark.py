@@ -9,8 +9,8 @@ import sqlglot
 from sqlglot import exp
 
 from r2n.errors import ConfigError, DataError
-from r2n.grounding.engines import Engine
 from r2n.grounding.spark import FEW_ROWS, MOST_LIMIT, SETTINGS, SparkEngine, check_java, is_spark, spark_sql
+from r2n.grounding.store import Engine
 from tests.spark_problem import adaptive, spark_engine
 
 

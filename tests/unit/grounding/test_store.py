@@ -8,10 +8,9 @@ from sqlglot import exp, parse_one
 
 from r2n.errors import GroundingError, MemoryLimitError
 from r2n.grounding import store as stores
-from r2n.grounding.engines import DuckDBEngine, Engine
 from r2n.grounding.joins import Kind, RuleQuery
 from r2n.grounding.known_body import known_body_query
-from r2n.grounding.store import UNLIMITED, Ceiling, Store, shown_size
+from r2n.grounding.store import UNLIMITED, Ceiling, DuckDBEngine, Engine, Store, shown_size
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
 KB = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "smokes(ann) smokes(bob) knows(ann,bob) knows(ann,cy)")
@@ -89,7 +88,12 @@ def test_constants_are_compared(constant: str) -> None:
 @pytest.mark.usefixtures("by_engine")
 def test_variables_that_are_not_sought_count_for_the_budget() -> None:
     store, (rule,) = Store(KB), KB.theory.rules
-    query = RuleQuery(rule, ("x",), store.domains(rule)[:1], joined=(store.match(Kind.FACT, rule.atoms[0]),))
+    query = RuleQuery(
+        rule,
+        ("x",),
+        store.domains(rule)[:1],
+        joined=((store.relation(Kind.FACT, rule.atoms[0].predicate), rule.atoms[0]),),
+    )
     assert len(store.substitutions(query, 6).substitutions) == 2
     with pytest.raises(GroundingError, match="has 6 groundings, more than max_groundings = 5"):
         store.substitutions(query, 5)

@@ -33,8 +33,7 @@ def test_each_head_has_its_best_and_equals_have_an_order() -> None:
     best = found([1, 0, 1, 0, 0], [5, 5, 5, 5, 4], [9, 9, 9, 9, 9], [4, 3, 2, 1, 0]).best(2)
     assert best.predicate.tolist() == [0, 0, 1, 1]
     assert best.body[:, 0].tolist() == [1, 3, 2, 4]
-    nothing = best.at(np.zeros(0, np.int64))
-    assert len(nothing.best(2)) == 0
+    assert len(Found(*(column[:0] for column in best.columns)).best(2)) == 0
 
 
 def test_paths_are_written_over_distinct_variables() -> None:
@@ -58,4 +57,4 @@ def test_constants_are_written_with_guards_too() -> None:
 
 def test_a_row_becomes_a_mined_rule() -> None:
     rule = path_rule(PREDICATES, [0, -1], [2])
-    assert found([0], [3], [12]).mined(0, rule) == MinedRule(rule, 3, 12, 12)
+    assert found([0], [3], [12], [2]).mined(0, PREDICATES, ()) == MinedRule(rule, 3, 12, 12)

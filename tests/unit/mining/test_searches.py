@@ -3,28 +3,28 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from scipy.sparse import csr_array
 
 from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
 from r2n.errors import DataError
-from r2n.grounding.engines import DuckDBEngine
+from r2n.grounding.store import DuckDBEngine
 from r2n.mining import searches
 from r2n.mining.mine import MiningOptions, mine_rules
 from r2n.mining.mined_rules import Thresholds
-from r2n.mining.searches import Ends, PathBody, PathWalker, Tally, count_heads, found_of, paths_from
-from r2n.mining.step_graph import FactsByPair, StepGraph
+from r2n.mining.searches import Ends, PathBody, PathWalker, StepGraph, count_heads, found_of, paths_from
 from tests.examples import at_most
 from tests.mining_problems import knowledge_bases, knowledge_of, planted_graph, random_knowledge
 from tests.oracles import paths as oracle
 from tests.spark_problem import spark_engine
 
-GRAPH = StepGraph.of(random_knowledge(1, 0.5))
+GRAPH = StepGraph.from_knowledge(random_knowledge(1, 0.5))
 ALL = MiningOptions(max_length=3, min_support=1, min_confidence=0.0, max_rules=10**6)
 
 TYPED_THEORY = (
     "domain low = {a, b}\ndomain high = {c}\ndomain all = low | high\npredicate p(all, all)\npredicate q(low, low)\n"
 )
-TYPED = StepGraph.of(knowledge_of(TYPED_THEORY, {"p": np.array([[0, 1], [1, 0], [0, 2]]), "q": np.array([[0, 1]])}))
+TYPED = StepGraph.from_knowledge(
+    knowledge_of(TYPED_THEORY, {"p": np.array([[0, 1], [1, 0], [0, 2]]), "q": np.array([[0, 1]])})
+)
 ANY = Thresholds(1, 0.0, 100)
 STEPS = "domain d = {a, b, c}\ndomain e = {a, b}\npredicate p(d, d)\npredicate q(e, d) closed\npredicate u(d)\n"
 OF_STEPS = knowledge_of(
@@ -33,7 +33,7 @@ OF_STEPS = knowledge_of(
 
 
 def test_steps_go_both_ways_and_loops_are_left_out() -> None:
-    graph = StepGraph.of(OF_STEPS)
+    graph = StepGraph.from_knowledge(OF_STEPS)
     dense = [step.toarray() for step in graph.steps]
     assert dense[0].tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
     assert dense[2].tolist() == [[0, 1, 1], [0, 0, 0], [0, 0, 0]]
@@ -43,7 +43,7 @@ def test_steps_go_both_ways_and_loops_are_left_out() -> None:
 
 
 def test_domains_and_heads() -> None:
-    graph = StepGraph.of(OF_STEPS)
+    graph = StepGraph.from_knowledge(OF_STEPS)
     assert {domain.name: inside.tolist() for domain, inside in graph.inside.items()} == {
         "d": [True, True, True],
         "e": [True, True, False],
@@ -53,23 +53,30 @@ def test_domains_and_heads() -> None:
 
 
 def test_facts_are_found_by_their_pair() -> None:
-    facts = FactsByPair.of(np.array([7, 2, 7, 4]), np.array([1, 0, 0, 2]))
-    which, predicates = facts.among(np.array([9, 7, 1, 4, 7]))
-    assert sorted(zip(which.tolist(), predicates.tolist(), strict=True)) == [(1, 0), (1, 1), (3, 2), (4, 0), (4, 1)]
-    empty = FactsByPair.of(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    assert [len(part) for part in empty.among(np.array([1]))] == [0, 0]
+    x, y = np.array([2, 0, 1, 0, 0]), np.array([1, 1, 0, 2, 1])
+    which, predicates = TYPED.facts_between(x, y)
+    assert sorted(zip(which.tolist(), predicates.tolist(), strict=True)) == [
+        (1, 0),
+        (1, 1),
+        (2, 0),
+        (3, 0),
+        (4, 0),
+        (4, 1),
+    ]
+    loops = StepGraph.from_knowledge(knowledge_of(STEPS, {"p": np.array([[1, 1]])}))
+    assert [len(part) for part in loops.facts_between(x, y)] == [0, 0]
 
 
 def test_reciprocals_say_nothing_of_their_own() -> None:
     knowledge = random_knowledge(0, 0.5)
-    both = [StepGraph.of(part) for part in (knowledge, with_reciprocals(knowledge))]
+    both = [StepGraph.from_knowledge(part) for part in (knowledge, with_reciprocals(knowledge))]
     assert both[0].predicates == both[1].predicates
     assert all((a.toarray() == b.toarray()).all() for a, b in zip(both[0].steps, both[1].steps, strict=True))
 
 
 def test_nothing_to_mine_is_refused() -> None:
     with pytest.raises(DataError, match="no true fact"):
-        StepGraph.of(knowledge_of(STEPS, {}, {"p": np.array([[0, 1]])}))
+        StepGraph.from_knowledge(knowledge_of(STEPS, {}, {"p": np.array([[0, 1]])}))
 
 
 def bodies(most_walks: int, length: int, seed: int = 0) -> dict[tuple[int, ...], PathBody]:
@@ -138,16 +145,8 @@ def test_spark_counts_the_same() -> None:
     assert len(found.rules) > 10
 
 
-def test_a_tally_knows_what_never_occurs() -> None:
-    tally = Tally.of(np.array([5, 2, 5]))
-    assert tally.at(np.array([[5, 2], [1, 9]])).tolist() == [[2, 1], [0, 0]]
-    assert Tally.of(np.zeros(0, np.int64)).at(np.array([1])).tolist() == [0]
-    matrix = csr_array(np.array([[0, 3], [4, 0]]))
-    assert Tally.of_matrix(matrix, 2).at(np.arange(4)).tolist() == [0, 3, 4, 0]
-
-
 def test_ends_hold_the_constants_that_step_to_them() -> None:
-    ends = Ends.of(GRAPH, 2)
+    ends = Ends.from_graph(GRAPH, 2)
     sets: dict[tuple[int, int], set[int]] = {}
     for x, step, c in zip(*GRAPH.edges, strict=True):
         sets.setdefault((int(step), int(c)), set()).add(int(x))
@@ -158,20 +157,14 @@ def test_ends_hold_the_constants_that_step_to_them() -> None:
     for key in sets:
         place = int(ends.find(np.array([key[0]]), np.array([key[1]]))[0])
         assert place == (keys.index(key) if key in expected else -1)
-    number = np.repeat(np.arange(len(ends)), GRAPH.constants)
-    constant = np.tile(np.arange(GRAPH.constants), len(ends))
-    assert ends.holds(number, constant).tolist() == (members[number, constant] > 0).tolist()
 
 
 def test_heads_and_their_domains() -> None:
-    ends = Ends.of(GRAPH, 1)
+    ends = Ends.from_graph(GRAPH, 1)
     domains = list(GRAPH.inside)
     for i, step in enumerate(ends.step.tolist()):
         assert domains[ends.domain[i]] == GRAPH.predicates[step // 2].domains[step % 2]
         assert ends.is_concluded[i]
-    known = GRAPH.known_first.toarray()
-    rows, columns = np.nonzero(known + 1)
-    assert ends.known_first(rows, columns).tolist() == (known[rows, columns] > 0).tolist()
 
 
 def test_parts_of_the_search_find_what_the_whole_finds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,5 +177,5 @@ def test_parts_of_the_search_find_what_the_whole_finds(monkeypatch: pytest.Monke
 
 
 def test_there_are_no_rules_of_too_few_members() -> None:
-    graph = StepGraph.of(knowledge_of("domain d = {a, b}\npredicate p(d, d)\n", {"p": np.array([[0, 1]])}))
-    assert list(searches.search_constant_rules(Ends.of(graph, 2), ANY)) == []
+    graph = StepGraph.from_knowledge(knowledge_of("domain d = {a, b}\npredicate p(d, d)\n", {"p": np.array([[0, 1]])}))
+    assert list(searches.search_constant_rules(Ends.from_graph(graph, 2), ANY)) == []

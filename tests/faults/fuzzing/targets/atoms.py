@@ -11,23 +11,8 @@ from tests.faults.fuzzing.target import Target, as_text, scratch
 from tests.toy_problem import write_toy_problem
 
 TOKENS = (
-    *(
-        b"liesIn(",
-        b"near(",
-        b"n1",
-        b"north",
-        b"?",
-        b"!",
-        b", ",
-        b")",
-        b").",
-        b'"n1"',
-        b"'n1'",
-        b'"\\"',
-        b"'",
-        b'"',
-        b"\\",
-    ),
+    *(b"liesIn(", b"near(", b"n1", b"north", b"?", b"!", b", ", b")", b").", b'"n1"', b"'n1'", b'"\\"', b"'"),
+    *(b'"', b"\\"),
     *(b"\n", b"n 1", b"liesIn(n1, ?)", b"near(?, ?)", b"unknown", b"  "),
 )
 HARD = (

@@ -27,23 +27,10 @@ RDF = (
 )
 XML = (
     *(b"<rdf:Description rdf:about='http://a/b'>", b"</rdf:Description>", b"<rdf:RDF>", b"rdf:resource='x'", b"&lt;"),
-    *(
-        b"<!ENTITY a 'b'>",
-        b"&a;",
-        b"<![CDATA[",
-        b"]]>",
-        b"<?xml?>",
-        b"xmlns:p='http://p/'",
-        b"rdf:nodeID='n'",
-        b"<p:q>",
-    ),
-    *(
-        b"rdf:parseType='Literal'",
-        b"rdf:parseType='Collection'",
-        b"rdf:datatype='x'",
-        b"xml:base='::'",
-        b"xml:lang='-'",
-    ),
+    *(b"<!ENTITY a 'b'>", b"&a;", b"<![CDATA[", b"]]>", b"<?xml?>", b"xmlns:p='http://p/'"),
+    *(b"rdf:nodeID='n'", b"<p:q>"),
+    *(b"rdf:parseType='Literal'", b"rdf:parseType='Collection'", b"rdf:datatype='x'"),
+    *(b"xml:base='::'", b"xml:lang='-'"),
 )
 PACKED = (b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\x00\x00\x00\x00", b"\xff\xff\xff\xff", b"\x03\x00")
 THRIFT = (
