@@ -1,5 +1,7 @@
 """What words and vectors do: which are told, in which order, and cases that a network on changed features decides."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -152,7 +154,7 @@ def test_the_input_layer_is_explained_if_it_reads_constants(input: str, input_sc
     problem = featured_problem()
     code = code_of(problem, "same", "p4", "p2")
 
-    def reasons(most: int = 5, **changes: object) -> InputReasons:
+    def reasons(most: int = 5, **changes: Any) -> InputReasons:
         made = rerun(problem, layers=1, input=input, **changes)
         member = AtomLogits(made.model, made.source, made.knowledge.evidence)
         return input_reasons([member], problem.knowledge, code, most=most)
