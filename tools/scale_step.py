@@ -18,7 +18,7 @@ import torch
 
 import r2n
 from r2n.data.problem import Problem
-from r2n.evaluation.ranking import Filter, rank
+from r2n.evaluation.ranking import EvaluationOptions, Filter, rank
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import DuckDBEngine, Store
 from r2n.network.graph_sources import Ungrounded
@@ -50,7 +50,7 @@ def train(problem: Problem) -> dict[str, Any]:
     filtered = Filter.of(problem)
     network.eval()
     logits = AtomLogits(network, Ungrounded(), problem.train)
-    rank(logits, problem.test, problem.knowledge.base, filtered, sample=QUERIES)
+    rank(logits, problem.test, problem.knowledge.base, filtered, EvaluationOptions(sample=QUERIES))
     query = (process_time() - start) / QUERIES
     weights = sum(parameter.numel() * parameter.element_size() for parameter in network.parameters())
     return {"step_seconds": step, "query_seconds": query, "weight_bytes": weights}

@@ -220,28 +220,21 @@ class NeighbourhoodGrounder(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
 class Paths:
     """The results of a search as paths: from an atom to the ground rules that conclude it, to their unknown body atoms.
 
     Atoms are numbered in the order of their codes, ground rules rule after rule, those of rule j from `offsets[j]`.
+    `heads` pairs atoms with the ground rules that their search leads to; `bodies` links these to unknown body atoms.
     """
 
-    found: Sequence[Searched]
-    codes: Codes
-    queries: Int64[np.ndarray, " _"]  # numbers of the queries' atoms
-    offsets: Int64[np.ndarray, " _"]
-    unknown: Int64[np.ndarray, " _"]  # of each ground rule, how many body literals
-    heads: Int64[np.ndarray, "_ 2"]  # atoms, and ground rules that asking them leads to; distinct
-    bodies: Links
-
-    @classmethod
-    def through(cls, found: Sequence[Searched], queries: Codes, constants: int) -> "Paths":
+    def __init__(self, found: Sequence[Searched], queries: Codes, constants: int) -> None:
         """The paths from the queries through the results of their search, over ids below `constants`."""
-        codes = distinct_codes([queries, *(part.atoms for part in found)])
-        offsets = np.cumsum([0, *(len(part.atoms) for part in found)])
+        self.found, self.codes = found, distinct_codes([queries, *(part.atoms for part in found)])
+        self.queries = np.searchsorted(self.codes, queries)
+        self.offsets = np.cumsum([0, *(len(part.atoms) for part in found)])
+        self.unknown = np.concatenate([np.zeros(0, np.int64), *(part.unknown for part in found)])
         heads, bodies = [np.zeros((2, 0), np.int64)], [np.zeros((2, 0), np.int64)]
-        for part, offset in zip(found, offsets[:-1], strict=True):
+        for part, offset in zip(found, self.offsets[:-1], strict=True):
             for head, substitutions in part.admitted:
                 rows = rows_among(substitutions, part.substitutions, constants)
                 heads.append(np.stack([part.atoms[rows, head], rows + offset]))
@@ -250,17 +243,10 @@ class Paths:
                 bodies.append(np.stack([rows + offset, atoms[rows]]))
         ground_rules, met = np.concatenate(bodies, axis=1)
         asked, led_to = np.concatenate(heads, axis=1)
-        size = max(1, int(offsets[-1]))
-        once = distinct_codes([np.searchsorted(codes, asked) * size + led_to])  # several positions may be one atom
-        return cls(
-            found,
-            codes,
-            np.searchsorted(codes, queries),
-            offsets,
-            np.concatenate([np.zeros(0, np.int64), *(part.unknown for part in found)]),
-            np.stack(np.divmod(once, size)).T,
-            Links.build(ground_rules, np.searchsorted(codes, met), int(offsets[-1])),
-        )
+        size = self._sizes[1]
+        once = distinct_codes([np.searchsorted(self.codes, asked) * size + led_to])  # several positions may be one atom
+        self.heads = np.stack(np.divmod(once, size)).T
+        self.bodies = Links.build(ground_rules, np.searchsorted(self.codes, met), int(self.offsets[-1]))
 
     @property
     def _sizes(self) -> tuple[int, int]:
@@ -386,7 +372,7 @@ class BackwardGrounder:
     def neighbourhoods(self, store: Store, queries: Codes, progress: Progress = no_progress) -> Neighbourhoods:
         """For each of the queries (sorted, distinct) the ground rules that `ground` finds around it alone."""
         search = self._searched(store, queries, progress)
-        paths = Paths.through(search.found, queries, len(store.language.constants))
+        paths = Paths(search.found, queries, len(store.language.constants))
         found = paths.followed(self.widths, self.max_groundings)
         return paths.neighbourhoods(found, self.depth if self.prune else None)
 
