@@ -213,7 +213,7 @@ class Options(Section):
         homes = {key: name for name, part in OPTION_SECTIONS.items() for key in part.model_fields}
         for key, value in values.items():
             if key not in homes:
-                raise ConfigError(f"there is no option '{key}'", hint=nearest(key, homes) or "see docs/options.md")
+                raise ConfigError(f"there is no option '{key}'", hint=nearest(key, homes) or "see docs/training.md")
             sections[homes[key]][key] = as_tuple(value)
         return chosen(Options, None, sections)
 
