@@ -25,9 +25,10 @@ from r2n.data.encoding import EncodedFacts, complete, encode_facts
 from r2n.data.features import FeatureTable, read_features
 from r2n.data.herbrand import HerbrandBase, closed_atoms, union
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
-from r2n.data.records import OnError, check_file, read_text, table_formats
+from r2n.data.records import OnError, check_file, table_formats
 from r2n.data.stored_tables import PostgresTable, is_postgres
 from r2n.data.tables import FactRows, Facts, FirstRow, Occurrences, Table, is_unusual, read_facts, vocabulary
+from r2n.data.text_tables import read_text
 from r2n.errors import ConfigError, DataError, Location, counted
 from r2n.files import read_file
 from r2n.logic.parser import parse_theory, read_theory

@@ -1,9 +1,9 @@
-"""Rows as they are read, their location in a file, the formats of files, and text files line by line."""
+"""Rows as they are read, their location in a file, and the formats of files."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -17,6 +17,7 @@ from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.files import check_regular
 
 EXCERPT = 80
+PACKED = {".gz": "gzip", ".zst": "zstd"}
 NO_CONSTANTS = {
     "list": "write a row for each item (frame.explode of pandas and polars does), or pick others with `columns`",
     **dict.fromkeys(
@@ -207,15 +208,6 @@ def shortened(text: str, keep: int = EXCERPT) -> str:
     return text if len(text) <= keep else text[: keep - 1] + "…"
 
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-PACKED = {".gz": "gzip", ".zst": "zstd"}
-LINE_LIMIT = 2_000_000  # bytes; a longer line is a damaged file or no table of facts
-BEGINNING = 2**20  # bytes that show what a file is
-BLOCK = 2**22  # bytes that are unpacked at once
-MOST_PACKED, LARGE = 100, 2**26  # what is large is no table where so many bytes of it come from one
-NEWLINE, RETURN, QUOTE = b'\n\r"'
-
-
 def check_file(path: Path) -> None:
     """A DataError unless the path is a file with something in it."""
     where = Location(source=str(path))
@@ -251,111 +243,3 @@ def unreadable(path: Path, kind: str, reason: BaseException | str) -> DataError:
     what = f"this cannot be read as {kind} ({shortened(first_line, 160)})"
     hint = "the file is damaged, cut short, or misnamed: fetch or write it again"
     return DataError(what, where=Location(source=str(path)), hint=hint)
-
-
-def unpacked_blocks(path: Path, at_once: int | None = None) -> Iterator[bytes]:
-    """The bytes of a file, `at_once` in each block (None: all of a plain file), unpacked as its ending says."""
-    packing, size = path.suffix.lower(), 0
-    at_once = at_once or (BLOCK if packing in PACKED else None)
-    try:
-        with pa.input_stream(str(path), compression=PACKED.get(packing)) as stream:
-            while block := stream.read(at_once):
-                size += len(block)
-                if size > LARGE and size > MOST_PACKED * path.stat().st_size:  # it would fill the memory
-                    raise OSError(f"unpacked it has more than {MOST_PACKED} times its size")
-                yield block
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, f"a {packing} file" if packing in PACKED else "a file", error) from None
-
-
-def read_text(path: Path) -> bytes:
-    """The file's text as UTF-8 bytes, unpacked, without byte order mark, with a newline at its end."""
-    data = b"".join(unpacked_blocks(path)).removeprefix(BYTE_ORDER_MARK)
-    if not data.strip(b"\r\n"):
-        raise empty_file(path)
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line, start = line_of(data, error.start)
-        text, before = data[start:].partition(b"\n")[0], error.start - start
-        utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
-        excerpt = text[: before + EXCERPT].decode("utf-8", errors="replace")
-        raise DataError(
-            f"byte 0x{data[error.start]:02X}, byte {before + 1} of line {line}, is not UTF-8 text",
-            where=Location(str(path), line, len(text[:before].decode("utf-8")) + 1, excerpt),
-            hint=f"save the file as UTF-8; it looks like {'UTF-16' if utf16 else 'Latin-1 or another old encoding'}",
-        ) from None
-    return data if data.endswith(b"\n") else data + b"\n"
-
-
-def beginning(path: Path) -> bytes:
-    """The first bytes of a file's text, unpacked, without byte order mark; of a file that cannot be read, none."""
-    try:
-        return next(unpacked_blocks(path, BEGINNING), b"").removeprefix(BYTE_ORDER_MARK)
-    except DataError:
-        return b""
-
-
-def line_of(data: bytes, position: int) -> tuple[int, int]:
-    """The line (from 1) of a byte, and the byte at which that line starts."""
-    return data.count(b"\n", 0, position) + 1, data.rfind(b"\n", 0, position) + 1
-
-
-def read_lines(path: Path) -> Records:
-    """The lines of a file that are not blank, without their ends, as one column; those too long are faults."""
-    data = read_text(path)
-    raw = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(raw == NEWLINE)
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    is_return = ends_with_return(raw, starts, ends)
-    rows = np.flatnonzero(ends > starts + is_return)
-    is_long = (ends - starts)[rows] > LINE_LIMIT
-    texts = spans(data, starts, ends - is_return).take(pa.array(2 * rows[~is_long])).cast(pa.string())
-
-    def locate(row: int, column: int | None = None) -> Location:
-        return line_location(path, row)
-
-    return Records(str(path), (), (texts,), rows[~is_long], locate, too_long(path, rows[is_long]))
-
-
-def ends_with_return(
-    raw: np.ndarray, starts: Int64[np.ndarray, " spans"], ends: Int64[np.ndarray, " spans"]
-) -> Int64[np.ndarray, " spans"]:
-    """1 for each span of bytes whose last byte is the first half of a CRLF, else 0."""
-    return ((ends > starts) & (raw[np.maximum(ends, 1) - 1] == RETURN)).astype(np.int64)
-
-
-def spans(data: bytes, starts: Int64[np.ndarray, " spans"], ends: Int64[np.ndarray, " spans"]) -> pa.Array:
-    """Spans of a text as an array over the text itself: span i is item 2 i, what follows it item 2 i + 1."""
-    offsets = np.column_stack([starts, ends]).ravel()
-    buffers = pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(data)
-    return pa.LargeStringArray.from_buffers(max(len(offsets) - 1, 0), *buffers)
-
-
-def too_long(path: Path, rows: Int64[np.ndarray, " rows"]) -> tuple[Fault, ...]:
-    """The fault of lines beyond the limit."""
-
-    def error(row: int) -> DataError:
-        what = f"the line is longer than {LINE_LIMIT:,} bytes"
-        hint = "write one fact a line; a missing line end or quote makes one line of many"
-        return DataError(what, where=line_location(path, row), hint=hint)
-
-    return (Fault(rows, error),) if len(rows) else ()
-
-
-def line_location(path: Path, row: int, column: int | None = None) -> Location:
-    """Where a line (row, from 0) of a file stands, with its beginning; `column` counts characters from 1."""
-    try:
-        state = path.stat()
-        data, ends = _lines(path, state.st_mtime_ns, state.st_size)
-    except (OSError, DataError):  # it was removed or changed after it was read
-        return Location(str(path), row + 1, column)
-    text = data[ends[row - 1] + 1 if row else 0 : ends[row]].removesuffix(b"\r").decode("utf-8")
-    return Location(str(path), row + 1, column, shortened(text, max(EXCERPT, (column or 0) + EXCERPT // 2)))
-
-
-@lru_cache(maxsize=1)
-def _lines(path: Path, changed: int, size: int) -> tuple[bytes, Int64[np.ndarray, " lines"]]:
-    """The file's text and the ends of its lines, kept for the next error in the same file."""
-    data = read_text(path)
-    return data, np.flatnonzero(np.frombuffer(data, np.uint8) == NEWLINE)

@@ -20,7 +20,6 @@ from r2n.data.records import (
     ReadOptions,
     Records,
     TableFormat,
-    beginning,
     check_file,
     format_of,
     settle,
@@ -28,7 +27,7 @@ from r2n.data.records import (
     table_formats,
 )
 from r2n.data.stored_tables import PostgresTable, is_postgres, read_arrow, row_location, source_name
-from r2n.data.text_tables import LOOKS_LIKE_ATOM, first_rows
+from r2n.data.text_tables import LOOKS_LIKE_ATOM, beginning, first_rows
 from r2n.errors import ConfigError, DataError, Location, counted, nearest
 from r2n.logic.theory import Theory
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from r2n.data.problem import Problem, load_problem
-from r2n.data.records import read_text
 from r2n.data.tables import Table
+from r2n.data.text_tables import read_text
 from r2n.datasets.cora import cuts, load_cora
 from r2n.datasets.download import find
 from r2n.errors import ConfigError, nearest

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2n.data.records import LINE_LIMIT, ReadOptions, Records, check_file, line_location, read_lines, read_text
+from r2n.data.records import ReadOptions, Records, check_file
 from r2n.data.tables import Table, read_facts
-from r2n.data.text_tables import COMMA, CSV, TAB, TSV
+from r2n.data.text_tables import COMMA, CSV, LINE_LIMIT, TAB, TSV, line_location, read_lines, read_text
 from r2n.errors import ConfigError, DataError
 from tests.examples import at_most
 from tests.oracles.fact_tables import Fact, listed, read_records
