@@ -163,10 +163,6 @@ class ModuleChannel(Channel):
         return self.module(*self._given(self.texts, vectors, rows)).flatten(1)
 
 
-DenseChannel = VectorChannel | ModuleChannel
-"""Channels whose vectors are written out, as `forward` gives them."""
-
-
 def _output_size(name: str, rows: int, module: nn.Module, given: list[object]) -> int:
     """The size of a module's output, from one pass that leaves no trace."""
     was_training = module.training

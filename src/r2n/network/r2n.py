@@ -16,6 +16,7 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.validation import check_evidence_is_read
 from r2n.errors import ConfigError
 from r2n.grounding.counting import split_rules
+from r2n.logic.theory import Rule
 from r2n.network.collate import GraphBatch, Kind
 from r2n.network.constant_embedding import ConstantEmbedding
 from r2n.network.factor_graph import UNKNOWN, FactorGraph
@@ -28,6 +29,7 @@ from r2n.network.tensors import CPU
 from r2n.options import ModelOptions, chosen
 
 EvidenceInput = Literal["off", "add", "only"]
+NO_LAYERS = ModelOptions(reasoner="none")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,26 +51,22 @@ class R2N(nn.Module):
 
     def __init__(
         self,
-        knowledge: KnowledgeBase,
+        base: HerbrandBase,
         constants: ConstantEmbedding,
         atom_embedding: AtomEmbedding[Any],
-        options: ModelOptions,
+        rules: Sequence[Rule] = (),
+        options: ModelOptions = NO_LAYERS,
         counted: CountedRules | None = None,
     ) -> None:
-        """Make the layers and outputs on top of an input layer; `knowledge` has the rules of the layers."""
+        """Make the layers of `rules` and the outputs on top of an input layer."""
         super().__init__()
         check_evidence_is_read(options)
-        rules, dim = knowledge.theory.rules, options.dim
+        dim = options.dim
         has_layers = options.has_layers and (options.rules != "counted" or bool(rules))
         copies = 1 if options.shared_layers else options.layers
         layers = [make_layer(rules, options) for _ in range(copies)] if has_layers else []
         belief_input = nn.Linear(1, dim) if has_layers and options.reasoner == "fgnn" else None
-        self.base, self.constants, self.atom_embedding, self.counted = (
-            knowledge.base,
-            constants,
-            atom_embedding,
-            counted,
-        )
+        self.base, self.constants, self.atom_embedding, self.counted = base, constants, atom_embedding, counted
         self.layers = ModulesOf(layers * options.layers if options.shared_layers else layers)
         self.atom_output = AtomOutput(dim, linear=options.output == "linear") if has_layers else None
         self.rule_output = RuleOutput(options.rule_dim or dim) if has_layers else None
@@ -104,7 +102,7 @@ class R2N(nn.Module):
             knowledge, rules = split_rules(knowledge)
             widest = max(map(len, knowledge.base.shapes), default=0)
             counted = CountedRules(rules, len(knowledge.language.predicates), widest)
-        return cls(knowledge, constants, atom_embedding, options, counted)
+        return cls(knowledge.base, constants, atom_embedding, knowledge.theory.rules, options, counted)
 
     @property
     def device(self) -> torch.device:
