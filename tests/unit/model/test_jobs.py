@@ -15,7 +15,6 @@ from r2n.data.problem import load_problem
 from r2n.errors import CheckpointError, ConfigError, DataError
 from r2n.evaluation.ranking import ALONE
 from r2n.model import jobs
-from r2n.model import jobs as trained_module
 from r2n.model.jobs import AnswerParts, AskedOfRun, EvaluationOfRun, Predicted, evaluate_run, file_digest, predict_file
 from r2n.model.model import Model
 from r2n.model.questions import AnswersWanted, answer_table
@@ -224,7 +223,7 @@ def test_one_job_reports_what_is_reported_without(ranked_run: Path, threads: Non
     assert trained.problem.name == "towns"
     assert reports[0].to_dict() == alone.evaluate("test", baselines=True).to_dict()
     assert [("constraints" in report.protocol) for report in reports] == [False, True]
-    trained_module._evaluate_share(ALONE, EvaluationOfRun(ranked_run, "valid"))
+    jobs._evaluate_share(ALONE, EvaluationOfRun(ranked_run, "valid"))
 
 
 def test_what_cannot_be_asked_is_refused(ranked_run: Path) -> None:
