@@ -13,6 +13,8 @@ R2NError
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
 
 EXCERPT_WIDTH = 100
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc")  # torch, DuckDB, C++
@@ -125,3 +127,12 @@ def is_out_of_memory(error: BaseException) -> bool:
         and home in ("builtins", "torch", "duckdb", "_duckdb")
         and any(text in said for text in OUT_OF_MEMORY)
     )
+
+
+def optional_library(name: str) -> Any:
+    """A library that r2n does not install, if it is there."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        hint = f"pip install {name}; to_arrow() of answers and .metrics of a report need nothing else"
+        raise ConfigError(f"a table of {name} needs {name}, which is not installed", hint=hint) from None

@@ -9,12 +9,9 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
-
-from r2n.errors import ConfigError
 
 
 def json_text(document: Any, *, indent: int | None = None, ascii_alone: bool = False) -> str:
@@ -158,12 +155,3 @@ def is_same_file(descriptor: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
         return False
-
-
-def optional_library(name: str) -> Any:
-    """A library that r2n does not install, if it is there."""
-    try:
-        return import_module(name)
-    except ModuleNotFoundError:
-        hint = f"pip install {name}; to_arrow() of answers and .metrics of a report need nothing else"
-        raise ConfigError(f"a table of {name} needs {name}, which is not installed", hint=hint) from None

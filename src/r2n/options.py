@@ -1,5 +1,6 @@
 """Every option of a problem file: its type, default, bounds and description."""
 
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -216,6 +217,11 @@ class Options(Section):
                 raise ConfigError(f"there is no option '{key}'", hint=nearest(key, homes) or "see docs/training.md")
             sections[homes[key]][key] = as_tuple(value)
         return chosen(Options, None, sections)
+
+
+def option_text(value: object) -> str:
+    """The value as a problem file has it."""
+    return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 OPTION_SECTIONS = {"grounding": GroundingOptions, "model": ModelOptions, "training": TrainingOptions}

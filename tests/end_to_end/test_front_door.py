@@ -98,9 +98,9 @@ def test_options_come_as_keywords_texts_or_an_object(towns: r2n.Problem) -> None
     assert by_keyword.options == by_text.options == by_object.options
     np.testing.assert_array_equal(by_keyword.logits(towns.atoms), by_text.logits(towns.atoms))
     with pytest.raises(ConfigError, match=r"there is no option 'epoch'\n  did you mean 'epochs'"):
-        r2n.train(towns, epoch=3)
+        r2n.train(towns, epoch=3)  # pyright: ignore[reportCallIssue]
     with pytest.raises(ConfigError, match=r"model\.dim"):
-        r2n.train(towns, dim="wide")
+        r2n.train(towns, dim="wide")  # pyright: ignore[reportArgumentType]
 
 
 def test_a_training_that_was_stopped_is_resumed(towns: r2n.Problem, tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from r2n.errors import R2NError
 from r2n.model.model import Model
 from r2n.model.run import prepare_run
 from r2n.model.training import train_in
-from r2n.reporting.run_report import training_curves
-from r2n.reporting.write import read_training
+from r2n.reporting.run_report import read_training, training_curves
 from tests.examples import first_of
 from tests.toy_problem import write_toy_problem
 

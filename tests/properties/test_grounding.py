@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.grounding import store
-from r2n.grounding.backward import BackwardGrounder, Neighbourhoods
+from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
-from r2n.grounding.ground_rules import Grounder, Grounding
+from r2n.grounding.ground_rules import Grounder, Grounding, Neighbourhoods
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from tests.examples import at_most

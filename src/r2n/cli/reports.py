@@ -30,8 +30,8 @@ def report(
     """Write the report of a run again, as a page."""
     from r2n.model.model import Model
     from r2n.reporting.pages import run_page
-    from r2n.reporting.run_report import build_report
-    from r2n.reporting.write import PAGE, check_writable, read_training, write_file
+    from r2n.reporting.run_report import build_report, read_training
+    from r2n.reporting.write import PAGE, check_writable, write_file
 
     if out is not None:
         check_writable(out, "--out")

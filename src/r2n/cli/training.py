@@ -50,8 +50,8 @@ def train(
     from r2n.model.evaluation import is_filtered_less
     from r2n.model.training import follow_elsewhere
     from r2n.reporting.profiling import Profiler
-    from r2n.reporting.run_report import Training
-    from r2n.reporting.write import read_training, write_results
+    from r2n.reporting.run_report import Training, read_training
+    from r2n.reporting.write import write_results
     from r2n.store.folder import RunFolder, usual_folder
     from r2n.store.trace import read_trace
 

@@ -11,12 +11,12 @@ from scipy.special import expit
 
 from r2n.data.herbrand import Codes, HerbrandBase
 from r2n.data.knowledge_base import Evidence
-from r2n.errors import DataError, counted
+from r2n.errors import DataError, counted, optional_library
 from r2n.evaluation.by_query import ByQuery, ClassifiedQueries
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import METRICS, TOLERANCE, Calibration, classification_metrics, roc_auc_by_group
 from r2n.evaluation.metrics import calibration as reliability
-from r2n.files import finite, optional_library
+from r2n.files import finite
 
 if TYPE_CHECKING:
     import pandas

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int64
 
 from r2n.data.herbrand import Codes
 from r2n.errors import GroundingError
-from r2n.grounding.ground_rules import Grounding, GroundRules, Links, codes_without, distinct_codes
+from r2n.grounding.ground_rules import Grounding, GroundRules, Links, Neighbourhoods, codes_without, distinct_codes
 from r2n.grounding.joins import (
     MAX_GROUNDINGS,
     Relation,
@@ -189,18 +189,6 @@ def rule_query(search: Search, rule: Rule, head: int, asked: Relation, anchor: i
 
 Pairs = Int64[np.ndarray, " _"]
 """Pairs of a query and an item, each as the query's index times the number of items, plus the item's."""
-
-
-@dataclass(frozen=True, eq=False)
-class Neighbourhoods:
-    """The ground rules around each of many queries, each ground rule once.
-
-    `members[j]` pairs queries (their index) with ground rules of rule j (their row in `grounding`), sorted by query,
-    then by row.
-    """
-
-    grounding: Grounding
-    members: tuple[Int64[np.ndarray, "_ 2"], ...]
 
 
 @runtime_checkable

@@ -65,6 +65,18 @@ class Grounding:
         return f"Grounding({counts}: {', '.join([*of_rules, *more]) or 'no rule'})"
 
 
+@dataclass(frozen=True, eq=False)
+class Neighbourhoods:
+    """The ground rules around each of many queries, each ground rule once.
+
+    `members[j]` pairs queries (their index) with ground rules of rule j (their row in `grounding`), sorted by query,
+    then by row.
+    """
+
+    grounding: Grounding
+    members: tuple[Int64[np.ndarray, "_ 2"], ...]
+
+
 @runtime_checkable
 class Grounder(Protocol):
     """A strategy: a frozen dataclass whose fields are the grounding options that it takes.

@@ -14,11 +14,10 @@ from jaxtyping import Bool, Float64, Int64
 
 from r2n.data.atom_text import ANYTHING, AtomText, parse_atom, written_atom, written_name
 from r2n.data.herbrand import Codes, HerbrandBase
-from r2n.errors import DataError, counted, nearest
+from r2n.errors import DataError, counted, nearest, optional_library
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import levels
 from r2n.explanation.text import printable, probability_text, shortened
-from r2n.files import optional_library
 from r2n.logic.language import Language, Predicate
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from torch import Tensor
 from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
 from r2n.data.knowledge_base import Evidence
 from r2n.errors import DataError, counted
-from r2n.grounding.backward import Neighbourhoods
-from r2n.grounding.ground_rules import Grounding, distinct_codes
+from r2n.grounding.ground_rules import Grounding, Neighbourhoods, distinct_codes
 from r2n.logic.theory import Rule
 
 

@@ -15,8 +15,8 @@ from r2n.evaluation.ranking import EvaluationOptions, Filter
 from r2n.evaluation.report import NOT_HELD_OUT, Report
 from r2n.files import finite
 from r2n.model.model import Model
+from r2n.options import option_text
 from r2n.progress import Progress, no_progress
-from r2n.reporting.run_report import option_text
 from r2n.store.folder import RunConfig, RunFolder, read_config
 
 _LISTED_APART = frozenset({"name", "source", "options", "versions", "problem_sha256", "fingerprints", "seeds"})

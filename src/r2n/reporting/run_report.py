@@ -25,9 +25,10 @@ from r2n.evaluation.by_query import (
 from r2n.evaluation.calibrate import calibration_text
 from r2n.evaluation.report import NOT_HELD_OUT, REASONING_HARMS, Report
 from r2n.explanation.rules import RuleReport
+from r2n.files import read_file
 from r2n.model.model import Model
 from r2n.model.rule_report import rule_report
-from r2n.options import Options
+from r2n.options import Options, option_text
 from r2n.reporting.answers import AnswerGroup, example_answers
 from r2n.reporting.profiling import PhaseCost
 from r2n.store.folder import RunConfig, RunFolder, read_config
@@ -268,9 +269,19 @@ def option_values(options: Options, chosen: Mapping[str, str]) -> tuple[OptionVa
     return tuple(found)
 
 
-def option_text(value: object) -> str:
-    """The value as a problem file has it."""
-    return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+def read_training(folder: Path) -> Training:
+    """What `report.json` keeps of a training; if it cannot be read, the number of epochs from the trace."""
+    run = RunFolder(folder)
+    try:
+        document = json.loads(read_file(run.report))
+        chosen = {str(key): str(reason) for key, reason in document.get("chosen", {}).items()}
+        phases = tuple(PhaseCost(**record) for record in document.get("phases", ()))
+        return Training(document["epochs"], phases, chosen)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        try:
+            return Training(len(read_file(run.trace).splitlines()) or None)
+        except OSError:
+            return Training()
 
 
 def figures(reports: Sequence[Report], phases: Sequence[PhaseCost]) -> tuple[tuple[str, str], ...]:

@@ -3,7 +3,6 @@
 A finished training has succeeded: a report that cannot be written is reported as a failure and never undoes it.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -12,10 +11,9 @@ from typing import Any
 
 from r2n.errors import ConfigError, R2NError
 from r2n.evaluation.report import Report
-from r2n.files import json_text, read_file, write_atomically
+from r2n.files import json_text, write_atomically
 from r2n.model.model import Model
 from r2n.reporting.pages import run_page
-from r2n.reporting.profiling import PhaseCost
 from r2n.reporting.run_report import Training, build_report
 from r2n.store.folder import RunFolder
 
@@ -89,18 +87,3 @@ def _noting(written: Written, what: str) -> Iterator[None]:
         why = error.what if isinstance(error, R2NError) else other
         end = "the run is complete, and r2n report writes it again"
         written.failures.append(f"{what} could not be written: {why}; {end}")
-
-
-def read_training(folder: Path) -> Training:
-    """What `report.json` keeps of a training; if it cannot be read, the number of epochs from the trace."""
-    run = RunFolder(folder)
-    try:
-        document = json.loads(read_file(run.report))
-        chosen = {str(key): str(reason) for key, reason in document.get("chosen", {}).items()}
-        phases = tuple(PhaseCost(**record) for record in document.get("phases", ()))
-        return Training(document["epochs"], phases, chosen)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        try:
-            return Training(len(read_file(run.trace).splitlines()) or None)
-        except OSError:
-            return Training()

@@ -20,8 +20,7 @@ from r2n.model.answers import Answer, Answers, Question
 from r2n.model.model import Model
 from r2n.model.rule_report import rule_report
 from r2n.reporting.pages import run_charts
-from r2n.reporting.run_report import build_report
-from r2n.reporting.write import read_training
+from r2n.reporting.run_report import build_report, read_training
 from r2n.serving.requests import Limits
 from r2n.serving.session import NOT_FOUND, RefusedError, Session
 

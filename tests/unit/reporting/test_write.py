@@ -13,8 +13,8 @@ from r2n.evaluation.report import Report
 from r2n.model.model import Model
 from r2n.reporting import write as write_module
 from r2n.reporting.profiling import PhaseCost
-from r2n.reporting.run_report import Training
-from r2n.reporting.write import Written, check_writable, read_training, write_file, write_page, write_results
+from r2n.reporting.run_report import Training, read_training
+from r2n.reporting.write import Written, check_writable, write_file, write_page, write_results
 from tests.html_pages import faults
 from tests.unit.reporting.conftest import Kept
 
