@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from r2n.data.conjunctive import AtomTable
 from r2n.data.definition_sql import ONLY_FACTS, order_read, other_read
 from r2n.data.interruptible import interruptible
-from r2n.data.stored_tables import fetch_texts
+from r2n.data.records import fetch_texts
 from r2n.data.tables import Facts
 from r2n.errors import ConfigError, DataError, Location
 

@@ -16,8 +16,19 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int64
 from scipy.sparse import csr_array
 
-from r2n.data.records import Fault, Locate, OnError, ReadOptions, Records, check_file, format_of, settle, shortened
-from r2n.data.stored_tables import read_arrow, row_location, source_name
+from r2n.data.records import (
+    Fault,
+    Locate,
+    OnError,
+    ReadOptions,
+    Records,
+    check_file,
+    format_of,
+    row_location,
+    settle,
+    shortened,
+)
+from r2n.data.stored_tables import read_arrow, source_name
 from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.logic.language import Domain, Language
 

@@ -1,7 +1,7 @@
 """Rows as they are read, their location in a file, and the formats of files."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Int64
@@ -17,6 +18,7 @@ from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.files import check_regular
 
 EXCERPT = 80
+MOST_WHOLE = 2**53  # from here on, decimal numbers do not have all whole ones
 PACKED = {".gz": "gzip", ".zst": "zstd"}
 NO_CONSTANTS = {
     "list": "write a row for each item (frame.explode of pandas and polars does), or pick others with `columns`",
@@ -243,3 +245,30 @@ def unreadable(path: Path, kind: str, reason: BaseException | str) -> DataError:
     what = f"this cannot be read as {kind} ({shortened(first_line, 160)})"
     hint = "the file is damaged, cut short, or misnamed: fetch or write it again"
     return DataError(what, where=Location(source=str(path)), hint=hint)
+
+
+def row_location(source: Path | str, row: int, column: int | None = None) -> Location:
+    """A record of a source that has no lines. (Errors name its columns in words.)"""
+    return Location(f"{source}, row {row + 1}")
+
+
+def number_text(number: str) -> str:
+    """The SQL of a decimal number as text: without a fraction where it has none, as if it had been an integer."""
+    is_whole = f"abs({number}) < {MOST_WHOLE} AND {number} = floor({number})"
+    as_whole, as_is = f"CAST(CAST({number} AS BIGINT) AS VARCHAR)", f"CAST({number} AS VARCHAR)"
+    return f"CASE WHEN {is_whole} THEN {as_whole} ELSE {as_is} END"
+
+
+def number_kind(number: str) -> str:
+    """The SQL that is 'number' where a decimal number is no constant: not finite, or without its last digits."""
+    return f"CASE WHEN abs({number}) >= {MOST_WHOLE} THEN 'number' END"  # DuckDB holds NaN for the largest
+
+
+def fetch_texts(relation: duckdb.DuckDBPyRelation) -> tuple[pa.Array, ...]:
+    """The columns of a query's answer, all text."""
+    return tuple(join_chunks(column.chunks) for column in relation.to_arrow_table().columns)
+
+
+def join_chunks(chunks: Iterable[pa.Array]) -> pa.Array:
+    """Chunks of text as one array."""
+    return pa.chunked_array(list(chunks), pa.string()).combine_chunks()

@@ -16,13 +16,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from r2n.data.records import ReadOptions, Records, TableFormat, register_format, shortened, unreadable
+from r2n.data.records import (
+    MOST_WHOLE,
+    ReadOptions,
+    Records,
+    TableFormat,
+    fetch_texts,
+    join_chunks,
+    number_kind,
+    number_text,
+    register_format,
+    row_location,
+    shortened,
+    unreadable,
+)
 from r2n.errors import ConfigError, DataError, Location, nearest
 
 INDEX_OF_PANDAS = "__index_level_"
 SQLITE_BATCH = 100_000
 MOST_ROWS_A_BYTE, MANY = 100, 1_000_000  # rows of facts differ: more of them from one byte are none
-MOST_WHOLE = 2**53  # from here on, decimal numbers do not have all whole ones
 MOST_STEPS = 10**9  # of SQLite for a view: about twenty seconds; a table ends by itself
 STEPS_AT_ONCE = 10**6
 
@@ -106,23 +118,6 @@ def source_name(source: object) -> str:
     return f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
 
 
-def row_location(source: Path | str, row: int, column: int | None = None) -> Location:
-    """A record of a source that has no lines. (Errors name its columns in words.)"""
-    return Location(f"{source}, row {row + 1}")
-
-
-def number_text(number: str) -> str:
-    """The SQL of a decimal number as text: without a fraction where it has none, as if it had been an integer."""
-    is_whole = f"abs({number}) < {MOST_WHOLE} AND {number} = floor({number})"
-    as_whole, as_is = f"CAST(CAST({number} AS BIGINT) AS VARCHAR)", f"CAST({number} AS VARCHAR)"
-    return f"CASE WHEN {is_whole} THEN {as_whole} ELSE {as_is} END"
-
-
-def number_kind(number: str) -> str:
-    """The SQL that is 'number' where a decimal number is no constant: not finite, or without its last digits."""
-    return f"CASE WHEN abs({number}) >= {MOST_WHOLE} THEN 'number' END"  # DuckDB holds NaN for the largest
-
-
 def as_text(table: pa.Table, source: str) -> Records:
     """Every column as text; null stays null."""
     kept = [j for j, name in enumerate(table.column_names) if not name.startswith(INDEX_OF_PANDAS)]
@@ -162,15 +157,6 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type) and str(column.type.value_type) not in ("string", "large_string"):
         column = pa.chunked_array([part.dictionary_decode() for part in column.chunks], column.type.value_type)
     return column.cast(pa.large_string()) if str(column.type) in ("binary", "large_binary") else column
-
-
-def fetch_texts(relation: duckdb.DuckDBPyRelation) -> tuple[pa.Array, ...]:
-    """The columns of a query's answer, all text."""
-    return tuple(_joined(column.chunks) for column in relation.to_arrow_table().columns)
-
-
-def _joined(chunks: Iterable[pa.Array]) -> pa.Array:
-    return pa.chunked_array(list(chunks), pa.string()).combine_chunks()
 
 
 @register_format
@@ -229,7 +215,7 @@ def _sqlite_rows(path: Path, connection: sqlite3.Connection, table: str) -> Reco
             raise _endless(path, f"the view '{table}' has given {count:,} rows from {size:,} bytes, and has not ended")
         for batch, column in zip(batches, zip(*rows, strict=True), strict=True):
             batch.append(pa.array(column, pa.string()))
-    columns, kinds = _halves(map(_joined, batches))
+    columns, kinds = _halves(map(join_chunks, batches))
     return Records(str(path), names, columns, np.arange(count), partial(row_location, str(path)), kinds=kinds)
 
 

@@ -22,11 +22,12 @@ from r2n.data.records import (
     TableFormat,
     check_file,
     format_of,
+    row_location,
     settle,
     shortened,
     table_formats,
 )
-from r2n.data.stored_tables import PostgresTable, is_postgres, read_arrow, row_location, source_name
+from r2n.data.stored_tables import PostgresTable, is_postgres, read_arrow, source_name
 from r2n.data.text_tables import LOOKS_LIKE_ATOM, beginning, first_rows
 from r2n.errors import ConfigError, DataError, Location, counted, nearest
 from r2n.logic.theory import Theory

@@ -24,11 +24,14 @@ from r2n.data.records import (
     Records,
     TableFormat,
     empty_file,
+    fetch_texts,
+    number_kind,
+    number_text,
     register_format,
+    row_location,
     shortened,
     unreadable,
 )
-from r2n.data.stored_tables import fetch_texts, number_kind, number_text, row_location
 from r2n.errors import DataError, Location
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
