@@ -22,6 +22,9 @@ import typer
 
 import r2n
 from r2n.errors import DataError
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.store import Store
 
 REPEATS = 5
 CONSTANTS = 200
@@ -120,7 +123,7 @@ def known_body_against_clingo() -> dict[str, Any]:
         return seconds
 
     def ours() -> Seconds:  # from evidence in memory to ground rules
-        return seconds_of(lambda: counts.add(len(r2n.KnownBodyGrounder().ground(r2n.Store(knowledge)))))
+        return seconds_of(lambda: counts.add(len(KnownBodyGrounder().ground(Store(knowledge)))))
 
     ratios = compared(theirs, ours, REPEATS)
     if len(counts) != 1:
@@ -138,15 +141,15 @@ def transitivity(constants: int) -> r2n.KnowledgeBase:
 def full_against_numpy() -> list[dict[str, Any]]:
     """How many times the seconds of numpy's `indices` a full grounding takes, and its peak memory over its output."""
     knowledge = transitivity(CONSTANTS)
-    r2n.FullGrounder().ground(r2n.Store(knowledge))
+    FullGrounder().ground(Store(knowledge))
     np.indices((CONSTANTS,) * 3)
     ratios = compared(
-        lambda: seconds_of(lambda: r2n.FullGrounder().ground(r2n.Store(knowledge))),
+        lambda: seconds_of(lambda: FullGrounder().ground(Store(knowledge))),
         lambda: seconds_of(lambda: np.indices((CONSTANTS,) * 3)),
         REPEATS,
     )
     tracemalloc.start()
-    grounding = r2n.FullGrounder().ground(r2n.Store(knowledge))
+    grounding = FullGrounder().ground(Store(knowledge))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     output = sum(part.atoms.nbytes for part in grounding.ground_rules)

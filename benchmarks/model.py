@@ -19,7 +19,10 @@ import typer
 from torch import Tensor
 
 import r2n
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.model.run import prepare_run
+from r2n.network.factor_graph import FactorGraph
 from r2n.network.reasoning import ReasoningLayer, make_layer
 from r2n.network.scatter import Incidence
 from r2n.options import ModelOptions
@@ -32,7 +35,7 @@ CONSTANTS, DIM, REPEATS = 60, 32, 7
 SIZES = (22, 46, 100)  # cubed: 10^4, 10^5, 10^6 ground rules
 
 
-def plain_step(layer: ReasoningLayer, graph: r2n.FactorGraph, atoms: Tensor) -> Tensor:
+def plain_step(layer: ReasoningLayer, graph: FactorGraph, atoms: Tensor) -> Tensor:
     """Eqs. 2-5 to the letter, vectorised over ground rules: concatenate, MLP^1, MLP^2 for each position, sum."""
     updated = torch.zeros_like(atoms)
     for (update, to_atoms), rows in zip(layer.parts(), graph.neighbours, strict=True):
@@ -49,9 +52,9 @@ def step_seconds(step: Callable[[], Tensor]) -> Seconds:
     return seconds_of(lambda: step().square().mean().backward())
 
 
-def graph_of(constants: int) -> r2n.FactorGraph:
+def graph_of(constants: int) -> FactorGraph:
     """Transitivity over so many constants."""
-    return r2n.FactorGraph.from_grounding(r2n.FullGrounder().ground(r2n.Store(transitivity(constants))))
+    return FactorGraph.from_grounding(FullGrounder().ground(Store(transitivity(constants))))
 
 
 def steps(constants: int) -> tuple[dict[str, Callable[[], Tensor]], int]:

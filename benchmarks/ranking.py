@@ -21,6 +21,7 @@ from r2n.data.problem import Problem
 from r2n.errors import DataError
 from r2n.evaluation.ranking import Filter, rank
 from r2n.network.graph_sources import Ungrounded
+from r2n.network.r2n import R2N
 from r2n.scoring import AtomLogits
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -30,7 +31,7 @@ DIM, REPEATS = 100, 1
 PYKEEN_BATCH = 16  # took 99 CPU-seconds, 256 took 131
 
 
-def ours(problem: Problem, network: r2n.R2N) -> Callable[[], float]:
+def ours(problem: Problem, network: R2N) -> Callable[[], float]:
     """The mean reciprocal rank by r2n, from the weights to the report."""
 
     def ranked() -> float:
@@ -40,7 +41,7 @@ def ours(problem: Problem, network: r2n.R2N) -> Callable[[], float]:
     return ranked
 
 
-def theirs(problem: Problem, network: r2n.R2N) -> Callable[[], float]:
+def theirs(problem: Problem, network: R2N) -> Callable[[], float]:
     """The same by PyKEEN, with the same weights."""
     logging.disable(logging.WARNING)
     warnings.filterwarnings("ignore")
@@ -83,7 +84,7 @@ def ranking_against_pykeen() -> dict[str, Any]:
     """How many times faster than PyKEEN's evaluator WN18RR is ranked."""
     problem = r2n.load("wn18rr")
     torch.manual_seed(0)
-    network = r2n.R2N.build(problem.knowledge, input="complex", dim=DIM, reasoner="none")
+    network = R2N.build(problem.knowledge, input="complex", dim=DIM, reasoner="none")
     one, other, found = ours(problem, network), theirs(problem, network), []
     one()
     ratios = compared(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import r2n
+from r2n.data.herbrand import HerbrandBase
 from r2n.data.problem import LoadReport, Problem
 from r2n.logic.formula import Atom, Variable
 from r2n.logic.language import Domain, Predicate
@@ -37,7 +38,7 @@ class Explained:
     world: World
 
     @property
-    def base(self) -> r2n.HerbrandBase:
+    def base(self) -> HerbrandBase:
         """Of the problem."""
         return self.predictor.base
 

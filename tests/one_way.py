@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-import r2n
 from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
 from r2n.data.problem import Problem
+from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
+from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.model.run import Run, prepare_run
 from r2n.model.training import train_in
 from tests.oracles import grounding as oracle
@@ -31,16 +33,16 @@ class Strategy:
 def backward(width: int, depth: int) -> Strategy:
     options = ("strategy=backward", f"width={width}", f"depth={depth}")
     return Strategy(
-        r2n.BackwardGrounder(width, depth),
+        BackwardGrounder(width, depth),
         tuple(f"grounding.{option}" for option in options),
         lambda world, atom: oracle.backward(world, [atom], width, depth),
     )
 
 
 STRATEGIES = {
-    "full": Strategy(r2n.FullGrounder(), ("grounding.strategy=full",), lambda world, _: oracle.full(world)),
+    "full": Strategy(FullGrounder(), ("grounding.strategy=full",), lambda world, _: oracle.full(world)),
     "known-body": Strategy(
-        r2n.KnownBodyGrounder(), ("grounding.strategy=known-body",), lambda world, _: oracle.known_body(world)
+        KnownBodyGrounder(), ("grounding.strategy=known-body",), lambda world, _: oracle.known_body(world)
     ),
     "backward(0,1)": backward(0, 1),
     "backward(1,2)": backward(1, 2),

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from torch import Tensor
 
-import r2n
 from r2n.data.knowledge_base import KnowledgeBase
+from r2n.network.r2n import R2N
 from r2n.options import ModelOptions
 
 
@@ -15,9 +15,7 @@ def knowledge_without(knowledge: KnowledgeBase, names: Collection[str]) -> Knowl
     return replace(knowledge, theory=replace(knowledge.theory, rules=rules))
 
 
-def network_without(
-    network: r2n.R2N, knowledge: KnowledgeBase, names: Collection[str], options: ModelOptions
-) -> r2n.R2N:
+def network_without(network: R2N, knowledge: KnowledgeBase, names: Collection[str], options: ModelOptions) -> R2N:
     """The network for the knowledge without the rules; `knowledge` has them all, as the network has."""
     rules = knowledge.theory.rules
     kept = [j for j, rule in enumerate(rules) if rule.name not in names]
@@ -27,7 +25,7 @@ def network_without(
         parts = [number for number, size in enumerate(groups) if any(sizes[j] == size for j in kept)]
     else:
         parts = kept
-    made = r2n.R2N.build(knowledge_without(knowledge, names), options)
+    made = R2N.build(knowledge_without(knowledge, names), options)
     made.to(network.constants.vectors.dtype)
     made.load_state_dict(
         dict(

@@ -22,6 +22,7 @@ from r2n.evaluation.ranking import EvaluationOptions, Filter, rank
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import DuckDBEngine, Store
 from r2n.network.graph_sources import Ungrounded
+from r2n.network.r2n import R2N
 from r2n.scoring import AtomLogits
 from r2n.training.fit import Trainer
 
@@ -44,7 +45,7 @@ def joins(problem: Problem) -> dict[str, Any]:
 def train(problem: Problem) -> dict[str, Any]:
     """A step of training, and a ranked query."""
     torch.manual_seed(0)
-    network = r2n.R2N.build(problem.knowledge, input="complex", dim=32, reasoner="none")
+    network = R2N.build(problem.knowledge, input="complex", dim=32, reasoner="none")
     step = trained(problem, network)
     start = process_time()
     filtered = Filter.of(problem)
@@ -56,7 +57,7 @@ def train(problem: Problem) -> dict[str, Any]:
     return {"step_seconds": step, "query_seconds": query, "weight_bytes": weights}
 
 
-def trained(problem: Problem, network: r2n.R2N) -> float:
+def trained(problem: Problem, network: R2N) -> float:
     """Seconds of a step."""
     facts = problem.train
     drawn = np.sort(np.random.default_rng(0).choice(len(facts), min(len(facts), BATCH * STEPS), replace=False))

@@ -24,70 +24,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from r2n.data.candidates import Candidates as Candidates
     from r2n.data.features import FeatureTable as FeatureTable
-    from r2n.data.herbrand import HerbrandBase as HerbrandBase
     from r2n.data.knowledge_base import Evidence as Evidence
     from r2n.data.knowledge_base import KnowledgeBase as KnowledgeBase
     from r2n.data.problem import Problem as Problem
     from r2n.data.tables import Table as Table
     from r2n.datasets.benchmarks import load as load
     from r2n.errors import R2NError as R2NError
-    from r2n.evaluation.evaluate import evaluate as evaluate
     from r2n.evaluation.report import Report as Report
     from r2n.explanation.records import Explanation as Explanation
-    from r2n.grounding.backward import BackwardGrounder as BackwardGrounder
-    from r2n.grounding.full import FullGrounder as FullGrounder
-    from r2n.grounding.ground_rules import Grounding as Grounding
-    from r2n.grounding.known_body import KnownBodyGrounder as KnownBodyGrounder
-    from r2n.grounding.store import Store as Store
-    from r2n.logic.language import Domain as Domain
-    from r2n.logic.language import Predicate as Predicate
     from r2n.logic.parser import parse_theory as parse_theory
-    from r2n.logic.theory import Rule as Rule
     from r2n.logic.theory import Theory as Theory
+    from r2n.mining.mine import mine as mine
     from r2n.model.answers import Answers as Answers
     from r2n.model.model import Model as Model
     from r2n.model.training import train as train
-    from r2n.network.factor_graph import FactorGraph as FactorGraph
-    from r2n.network.graph_sources import GroundedOnDemand as GroundedOnDemand
-    from r2n.network.graph_sources import WholeGraph as WholeGraph
-    from r2n.network.r2n import R2N as R2N
     from r2n.options import Options as Options
-    from r2n.training.fit import Epoch as Epoch
-    from r2n.training.fit import fit as fit
 
 _HOMES = {
     "Answers": "model.answers",
-    "BackwardGrounder": "grounding.backward",
-    "Candidates": "data.candidates",
-    "Domain": "logic.language",
-    "Epoch": "training.fit",
     "Evidence": "data.knowledge_base",
     "Explanation": "explanation.records",
-    "FactorGraph": "network.factor_graph",
     "FeatureTable": "data.features",
-    "FullGrounder": "grounding.full",
-    "GroundedOnDemand": "network.graph_sources",
-    "Grounding": "grounding.ground_rules",
-    "HerbrandBase": "data.herbrand",
     "KnowledgeBase": "data.knowledge_base",
-    "KnownBodyGrounder": "grounding.known_body",
     "Model": "model.model",
     "Options": "options",
-    "Predicate": "logic.language",
     "Problem": "data.problem",
-    "R2N": "network.r2n",
     "R2NError": "errors",
     "Report": "evaluation.report",
-    "Rule": "logic.theory",
-    "Store": "grounding.store",
     "Table": "data.tables",
     "Theory": "logic.theory",
-    "WholeGraph": "network.graph_sources",
-    "evaluate": "evaluation.evaluate",
-    "fit": "training.fit",
     "load": "datasets.benchmarks",
+    "mine": "mining.mine",
     "parse_theory": "logic.parser",
     "train": "model.training",
 }

@@ -15,9 +15,14 @@ import r2n
 from r2n.data.herbrand import closed_atoms
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import DataError
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.model.run import Run, prepare_run
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.graph_sources import GroundedOnDemand
+from r2n.network.r2n import R2N
 from r2n.scoring import AtomLogits
-from r2n.training.fit import Epoch
+from r2n.training.fit import Epoch, fit
 from tests.noise_chance import SLACK, Logits, chance, mrr, truth_of
 from tests.noise_problem import TAILS, noise_problem
 from tests.one_way import STRATEGIES
@@ -49,7 +54,7 @@ def expected_loss(logits: AtomLogits, evidence: Evidence, negatives: np.ndarray)
     return float(np.concatenate(parts).mean())
 
 
-def outspoken(model: r2n.R2N) -> r2n.R2N:
+def outspoken(model: R2N) -> R2N:
     """The untrained network with logits far enough from 0 to tell atoms apart."""
     with torch.no_grad():
         for parameter in model.parameters():
@@ -57,9 +62,9 @@ def outspoken(model: r2n.R2N) -> r2n.R2N:
     return model
 
 
-def first_loss(model: r2n.R2N, given: Any, evidence: Evidence, position: int) -> float:
+def first_loss(model: R2N, given: Any, evidence: Evidence, position: int) -> float:
     """The supervised loss that training finds before its first step."""
-    epochs = r2n.fit(model, given, evidence, epochs=1, corrupted_positions=[position], hiding=0.0)
+    epochs = fit(model, given, evidence, epochs=1, corrupted_positions=[position], hiding=0.0)
     return next(iter(epochs)).supervised
 
 
@@ -67,8 +72,8 @@ def test_negatives_outside_the_graph_are_an_error() -> None:
     """Left out in silence, all 1,312 atoms that this training asks as false would be held-out facts."""
     problem = r2n.load("umls")
     knowledge = without_rules(problem.knowledge)
-    graph = r2n.FactorGraph.from_grounding(r2n.FullGrounder().ground(r2n.Store(knowledge)), atoms=problem.atoms)
-    model = r2n.R2N.build(knowledge, dim=4, layers=0)
+    graph = FactorGraph.from_grounding(FullGrounder().ground(Store(knowledge)), atoms=problem.atoms)
+    model = R2N.build(knowledge, dim=4, layers=0)
     with pytest.raises(DataError, match="graph"):
         first_loss(model, graph, problem.train, -1)
 
@@ -77,9 +82,9 @@ def test_negatives_outside_the_graph_are_an_error() -> None:
 def test_training_asks_as_false_what_was_drawn_and_nothing_else(position: int) -> None:
     problem = r2n.load("umls")
     knowledge = without_rules(problem.knowledge)
-    source = r2n.GroundedOnDemand.of(knowledge, r2n.FullGrounder())
+    source = GroundedOnDemand.of(knowledge, FullGrounder())
     torch.manual_seed(0)
-    model = outspoken(r2n.R2N.build(knowledge, dim=4, layers=0))
+    model = outspoken(R2N.build(knowledge, dim=4, layers=0))
     negatives, held_out = all_negatives(knowledge, position), np.concatenate([problem.valid.atoms, problem.test.atoms])
     assert 0 < np.isin(negatives, held_out).sum() < len(held_out), "drawn without a look at what is held out"
     logits = AtomLogits(model, source, problem.train)
@@ -93,12 +98,12 @@ def test_a_graph_that_holds_all_negatives_trains_as_its_source_does() -> None:
     problem = noise_problem("alike")
     knowledge = problem.knowledge
     atoms = np.union1d(problem.train.atoms, all_negatives(knowledge, -1))
-    graph = r2n.FactorGraph.from_grounding(r2n.FullGrounder().ground(r2n.Store(knowledge)), atoms=atoms)
+    graph = FactorGraph.from_grounding(FullGrounder().ground(Store(knowledge)), atoms=atoms)
     losses = []
-    for given in (graph, r2n.GroundedOnDemand.of(knowledge, r2n.FullGrounder())):
+    for given in (graph, GroundedOnDemand.of(knowledge, FullGrounder())):
         torch.manual_seed(0)
-        model = r2n.R2N.build(knowledge, dim=4, layers=1)
-        epochs = r2n.fit(model, given, problem.train, epochs=3, corrupted_positions=[-1], hiding=0.0)
+        model = R2N.build(knowledge, dim=4, layers=1)
+        epochs = fit(model, given, problem.train, epochs=3, corrupted_positions=[-1], hiding=0.0)
         losses.append([epoch.loss for epoch in epochs])
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
@@ -108,9 +113,9 @@ def test_a_graph_that_holds_all_negatives_trains_as_its_source_does() -> None:
 def test_training_asks_each_atom_with_the_ground_rules_that_are_its_own(kind: str, strategy: str) -> None:
     """The first loss is that of the logits which evaluation and prediction get."""
     problem = noise_problem(kind)
-    source = r2n.GroundedOnDemand.of(problem.knowledge, STRATEGIES[strategy].grounder)
+    source = GroundedOnDemand.of(problem.knowledge, STRATEGIES[strategy].grounder)
     torch.manual_seed(1)
-    model = outspoken(r2n.R2N.build(problem.knowledge, dim=4, layers=2))
+    model = outspoken(R2N.build(problem.knowledge, dim=4, layers=2))
     logits = AtomLogits(model, source, problem.train)
     expected = expected_loss(logits, problem.train, all_negatives(problem.knowledge, -1))
     assert first_loss(model, source, problem.train, -1) == pytest.approx(expected, rel=1e-5)
@@ -123,7 +128,7 @@ def logits_of(run: Run, strategy: str) -> Logits:
     """The logits of all atoms of p, whether anybody asks for them or not."""
     knowledge = run.problem.knowledge
     index = knowledge.language.predicate_index("p")
-    source = r2n.GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
+    source = GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
     codes = np.arange(knowledge.base.offsets[index], knowledge.base.offsets[index + 1])
     return AtomLogits(run.model, source, knowledge.evidence)(codes).reshape(-1, len(TAILS))
 

@@ -10,9 +10,13 @@ import torch
 import r2n
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.problem import Problem, load_problem
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.model.run import Run, prepare_run, validation
 from r2n.network.factor_graph import FactorGraph, known_states
+from r2n.network.r2n import R2N
 from r2n.reproduction.reproduce import table_rows
+from r2n.training.fit import fit
 from tests.oracles.metrics import average_precision
 from tests.toy_problem import write_toy_problem
 from tests.unit.grounding.small_knowledge import codes, knowledge
@@ -20,7 +24,7 @@ from tests.unit.training.toy_training import step_of
 
 
 def precision(
-    model: r2n.R2N, graph: FactorGraph, known: KnowledgeBase, queries: dict[str, bool], evidence: Evidence | None = None
+    model: R2N, graph: FactorGraph, known: KnowledgeBase, queries: dict[str, bool], evidence: Evidence | None = None
 ) -> float:
     """The average precision of the network on named queries."""
     states = known_states(known.base, graph.atoms, evidence or known.evidence)
@@ -31,7 +35,7 @@ def precision(
 
 
 def whole_graph(known: KnowledgeBase) -> FactorGraph:
-    return FactorGraph.from_grounding(r2n.FullGrounder().ground(r2n.Store(known)), atoms=np.arange(known.base.size))
+    return FactorGraph.from_grounding(FullGrounder().ground(Store(known)), atoms=np.arange(known.base.size))
 
 
 # a rule that holds: two steps along a chain of parents
@@ -59,8 +63,8 @@ def test_a_rule_is_learned_and_used_for_families_never_asked_about() -> None:
         known = families(rules)
         graph = whole_graph(known)
         torch.manual_seed(0)
-        model = r2n.R2N.build(known, dim=8, layers=1, input="distmult", isolated="zero")
-        for _ in r2n.fit(model, graph, known.evidence, epochs=60, corrupted_positions=[1]):
+        model = R2N.build(known, dim=8, layers=1, input="distmult", isolated="zero")
+        for _ in fit(model, graph, known.evidence, epochs=60, corrupted_positions=[1]):
             pass
         found[rules] = precision(model, graph, known, QUERIES)
     assert found[TWO_STEPS] == 1.0
@@ -89,8 +93,8 @@ def test_an_implicit_rule_learns_what_it_means() -> None:
     known = knowledge("", " ".join(facts), " ".join(false), XOR)
     graph = whole_graph(known)
     torch.manual_seed(0)
-    model = r2n.R2N.build(known, dim=8, layers=1, evidence_input="only")
-    for _ in r2n.fit(model, graph, known.evidence, epochs=100, hiding=0.5, corrupted_positions=[]):
+    model = R2N.build(known, dim=8, layers=1, evidence_input="only")
+    for _ in fit(model, graph, known.evidence, epochs=100, hiding=0.5, corrupted_positions=[]):
         pass
     queries = {f"r({t})": truth[t][0] != truth[t][1] for t in asked}
     assert precision(model, graph, known, queries) == 1.0
@@ -105,8 +109,8 @@ def test_new_facts_are_answered_without_training() -> None:
     told = " ".join(fact for fact in PARENTS + GRANDPARENTS if "f" not in fact.split("(")[1])
     before = knowledge(TWO_STEPS, told, theory=FAMILY)
     torch.manual_seed(0)
-    model = r2n.R2N.build(before, dim=8, layers=1, evidence_input="only", isolated="zero")
-    for _ in r2n.fit(model, whole_graph(before), before.evidence, epochs=80, hiding=0.5, corrupted_positions=[1]):
+    model = R2N.build(before, dim=8, layers=1, evidence_input="only", isolated="zero")
+    for _ in fit(model, whole_graph(before), before.evidence, epochs=80, hiding=0.5, corrupted_positions=[1]):
         pass
     asked = {query: truth for query, truth in QUERIES.items() if query.count("f") == 2}
     assert 0 < sum(asked.values()) < len(asked)

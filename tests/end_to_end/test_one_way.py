@@ -10,7 +10,10 @@ import pytest
 import r2n
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import Problem
+from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
+from r2n.grounding.store import Store
+from r2n.network.graph_sources import GroundedOnDemand
 from r2n.options import Options
 from r2n.scoring import AtomLogits
 from tests.one_way import CLOSE, STRATEGIES, brier, knowledge_in, run_in
@@ -35,7 +38,7 @@ def agree(problem: Problem, folder: Path, grounder: Grounder, rivals: np.ndarray
     """Report, predictor and logits one by one: the same for queries, and for rivals that nobody named before."""
     run = run_in(folder, problem)
     predictor, queries, knowledge = r2n.Model.load(folder), problem.test, knowledge_in(problem)
-    logits = AtomLogits(run.model, r2n.GroundedOnDemand.of(knowledge, grounder), knowledge.evidence)
+    logits = AtomLogits(run.model, GroundedOnDemand.of(knowledge, grounder), knowledge.evidence)
     np.testing.assert_allclose(predictor.logits(queries.atoms), logits(queries.atoms), **CLOSE)
     alone = [logits(rivals[i : i + 1])[0] for i in range(len(rivals))]
     np.testing.assert_allclose(predictor.logits(rivals), alone, **CLOSE)
@@ -105,7 +108,7 @@ def test_evaluate_and_predict_agree_on_umls_with_rules(tmp_path: Path) -> None:
     problem, grounder = umls_with_rules(), STRATEGIES["backward(0,1)"].grounder
     rivals = np.unique(np.concatenate([row for _, row in rows_of(problem)]))
     proved = np.concatenate(
-        [part.atoms[:, -1] for part in grounder.ground(r2n.Store(problem.knowledge), rivals).ground_rules]
+        [part.atoms[:, -1] for part in grounder.ground(Store(problem.knowledge), rivals).ground_rules]
     )
     provable = np.intersect1d(rivals, proved)
     assert len(provable) > 100
@@ -119,4 +122,4 @@ def test_evaluate_and_predict_agree_on_cora(tmp_path: Path) -> None:
     problem = r2n.load("cora-s1")
     problem = replace(problem, options=problem.options.changed(["training.epochs=1"]))
     unnamed = np.setdiff1d(np.concatenate(list(problem.knowledge.candidates.values())), problem.atoms)
-    agree(problem, tmp_path / "run", r2n.FullGrounder(), unnamed[:: max(1, len(unnamed) // RIVALS)])
+    agree(problem, tmp_path / "run", FullGrounder(), unnamed[:: max(1, len(unnamed) // RIVALS)])

@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 import r2n
+from r2n.evaluation.evaluate import evaluate
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.model.run import Run, prepare_run
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.graph_sources import WholeGraph
 from tests.toy_problem import write_toy_problem
 
 LONGEST = 400  # characters
@@ -20,8 +25,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_objects_print_as_a_line(run: Run) -> None:
     problem, knowledge = run.problem, run.problem.knowledge
-    grounding = r2n.FullGrounder().ground(r2n.Store(knowledge))
-    graph = r2n.FactorGraph.from_grounding(grounding, problem.atoms)
+    grounding = FullGrounder().ground(Store(knowledge))
+    graph = FactorGraph.from_grounding(grounding, problem.atoms)
     layout = run.model.collate(graph)
     next(iter(run.trainer))
     known = "18 constants, 2 predicates, 1 rule, 44 known atoms"
@@ -36,7 +41,7 @@ def test_objects_print_as_a_line(run: Run) -> None:
         grounding.ground_rules[0]: "GroundRules('neighbours': 64 ground rules of 3 atoms)",
         graph: "FactorGraph(64 atoms, 64 ground rules of 1 rule)",
         layout: "GraphBatch(dense, cpu, FactorGraph(64 atoms, 64 ground rules of 1 rule))",
-        r2n.WholeGraph(graph): "WholeGraph(FactorGraph(64 atoms, 64 ground rules of 1 rule))",
+        WholeGraph(graph): "WholeGraph(FactorGraph(64 atoms, 64 ground rules of 1 rule))",
         run.source: f"GroundedOnDemand(FullGrounder, KnowledgeBase({known}))",
         run: "Run('towns', seed 3, epoch 1 of 2)",
         r2n.Model.from_run(run): "Model('towns', complex of dim 8, 1 reasoning layer, 44 known atoms)",
@@ -48,8 +53,8 @@ def test_objects_print_as_a_line(run: Run) -> None:
 
 def test_large_objects_print_on_a_screen() -> None:
     problem = r2n.load("countries-s3")
-    grounding = r2n.FullGrounder().ground(r2n.Store(problem.knowledge))
-    graph = r2n.FactorGraph.from_grounding(grounding, problem.atoms)
+    grounding = FullGrounder().ground(Store(problem.knowledge))
+    graph = FactorGraph.from_grounding(grounding, problem.atoms)
     for thing in (problem, problem.knowledge, problem.train, grounding, graph, problem.knowledge.language):
         assert len(repr(thing)) < LONGEST
 
@@ -75,7 +80,7 @@ def test_a_report_prints_its_metrics(run: Run, tmp_path: Path) -> None:
     assert f"{value:.4f}" in str(report).splitlines()[2]
     assert report.to_pandas().loc["all queries", "ap"] == value
     assert len(repr(report)) < LONGEST
-    all_true = r2n.evaluate(
+    all_true = evaluate(
         run.model,
         run.source,
         r2n.Evidence(*(part[run.problem.test.truth] for part in both(run))),

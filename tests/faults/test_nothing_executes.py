@@ -14,7 +14,8 @@ from r2n.data.tables import Table, read_facts
 from r2n.datasets.download import GITHUB
 from r2n.errors import R2NError
 from r2n.grounding import store
-from r2n.grounding.store import DuckDBEngine
+from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.store import DuckDBEngine, Store
 from tests.oracles.fact_writers import WRITERS
 
 SOURCE = Path(__file__).parents[2] / "src" / "r2n"
@@ -77,10 +78,10 @@ def theory(name: str) -> r2n.Theory:
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_data_to_memory_and_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     knowledge = Problem.build("p", theory(name), tables(name)).knowledge
-    ground = r2n.KnownBodyGrounder().ground
-    in_memory = ground(r2n.Store(knowledge))
+    ground = KnownBodyGrounder().ground
+    in_memory = ground(Store(knowledge))
     monkeypatch.setattr(store, "MOST_ROWS", 0)
-    by_engine = ground(r2n.Store(knowledge, DuckDBEngine()))
+    by_engine = ground(Store(knowledge, DuckDBEngine()))
     assert len(in_memory) > 0
     for ours, theirs in zip(in_memory.ground_rules, by_engine.ground_rules, strict=True):
         np.testing.assert_array_equal(ours.atoms, theirs.atoms)

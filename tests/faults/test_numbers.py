@@ -19,6 +19,8 @@ from r2n.cli import app
 from r2n.data.features import FeatureTable
 from r2n.data.problem import load_problem
 from r2n.evaluation.metrics import average_precision, ranking_metrics, ranks
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.model.run import Run, prepare_run
 from tests.faults.killed_works import Given, of_training
 from tests.faults.warm_process import WarmProcess, done
@@ -225,7 +227,7 @@ def test_a_predicate_of_arity_six() -> None:
     problem = r2n.Problem.build("six", theory, [six], {"test": [asked]})
     assert np.isfinite(trained_logits(problem, "grounding.strategy=known-body")).all()
     with pytest.raises(r2n.R2NError, match="max_groundings"):
-        r2n.FullGrounder(max_groundings=1_000).ground(r2n.Store(problem.knowledge))
+        FullGrounder(max_groundings=1_000).ground(Store(problem.knowledge))
     with pytest.raises(r2n.R2NError, match="six has 6"):
         trained_logits(problem, "model.input=complex")
 

@@ -19,6 +19,8 @@ from torch.utils._pytree import tree_leaves
 import r2n
 from r2n.components import input_layers, t_norms
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.network.collate import GraphBatch
 from r2n.network.factor_graph import FactorGraph, known_states
 from r2n.network.input_layers import ComplEx
@@ -45,7 +47,7 @@ rule chain: p(x, y) & q(y, z) -> p(x, z)
 implicit pair: [p(x, y), t(x, m)]
 """),
 )
-GRAPH = FactorGraph.from_grounding(r2n.FullGrounder().ground(r2n.Store(KNOWLEDGE)), np.arange(KNOWLEDGE.base.size))
+GRAPH = FactorGraph.from_grounding(FullGrounder().ground(Store(KNOWLEDGE)), np.arange(KNOWLEDGE.base.size))
 EVIDENCE = Evidence(np.array([0, 1, 5, 10, 12, 19]), np.array([True, True, False, True, True, True]))
 
 
@@ -204,7 +206,7 @@ def test_features(options: dict[str, Any]) -> None:
     problem = featured_problem()
     encoders = {"image": nn.Sequential(nn.Flatten(), nn.Linear(16, 2))}
     chosen = {"input": "pair", "dim": 3, "layers": 1, "word_dropout": 0.2, **options}
-    grounding = r2n.FullGrounder().ground(r2n.Store(problem.knowledge))
+    grounding = FullGrounder().ground(Store(problem.knowledge))
     graph = FactorGraph.from_grounding(grounding, np.arange(problem.knowledge.base.size))
     stays(R2N.build(problem.knowledge, encoders=encoders, **chosen), "dense", graph, problem.train)
 

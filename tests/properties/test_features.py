@@ -10,6 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import r2n
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
+from r2n.network.factor_graph import FactorGraph
 from r2n.network.r2n import R2N
 from tests.examples import at_most
 
@@ -37,9 +40,7 @@ def predictions(
     table = r2n.FeatureTable(rows, text="text", vector=[f"v{k}" for k in range(vectors.shape[1])])
     problem = r2n.Problem.build("x", THEORY, facts, domains={"thing": names}, features={"thing": table})
     known = problem.knowledge
-    graph = r2n.FactorGraph.from_grounding(
-        r2n.FullGrounder().ground(r2n.Store(known)), atoms=np.arange(known.base.size)
-    )
+    graph = FactorGraph.from_grounding(FullGrounder().ground(Store(known)), atoms=np.arange(known.base.size))
     torch.manual_seed(0)
     model = R2N.build(known, input=input, dim=3, layers=1, pair=pair).eval()
     numbers = {name: str(i) for i, name in enumerate(names)}

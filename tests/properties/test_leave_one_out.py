@@ -8,9 +8,10 @@ import pytest
 import torch
 from hypothesis import event, given
 
-import r2n
 from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
+from r2n.grounding.backward import BackwardGrounder
 from r2n.network.factor_graph import FactorGraph
+from r2n.network.graph_sources import GroundedOnDemand
 from tests.examples import at_most
 from tests.one_way import STRATEGIES, Strategy, backward
 from tests.oracles import grounding as oracle
@@ -25,7 +26,7 @@ ALL = STRATEGIES | {
     "backward(2,2)": backward(2, 2),
     "backward(1,3)": backward(1, 3),
     "unpruned": Strategy(
-        r2n.BackwardGrounder(1, 2, prune=False),
+        BackwardGrounder(1, 2, prune=False),
         (),
         lambda world, atom: oracle.backward(world, [atom], 1, 2, prune=False),
     ),
@@ -85,7 +86,7 @@ def own_in(graph: FactorGraph, atom: GroundAtom, knowledge: KnowledgeBase) -> se
 def test_no_ground_rule_is_there_because_of_what_is_left_out(strategy: str, dice: Random) -> None:
     drawn, chosen = draw(dice), ALL[strategy]
     base, language = drawn.knowledge.base, drawn.knowledge.language
-    source = r2n.GroundedOnDemand.of(drawn.knowledge, chosen.grounder)
+    source = GroundedOnDemand.of(drawn.knowledge, chosen.grounder)
     asked = np.sort(codes_of(base, language, drawn.asked))
     hidden = np.sort(codes_of(base, language, drawn.hidden))
     whole = source.around(asked)

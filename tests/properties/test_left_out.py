@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 import r2n
+from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
+from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.store import Store
-from r2n.network.graph_sources import emptied, without_rules
+from r2n.network.graph_sources import GroundedOnDemand, WholeGraph, emptied, without_rules
+from r2n.network.r2n import R2N
 from r2n.options import ModelOptions
 from r2n.scoring import AtomLogits
 from tests.model_strategies import make_small_world, seed_of, shaken
@@ -31,7 +34,7 @@ class Drawn:
 
     knowledge: KnowledgeBase
     options: ModelOptions
-    network: r2n.R2N
+    network: R2N
     names: frozenset[str]
     codes: np.ndarray
 
@@ -59,7 +62,7 @@ def draw(seed: int) -> Drawn:
     )
     names = [rule.name for rule in knowledge.theory.rules]
     out = frozenset(dice.sample(names, dice.choice((1, 1, len(names)))))
-    network = shaken(r2n.R2N.build(knowledge, options), seed_of(dice)).eval()
+    network = shaken(R2N.build(knowledge, options), seed_of(dice)).eval()
     codes = np.array([dice.randrange(size) for _ in range(12)], np.int64)
     return Drawn(knowledge, options, network, out, codes)
 
@@ -67,9 +70,9 @@ def draw(seed: int) -> Drawn:
 def both(drawn: Drawn, grounder: Any) -> tuple[AtomLogits, AtomLogits]:
     """Logits without the rules, and those of the network of a theory that never had them."""
     evidence, rest = drawn.knowledge.evidence, knowledge_without(drawn.knowledge, drawn.names)
-    found = AtomLogits(drawn.network, r2n.GroundedOnDemand.of(drawn.knowledge, grounder), evidence)
+    found = AtomLogits(drawn.network, GroundedOnDemand.of(drawn.knowledge, grounder), evidence)
     other = network_without(drawn.network, drawn.knowledge, drawn.names, drawn.options)
-    return found.without_rules(drawn.names), AtomLogits(other, r2n.GroundedOnDemand.of(rest, grounder), evidence)
+    return found.without_rules(drawn.names), AtomLogits(other, GroundedOnDemand.of(rest, grounder), evidence)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -84,7 +87,7 @@ def test_it_is_the_network_of_a_theory_that_never_had_the_rule(strategy: str, se
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_rows_and_leave_one_out_go_the_same_way(strategy: str, seed: int) -> None:
     drawn, grounder = draw(seed), STRATEGIES[strategy].grounder
-    base, source = drawn.knowledge.base, r2n.GroundedOnDemand.of(drawn.knowledge, grounder)
+    base, source = drawn.knowledge.base, GroundedOnDemand.of(drawn.knowledge, grounder)
     found = AtomLogits(drawn.network, source, drawn.knowledge.evidence).without_rules(drawn.names)
     arity = [len(shape) for shape in base.shapes]
     index, arguments = base.decode(drawn.codes[:4])
@@ -97,7 +100,7 @@ def test_rows_and_leave_one_out_go_the_same_way(strategy: str, seed: int) -> Non
             expected = found.asked_at(position)(base.encode(base.language.predicates[predicate], atoms))
             np.testing.assert_allclose(row, expected, **CLOSE)
     left = without_rules(source, drawn.names)
-    rest = r2n.GroundedOnDemand(Store(knowledge_without(drawn.knowledge, drawn.names)), grounder)
+    rest = GroundedOnDemand(Store(knowledge_without(drawn.knowledge, drawn.names)), grounder)
     asked = np.unique(drawn.codes)
     for without in (None, asked):
         ours, theirs = left.around(asked, steps=2, without=without), rest.around(asked, steps=2, without=without)
@@ -127,26 +130,24 @@ def draw_chains(seed: int) -> Drawn:
     rules = [f"rule r{i}: {dice.choice(BODIES)} -> {dice.choice(HEADS)}" for i in range(dice.randint(2, 5))]
     theory = r2n.parse_theory("\n".join([CHAINS, *rules]))
     language = r2n.KnowledgeBase.build(theory).language
-    base = r2n.HerbrandBase(language)
+    base = HerbrandBase(language)
     known = np.array(sorted(dice.sample(range(base.size), 5)), np.int64)
     knowledge = r2n.KnowledgeBase(theory, language, r2n.Evidence(known, np.ones(5, bool)))
     options = ModelOptions(dim=3, layers=2, input="distmult", evidence_input="add")
-    network = shaken(r2n.R2N.build(knowledge, options), seed).eval()
+    network = shaken(R2N.build(knowledge, options), seed).eval()
     return Drawn(knowledge, options, network, frozenset([f"r{dice.randrange(len(rules))}"]), np.arange(base.size))
 
 
-@pytest.mark.parametrize(
-    "grounder", [r2n.BackwardGrounder(1, 2), r2n.BackwardGrounder(2, 3), r2n.BackwardGrounder(1, 3)]
-)
-def test_what_is_proved_through_a_rule_goes_with_it(grounder: r2n.BackwardGrounder) -> None:
+@pytest.mark.parametrize("grounder", [BackwardGrounder(1, 2), BackwardGrounder(2, 3), BackwardGrounder(1, 3)])
+def test_what_is_proved_through_a_rule_goes_with_it(grounder: BackwardGrounder) -> None:
     less = 0
     for seed in range(20):
         drawn = draw_chains(seed)
-        evidence, source = drawn.knowledge.evidence, r2n.GroundedOnDemand.of(drawn.knowledge, grounder)
+        evidence, source = drawn.knowledge.evidence, GroundedOnDemand.of(drawn.knowledge, grounder)
         found, expected = (logits(drawn.codes) for logits in both(drawn, grounder))
         np.testing.assert_allclose(found, expected, **CLOSE)
         dropped = emptied(source.around(drawn.codes), drawn.names)
-        less += not np.allclose(AtomLogits(drawn.network, r2n.WholeGraph(dropped), evidence)(drawn.codes), found)
+        less += not np.allclose(AtomLogits(drawn.network, WholeGraph(dropped), evidence)(drawn.codes), found)
     assert less >= 3  # to drop the ground rules alone would not be enough
 
 
@@ -156,7 +157,7 @@ def test_the_rules_that_are_left_out_make_a_difference() -> None:
         changed = 0
         for seed in PROBLEMS[::5]:
             drawn = draw(seed)
-            source = r2n.GroundedOnDemand.of(drawn.knowledge, strategy.grounder)
+            source = GroundedOnDemand.of(drawn.knowledge, strategy.grounder)
             logits = AtomLogits(drawn.network, source, drawn.knowledge.evidence)
             changed += not np.allclose(logits(drawn.codes), logits.without_rules(drawn.names)(drawn.codes))
         assert changed >= 4, strategy

@@ -13,6 +13,9 @@ import pytest
 import r2n
 from r2n.data.knowledge_base import Evidence, KnowledgeBase, with_reciprocals
 from r2n.data.problem import Problem
+from r2n.evaluation.evaluate import evaluate
+from r2n.network.graph_sources import GroundedOnDemand
+from r2n.network.r2n import R2N
 from r2n.options import Options
 from r2n.scoring import AtomLogits
 from tests.examples import first_of
@@ -39,7 +42,7 @@ class Asked:
 
     world: World
     knowledge: KnowledgeBase
-    network: r2n.R2N
+    network: R2N
     choices: Choices
     codes: np.ndarray
 
@@ -67,7 +70,7 @@ def draw(seed: int) -> Asked:
         "residual": choices.residual,
         "isolated": choices.isolated,
     }
-    network = r2n.R2N.build(knowledge, dim=3, **options)
+    network = R2N.build(knowledge, dim=3, **options)
     size = plain.base.size
     some = [dice.randrange(size) for _ in range(20)] if size else []
     return Asked(
@@ -80,10 +83,10 @@ def draw(seed: int) -> Asked:
 def test_asked_together_or_alone_by_anybody_and_by_plain_loops(strategy: str, seed: int) -> None:
     asked, chosen = draw(seed), STRATEGIES[strategy]
     evidence = asked.knowledge.evidence
-    source = r2n.GroundedOnDemand.of(asked.knowledge, chosen.grounder)
+    source = GroundedOnDemand.of(asked.knowledge, chosen.grounder)
     together = AtomLogits(asked.network, source, evidence)(asked.codes)
     assert together.shape == asked.codes.shape
-    unprepared = r2n.GroundedOnDemand.of(asked.knowledge, chosen.grounder)  # has heard nothing of the other atoms
+    unprepared = GroundedOnDemand.of(asked.knowledge, chosen.grounder)  # has heard nothing of the other atoms
     named = named_atoms(asked.knowledge, asked.codes[:BY_LOOPS])
     by_loops = [atom_logit(asked.network, asked.world, chosen.alone, atom, asked.choices) for atom in named]
     np.testing.assert_allclose(together[:BY_LOOPS], by_loops, **CLOSE)
@@ -93,7 +96,7 @@ def test_asked_together_or_alone_by_anybody_and_by_plain_loops(strategy: str, se
     if len(asked.codes):
         ascending, first = np.unique(asked.codes, return_index=True)
         queries = Evidence(ascending, np.zeros(len(ascending), bool))
-        report = r2n.evaluate(asked.network, source, queries, evidence=evidence)
+        report = evaluate(asked.network, source, queries, evidence=evidence)
         assert report.metrics["brier"] == pytest.approx(brier(together[first]), abs=1e-6)
 
 
@@ -103,7 +106,7 @@ def test_a_row_of_candidates_has_the_logits_of_its_atoms(strategy: str, seed: in
     """Each position of each predicate, as it is asked for in a ranking; some rows twice, in any order."""
     asked = draw(seed)
     base, dice = knowledge_of(asked.world).base, np.random.default_rng(seed)
-    source = r2n.GroundedOnDemand.of(asked.knowledge, STRATEGIES[strategy].grounder)
+    source = GroundedOnDemand.of(asked.knowledge, STRATEGIES[strategy].grounder)
     logits = AtomLogits(asked.network, source, asked.knowledge.evidence)
     for index, predicate in enumerate(base.language.predicates):
         arguments = base.decode(np.arange(*base.offsets[index : index + 2]))[1][:, : predicate.arity]
@@ -191,7 +194,7 @@ def test_evaluate_and_predict_agree_on_random_problems(seed: int, tmp_path: Path
     assert run.evaluate("test").metrics["brier"] == pytest.approx(
         brier(predictor.logits(queries.atoms), queries.truth), abs=1e-6
     )
-    source = r2n.GroundedOnDemand.of(knowledge_in(problem), STRATEGIES[strategy].grounder)
+    source = GroundedOnDemand.of(knowledge_in(problem), STRATEGIES[strategy].grounder)
     logits = AtomLogits(run.model, source, knowledge_in(problem).evidence)
     np.testing.assert_allclose(predictor.logits(everything), logits(everything), **CLOSE)
     for code in queries.atoms[:3]:

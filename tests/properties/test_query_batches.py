@@ -12,6 +12,8 @@ from torch import Tensor
 
 import r2n
 from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
+from r2n.network.graph_sources import GroundedOnDemand
+from r2n.network.r2n import R2N
 from r2n.options import TrainingOptions
 from r2n.training.batches import Losses, QueryBatches, Step, make_batches
 from r2n.training.objective import Objective
@@ -31,9 +33,9 @@ def draw_knowledge(dice: Random) -> KnowledgeBase:
     return with_reciprocals(knowledge_of(world)) if one_in(3, dice) else knowledge_of(world)
 
 
-def draw_network(dice: Random, knowledge: KnowledgeBase) -> r2n.R2N:
+def draw_network(dice: Random, knowledge: KnowledgeBase) -> R2N:
     widest = max((predicate.arity for predicate in knowledge.language.predicates), default=0)
-    network = r2n.R2N.build(
+    network = R2N.build(
         knowledge,
         dim=3,
         input=dice.choice(("distmult", "complex", "mlp") if widest < 3 else ("distmult", "mlp")),
@@ -63,7 +65,7 @@ def hidden_in(step: Step) -> Tensor:
     return (step.graph.atoms % 3 == 0) & step.targets.open_atoms
 
 
-def losses_of(network: r2n.R2N, objective: Objective, step: Step) -> tuple[Losses, list[Tensor]]:
+def losses_of(network: R2N, objective: Objective, step: Step) -> tuple[Losses, list[Tensor]]:
     hidden = hidden_in(step)
     found = objective.losses(step, network(step.layout, hidden=hidden, known=step.known), hidden)
     network.zero_grad()
@@ -88,7 +90,7 @@ def only_of(step: Step, evidence: r2n.Evidence) -> Step:
 def test_one_batch_without_sampling_is_the_whole_graph(strategy: str, dice: Random) -> None:
     knowledge = draw_knowledge(dice)
     network, options, evidence = draw_network(dice, knowledge), draw_options(dice, knowledge), knowledge.evidence
-    source = r2n.GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
+    source = GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
     objective = Objective(network, evidence, options)
     (whole,) = make_batches(network, source, evidence, options).steps
     if options.regularisation == "off" and source.whole is not None:
@@ -116,7 +118,7 @@ def test_what_is_asked_once_counts_in_small_batches_as_in_the_whole(strategy: st
     knowledge = draw_knowledge(dice)
     network, evidence = draw_network(dice, knowledge), knowledge.evidence
     options = TrainingOptions(corrupted_positions=(), semantic_weight=0)
-    source = r2n.GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
+    source = GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
     (whole,) = make_batches(network, source, evidence, options).steps
     batched = options.model_copy(update={"batch_size": dice.choice((1, 2, 3)), "leave_one_out": False})
     steps = list(QueryBatches(network, source, evidence, batched).epoch(torch.Generator()))

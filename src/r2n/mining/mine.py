@@ -8,6 +8,7 @@ from pathlib import Path
 from time import monotonic
 
 from r2n.data.knowledge_base import KnowledgeBase
+from r2n.data.problem import Problem
 from r2n.errors import ConfigError, TheoryError
 from r2n.files import write_atomically
 from r2n.grounding.store import Engine
@@ -80,6 +81,28 @@ class Mining:
     def sampled(self) -> int:
         """How many of the rules were counted on a sample."""
         return sum(mined.sample is not None for mined in self.rules)
+
+
+def mine(
+    problem: Problem,
+    *,
+    max_length: int = MiningOptions.max_length,
+    max_rules: int = MiningOptions.max_rules,
+    min_support: int = MiningOptions.min_support,
+    min_confidence: float = MiningOptions.min_confidence,
+    constants: bool = MiningOptions.constants,
+    seconds: float | None = None,
+    progress: Progress = no_progress,
+) -> Problem:
+    """The problem with Horn rules that its facts support, added to its own rules; `MiningOptions` says what they are.
+
+    >>> facts = [(name, f"c{i}", f"c{i + 1}") for i in range(9) for name in ("near", "linked")]
+    >>> mine(Problem.from_facts(facts)).knowledge.theory.rules[0].name
+    'm0'
+    """
+    options = MiningOptions(max_length, max_rules, min_support, min_confidence, constants, seconds)
+    theory = mined_theory(problem.knowledge.theory, mine_rules(problem.knowledge, options, progress).rules)[0]
+    return replace(problem, knowledge=replace(problem.knowledge, theory=theory))
 
 
 def mine_rules(

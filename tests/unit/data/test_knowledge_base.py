@@ -22,6 +22,8 @@ from r2n.data.knowledge_base import (
     with_reciprocals,
 )
 from r2n.errors import DataError
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.logic.language import Domain, Language, Predicate
 from tests.examples import at_most
 from tests.featured_problem import featured_problem
@@ -43,7 +45,7 @@ def test_nothing_at_all_is_legal() -> None:
     kb = KnowledgeBase.build(r2n.Theory())
     assert kb.base.size == 0
     assert len(kb.evidence) == 0
-    assert len(r2n.FullGrounder().ground(r2n.Store(kb))) == 0
+    assert len(FullGrounder().ground(Store(kb))) == 0
 
 
 def test_training_constants_are_those_that_open_labels_speak_of() -> None:

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-import r2n
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import Evidence
 from r2n.datasets.benchmarks import load
 from r2n.errors import DataError
+from r2n.evaluation.evaluate import evaluate
 from r2n.evaluation.metrics import Ranks, drawn, intervals, ranking_metrics
 from r2n.evaluation.ranking import (
     ALONE,
@@ -30,8 +30,11 @@ from r2n.evaluation.ranking import (
     row_memory,
 )
 from r2n.evaluation.report import Report
+from r2n.grounding.full import FullGrounder
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.model.run import Run, prepare_run
+from r2n.network.graph_sources import GroundedOnDemand
+from r2n.network.r2n import R2N
 from tests.noise_problem import noise_problem
 from tests.unit.evaluation.three_countries import BASE, REGION, evidence, ranked, scorer
 
@@ -340,13 +343,13 @@ def test_validation_knows_nothing_of_the_test(trained: tuple[Run, list[Report]])
 
 def test_without_evidence_only_the_queries_filter() -> None:
     problem = noise_problem("alike")
-    source = r2n.GroundedOnDemand.of(problem.knowledge, r2n.FullGrounder())
+    source = GroundedOnDemand.of(problem.knowledge, FullGrounder())
     torch.manual_seed(0)
-    model = r2n.R2N.build(problem.knowledge, dim=4, layers=1)
-    alone = r2n.evaluate(model, source, problem.test)
+    model = R2N.build(problem.knowledge, dim=4, layers=1)
+    alone = evaluate(model, source, problem.test)
     assert named(alone) == set()
     assert "queries" in str(alone.protocol["filter"])
-    told = r2n.evaluate(model, source, problem.test, evidence=problem.train)
+    told = evaluate(model, source, problem.test, evidence=problem.train)
     assert re.search("evidence|train", str(told.protocol["filter"]))
     assert not {"valid", "test"} & named(told)
 

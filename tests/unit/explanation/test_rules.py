@@ -35,10 +35,13 @@ from r2n.explanation.rules import (
     occurrences,
 )
 from r2n.grounding.counting import RuleCounts, is_counted
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Theory
 from r2n.network.factor_graph import known_truths
+from r2n.network.graph_sources import GroundedOnDemand
 from tests.model_strategies import make_small_world
 from tests.one_way import STRATEGIES
 from tests.oracles import rules as oracle
@@ -74,7 +77,7 @@ SEEDS = range(8)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_as_plain_loops_count(strategy: str, seed: int) -> None:
     knowledge = knowledge_of(make_small_world(Random(seed)))
-    source = r2n.GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
+    source = GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
     graph = source.around(np.arange(knowledge.base.size))
     truths = known_truths(knowledge.base, graph.atoms.numpy(), knowledge.evidence)
     found = occurrences(graph, truths)
@@ -87,7 +90,7 @@ def test_as_plain_loops_count(strategy: str, seed: int) -> None:
 
 def test_out_is_a_mean_probability_and_none_where_there_is_nothing() -> None:
     knowledge = knowledge_of(make_small_world(Random(3)))
-    graph = r2n.GroundedOnDemand.of(knowledge, r2n.FullGrounder()).whole
+    graph = GroundedOnDemand.of(knowledge, FullGrounder()).whole
     assert graph is not None
     truths = known_truths(knowledge.base, graph.atoms.numpy(), knowledge.evidence)
     outs = [np.zeros(len(part)) if j % 2 == 0 else None for j, part in enumerate(graph.neighbours)]
@@ -101,7 +104,7 @@ def test_counted_rules_as_the_ground_rules_with_a_known_body(seed: int) -> None:
     knowledge = knowledge_of(make_small_world(Random(seed)))
     rules = tuple(rule for rule in knowledge.theory.rules if is_counted(rule))
     found = counted_occurrences(RuleCounts.of(Store(knowledge), rules), knowledge.evidence)
-    grounding = r2n.KnownBodyGrounder().ground(Store(knowledge))
+    grounding = KnownBodyGrounder().ground(Store(knowledge))
     for part in grounding.ground_rules:
         if is_counted(part.rule):
             head = part.rule.head_positions[0]

@@ -3,6 +3,7 @@
 import numpy as np
 
 import r2n
+from r2n.grounding.ground_rules import Grounding
 
 THEORY = """\
 domain person = {ann, bob, cy}
@@ -24,7 +25,7 @@ def knowledge(rules: str, facts: str = "", false: str = "", theory: str = THEORY
     return r2n.KnowledgeBase(built.theory, built.language, evidence)
 
 
-def named(knowledge: r2n.KnowledgeBase, grounding: r2n.Grounding) -> list[list[str]]:
+def named(knowledge: r2n.KnowledgeBase, grounding: Grounding) -> list[list[str]]:
     """The ground rules of all rules, each as its atoms in one text."""
     names = knowledge.base.names
     return [[" ".join(names(row)) for row in part.atoms] for part in grounding.ground_rules]

@@ -9,6 +9,8 @@ import r2n
 from r2n.errors import GroundingError, R2NError
 from r2n.grounding import backward
 from r2n.grounding.backward import BackwardGrounder, Search, known_literals, proved, rule_query
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.ground_rules import Grounding
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.progress import no_progress
@@ -168,11 +170,11 @@ predicate s(d)
 STEPS = "rule one: p(x) -> q(x)\nrule two: q(x) -> r(x)\nrule three: r(x) -> s(x)\n"
 
 
-def own(grounder: r2n.BackwardGrounder, rules: str, facts: str, *queries: str, false: str = "") -> dict[str, list[str]]:
+def own(grounder: BackwardGrounder, rules: str, facts: str, *queries: str, false: str = "") -> dict[str, list[str]]:
     """The ground rules of each query, as text."""
     kb = knowledge(rules, facts, false, theory=FOUR)
     asked = codes(kb, *queries)
-    found = grounder.neighbourhoods(r2n.Store(kb), asked)
+    found = grounder.neighbourhoods(Store(kb), asked)
     texts = named(kb, found.grounding)
     result: dict[str, list[str]] = {name: [] for name in kb.base.names(asked)}
     for rows, pairs in zip(texts, found.members, strict=True):
@@ -182,21 +184,21 @@ def own(grounder: r2n.BackwardGrounder, rules: str, facts: str, *queries: str, f
 
 
 def test_an_atom_that_is_a_query_itself_is_not_explored_deeper_for_others() -> None:
-    found = own(r2n.BackwardGrounder(1, 2), STEPS, "p(a)", "r(a)", "s(a)")
+    found = own(BackwardGrounder(1, 2), STEPS, "p(a)", "r(a)", "s(a)")
     assert found == {"r(a)": ["p(a) q(a)", "q(a) r(a)"], "s(a)": []}, "together both of s(a)'s steps are proved"
 
 
 def test_the_last_step_has_its_own_width_for_each_query() -> None:
-    narrow = own(r2n.BackwardGrounder(0, 2, last_width=1, prune=False), STEPS, "", "r(a)")
+    narrow = own(BackwardGrounder(0, 2, last_width=1, prune=False), STEPS, "", "r(a)")
     assert narrow == {"r(a)": []}
-    wide = own(r2n.BackwardGrounder(1, 2, last_width=0, prune=False), STEPS, "", "s(a)", "r(a)")
+    wide = own(BackwardGrounder(1, 2, last_width=0, prune=False), STEPS, "", "s(a)", "r(a)")
     assert wide == {"r(a)": ["q(a) r(a)"], "s(a)": ["r(a) s(a)"]}
-    wider = own(r2n.BackwardGrounder(1, 2, last_width=2, prune=False), STEPS, "", "s(a)", "r(a)")
+    wider = own(BackwardGrounder(1, 2, last_width=2, prune=False), STEPS, "", "s(a)", "r(a)")
     assert wider == {"r(a)": ["p(a) q(a)", "q(a) r(a)"], "s(a)": ["q(a) r(a)", "r(a) s(a)"]}
 
 
 def test_a_ground_rule_with_two_heads_is_found_by_each_and_counted_once() -> None:
-    found = own(r2n.BackwardGrounder(0, 1), "rule either: p(x) -> q(x) | r(x)\n", "p(a) p(b)", "q(a)", "r(a)", "r(b)")
+    found = own(BackwardGrounder(0, 1), "rule either: p(x) -> q(x) | r(x)\n", "p(a) p(b)", "q(a)", "r(a)", "r(b)")
     assert found == {"q(a)": ["p(a) q(a) r(a)"], "r(a)": ["p(a) q(a) r(a)"], "r(b)": ["p(b) q(b) r(b)"]}
 
 
@@ -204,7 +206,7 @@ def test_a_ground_rule_with_two_heads_is_found_by_each_and_counted_once() -> Non
 def test_no_query_and_no_rule_are_legal(rules: str) -> None:
     kb = knowledge(rules, theory=FOUR)
     for asked in (np.zeros(0, np.int64), codes(kb, "p(a)")):
-        found = r2n.BackwardGrounder().neighbourhoods(r2n.Store(kb), asked)
+        found = BackwardGrounder().neighbourhoods(Store(kb), asked)
         assert len(found.grounding) == 0
         assert [pairs.shape for pairs in found.members] == [(0, 2)] * len(kb.theory.rules)
 
@@ -214,13 +216,13 @@ def test_pairs_keep_the_budget_too() -> None:
     kb = knowledge(rules, "p(a) p(b)", theory=FOUR)
     asked = codes(kb, "q(a)", "q(b)")
     for limit in (4, 3):
-        grounder = r2n.BackwardGrounder(0, 1, max_groundings=limit)
-        assert len(grounder.ground(r2n.Store(kb), asked)) == 2
+        grounder = BackwardGrounder(0, 1, max_groundings=limit)
+        assert len(grounder.ground(Store(kb), asked)) == 2
         if limit == 4:
-            assert len(grounder.neighbourhoods(r2n.Store(kb), asked).members[0]) == 4
+            assert len(grounder.neighbourhoods(Store(kb), asked).members[0]) == 4
         else:
             with pytest.raises(GroundingError, match="rule 'all' has about 4 groundings, more than max_groundings = 3"):
-                grounder.neighbourhoods(r2n.Store(kb), asked)
+                grounder.neighbourhoods(Store(kb), asked)
 
 
 CHAIN = "rule r: smokes(x) & knows(x, y) -> smokes(y)\n"
@@ -228,7 +230,7 @@ KB = knowledge(CHAIN, "knows(ann,bob) knows(bob,cy) knows(cy,ann)")
 
 
 def searched(widths: list[int], leading: int = 1, prune: bool = False) -> Search:
-    search = Search(r2n.Store(KB), 100, prune=prune)
+    search = Search(Store(KB), 100, prune=prune)
     search.run(codes(KB, "smokes(cy)"), widths, leading, no_progress)
     return search
 
@@ -255,7 +257,7 @@ def test_what_is_known_is_no_unknown_body() -> None:
 def test_the_query_demands_counts_and_keeps_apart() -> None:
     kb = knowledge("rule r: smokes(x) & takes(x, z) & knows(x, y) & !smokes(z: person) -> smokes(y)\n", theory=OPEN)
     (rule,) = kb.theory.rules
-    store = r2n.Store(kb)
+    store = Store(kb)
     asked = store.asked(np.arange(kb.base.size))["smokes"]
     wide = rule_query(Search(store, 100, prune=True), rule, 4, asked, 0, 2)
     assert [str(atom) for _, atom in wide.joined] == ["smokes(y)", "smokes(x)", "knows(x, y)"]
@@ -276,32 +278,32 @@ predicate takes(person, person)
 def test_a_search_ends_when_nothing_new_is_met() -> None:
     told: list[int] = []
     for depth, steps in ((2, 2), (10, 3), (1_000_000, 3)):
-        search = Search(r2n.Store(KB), 100, prune=False)
+        search = Search(Store(KB), 100, prune=False)
         told.clear()
         search.run(codes(KB, "smokes(cy)"), [1] * depth, 1, lambda _, done, __: told.append(done))
         assert len(told) == steps
-    knowledge_base = r2n.BackwardGrounder(1, 1_000_000).neighbourhoods(r2n.Store(KB), codes(KB, "smokes(cy)"))
+    knowledge_base = BackwardGrounder(1, 1_000_000).neighbourhoods(Store(KB), codes(KB, "smokes(cy)"))
     assert len(knowledge_base.grounding) == 0, "nothing is proved"
-    deep = r2n.BackwardGrounder(1, 1_000_000, prune=False).neighbourhoods(r2n.Store(KB), codes(KB, "smokes(cy)"))
+    deep = BackwardGrounder(1, 1_000_000, prune=False).neighbourhoods(Store(KB), codes(KB, "smokes(cy)"))
     assert len(deep.grounding) == 3
 
 
 def test_the_query_may_stand_at_the_anchor_of_a_body_and_nowhere_else() -> None:
     """docs/grounding.md, and the golden counts of BC: only body positions other than the anchor exclude the query."""
     kb = knowledge(CHAIN, "knows(ann,ann) knows(bob,ann)")
-    wide = r2n.BackwardGrounder(2, 1, 2, prune=False)
-    found = wide.ground(r2n.Store(kb), codes(kb, "smokes(ann)"))
+    wide = BackwardGrounder(2, 1, 2, prune=False)
+    found = wide.ground(Store(kb), codes(kb, "smokes(ann)"))
     bodies = {kb.base.names(row)[0] for part in found.ground_rules for row in part.atoms}
     assert "smokes(bob)" in bodies
     assert "smokes(ann)" not in bodies, "the anchor there is knows(ann, ann)"
     alone = knowledge("rule r: smokes(x) -> smokes(x)\n", "")
-    assert len(wide.ground(r2n.Store(alone), codes(alone, "smokes(ann)"))) == 1, "the query is the anchor itself"
+    assert len(wide.ground(Store(alone), codes(alone, "smokes(ann)"))) == 1, "the query is the anchor itself"
 
 
 def count(kb: r2n.KnowledgeBase, rounds: int) -> int:
     """How many of all ground rules are proved."""
-    store = r2n.Store(kb)
-    parts = r2n.FullGrounder().ground(store).ground_rules
+    store = Store(kb)
+    parts = FullGrounder().ground(store).ground_rules
     known = [known_literals(store, part.rule, part.atoms) for part in parts]
     kept = proved([part.rule for part in parts], [part.atoms for part in parts], known, rounds)
     return sum(int(np.count_nonzero(part)) for part in kept)
@@ -316,7 +318,7 @@ def test_each_round_goes_one_step_further() -> None:
 
 def test_literals_are_known_by_true_facts_false_facts_and_a_closed_world() -> None:
     kb = knowledge("rule r: smokes(x) & !smokes(y) & !knows(x, y) -> smokes(y)\n", "smokes(ann)", "smokes(bob)")
-    (part,) = r2n.FullGrounder().ground(r2n.Store(kb)).ground_rules
-    known = known_literals(r2n.Store(kb), part.rule, part.atoms)
+    (part,) = FullGrounder().ground(Store(kb)).ground_rules
+    known = known_literals(Store(kb), part.rule, part.atoms)
     assert known.all(axis=1).sum() == 1
-    assert named(kb, r2n.Grounding((part,)))[0][int(known.all(axis=1).argmax())].startswith("smokes(ann) smokes(bob)")
+    assert named(kb, Grounding((part,)))[0][int(known.all(axis=1).argmax())].startswith("smokes(ann) smokes(bob)")

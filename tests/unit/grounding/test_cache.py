@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import r2n
 from r2n.errors import CheckpointError
 from r2n.grounding.cache import (
     ARRAYS,
@@ -21,6 +20,7 @@ from r2n.grounding.cache import (
     xxhash64,
 )
 from r2n.grounding.full import FullGrounder
+from r2n.grounding.ground_rules import Grounding
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from tests.unit.grounding.parts import write_parts
@@ -28,7 +28,7 @@ from tests.unit.grounding.small_knowledge import THEORY, knowledge
 
 RULES = "rule r: smokes(x) & knows(x, y) -> smokes(y)\nrule s: smokes(x) -> takes(x, y)\n"
 KB = knowledge(RULES, "knows(ann,bob)")
-GROUNDING = r2n.FullGrounder().ground(r2n.Store(KB))
+GROUNDING = FullGrounder().ground(Store(KB))
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def test_an_earlier_grounding_is_replaced_whole(tmp_path: Path) -> None:
     write_grounding(GROUNDING, tmp_path / "out", "first")
-    smaller = r2n.Grounding(GROUNDING.ground_rules[:1])
+    smaller = Grounding(GROUNDING.ground_rules[:1])
     write_grounding(smaller, tmp_path / "out", "second")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [MANIFEST, "rule_0.parquet"]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -78,7 +78,7 @@ def test_a_damaged_grounding_is_refused(damage: str, tmp_path: Path) -> None:
 
 
 def test_the_fingerprint_tells_budgets_apart() -> None:
-    assert len({fingerprint(KB, r2n.FullGrounder(limit)) for limit in (7, 8, 7)}) == 2
+    assert len({fingerprint(KB, FullGrounder(limit)) for limit in (7, 8, 7)}) == 2
 
 
 PARTLY = "rule r: smokes(x) & knows(x, y) -> smokes(y)\nrule s: takes(x, y) -> smokes(x)\n"
@@ -93,7 +93,7 @@ def kept(tmp_path: Path) -> Path:
     return folder
 
 
-def rows(grounding: r2n.Grounding) -> list[list[list[int]]]:
+def rows(grounding: Grounding) -> list[list[list[int]]]:
     return [part.atoms.tolist() for part in grounding.ground_rules]
 
 

@@ -32,7 +32,7 @@ GRAPH = "domain d = {a, b, c}\npredicate p(d, d)\npredicate q(d, d)\npredicate t
 
 
 def known_bodies(kb: r2n.KnowledgeBase, most_rows: int = MOST_ROWS) -> Substitutions:
-    return joined(known_body_query(r2n.Store(kb), kb.theory.rules[0]), kb.language, most_rows)
+    return joined(known_body_query(Store(kb), kb.theory.rules[0]), kb.language, most_rows)
 
 
 def graph(rule: str, facts: str, false: str = "") -> r2n.KnowledgeBase:
@@ -78,7 +78,7 @@ def test_what_it_holds_is_found_by_its_code() -> None:
 
 def test_no_constant_outside_a_position_is_held() -> None:
     kb = knowledge("", "takes(ann,tea)")
-    takes = r2n.Store(kb).relation(Kind.FACT, "takes")
+    takes = Store(kb).relation(Kind.FACT, "takes")
     ann, tea = (np.array([kb.language.constant_id(name)]) for name in ("ann", "tea"))
     assert takes.holds([ann, tea]).tolist() == [True]
     assert takes.holds([tea, ann]).tolist() == [False]
@@ -105,7 +105,7 @@ TYPED = "domain town = {a, b}\ndomain land = {l}\ndomain place = town | land\npr
 
 
 def query(kb: r2n.KnowledgeBase) -> RuleQuery:
-    return known_body_query(r2n.Store(kb), kb.theory.rules[0])
+    return known_body_query(Store(kb), kb.theory.rules[0])
 
 
 def ranging(kb: r2n.KnowledgeBase) -> list[str]:
@@ -123,7 +123,7 @@ def test_variables_range_over_their_domains_unless_a_joined_atom_holds_them_ther
 
 
 def test_a_query_that_seeks_nothing_is_free() -> None:
-    store, (rule,) = r2n.Store(KB), KB.theory.rules
+    store, (rule,) = Store(KB), KB.theory.rules
     assert RuleQuery(rule, (), ()).is_free
     assert not RuleQuery(rule, ("x",), store.domains(rule)[:1]).is_free
     assert not RuleQuery(

@@ -70,7 +70,7 @@ def test_no_engine_is_in_a_fingerprint() -> None:
     kb = knowledge("rule r: smokes(x) -> smokes(y)\n")
     grounder = make_grounder(GroundingOptions(strategy="known-body"))
     before = fingerprint(kb, grounder)
-    grounder.ground(r2n.Store(kb, make_engine("duckdb")))
+    grounder.ground(Store(kb, make_engine("duckdb")))
     assert fingerprint(kb, grounder) == before
     assert "ngine" not in repr(grounder)
 
@@ -122,9 +122,9 @@ def by_database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.usefixtures("by_database")
 def test_the_budget_counts_before_it_refuses() -> None:
     kb = knowledge(CUBE, "smokes(ann) smokes(bob) smokes(cy)")
-    assert len(r2n.KnownBodyGrounder(27).ground(r2n.Store(kb))) == 27
+    assert len(KnownBodyGrounder(27).ground(Store(kb))) == 27
     with pytest.raises(GroundingError, match="has 27 groundings, more than max_groundings = 26"):
-        r2n.KnownBodyGrounder(26).ground(r2n.Store(kb))
+        KnownBodyGrounder(26).ground(Store(kb))
 
 
 def test_an_estimate_that_is_too_low_is_caught_by_the_limit(by_database: bool) -> None:
@@ -135,13 +135,13 @@ def test_an_estimate_that_is_too_low_is_caught_by_the_limit(by_database: bool) -
     assert len(part) == 11
     assert part.estimate == (8 if by_database else 11)
     with pytest.raises(GroundingError, match="has about 8 groundings" if by_database else "has 11 groundings"):
-        r2n.KnownBodyGrounder(0).ground(r2n.Store(kb))
+        KnownBodyGrounder(0).ground(Store(kb))
     with pytest.raises(GroundingError, match="more than max_groundings"):
-        r2n.KnownBodyGrounder(len(part) - 1).ground(r2n.Store(kb))
+        KnownBodyGrounder(len(part) - 1).ground(Store(kb))
 
 
 CHAIN = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "knows(ann,bob) knows(bob,cy)")
-GROUNDING = r2n.FullGrounder().ground(r2n.Store(CHAIN))
+GROUNDING = FullGrounder().ground(Store(CHAIN))
 
 
 def test_steps_lead_from_ground_rule_to_ground_rule() -> None:
@@ -154,7 +154,7 @@ def test_steps_lead_from_ground_rule_to_ground_rule() -> None:
 
 def test_what_no_atom_feels_is_left_out() -> None:
     kb = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "knows(ann,ann) knows(bob,cy)")
-    grounding = r2n.FullGrounder().ground(r2n.Store(kb))
+    grounding = FullGrounder().ground(Store(kb))
     assert named(kb, reached_by(grounding, codes(kb, "smokes(cy)"))) == [["smokes(bob) knows(bob, cy) smokes(cy)"]]
     assert named(kb, reached_by(grounding, codes(kb))) == [[]]
 

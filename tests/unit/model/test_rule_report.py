@@ -12,10 +12,10 @@ import pytest
 import torch
 from scipy.special import expit
 
-import r2n
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import Problem, load_problem
 from r2n.errors import ConfigError
+from r2n.evaluation.evaluate import evaluate
 from r2n.explanation.rules import LearnedClause, RuleAccount, RuleEffect, RuleReport
 from r2n.logic.parser import parse_theory
 from r2n.model.memory import make_source
@@ -97,7 +97,7 @@ def test_without_a_rule_as_a_theory_that_never_had_it(kind: str) -> None:
         change = list(switches.changes(NAMES))[NAMES.index(out)]
         np.testing.assert_allclose(change, switches.whole.logits - again, atol=1e-6)
         np.testing.assert_allclose(switches.alone(other).logits, again, atol=1e-6)
-        report = r2n.evaluate(network, source, trained.problem.valid, evidence=rest.evidence)
+        report = evaluate(network, source, trained.problem.valid, evidence=rest.evidence)
         assert switches.off(out).value == pytest.approx(report.metrics["ap"])
 
 

@@ -16,6 +16,7 @@ from r2n.data.tables import read_facts
 from r2n.errors import ConfigError
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding, GroundRules
+from r2n.grounding.store import Store
 from r2n.logic.formula import And, Atom, Formula, Implies, Or, Variable
 from r2n.logic.theory import Rule
 from r2n.network import belief_propagation
@@ -172,7 +173,7 @@ def graph_of(formulas: list[str], facts: dict[str, bool]) -> tuple[FactorGraph, 
     ]
     read = [group for table in tables for group in read_facts(table).facts]
     knowledge = KnowledgeBase.build(r2n.parse_theory(DECLARED + rules), read)
-    graph = FactorGraph.from_grounding(FullGrounder().ground(r2n.Store(knowledge)), np.arange(knowledge.base.size))
+    graph = FactorGraph.from_grounding(FullGrounder().ground(Store(knowledge)), np.arange(knowledge.base.size))
     return graph, known_truths(knowledge.base, graph.atoms.numpy(), knowledge.evidence)
 
 
@@ -211,7 +212,7 @@ def test_as_all_worlds_say_and_no_rule_too_many(formulas: list[str], facts: dict
 def test_rules_with_a_weight_never_clash() -> None:
     theory = r2n.parse_theory(DECLARED + "rule one [3.0]: p(x)\nrule two [3.0]: !p(x)\n")
     knowledge = KnowledgeBase.build(theory)
-    graph = FactorGraph.from_grounding(FullGrounder().ground(r2n.Store(knowledge)), np.arange(knowledge.base.size))
+    graph = FactorGraph.from_grounding(FullGrounder().ground(Store(knowledge)), np.arange(knowledge.base.size))
     assert find_clash(graph, np.full(len(graph.atoms), -1)) is None
 
 

@@ -5,6 +5,8 @@ import pytest
 import torch
 
 import r2n
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.grid import DenseGrid, row_dropout
 from r2n.network.reasoning import make_layer, takes
@@ -21,7 +23,7 @@ implicit r: [p(x, y), q(x, y), q(y, x), t(x, m)]
 implicit s: [p(x, y), p(y, z)]
 """
 KNOWLEDGE = r2n.KnowledgeBase.build(r2n.parse_theory(THEORY))
-GRAPH = FactorGraph.from_grounding(r2n.FullGrounder().ground(r2n.Store(KNOWLEDGE)), np.arange(KNOWLEDGE.base.size))
+GRAPH = FactorGraph.from_grounding(FullGrounder().ground(Store(KNOWLEDGE)), np.arange(KNOWLEDGE.base.size))
 SHALLOW = ModelOptions(dim=3, rule_dim=2, mlp="shallow")
 
 

@@ -7,8 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import r2n
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.network.constant_embedding import ConstantEmbedding
+from r2n.network.factor_graph import FactorGraph
 from r2n.network.input_layers import make_input
 from r2n.network.r2n import R2N
 from r2n.options import ModelOptions
@@ -16,7 +18,7 @@ from tests.featured_problem import featured_problem
 
 PROBLEM = featured_problem()
 KNOWN = PROBLEM.knowledge
-GRAPH = r2n.FactorGraph.from_grounding(r2n.FullGrounder().ground(r2n.Store(KNOWN)), atoms=np.arange(KNOWN.base.size))
+GRAPH = FactorGraph.from_grounding(FullGrounder().ground(Store(KNOWN)), atoms=np.arange(KNOWN.base.size))
 
 
 def network(**options: Any) -> R2N:
@@ -25,7 +27,7 @@ def network(**options: Any) -> R2N:
     return R2N.build(KNOWN, ModelOptions(dim=4, layers=1), encoders=encoders, **options)
 
 
-def said(model: R2N, graph: r2n.FactorGraph = GRAPH) -> Tensor:
+def said(model: R2N, graph: FactorGraph = GRAPH) -> Tensor:
     return model(model.collate(graph)).atoms
 
 
@@ -50,9 +52,7 @@ def test_only_constants_without_features_have_learned_vectors() -> None:
 
 def test_without_features_the_pair_classifier_reads_learned_vectors() -> None:
     known = featured_problem({}).knowledge
-    graph = r2n.FactorGraph.from_grounding(
-        r2n.FullGrounder().ground(r2n.Store(known)), atoms=np.arange(known.base.size)
-    )
+    graph = FactorGraph.from_grounding(FullGrounder().ground(Store(known)), atoms=np.arange(known.base.size))
     assert bool(said(R2N.build(known, input="pair", dim=3, layers=1), graph).isfinite().all())
 
 

@@ -6,6 +6,8 @@ import numpy as np
 import torch
 
 import r2n
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.network.collate import GraphBatch
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.input_layers import AtomBatch
@@ -16,7 +18,7 @@ THEORY = "domain d = {a, b}\npredicate p(d, d)\npredicate u(d)\nimplicit r: [p(x
 
 def network_and_graph(**options: Any) -> tuple[R2N, FactorGraph]:
     knowledge = r2n.KnowledgeBase.build(r2n.parse_theory(THEORY))
-    grounding = r2n.FullGrounder().ground(r2n.Store(knowledge))
+    grounding = FullGrounder().ground(Store(knowledge))
     graph = FactorGraph.from_grounding(grounding, np.arange(knowledge.base.size))
     return R2N.build(knowledge, dim=3, layers=1, **options), graph
 

@@ -12,12 +12,18 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import load_problem
 from r2n.datasets.generated import GraphOptions, generate
 from r2n.errors import ConfigError
+from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.model.run import prepare_run
+from r2n.network.factor_graph import FactorGraph
 from r2n.network.graph_sources import (
     Counted,
     GraphSource,
+    GroundedOnDemand,
     Ungrounded,
+    WholeGraph,
     counted_rules,
     emptied,
     reachable_rules,
@@ -42,31 +48,31 @@ def knowledge(theory: str = THEORY) -> KnowledgeBase:
     return KnowledgeBase(parsed, language, r2n.Evidence(known, np.ones(2, bool)))
 
 
-def sizes(graph: r2n.FactorGraph | None) -> list[int]:
+def sizes(graph: FactorGraph | None) -> list[int]:
     assert graph is not None
     return [len(part) for part in graph.neighbours]
 
 
 def grounded(grounder: object) -> GraphSource:
-    return r2n.GroundedOnDemand.of(knowledge(), grounder)  # pyright: ignore
+    return GroundedOnDemand.of(knowledge(), grounder)  # pyright: ignore
 
 
 def test_nothing_left_out_is_the_source_and_more_is_left_out_of_what_is_left() -> None:
-    source = grounded(r2n.FullGrounder())
+    source = grounded(FullGrounder())
     assert without_rules(source, []) is source
     assert sizes(without_rules(without_rules(source, ["first"]), ["third"]).whole) == [0, 3, 0]
 
 
 def test_a_graph_made_elsewhere() -> None:
-    whole = grounded(r2n.FullGrounder()).whole
+    whole = grounded(FullGrounder()).whole
     assert whole is not None
-    assert sizes(without_rules(r2n.WholeGraph(whole), ["third"]).whole) == [3, 3, 0]
+    assert sizes(without_rules(WholeGraph(whole), ["third"]).whole) == [3, 3, 0]
     assert emptied(whole, []) is whole
 
 
 def test_an_unknown_rule_is_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match="no rule 'thrid' to leave out") as error:
-        without_rules(grounded(r2n.FullGrounder()), ["thrid"])
+        without_rules(grounded(FullGrounder()), ["thrid"])
     assert "did you mean 'third'" in str(error.value)
     with pytest.raises(ConfigError, match="no rule 'zzz'"):
         without_rules(Ungrounded(), ["zzz"])
@@ -94,9 +100,9 @@ def test_counted_rules_count_nothing_and_the_others_as_before() -> None:
 
 def test_which_rules_may_be_felt() -> None:
     asked = np.array([3], np.int64)  # b(u)
-    assert reachable_rules(grounded(r2n.FullGrounder()), asked, 1) == {"first", "second", "third"}
-    assert reachable_rules(grounded(r2n.KnownBodyGrounder()), asked, 1) == {"first"}
-    assert reachable_rules(grounded(r2n.BackwardGrounder(1, 2)), asked, 1) == {"first"}
+    assert reachable_rules(grounded(FullGrounder()), asked, 1) == {"first", "second", "third"}
+    assert reachable_rules(grounded(KnownBodyGrounder()), asked, 1) == {"first"}
+    assert reachable_rules(grounded(BackwardGrounder(1, 2)), asked, 1) == {"first"}
     assert reachable_rules(Ungrounded(), asked, 1) == frozenset()
 
 
