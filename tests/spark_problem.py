@@ -12,7 +12,7 @@ import pytest
 from r2n.data.problem import load_problem, read_problem_file
 from r2n.grounding.cache import RuleParts, read_partitioned
 from r2n.grounding.ground_rules import Grounder, Grounding
-from r2n.grounding.remote import open_problem, scratch_beside, write_remote
+from r2n.grounding.remote import open_problem, scratch_folder_next_to, write_remote
 from r2n.grounding.spark import SparkEngine
 from r2n.grounding.store import Store
 
@@ -108,7 +108,7 @@ def triples(path: Path, rows: list[tuple[str, str, str]]) -> None:
 def ground_by_spark(folder: Path, grounder: Grounder, out: Path) -> tuple[RuleParts, ...]:
     """The grounding of the problem in a folder, by Spark alone."""
     file = read_problem_file(folder / "problem.toml")
-    with scratch_beside(out) as scratch:
+    with scratch_folder_next_to(out) as scratch:
         tables = open_problem(spark_engine(), file, folder, scratch)
         return write_remote(tables, grounder, out, scratch)
 

@@ -28,7 +28,7 @@ class Counts:
 
     problem: Problem
 
-    def asked_at(self, position: int) -> Score:
+    def at_position(self, position: int) -> Score:
         """The scores of atoms as answers to what stands at this position."""
         base = self.problem.knowledge.base
         counts = np.zeros((len(base.language.predicates), len(base.language.constants)))
@@ -43,7 +43,7 @@ class Counts:
 
     def __call__(self, codes: Codes) -> np.ndarray:
         """The scores of atoms as such: of what stands at their last position."""
-        return self.asked_at(1)(codes)
+        return self.at_position(1)(codes)
 
 
 def measure(seed: int) -> dict[str, float]:

@@ -84,10 +84,10 @@ def new_folder(path: Path) -> Iterator[Path]:
     """A folder to be filled, which replaces the old one when all is done; if that fails, the old one stays."""
     with scratch_folder(path) as work:
         yield work
-        put_in_place(work, path)
+        replace_folder(work, path)
 
 
-def put_in_place(work: Path, path: Path) -> None:
+def replace_folder(work: Path, path: Path) -> None:
     """Rename a folder, in place of one that may be there."""
     if not path.exists():
         work.replace(path)

@@ -156,7 +156,7 @@ class OptimisationOptions(Section):
     threads: int | None = Field(default=None, ge=1, le=MOST_THREADS)
 
 
-class HidingOptions(Section):
+class MaskingOptions(Section):
     """`hiding`: the share of open atoms whose input is masked in a step while their labels count.
 
     They are drawn atom by atom, or (`hide_by = "constant"`) all atoms with the same first constant together. With
@@ -181,7 +181,7 @@ class SelectionOptions(Section):
     with_valid: bool = False
 
 
-class TrainingOptions(SelectionOptions, HidingOptions, OptimisationOptions, ObjectiveOptions, SamplingOptions):
+class TrainingOptions(SelectionOptions, MaskingOptions, OptimisationOptions, ObjectiveOptions, SamplingOptions):
     """[training]: negatives, loss, optimiser, masking, and when to stop."""
 
 

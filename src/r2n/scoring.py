@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from r2n.data.herbrand import Codes, RowIndex, Side
+from r2n.data.herbrand import Codes, QueryPattern, RowIndex
 from r2n.data.knowledge_base import Evidence, reciprocal_codes
 from r2n.errors import ConfigError, DataError
 from r2n.grounding.counting import RuleCounts
@@ -218,12 +218,12 @@ class NetworkScorer:
         found = [i for i, other in enumerate(predicates) if other.reciprocal_of == name] if position == 0 else []
         if found:
             predicate, position, given = found[0], 1, given[:, ::-1]
-        side = Side.of(self.model.base, predicate, position)
+        side = QueryPattern.of(self.model.base, predicate, position)
         first, back = np.unique(side.rows(given), return_inverse=True)
         logits = self._rows(side, first)
         return logits if np.array_equal(back, np.arange(len(first))) else logits[back]
 
-    def _rows(self, side: Side, first: Codes) -> np.ndarray:
+    def _rows(self, side: QueryPattern, first: Codes) -> np.ndarray:
         """The logits of queries given by the codes of their first candidates, ascending and distinct."""
         cells = None if self.whole is None else self._cells(self.whole, side, first)
         if cells is not None and len(cells[0]) == len(first) * side.candidates:
@@ -232,7 +232,7 @@ class NetworkScorer:
             return found
         if not self._isolated or not self._isolated[0].answers(side.predicate):
             found = np.empty((len(first), side.candidates))
-            for start, codes in side.written_out(first, CANDIDATES_BY_CODE):
+            for start, codes in side.all_codes(first, CANDIDATES_BY_CODE):
                 rows = len(codes) // max(1, side.candidates)
                 found[start : start + rows] = self._looked_up(codes).mean(axis=0).reshape(rows, side.candidates)
             return found
@@ -250,13 +250,13 @@ class NetworkScorer:
         if cells is not None:
             found[cells[:2]] = cells[2]
             return found
-        for start, codes in side.written_out(first, CANDIDATES_BY_CODE):  # candidates with ground rules of their own
+        for start, codes in side.all_codes(first, CANDIDATES_BY_CODE):  # candidates with ground rules of their own
             reached = np.flatnonzero(self.source.may_reach(codes))
             row, candidate = np.divmod(reached, side.candidates)
             found[start + row, candidate] = self._looked_up(codes[reached]).mean(axis=0)
         return found
 
-    def _cells(self, made: Pass, side: Side, first: Codes) -> Cells:
+    def _cells(self, made: Pass, side: QueryPattern, first: Codes) -> Cells:
         """The candidates that are in the pass over all ground rules."""
         atoms = made.graph.atoms[: made.graph.answered].cpu().numpy()
         start, end = np.searchsorted(atoms, side.bounds)
@@ -345,7 +345,7 @@ class Mixture:
         base = network.model.base
         index, logs = base.decode(codes)[0], np.zeros(len(codes))
         for predicate in np.unique(index).tolist():
-            side, which = Side.of(base, predicate, position), np.flatnonzero(index == predicate)
+            side, which = QueryPattern.of(base, predicate, position), np.flatnonzero(index == predicate)
             rows, candidates = side.located(codes[which])
             first, back = np.unique(rows, return_inverse=True)
             size = max(1, CANDIDATES_BY_CODE // max(1, side.candidates))
@@ -426,14 +426,14 @@ class AtomLogits:
         """The same by each network."""
         return self.scorer.atoms(self._checked(codes))
 
-    def asked_at(self, position: int) -> Callable[[Codes], Logits]:
+    def at_position(self, position: int) -> Callable[[Codes], Logits]:
         """The logits of atoms as answers to their query with this open position."""
         return lambda codes: self.scorer.atoms(self._checked(codes), position).mean(axis=0)
 
     def rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
         """The logits of a predicate's atoms with each constant of the open position's domain, in its order.
 
-        `given` are constants by id. The numbers are those of `asked_at`, up to the order of summation; with counted
+        `given` are constants by id. The numbers are those of `at_position`, up to the order of summation; with counted
         rules, they are the logs of the candidates' probabilities.
         """
         return self.scorer.rows(predicate, position, given)

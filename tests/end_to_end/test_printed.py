@@ -10,7 +10,7 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from r2n.model.run import Run, prepare_run
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.graph_sources import WholeGraph
+from r2n.network.graph_sources import FullGraph
 from tests.toy_problem import write_toy_problem
 
 LONGEST = 400  # characters
@@ -41,7 +41,7 @@ def test_objects_print_as_a_line(run: Run) -> None:
         grounding.ground_rules[0]: "GroundRules('neighbours': 64 ground rules of 3 atoms)",
         graph: "FactorGraph(64 atoms, 64 ground rules of 1 rule)",
         layout: "GraphBatch(dense, cpu, FactorGraph(64 atoms, 64 ground rules of 1 rule))",
-        WholeGraph(graph): "WholeGraph(FactorGraph(64 atoms, 64 ground rules of 1 rule))",
+        FullGraph(graph): "FullGraph(FactorGraph(64 atoms, 64 ground rules of 1 rule))",
         run.source: f"GroundedOnDemand(FullGrounder, KnowledgeBase({known}))",
         run: "Run('towns', seed 3, epoch 1 of 2)",
         r2n.Model.from_run(run): "Model('towns', complex of dim 8, 1 reasoning layer, 44 known atoms)",

@@ -12,7 +12,7 @@ from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.store import Store
-from r2n.network.graph_sources import GroundedOnDemand, WholeGraph, emptied, without_rules
+from r2n.network.graph_sources import FullGraph, GroundedOnDemand, emptied, without_rules
 from r2n.network.r2n import R2N
 from r2n.options import ModelOptions
 from r2n.scoring import AtomLogits
@@ -97,7 +97,7 @@ def test_rows_and_leave_one_out_go_the_same_way(strategy: str, seed: int) -> Non
             members = base.language.members(base.language.predicates[predicate].domains[position])
             atoms = np.repeat(given[None, : arity[predicate]], len(members), axis=0)
             atoms[:, position] = members
-            expected = found.asked_at(position)(base.encode(base.language.predicates[predicate], atoms))
+            expected = found.at_position(position)(base.encode(base.language.predicates[predicate], atoms))
             np.testing.assert_allclose(row, expected, **CLOSE)
     left = without_rules(source, drawn.names)
     rest = GroundedOnDemand(Store(knowledge_without(drawn.knowledge, drawn.names)), grounder)
@@ -147,7 +147,7 @@ def test_what_is_proved_through_a_rule_goes_with_it(grounder: BackwardGrounder) 
         found, expected = (logits(drawn.codes) for logits in both(drawn, grounder))
         np.testing.assert_allclose(found, expected, **CLOSE)
         dropped = emptied(source.around(drawn.codes), drawn.names)
-        less += not np.allclose(AtomLogits(drawn.network, WholeGraph(dropped), evidence)(drawn.codes), found)
+        less += not np.allclose(AtomLogits(drawn.network, FullGraph(dropped), evidence)(drawn.codes), found)
     assert less >= 3  # to drop the ground rules alone would not be enough
 
 

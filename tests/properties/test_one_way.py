@@ -117,7 +117,7 @@ def test_a_row_of_candidates_has_the_logits_of_its_atoms(strategy: str, seed: in
             for row, constants in zip(found, given, strict=True):
                 atoms = np.repeat(constants[None], len(row), axis=0)
                 atoms[:, position] = base.language.members(domain)
-                expected = logits.asked_at(position)(base.encode(predicate, atoms))
+                expected = logits.at_position(position)(base.encode(predicate, atoms))
                 np.testing.assert_allclose(row, expected, **CLOSE)
 
 

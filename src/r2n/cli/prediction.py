@@ -116,8 +116,8 @@ def predict(
     """Ask a trained network: one question, or a file of queries."""
     from r2n.evaluation.calibrate import calibration_text
     from r2n.model.answers import Question
-    from r2n.model.jobs import AskedOfRun, predict_file
-    from r2n.model.questions import AnswersWanted, answer_table, check_output, questions_table
+    from r2n.model.jobs import PredictionJob, predict_file
+    from r2n.model.questions import AnswerOptions, answer_table, check_output, questions_table
 
     if (question is None) == (queries is None):
         hint = 'r2n predict RUN "p(a, ?)", or --queries FILE'
@@ -126,7 +126,7 @@ def predict(
         check_output(out)
     if jobs is not None and (queries is None or out is None or as_json):
         raise ConfigError("--jobs shares out a file of queries", hint="r2n predict RUN --queries FILE --out FILE")
-    wanted = AnswersWanted(show_all, top or (None if show_all else FEW), unknown)
+    wanted = AnswerOptions(show_all, top or (None if show_all else FEW), unknown)
     answers = table = written = None
     with ui.progress(str(run)) as shown:
         model = load_changed(run, device, shown, more or [], fewer or [], constants or [])
@@ -137,7 +137,7 @@ def predict(
             table = None if out is None else questions_table(model, [answers], predicates)
         elif queries is not None and out is not None and not as_json:
             facts = (tuple(more or ()), tuple(fewer or ()), by_domain(constants or []))
-            asked = AskedOfRun(run, queries, wanted, *facts, device)
+            asked = PredictionJob(run, queries, wanted, *facts, device)
             written = predict_file(asked, out, jobs=jobs, model=model, progress=shown)
         elif queries is not None:
             table = answer_table(model, queries, **asdict(wanted))

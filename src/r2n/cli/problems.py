@@ -23,9 +23,16 @@ from r2n.errors import ConfigError, counted, nearest
 from r2n.files import take_away
 from r2n.grounding.cache import fingerprint, is_partitioned, read_grounding, read_partitioned, write_grounding
 from r2n.grounding.ground_rules import Grounder, Grounding, distinct_codes
-from r2n.grounding.remote import ground_select, open_problem, rule_query, scratch_beside, why_not_remote, write_remote
+from r2n.grounding.remote import (
+    ground_select,
+    open_problem,
+    rule_query,
+    scratch_folder_next_to,
+    why_not_remote,
+    write_remote,
+)
 from r2n.grounding.spark import SparkEngine
-from r2n.grounding.store import Ceiling, Store
+from r2n.grounding.store import MemoryBudget, Store
 from r2n.grounding.strategies import make_engine, make_grounder, plans, reached_atoms, reached_by
 from r2n.logic.theory import Rule, printed_predicate
 from r2n.mining.constraints import mine_constraints
@@ -130,12 +137,12 @@ def ground_remotely(
     grounder, name = make_grounder(options), file.name or path.parent.resolve().name
     if explain or out is None:
         shared = Path(tempfile.gettempdir()) if spark.is_local else path.parent
-        with scratch_beside(shared / "r2n-plans") as scratch:
+        with scratch_folder_next_to(shared / "r2n-plans") as scratch:
             tables = open_problem(spark, file, path.parent, scratch)
             selects = {r.name: ground_select(tables, rule_query(tables, grounder, r)) for r in tables.theory.rules}
             _print_plans([(rule, spark.explain(select)) for rule, select in selects.items()], as_json)
         return True
-    with ui.progress(name) as shown, scratch_beside(out) as scratch:
+    with ui.progress(name) as shown, scratch_folder_next_to(out) as scratch:
         shown("read", 0, 0)
         tables = open_problem(spark, file, path.parent, scratch)
         found = write_remote(tables, grounder, out, scratch, shown)
@@ -224,7 +231,7 @@ def ground(
     asked = distinct_codes([q.atoms for q in loaded.queries.values()]) if queries is None else splits[queries].atoms
     reciprocals = reciprocal_codes(loaded.knowledge.base, asked)
     both, grounder = union(asked, reciprocals[reciprocals >= 0]), make_grounder(options)
-    store = Store(loaded.knowledge, make_engine(engine or "duckdb", limit), Ceiling(limit))
+    store = Store(loaded.knowledge, make_engine(engine or "duckdb", limit), MemoryBudget(limit))
     if explain:
         _print_plans([(rule.name, plan) for rule, plan in plans(store, grounder, both)], as_json)
         return

@@ -249,7 +249,7 @@ def print_report(report: dict[str, Any], name: str) -> None:
             print_text(f"{words.format(split=report['split'])}{protocol[key]}")
 
 
-def notes_beside(report: dict[str, Any]) -> list[str]:
+def baseline_notes(report: dict[str, Any]) -> list[str]:
     """Which baselines are better than the model, by much."""
     name = "mrr" if "mrr" in report["metrics"] else "ap"
     harm = report["protocol"].get("reasoning_harms")

@@ -47,7 +47,7 @@ def train(
 ) -> None:
     """Train a network on a problem, keep it as a run, and report on its queries."""
     import r2n
-    from r2n.model.evaluation import is_filtered_less
+    from r2n.model.evaluation import has_weaker_filter
     from r2n.model.training import follow_elsewhere
     from r2n.reporting.profiling import Profiler
     from r2n.reporting.run_report import Training, read_training
@@ -65,7 +65,7 @@ def train(
         loaded = load(problem)
         ui.print_rejected(loaded.report.rejected, more="r2n check P --all")
         folder = out or usual_folder(loaded.name, seed or 0)
-        valid = "valid (other splits not filtered)" if is_filtered_less(loaded) else "valid"
+        valid = "valid (other splits not filtered)" if has_weaker_filter(loaded) else "valid"
 
         def show_epoch(epoch: "Epoch") -> None:
             shown.detail(loss=f"{epoch.loss:.4f}", **({} if epoch.valid is None else {valid: f"{epoch.valid:.4f}"}))
@@ -94,7 +94,7 @@ def train(
         training = Training(epochs, costs, kept.chosen)
     written = write_results(folder, reports, training)
     document, calibration = written.document, model.calibration
-    notes = [text for report in document["reports"] for text in ui.notes_beside(report)]
+    notes = [text for report in document["reports"] for text in ui.baseline_notes(report)]
     notes += [*written.failures, *[f"probabilities are {calibration}"] * bool(calibration and calibration.why_not)]
     for text in notes:
         ui.note(f"note: {text}")
@@ -165,16 +165,16 @@ def evaluate(
 ) -> None:
     """Report on a run's queries."""
     from r2n.model.evaluation import RANKED_KINDS
-    from r2n.model.jobs import EvaluationOfRun, evaluate_run
+    from r2n.model.jobs import EvaluationJob, evaluate_run
 
     limit = None if memory is None else parse_size(memory)
     ranked = tuple(kinds or (RANKED_KINDS if constraints else ()))
-    asked = EvaluationOfRun(run, split, sample, seed, ranked, device, limit)
+    asked = EvaluationJob(run, split, sample, seed, ranked, device, limit)
     with ui.progress(str(run)) as shown:
         model, found = evaluate_run(asked, jobs=jobs, progress=shown)
     reports = [report.to_dict() for report in found]
     report = reports[0] if len(reports) == 1 else {**reports[0], "with_constraints": reports[1]}
-    for text in ui.notes_beside(report):
+    for text in ui.baseline_notes(report):
         ui.note(f"note: {text}")
     if as_json:
         ui.print_json(report)

@@ -166,7 +166,7 @@ def closed_atoms(base: HerbrandBase, codes: Codes) -> Bool[np.ndarray, " atoms"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Side:
+class QueryPattern:
     """The candidates' codes lie `stride` apart; a row is named by the code of its first candidate."""
 
     base: HerbrandBase
@@ -176,7 +176,7 @@ class Side:
     candidates: int
 
     @classmethod
-    def of(cls, base: HerbrandBase, predicate: int, position: int) -> "Side":
+    def of(cls, base: HerbrandBase, predicate: int, position: int) -> "QueryPattern":
         """A position of a predicate, given by its index."""
         shape = base.shapes[predicate]
         return cls(base, predicate, position, prod(shape[position + 1 :]), shape[position])
@@ -204,7 +204,7 @@ class Side:
         arity = len(self.base.shapes[self.predicate])
         return np.ascontiguousarray(self.base.decode(rows)[1][:, :arity])
 
-    def written_out(self, rows: Codes, at_once: int) -> Iterator[tuple[int, Codes]]:
+    def all_codes(self, rows: Codes, at_once: int) -> Iterator[tuple[int, Codes]]:
         """The codes of all candidates, row after row, about so many at once, each time with the first row's number."""
         size = max(1, at_once // max(1, self.candidates))
         steps = self.stride * np.arange(self.candidates)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from r2n.data.herbrand import Codes, HerbrandBase, RowIndex, Side
+from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, RowIndex
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import ConfigError, GroundingError
 from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter, rank
@@ -14,7 +14,7 @@ from r2n.grounding.counting import RuleCounts, split_rules
 from r2n.grounding.known_body import known_body_query
 from r2n.grounding.store import Store
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.graph_sources import GraphSource, WholeGraph
+from r2n.network.graph_sources import FullGraph, GraphSource
 from r2n.network.r2n import R2N
 from r2n.progress import Progress, no_progress
 from r2n.scoring import AtomLogits
@@ -69,7 +69,7 @@ class RulesAlone:
         self, predicate: int, position: int, given: Int64[np.ndarray, "rows positions"]
     ) -> Float64[np.ndarray, "rows candidates"]:
         """The logits of a predicate's atoms with each constant of the open position's domain, in its order."""
-        side = Side.of(self.base, predicate, position)
+        side = QueryPattern.of(self.base, predicate, position)
         if (predicate, position) not in self._sides:
             part = slice(*np.searchsorted(self.atoms, side.bounds))
             at, places = side.located(self.atoms[part])
@@ -95,7 +95,7 @@ def evaluate(
     Ranking is filtered by the true queries themselves and the true `evidence`; `evidence` is also what a network
     that reads evidence gets. A graph stands for a source that has no other: it must hold all that is compared.
     """
-    graphs = WholeGraph(source) if isinstance(source, FactorGraph) else source
+    graphs = FullGraph(source) if isinstance(source, FactorGraph) else source
     logits = AtomLogits(model, graphs, evidence if evidence is not None else Evidence.empty())
     return evaluate_scores(logits, queries, model.base, Filter.by(evidence), split=split)
 

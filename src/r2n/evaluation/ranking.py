@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float, Int64
 
-from r2n.data.herbrand import Codes, HerbrandBase, Side, union
+from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, union
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import TRAIN, Problem
 from r2n.errors import DataError
@@ -93,7 +93,7 @@ ForbiddenCandidates = Callable[[int, int, Given], Bool[np.ndarray, "rows candida
 class ScoreByPosition(Protocol):
     """Scores that depend on which position of an atom is asked for."""
 
-    def asked_at(self, position: int) -> Score:
+    def at_position(self, position: int) -> Score:
         """The scores of atoms as answers to what stands at this position."""
         ...
 
@@ -186,7 +186,7 @@ def rank(
     return replace(report, protocol={**protocol, "sample": words}, intervals=sure)
 
 
-def _sides(base: HerbrandBase, predicate: int, wanted: tuple[int, ...] | None) -> list[Side]:
+def _sides(base: HerbrandBase, predicate: int, wanted: tuple[int, ...] | None) -> list[QueryPattern]:
     shape, most = base.shapes[predicate], max(map(len, base.shapes))
     unknown = [side for side in wanted or () if not -most <= side < most]
     if unknown:
@@ -195,17 +195,19 @@ def _sides(base: HerbrandBase, predicate: int, wanted: tuple[int, ...] | None) -
             hint=f"sides are positions counted from 0, or from the end (-1); the longest predicate has {most}",
         )
     asked = [i for i in range(len(shape)) if wanted is None or i in wanted or i - len(shape) in wanted]
-    return [Side.of(base, predicate, i) for i in asked]
+    return [QueryPattern.of(base, predicate, i) for i in asked]
 
 
-def row_scores(score: Score, side: Side, rows: Codes) -> Float[np.ndarray, "rows candidates"]:
+def row_scores(score: Score, side: QueryPattern, rows: Codes) -> Float[np.ndarray, "rows candidates"]:
     """The scores of all candidates of rows, the array is the caller's.
 
     A row is scored in one call, the true candidate with the others: apart, equals might differ in a bit.
     """
     if not isinstance(score, ScoreByRow):
-        asked_at = score.asked_at(side.position) if isinstance(score, ScoreByPosition) else score
-        parts = [scored(asked_at, codes, side.base) for _, codes in side.written_out(rows, len(rows) * side.candidates)]
+        at_position = score.at_position(side.position) if isinstance(score, ScoreByPosition) else score
+        parts = [
+            scored(at_position, codes, side.base) for _, codes in side.all_codes(rows, len(rows) * side.candidates)
+        ]
         return np.concatenate(parts).reshape(len(rows), side.candidates)
     found = score.rows(side.predicate, side.position, side.given(rows))
     if found.shape != (len(rows), side.candidates):
@@ -231,7 +233,7 @@ class _Ranked:
 
 def _own_parts(
     score: Score,
-    sides: list[Side],
+    sides: list[QueryPattern],
     asked: np.ndarray,
     bounds: np.ndarray,
     known: np.ndarray,
@@ -243,7 +245,7 @@ def _own_parts(
     total = sum(int(bounds[side.predicate + 1] - bounds[side.predicate]) for side in sides)
     for side in sides:
         first, last = bounds[side.predicate : side.predicate + 2].tolist()
-        for ranked in _parts_of_side(score, side, asked[first:last], known, options):
+        for ranked in _parts_of_pattern(score, side, asked[first:last], known, options):
             number = next(numbers)
             if share.takes(number):
                 part = ranked()
@@ -252,8 +254,8 @@ def _own_parts(
                 yield number, replace(part, queries=first + part.queries)
 
 
-def _parts_of_side(
-    score: Score, side: Side, asked: np.ndarray, known: np.ndarray, options: EvaluationOptions
+def _parts_of_pattern(
+    score: Score, side: QueryPattern, asked: np.ndarray, known: np.ndarray, options: EvaluationOptions
 ) -> Iterator[Callable[[], _Ranked]]:
     """The ranks of a predicate's queries at one position, to be computed as many rows at once as memory holds."""
     rows, places = side.located(asked)

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int64
 
 from r2n.data.herbrand import RowIndex
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.counting import RuleCounts, SideCounts
+from r2n.grounding.counting import PatternCounts, RuleCounts
 from r2n.grounding.ground_rules import GroundRules
 from r2n.network.mixture import NETWORK_ALONE, log_odds, rule_probabilities
 from r2n.scoring import AtomLogits
@@ -23,7 +23,7 @@ class Row:
     `network` holds the log-probability of each candidate, `known` the indices of those known to be true.
     """
 
-    counts: SideCounts
+    counts: PatternCounts
     row: int
     candidate: int
     network: Float[np.ndarray, " candidates"]
@@ -65,7 +65,7 @@ class Row:
         return float(log_odds(logs[0, self.candidate].double().cpu().numpy()[None])[0])
 
 
-def _entries(counts: SideCounts, entries: Int64[np.ndarray, " _"], row: int) -> SideCounts:
+def _entries(counts: PatternCounts, entries: Int64[np.ndarray, " _"], row: int) -> PatternCounts:
     """Some of the counts, all of one row."""
     own = {name: getattr(counts, name)[entries] for name in ("places", "rules", "counts", "is_fact", "order")}
     return replace(counts, index=RowIndex.of(np.full(len(entries), row)), **own)

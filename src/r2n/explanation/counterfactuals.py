@@ -12,7 +12,7 @@ from r2n.data.herbrand import Codes, closed_atoms
 from r2n.data.knowledge_base import counterparts
 from r2n.explanation.neighbourhood import Changes, ExplainedModel, Neighbourhood, WhatIf, mean_logits
 from r2n.explanation.records import Counterfactual, Kind
-from r2n.grounding.ground_rules import Links
+from r2n.grounding.ground_rules import Adjacency
 from r2n.network.factor_graph import FALSE, UNKNOWN
 from r2n.network.incremental import Pairs
 
@@ -102,11 +102,11 @@ class FactChanges:
     def changes(self, facts: Codes, members: Pairs, count: int, *, false: bool = False) -> Changes:
         """Changes in which facts are not known (or are `false`); `members` pairs changes with facts (by index)."""
         of, rows = self._rows(facts)
-        own, numbers = Links.build(*self._gone(facts), len(facts)).follow(members[:, 1])
+        own, numbers = Adjacency.build(*self._gone(facts), len(facts)).follow(members[:, 1])
         left_out = np.stack([members[own, 0], numbers], axis=1)
         if self.model.members[0].model.evidence_input == "off":
             return Changes.leaving_out(left_out, count)
-        own, read = Links.build(of, rows, len(facts)).follow(members[:, 1])
+        own, read = Adjacency.build(of, rows, len(facts)).follow(members[:, 1])
         state = np.where(closed_atoms(self.model.base, facts) | false, FALSE, UNKNOWN).astype(np.int64)
         altered = np.stack([members[own, 0], read], axis=1)
         return Changes(count, left_out, altered, state[members[own, 1]])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Int64
 
-from r2n.data.herbrand import Codes, Side
+from r2n.data.herbrand import Codes, QueryPattern
 from r2n.explanation.counted import CountedAtom
 from r2n.explanation.counterfactuals import Counterfactuals, Flip
 from r2n.explanation.features import input_reasons
@@ -74,7 +74,7 @@ def _flip(model: ExplainedModel, code: int, logit: float) -> Flip:
     if logit >= model.half:
         return Flip(own, "half", model.half)
     index = int(model.base.decode(own)[0][0])
-    side = Side.of(model.base, index, len(model.base.shapes[index]) - 1)
+    side = QueryPattern.of(model.base, index, len(model.base.shapes[index]) - 1)
     rivals = _NO_CODES
     if side.candidates <= MOST_CANDIDATES:
         rivals = side.located(own)[0] + side.stride * np.arange(side.candidates)

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int64
 
 from r2n.data.herbrand import Codes
 from r2n.errors import GroundingError
-from r2n.grounding.ground_rules import Grounding, GroundRules, Links, Neighbourhoods, codes_without, distinct_codes
+from r2n.grounding.ground_rules import Adjacency, Grounding, GroundRules, Neighbourhoods, codes_without, distinct_codes
 from r2n.grounding.joins import (
     MAX_GROUNDINGS,
     Relation,
@@ -234,7 +234,7 @@ class Paths:
         size = self._sizes[1]
         once = distinct_codes([np.searchsorted(self.codes, asked) * size + led_to])  # several positions may be one atom
         self.heads = np.stack(np.divmod(once, size)).T
-        self.bodies = Links.build(ground_rules, np.searchsorted(self.codes, met), int(self.offsets[-1]))
+        self.bodies = Adjacency.build(ground_rules, np.searchsorted(self.codes, met), int(self.offsets[-1]))
 
     @property
     def _sizes(self) -> tuple[int, int]:
@@ -256,7 +256,7 @@ class Paths:
             if counts.size:  # checked before the pairs are made
                 most = int(counts.argmax())
                 check_budget(self.found[most].rule, int(counts[most]), max_groundings, exact=False)
-            owner, led_to = Links.build(admitted[:, 0], admitted[:, 1], atoms).follow(at)
+            owner, led_to = Adjacency.build(admitted[:, 0], admitted[:, 1], atoms).follow(at)
             new = distinct_codes([queries[owner] * ground_rules + led_to])
             found = distinct_codes([found, new])
             queries, through = np.divmod(new, ground_rules)

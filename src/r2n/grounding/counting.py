@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int64
 from scipy.sparse import csr_array
 
-from r2n.data.herbrand import Codes, HerbrandBase, RowIndex, Side, are_among
+from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, RowIndex, are_among
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.grounding.joins import MAX_GROUNDINGS
 from r2n.grounding.known_body import KnownBodyGrounder
@@ -297,13 +297,13 @@ def split_rules(knowledge: KnowledgeBase) -> tuple[KnowledgeBase, tuple[Rule, ..
 
 
 @dataclass(frozen=True, eq=False)
-class SideCounts:
+class PatternCounts:
     """The counts of one query pattern, by row (`index`) and candidate (`places`).
 
     `order` holds the index of each entry among all entries of the predicate.
     """
 
-    side: Side
+    side: QueryPattern
     index: RowIndex
     places: Int64[np.ndarray, " entries"]
     rules: Int64[np.ndarray, " entries"]
@@ -316,7 +316,7 @@ class SideCounts:
 class LeftOut:
     """What is not counted while a fact is asked: the ground rules of its row that have the fact itself in their body.
 
-    For the i-th fact of its predicate, entries `entries[starts[i]:starts[i + 1]]` of the `SideCounts` are less by
+    For the i-th fact of its predicate, entries `entries[starts[i]:starts[i + 1]]` of the `PatternCounts` are less by
     `counts`.
     """
 
@@ -353,7 +353,7 @@ class RuleCounts:
     inverse: Int64[np.ndarray, " entries"]
     starts: Int64[np.ndarray, " _"]
     grounded: Mapping[int, tuple[_Through, ...]] = field(default_factory=dict)
-    _sides: dict[tuple[int, int], SideCounts] = field(default_factory=dict)
+    _sides: dict[tuple[int, int], PatternCounts] = field(default_factory=dict)
     _left_out: dict[tuple[int, int], LeftOut] = field(default_factory=dict)
 
     @classmethod
@@ -395,15 +395,15 @@ class RuleCounts:
         concluded = np.bincount(self.rule, minlength=len(self.rules))
         return (np.bincount(self.rule, self.is_fact, minlength=len(self.rules)) + 0.1) / (concluded + 5.0)
 
-    def side(self, predicate: int, position: int) -> SideCounts:
+    def side(self, predicate: int, position: int) -> PatternCounts:
         """The counts of one query pattern, made once."""
         if (predicate, position) in self._sides:
             return self._sides[predicate, position]
-        side = Side.of(self.base, predicate, position)
+        side = QueryPattern.of(self.base, predicate, position)
         part = slice(*np.searchsorted(self.codes, self.base.offsets[side.predicate : side.predicate + 2]))
         rows, places = side.located(self.codes[part])
         order = np.argsort(rows, kind="stable")  # places ascend within a row already
-        found = self._sides[predicate, position] = SideCounts(
+        found = self._sides[predicate, position] = PatternCounts(
             side,
             RowIndex.of(rows[order]),
             places[order],
@@ -443,7 +443,7 @@ class RuleCounts:
         found = self._left_out[predicate, position] = LeftOut(starts, entries, counts)
         return found
 
-    def _through(self, side: SideCounts) -> Iterator[_Through]:
+    def _through(self, side: PatternCounts) -> Iterator[_Through]:
         """Facts by number (ascending), entries of their row, and the ground rules from the one to the other."""
         name, position = self.base.language.predicates[side.side.predicate].name, side.side.position
         begin = int(np.searchsorted(self.codes, side.side.bounds[0]))
@@ -507,7 +507,7 @@ def _rule_counts(
             parts = iter([np.unique(atoms[:, position], return_counts=True)])
             if _in_body(rule, head.predicate):
                 predicate = store.language.predicate_index(head.predicate)
-                sides = [Side.of(base, predicate, i) for i in range(len(head.terms))]
+                sides = [QueryPattern.of(base, predicate, i) for i in range(len(head.terms))]
                 through = tuple(_through_grounded(store, rule, atoms, side) for side in sides)
         else:
             parts = (
@@ -524,7 +524,7 @@ def _rule_counts(
         yield _RuleCount(codes, counts, through)
 
 
-def _through_grounded(store: Store, rule: Rule, atoms: np.ndarray, side: Side) -> _Through:
+def _through_grounded(store: Store, rule: Rule, atoms: np.ndarray, side: QueryPattern) -> _Through:
     """By the ground rules one by one: body atoms of the head's predicate that lie in the head's row."""
     head = atoms[:, rule.head_positions[0]]
     name = rule.atoms[rule.head_positions[0]].predicate

@@ -10,7 +10,7 @@ from jaxtyping import Int64
 
 from r2n.data.herbrand import Codes, ranges, union
 from r2n.errors import counted
-from r2n.grounding.store import WAYS_OUT, Store
+from r2n.grounding.store import CHEAPER_SETTINGS, Store
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
 
@@ -104,7 +104,7 @@ def ground_each(
         found.append(ground_rule(store, rule))
         needed = BYTES_TIMES_HELD * sum(part.atoms.nbytes for part in found)
         what = f"{counted(sum(map(len, found)), 'ground rule')} of {counted(len(found), 'rule')}"
-        store.ceiling.check(needed, what=what, ways_out=WAYS_OUT)
+        store.ceiling.check(needed, what=what, ways_out=CHEAPER_SETTINGS)
     return Grounding(tuple(found))
 
 
@@ -128,14 +128,14 @@ def codes_without(codes: Codes, others: Codes) -> Codes:
 
 
 @dataclass(frozen=True, eq=False)
-class Links:
+class Adjacency:
     """CSR adjacency: the targets of source i are `targets[starts[i] : starts[i + 1]]`."""
 
     starts: Int64[np.ndarray, " _"]
     targets: Int64[np.ndarray, " _"]
 
     @classmethod
-    def build(cls, sources: Int64[np.ndarray, " _"], targets: Int64[np.ndarray, " _"], count: int) -> "Links":
+    def build(cls, sources: Int64[np.ndarray, " _"], targets: Int64[np.ndarray, " _"], count: int) -> "Adjacency":
         """The links from each source, below `count`, to the target with the same index."""
         order = np.argsort(sources, kind="stable")
         return cls(np.searchsorted(sources[order], np.arange(count + 1)), targets[order])

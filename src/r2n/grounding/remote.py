@@ -32,7 +32,7 @@ from r2n.data.records import settle
 from r2n.data.stored_tables import as_text, cell_sql
 from r2n.data.tables import FALSE, TRUE, Facts, Table, facts_from_records, layout_of
 from r2n.errors import ConfigError, DataError, Location, R2NError
-from r2n.files import put_in_place, scratch_folder
+from r2n.files import replace_folder, scratch_folder
 from r2n.grounding.cache import Content, KeptGrounder, RuleParts, Tally, opened_for_writing, parts_of, write_manifest
 from r2n.grounding.full import FullGrounder, uncontradicted_query
 from r2n.grounding.ground_rules import Grounder
@@ -510,7 +510,7 @@ def ground_select(tables: RemoteTables, query: RuleQuery) -> exp.Select:
 
 
 @contextmanager
-def scratch_beside(folder: Path) -> Iterator[Path]:
+def scratch_folder_next_to(folder: Path) -> Iterator[Path]:
     """A temporary folder next to one for a grounding; it is removed in the end, whatever happens."""
     with ExitStack() as stack:
         with opened_for_writing(folder):
@@ -548,5 +548,5 @@ def write_remote(
     for other in scratch.iterdir():
         if other.is_dir() and not other.name.startswith("rule="):
             shutil.rmtree(other)
-    put_in_place(scratch, folder)
+    replace_folder(scratch, folder)
     return tuple(parts)

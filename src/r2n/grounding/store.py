@@ -30,7 +30,7 @@ MOST_ROWS = 20_000_000  # of an intermediate result; beyond, a database that can
 SURELY_TOO_MANY = 100  # times the budget: then the estimate alone refuses, without counting
 BYTES_OF_BINDING = 16  # of a variable in a row of a join: its column, and what the join makes of it
 BYTES_OF_NUMBER = 16  # of a variable or an atom in a ground rule: as it is found, and once more in order
-WAYS_OUT = (
+CHEAPER_SETTINGS = (
     "ground less: narrow the domains of variables (x: DOMAIN), close a predicate of a body, or take another strategy"
     " (known-body, backward)",
 )
@@ -108,7 +108,7 @@ class DuckDBEngine:
 
 
 @dataclass(frozen=True, slots=True)
-class Ceiling:
+class MemoryBudget:
     """The memory budget: the most bytes that may be held at a time; None: no limit."""
 
     most: int | None = None
@@ -126,7 +126,7 @@ class Ceiling:
             )
 
 
-UNLIMITED = Ceiling()
+UNLIMITED = MemoryBudget()
 
 
 def shown_size(size: int) -> str:
@@ -150,7 +150,9 @@ class Store(Tables):
     always. Answers that would not fit under the `ceiling` are refused before they are made.
     """
 
-    def __init__(self, knowledge: KnowledgeBase, engine: Engine | None = None, ceiling: Ceiling = UNLIMITED) -> None:
+    def __init__(
+        self, knowledge: KnowledgeBase, engine: Engine | None = None, ceiling: MemoryBudget = UNLIMITED
+    ) -> None:
         """Tables of `knowledge`, for large queries in `engine`, by default an embedded DuckDB."""
         self.knowledge, self.language, self.base = knowledge, knowledge.language, knowledge.base
         self.engine, self.ceiling = engine or DuckDBEngine(ceiling.most), ceiling
@@ -251,7 +253,7 @@ class Store(Tables):
         """Refuse a rule with too many ground rules: by number, or by the memory that they need."""
         check_budget(rule, estimate, max_groundings, exact=exact)
         what = f"rule '{rule.name}' with {'' if exact else 'about '}{estimate:,} ground rules"
-        self.ceiling.check(estimate * _bytes_of_ground_rule(rule), what=what, ways_out=WAYS_OUT)
+        self.ceiling.check(estimate * _bytes_of_ground_rule(rule), what=what, ways_out=CHEAPER_SETTINGS)
 
     def _from_engine(self, query: RuleQuery, box: int, max_groundings: int) -> Answer:
         """The answer by a database; an estimate that covers all conditions may refuse before the work."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from r2n.components import input_layers
-from r2n.data.herbrand import Side, closed_atoms
+from r2n.data.herbrand import QueryPattern, closed_atoms
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import Problem
 from r2n.data.validation import contradictions
@@ -182,7 +182,7 @@ def corrupted_positions(knowledge: KnowledgeBase, labels_only: Sequence[str] = (
     for predicate in np.unique(index).tolist():
         if len(base.shapes[predicate]) == 2 and base.language.predicates[predicate].name not in labels_only:
             own = facts[index == predicate]
-            rows = [len(np.unique(Side.of(base, predicate, position).located(own)[0])) for position in (0, 1)]
+            rows = [len(np.unique(QueryPattern.of(base, predicate, position).located(own)[0])) for position in (0, 1)]
             shares.append([len(own) / rows[0], len(own) / rows[1], len(own)])
     if not shares:
         return None

@@ -209,12 +209,12 @@ def selected_on(
     if own.split == "valid" and len(problem.valid) and uses:
         said[NOT_HELD_OUT] = f"used for {' and for '.join(uses)}" + (
             "; in training its metric was filtered without the facts of other splits"
-            if is_filtered_less(problem)
+            if has_weaker_filter(problem)
             else ""
         )
     return said
 
 
-def is_filtered_less(problem: Problem) -> bool:
+def has_weaker_filter(problem: Problem) -> bool:
     """Whether the validation metric of a training has another filter than the report: facts of no other split."""
     return bool(problem.valid.truth.all()) and len(problem.queries) > 1

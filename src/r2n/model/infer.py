@@ -21,7 +21,7 @@ SURE = 1e-12  # a probability so near to 0 or 1 has a finite logit
 
 
 @dataclass(frozen=True, eq=False)
-class Believed:
+class Marginals:
     """The probability of each atom asked for, in their order, and whether a ground rule reaches it.
 
     `truths` has 1 for what is known to be true, 0 for what is known to be false or closed, -1 for what is not known;
@@ -60,7 +60,7 @@ def believe(
     damping: float = 0.0,
     prior: float = 0.5,
     trained: Model | None = None,
-) -> Believed:
+) -> Marginals:
     """Ground the rules, start from the evidence, and iterate.
 
     What is not known starts at `prior`, or at the probability that a trained network gives it.
@@ -86,4 +86,4 @@ def believe(
     rows = graph.rows(torch.from_numpy(np.array(asked, np.int64)))
     truths = known_truths(knowledge.base, np.array(asked, np.int64), problem.train)
     is_stated = np.isin(asked, problem.train.atoms)
-    return Believed(asked, beliefs[rows, 1].exp().numpy(), graph.in_rules[rows].numpy(), truths, is_stated, clash)
+    return Marginals(asked, beliefs[rows, 1].exp().numpy(), graph.in_rules[rows].numpy(), truths, is_stated, clash)

@@ -24,7 +24,7 @@ from r2n.model.model import Model
 from r2n.model.processes import shared
 from r2n.model.questions import (
     PREDICATES,
-    AnswersWanted,
+    AnswerOptions,
     answers_to,
     appending,
     arity_of,
@@ -126,7 +126,7 @@ QUERIES_AT_ONCE = 2**14
 
 
 @dataclass(frozen=True)
-class AskedOfRun:
+class PredictionJob:
     """What is asked of which run: queries, which of their answers, and what is known besides, in words.
 
     `size`: the rows of the file that are answered at once.
@@ -134,7 +134,7 @@ class AskedOfRun:
 
     folder: Path
     queries: Path
-    wanted: AnswersWanted = field(default_factory=AnswersWanted)
+    wanted: AnswerOptions = field(default_factory=AnswerOptions)
     more: tuple[str, ...] = ()
     fewer: tuple[str, ...] = ()
     domains: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -162,7 +162,7 @@ class Predicted:
 
 
 def predict_file(
-    asked: AskedOfRun,
+    asked: PredictionJob,
     out: Path,
     *,
     jobs: int | None = None,
@@ -183,7 +183,7 @@ def predict_file(
 
 
 def _predict(
-    share: Share, asked: AskedOfRun, parts: AnswerParts, model: Model | None = None, progress: Progress = no_progress
+    share: Share, asked: PredictionJob, parts: AnswerParts, model: Model | None = None, progress: Progress = no_progress
 ) -> tuple[Model, int]:
     """Answer the parts of this share that are not done; the model, and the number of parts in all."""
     model = asked.load(progress) if model is None else model
@@ -203,7 +203,7 @@ def _predict(
     return model, number + 1
 
 
-def _identity(asked: AskedOfRun, *, is_shared: bool) -> dict[str, Any]:
+def _identity(asked: PredictionJob, *, is_shared: bool) -> dict[str, Any]:
     """All that the answers depend on: only parts with the same belong together."""
     folder = RunFolder(asked.folder)
     networks = folder.networks(read_config(folder).seeds)
@@ -233,7 +233,7 @@ def _digest_of(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class EvaluationOfRun:
+class EvaluationJob:
     """What is evaluated: the queries of a split, perhaps a sample of them, and once more with constraints of kinds."""
 
     folder: Path
@@ -246,7 +246,7 @@ class EvaluationOfRun:
 
 
 def evaluate_run(
-    asked: EvaluationOfRun, *, jobs: int | None = None, progress: Progress = no_progress
+    asked: EvaluationJob, *, jobs: int | None = None, progress: Progress = no_progress
 ) -> tuple[Model, Sequence[Report]]:
     """The model, and the reports on it; by `jobs` processes, each with one thread: the same numbers for any number.
 
@@ -256,9 +256,7 @@ def evaluate_run(
         return _evaluate_share(share, asked, progress)
 
 
-def _evaluate_share(
-    share: Share, asked: EvaluationOfRun, progress: Progress = no_progress
-) -> tuple[Model, list[Report]]:
+def _evaluate_share(share: Share, asked: EvaluationJob, progress: Progress = no_progress) -> tuple[Model, list[Report]]:
     model = Model.load(asked.folder, device=asked.device, memory=asked.memory, progress=progress)
     forbidden: list[Constrained | None] = [None]
     if asked.kinds:

@@ -15,7 +15,7 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.knowledge_base import as_trained as as_trained
 from r2n.errors import ConfigError, MemoryLimitError
 from r2n.grounding.counting import split_rules
-from r2n.grounding.store import Ceiling, Store, shown_size
+from r2n.grounding.store import MemoryBudget, Store, shown_size
 from r2n.grounding.strategies import make_engine, make_grounder
 from r2n.options import ModelOptions, Options
 from r2n.progress import Progress, no_progress
@@ -193,7 +193,7 @@ def make_source(
     """
     from r2n.network.graph_sources import Counted, GroundedOnDemand, Ungrounded
 
-    ceiling, grounding = Ceiling(allowed_bytes(memory)), options.grounding
+    ceiling, grounding = MemoryBudget(allowed_bytes(memory)), options.grounding
     if options.model.rules == "counted":
         layered, rules = split_rules(knowledge)
         changes = {} if layered.theory.rules else {"reasoner": "none"}

@@ -420,7 +420,7 @@ def cost_warnings(problem: Problem, options: Options) -> list[str]:
     of_rule = f", most of them of rule '{largest[1].name}'" if len(work.sizes) > 1 else ""
     steps, most = (f" in {work.steps:,} steps", "at most ") if work.steps > 1 else ("", "")
     of_epoch = f"{seconds:.1f} s" if seconds < 10 else shown_duration(seconds)
-    ways_out = "; ".join(_ways_out(problem, options, work)) or (
+    ways_out = "; ".join(_cheaper_settings(problem, options, work)) or (
         "narrow the domains of variables (x: DOMAIN) or close a predicate of a body; or set model.dim, model.layers or"
         " training.epochs lower"
     )
@@ -431,7 +431,7 @@ def cost_warnings(problem: Problem, options: Options) -> list[str]:
     ]
 
 
-def _ways_out(problem: Problem, options: Options, work: Work) -> Iterator[str]:
+def _cheaper_settings(problem: Problem, options: Options, work: Work) -> Iterator[str]:
     """What makes the ground rules far fewer, with their number."""
     knowledge, refused = problem.knowledge, len(contradictions(problem, options))
 

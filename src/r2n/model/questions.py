@@ -104,13 +104,13 @@ def answer_table(
     `Answer`, and `label` if the file holds false queries. What cannot be answered has a probability of null.
     """
     table = queries if isinstance(queries, Table) else Table(Path(queries))
-    wanted = AnswersWanted(everything, top, unknown)
+    wanted = AnswerOptions(everything, top, unknown)
     facts = read_facts(table, theory=model.problem.knowledge.theory).facts
     return finished(answers_to(model, facts, wanted), model.argument_names({part.predicate for part in facts}))
 
 
 @dataclass(frozen=True, slots=True)
-class AnswersWanted:
+class AnswerOptions:
     """Which atoms a query with `?` is answered by, and whether known atoms are left out."""
 
     everything: bool = False
@@ -118,7 +118,7 @@ class AnswersWanted:
     unknown: bool = False
 
 
-def answers_to(model: Model, queries: Sequence[Facts], wanted: AnswersWanted) -> pa.Table:
+def answers_to(model: Model, queries: Sequence[Facts], wanted: AnswerOptions) -> pa.Table:
     """The answers to queries by row and rank, with all columns that such a table may have: see `finished`.
 
     The table's metadata name the predicates that were asked, also where none of their atoms is an answer.
@@ -166,7 +166,7 @@ def questions_table(model: Model, answers: Sequence[Answers], predicates: Sequen
     return finished(every, model.argument_names(set(predicates)), labelled=False)
 
 
-def _answered(model: Model, facts: Facts, wanted: AnswersWanted) -> list[pa.Table]:
+def _answered(model: Model, facts: Facts, wanted: AnswerOptions) -> list[pa.Table]:
     """The answers to the queries of one predicate: those that name all constants together, the others one by one."""
     is_open = np.zeros(len(facts), bool)
     for column in facts.arguments:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from scipy.special import expit, softmax
 
-from r2n.data.herbrand import Codes, HerbrandBase, Side, closed_atoms
+from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, closed_atoms
 from r2n.data.knowledge_base import Evidence, counterparts, reciprocal_codes
 from r2n.errors import ConfigError, counted
 from r2n.evaluation.evaluate import evaluate_scores
@@ -40,7 +40,7 @@ from r2n.logic.formula import Atom
 from r2n.logic.theory import Rule, Theory
 from r2n.model.model import Model
 from r2n.network.factor_graph import FactorGraph, known_truths
-from r2n.network.graph_sources import WholeGraph, counted_rules, layered_rules, reachable_rules
+from r2n.network.graph_sources import FullGraph, counted_rules, layered_rules, reachable_rules
 from r2n.progress import Progress, no_progress
 from r2n.scoring import AtomLogits
 
@@ -271,7 +271,7 @@ class RuleSwitches:
         found = []
         for member in self.trained.members:
             graph = member.source.around(self._codes, steps=len(member.model.layers))
-            found.append(AtomLogits(member.model, WholeGraph(graph), member.evidence, weighting=member.weighting))
+            found.append(AtomLogits(member.model, FullGraph(graph), member.evidence, weighting=member.weighting))
         return tuple(found)
 
 
@@ -307,7 +307,7 @@ def _shares(scores: ScoreByRow, base: HerbrandBase, codes: Codes) -> Logits:
     for predicate in np.unique(index).tolist():
         own, arity = np.flatnonzero(index == predicate), len(base.shapes[predicate])
         for position in range(arity):
-            side = Side.of(base, predicate, position)
+            side = QueryPattern.of(base, predicate, position)
             for some in np.array_split(own, -(-len(own) * side.candidates // CANDIDATES_AT_ONCE)):
                 rows = np.asarray(scores.rows(predicate, position, arguments[some, :arity]), np.float64)
                 found[some] += softmax(rows, axis=1)[np.arange(len(some)), side.located(codes[some])[1]] / arity

@@ -15,7 +15,7 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, DataError, nearest
 from r2n.grounding.backward import NeighbourhoodGrounder
 from r2n.grounding.counting import RuleCounts
-from r2n.grounding.ground_rules import Grounder, Links, codes_without, distinct_codes
+from r2n.grounding.ground_rules import Adjacency, Grounder, codes_without, distinct_codes
 from r2n.grounding.joins import MAX_GROUNDINGS
 from r2n.grounding.store import Store
 from r2n.logic.theory import Rule
@@ -121,8 +121,8 @@ class KHopSubgraphs:
         return torch.cat([torch.zeros(0, dtype=torch.int64), *(p.flatten() for p in self.graph.neighbours)]).numpy()
 
     @cached_property
-    def _entries_of_atoms(self) -> Links:
-        return Links.build(self._flat, np.arange(len(self._flat)), len(self.graph.atoms))
+    def _entries_of_atoms(self) -> Adjacency:
+        return Adjacency.build(self._flat, np.arange(len(self._flat)), len(self.graph.atoms))
 
     @cached_property
     def _in_body(self) -> np.ndarray:
@@ -165,7 +165,7 @@ class GraphSource(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class WholeGraph:
+class FullGraph:
     """A graph that was made elsewhere; atoms that it was not made for are refused."""
 
     whole: FactorGraph
@@ -174,7 +174,7 @@ class WholeGraph:
 
     def __repr__(self) -> str:
         """Of which graph."""
-        return f"WholeGraph({self.whole!r})"
+        return f"FullGraph({self.whole!r})"
 
     @cached_property
     def _subgraphs(self) -> KHopSubgraphs:
@@ -437,7 +437,7 @@ def layered_rules(source: GraphSource) -> tuple[Rule, ...]:
         return layered_rules(source.source)
     if isinstance(source, GroundedOnDemand):
         return source.store.knowledge.theory.rules
-    return source.whole.rules if isinstance(source, WholeGraph) else ()
+    return source.whole.rules if isinstance(source, FullGraph) else ()
 
 
 def counted_rules(source: GraphSource) -> tuple[Rule, ...]:

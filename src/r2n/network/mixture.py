@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from r2n.data.herbrand import Codes
-from r2n.grounding.counting import SideCounts
+from r2n.grounding.counting import PatternCounts
 from r2n.logic.theory import Rule
 
 
@@ -82,7 +82,7 @@ class RuleProbabilities:
     rest: Float[Tensor, " rows"]
 
 
-def rule_probabilities(counted: CountedRules, counts: SideCounts, rows: Codes) -> RuleProbabilities:
+def rule_probabilities(counted: CountedRules, counts: PatternCounts, rows: Codes) -> RuleProbabilities:
     """The probabilities of the candidates of rows by counted rules; the weights of known facts are not in the total."""
     side, device = counts.side, counted.rest.device
     owner, entry = counts.index.entries(rows)

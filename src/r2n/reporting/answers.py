@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from r2n.data.atom_text import written_atom
-from r2n.data.herbrand import Side
+from r2n.data.herbrand import QueryPattern
 from r2n.errors import R2NError
 from r2n.evaluation.by_query import ByQuery, ClassifiedQueries, RankedQueries
 from r2n.evaluation.ranking import Filter, row_scores
@@ -105,7 +105,7 @@ def _ranked(predictor: Model, queries: RankedQueries) -> Iterator[_Selection]:
     order = order[ranks[order] > 1]
     for i in order[np.sort(np.unique(queries.atoms[order], return_index=True)[1])][:MOST]:  # each atom once
         code, position = int(queries.atoms[i]), int(queries.positions[i])
-        side = Side.of(base, int(base.decode(queries.atoms[i : i + 1])[0][0]), position)
+        side = QueryPattern.of(base, int(base.decode(queries.atoms[i : i + 1])[0][0]), position)
         row, _ = side.located(np.array([code]))
         scores = row_scores(predictor.scores, side, row)[0].astype(np.float64)
         codes = row[0] + side.stride * np.arange(side.candidates)

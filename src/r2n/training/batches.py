@@ -18,7 +18,7 @@ from r2n.network.factor_graph import UNKNOWN, Batch, FactorGraph, component_batc
 from r2n.network.graph_sources import GraphSource
 from r2n.network.r2n import R2N
 from r2n.network.tensors import Tensors
-from r2n.options import HidingOptions, TrainingOptions
+from r2n.options import MaskingOptions, TrainingOptions
 from r2n.progress import Progress, no_progress
 from r2n.training.negatives import Negatives, draw_negatives
 
@@ -134,7 +134,7 @@ def rule_targets(graph: FactorGraph, j: int, labels: Int64[Tensor, " atoms"]) ->
 
 
 def masked_atoms(
-    targets: Targets, options: HidingOptions, constants: int, *, generator: torch.Generator
+    targets: Targets, options: MaskingOptions, constants: int, *, generator: torch.Generator
 ) -> Bool[Tensor, " atoms"] | None:
     """The open atoms whose input is masked in a step, or None; drawn on the CPU, for any device alike."""
     if not options.hiding:
@@ -147,7 +147,7 @@ def masked_atoms(
 
 
 def masked_by_code(
-    codes: Int64[Tensor, " atoms"], targets: Targets, options: HidingOptions, *, generator: torch.Generator
+    codes: Int64[Tensor, " atoms"], targets: Targets, options: MaskingOptions, *, generator: torch.Generator
 ) -> Bool[Tensor, " atoms"] | None:
     """The same by a hash of an atom's code and one number drawn for the step: alike in all parts of a step.
 

@@ -15,7 +15,7 @@ from r2n.data.knowledge_base import Evidence
 from r2n.data.validation import check_batches
 from r2n.errors import ConfigError, R2NError
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.graph_sources import GraphSource, WholeGraph
+from r2n.network.graph_sources import FullGraph, GraphSource
 from r2n.network.r2n import R2N
 from r2n.options import OptimisationOptions, TrainingOptions, chosen
 from r2n.progress import Progress, no_progress
@@ -216,7 +216,7 @@ class Trainer:
         A graph in place of a source must hold the evidence and its negatives.
         """
         wanted = chosen(TrainingOptions, options, changes)
-        graphs = WholeGraph(source) if isinstance(source, FactorGraph) else source
+        graphs = FullGraph(source) if isinstance(source, FactorGraph) else source
         batches = batches_of(model, graphs, evidence, wanted, seed=seed)
         return cls(model, batches, evidence, wanted, validate=validate, seed=seed)
 

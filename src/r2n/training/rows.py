@@ -10,11 +10,11 @@ from torch import Tensor
 from torch.nn.functional import dropout, embedding
 
 from r2n.components import losses, optimisers
-from r2n.data.herbrand import Codes, Side, closed_atoms, ranges
+from r2n.data.herbrand import Codes, QueryPattern, closed_atoms, ranges
 from r2n.data.knowledge_base import Evidence
 from r2n.data.validation import check_candidate_batches
 from r2n.errors import ConfigError
-from r2n.grounding.counting import LeftOut, RuleCounts, SideCounts
+from r2n.grounding.counting import LeftOut, PatternCounts, RuleCounts
 from r2n.logic.language import Domain
 from r2n.network.mixture import CountedRules, log_sum
 from r2n.network.r2n import R2N
@@ -120,7 +120,7 @@ class RowBatches:
             predicate = base.language.predicates[i]
             wanted = range(predicate.arity) if positions is None else positions
             for position in sorted({p % predicate.arity for p in wanted if -predicate.arity <= p < predicate.arity}):
-                rows, candidates = Side.of(base, i, position).located(self.facts[index == i])
+                rows, candidates = QueryPattern.of(base, i, position).located(self.facts[index == i])
                 order = np.argsort(rows, kind="stable")
                 _, first = np.unique(rows[order], return_index=True)
                 given = arguments[index == i][order][first][:, : predicate.arity]
@@ -218,7 +218,7 @@ class RuleStep:
 class _RuleFacts:
     """The facts of one predicate at one position, by number, with the number of entries of each that is asked."""
 
-    counts: SideCounts
+    counts: PatternCounts
     left_out: LeftOut
     facts: np.ndarray
     sizes: np.ndarray

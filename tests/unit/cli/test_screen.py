@@ -11,8 +11,8 @@ from r2n.cli import app
 from r2n.cli import app as r2n_app
 from r2n.cli.screen import (
     MOST_SHOWN,
+    baseline_notes,
     by_kind,
-    notes_beside,
     print_rejected,
     print_report,
     shortened,
@@ -69,7 +69,7 @@ def test_what_parts_reach_alone_stands_beside(capsys: pytest.CaptureFixture[str]
 
 def test_a_part_that_is_better_alone_by_much_is_worth_a_note() -> None:
     def notes(own: float | None, rules: float | None, layer: float = 0.0) -> list[str]:
-        return notes_beside(
+        return baseline_notes(
             report_of({"mrr": own}, {"rules alone": {"mrr": rules}, "input layer alone": {"mrr": layer}})
         )
 
@@ -80,7 +80,7 @@ def test_a_part_that_is_better_alone_by_much_is_worth_a_note() -> None:
         "test: the input layer alone reaches mrr 0.400, and all together 0.352: the rules do not earn their cost"
     ]
     assert notes(0.5, 0.515) == notes(None, 0.5) == notes(0.5, None) == []
-    assert len(notes_beside(report_of({"ap": 0.5}, {"rules alone": {"ap": 0.6}}))) == 1
+    assert len(baseline_notes(report_of({"ap": 0.5}, {"rules alone": {"ap": 0.6}}))) == 1
 
 
 runner = CliRunner()

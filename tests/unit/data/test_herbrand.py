@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2n.data.herbrand import HerbrandBase, RowIndex, Side, are_among, closed_atoms, distinct, ranges, union
+from r2n.data.herbrand import HerbrandBase, QueryPattern, RowIndex, are_among, closed_atoms, distinct, ranges, union
 from r2n.errors import DataError
 from r2n.logic.language import Domain, Language, Predicate
 from tests.unit.grounding.small_knowledge import knowledge
@@ -70,7 +70,7 @@ SIDES = [(i, position) for i in range(3) for position in range(len(BASE.shapes[i
 
 @pytest.mark.parametrize(("predicate", "position"), SIDES)
 def test_each_atom_is_in_the_row_of_its_other_constants_at_the_place_of_its_own(predicate: int, position: int) -> None:
-    side, language = Side.of(BASE, predicate, position), BASE.language
+    side, language = QueryPattern.of(BASE, predicate, position), BASE.language
     members = language.members(language.predicates[predicate].domains[position]).tolist()
     codes = np.arange(*side.bounds)
     rows, places = side.located(codes)
@@ -89,9 +89,9 @@ def test_each_atom_is_in_the_row_of_its_other_constants_at_the_place_of_its_own(
 @pytest.mark.parametrize(("predicate", "position"), SIDES)
 @pytest.mark.parametrize("at_once", [1, 4, 100])
 def test_written_out_row_after_row_all_atoms_are_there(predicate: int, position: int, at_once: int) -> None:
-    side = Side.of(BASE, predicate, position)
+    side = QueryPattern.of(BASE, predicate, position)
     rows = np.unique(side.located(np.arange(*side.bounds))[0])[::-1]
-    parts = list(side.written_out(rows, at_once))
+    parts = list(side.all_codes(rows, at_once))
     for start, codes in parts:
         assert len(codes) <= max(at_once, side.candidates)
         found, places = side.located(codes)
@@ -102,8 +102,8 @@ def test_written_out_row_after_row_all_atoms_are_there(predicate: int, position:
 
 
 def test_a_domain_without_constants_has_no_rows() -> None:
-    side = Side.of(BASE, 3, 0)
-    assert list(side.written_out(np.zeros(0, np.int64), 10)) == []
+    side = QueryPattern.of(BASE, 3, 0)
+    assert list(side.all_codes(np.zeros(0, np.int64), 10)) == []
     assert side.given(np.zeros(0, np.int64)).shape == (0, 2)
     assert side.bounds[0] == side.bounds[1]
 

@@ -5,7 +5,7 @@ import pytest
 from r2n.errors import ConfigError
 from r2n.options import (
     GroundingOptions,
-    HidingOptions,
+    MaskingOptions,
     ModelOptions,
     ObjectiveOptions,
     OptimisationOptions,
@@ -16,7 +16,7 @@ from r2n.options import (
     chosen,
 )
 
-PARTS = (SelectionOptions, HidingOptions, OptimisationOptions, ObjectiveOptions, SamplingOptions)
+PARTS = (SelectionOptions, MaskingOptions, OptimisationOptions, ObjectiveOptions, SamplingOptions)
 
 
 def test_the_training_section_has_the_keys_of_all_its_parts_and_no_others() -> None:

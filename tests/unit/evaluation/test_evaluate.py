@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 
 import r2n
-from r2n.data.herbrand import HerbrandBase, Side
+from r2n.data.herbrand import HerbrandBase, QueryPattern
 from r2n.data.knowledge_base import Evidence, KnowledgeBase, reciprocal_codes
 from r2n.datasets.benchmarks import load
 from r2n.errors import DataError, GroundingError
@@ -140,8 +140,8 @@ def test_position_0_is_asked_of_the_reciprocals(nations: Run) -> None:
         logits = nations.model(layout).atoms.double().numpy()
     mirrored = reciprocal_codes(nations.model.base, codes)
     assert (mirrored >= len(nations.problem.knowledge.base)).all()
-    np.testing.assert_array_equal(scores.asked_at(0)(codes), logits[mirrored])
-    np.testing.assert_array_equal(scores.asked_at(1)(codes), logits[codes])
+    np.testing.assert_array_equal(scores.at_position(0)(codes), logits[mirrored])
+    np.testing.assert_array_equal(scores.at_position(1)(codes), logits[codes])
     np.testing.assert_allclose(scores(codes), (logits[codes] + logits[mirrored]) / 2)
 
 
@@ -156,7 +156,7 @@ def test_ranking_asks_each_side_of_its_own_scores(nations: Run) -> None:
         for position in (0, 1):
             rows = [(other, tail) if position == 0 else (head, other) for other in range(14)]
             codes = base.encode(base.language.predicates[predicate], np.array(rows))
-            logits = dict(zip(codes.tolist(), scores.asked_at(position)(codes).tolist(), strict=True))
+            logits = dict(zip(codes.tolist(), scores.at_position(position)(codes).tolist(), strict=True))
             rivals = [logits[other] for other in codes.tolist() if other == code or other not in known]
             better = sum(value > logits[code] for value in rivals)
             equal = sum(value == logits[code] for value in rivals)
@@ -190,7 +190,7 @@ def test_logits_are_those_of_masses_added_one_by_one(knowledge: KnowledgeBase) -
     np.testing.assert_allclose(found, logits, rtol=1e-9, atol=1e-9)
     for predicate, shape in enumerate(base.shapes):
         for position in range(len(shape)):
-            side = Side.of(base, predicate, position)
+            side = QueryPattern.of(base, predicate, position)
             first = np.unique(side.located(np.arange(*side.bounds))[0])
             rows = np.concatenate([first[::-1], first[:1]])  # in any order, and one of them twice
             codes = rows[:, None] + side.stride * np.arange(side.candidates)

@@ -28,7 +28,7 @@ from r2n.grounding.counting import (
     row_parts,
 )
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.store import Ceiling, Store
+from r2n.grounding.store import MemoryBudget, Store
 from r2n.logic.parser import parse_theory
 from tests.examples import at_most
 from tests.oracles import paths as oracle
@@ -163,7 +163,7 @@ def test_a_rule_with_too_many_ground_rules_is_refused() -> None:
 
 
 def test_counts_that_do_not_fit_are_refused() -> None:
-    store = Store(all_known(), ceiling=Ceiling(30_000))
+    store = Store(all_known(), ceiling=MemoryBudget(30_000))
     message = r"atoms that \d+ of 24 counted rules conclude needs about .*\n  take fewer rules"
     with pytest.raises(MemoryLimitError, match=message):
         RuleCounts.of(store, THEORY.rules)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import r2n
 from r2n.errors import GroundingError, MemoryLimitError
 from r2n.grounding.full import FullGrounder
-from r2n.grounding.ground_rules import Grounder, Links, codes_without, distinct_codes
+from r2n.grounding.ground_rules import Adjacency, Grounder, codes_without, distinct_codes
 from r2n.grounding.joins import (
     Kind,
     Relation,
@@ -23,7 +23,7 @@ from r2n.grounding.joins import (
     sorted_substitutions,
 )
 from r2n.grounding.known_body import KnownBodyGrounder, known_body_query
-from r2n.grounding.store import MOST_ROWS, Ceiling, Store
+from r2n.grounding.store import MOST_ROWS, MemoryBudget, Store
 from r2n.logic.language import Domain
 from tests.theory_strategies import dice
 from tests.unit.grounding.small_knowledge import knowledge
@@ -172,7 +172,7 @@ def test_links_are_followed_as_a_dictionary_would(dice: Random) -> None:
     by_source = {i: [target for source, target in pairs if source == i] for i in range(count)}
     sources, targets = np.array(pairs, np.int64).reshape(-1, 2).T
     asked = np.array([dice.randrange(count) for _ in range(dice.randrange(5))], np.int64)
-    places, found = Links.build(sources, targets, count).follow(asked)
+    places, found = Adjacency.build(sources, targets, count).follow(asked)
     expected = [(place, target) for place, source in enumerate(asked.tolist()) for target in by_source[source]]
     assert list(zip(places.tolist(), found.tolist(), strict=True)) == expected
 
@@ -188,10 +188,10 @@ def test_ground_rules_of_all_rules_are_held_under_the_ceiling(grounder: Grounder
     """Each rule fits, but not all of them."""
     rules = "".join(f"rule r{j}: smokes(x) -> smokes(x)\n" for j in range(50))
     known = knowledge(rules, "smokes(ann) smokes(bob)")
-    grounder.ground(Store(known, ceiling=Ceiling(50 * 2 * 2 * 8 * 3)))
+    grounder.ground(Store(known, ceiling=MemoryBudget(50 * 2 * 2 * 8 * 3)))
     message = r"ground rules of \d+ rules needs about .*\n  ground less"
     with pytest.raises(MemoryLimitError, match=message):
-        grounder.ground(Store(known, ceiling=Ceiling(400)))
+        grounder.ground(Store(known, ceiling=MemoryBudget(400)))
 
 
 @given(st.lists(st.integers(0, 9), unique=True), st.lists(st.integers(0, 9), unique=True))

@@ -10,7 +10,7 @@ from r2n.errors import GroundingError, MemoryLimitError
 from r2n.grounding import store as stores
 from r2n.grounding.joins import Kind, RuleQuery
 from r2n.grounding.known_body import known_body_query
-from r2n.grounding.store import UNLIMITED, Ceiling, DuckDBEngine, Engine, Store, shown_size
+from r2n.grounding.store import UNLIMITED, DuckDBEngine, Engine, MemoryBudget, Store, shown_size
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
 KB = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "smokes(ann) smokes(bob) knows(ann,bob) knows(ann,cy)")
@@ -63,9 +63,9 @@ def test_what_does_not_fit_in_memory_is_left_to_the_engine() -> None:
     """Three pairs are looked at, of which none is an answer."""
     facts = "knows(ann,bob) knows(ann,cy) knows(bob,cy)"
     known, engine = knowledge("rule r: knows(x, y) & knows(y, x) -> smokes(x)\n", facts), Watched()
-    assert answer(Store(known, engine, Ceiling(1000))) == []
+    assert answer(Store(known, engine, MemoryBudget(1000))) == []
     assert not engine.asked
-    assert answer(Store(known, engine, Ceiling(100))) == []
+    assert answer(Store(known, engine, MemoryBudget(100))) == []
     assert engine.asked
 
 
@@ -73,9 +73,9 @@ def test_what_does_not_fit_in_memory_is_left_to_the_engine() -> None:
 def test_an_answer_that_would_not_fit_is_refused() -> None:
     message = r"rule 'r' with 2 ground rules needs about .* than the .* that it may take\n  ground less"
     with pytest.raises(MemoryLimitError, match=message):
-        answer(Store(KB, ceiling=Ceiling(100)))
+        answer(Store(KB, ceiling=MemoryBudget(100)))
     with pytest.raises(GroundingError, match="more than max_groundings = 1"):
-        answer(Store(KB, ceiling=Ceiling(100)), limit=1)
+        answer(Store(KB, ceiling=MemoryBudget(100)), limit=1)
 
 
 @pytest.mark.usefixtures("by_engine")
@@ -140,20 +140,20 @@ def test_with_other_rules_the_tables_are_the_same() -> None:
 
 
 def test_as_many_pieces_as_fit_one_at_least() -> None:
-    assert Ceiling(1000).fitting(10, at_most=500) == 100
-    assert Ceiling(1000).fitting(10, at_most=50) == 50
-    assert Ceiling(1000).fitting(5000, at_most=50) == 1
+    assert MemoryBudget(1000).fitting(10, at_most=500) == 100
+    assert MemoryBudget(1000).fitting(10, at_most=50) == 50
+    assert MemoryBudget(1000).fitting(5000, at_most=50) == 1
     assert UNLIMITED.fitting(5000, at_most=50) == 50
 
 
 def test_what_is_over_the_limit_is_refused_with_the_ways_out() -> None:
-    Ceiling(1000).check(1000, what="a thing", ways_out=["take less"])
+    MemoryBudget(1000).check(1000, what="a thing", ways_out=["take less"])
     UNLIMITED.check(10**18, what="a thing", ways_out=["take less"])
     message = (
         "a thing needs about 2 GB, more than the 1 GB that it may take\n  take less; or allow more with --memory SIZE"
     )
     with pytest.raises(MemoryLimitError, match=message):
-        Ceiling(10**9).check(2 * 10**9, what="a thing", ways_out=["take less"])
+        MemoryBudget(10**9).check(2 * 10**9, what="a thing", ways_out=["take less"])
     assert [shown_size(n) for n in (512_000_000, 18_449_000_000, 95 * 10**9)] == ["512 MB", "18.4 GB", "95 GB"]
 
 

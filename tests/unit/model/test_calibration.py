@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import r2n
-from r2n.data.herbrand import Side
+from r2n.data.herbrand import QueryPattern
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import Problem
 from r2n.errors import CheckpointError
@@ -228,7 +228,7 @@ def test_one_of_several_topics_is_told_about_as_surely_as_it_is_right(seed: int)
     problem = topics(seed)
     run = trained(problem, "training.epochs=60", "training.corrupted_positions=[-1]")
     base, test = problem.knowledge.base, problem.test.atoms
-    side = Side.of(base, base.language.predicate_index("topic"), 1)
+    side = QueryPattern.of(base, base.language.predicate_index("topic"), 1)
     rows, truth = side.located(test)
     logits = run.logits()((rows[:, None] + side.stride * np.arange(side.candidates)).ravel()).reshape(len(rows), -1)
     probability = fitted(run)(logits.max(axis=1)).mean()

@@ -10,7 +10,7 @@ from statistics import mean, stdev
 import numpy as np
 import pytest
 
-from r2n.cli.screen import notes_beside
+from r2n.cli.screen import baseline_notes
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import Problem, load_problem
 from r2n.datasets.generated import GraphOptions, generate
@@ -271,13 +271,13 @@ def test_rules_that_hurt_are_told_and_those_that_help_are_not(tmp_path: Path) ->
     noise, alike = (linked_items(tmp_path / str(kind), alike=kind) for kind in (False, True))
     hurt = compared(noise, tmp_path / "hurt", "model.evidence_input=only")  # the links alone, and they say nothing
     assert hurt.baselines["without reasoning"]["ap"] > hurt.metrics["ap"] + 0.1
-    note, *others = notes_beside(hurt.to_dict())
+    note, *others = baseline_notes(hurt.to_dict())
     assert note.startswith("test: reasoning makes it worse: ap 0.")
     assert f"{hurt.baselines['without reasoning']['ap']:.3f} without reasoning (difference -0." in note
     chance = compared(noise, tmp_path / "chance")
     helped = compared(alike, tmp_path / "helped")
     assert helped.metrics["ap"] > helped.baselines["without reasoning"]["ap"] + 0.05
-    assert not any("worse" in note for report in (chance, helped) for note in notes_beside(report.to_dict()))
+    assert not any("worse" in note for report in (chance, helped) for note in baseline_notes(report.to_dict()))
     assert not any("worse" in note for note in others), "once"
 
 
@@ -349,7 +349,7 @@ def ranks_by_loops(trained: Model, constrained: Constrained) -> list[float]:
                     if predicate.name in c.predicates
                 )
                 true = len(scores) if int(other[0]) == code else true
-                scores.append(-np.inf if broken else float(trained.scores.asked_at(position)(other)[0]))
+                scores.append(-np.inf if broken else float(trained.scores.at_position(position)(other)[0]))
                 allowed.append(int(other[0]) == code or int(other[0]) not in known)
             found.append(oracle_metrics.ranks(scores, true, allowed)[2])  # realistic
     return found

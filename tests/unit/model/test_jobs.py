@@ -15,9 +15,9 @@ from r2n.data.problem import load_problem
 from r2n.errors import CheckpointError, ConfigError, DataError
 from r2n.evaluation.ranking import ALONE
 from r2n.model import jobs
-from r2n.model.jobs import AnswerParts, AskedOfRun, EvaluationOfRun, Predicted, evaluate_run, file_digest, predict_file
+from r2n.model.jobs import AnswerParts, EvaluationJob, Predicted, PredictionJob, evaluate_run, file_digest, predict_file
 from r2n.model.model import Model
-from r2n.model.questions import AnswersWanted, answer_table
+from r2n.model.questions import AnswerOptions, answer_table
 from r2n.model.run import prepare_run
 from r2n.model.training import train_in
 from r2n.store.checkpoint import MANIFEST
@@ -113,11 +113,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def asked(folder: Path) -> AskedOfRun:
-    return AskedOfRun(folder / "run", folder / "queries.tsv", AnswersWanted(top=1), size=5)
+def asked(folder: Path) -> PredictionJob:
+    return PredictionJob(folder / "run", folder / "queries.tsv", AnswerOptions(top=1), size=5)
 
 
-def test_the_parts_are_answered_as_the_whole_is(asked: AskedOfRun, tmp_path: Path) -> None:
+def test_the_parts_are_answered_as_the_whole_is(asked: PredictionJob, tmp_path: Path) -> None:
     out, shown = tmp_path / "a.parquet", []
     predictor = asked.load()
     found = predict_file(asked, out, progress=lambda *said: shown.append(said))
@@ -130,7 +130,7 @@ def test_the_parts_are_answered_as_the_whole_is(asked: AskedOfRun, tmp_path: Pat
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv"])
 def test_stopped_half_way_it_goes_on_to_the_same_file(
-    ending: str, asked: AskedOfRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ending: str, asked: PredictionJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, out = tmp_path / f"whole{ending}", tmp_path / f"a{ending}"
     predictor = asked.load()
@@ -155,10 +155,10 @@ def test_stopped_half_way_it_goes_on_to_the_same_file(
     assert sorted(path.name for path in tmp_path.iterdir()) == [out.name, whole.name]
 
 
-def test_what_was_left_of_another_question_is_not_taken_over(asked: AskedOfRun, tmp_path: Path) -> None:
+def test_what_was_left_of_another_question_is_not_taken_over(asked: PredictionJob, tmp_path: Path) -> None:
     given = [
         asked,
-        replace(asked, wanted=AnswersWanted(top=2)),
+        replace(asked, wanted=AnswerOptions(top=2)),
         replace(asked, size=6),
         replace(asked, more=("near(n1, s1)",)),
     ]
@@ -169,7 +169,7 @@ def test_what_was_left_of_another_question_is_not_taken_over(asked: AskedOfRun, 
 
 
 @pytest.mark.parametrize("file", [CONFIG, CALIBRATION, MANIFEST])
-def test_what_another_run_answered_is_not_taken_over(file: str, asked: AskedOfRun, tmp_path: Path) -> None:
+def test_what_another_run_answered_is_not_taken_over(file: str, asked: PredictionJob, tmp_path: Path) -> None:
     other = replace(asked, folder=tmp_path / "run")
     shutil.copytree(asked.folder, other.folder)
     before = jobs._identity(asked, is_shared=False)
@@ -179,7 +179,7 @@ def test_what_another_run_answered_is_not_taken_over(file: str, asked: AskedOfRu
     assert jobs._identity(other, is_shared=False) != before
 
 
-def test_a_wrong_query_leaves_nothing_behind(asked: AskedOfRun, tmp_path: Path) -> None:
+def test_a_wrong_query_leaves_nothing_behind(asked: PredictionJob, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.tsv"
     wrong.write_text("mars\tliesIn\tnorth\n")
     with pytest.raises(DataError, match=r"wrong\.tsv:1"):
@@ -189,7 +189,7 @@ def test_a_wrong_query_leaves_nothing_behind(asked: AskedOfRun, tmp_path: Path) 
         predict_file(asked, tmp_path / "a.docx")
 
 
-def test_how_many_there_are_is_told_where_a_file_says_it(asked: AskedOfRun, tmp_path: Path) -> None:
+def test_how_many_there_are_is_told_where_a_file_says_it(asked: PredictionJob, tmp_path: Path) -> None:
     path = tmp_path / "q.parquet"
     pd.DataFrame([line.split("\t") for line in QUERIES], columns=["head", "relation", "tail"]).to_parquet(path)
     shown: list[tuple[str, int, int]] = []
@@ -217,15 +217,15 @@ def threads() -> Iterator[None]:
 
 
 def test_one_job_reports_what_is_reported_without(ranked_run: Path, threads: None) -> None:
-    asked = EvaluationOfRun(ranked_run, kinds=("functional",))
+    asked = EvaluationJob(ranked_run, kinds=("functional",))
     trained, reports = evaluate_run(asked, jobs=1)
     alone = Model.load(ranked_run)
     assert trained.problem.name == "towns"
     assert reports[0].to_dict() == alone.evaluate("test", baselines=True).to_dict()
     assert [("constraints" in report.protocol) for report in reports] == [False, True]
-    jobs._evaluate_share(ALONE, EvaluationOfRun(ranked_run, "valid"))
+    jobs._evaluate_share(ALONE, EvaluationJob(ranked_run, "valid"))
 
 
 def test_what_cannot_be_asked_is_refused(ranked_run: Path) -> None:
     with pytest.raises(ConfigError, match="no queries 'tset'"):
-        evaluate_run(EvaluationOfRun(ranked_run, "tset"))
+        evaluate_run(EvaluationJob(ranked_run, "tset"))

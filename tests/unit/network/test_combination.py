@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from r2n import scoring
-from r2n.data.herbrand import Side
+from r2n.data.herbrand import QueryPattern
 from r2n.data.knowledge_base import Evidence, KnowledgeBase, with_reciprocals
 from r2n.errors import ConfigError
 from r2n.grounding.counting import split_rules
@@ -76,7 +76,7 @@ def plain_shares(
     model: R2N,
     known: KnowledgeBase,
     numbers: Counter[tuple[int, int]],
-    at: tuple[Side, int],
+    at: tuple[QueryPattern, int],
     network: list[float],
     way: Weighting,
 ) -> list[float]:
@@ -104,8 +104,8 @@ def plain_shares(
     return [(1 - way.value) * s + way.value * m / total for s, m in zip(by_network, masses, strict=True)]
 
 
-def all_rows(known: KnowledgeBase, predicate: int, position: int) -> tuple[Side, np.ndarray]:
-    side = Side.of(known.base, predicate, position)
+def all_rows(known: KnowledgeBase, predicate: int, position: int) -> tuple[QueryPattern, np.ndarray]:
+    side = QueryPattern.of(known.base, predicate, position)
     return side, np.unique(side.located(np.arange(*side.bounds))[0])
 
 
@@ -144,7 +144,7 @@ def test_atoms_rows_and_positions_tell_the_same(
         shares = logits.rows(predicate, position, side.given(rows)).astype(np.float64)
         found = log_odds(shares.ravel()).reshape(shares.shape)
         codes = rows[:, None] + side.stride * np.arange(side.candidates)
-        one_by_one = logits.asked_at(position)(codes.ravel()).reshape(codes.shape)
+        one_by_one = logits.at_position(position)(codes.ravel()).reshape(codes.shape)
         np.testing.assert_allclose(one_by_one, found, rtol=1e-4, atol=1e-5)
         for code, logit in zip(codes.ravel().tolist(), found.ravel().tolist(), strict=True):
             expected.setdefault(code, []).append(logit)
@@ -206,8 +206,8 @@ def test_an_ensemble_that_counts_rules_has_the_means_of_its_networks(way: Weight
     alone = [AtomLogits(model, source, known.evidence, weighting=way) for model in models]
     logits = AtomLogits(models[0], source, known.evidence, weighting=way, others=tuple(models[1:]))
     np.testing.assert_allclose(logits.each(codes), [member(codes) for member in alone], rtol=1e-6)
-    expected = np.mean([member.asked_at(0)(codes) for member in alone], axis=0)
-    np.testing.assert_allclose(logits.asked_at(0)(codes), expected, rtol=1e-6)
+    expected = np.mean([member.at_position(0)(codes) for member in alone], axis=0)
+    np.testing.assert_allclose(logits.at_position(0)(codes), expected, rtol=1e-6)
     other = logits.by(NETWORK_ALONE)
     np.testing.assert_allclose(other(codes), np.mean([m.by(NETWORK_ALONE)(codes) for m in alone], axis=0), rtol=1e-6)
 
@@ -224,7 +224,7 @@ def test_an_ensemble_ranks_by_the_score_that_it_answers_by(way: Weighting | None
             side, rows = all_rows(known, predicate, position)
             codes = rows[:, None] + side.stride * np.arange(side.candidates)
             ranked = logits.rows(predicate, position, side.given(rows))
-            asked = logits.asked_at(position)(codes.ravel()).reshape(codes.shape)
+            asked = logits.at_position(position)(codes.ravel()).reshape(codes.shape)
             pairs = np.sign(ranked[:, :, None] - ranked[:, None]) * np.sign(asked[:, :, None] - asked[:, None])
             apart = np.abs(asked[:, :, None] - asked[:, None]) > 1e-6
             assert not (pairs[apart] < 1).any()

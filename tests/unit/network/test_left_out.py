@@ -20,10 +20,10 @@ from r2n.model.run import prepare_run
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.graph_sources import (
     Counted,
+    FullGraph,
     GraphSource,
     GroundedOnDemand,
     Ungrounded,
-    WholeGraph,
     counted_rules,
     emptied,
     reachable_rules,
@@ -66,7 +66,7 @@ def test_nothing_left_out_is_the_source_and_more_is_left_out_of_what_is_left() -
 def test_a_graph_made_elsewhere() -> None:
     whole = grounded(FullGrounder()).whole
     assert whole is not None
-    assert sizes(without_rules(WholeGraph(whole), ["third"]).whole) == [3, 3, 0]
+    assert sizes(without_rules(FullGraph(whole), ["third"]).whole) == [3, 3, 0]
     assert emptied(whole, []) is whole
 
 

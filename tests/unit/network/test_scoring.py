@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from r2n import scoring
-from r2n.data.herbrand import Side
+from r2n.data.herbrand import QueryPattern
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.problem import Problem
 from r2n.errors import DataError
@@ -18,7 +18,7 @@ from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.logic.parser import parse_theory
 from r2n.model.run import Run
-from r2n.network.graph_sources import GroundedOnDemand, Ungrounded, WholeGraph
+from r2n.network.graph_sources import FullGraph, GroundedOnDemand, Ungrounded
 from r2n.network.r2n import R2N
 from r2n.scoring import AtomLogits, IsolatedRows
 from tests.model_strategies import shaken
@@ -104,9 +104,9 @@ def test_rows_go_through_the_layers_only_where_ground_rules_may_reach(grounder: 
     torch.manual_seed(0)
     model, source = R2N.build(toy.knowledge, dim=6, input_score=True), GroundedOnDemand.of(toy.knowledge, grounder)
     given = toy.knowledge.base.decode(np.arange(*toy.knowledge.base.offsets[:2]))[1]
-    side = Side.of(toy.knowledge.base, 0, 1)
+    side = QueryPattern.of(toy.knowledge.base, 0, 1)
     rows = np.unique(side.located(np.arange(*side.bounds))[0])
-    codes = np.concatenate([codes for _, codes in side.written_out(rows, 10**6)]).reshape(len(rows), -1)
+    codes = np.concatenate([codes for _, codes in side.all_codes(rows, 10**6)]).reshape(len(rows), -1)
     before = AtomLogits(model, source, toy.train).rows(0, 1, side.given(rows))
     with torch.no_grad():
         for layer in model.layers:
@@ -123,7 +123,7 @@ def test_a_graph_made_elsewhere_refuses_rows_with_atoms_that_it_has_not(toy: Pro
     model = network(toy, "off")
     whole = GroundedOnDemand.of(toy.knowledge, KnownBodyGrounder()).whole
     assert whole is not None
-    logits, given = AtomLogits(model, WholeGraph(whole), toy.train), toy.knowledge.base.decode(toy.test.atoms[:1])[1]
+    logits, given = AtomLogits(model, FullGraph(whole), toy.train), toy.knowledge.base.decode(toy.test.atoms[:1])[1]
     with pytest.raises(DataError, match=r"1 of 1 atoms are not in the graph, that with code \d+ for one"):
         logits.rows(int(toy.knowledge.base.decode(toy.test.atoms[:1])[0][0]), 1, given)
 
@@ -132,7 +132,7 @@ def test_a_graph_made_elsewhere_refuses_rows_with_atoms_that_it_has_not(toy: Pro
 def test_few_candidates_at_once_make_no_difference(
     grounder: Grounder, toy: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    side = Side.of(toy.knowledge.base, 0, 0)
+    side = QueryPattern.of(toy.knowledge.base, 0, 0)
     given = side.given(np.unique(side.located(np.arange(*side.bounds))[0]))
     for reads in ("off", "only"):
         logits = AtomLogits(network(toy, reads), GroundedOnDemand.of(toy.knowledge, grounder), toy.train)
@@ -175,9 +175,9 @@ def test_the_logits_of_an_ensemble_are_the_means_of_its_networks(
     np.testing.assert_allclose(logits(codes), each.mean(0), **close)
     np.testing.assert_allclose(logits.again()(codes), each.mean(0), **close)
     for position in (0, 1):
-        expected = np.mean([member.asked_at(position)(codes) for member in alone], axis=0)
-        np.testing.assert_allclose(logits.asked_at(position)(codes), expected, **close)
-        side = Side.of(toy.knowledge.base, 0, position)
+        expected = np.mean([member.at_position(position)(codes) for member in alone], axis=0)
+        np.testing.assert_allclose(logits.at_position(position)(codes), expected, **close)
+        side = QueryPattern.of(toy.knowledge.base, 0, position)
         given = side.given(np.unique(side.located(np.arange(*side.bounds)[:30])[0]))
         rows = np.mean([member.rows(0, position, given) for member in alone], axis=0)
         np.testing.assert_allclose(logits.rows(0, position, given), rows, **close)
@@ -196,7 +196,7 @@ def test_an_ensemble_grounds_as_often_as_one_network(
 
     monkeypatch.setattr(GroundedOnDemand, "around", around)
     models = networks(toy)
-    side = Side.of(toy.knowledge.base, 0, 1)
+    side = QueryPattern.of(toy.knowledge.base, 0, 1)
     given = side.given(np.unique(side.located(np.arange(*side.bounds))[0]))
     for others in ((), tuple(models[1:])):
         logits = AtomLogits(models[0], GroundedOnDemand.of(toy.knowledge, grounder), toy.train, others=others)

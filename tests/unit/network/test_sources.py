@@ -13,7 +13,7 @@ from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.graph_sources import Counted, GraphSource, GroundedOnDemand, Ungrounded, WholeGraph
+from r2n.network.graph_sources import Counted, FullGraph, GraphSource, GroundedOnDemand, Ungrounded
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
 THEORY = "domain d = {a, b, c, e, f}\npredicate p(d, d)\npredicate q(d, d) closed\n"
@@ -76,7 +76,7 @@ def test_atoms_in_no_ground_rule_are_there_alone() -> None:
 def test_a_whole_graph_refuses_what_it_was_not_made_for() -> None:
     base = known()
     graph = FactorGraph.from_grounding(KnownBodyGrounder().ground(Store(base)))
-    source: GraphSource = WholeGraph(graph)
+    source: GraphSource = FullGraph(graph)
     part = source.around(graph.atoms.numpy()[:1])
     assert len(part.atoms) <= len(graph.atoms)
     with pytest.raises(DataError, match=r"1 of 2 atoms are not in the graph, that with code \d+ for one"):
@@ -139,7 +139,7 @@ def test_full_grounding_does_not_read_open_facts() -> None:
 
 def test_a_few_steps_of_a_graph_that_was_made_elsewhere() -> None:
     graph = FactorGraph.from_grounding(FullGrounder().ground(Store(known())))
-    source, asked = WholeGraph(graph), graph.atoms.numpy()[:1]
+    source, asked = FullGraph(graph), graph.atoms.numpy()[:1]
     near = source.around(asked, steps=1)
     assert 0 < len(near) < len(source.around(asked))
     assert (near.answered, source.known_in_bodies, Ungrounded().known_in_bodies) == (1, frozenset(), frozenset())

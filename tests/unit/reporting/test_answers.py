@@ -107,7 +107,7 @@ def test_a_known_atom_is_never_the_one_that_ranks_first(ranked: Kept, asked: Ask
         predicate, (arguments,) = base.decode(np.array([code]))
         terms = [None, base.language.constants[arguments[1]]]
         codes = Question.of(base, base.language.predicates[int(predicate[0])].name, terms).codes()
-        scores = trained.scores.asked_at(0)(codes)
+        scores = trained.scores.at_position(0)(codes)
         if codes[np.argmax(scores)] != code and codes[np.argmax(scores)] in known:
             rows.append((code, codes, scores))
     assert rows, "no query pattern has a known atom first"

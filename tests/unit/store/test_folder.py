@@ -20,7 +20,7 @@ from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.store import Ceiling
+from r2n.grounding.store import MemoryBudget
 from r2n.model.memory import as_trained, make_device, make_source
 from r2n.network.graph_sources import Counted, GroundedOnDemand, Ungrounded
 from r2n.options import GroundingOptions, Options
@@ -345,7 +345,7 @@ def test_grounding_and_counting_keep_to_the_memory_that_is_allowed(toy: Problem)
     )
     assert isinstance(layered, GroundedOnDemand)
     assert isinstance(counted, Counted)
-    assert (layered.store.ceiling, counted.store.ceiling) == (Ceiling(10**9), Ceiling(10**8))
+    assert (layered.store.ceiling, counted.store.ceiling) == (MemoryBudget(10**9), MemoryBudget(10**8))
     assert counted.max_groundings == 7000
     by_default = make_source(toy.knowledge, Options())
     assert isinstance(by_default, GroundedOnDemand)

@@ -8,7 +8,7 @@ import torch
 
 from r2n.errors import ConfigError
 from r2n.grounding.full import FullGrounder
-from r2n.network.graph_sources import GroundedOnDemand, WholeGraph
+from r2n.network.graph_sources import FullGraph, GroundedOnDemand
 from r2n.options import TrainingOptions
 from r2n.store.checkpoint import restore_trainer, trainer_state
 from r2n.training.batches import FixedBatches, Step, make_batches
@@ -29,7 +29,7 @@ def gradients(trainer: Trainer, step: Step) -> list[torch.Tensor]:
 
 def test_the_mean_gradient_of_the_parts_is_that_of_the_whole_graph() -> None:
     trainer = Trainer.of(network(), GRAPH, KNOWN.evidence, **APART)
-    parts = make_batches(trainer.model, WholeGraph(GRAPH), KNOWN.evidence, TrainingOptions(**APART, batches=3)).steps
+    parts = make_batches(trainer.model, FullGraph(GRAPH), KNOWN.evidence, TrainingOptions(**APART, batches=3)).steps
     assert len(parts) > 1
     assert sum(len(part.graph) for part in parts) <= len(GRAPH)
     assert sum(len(part.targets.asked) for part in parts) == len(step_of(trainer).targets.asked)
@@ -42,7 +42,7 @@ def test_the_mean_gradient_of_the_parts_is_that_of_the_whole_graph() -> None:
 
 
 def test_an_epoch_has_each_step_once_in_an_order_that_is_drawn() -> None:
-    steps = make_batches(network(), WholeGraph(GRAPH), KNOWN.evidence, TrainingOptions(**APART, batches=3)).steps
+    steps = make_batches(network(), FullGraph(GRAPH), KNOWN.evidence, TrainingOptions(**APART, batches=3)).steps
     batches, generator = FixedBatches(steps), torch.Generator().manual_seed(0)
     orders = [[steps.index(step) for step in batches.epoch(generator)] for _ in range(8)]
     assert all(sorted(order) == list(range(len(steps))) for order in orders)
@@ -99,6 +99,6 @@ def test_what_would_not_fit_is_measured_part_by_part() -> None:
     seen: list[int] = []
     for batches in (None, 3):
         options = TrainingOptions(**APART, batches=batches)
-        source = WholeGraph(GRAPH)
+        source = FullGraph(GRAPH)
         make_batches(network(), source, KNOWN.evidence, options, check=lambda graph: seen.append(len(graph.atoms)))
     assert seen[1] < seen[0]

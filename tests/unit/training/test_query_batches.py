@@ -12,7 +12,7 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.network.factor_graph import TRUE, UNKNOWN
-from r2n.network.graph_sources import GroundedOnDemand, WholeGraph
+from r2n.network.graph_sources import FullGraph, GroundedOnDemand
 from r2n.options import TrainingOptions
 from r2n.store.checkpoint import restore_trainer, trainer_state
 from r2n.training.batches import FixedBatches, QueryBatches, Step
@@ -231,4 +231,4 @@ def test_the_options_choose_the_steps() -> None:
 )
 def test_what_does_not_go_together_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Trainer.of(network(), WholeGraph(GRAPH), KNOWN.evidence, **options)
+        Trainer.of(network(), FullGraph(GRAPH), KNOWN.evidence, **options)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from r2n.data.herbrand import Side
+from r2n.data.herbrand import QueryPattern
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import MemoryLimitError
 from r2n.grounding.counting import RuleCounts
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.store import Ceiling, Store
+from r2n.grounding.store import MemoryBudget, Store
 from r2n.logic.parser import parse_theory
 from r2n.network.r2n import R2N
 from r2n.options import TrainingOptions
@@ -68,7 +68,7 @@ def counted(known: KnowledgeBase) -> Counter[tuple[int, int]]:
 def plain_loss(known: KnowledgeBase, model: R2N, fact: int, predicate: int, position: int) -> float:
     """Minus the log of the share of a fact, or of the rest's, with the fact not known and its row's others left out."""
     assert model.counted is not None
-    side, numbers = Side.of(known.base, predicate, position), counted(without(known, fact))
+    side, numbers = QueryPattern.of(known.base, predicate, position), counted(without(known, fact))
     true = set(known.evidence.atoms[known.evidence.truth].tolist())
     (row,) = side.located(np.array([fact]))[0].tolist()
     rest = exp(model.counted.rest[predicate, position].item())
@@ -108,7 +108,7 @@ def test_the_mean_over_the_facts_is_that_of_grounding_without_each(
     for predicate, name in enumerate(("p", "q", "u")):
         for fact in known.known_codes(known.language.predicate(name), True).tolist():
             for position in range(len(known.base.shapes[predicate])):
-                side = Side.of(known.base, predicate, position)
+                side = QueryPattern.of(known.base, predicate, position)
                 row = side.located(np.array([fact]))[0][0]
                 rivals = set((row + np.arange(side.candidates) * side.stride).tolist())
                 if any(code in rivals for code, _ in everything):
@@ -219,7 +219,7 @@ def test_counting_keeps_to_the_memory_that_is_allowed_and_counts_the_same() -> N
     assert sum(len(side.left_out.entries) for side in whole.sides) > 10**6
     tracemalloc.start()
     try:
-        parts = RuleBatches(RuleCounts.of(Store(known, ceiling=Ceiling(most)), known.theory.rules), options)
+        parts = RuleBatches(RuleCounts.of(Store(known, ceiling=MemoryBudget(most)), known.theory.rules), options)
         assert tracemalloc.get_traced_memory()[1] < most
     finally:
         tracemalloc.stop()
@@ -232,6 +232,6 @@ def test_counting_keeps_to_the_memory_that_is_allowed_and_counts_the_same() -> N
 
 def test_what_does_not_fit_is_refused_before_it_is_taken() -> None:
     known = many_likes(90, 450, 40)
-    counts = RuleCounts.of(Store(known, ceiling=Ceiling(20_000_000)), known.theory.rules)
+    counts = RuleCounts.of(Store(known, ceiling=MemoryBudget(20_000_000)), known.theory.rules)
     with pytest.raises(MemoryLimitError, match=r"what is left out of .* while a fact is asked.*\n  take fewer rules"):
         RuleBatches(counts, TrainingOptions())
