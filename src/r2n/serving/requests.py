@@ -11,7 +11,7 @@ NAME_IN_ADDRESS = 10_000  # characters; of any script, two such names still fit 
 CHANGES = ("with", "without", "constants", "without_rules")  # the fields that change what is known
 
 
-def _limit(value: float, text: str, *, is_fixed: bool = False) -> Any:
+def _limit(value: int | float, text: str, *, is_fixed: bool = False) -> Any:
     """A limit and its description; a fixed one is part of the schemas below."""
     return field(default=value, init=not is_fixed, metadata={"text": text})
 
