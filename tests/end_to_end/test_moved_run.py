@@ -99,7 +99,7 @@ def train(name: str, folder: Path) -> None:
         return
     problem = folder / "problems" / name
     write_papers(problem) if name == "papers" else write_toy_problem(problem, epochs=3)
-    document("train", problem, "--out", run, *sets)
+    document("train", problem, "--out", run, "--no-report", "--no-baseline", *sets)
 
 
 def answers(run: Path, name: str) -> dict[str, Any]:
@@ -185,7 +185,14 @@ def test_loading_and_answering_leave_threads_and_random_numbers_alone(
 @pytest.fixture
 def towns(tmp_path: Path) -> Path:
     """A run whose problem is gone."""
-    document("train", write_toy_problem(tmp_path / "towns", epochs=2), "--out", tmp_path / "run")
+    document(
+        "train",
+        write_toy_problem(tmp_path / "towns", epochs=2),
+        "--out",
+        tmp_path / "run",
+        "--no-report",
+        "--no-baseline",
+    )
     shutil.rmtree(tmp_path / "towns")
     return tmp_path / "run"
 

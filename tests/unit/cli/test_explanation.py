@@ -27,7 +27,9 @@ ATOM = "liesIn(n5, north)"
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("explain")
     write_toy_problem(folder / "towns", epochs=1)
-    result = runner.invoke(app, ["train", str(folder / "towns"), "--out", str(folder / "run")])
+    result = runner.invoke(
+        app, ["train", str(folder / "towns"), "--out", str(folder / "run"), "--no-report", "--no-baseline"]
+    )
     assert result.exit_code == 0, result.output
     return folder / "run"
 
