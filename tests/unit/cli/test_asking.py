@@ -21,7 +21,8 @@ runner = CliRunner()
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ask")
     write_toy_problem(folder / "towns", epochs=1)
-    result = runner.invoke(app, ["train", str(folder / "towns"), "--out", str(folder / "run")])
+    arguments = ["train", str(folder / "towns"), "--out", str(folder / "run"), "--no-report", "--no-baseline"]
+    result = runner.invoke(app, arguments)
     assert result.exit_code == 0, result.output
     return folder / "run"
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from r2n.cli import app
 from r2n.cli import datasets as module
-from r2n.datasets.benchmarks import DATASETS
+from r2n.datasets.benchmarks import DATASETS, load
 from r2n.progress import Progress
 
 runner = CliRunner()
@@ -48,8 +48,8 @@ def test_generate_makes_a_problem_folder_once(tmp_path: Path) -> None:
     result = runner.invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("200 facts (train 180, valid 10, test 10), 5 rules, in ")
-    shown = json.loads(runner.invoke(app, ["check", str(tmp_path / "made"), "--json"]).stdout)
-    assert (shown["splits"], shown["rules"]) == ({"train": 180, "valid": 10, "test": 10}, 5)
+    made = load(str(tmp_path / "made"))
+    assert [len(made.train), *map(len, made.queries.values()), len(made.knowledge.theory.rules)] == [180, 10, 10, 5]
     again = runner.invoke(app, arguments)
     assert again.exit_code == 2
     assert "name one that is not there" in again.output
