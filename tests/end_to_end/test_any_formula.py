@@ -65,7 +65,7 @@ def spelled(fact: Fact) -> str:
 def all_commands(folder: Path, question: str, *more: object) -> dict[str, float]:
     """Train, evaluate, and ask; the metrics of the test split, after each command said the same as the others."""
     runs = folder / "run"
-    trained = document("train", folder, "--out", runs, "--no-baseline", *more)
+    trained = document("train", folder, "--out", runs, "--no-baseline", "--no-report", *more)
     reports = {report["split"]: report["metrics"] for report in trained["reports"]}
     assert document("evaluate", runs)["metrics"] == reports["test"]
     answers = document("predict", runs, question, "--all", "--top", 1000)["answers"]

@@ -87,7 +87,7 @@ def test_the_command_line_does_the_same(products: Path, tmp_path: Path) -> None:
     checked = document("check", products)
     assert checked["features"] == {"product": 20}
     run = tmp_path / "run"
-    (report,) = document("train", products, "--out", run)["reports"]
+    (report,) = document("train", products, "--out", run, "--no-report")["reports"]
     assert report["metrics"]["ap"] > 0.9
     assert document("evaluate", run)["metrics"] == report["metrics"]
     best = document("predict", run, "same(k0n3, ?)")["answers"][:3]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-EPOCHS = 40
+EPOCHS = 20
 
 
 def train(folder: Path, *more: str) -> subprocess.Popen[bytes]:

@@ -19,14 +19,14 @@ CLOSE = 0.02
 def test_from_a_run_to_a_theory_that_trains(tmp_path: Path) -> None:
     """The same commands as below on little data; there is a clause to export all the same."""
     problem = write_clause_problem(tmp_path / "problem", 0, items=100, epochs=40)
-    run("train", problem, "--out", tmp_path / "implicit", "--no-baseline")
+    run("train", problem, "--out", tmp_path / "implicit", "--no-baseline", "--no-report")
     run("rules", tmp_path / "implicit", "--export", problem / "learned.r2n")
     with_theory(problem, "learned.r2n")
     rules = parse_theory((problem / "learned.r2n").read_text()).rules
     assert rules
     assert not any(rule.is_implicit for rule in rules)
     assert all(rule.name in run("check", problem) for rule in rules)
-    run("train", problem, "--out", tmp_path / "explicit", "--no-baseline", "--set", "training.epochs=1")
+    run("train", problem, "--out", tmp_path / "explicit", "--no-baseline", "--no-report", "--set", "training.epochs=1")
     told = document("rules", tmp_path / "explicit")["rules"]
     assert {rule["name"] for rule in told} == {rule.name for rule in rules}
 
@@ -35,7 +35,7 @@ def test_from_a_run_to_a_theory_that_trains(tmp_path: Path) -> None:
 def test_from_an_implicit_rule_to_explicit_ones(tmp_path: Path) -> None:
     """Train on the hint alone, read off the clauses, export them, check, and train on the clauses."""
     problem = write_clause_problem(tmp_path / "problem", 0)
-    first = document("train", problem, "--out", tmp_path / "implicit", "--no-baseline")
+    first = document("train", problem, "--out", tmp_path / "implicit", "--no-baseline", "--no-report")
     told = document("rules", tmp_path / "implicit", "--export", problem / "learned.r2n")
     found = [clause["clause"] for clause in told["rules"][0]["clauses"]]
     assert set(found[:2]) == set(CLAUSES)
@@ -44,7 +44,7 @@ def test_from_an_implicit_rule_to_explicit_ones(tmp_path: Path) -> None:
         assert clause["fidelity"] > 0.95
     with_theory(problem, "learned.r2n")
     assert CLAUSES[0] in run("check", problem)
-    second = document("train", problem, "--out", tmp_path / "explicit", "--no-baseline")
+    second = document("train", problem, "--out", tmp_path / "explicit", "--no-baseline", "--no-report")
     for before, after in zip(first["reports"], second["reports"], strict=True):
         assert after["metrics"]["ap"] == pytest.approx(before["metrics"]["ap"], abs=CLOSE)
 

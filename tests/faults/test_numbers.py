@@ -27,7 +27,16 @@ from tests.faults.warm_process import WarmProcess, done
 from tests.featured_problem import NUMBERS, featured_problem
 from tests.toy_problem import write_toy_problem
 
-SMALL = ["--set", "model.dim=4", "--set", "model.layers=1", "--set", "training.epochs=2"]
+SMALL = [
+    "--no-report",
+    "--no-baseline",
+    "--set",
+    "model.dim=4",
+    "--set",
+    "model.layers=1",
+    "--set",
+    "training.epochs=2",
+]
 
 
 def ran(*arguments: object) -> tuple[int, str]:

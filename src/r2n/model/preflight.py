@@ -261,6 +261,7 @@ FEW_MEASURED = 2_000  # ground rules or atoms of the smallest graph that is meas
 LONG_ENOUGH = 0.1  # seconds that a pass takes longer than over the graph before: then no larger graph is measured
 MOST_SECONDS = 10.0  # of measuring, after which no larger graph is measured
 TIMES_MEASURED = 3  # passes over a graph
+LONG_PASSES = 1.0  # seconds of passes over a graph, after which it is not passed once more
 FEWER = 2  # times: what has fewer ground rules by less is not worth naming
 MOST_SAMPLED = 100  # facts, and as many negatives, whose neighbourhoods stand for all
 SHARED_WORDS = 2  # of candidates by blocking
@@ -368,15 +369,15 @@ def measured_speed(work: Work) -> Speed:
             while len(found) < 2 or (share <= 1 and found[-1][1] - found[-2][1] < LONG_ENOUGH and perf_counter() < end):
                 grounding, atoms = _sample(work, min(1.0, share))
                 layout = model.collate(FactorGraph.from_grounding(grounding, atoms), "dense")
-                seconds = []
-                for _ in range(TIMES_MEASURED):
+                seconds: list[float] = []
+                while len(seconds) < TIMES_MEASURED and sum(seconds) < LONG_PASSES:
                     start = perf_counter()
                     predictions = model(layout, rule_outputs=training.semantic_weight > 0)
                     loss = predictions.atoms.sum() + sum(rule.sum() for rule in predictions.rules)
                     loss.backward()
                     float(loss.detach())  # a device has finished
                     seconds.append(perf_counter() - start)
-                found.append((len(grounding), min(seconds[1:])))  # the first pass finds out what the layout needs
+                found.append((len(grounding), min(seconds[1:] or seconds)))  # the first finds out what the batch needs
                 share *= 4
     finally:
         torch.set_num_threads(threads)

@@ -44,7 +44,16 @@ def test_a_written_theory_is_accepted_by_check_ground_and_train(problem: Path) -
     grounded = {rule["name"]: rule["ground_rules"] for rule in document("ground", problem)["rules"]}
     (concluded,) = (rule.name for rule in theory.rules if str(rule.formula) == "parent(y, x) -> child(x, y)")
     assert grounded[concluded] == 12
-    trained = ["train", problem, "--out", problem.parent / "run", "--set", "training.epochs=1"]
+    trained = [
+        "train",
+        problem,
+        "--out",
+        problem.parent / "run",
+        "--no-report",
+        "--no-baseline",
+        "--set",
+        "training.epochs=1",
+    ]
     assert runner.invoke(app, [str(part) for part in trained]).exit_code == 0
 
 
