@@ -58,7 +58,7 @@ def measure(seed: int) -> dict[str, float]:
 
 
 def comparison(seeds: Sequence[int] = SEEDS) -> Comparison:
-    """ComplEx, which tells who supplies from who is supplied, is better than what cannot."""
+    """ComplEx, which distinguishes the supplier from its customer, is better than scores that do not."""
     claims = [("ComplEx", "DistMult"), ("ComplEx", "counting links")]
     return compare("filtered MRR of test links", measure, claims, seeds)
 

@@ -14,7 +14,7 @@ def make_data(folder: Path, seed: int) -> None:
     """Write train.tsv, valid.tsv and test.tsv.
 
     Sectors stand in a ring. A firm is allied with firms of its own sector, supplies some of the next one, and invests
-    in some of the one after. Nobody is told which sector a firm is in; the links alone must give it away.
+    in some of the one after. No table holds the sector of a firm; only the links depend on it.
     """
     generator = np.random.default_rng(seed)
     sector = generator.permutation(np.arange(FIRMS) % SECTORS)

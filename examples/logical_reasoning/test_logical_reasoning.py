@@ -15,7 +15,7 @@ def rows(path: Path) -> list[list[str]]:
 
 
 def test_the_rights_follow_from_the_facts(tmp_path: Path) -> None:
-    """Who can read what, told again by loops over the tables."""
+    """Who can read what, computed by loops over the tables."""
     make_data(tmp_path, 0)
     facts = rows(tmp_path / "facts.tsv")
     team = {x: t for x, name, t in facts if name == "memberOf"}
@@ -28,9 +28,9 @@ def test_the_rights_follow_from_the_facts(tmp_path: Path) -> None:
             return False
         return team[x] == owner[p] or (x in stands_in_for and can_read(stands_in_for[x], p))
 
-    told = [row for split in ("train", "valid", "test") for row in rows(tmp_path / f"{split}.tsv")]
-    assert len(told) == len(team) * len(owner)
-    assert {(x, p): bool(int(label)) for x, _, p, label in told} == {
+    labelled = [row for split in ("train", "valid", "test") for row in rows(tmp_path / f"{split}.tsv")]
+    assert len(labelled) == len(team) * len(owner)
+    assert {(x, p): bool(int(label)) for x, _, p, label in labelled} == {
         (x, p): can_read(x, p) for x in team for p in owner
     }
 

@@ -13,7 +13,7 @@ def make_data(folder: Path, seed: int) -> None:
     """Write images.parquet, sums.tsv, plus.tsv, and the digits of three groups of images.
 
     Every image is in one pair. The sum of a pair is known in whichever group its images are; the digits of the groups
-    valid and test are never told.
+    valid and test are never in the facts.
     """
     generator = np.random.default_rng(seed)
     count = max(part.stop for part in SPLITS.values())
