@@ -74,7 +74,7 @@ def italy() -> Explanation:
             0.4,
             (
                 Member("neighborOf(italy, france)", TRUE),
-                Member("locatedIn(italy, europe)", Belief(0.97, 3.6), is_told_above=True),
+                Member("locatedIn(italy, europe)", Belief(0.97, 3.6), is_explained_above=True),
             ),
         ),
     )
@@ -126,7 +126,7 @@ def chain(length: int, rules: int = 1) -> Explanation:
     reasons: tuple[Reason, ...] = ()
     for i in reversed(range(length)):
         first = Member(f"p({i + 1})", Belief(0.7, 0.8), reasons=reasons)
-        others = Member(f"p({i + 1})", Belief(0.7, 0.8), is_told_above=bool(reasons))
+        others = Member(f"p({i + 1})", Belief(0.7, 0.8), is_explained_above=bool(reasons))
         reasons = tuple(
             Reason(f"r{j}", f"p({i + 1}) & q({j}) -> p({i})", 1.0 / (j + 1), (others if j else first,))
             for j in range(rules)
@@ -186,7 +186,7 @@ def make_reasons(dice: Random, depth: int, told: set[str], most: int = 3) -> tup
 def make_member(dice: Random, depth: int, told: set[str]) -> Member:
     atom, belief, effect = name(dice), make_belief(dice), maybe(number(dice), dice)
     if atom in told:
-        return Member(atom, belief, effect, is_told_above=True)
+        return Member(atom, belief, effect, is_explained_above=True)
     if depth <= 0 or one_in(2, dice):
         return Member(atom, belief, effect)
     told.add(atom)

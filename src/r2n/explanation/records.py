@@ -45,14 +45,14 @@ class Member:
     """Another atom of a ground rule than the explained one, and the reasons for it in turn.
 
     `effect` is that of its input (its embedding, and what is known of it) on the explained atom, if measured.
-    `is_told_above`: its reasons are listed elsewhere in the same explanation.
+    `is_explained_above`: its reasons are listed elsewhere in the same explanation.
     """
 
     atom: str
     belief: Belief
     effect: float | None = None
     reasons: tuple["Reason", ...] = ()
-    is_told_above: bool = False
+    is_explained_above: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,7 +251,7 @@ class _Renderer:
         spans = [_atom(member.atom), Span(f": {status_text(member.belief)}")]
         if member.effect is not None:
             spans.append(Span(f"  (effect {effect_text(member.effect)})", "quiet"))
-        if member.is_told_above:
+        if member.is_explained_above:
             spans.append(Span(f"  (explained {'above' if member.atom in self.above else 'elsewhere'})", "quiet"))
         if member.reasons:
             self.above.add(member.atom)
@@ -299,7 +299,7 @@ def shown_members(reason: Reason) -> tuple[tuple[Member, ...], tuple[Member, ...
 
     def weight(i: int) -> tuple[bool, float, bool, float]:
         member = members[i]
-        has_reasons = bool(member.reasons) or member.is_told_above
+        has_reasons = bool(member.reasons) or member.is_explained_above
         return has_reasons, abs(member.effect or 0.0), member.belief.known is True, member.belief.probability
 
     kept = set(sorted(range(len(members)), key=weight, reverse=True)[:MOST_MEMBERS])

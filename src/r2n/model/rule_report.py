@@ -529,7 +529,7 @@ def _with_contexts(
             progress("contexts", done, len(names))
             gains[name] = switches.gains(switches.off(name))
     knowledge, queries = switches.trained.problem.knowledge, switches.queries
-    marks = Marks.of(knowledge.base, queries.atoms, knowledge.features)
+    marks = Marks.from_atoms(knowledge.base, queries.atoms, knowledge.features)
     found = find_contexts(marks, gains)
     rules = tuple(replace(account, contexts=found[account.name]) for account in report.rules)
     return replace(report, rules=rules, contexts_on=switches.split)

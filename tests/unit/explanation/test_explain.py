@@ -85,8 +85,8 @@ def test_an_atom_is_explained_once_to_a_depth_and_no_reason_is_its_own(toy: Prob
     with_reasons = [m.atom for m in members if m.reasons]
     assert with_reasons
     assert len(with_reasons) == len(set(with_reasons))
-    assert any(m.is_told_above for m in members)
-    assert not any(m.is_told_above and m.reasons for m in members)
+    assert any(m.is_explained_above for m in members)
+    assert not any(m.is_explained_above and m.reasons for m in members)
     for reason in reasons:
         assert not any(reason.ground_rule == below.ground_rule for m in reason.because for below in m.reasons)
     known = [m for m in members if m.belief.known or m.belief.closed]

@@ -48,8 +48,8 @@ def test_reasons_that_stand_elsewhere_are_found() -> None:
     deep = Member("q(a)", TRUE, reasons=(Reason("t", "u(a) -> q(a)", 0.5, (Member("u(a)", TRUE),)),))
     over = Member("s(a)", TRUE, reasons=(Reason("s", "q(a) -> s(a)", 0.4, (deep,)),))
     reasons = (
-        Reason("r", "q(a) & s(a) -> p(a)", 1.0, (Member("q(a)", TRUE, is_told_above=True), over)),
-        Reason("r", "q(a) -> p(a)", 1.0, (Member("q(a)", TRUE, is_told_above=True),)),
+        Reason("r", "q(a) & s(a) -> p(a)", 1.0, (Member("q(a)", TRUE, is_explained_above=True), over)),
+        Reason("r", "q(a) -> p(a)", 1.0, (Member("q(a)", TRUE, is_explained_above=True),)),
     )
     graph = reason_graph("p(a)", Belief(0.5, 0.0), reasons)
     columns = {node.name: node.column for node in graph.nodes if node.kind == "atom"}

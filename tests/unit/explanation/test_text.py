@@ -192,7 +192,7 @@ def test_reasons_have_sign_rule_ground_rule_and_atoms() -> None:
 
 def test_an_atom_that_is_met_again_is_referred_to() -> None:
     assert "locatedIn(italy, europe): believed 0.97  (explained above)" in lines_of(part(italy(), "because"))
-    first = Reason("r", "q(a) -> p(a)", 1.0, (Member("q(a)", TRUE, effect=-0.5, is_told_above=True),))
+    first = Reason("r", "q(a) -> p(a)", 1.0, (Member("q(a)", TRUE, effect=-0.5, is_explained_above=True),))
     later = Reason("s", "q(a) | p(a)", 0.5, (Member("q(a)", TRUE, reasons=(Reason("t", "q(a)", 0.1),)),))
     assert "q(a): true by the facts  (effect -0.50)  (explained elsewhere)" in lines_of(
         render(of_reasons(first, later))

@@ -161,7 +161,7 @@ function contrast(explanation) {
   );
 }
 
-/** What the answer rests on beside ground rules. @param {any} explanation */
+/** What the answer rests on besides ground rules. @param {any} explanation */
 function basis(explanation) {
   const parts = [];
   if (explanation.fidelity?.ground_rules) parts.push(h("p", {}, fidelity(explanation.fidelity)));
