@@ -211,6 +211,16 @@ def _updated(layer: ReasoningLayer, sums: Tensor, atoms: Tensor, messages: Tenso
     return torch.where(is_reached, made, atoms if layer.isolated == "keep" else torch.zeros_like(atoms))
 
 
+def graph_around(logits: AtomLogits, codes: Codes) -> tuple[FactorGraph, tuple[Int64[np.ndarray, " _"], ...]]:
+    """The graph within reach of a network's layers around atoms and their reciprocals; the rows of each atom in it."""
+    reciprocals = reciprocal_codes(logits.model.base, codes)
+    every = np.unique(np.concatenate([codes, reciprocals[reciprocals >= 0]]))
+    graph = logits.source.around(every, steps=len(logits.model.layers))
+    pairs = zip(codes.tolist(), reciprocals.tolist(), strict=True)
+    both = [np.unique([code, other]) if other >= 0 else np.array([code]) for code, other in pairs]
+    return graph, tuple(graph.rows(torch.from_numpy(pair)).numpy() for pair in both)
+
+
 @dataclass(frozen=True, eq=False)
 class Neighbourhood:
     """The graph around some atoms, and the forward passes of one or several networks over it.
@@ -227,13 +237,7 @@ class Neighbourhood:
     @classmethod
     def around(cls, members: Sequence[AtomLogits], codes: Codes) -> "Neighbourhood":
         """The neighbourhood of distinct atoms."""
-        base, layers = members[0].model.base, len(members[0].model.layers)
-        reciprocals = reciprocal_codes(base, codes)
-        every = np.unique(np.concatenate([codes, reciprocals[reciprocals >= 0]]))
-        graph = members[0].source.around(every, steps=layers)
-        pairs = zip(codes.tolist(), reciprocals.tolist(), strict=True)
-        both = [np.unique([code, other]) if other >= 0 else np.array([code]) for code, other in pairs]
-        rows = tuple(graph.rows(torch.from_numpy(pair)).numpy() for pair in both)
+        graph, rows = graph_around(members[0], codes)
         return cls(graph, codes, rows, tuple(Unrolled.from_graph(member, graph) for member in members))
 
     @property
