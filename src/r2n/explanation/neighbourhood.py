@@ -20,15 +20,16 @@ from r2n.network.reasoning import ReasoningLayer, Sum
 from r2n.network.scatter import Incidence
 from r2n.scoring import AtomLogits
 
-_NOTHING: Codes = np.zeros(0, np.int64)
+NO_CODES: Codes = np.zeros(0, np.int64)
+NO_PAIRS: Pairs = np.zeros((0, 2), np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class WhatIf:
     """A change of what is known: facts (codes) that are unknown, those of them that are false, a rule left out."""
 
-    unknown: Codes = field(default_factory=lambda: _NOTHING)
-    false: Codes = field(default_factory=lambda: _NOTHING)
+    unknown: Codes = field(default_factory=lambda: NO_CODES)
+    false: Codes = field(default_factory=lambda: NO_CODES)
     without_rule: str | None = None
 
 
@@ -93,14 +94,9 @@ class Changes:
     """
 
     count: int
-    left_out: Pairs
-    altered: Pairs
-    states: Int64[np.ndarray, " _"]
-
-    @classmethod
-    def leaving_out(cls, left_out: Pairs, count: int) -> "Changes":
-        """Changes that leave out ground rules, and nothing else."""
-        return cls(count, left_out, np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
+    left_out: Pairs = field(default_factory=lambda: NO_PAIRS)
+    altered: Pairs = field(default_factory=lambda: NO_PAIRS)
+    states: Int64[np.ndarray, " _"] = field(default_factory=lambda: NO_CODES)
 
     def part(self, start: int, end: int) -> "Changes":
         """The changes from `start` to `end`, numbered from 0."""
@@ -128,21 +124,21 @@ class Unrolled:
     def from_graph(cls, logits: AtomLogits, graph: FactorGraph) -> "Unrolled":
         """The pass of a network, with the evidence that its logits use."""
         model = logits.model.eval()
-        layout = model.collate(graph, "indexed")
+        batch = model.collate(graph, "indexed")
         known = known_states(model.base, graph.atoms, logits.evidence).to(model.device)
-        embedded = model.embed(layout)
-        atoms = model.input_layer(layout, known=known)
+        embedded = model.embed(batch)
+        atoms = model.input_layer(batch, known=known)
         if model.atom_output is None:
-            return cls(model, [atoms], [], model.atom_embedding.score(atoms, layout.predicates), known)
+            return cls(model, [atoms], [], model.atom_embedding.score(atoms, batch.predicates), known)
         embeddings, sums = [atoms], []
         for layer in model.layers:
             if layer.aggregation.adds_messages:
-                sums.append(_summing(layer)(atoms, layout.incidence, rule_embeddings=False)[0])
-                atoms = _updated(layer, sums[-1], atoms, layout.incidence.messages)
+                sums.append(_summing(layer)(atoms, batch.incidence, rule_embeddings=False)[0])
+                atoms = _updated(layer, sums[-1], atoms, batch.incidence.messages)
             else:
-                atoms, _ = layer(atoms, layout.incidence, rule_embeddings=False)
+                atoms, _ = layer(atoms, batch.incidence, rule_embeddings=False)
             embeddings.append(atoms)
-        added = model.own_score(layout, embedded) if model.input_score else atoms.new_zeros(len(atoms))
+        added = model.own_score(batch, embedded) if model.input_score else atoms.new_zeros(len(atoms))
         return cls(model, embeddings, sums, added, known)
 
     @torch.no_grad()

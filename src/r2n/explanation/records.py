@@ -132,6 +132,14 @@ class FeatureEffect:
 
 
 @dataclass(frozen=True, slots=True)
+class InputReasons:
+    """Why the input layer answers as it does."""
+
+    similar: tuple[Similar, ...] = ()
+    features: tuple[FeatureEffect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Contrast:
     """The ground rules that make the difference to another atom.
 
@@ -159,20 +167,17 @@ class Explanation:
     counterfactuals: tuple[Counterfactual, ...] = ()
     turned_by: Counterfactual | None = None
     fidelity: Fidelity | None = None
-    input: "InputReasons | None" = None
+    input: InputReasons | None = None
     contrast: Contrast | None = None
     notes: tuple[str, ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as one JSON document."""
-        document = asdict(self)
-        belief = document.pop("belief")
-        fidelity = document.pop("fidelity")
+        document = asdict(self) | {"labels": dict(self.labels)}
         if self.fidelity is not None:
-            fidelity |= {"sufficiency": self.fidelity.sufficiency, "necessity": self.fidelity.necessity}
-        document |= {"fidelity": fidelity, "labels": dict(self.labels)}
-        return {"atom": document.pop("atom"), **belief, **document}
+            document["fidelity"] |= {"sufficiency": self.fidelity.sufficiency, "necessity": self.fidelity.necessity}
+        return {"atom": document.pop("atom"), **document.pop("belief"), **document}
 
     def __str__(self) -> str:
         """The tree, as `r2n explain` prints it."""
@@ -192,11 +197,3 @@ class Explanation:
 
         frame = f'<div style="overflow-x:auto">{explanation_svg(self)}</div>'
         return f"{frame}<details><summary>in words</summary><pre>{escape(str(self))}</pre></details>"
-
-
-@dataclass(frozen=True, slots=True)
-class InputReasons:
-    """Why the input layer answers as it does."""
-
-    similar: tuple[Similar, ...] = ()
-    features: tuple[FeatureEffect, ...] = ()

@@ -182,8 +182,8 @@ def occurrences(
         out = None if outs is None else outs[j]
         mean = None if out is None or not len(out) else float(expit(out).mean())
         known = truths[ground_rules][(truths[ground_rules] >= 0).all(axis=1)]
-        is_judged = rule.formula is not None and len(known)
-        satisfied = float(rule.formula.evaluate(known == 1).mean()) if is_judged else None
+        formula = rule.formula if len(known) else None
+        satisfied = None if formula is None else float(formula.evaluate(known == 1).mean())
         found[rule.name] = Occurrence(len(ground_rules), len(known), satisfied, mean)
     return found
 
@@ -233,9 +233,9 @@ class Marks:
         for part in (part for part in features.values() if part.texts is not None):
             bags = bags_of_words(part.texts or (), np.ones(len(part), bool))
             pick = indicators(part.constants[:, None], len(constants)).T
-            names += [("word", f"{word} ({part.domain.name})") for word in bags.vocabulary]
+            names.extend(("word", f"{word} ({part.domain.name})") for word in bags.vocabulary)
             parts.append(has_constant @ pick @ bags.known)
-        names += [("constant", name) for name in constants]
+        names.extend(("constant", name) for name in constants)
         has = csc_array(hstack([*parts, has_constant], format="csc") > 0, dtype=np.int64)
         used = np.flatnonzero(np.diff(has.indptr) >= SUPPORT)
         return cls(tuple(names[m] for m in used), csc_array(has[:, used]))

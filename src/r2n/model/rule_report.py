@@ -207,7 +207,7 @@ class RuleSwitches:
             some = names[start : start + size]
             numbers = [near.numbers(index[name]) for name in some]
             pairs = [np.stack([np.full(len(own), k), own], axis=1) for k, own in enumerate(numbers)]
-            left_out = Changes.leaving_out(np.concatenate([np.zeros((0, 2), np.int64), *pairs]), len(some))
+            left_out = Changes(len(some), np.concatenate([np.zeros((0, 2), np.int64), *pairs]))
             yield from near.logits - near.changed(left_out)
 
     def without(self, names: Collection[str]) -> Answered:

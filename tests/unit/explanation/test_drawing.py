@@ -7,7 +7,6 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from r2n.explanation.drawing import (
-    BELOW_ATOM,
     COLOURS,
     FONTS,
     GAPS,
@@ -156,15 +155,6 @@ def test_a_node_stands_between_its_children() -> None:
     assert answer.middle == rules[1].middle
     assert held.middle == rules[0].middle
     assert [place.y for place in rules] == sorted(place.y for place in rules)
-
-
-def test_subtrees_come_as_near_as_their_boxes_allow() -> None:
-    """A fact stands right below another atom, however large the subtree of that one is."""
-    given = italy()
-    graph = reason_graph(given.atom, given.belief, given.reasons)
-    place = dict(zip((node.name for node in graph.nodes), laid_out(given, 100, 44).boxes, strict=True))
-    first, second = place["neighborOf(france, italy)"], place["locatedIn(france, europe)"]
-    assert second.y == first.bottom + BELOW_ATOM
 
 
 def test_the_answer_is_near_the_top_of_a_tall_drawing() -> None:

@@ -9,7 +9,7 @@ from r2n.explanation.reason_graph import (
     reason_graph,
 )
 from r2n.explanation.records import Belief, Member, Reason
-from tests.explanations import CLOSED, TRUE, chain, italy
+from tests.explanations import TRUE, chain, italy
 
 
 def graph_of_italy() -> ReasonGraph:
@@ -87,12 +87,3 @@ def test_a_deep_explanation_is_drawn_from_the_answer_on_as_far_as_there_is_room(
     assert MOST_GROUND_RULES <= drawn <= MOST_GROUND_RULES + 2
     left = [node.note for node in graph.nodes if "not drawn" in node.note]
     assert left == ["believed 0.70 · 3 reasons not drawn"] or any("more ground rule" in n.name for n in graph.nodes)
-
-
-def test_many_atoms_of_a_ground_rule_are_counted_and_named() -> None:
-    members = tuple(Member(f"q({i})", TRUE if i == 30 else CLOSED) for i in range(55))
-    graph = reason_graph("p(a)", TRUE, (Reason("all", "all", 1.0, members),))
-    more = graph.nodes[-1]
-    assert more.name == "and 47 more atoms"
-    assert "q(54): closed: no fact, so false" in more.title
-    assert "q(30)" in {node.name for node in graph.nodes}

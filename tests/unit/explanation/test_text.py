@@ -21,7 +21,6 @@ from r2n.explanation.records import (
 )
 from r2n.explanation.text import (
     LONGEST_NAME,
-    MOST_MEMBERS,
     Line,
     all_reasons,
     answer_texts,
@@ -38,7 +37,6 @@ from r2n.explanation.text import (
     render,
     share_of,
     shortened,
-    shown_members,
     status_text,
     strongest,
 )
@@ -155,17 +153,14 @@ def test_what_is_known_comes_before_what_is_believed() -> None:
 def test_each_case_of_fidelity_and_of_counterfactuals_has_its_sentence() -> None:
     cases = [
         GIVEN,
-        replace(GIVEN, listed=1),
         replace(GIVEN, listed=12),
-        replace(GIVEN, listed=1, ground_rules=1),
         replace(GIVEN, listed=0, ground_rules=0),
         replace(GIVEN, listed=0),
         replace(GIVEN, none=3.0),
     ]
     said = [fidelity_text(case) for case in cases]
     assert len(set(said)) == len(said)
-    assert "0.93" in said[0]
-    assert "0.12" in said[0]
+    assert {"0.93", "0.12"} <= set(said[0].split())
     conditions = [condition_texts(item) for item in italy().counterfactuals]
     assert conditions == [("if ", " were not known"), ("if ", " were known to be false"), ("without rule ", "")]
     assert condition_texts(Counterfactual("not known", ("a", "b"), 0.0, 0.5, True))[1] == " were not known"
@@ -173,7 +168,7 @@ def test_each_case_of_fidelity_and_of_counterfactuals_has_its_sentence() -> None
 
 def test_the_parts_stand_in_their_order_and_none_is_empty() -> None:
     titles = [str(line).split(" ")[0] for line in render(italy()).lines]
-    assert titles == ["layer", "because", "what", "the", "rather", "how", "what", "notes"]
+    assert titles == ["layer", "because", "what", "the", "rather", "share", "what", "notes"]
     assert render(of_reasons()).lines == ()
     bars = [span.share for line in part(italy(), "layer by").lines for span in line.spans if span.role == "bar"]
     assert bars == [0.53, 0.91, 0.97]
@@ -197,22 +192,6 @@ def test_an_atom_that_is_met_again_is_referred_to() -> None:
     assert "q(a): true by the facts  (effect -0.50)  (explained elsewhere)" in lines_of(
         render(of_reasons(first, later))
     )
-
-
-def test_of_many_atoms_the_weightiest_are_shown_in_the_order_of_the_rule() -> None:
-    few = tuple(Member(f"q({i})", CLOSED) for i in range(MOST_MEMBERS + 1))
-    assert shown_members(Reason("r", "r", 1.0, few)) == (few, ())
-    many = [Member(f"q({i})", CLOSED) for i in range(20)]
-    many[3] = Member("q(3)", TRUE)
-    many[9] = Member("q(9)", Belief(0.4, -0.4), effect=0.1)
-    many[12] = Member("q(12)", Belief(0.4, -0.4), reasons=(Reason("t", "t", 0.1),))
-    shown, others = shown_members(Reason("r", "r", 1.0, tuple(many)))
-    assert len(shown) == MOST_MEMBERS
-    assert {"q(3)", "q(9)", "q(12)"} <= {member.atom for member in shown}
-    assert [member for member in many if member in shown] == list(shown)
-    assert {*shown, *others} == set(many)
-    line = render(of_reasons(Reason("r", "r", 1.0, tuple(many)))).lines[0].lines[0]
-    assert str(line.lines[-1]) == "and 12 more atoms: 12 closed"
 
 
 PRINTED = """\

@@ -119,7 +119,7 @@ function verdict(now, before) {
       "p",
       { class: change < 0 ? "moved-by minus" : "moved-by plus" },
       signed(change),
-      turns ? " · the answer turns" : "",
+      turns ? " · the answer flips" : "",
       logits,
     ),
     words,
@@ -168,7 +168,7 @@ function basis(explanation) {
   if (explanation.turned_by) {
     const without = explanation.turned_by.what.map((/** @type {string} */ what) => h("li", {}, name(what)));
     parts.push(
-      h("p", {}, `The answer would turn (${probability(explanation.turned_by.probability)}) if these were not known:`),
+      h("p", {}, `The answer would flip (${probability(explanation.turned_by.probability)}) if these were not known:`),
       h("ul", { class: "lines" }, ...without),
     );
   }
