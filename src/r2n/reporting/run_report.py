@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from r2n.data.herbrand import Codes
-from r2n.errors import DataError, R2NError, counted
+from r2n.errors import R2NError, counted
 from r2n.evaluation.by_query import (
     ClassifiedQueries,
     PrecisionRecall,
@@ -51,11 +51,6 @@ class Curve:
     epochs: tuple[int, ...]
     values: tuple[float, ...]
     panel: str = "loss"
-
-    def __post_init__(self) -> None:
-        """Check that there is a value for each epoch."""
-        if len(self.epochs) != len(self.values):
-            raise DataError(f"curve '{self.name}' has {len(self.values)} values for {len(self.epochs)} epochs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +141,9 @@ def build_report(
     notes = [str(report.protocol[REASONING_HARMS]) for report in reports if REASONING_HARMS in report.protocol]
     found = {report.split: report.by_query for report in reports}
     queries = found.get(EXPLAINED_SPLIT, next(reversed(found.values()), None))  # or the last split
-    most = EXPLAINED_OF_MANY if len(trained.problem.knowledge.theory.rules) > MANY_RULES else None
-    parts: dict[str, Callable[[], Any]] = {"rules": lambda: rule_effects(trained)}
+    rules = len(trained.problem.knowledge.theory.rules)
+    shown, most = (FEW_OF_MANY, EXPLAINED_OF_MANY) if rules > MANY_RULES else (MOST_RULES, None)
+    parts: dict[str, Callable[[], Any]] = {"rules": lambda: rule_report(trained, most=shown)} if rules else {}
     if queries is not None:
         parts["answers"] = lambda: example_answers(trained, queries, notes, most)
     slow: dict[str, Any] = {}
@@ -167,12 +163,6 @@ def build_report(
         figures=figures(reports, training.phases),
         **slow,
     )
-
-
-def rule_effects(trained: Model) -> RuleReport | None:
-    """What each rule does; None if there are no rules."""
-    rules = trained.problem.knowledge.theory.rules
-    return rule_report(trained, most=FEW_OF_MANY if len(rules) > MANY_RULES else MOST_RULES) if rules else None
 
 
 # curves

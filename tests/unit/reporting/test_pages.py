@@ -21,7 +21,6 @@ from r2n.reporting.pages import (
     compare_page,
     count,
     explanation_page,
-    interval_positions,
     number,
     page,
     percent,
@@ -239,12 +238,3 @@ def test_a_comparison_has_metrics_and_tests() -> None:
     assert faults(equal) == []
     assert "Nothing that a result depends on." in Page(equal).text
     assert "How it was tested" not in Page(equal).text
-
-
-def test_an_interval_stands_on_the_axis_of_its_metric() -> None:
-    zero, low, high, middle = interval_positions(TEST, (TEST, EQUAL))
-    assert (zero, low) == (50.0, 4.0)
-    assert low < middle < high < zero
-    assert interval_positions(EQUAL, (TEST, EQUAL)) == (50.0, 50.0, 50.0, 50.0)
-    unknown = PairedTest("ap", 1, 0.5, nan, nan, 1.0)
-    assert interval_positions(unknown, (unknown,)) == (50.0, 96.0, 96.0, 96.0)
