@@ -17,10 +17,7 @@ from r2n.scoring import AtomLogits
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """The candidates of an atom's query at one position, scored by the network and by the counts.
-
-    `network` holds the log-probability of each candidate, `known` the indices of those known to be true.
-    """
+    """The candidates of an atom's query at one position: its log-probabilities, counts and known ones."""
 
     counts: PatternCounts
     row: int
@@ -71,10 +68,7 @@ def _entries(counts: PatternCounts, entries: Int64[np.ndarray, " _"], row: int) 
 
 
 class CountedAtom:
-    """An atom that counted rules may conclude, and the networks that score it.
-
-    `numbers` has the number of ground rules of each rule (by number) that conclude the atom.
-    """
+    """An atom that counted rules may conclude, and for each rule (by number) the `numbers` of ground rules that do."""
 
     def __init__(self, members: Sequence[AtomLogits], code: int) -> None:
         """`code` is that of the atom."""

@@ -111,10 +111,7 @@ Logits = Float64[np.ndarray, "changes queried"]
 
 @dataclass(frozen=True, eq=False)
 class Flip:
-    """When an answer flips: below one half, or no longer the first; `by` is None for one that is neither.
-
-    `codes` are the explained atom and its rivals. `half` is the logit of the probability one half.
-    """
+    """When the answer `codes[0]` flips: below `half` (a logit), or by a rival of the others (None: never)."""
 
     codes: Codes
     by: Literal["half", "first"] | None

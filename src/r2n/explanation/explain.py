@@ -172,10 +172,7 @@ def _by_counts(
 
 
 def _difference_by_counts(model: ExplainedModel, code: int, other: int) -> "tuple[float, dict[RankedRule, int]]":
-    """The difference of two logits, and the ground rules with their effects on it and the atom each concludes.
-
-    A ground rule that concludes an atom takes from the probabilities of all candidates of its queries.
-    """
+    """The difference of two logits, and the ground rules with their effects on it and the atom each concludes."""
     both, found = [CountedAtom(model.members, one) for one in (code, other)], {}
     difference = both[0].logit() - both[1].logit()
     for one in both:
@@ -188,11 +185,7 @@ def _difference_by_counts(model: ExplainedModel, code: int, other: int) -> "tupl
 
 @dataclass(frozen=True, eq=False)
 class RankedRule:
-    """A ground rule and its effect on an atom: its rule, and the codes of its atoms.
-
-    `numbers` holds its number in the graph; one for each copy, if atoms and their reciprocals have neighbourhoods of
-    their own.
-    """
+    """A ground rule, its effect on an atom, and its `numbers` in the graph: one for each copy of it."""
 
     numbers: tuple[int, ...]
     rule: Rule

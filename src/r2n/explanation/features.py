@@ -87,10 +87,7 @@ class VariedInput:
 
     @classmethod
     def from_network(cls, model: R2N, read: Int64[np.ndarray, " _"], variants: Sequence[Variant]) -> "VariedInput":
-        """The input layer of a network; `read` are the constants (ids of the training) read as they are, ascending.
-
-        The variants have the ids behind all others.
-        """
+        """For the constants `read` (ids of the training, ascending); the variants have the ids behind all others."""
         own, count = torch.from_numpy(read), len(model.constants.place)
         like = torch.cat([own, torch.tensor([variant.constant for variant in variants], dtype=torch.int64)])
         ids = torch.cat([own, count + torch.arange(len(variants))])
@@ -195,10 +192,7 @@ NUMBERS_AT_ONCE = 2**23  # of what a pass reads of atoms, at each position of a 
 
 
 def feature_effects(members: Sequence[AtomLogits], code: int, *, most: int) -> tuple[FeatureEffect, ...]:
-    """The effects of the `most` words that matter most, and of all channels, the largest first.
-
-    Logits are means over the networks, which read the same features.
-    """
+    """The mean effects over the networks of the `most` largest words and of all channels, the largest first."""
     model = members[0].model
     if not channels_of(model):
         return ()

@@ -108,10 +108,7 @@ class Changes:
 
 @dataclass(frozen=True, eq=False)
 class Unrolled:
-    """The forward pass of a network over a graph: Emb^0(a), ..., Emb^L(a), and what is `added` to out(a).
-
-    `sums` holds the sums of messages of each layer, if it sums or averages them.
-    """
+    """A forward pass: Emb^0(a), ..., Emb^L(a), the sums of messages of each layer, and what is `added` to out(a)."""
 
     model: R2N
     embeddings: Sequence[Float[Tensor, "atoms dim"]]

@@ -57,10 +57,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A ground rule with the atom, and its effect on the atom's logit.
-
-    `because` are its other atoms, in the order of the rule; of many, those with the largest effects.
-    """
+    """A ground rule, its effect on the atom's logit, and its other atoms (at most eight)."""
 
     rule: str
     ground_rule: str
@@ -70,10 +67,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """The answer if the facts `what` were changed, or without the rule of that name.
-
-    `turns`: the answer would flip (below 0.5, or out of first place).
-    """
+    """The answer if the facts `what` were changed, or without the rule of that name; `turns`: it would flip."""
 
     kind: Kind
     what: tuple[str, ...]
@@ -141,10 +135,7 @@ class InputReasons:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """The ground rules that make the difference to another atom.
-
-    Their effects are on `difference`: the logit of the explained atom minus that of the `other`.
-    """
+    """The ground rules that make the difference between the explained atom's logit and that of the `other`."""
 
     other: str
     belief: Belief

@@ -169,10 +169,7 @@ Outs = Sequence[Float64[np.ndarray, " _"] | None]
 def occurrences(
     graph: FactorGraph, truths: Int64[np.ndarray, " atoms"], outs: Outs | None = None
 ) -> dict[str, Occurrence]:
-    """Of each rule of a graph, by name; `truths` are 1 true, 0 false, -1 unknown for each atom of the graph.
-
-    Copies of a ground rule, in the neighbourhoods of several atoms, count once; their out(g) may differ.
-    """
+    """Of each rule of a graph, by name, each ground rule once; `truths` of atoms are 1 true, 0 false, -1 unknown."""
     found, codes = {}, graph.atoms.numpy()
     is_shared = graph.answered < len(graph.atoms)
     for j, (rule, rows) in enumerate(zip(graph.rules, graph.neighbours, strict=True)):
@@ -286,10 +283,7 @@ Signed = tuple[int, bool]
 
 
 def clause_rule(rule: Rule, body: Sequence[Signed], head: Signed, theory: Theory) -> Rule:
-    """`a & !b -> c` over the atoms of an implicit rule, its variables over the domains that they have there.
-
-    Of the guards those stay whose variables are all in the clause.
-    """
+    """`a & !b -> c` over the atoms of an implicit rule, with their variables' domains and the guards that apply."""
     *literals, conclusion = (rule.atoms[i] if sign else Not(rule.atoms[i]) for i, sign in (*body, head))
     formula = Implies(literals[0] if len(literals) == 1 else And(tuple(literals)), conclusion)
     made = Rule.explicit(rule.name, formula)

@@ -44,10 +44,7 @@ _Selection = tuple[str, str, list[tuple[int, str, int | None]]]
 def example_answers(
     predictor: Model, queries: ByQuery, notes: list[str], most: int | None = None
 ) -> tuple[AnswerGroup, ...]:
-    """The most confident right answers and the worst ones; at most `most` of them are explained.
-
-    Why an answer is not explained is added to the notes.
-    """
+    """The most confident right answers and the worst ones; `most` are explained, and `notes` say why others are not."""
     is_ranked = isinstance(queries, RankedQueries)
     selections = _ranked(predictor, queries) if is_ranked else _classified(predictor, queries)
     base, groups, shown = predictor.base, [], 0

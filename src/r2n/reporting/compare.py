@@ -85,10 +85,7 @@ def compare(
     device: str = "auto",
     progress: Progress = no_progress,
 ) -> Comparison:
-    """Evaluate the runs in some folders on some splits (by default all), and test each against the first.
-
-    `sample` is the number of ranked queries, drawn by `seed`, the same for all runs.
-    """
+    """Evaluate runs on some splits (default: all; `sample` ranked queries), and test each against the first."""
     check_runs(folders)
     runs, names = [], run_names(folders)
     for folder in folders:

@@ -143,7 +143,7 @@ def test_the_grounding_is_described(classified: Kept) -> None:
     assert dict(found.facts)["grounding"].startswith("backward, width 1, depth 3")
 
 
-def test_options_say_where_they_come_from() -> None:
+def test_options_say_where_they_come_from_and_figures_are_main_metrics_and_cost() -> None:
     options = Options().changed(["model.dim=8", "training.corrupted_positions=[-1]"])
     found = {line.key: line for line in option_values(options, {"training.corrupted_positions": "a reason"})}
     assert found["model.dim"] == OptionValue("model.dim", "8", "32", "set")
@@ -152,9 +152,6 @@ def test_options_say_where_they_come_from() -> None:
     assert found["training.corrupted_positions"] == chosen
     assert len(found) == sum(len(section) for section in Options().model_dump().values())
     assert [option_text(value) for value in (None, True, "full", 0.1)] == ["none", "true", "full", "0.1"]
-
-
-def test_figures_are_the_main_metrics_and_the_cost() -> None:
     report = Report("test", {"ap": 0.98765}, {}, {"task": "classification"})
     nothing = replace(report, split="valid", metrics={"ap": float("nan")})
     phases = (PhaseCost("read", 1.0, 2.0, 0.5), PhaseCost("train", 1.0, 1000.0, 1.5))
