@@ -238,20 +238,16 @@ class Counterfactuals:
 
     def _greedy(self, facts: Codes) -> tuple[list[int], np.ndarray] | None:
         """One fact more each time, those first that do most alone; then what is not needed is left out again."""
-
-        def without(left_out: Sequence[int]) -> list[int]:
-            return [index for index in chosen if index not in left_out]
-
         found = self._shortest(facts, list(range(len(facts))))
         if found is None or len(found[0]) == 1:
             return found
-        chosen = [int(np.flatnonzero(facts == fact)[0]) for fact in found[0]]
-        margins = self.flip.margins(self._without(facts, [without([index]) for index in chosen]))
-        spare = [chosen[i] for i in np.argsort(margins, kind="stable") if margins[i] < 0]
-        logits = self._without(facts, [without(spare[: n + 1]) for n in range(len(spare))])
-        flipping = self.flip.flips(logits)
-        kept = without(spare[: int(flipping.sum()) if flipping.all() else int(np.argmin(flipping))])
-        return found if len(kept) == len(chosen) else self._shortest(facts, kept)
+        chosen = list(range(len(found[0])))
+        margins = self.flip.margins(self._without(facts, [chosen[:i] + chosen[i + 1 :] for i in chosen]))
+        spare = [i for i in np.argsort(margins, kind="stable").tolist() if margins[i] < 0]
+        sets = [[i for i in chosen if i not in spare[:n]] for n in range(1, len(spare) + 1)]
+        flipping = [*self.flip.flips(self._without(facts, sets)).tolist(), False]
+        kept = [chosen, *sets][flipping.index(False)]
+        return found if kept == chosen else self._shortest(facts, kept)
 
     def _shortest(self, facts: Codes, chosen: list[int]) -> tuple[list[int], np.ndarray] | None:
         """The shortest prefix of some facts (by index) that flips the answer, and the logits without it."""

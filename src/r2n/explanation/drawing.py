@@ -124,7 +124,7 @@ class Drawing:
 def explanation_drawing(explanation: Explanation) -> Drawing:
     """The drawing in the colours of the page around it, with the data that switches need."""
     parts, nodes = _parts(explanation), []
-    for node in (node for part in parts for node in part.graph.nodes):
+    for node in (node for _, graph, _ in parts for node in graph.nodes):
         known = node.belief.known if node.kind == "atom" and node.belief is not None else None
         fact = None if known is None else node.of if known else f"!{node.of}"
         nodes.append(DrawnNode(node.kind, node.of, fact))
@@ -201,15 +201,7 @@ def text_width(text: str, style: str) -> float:
 # what is drawn
 
 
-class Part(NamedTuple):
-    """The drawing of one graph of reasons."""
-
-    heading: str
-    graph: ReasonGraph
-    boxes: list["Box"]
-
-
-def _parts(explanation: Explanation) -> list[Part]:
+def _parts(explanation: Explanation) -> "list[Part]":
     """The answer, and the contrast if there is one."""
     e, answer = explanation, probability_text(network_probability(explanation))
     alone = [item for item in e.counterfactuals if item.kind == "not known" and len(item.what) == 1]
@@ -219,11 +211,11 @@ def _parts(explanation: Explanation) -> list[Part]:
     layers = ", ".join(f"{layer_name(layer)} {probability_text(layer.probability)}" for layer in e.layers)
     texts = [probability_text(e.belief.probability), *answer_texts(e), *[layers] * bool(layers)]
     graph.nodes[0].title = f"{printable(e.atom)}: {'; '.join(texts)}"
-    found = [Part("the answer", graph, [answer_box(e), *map(node_box, graph.nodes[1:])])]
+    found = [("the answer", graph, [answer_box(e), *map(node_box, graph.nodes[1:])])]
     if e.contrast is not None:
         graph = reason_graph(e.atom, e.belief, e.contrast.reasons, other=e.contrast.other)
         graph.nodes[0].title = f"{printable(e.atom)} rather than {printable(e.contrast.other)}"
-        found.append(Part("the difference", graph, [contrast_box(e), *map(node_box, graph.nodes[1:])]))
+        found.append(("the difference", graph, [contrast_box(e), *map(node_box, graph.nodes[1:])]))
     return found
 
 
@@ -243,6 +235,10 @@ class Box:
     right = property(lambda self: self.x + self.width)
     bottom = property(lambda self: self.y + self.height)
     middle = property(lambda self: self.y + self.height / 2)
+
+
+Part = tuple[str, ReasonGraph, list[Box]]
+"""A heading, a graph of reasons, and the boxes of its nodes."""
 
 
 def node_box(node: Node) -> Box:

@@ -93,13 +93,11 @@ def _by_layers(
     facts = np.intersect1d(model.plain(np.concatenate([NO_CODES, *listed])), model.knowledge.evidence.atoms)
     is_full = first.source.whole is not None
     rules = () if is_full else tuple(sorted(reachable_rules(first.source, flip.codes, near.layers)))
-    notes, fidelity = (), None
-    if not near.layers:
-        notes = ("the network has no reasoning layer: the answer is that of its input layer",)
-    elif not every:
-        notes = ("no ground rule holds it: the answer is that of the input layer",)
-    elif first.model.evidence_input == "off" and not first.source.known_in_bodies:
-        notes = (NOT_READ,)
+    notes = (NOT_READ,) if first.model.evidence_input == "off" and not first.source.known_in_bodies else ()
+    if not near.layers or not every:
+        why = "no ground rule holds it" if near.layers else "the network has no reasoning layer"
+        notes = (f"{why}: the answer is that of the input layer",)
+    fidelity = None
     if every:
         shown = tree.below[code]
         chosen = {part.identity for part in shown}

@@ -18,13 +18,7 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.explanation.neighbourhood import graph_around
 from r2n.explanation.records import FeatureEffect, InputReasons, Similar
 from r2n.network.collate import GraphBatch
-from r2n.network.constant_embedding import (
-    Channel,
-    ConstantEmbedding,
-    FeatureEncoder,
-    ModuleChannel,
-    WordChannel,
-)
+from r2n.network.constant_embedding import Channel, ConstantEmbedding, FeatureEncoder, ModuleChannel, WordChannel
 from r2n.network.factor_graph import FactorGraph, known_states
 from r2n.network.graph_sources import Ungrounded
 from r2n.network.input_layers import AtomEmbedding

@@ -127,14 +127,9 @@ class RuleAccount:
         numbers = dict.fromkeys((*Occurrence.__dataclass_fields__, *RuleEffect.__dataclass_fields__))
         for part in (self.occurrence, self.effect):
             numbers |= {} if part is None else asdict(part)
-        return {
-            "name": self.name,
-            "text": str(self.rule),
-            "kind": self.kind,
-            **numbers,
-            "contexts": [asdict(context) for context in self.contexts],
-            "clauses": [clause.to_dict() for clause in self.clauses],
-        }
+        contexts, clauses = [asdict(part) for part in self.contexts], [part.to_dict() for part in self.clauses]
+        named = {"name": self.name, "text": str(self.rule), "kind": self.kind}
+        return {**named, **numbers, "contexts": contexts, "clauses": clauses}
 
 
 @dataclass(frozen=True, slots=True)

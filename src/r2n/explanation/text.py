@@ -13,16 +13,7 @@ from rich.tree import Tree
 from scipy.special import expit
 
 from r2n.errors import counted
-from r2n.explanation.records import (
-    Belief,
-    Counterfactual,
-    Explanation,
-    Fidelity,
-    InputReasons,
-    LayerBelief,
-    Member,
-    Reason,
-)
+from r2n.explanation.records import Belief, Counterfactual, Explanation, Fidelity, LayerBelief, Member, Reason
 from r2n.visible import visible
 
 REPLACED = "\N{REPLACEMENT CHARACTER}"
@@ -146,12 +137,6 @@ def fidelity_text(fidelity: Fidelity) -> str:
     )
 
 
-def fidelity_logits(fidelity: Fidelity) -> str:
-    """The logits that the shares are made from."""
-    listed = f"with these alone {fidelity.alone:.2f}, without them {fidelity.without:.2f}, "
-    return f"logit {fidelity.full:.2f}; {listed * bool(fidelity.listed)}without any ground rule {fidelity.none:.2f}"
-
-
 LONGEST_LABEL = 80
 
 Role = Literal["words", "quiet", "title", "label", "atom", "rule", "formula", "number", "for", "against", "bar"]
@@ -181,7 +166,7 @@ class Line:
 
 def render(explanation: Explanation) -> Line:
     """An explanation as one line with all others below it: its parts, each under a title."""
-    e, fidelity = explanation, explanation.fidelity
+    e = explanation
     contrast = e.contrast.reasons if e.contrast is not None else ()
     features = e.input.features if e.input is not None else ()
     effects = [item.effect for item in (*all_reasons((*e.reasons, *contrast)), *features)]
@@ -194,16 +179,16 @@ def render(explanation: Explanation) -> Line:
         layers.append(Line((name, Span("", "bar", p if 0 <= p <= 1 else 0.0), number)))
     labels = [Line((_atom(n), Span(f": {shortened(printable(label), LONGEST_LABEL)}"))) for n, label in e.labels]
     reasons = [renderer.reason(reason) for reason in e.reasons]
+    fidelity = [] if e.fidelity is None else [_quiet(fidelity_text(e.fidelity))]
     flips = [] if e.turned_by is None else [_counterfactual(e, e.turned_by)]
-    texts = [] if fidelity is None else [fidelity_text(fidelity), fidelity_logits(fidelity)]
     parts = [
         _titled("layer by layer", layers),
         _titled("because of these ground rules, by their effect on the logit", reasons),
         _titled("what if", [_counterfactual(e, item) for item in e.counterfactuals]),
         _titled("the smallest set of facts found whose absence flips the answer", flips),
         *([renderer.contrast(e)] if e.contrast is not None else []),
-        _titled("share of the answer due to these ground rules", [_quiet(text) for text in texts]),
-        _titled("what the input layer goes by", [] if e.input is None else renderer.input(e.input)),
+        _titled("share of the answer due to these ground rules", fidelity),
+        _titled("what the input layer goes by", renderer.input(e)),
         _titled("what the constants are called", labels),
         _titled("notes", [Line((Span(printable(note)),)) for note in e.notes]),
     ]
@@ -242,12 +227,12 @@ class _Renderer:
         lines = [self.reason(reason) for reason in contrast.reasons] or [_quiet("no ground rule makes a difference")]
         return Line(spans, tuple(lines))
 
-    def input(self, reasons: InputReasons) -> list[Line]:
-        lines = []
-        for item in reasons.similar:
+    def input(self, explanation: Explanation) -> list[Line]:
+        reasons, lines = explanation.input, []
+        for item in () if reasons is None else reasons.similar:
             known = Span(f": {'true' if item.known else 'false'} by the facts")
             lines.append(Line((Span(f"similarity {item.similarity:.2f}  "), _atom(item.atom), known)))
-        for item in reasons.features:
+        for item in () if reasons is None else reasons.features:
             what = (Span(printable(item.part), "atom"), Span(f" of {printable(item.of)}" if item.of else "", "quiet"))
             lines.append(Line((*self._effect(item.effect), *what)))
         return lines
@@ -298,17 +283,8 @@ def _titled(title: str, lines: Iterable[Line]) -> Line:
 BAR_WIDTH = 10
 EIGHTHS = " ▏▎▍▌▋▊▉"
 LONGEST_NAME = 200
-STYLES = {
-    "title": "bold",
-    "atom": "",
-    "rule": "bold",
-    "formula": "dim",
-    "number": "bold",
-    "for": "bright_blue",
-    "against": "dark_orange",
-    "bar": "bright_blue",
-    "quiet": "dim",
-}
+STYLES = {"title": "bold", "rule": "bold", "number": "bold", "formula": "dim", "quiet": "dim"}
+STYLES |= {"for": "bright_blue", "against": "dark_orange", "bar": "bright_blue"}
 PLAIN = {"→": "->", "±": "+/-", "…": "..", "·": "-", "█": "#"}
 IN_ASCII = str.maketrans(PLAIN | {block: "#" if i > 4 else " " for i, block in enumerate(EIGHTHS)})
 

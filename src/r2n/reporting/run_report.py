@@ -14,14 +14,7 @@ import numpy as np
 
 from r2n.data.herbrand import Codes
 from r2n.errors import R2NError, counted
-from r2n.evaluation.by_query import (
-    ClassifiedQueries,
-    PrecisionRecall,
-    RankCounts,
-    RankedQueries,
-    precision_recall,
-    rank_counts,
-)
+from r2n.evaluation import by_query
 from r2n.evaluation.calibrate import calibration_text
 from r2n.evaluation.report import NOT_HELD_OUT, REASONING_HARMS, Report
 from r2n.explanation.rules import RuleReport
@@ -82,8 +75,8 @@ class SplitResult:
     """The report on a split, and its precision-recall curves or rank counts, that of all predicates first."""
 
     report: Report
-    precision_recall: tuple[PrecisionRecall, ...] = ()
-    ranks: tuple[RankCounts, ...] = ()
+    precision_recall: tuple[by_query.PrecisionRecall, ...] = ()
+    ranks: tuple[by_query.RankCounts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +123,12 @@ def build_report(
     note says why.
     """
     config, base = read_config(RunFolder(folder)), trained.problem.knowledge.base
-    results = [
-        SplitResult(
-            report,
-            tuple(precision_recall(report.by_query, base)) if isinstance(report.by_query, ClassifiedQueries) else (),
-            tuple(rank_counts(report.by_query, base)) if isinstance(report.by_query, RankedQueries) else (),
-        )
-        for report in reports
-    ]
+    results = [SplitResult(report) for report in reports]
+    for i, queries in enumerate(report.by_query for report in reports):
+        if isinstance(queries, by_query.ClassifiedQueries):
+            results[i] = SplitResult(reports[i], precision_recall=tuple(by_query.precision_recall(queries, base)))
+        elif queries is not None:
+            results[i] = SplitResult(reports[i], ranks=tuple(by_query.rank_counts(queries, base)))
     notes = [str(report.protocol[REASONING_HARMS]) for report in reports if REASONING_HARMS in report.protocol]
     found = {report.split: report.by_query for report in reports}
     queries = found.get(EXPLAINED_SPLIT, next(reversed(found.values()), None))  # or the last split

@@ -1,24 +1,15 @@
 """The graph of an explanation's atoms and ground rules."""
 
-from r2n.explanation.reason_graph import (
-    MOST_GROUND_RULES,
-    MOST_NAMED,
-    MOST_OF_ONE_ATOM,
-    Edge,
-    ReasonGraph,
-    reason_graph,
-)
+from r2n.explanation.reason_graph import MOST_GROUND_RULES, MOST_NAMED, MOST_OF_ONE_ATOM, Edge, reason_graph
 from r2n.explanation.records import Belief, Member, Reason
 from tests.explanations import TRUE, chain, italy
 
-
-def graph_of_italy() -> ReasonGraph:
-    given = italy()
-    return reason_graph(given.atom, given.belief, given.reasons, if_unknown={"neighborOf(france, italy)": "0.78"})
+ITALY = italy()
+GRAPH = reason_graph(ITALY.atom, ITALY.belief, ITALY.reasons, if_unknown={"neighborOf(france, italy)": "0.78"})
 
 
 def test_every_node_but_the_answer_is_the_child_of_one_other_a_column_left() -> None:
-    graph = graph_of_italy()
+    graph = GRAPH
     back = next(i for i, node in enumerate(graph.nodes) if node.title.startswith("manifold +0.40"))
     assert Edge(back, 0) in graph.edges
     parents = {child: i for i, node in enumerate(graph.nodes) for child in node.children}
@@ -30,10 +21,10 @@ def test_every_node_but_the_answer_is_the_child_of_one_other_a_column_left() -> 
 
 
 def test_nodes_say_in_full_what_they_are() -> None:
-    first = next(node for node in graph_of_italy().nodes if node.kind == "rule")
+    first = next(node for node in GRAPH.nodes if node.kind == "rule")
     rule = "neighborOf(france, italy) & locatedIn(france, europe) -> locatedIn(italy, europe)"
     assert (first.name, first.note, first.title) == ("manifold", "+1.92", f"manifold +1.92: {rule}")
-    fact = next(node for node in graph_of_italy().nodes if node.name == "neighborOf(france, italy)")
+    fact = next(node for node in GRAPH.nodes if node.name == "neighborOf(france, italy)")
     assert fact.note == "true by the facts · answer without it 0.78"
 
 

@@ -9,16 +9,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from r2n.explanation.records import (
-    MOST_LINES,
-    Belief,
-    Counterfactual,
-    Explanation,
-    Fidelity,
-    LayerBelief,
-    Member,
-    Reason,
-)
+from r2n.explanation.records import MOST_LINES, Belief, Explanation, Fidelity, LayerBelief, Member, Reason
 from r2n.explanation.text import (
     LONGEST_NAME,
     Line,
@@ -155,7 +146,6 @@ def test_each_case_of_fidelity_and_of_counterfactuals_has_its_sentence() -> None
     assert {"0.93", "0.12"} <= set(said[0].split())
     conditions = [condition_texts(item) for item in italy().counterfactuals]
     assert conditions == [("if ", " were not known"), ("if ", " were known to be false"), ("without rule ", "")]
-    assert condition_texts(Counterfactual("not known", ("a", "b"), 0.0, 0.5, True))[1] == " were not known"
 
 
 def test_the_parts_stand_in_their_order_and_none_is_empty() -> None:
