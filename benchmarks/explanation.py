@@ -66,7 +66,7 @@ def leave_one_outs() -> dict[str, Any]:
         near = Neighbourhood.around(predictor.members, codes)
         own = [np.stack([np.full(len(found), i), found], axis=1) for i, found in enumerate(standing_in(near, codes))]
         pairs = np.concatenate(own)[:LEFT_OUT]
-        changes = Changes.leaving_out(np.stack([np.arange(len(pairs)), pairs[:, 1]], axis=1), len(pairs))
+        changes = Changes(len(pairs), np.stack([np.arange(len(pairs)), pairs[:, 1]], axis=1))
         made["atoms"], made["rules"] = codes[pairs[:, 0]], np.array([named(near, n) for n in pairs[:PASSES, 1]])
         made["logits"] = near.changed(changes)[np.arange(len(pairs)), pairs[:, 0]]
 

@@ -57,49 +57,25 @@ def neighbour(country: str, effect: float, belief: Belief = TRUE, reasons: tuple
 
 def italy() -> Explanation:
     """Why italy lies in europe, with all that an explanation can hold."""
-    within = (
-        Member("locatedIn(france, western_europe)", TRUE),
-        Member("locatedIn(western_europe, europe)", TRUE),
-    )
+
+    def reason(rule: str, effect: float, head: str, *members: Member) -> Reason:
+        return Reason(rule, f"{' & '.join(member.atom for member in members)} -> {head}", effect, members)
+
+    western = (Member(f"locatedIn({pair})", TRUE) for pair in ("france, western_europe", "western_europe, europe"))
+    here = Member("locatedIn(italy, europe)", Belief(0.97, 3.6), is_explained_above=True)
+    border, africa = Member("neighborOf(italy, france)", TRUE), "locatedIn(northern_africa, europe)"
     france = (
-        Reason(
-            "hierarchy",
-            "locatedIn(france, western_europe) & locatedIn(western_europe, europe) -> locatedIn(france, europe)",
-            3.4,
-            within,
-        ),
-        Reason(
-            "manifold",
-            "neighborOf(italy, france) & locatedIn(italy, europe) -> locatedIn(france, europe)",
-            0.4,
-            (
-                Member("neighborOf(italy, france)", TRUE),
-                Member("locatedIn(italy, europe)", Belief(0.97, 3.6), is_told_above=True),
-            ),
-        ),
+        reason("hierarchy", 3.4, "locatedIn(france, europe)", *western),
+        reason("manifold", 0.4, "locatedIn(france, europe)", border, here),
     )
-    wrong = Reason(
-        "hierarchy",
-        "locatedIn(italy, northern_africa) & locatedIn(northern_africa, europe) -> locatedIn(italy, europe)",
-        -0.42,
-        (
-            Member("locatedIn(italy, northern_africa)", Belief(0.08, -2.4)),
-            Member("locatedIn(northern_africa, europe)", CLOSED),
-        ),
-    )
+    there = Member("locatedIn(italy, northern_africa)", Belief(0.08, -2.4))
     reasons = (
         neighbour("france", 1.92, Belief(0.93, 2.6), france),
-        neighbour("austria", 1.31),
-        neighbour("switzerland", 1.18),
-        neighbour("slovenia", 0.63),
-        wrong,
+        *(neighbour(name, effect) for name, effect in (("austria", 1.31), ("switzerland", 1.18), ("slovenia", 0.63))),
+        reason("hierarchy", -0.42, "locatedIn(italy, europe)", there, Member(africa, CLOSED)),
     )
-    africa = Reason(
-        "manifold",
-        "neighborOf(france, italy) & locatedIn(france, africa) -> locatedIn(italy, africa)",
-        1.1,
-        (Member("neighborOf(france, italy)", TRUE), Member("locatedIn(france, africa)", Belief(0.03, -3.5))),
-    )
+    other = Member("neighborOf(france, italy)", TRUE), Member("locatedIn(france, africa)", Belief(0.03, -3.5))
+    contrast = neighbour("france", 2.0), reason("manifold", 1.1, "locatedIn(italy, africa)", *other)
     return Explanation(
         "locatedIn(italy, europe)",
         Belief(0.97, 3.6, spread=0.31, calibrated="calibrated on 24 validation queries"),
@@ -116,7 +92,7 @@ def italy() -> Explanation:
             (Similar("locatedIn(malta, europe)", True, 0.91), Similar("locatedIn(malta, africa)", False, 0.40)),
             (FeatureEffect("peninsula", "italy", 0.8), FeatureEffect("desert", "italy", -0.2)),
         ),
-        Contrast("locatedIn(italy, africa)", Belief(0.03, -3.5), 7.1, (neighbour("france", 2.0), africa)),
+        Contrast("locatedIn(italy, africa)", Belief(0.03, -3.5), 7.1, contrast),
         ("the network reads facts: a fact that is not known is read as unknown",),
     )
 
@@ -126,7 +102,7 @@ def chain(length: int, rules: int = 1) -> Explanation:
     reasons: tuple[Reason, ...] = ()
     for i in reversed(range(length)):
         first = Member(f"p({i + 1})", Belief(0.7, 0.8), reasons=reasons)
-        others = Member(f"p({i + 1})", Belief(0.7, 0.8), is_told_above=bool(reasons))
+        others = Member(f"p({i + 1})", Belief(0.7, 0.8), is_explained_above=bool(reasons))
         reasons = tuple(
             Reason(f"r{j}", f"p({i + 1}) & q({j}) -> p({i})", 1.0 / (j + 1), (others if j else first,))
             for j in range(rules)
@@ -170,27 +146,27 @@ def make_belief(dice: Random) -> Belief:
     return Belief(believed, number(dice), known, closed, spread, calibrated)
 
 
-def make_reasons(dice: Random, depth: int, told: set[str], most: int = 3) -> tuple[Reason, ...]:
+def make_reasons(dice: Random, depth: int, above: set[str], most: int = 3) -> tuple[Reason, ...]:
     """Ground rules with their atoms; an atom that has reasons has them once, elsewhere it is referred to."""
     return tuple(
         Reason(
             name(dice),
             name(dice),
             number(dice),
-            tuple(make_member(dice, depth - 1, told) for _ in range(dice.randint(0, 3))),
+            tuple(make_member(dice, depth - 1, above) for _ in range(dice.randint(0, 3))),
         )
         for _ in range(dice.randint(0, most))
     )
 
 
-def make_member(dice: Random, depth: int, told: set[str]) -> Member:
+def make_member(dice: Random, depth: int, above: set[str]) -> Member:
     atom, belief, effect = name(dice), make_belief(dice), maybe(number(dice), dice)
-    if atom in told:
-        return Member(atom, belief, effect, is_told_above=True)
+    if atom in above:
+        return Member(atom, belief, effect, is_explained_above=True)
     if depth <= 0 or one_in(2, dice):
         return Member(atom, belief, effect)
-    told.add(atom)
-    return Member(atom, belief, effect, make_reasons(dice, depth, told, most=2))
+    above.add(atom)
+    return Member(atom, belief, effect, make_reasons(dice, depth, above, most=2))
 
 
 def make_counterfactual(dice: Random) -> Counterfactual:

@@ -42,7 +42,7 @@ def explanation(name: str = "italy") -> Explanation:
     known = Member(near, Belief(1.0, 6.2, known=True), effect=1.25)
     inner = Reason("hierarchy", "locatedIn(france, west) & locatedIn(west, europe)", 0.4, (known,))
     unknown = Member("locatedIn(france, europe)", Belief(0.93, 2.6, spread=0.3), 0.8, (inner,))
-    again = Member("locatedIn(spain, europe)", Belief(0.0, -4.0, closed=True), is_told_above=True)
+    again = Member("locatedIn(spain, europe)", Belief(0.0, -4.0, closed=True), is_explained_above=True)
     reasons = (
         Reason("manifold", f"{near} & locatedIn(france, europe) -> {atom}", 2.125, (known, unknown)),
         Reason("manifold", f"neighborOf(spain, {name}) & locatedIn(spain, europe) -> {atom}", -0.5, (again,)),

@@ -37,7 +37,7 @@ def test_the_rules_are_a_table_that_sorts(opened: Open, narrow_or_wide: Look) ->
 
 def test_contexts_stand_with_their_rule(opened: Open) -> None:
     page = opened("/")
-    contexts = [Context("constant", "n1", True, 9, 1, 2, 3, 0.01), Context("domain", "<b>", False, 1, 9, 3, 2, 0.02)]
+    contexts = [Context("constant", "n1", True, 9, 1, 2, 3, 0.01), Context("word", "<b>", False, 1, 9, 3, 2, 0.02)]
 
     def with_contexts(route: Route) -> None:
         document = route.fetch().json()
@@ -87,7 +87,7 @@ def test_tables_and_rank_bars_fit_their_page(opened: Open, look: Look) -> None:
         document = route.fetch().json()
         for result in document["results"]:
             result["ranks"] = [part, {**part, "name": "near", "counts": [100, 0, 0, 0, 0]}]
-            result["report"]["beside"] = dict.fromkeys(("input layer", "rules alone"), result["report"]["metrics"])
+            result["report"]["baselines"] = dict.fromkeys(("input layer", "rules alone"), result["report"]["metrics"])
         route.fulfill(body=json.dumps(document), content_type="application/json")
 
     page.page.route("**/api/report", with_ranks)

@@ -5,20 +5,18 @@ Texts become bags in plain loops; the vocabulary, and how rare a word is, are th
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 import numpy as np
-import torch
 from scipy.sparse import csr_array
 from torch import nn
 
 from r2n.data.features import Bags
 from r2n.data.knowledge_base import KnowledgeBase
-from r2n.network.constant_embedding import Channel, VectorChannel
 from r2n.network.graph_sources import GraphSource
 from r2n.network.r2n import R2N
 from r2n.options import ModelOptions
@@ -64,25 +62,6 @@ class Rerun:
             model = R2N.build(knowledge, self.options, encoders=deepcopy(self.encoders))
         model.to(self.model.constants.vectors.dtype).load_state_dict(self.model.state_dict())
         return self.logit(code, model.eval())
-
-    def without_vector(self, code: int, constants: Sequence[str], domain: str) -> float:
-        """The logit if the vectors of constants were those of the mean."""
-        model = deepcopy(self.model)
-        for channel in model.modules():
-            if isinstance(channel, VectorChannel) and channel.domain == domain:
-                for name in constants:
-                    channel.vectors[channel.place[self.knowledge.language.constant_id(name)]] = 0
-        return self.logit(code, model)
-
-    def without_output(self, code: int, constant: str, domain: str) -> float:
-        """The logit if a module gave nothing for a constant."""
-        model = deepcopy(self.model)
-        for channel in model.modules():
-            if isinstance(channel, Channel) and channel.domain == domain:
-                row = channel.place[self.knowledge.language.constant_id(constant)]
-                made = channel.forward
-                channel.forward = lambda rows, made=made, row=row: torch.where((rows == row)[:, None], 0.0, made(rows))
-        return self.logit(code, model)
 
 
 @contextmanager

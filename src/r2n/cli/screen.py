@@ -228,7 +228,7 @@ def print_report(report: dict[str, Any], name: str) -> None:
     """The metrics of one split, and those of its baselines; of a sample, the intervals of the metrics."""
     from r2n.evaluation.metrics import METRICS
 
-    protocol, baselines, values = report["protocol"], report["beside"], report["metrics"]
+    protocol, baselines, values = report["protocol"], report["baselines"], report["metrics"]
     sample, is_paper = protocol.get("sample"), report["split"] == "test" and name in PAPER_COUNTRIES and "ap" in values
     title = f"{name}, {report['split']}" + (f": a sample, {sample}" if sample else "")
     title += ", with constraints" if protocol.get("constraints") else ""
@@ -254,7 +254,7 @@ def baseline_notes(report: dict[str, Any]) -> list[str]:
     name = "mrr" if "mrr" in report["metrics"] else "ap"
     harm = report["protocol"].get("reasoning_harms")
     own, found = report["metrics"].get(name), [harm] if harm else []
-    for part, metrics in report["beside"].items():
+    for part, metrics in report["baselines"].items():
         alone = None if part in COMPARED_OTHERWISE else metrics.get(name)
         if own is not None and alone is not None and alone > own + MUCH_BETTER:
             which = "the rules alone, counted, reach" if part == "rules alone" else f"the {part} reaches"

@@ -35,7 +35,7 @@ class Report:
     """The metrics of one split, pooled and per predicate, and the protocol: how they came about.
 
     `ties` holds the metrics with equal scores ranked at best ("optimistic") and at worst ("pessimistic"), `intervals`
-    the 95 % interval of each metric if only a sample was asked, `baselines` (JSON: `beside`) the metrics that parts of
+    the 95 % interval of each metric if only a sample was asked, `baselines` the metrics that parts of
     the model reach alone. `calibration` is of the probabilities that the logits give, `calibrated` of those after a
     calibration. `by_query` holds what all this was computed from, and is left out of JSON. A metric of nothing is NaN
     here, and null in JSON; `nothing_to_rank` says why a ranking has none.
@@ -93,7 +93,7 @@ class Report:
         """The report as one JSON document."""
         document = asdict(replace(self, by_query=None))
         del document["by_query"]
-        return finite({"beside" if key == "baselines" else key: value for key, value in document.items()})
+        return finite(document)
 
 
 def classify(

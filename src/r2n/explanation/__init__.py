@@ -1,1 +1,1 @@
-"""A trained network, explained: what moved an answer, and what would turn it."""
+"""A trained network, explained: what moved an answer, and what would flip it."""

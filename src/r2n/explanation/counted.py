@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -18,10 +17,7 @@ from r2n.scoring import AtomLogits
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """The candidates of an atom's query at one position, scored by the network and by the counts.
-
-    `network` holds the log-probability of each candidate, `known` the indices of those known to be true.
-    """
+    """The candidates of an atom's query at one position: its log-probabilities, counts and known ones."""
 
     counts: PatternCounts
     row: int
@@ -71,43 +67,29 @@ def _entries(counts: PatternCounts, entries: Int64[np.ndarray, " _"], row: int) 
     return replace(counts, index=RowIndex.of(np.full(len(entries), row)), **own)
 
 
-@dataclass(frozen=True, eq=False)
 class CountedAtom:
-    """An atom that counted rules may conclude, and the networks that score it."""
+    """An atom that counted rules may conclude, and for each rule (by number) the `numbers` of ground rules that do."""
 
-    members: Sequence[AtomLogits]
-    code: int
-
-    @property
-    def _counts(self) -> RuleCounts:
-        counts = self.members[0].source.counts
+    def __init__(self, members: Sequence[AtomLogits], code: int) -> None:
+        """`code` is that of the atom."""
+        base, counts = members[0].model.base, members[0].source.counts
         assert counts is not None
-        return counts
-
-    @cached_property
-    def numbers(self) -> dict[int, int]:
-        """The number of ground rules of each rule (by number) that conclude the atom."""
-        start, end = np.searchsorted(self._counts.codes, [self.code, self.code + 1])
-        return dict(zip(self._counts.rule[start:end].tolist(), self._counts.counts[start:end].tolist(), strict=True))
-
-    @cached_property
-    def _rows(self) -> list[list[Row]]:
-        base = self.members[0].model.base
-        arity = len(base.shapes[int(base.decode(np.array([self.code]))[0][0])])
-        return [
-            [Row.from_atom(m, self._counts, self.code, position) for position in range(arity)] for m in self.members
-        ]
+        self.members, self.code, self._counts = members, code, counts
+        start, end = np.searchsorted(counts.codes, [code, code + 1])
+        self.numbers = dict(zip(counts.rule[start:end].tolist(), counts.counts[start:end].tolist(), strict=True))
+        arity = len(base.shapes[int(base.decode(np.array([code]))[0][0])])
+        pairs = [(member, position) for member in members for position in range(arity)]
+        self._rows = [(member, Row.from_atom(member, counts, code, position)) for member, position in pairs]
 
     def logit(self, fewer: Mapping[int, int] | None = None, *, of: int | None = None) -> float:
         """The atom's logit without `fewer` ground rules of some rules that conclude it, or the atom `of`."""
         code = self.code if of is None else of
         found = []
-        for member, rows in zip(self.members, self._rows, strict=True):
-            for row in rows:
-                counts = row.counts.counts.copy()
-                for rule, number in (fewer or {}).items():
-                    counts[row.entries(code, rule)] -= number
-                found.append(row.log_odds(member, counts))
+        for member, row in self._rows:
+            counts = row.counts.counts.copy()
+            for rule, number in (fewer or {}).items():
+                counts[row.entries(code, rule)] -= number
+            found.append(row.log_odds(member, counts))
         return float(np.mean(found))
 
     @property

@@ -1,6 +1,6 @@
 """Counterfactuals: what would be answered without facts or rules, and the fewest facts that flip an answer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -10,13 +10,11 @@ from jaxtyping import Bool, Float64
 
 from r2n.data.herbrand import Codes, closed_atoms
 from r2n.data.knowledge_base import counterparts
-from r2n.explanation.neighbourhood import Changes, ExplainedModel, Neighbourhood, WhatIf, mean_logits
+from r2n.explanation.neighbourhood import NO_PAIRS, Changes, ExplainedModel, Neighbourhood, WhatIf, mean_logits
 from r2n.explanation.records import Counterfactual, Kind
 from r2n.grounding.ground_rules import Adjacency
 from r2n.network.factor_graph import FALSE, UNKNOWN
 from r2n.network.incremental import Pairs
-
-Marks = Bool[np.ndarray, " predicates"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,27 +39,18 @@ class FactChanges:
                 with_false[j, literal.position] |= not literal.positive and is_asked and not is_closed
         return with_true, with_false
 
-    @cached_property
-    def _only_removes(self) -> tuple[Marks, Marks]:
-        """For each predicate, whether a fact that is not known only removes ground rules; and one known to be false."""
+    def only_remove(self, facts: Codes, *, false: bool = False) -> Bool[np.ndarray, " facts"]:
+        """Whether facts only remove ground rules when they are not known, or known to be `false`."""
         knowledge, member = self.model.knowledge, self.model.members[0]
-        index = {predicate.name: i for i, predicate in enumerate(knowledge.language.predicates)}
+        adding = set(knowledge.candidates)  # the predicates whose facts may also add ground rules
         is_full = member.source.whole is not None and member.model.counted is None
-        unknown, false = (np.full(len(index), is_full) for _ in range(2))
-        for name in knowledge.candidates:
-            unknown[index[name]] = false[index[name]] = False
         for rule in knowledge.theory.rules if is_full else ():
             for literal in (literal for literal in rule.body if not literal.positive):
                 predicate = rule.atoms[literal.position].predicate
-                if knowledge.theory.is_closed(rule, literal.position):
-                    unknown[index[predicate]] = false[index[predicate]] = False
-                elif predicate in member.source.known_in_bodies:
-                    false[index[predicate]] = False
-        return unknown, false
-
-    def only_remove(self, facts: Codes, *, false: bool = False) -> Bool[np.ndarray, " facts"]:
-        """Whether facts only remove ground rules when they are not known, or known to be `false`."""
-        return self._only_removes[int(false)][self.model.base.decode(facts)[0]]
+                is_closed = knowledge.theory.is_closed(rule, literal.position)
+                adding |= {predicate} if is_closed or (false and predicate in member.source.known_in_bodies) else set()
+        removes = np.array([is_full and part.name not in adding for part in knowledge.language.predicates], bool)
+        return removes[self.model.base.decode(facts)[0]]
 
     @property
     def are_distinguished(self) -> bool:
@@ -105,7 +94,7 @@ class FactChanges:
         own, numbers = Adjacency.build(*self._gone(facts), len(facts)).follow(members[:, 1])
         left_out = np.stack([members[own, 0], numbers], axis=1)
         if self.model.members[0].model.evidence_input == "off":
-            return Changes.leaving_out(left_out, count)
+            return Changes(count, left_out)
         own, read = Adjacency.build(of, rows, len(facts)).follow(members[:, 1])
         state = np.where(closed_atoms(self.model.base, facts) | false, FALSE, UNKNOWN).astype(np.int64)
         altered = np.stack([members[own, 0], read], axis=1)
@@ -122,10 +111,7 @@ Logits = Float64[np.ndarray, "changes queried"]
 
 @dataclass(frozen=True, eq=False)
 class Flip:
-    """When an answer flips: below one half, or no longer the first; `by` is None for one that is neither.
-
-    `codes` are the explained atom and its rivals. `half` is the logit of the probability one half.
-    """
+    """When the answer `codes[0]` flips: below `half` (a logit), or by a rival of the others (None: never)."""
 
     codes: Codes
     by: Literal["half", "first"] | None
@@ -133,11 +119,9 @@ class Flip:
 
     def margins(self, logits: Logits) -> Float64[np.ndarray, " changes"]:
         """The distance of each answer from flipping; negative if it has flipped."""
-        if self.by == "half":
-            return logits[:, 0] - self.half
-        if self.by == "first" and logits.shape[1] > 1:
-            return logits[:, 0] - logits[:, 1:].max(1)
-        return np.ones(len(logits))
+        if self.by is None:
+            return np.ones(len(logits))
+        return logits[:, 0] - (self.half if self.by == "half" else logits[:, 1:].max(1))
 
     def flips(self, logits: Logits) -> Bool[np.ndarray, " changes"]:
         """Whether each answer flips."""
@@ -165,17 +149,16 @@ class Counterfactuals:
 
     def of_facts(self) -> tuple[Counterfactual, ...]:
         """The answers if each fact within reach were not known, or known to be false."""
-        found = self._records("not known", *self._unknown)
+        found = self._records("not known", self.model.names(self._unknown[0]), self._unknown[1])
         if not self._facts.are_distinguished:
-            return tuple(found)
+            return found
         facts, logits = self._single(false=True)
         before = self._unknown[1][np.searchsorted(self._unknown[0], facts)]
         differs = np.abs(logits - before).max(1, initial=0.0) > SAME
-        return (*found, *self._records("known to be false", facts[differs], logits[differs]))
+        return (*found, *self._records("known to be false", self.model.names(facts[differs]), logits[differs]))
 
-    def _records(self, kind: Kind, facts: Codes, logits: Logits) -> list[Counterfactual]:
-        names = self.model.names(facts)
-        return [self._record(kind, (name,), row) for name, row in zip(names, logits, strict=True)]
+    def _records(self, kind: Kind, names: Sequence[str], logits: Iterable[np.ndarray]) -> tuple[Counterfactual, ...]:
+        return tuple(self._record(kind, (name,), row) for name, row in zip(names, logits, strict=True))
 
     @cached_property
     def _unknown(self) -> tuple[Codes, Logits]:
@@ -211,14 +194,11 @@ class Counterfactuals:
         if first.source.whole is None or first.model.counted is not None:
             names = self.rules[:MOST_REGROUNDED]
             logits = [mean_logits(self.model.networks_if(WhatIf(without_rule=n)), self.flip.codes) for n in names]
-            return tuple(self._record("without rule", (n,), row) for n, row in zip(names, logits, strict=True))
+            return self._records("without rule", names, logits)
         rules = [j for j, part in enumerate(graph.neighbours) if len(part)]
         pairs = [np.stack([np.full(len(n), k), n], axis=1) for k, n in enumerate(map(self.near.numbers, rules))]
-        left_out = np.concatenate([np.zeros((0, 2), np.int64), *pairs])
-        logits = self.near.changed(Changes.leaving_out(left_out, len(rules)))
-        return tuple(
-            self._record("without rule", (graph.rules[j].name,), row) for j, row in zip(rules, logits, strict=True)
-        )
+        logits = self.near.changed(Changes(len(rules), np.concatenate([NO_PAIRS, *pairs])))
+        return self._records("without rule", [graph.rules[j].name for j in rules], logits)
 
     def largest(self, top: int | None) -> tuple[tuple[Counterfactual, ...], Counterfactual | None]:
         """The `top` facts and `top` rules that change the logit most, and the set of facts that flips the answer."""
@@ -258,20 +238,16 @@ class Counterfactuals:
 
     def _greedy(self, facts: Codes) -> tuple[list[int], np.ndarray] | None:
         """One fact more each time, those first that do most alone; then what is not needed is left out again."""
-
-        def without(left_out: Sequence[int]) -> list[int]:
-            return [index for index in chosen if index not in left_out]
-
         found = self._shortest(facts, list(range(len(facts))))
         if found is None or len(found[0]) == 1:
             return found
-        chosen = [int(np.flatnonzero(facts == fact)[0]) for fact in found[0]]
-        margins = self.flip.margins(self._without(facts, [without([index]) for index in chosen]))
-        spare = [chosen[i] for i in np.argsort(margins, kind="stable") if margins[i] < 0]
-        logits = self._without(facts, [without(spare[: n + 1]) for n in range(len(spare))])
-        flipping = self.flip.flips(logits)
-        kept = without(spare[: int(flipping.sum()) if flipping.all() else int(np.argmin(flipping))])
-        return found if len(kept) == len(chosen) else self._shortest(facts, kept)
+        chosen = list(range(len(found[0])))
+        margins = self.flip.margins(self._without(facts, [chosen[:i] + chosen[i + 1 :] for i in chosen]))
+        spare = [i for i in np.argsort(margins, kind="stable").tolist() if margins[i] < 0]
+        sets = [[i for i in chosen if i not in spare[:n]] for n in range(1, len(spare) + 1)]
+        flipping = [*self.flip.flips(self._without(facts, sets)).tolist(), False]
+        kept = [chosen, *sets][flipping.index(False)]
+        return found if kept == chosen else self._shortest(facts, kept)
 
     def _shortest(self, facts: Codes, chosen: list[int]) -> tuple[list[int], np.ndarray] | None:
         """The shortest prefix of some facts (by index) that flips the answer, and the logits without it."""

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from rich.cells import cell_len
 
-from r2n.explanation.reason_graph import Edge, Node, ReasonGraph, reason_graph
+from r2n.explanation.reason_graph import Edge, Node, NodeKind, ReasonGraph, reason_graph
 from r2n.explanation.records import Belief, Explanation, LayerBelief
 from r2n.explanation.text import (
     answer_texts,
@@ -47,25 +47,26 @@ SANS = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,'DejaVu
 
 
 class Font(NamedTuple):
-    """How a text looks; `size` is in pixels."""
+    """How a text looks; `size` is in pixels, and `em` the width of a letter as a share of it."""
 
     colour: str
     size: Number
-    is_bold: bool = False
-    is_monospace: bool = False
+    weight: int = 400
+    family: str = SANS
+    em: float = 0.555
 
 
 FONTS = {
-    "atom": Font("ink", 13, is_monospace=True),
-    "answer": Font("ink", 15, is_bold=True, is_monospace=True),
-    "figure": Font("ink", 34, is_bold=True),
+    "atom": Font("ink", 13, 400, MONOSPACE, 0.615),
+    "answer": Font("ink", 15, 600, MONOSPACE, 0.615),
+    "figure": Font("ink", 34, 600, em=0.6),
     "rule": Font("ink", 12.5),
-    "number-for": Font("for", 12.5, is_bold=True),
-    "number-against": Font("against", 12.5, is_bold=True),
+    "number-for": Font("for", 12.5, 600, em=0.6),
+    "number-against": Font("against", 12.5, 600, em=0.6),
     "note": Font("quiet", 11.5),
-    "strong-note": Font("ink", 11.5, is_bold=True),
+    "strong-note": Font("ink", 11.5, 600, em=0.6),
     "small": Font("quiet", 10.5),
-    "heading": Font("quiet", 12, is_bold=True),
+    "heading": Font("quiet", 12, 600, em=0.6),
 }
 SHAPES = {
     "background": "fill:{page}",
@@ -106,7 +107,7 @@ class DrawnNode:
     `fact` is the fact that can be left out (`!` precedes a negative one); None for other nodes.
     """
 
-    kind: Literal["answer", "atom", "rule", "more"]
+    kind: NodeKind
     of: str
     fact: str | None
 
@@ -123,7 +124,7 @@ class Drawing:
 def explanation_drawing(explanation: Explanation) -> Drawing:
     """The drawing in the colours of the page around it, with the data that switches need."""
     parts, nodes = _parts(explanation), []
-    for node in (node for part in parts for node in part.graph.nodes):
+    for node in (node for _, graph, _ in parts for node in graph.nodes):
         known = node.belief.known if node.kind == "atom" and node.belief is not None else None
         fact = None if known is None else node.of if known else f"!{node.of}"
         nodes.append(DrawnNode(node.kind, node.of, fact))
@@ -161,17 +162,16 @@ def _svg(explanation: Explanation, parts: Sequence["Part"], theme: Theme, *, nar
     legend, legend_size = _legend({e.get("class", "") for part in drawn for e in part.iter()}, width - 2 * MARGIN)
     width, height = max(width, legend_size[0] + 2 * MARGIN), y + legend_size[1]
     legend.set("transform", _moved(MARGIN, y))
-    title, texts = f"Why {shortened(printable(explanation.atom), LONGEST_TITLE)}?", ["no ground rule is a reason"]
+    title = f"Why {shortened(printable(explanation.atom), LONGEST_TITLE)}?"
+    texts = [f"The answer is {probability_text(explanation.belief.probability)}", "no ground rule is a reason"]
     if explanation.reasons:
-        first = shortened(printable(explanation.reasons[0].ground_rule), LONGEST_TITLE)
-        texts = [f"the strongest reason is {first}"]
+        texts[1] = f"the strongest reason is {shortened(printable(explanation.reasons[0].ground_rule), LONGEST_TITLE)}"
     texts += [fidelity_text(explanation.fidelity)] if explanation.fidelity is not None else []
-    answer = f"The answer is {probability_text(explanation.belief.probability)}"
     frame = f"0 0 {_number(width)} {_number(height)}"
     root = svg_element("svg", "r2n-drawing", width=width, height=height, viewBox=frame)
     root.attrib |= {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "aria-label": title}
     SubElement(root, "title").text = title
-    SubElement(root, "desc").text = f"{'; '.join([answer, *texts])}."
+    SubElement(root, "desc").text = f"{'; '.join(texts)}."
     if theme != "page":
         SubElement(root, "style").text = style_sheet(theme)
     root.append(svg_element("rect", "background", width=width, height=height, rx=14))
@@ -187,47 +187,35 @@ def style_sheet(theme: Theme = "page") -> str:
     colours = {name: value.get(theme, f"var(--{name})") for name, value in values.items()}
     rules = {name: shape.format_map(colours) for name, shape in SHAPES.items()}
     for name, font in FONTS.items():
-        face = f"{600 if font.is_bold else 400} {_number(font.size)}px {MONOSPACE if font.is_monospace else SANS}"
+        face = f"{font.weight} {_number(font.size)}px {font.family}"
         rules[name] = f"fill:{colours[font.colour]};font:{face};white-space:pre"
     return "".join(f".r2n-drawing .{name}{{{rule}}}" for name, rule in rules.items())
 
 
 def text_width(text: str, style: str) -> float:
     """An estimate of a text's width in pixels, rather too large than too small, because fonts differ."""
-    font = FONTS[style]
-    em = 0.615 if font.is_monospace else 0.6 if font.is_bold else 0.555
     odd = sum(character > "\u2030" for character in text)  # a fallback font may draw these, often a wider one
-    return (cell_len(text) + odd) * em * font.size
+    return (cell_len(text) + odd) * FONTS[style].em * FONTS[style].size
 
 
 # what is drawn
 
 
-class Part(NamedTuple):
-    """The drawing of one graph of reasons."""
-
-    heading: str
-    graph: ReasonGraph
-    boxes: list["Box"]
-
-
-def _parts(explanation: Explanation) -> list[Part]:
+def _parts(explanation: Explanation) -> "list[Part]":
     """The answer, and the contrast if there is one."""
-    answer = probability_text(network_probability(explanation))
-    alone = [item for item in explanation.counterfactuals if item.kind == "not known" and len(item.what) == 1]
+    e, answer = explanation, probability_text(network_probability(explanation))
+    alone = [item for item in e.counterfactuals if item.kind == "not known" and len(item.what) == 1]
     changes = {item.what[0]: probability_text(item.probability) for item in alone}
     changes = {fact: text for fact, text in changes.items() if text != answer}
-    graph = reason_graph(explanation.atom, explanation.belief, explanation.reasons, if_unknown=changes)
-    texts = [probability_text(explanation.belief.probability), *answer_texts(explanation)]
-    layers = (f"{layer_name(layer)} {probability_text(layer.probability)}" for layer in explanation.layers)
-    texts += [", ".join(layers)] if explanation.layers else []
-    graph.nodes[0].title = f"{printable(explanation.atom)}: {'; '.join(texts)}"
-    found = [Part("the answer", graph, [answer_box(explanation), *map(node_box, graph.nodes[1:])])]
-    if explanation.contrast is not None:
-        other = explanation.contrast.other
-        graph = reason_graph(explanation.atom, explanation.belief, explanation.contrast.reasons, other=other)
-        graph.nodes[0].title = f"{printable(explanation.atom)} rather than {printable(other)}"
-        found.append(Part("the difference", graph, [contrast_box(explanation), *map(node_box, graph.nodes[1:])]))
+    graph = reason_graph(e.atom, e.belief, e.reasons, if_unknown=changes)
+    layers = ", ".join(f"{layer_name(layer)} {probability_text(layer.probability)}" for layer in e.layers)
+    texts = [probability_text(e.belief.probability), *answer_texts(e), *[layers] * bool(layers)]
+    graph.nodes[0].title = f"{printable(e.atom)}: {'; '.join(texts)}"
+    found = [("the answer", graph, [answer_box(e), *map(node_box, graph.nodes[1:])])]
+    if e.contrast is not None:
+        graph = reason_graph(e.atom, e.belief, e.contrast.reasons, other=e.contrast.other)
+        graph.nodes[0].title = f"{printable(e.atom)} rather than {printable(e.contrast.other)}"
+        found.append(("the difference", graph, [contrast_box(e), *map(node_box, graph.nodes[1:])]))
     return found
 
 
@@ -244,20 +232,13 @@ class Box:
     x: Number = 0.0
     y: Number = 0.0
 
-    @property
-    def right(self) -> Number:
-        """The right edge."""
-        return self.x + self.width
+    right = property(lambda self: self.x + self.width)
+    bottom = property(lambda self: self.y + self.height)
+    middle = property(lambda self: self.y + self.height / 2)
 
-    @property
-    def bottom(self) -> Number:
-        """The lower edge."""
-        return self.y + self.height
 
-    @property
-    def middle(self) -> Number:
-        """The vertical centre."""
-        return self.y + self.height / 2
+Part = tuple[str, ReasonGraph, list[Box]]
+"""A heading, a graph of reasons, and the boxes of its nodes."""
 
 
 def node_box(node: Node) -> Box:
@@ -265,27 +246,27 @@ def node_box(node: Node) -> Box:
     if node.kind == "more":
         return Box(text_width(node.name, "note") + 16, 22.0, (svg_text(8, 15, node.name, "note"),))
     if node.kind == "rule":
-        side, name = "against" if node.effect < 0 else "for", shortened(node.name, LONGEST_RULE)
-        start = 14 + text_width(node.note, f"number-{side}") + 9
+        sign, name = "against" if node.effect < 0 else "for", shortened(node.name, LONGEST_RULE)
+        start = 14 + text_width(node.note, f"number-{sign}") + 9
         width = start + text_width(name, "rule") + 12
-        texts = svg_text(14, 18.5, node.note, f"number-{side}"), svg_text(start, 18.5, name, "rule")
-        return Box(width, 28.0, (_rectangle(0, 0, width, 28, f"pill-{side} frame", 14), *texts))
+        texts = svg_text(14, 18.5, node.note, f"number-{sign}"), svg_text(start, 18.5, name, "rule")
+        return Box(width, 28.0, (_rectangle(0, 0, width, 28, f"pill-{sign} frame", 14), *texts))
     assert node.belief is not None
     name, belief = shortened(node.name, LONGEST_NAME), node.belief
     width = 44 + max(text_width(name, "atom"), text_width(node.note, "note"))
     texts = svg_text(32, 19, name, "atom"), svg_text(32, 35, node.note, "note")
     if belief.known is None and not belief.closed:  # an upright gauge for one that is believed
         share = min(max(belief.probability, 0.0), 1.0)
-        level = _rectangle(13, 10 + 24 * (1 - share), 8, 24 * share, f"level-{_side(belief)}", min(3.0, 12 * share))
-        sign, strength = [_rectangle(13, 10, 8, 24, "gauge", 3), level], 0.16 * abs(2 * belief.probability - 1)
+        level = _rectangle(13, 10 + 24 * (1 - share), 8, 24 * share, f"level-{_sign(belief)}", min(3.0, 12 * share))
+        marks, strength = [_rectangle(13, 10, 8, 24, "gauge", 3), level], 0.16 * abs(2 * belief.probability - 1)
     else:  # a check for a true atom, a cross for a false one
         path = "M11 22L15.5 27 23 16.5" if belief.known else "M12 17L22 27M12 27L22 17"
-        sign, strength = [svg_element("path", "sign-for" if belief.known else "sign-against", d=path)], 0.2
-    edge = _rectangle(0, 0, width, 44, f"edge-{_side(belief)} frame", 7, strength)
-    return Box(width, 44.0, (_rectangle(0, 0, width, 44, "box", 7), edge, *sign, *texts))
+        marks, strength = [svg_element("path", "sign-for" if belief.known else "sign-against", d=path)], 0.2
+    edge = _rectangle(0, 0, width, 44, f"edge-{_sign(belief)} frame", 7, strength)
+    return Box(width, 44.0, (_rectangle(0, 0, width, 44, "box", 7), edge, *marks, *texts))
 
 
-def _side(belief: Belief | LayerBelief) -> str:
+def _sign(belief: Belief | LayerBelief) -> str:
     return "for" if belief.probability >= 0.5 else "against"
 
 
@@ -299,7 +280,7 @@ def answer_box(explanation: Explanation) -> Box:
     for i, layer in enumerate(reversed(layers)):
         x, share = width - PADDING - BAR - i * (BAR + BAR_GAP), min(max(layer.probability, 0.0), 1.0)
         tall = max(CHART_HEIGHT * share, 1.5)
-        bar = _rectangle(x, 46 + CHART_HEIGHT - tall, BAR, tall, f"level-{_side(layer)}", min(3.0, tall / 2))
+        bar = _rectangle(x, 46 + CHART_HEIGHT - tall, BAR, tall, f"level-{_sign(layer)}", min(3.0, tall / 2))
         label = svg_text(x + BAR / 2, 93, str(layer.layer) if layer.layer else "input", "small", text_anchor="middle")
         marks += [_rectangle(x, 46, BAR, CHART_HEIGHT, "track", 3), bar, label]
     paragraphs = [(text, "note") for text in answer_texts(explanation)]
@@ -316,7 +297,7 @@ def answer_box(explanation: Explanation) -> Box:
         for line in wrapped(text, style, width - 2 * PADDING):
             marks.append(svg_text(PADDING, y, line, style))
             y += NOTE_HEIGHT
-    edge = _rectangle(0, 0, width, y + 2, f"edge-{_side(explanation.belief)} frame", 12, 0.07)
+    edge = _rectangle(0, 0, width, y + 2, f"edge-{_sign(explanation.belief)} frame", 12, 0.07)
     return Box(width, y + 2, (_rectangle(0, 0, width, y + 2, "panel", 12), edge, *marks))
 
 
@@ -352,11 +333,18 @@ class Layout(NamedTuple):
 
 
 def wide_layout(graph: ReasonGraph, boxes: Sequence[Box]) -> Layout:
-    """Columns from left to right: a node stands one column right of its parent, half way between its own children.
-
-    A subtree moves as one, and comes as near to the one above it as the boxes of each column allow.
-    """
-    offsets, tops, bottoms = _offsets(graph, boxes)
+    """Columns from left to right: the children of a node stand one column right of it, centred at its middle."""
+    gaps = [BELOW_GROUND_RULE if node.kind == "rule" else BELOW_ATOM for node in graph.nodes]
+    heights, below = [box.height for box in boxes], [0.0] * len(boxes)  # of a subtree, and of all below its node
+    for i in reversed(range(len(boxes))):  # children come after their parents
+        children = graph.nodes[i].children
+        below[i] = sum(heights[child] + gaps[child] for child in children) - (gaps[children[-1]] if children else 0)
+        heights[i] = max(heights[i], below[i])
+    tops = [MARGIN + HEADING] * len(boxes)
+    for i, node in enumerate(graph.nodes):
+        top = tops[i] + (heights[i] - below[i]) / 2
+        for child in node.children:
+            tops[child], top = top, top + heights[child] + gaps[child]
     widths = [0.0] * (1 + max(node.column for node in graph.nodes))
     for node, box in zip(graph.nodes, boxes, strict=True):
         widths[node.column] = max(widths[node.column], box.width)
@@ -364,36 +352,10 @@ def wide_layout(graph: ReasonGraph, boxes: Sequence[Box]) -> Layout:
     for column, width in enumerate(widths):
         columns.append(right + (GAPS[(column - 1) % 2] if column else MARGIN))
         right = columns[-1] + width
-    ys = [MARGIN + HEADING - min(tops)] * len(boxes)
-    for i, node in enumerate(graph.nodes):  # parents come before their children
-        for child in node.children:
-            ys[child] = ys[i] + offsets[child]
+    ys = [top + (height - box.height) / 2 for top, height, box in zip(tops, heights, boxes, strict=True)]
+    ys[0] = min(ys[0], LOWEST_ANSWER)
     placed = [replace(b, x=columns[n.column], y=y) for b, n, y in zip(boxes, graph.nodes, ys, strict=True)]
-    placed[0] = replace(placed[0], y=min(ys[0], LOWEST_ANSWER))
-    return Layout(placed, columns, right + MARGIN, ys[0] + max(bottoms) + MARGIN)
-
-
-def _offsets(graph: ReasonGraph, boxes: Sequence[Box]) -> tuple[list[Number], list[Number], list[Number]]:
-    """The offset of each node from its parent's top; the top and bottom of the whole tree in each column."""
-    offsets: list[Number] = [0.0] * len(boxes)
-    outlines: dict[int, tuple[list[Number], list[Number]]] = {}  # tops and bottoms of a subtree, from its own column on
-    for i in reversed(range(len(boxes))):
-        children, tops, bottoms = graph.nodes[i].children, [], []
-        for child in children:
-            gap = BELOW_GROUND_RULE if graph.nodes[child].kind == "rule" else BELOW_ATOM
-            under, over = outlines.pop(child)
-            down = max((bottom + gap - top for bottom, top in zip(bottoms, under, strict=False)), default=0.0)
-            offsets[child] = down
-            bottoms[: len(over)] = [bottom + down for bottom in over]
-            tops += [top + down for top in under[len(tops) :]]
-        up = 0.0
-        if children:
-            first, last = (offsets[child] + boxes[child].height / 2 for child in (children[0], children[-1]))
-            up = (first + last - boxes[i].height) / 2
-        for child in children:
-            offsets[child] -= up
-        outlines[i] = [0.0, *(y - up for y in tops)], [boxes[i].height, *(y - up for y in bottoms)]
-    return offsets, *outlines[0]
+    return Layout(placed, columns, right + MARGIN, tops[0] + heights[0] + MARGIN)
 
 
 def _narrow_layout(graph: ReasonGraph, boxes: Sequence[Box]) -> Layout:
@@ -498,14 +460,14 @@ def _rectangle(
 
 
 def _curve(start: Point, end: Point) -> str:
-    """From one side to another, level at both ends."""
+    """A curve that is level at both ends."""
     half = (start[0] + end[0]) / 2
     return _path("C", (start, (half, start[1]), (half, end[1]), end))
 
 
 def _path(kind: str, points: Sequence[Point]) -> str:
-    texts = [f"{_number(x)} {_number(y)}" for x, y in points]
-    return f"M{texts[0]} {kind}{' '.join(texts[1:])}"
+    first, *others = (f"{_number(x)} {_number(y)}" for x, y in points)
+    return f"M{first} {kind}{' '.join(others)}"
 
 
 def _moved(x: Number, y: Number) -> str:

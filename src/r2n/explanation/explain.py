@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Int64
 
-from r2n.data.herbrand import Codes, QueryPattern
+from r2n.data.herbrand import QueryPattern
 from r2n.explanation.counted import CountedAtom
 from r2n.explanation.counterfactuals import Counterfactuals, Flip
 from r2n.explanation.features import input_reasons
-from r2n.explanation.neighbourhood import HIDDEN, Changes, ExplainedModel, Neighbourhood
+from r2n.explanation.neighbourhood import HIDDEN, NO_CODES, NO_PAIRS, Changes, ExplainedModel, Neighbourhood
 from r2n.explanation.records import Belief, Contrast, Explanation, Fidelity, LayerBelief, Member, Reason
 from r2n.logic.formula import And, Atom, Formula, Or, Variable
 from r2n.logic.theory import Rule
@@ -37,8 +37,6 @@ NOT_READ = (
 Identity = tuple[str, tuple[int, ...]]
 """Of a ground rule: its rule's name, and the codes of its atoms."""
 
-_NO_CODES: Codes = np.zeros(0, np.int64)
-
 
 def explain(
     model: ExplainedModel, code: int, *, depth: int = 2, top: int | None = 5, against: int | None = None
@@ -51,17 +49,17 @@ def explain(
     belief = model.beliefs(np.array([code]))[0]
     flip = _flip(model, code, belief.logit)
     near = Neighbourhood.around(model.members, flip.codes)
-    make = _by_layers if model.members[0].model.counted is None else _by_counts
+    is_counted = model.members[0].model.counted is not None
+    make, compare = (_by_counts, _difference_by_counts) if is_counted else (_by_layers, _difference_by_layers)
     found = make(model, near, flip, belief, depth, top)
     known = "" if belief.known is None else f"it is known to be {str(belief.known).lower()}"
     known = "it is no fact of a closed predicate, and so false" if belief.closed else known
     notes = [f"{known}: explained is what the network says by itself"] if known else []
     contrast = None
     if against is not None:
-        compare = _difference_by_layers if make is _by_layers else _difference_by_counts
         difference, parts = compare(model, code, against)
-        most = top if depth or make is _by_layers else 0
-        reasons = tuple(_flat_reason(model, part, parts[part]) for part in ranked(list(parts), most))
+        chosen = ranked(list(parts), 0 if is_counted and not depth else top)
+        reasons = tuple(_flat_reason(model, part, parts[part]) for part in chosen)
         other = np.array([against])
         contrast = Contrast(model.names(other)[0], model.beliefs(other)[0], difference, reasons)
     reads = input_reasons(model.members, model.knowledge, code)
@@ -74,15 +72,14 @@ def _flip(model: ExplainedModel, code: int, logit: float) -> Flip:
     if logit >= model.half:
         return Flip(own, "half", model.half)
     index = int(model.base.decode(own)[0][0])
-    side = QueryPattern.of(model.base, index, len(model.base.shapes[index]) - 1)
-    rivals = _NO_CODES
-    if side.candidates <= MOST_CANDIDATES:
-        rivals = side.located(own)[0] + side.stride * np.arange(side.candidates)
+    pattern, rivals = QueryPattern.of(model.base, index, len(model.base.shapes[index]) - 1), NO_CODES
+    if pattern.candidates <= MOST_CANDIDATES:
+        rivals = pattern.located(own)[0] + pattern.stride * np.arange(pattern.candidates)
         rivals = rivals[(rivals != code) & (known_truths(model.base, rivals, model.knowledge.evidence) < 0)]
-        rivals = rivals[np.argsort(-model.logits(rivals), kind="stable")]
-    if not len(rivals) or logit < model.logits(rivals[:1])[0]:
+    logits = model.logits(rivals) if len(rivals) else np.zeros(0)
+    if not len(rivals) or logit < logits.max():
         return Flip(own, None)
-    return Flip(np.concatenate([own, rivals[:MOST_RIVALS]]), "first")
+    return Flip(np.concatenate([own, rivals[np.argsort(-logits, kind="stable")[:MOST_RIVALS]]]), "first")
 
 
 def _by_layers(
@@ -93,16 +90,14 @@ def _by_layers(
     tree = ReasonTree(model, top)
     every = tree.grow(code, near, depth)
     listed = [part.codes for parts in tree.below.values() for part in parts]
-    facts = np.intersect1d(model.plain(np.concatenate([_NO_CODES, *listed])), model.knowledge.evidence.atoms)
+    facts = np.intersect1d(model.plain(np.concatenate([NO_CODES, *listed])), model.knowledge.evidence.atoms)
     is_full = first.source.whole is not None
     rules = () if is_full else tuple(sorted(reachable_rules(first.source, flip.codes, near.layers)))
-    notes, fidelity = (), None
-    if not near.layers:
-        notes = ("the network has no reasoning layer: the answer is that of its input layer",)
-    elif not every:
-        notes = ("no ground rule holds it: the answer is that of the input layer",)
-    elif first.model.evidence_input == "off" and not first.source.known_in_bodies:
-        notes = (NOT_READ,)
+    notes = (NOT_READ,) if first.model.evidence_input == "off" and not first.source.known_in_bodies else ()
+    if not near.layers or not every:
+        why = "no ground rule holds it" if near.layers else "the network has no reasoning layer"
+        notes = (f"{why}: the answer is that of the input layer",)
+    fidelity = None
     if every:
         shown = tree.below[code]
         chosen = {part.identity for part in shown}
@@ -136,9 +131,9 @@ def _difference_by_layers(model: ExplainedModel, code: int, other: int) -> "tupl
 
 
 def _flat_reason(model: ExplainedModel, part: "RankedRule", concluded: int | None) -> Reason:
-    """A ground rule with all its atoms but the concluded one, and nothing below them."""
+    """A ground rule with its first atoms but the concluded one, and nothing below them."""
     others = dict.fromkeys(model.plain(part.codes).tolist())
-    codes = np.array([other for other in others if other != concluded], np.int64)
+    codes = np.array([other for other in others if other != concluded][:MOST_MEMBERS], np.int64)
     members = tuple(Member(*pair) for pair in zip(model.names(codes), model.beliefs(codes), strict=True))
     return Reason(part.rule.name, ground_text(part.rule, model.names(part.codes)), part.effect, members)
 
@@ -151,13 +146,13 @@ def _by_counts(
     atom, evidence = CountedAtom(model.members, code), model.knowledge.evidence
     full = atom.logit()
     every = [
-        RankedRule((number,), part.rule, codes, codes, effect)
+        RankedRule((number,), part.rule, codes, effect)
         for number, part in atom.ground_rules()
         for effect in [full - atom.logit({number: 1})]
         for codes in part.atoms
     ]
     shown, is_small = ranked(every, top), len(evidence) <= MOST_FACTS
-    listed = model.plain(np.concatenate([_NO_CODES, *(part.codes for part in shown)]))
+    listed = model.plain(np.concatenate([NO_CODES, *(part.codes for part in shown)]))
     facts = np.intersect1d(listed, evidence.atoms)[: None if is_small else 0]
     rules = tuple(dict.fromkeys(part.rule.name for part in ranked(every)))
     number = Counter(part.numbers[0] for part in shown)
@@ -175,31 +170,23 @@ def _by_counts(
 
 
 def _difference_by_counts(model: ExplainedModel, code: int, other: int) -> "tuple[float, dict[RankedRule, int]]":
-    """The difference of two logits, and the ground rules with their effects on it and the atom each concludes.
-
-    A ground rule that concludes an atom takes from the probabilities of all candidates of its queries.
-    """
+    """The difference of two logits, and the ground rules with their effects on it and the atom each concludes."""
     both, found = [CountedAtom(model.members, one) for one in (code, other)], {}
     difference = both[0].logit() - both[1].logit()
     for one in both:
         for number, part in one.ground_rules():
             then = [each.logit({number: 1}, of=one.code) for each in both]
             effect = difference - (then[0] - then[1])
-            found |= {RankedRule((number,), part.rule, codes, codes, effect): one.code for codes in part.atoms}
+            found |= {RankedRule((number,), part.rule, codes, effect): one.code for codes in part.atoms}
     return difference, found
 
 
 @dataclass(frozen=True, eq=False)
 class RankedRule:
-    """A ground rule and its effect on an atom: its rule, and the rows and codes of its atoms.
-
-    `numbers` holds its number in the graph; one for each copy, if atoms and their reciprocals have neighbourhoods of
-    their own.
-    """
+    """A ground rule, its effect on an atom, and its `numbers` in the graph: one for each copy of it."""
 
     numbers: tuple[int, ...]
     rule: Rule
-    rows: Int64[np.ndarray, " positions"]
     codes: Int64[np.ndarray, " positions"]
     effect: float = 0.0
 
@@ -222,7 +209,7 @@ def rules_with_effects(near: Neighbourhood, count: int) -> list[list[RankedRule]
 def _leaving_out(sets: Sequence[Sequence[RankedRule]]) -> Changes:
     """Changes that leave out one set of ground rules each."""
     pairs = [[k, number] for k, parts in enumerate(sets) for part in parts for number in part.numbers]
-    return Changes.leaving_out(np.array(pairs, np.int64).reshape(-1, 2), len(sets))
+    return Changes(len(sets), np.array(pairs, np.int64).reshape(-1, 2))
 
 
 def _located(near: Neighbourhood, numbers: Int64[np.ndarray, " _"]) -> list[RankedRule]:
@@ -230,7 +217,7 @@ def _located(near: Neighbourhood, numbers: Int64[np.ndarray, " _"]) -> list[Rank
     found: dict[Identity, RankedRule] = {}
     for number in numbers.tolist():
         rule, rows = near.located(number)
-        part = RankedRule(near.copies(number), near.graph.rules[rule], rows, near.graph.atoms.numpy()[rows])
+        part = RankedRule(near.copies(number), near.graph.rules[rule], near.graph.atoms.numpy()[rows])
         found.setdefault(part.identity, part)
     return list(found.values())
 
@@ -264,10 +251,7 @@ class ReasonTree:
     homes: dict[int, tuple[int, Identity]] = field(default_factory=dict)
 
     def grow(self, code: int, near: Neighbourhood, depth: int) -> list[RankedRule]:
-        """Find the reasons of the first atom of a neighbourhood, and of those below it to a depth; return all its own.
-
-        Those that are listed are given by `reasons`.
-        """
+        """Find the reasons of a neighbourhood's first atom, and of those below it to a depth; return all its own."""
         every = rules_with_effects(near, 1)[0]
         self.below[code] = ranked(every, self.top) if depth else []
         self._measure_atoms(code, near)
@@ -298,11 +282,11 @@ class ReasonTree:
 
     def _measure_atoms(self, code: int, near: Neighbourhood) -> None:
         """The effect on the explained atom of what the network reads of each atom of the listed ground rules."""
-        listed = np.concatenate([_NO_CODES, *(part.codes for part in self.below[code])])
+        listed = np.concatenate([NO_CODES, *(part.codes for part in self.below[code])])
         rows = np.flatnonzero(np.isin(near.graph.atoms.numpy(), listed))  # all copies of an atom
         atoms, change = np.unique(self.model.plain(near.graph.atoms.numpy()[rows]), return_inverse=True)
         states = np.full(len(rows), HIDDEN, np.int64)
-        changes = Changes(len(atoms), np.zeros((0, 2), np.int64), np.stack([change, rows], axis=1), states)
+        changes = Changes(len(atoms), NO_PAIRS, np.stack([change, rows], axis=1), states)
         effects = near.logits[0] - near.changed(changes)[:, 0]
         self.effects = {(code, atom): effect for atom, effect in zip(atoms.tolist(), effects.tolist(), strict=True)}
 
@@ -310,7 +294,7 @@ class ReasonTree:
         """The reasons of an atom, as records; of a ground rule with many atoms, those with the largest effects."""
         model = self.model
         listed = [model.plain(part.codes) for parts in self.below.values() for part in parts]
-        codes = np.unique(np.concatenate([_NO_CODES, *listed]))
+        codes = np.unique(np.concatenate([NO_CODES, *listed]))
         beliefs = model.beliefs(codes) if len(codes) else ()
         texts = dict(zip(codes.tolist(), zip(model.names(codes), beliefs, strict=True), strict=True))
 
@@ -340,9 +324,8 @@ def ground_text(rule: Rule, names: Sequence[str]) -> str:
     def named(formula: Formula) -> Formula:
         if isinstance(formula, Atom):
             return _Named(by_atom[formula], (Variable("x"),))
-        if isinstance(formula, And | Or):
-            return type(formula)(tuple(map(named, formula.parts)))
-        return type(formula)(*map(named, formula.operands()))
+        parts = tuple(map(named, formula.operands()))
+        return type(formula)(parts) if isinstance(formula, And | Or) else type(formula)(*parts)
 
     return str(named(rule.formula))
 

@@ -1,10 +1,9 @@
-"""What the input layer's part of an answer rests on: words, vectors and channels of features, and similar facts."""
+"""The input layer's part of an answer: effects of words and channels of features, and similar facts."""
 
 import re
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,17 +14,11 @@ from torch.func import functional_call
 
 from r2n.data.features import WORD
 from r2n.data.herbrand import Codes, closed_atoms
-from r2n.data.knowledge_base import KnowledgeBase, reciprocal_codes
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.explanation.neighbourhood import graph_around
 from r2n.explanation.records import FeatureEffect, InputReasons, Similar
 from r2n.network.collate import GraphBatch
-from r2n.network.constant_embedding import (
-    Channel,
-    ConstantEmbedding,
-    FeatureEncoder,
-    ModuleChannel,
-    VectorChannel,
-    WordChannel,
-)
+from r2n.network.constant_embedding import Channel, ConstantEmbedding, FeatureEncoder, ModuleChannel, WordChannel
 from r2n.network.factor_graph import FactorGraph, known_states
 from r2n.network.graph_sources import Ungrounded
 from r2n.network.input_layers import AtomEmbedding
@@ -36,16 +29,16 @@ from r2n.scoring import AtomLogits
 WORDS_OF_A_BAG = 256
 WORDS_OF_A_TEXT = 64  # of one that a caller's module reads
 
-_WORD_AND_BLANKS = re.compile(rf"({WORD})\s*")
+_WORD_AND_SPACES = re.compile(rf"({WORD})\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A constant (id of the training) without a word of its text, or (None) with 0 from a channel (by number)."""
+    """A constant (id of the training) without a word of the text that a channel (by number) reads."""
 
     constant: int
     channel: int
-    word: str | None = None
+    word: str
 
 
 def channels_of(model: nn.Module) -> list[Channel]:
@@ -54,7 +47,7 @@ def channels_of(model: nn.Module) -> list[Channel]:
 
 
 def variants_of(model: R2N, constant: int) -> list[Variant]:
-    """A constant without each word of its text, and (vectors, a caller's module) without what a channel gives it.
+    """A constant without each word of its texts.
 
     Of a longer text `WORDS_OF_A_BAG` words are taken, first those of the vocabulary; of one that a caller's module
     reads the first `WORDS_OF_A_TEXT`, and none if it is the only word, because no module is given an empty text.
@@ -62,16 +55,12 @@ def variants_of(model: R2N, constant: int) -> list[Variant]:
     found: list[Variant] = []
     for number, channel in enumerate(channels_of(model)):
         row, words = int(channel.place[constant]), []
-        if row < 0:
-            continue
-        if isinstance(channel, WordChannel):
+        if row >= 0 and isinstance(channel, WordChannel):
             bags = channel.bags
             every = bags.every.indices[bags.every.indptr[row] : bags.every.indptr[row + 1]]
             ordered = every[np.lexsort((every, ~np.isin(every, bags.columns)))]
             words = [bags.words[i] for i in ordered[:WORDS_OF_A_BAG]]
-        else:
-            found.append(Variant(constant, number))
-        if isinstance(channel, ModuleChannel) and channel.texts is not None:
+        elif row >= 0 and isinstance(channel, ModuleChannel) and channel.texts is not None:
             every = list(dict.fromkeys(word.lower() for word in re.findall(WORD, channel.texts[row])))
             words = every[:WORDS_OF_A_TEXT] if len(every) > 1 else []
         found += [Variant(constant, number, word) for word in words]
@@ -79,8 +68,8 @@ def variants_of(model: R2N, constant: int) -> list[Variant]:
 
 
 def without_word(text: str, word: str) -> str:
-    """The text without all occurrences of a word, in any case, and the blanks behind them."""
-    return _WORD_AND_BLANKS.sub(lambda found: "" if found[1].lower() == word else found[0], text)
+    """The text without all occurrences of a word, in any case, and the spaces behind them."""
+    return _WORD_AND_SPACES.sub(lambda found: "" if found[1].lower() == word else found[0], text)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,33 +80,27 @@ class VariedInput:
     atom_embedding: AtomEmbedding[Any]
 
     @classmethod
-    def of(cls, model: R2N, read: Int64[np.ndarray, " _"], variants: Sequence[Variant]) -> "VariedInput":
-        """The input layer of a network; `read` are the constants (ids of the training) read as they are, ascending."""
+    def from_network(cls, model: R2N, read: Int64[np.ndarray, " _"], variants: Sequence[Variant]) -> "VariedInput":
+        """For the constants `read` (ids of the training, ascending); the variants have the ids behind all others."""
         own, count = torch.from_numpy(read), len(model.constants.place)
         like = torch.cat([own, torch.tensor([variant.constant for variant in variants], dtype=torch.int64)])
         ids = torch.cat([own, count + torch.arange(len(variants))])
         parts = (model.constants, model.atom_embedding)
         # deepcopy takes what the memo has for an id instead of a copy
         memo: dict[int, Any] = {id(weight): weight for part in parts for weight in part.parameters()}
-        silent, index = [], []
+        places = []
         for number, channel in enumerate(channels_of(model)):
             rows = channel.place[like]
             has_one = (rows >= 0).nonzero().flatten()
-            lacking = [None] * len(own) + [variant if variant.channel == number else None for variant in variants]
-            part = _Part(ids[has_one], count + len(variants), rows[has_one], [lacking[i] for i in has_one.tolist()])
-            memo |= part.replaced(channel)
-            index.append(part.place)
-            silent.append(part.silent)
-        place = torch.cat([model.constants.place, model.constants.place[like[len(own) :]]])
-        memo[id(model.constants.place)] = place
+            words = [None] * len(own) + [v.word if v.channel == number else None for v in variants]
+            places.append(torch.full((count + len(variants),), -1))
+            places[-1][ids[has_one]] = torch.arange(len(has_one))
+            memo |= _with_rows(channel, rows[has_one], [words[i] for i in has_one.tolist()], places[-1])
+        learned = torch.cat([model.constants.place, model.constants.place[like[len(own) :]]])
+        memo[id(model.constants.place)] = learned
         if isinstance(model.atom_embedding, PairEmbedding):
-            memo[id(model.atom_embedding.place)] = torch.stack([*index, place])
-        copied = deepcopy(parts, memo)
-        channels = channels_of(nn.ModuleList([part for part in copied if isinstance(part, nn.Module)]))
-        for channel, rows in zip(channels, silent, strict=True):
-            if isinstance(channel, ModuleChannel):
-                channel.register_forward_hook(partial(_silence, rows.to(model.device)))
-        return cls(*copied)
+            memo[id(model.atom_embedding.place)] = torch.stack([*places, learned])
+        return cls(*deepcopy(parts, memo))
 
     def embed(
         self, predicates: Int64[np.ndarray, " atoms"], arguments: Int64[np.ndarray, "atoms positions"]
@@ -134,55 +117,24 @@ class VariedInput:
         return embedding
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The rows of a channel for some constants (ids below `of`), each without something or not."""
-
-    ids: Int64[Tensor, " rows"]
-    of: int
-    rows: Int64[Tensor, " rows"]
-    lacking: list[Variant | None]
-
-    @property
-    def place(self) -> Tensor:
-        place = torch.full((self.of,), -1)
-        place[self.ids] = torch.arange(len(self.ids))
-        return place
-
-    @property
-    def silent(self) -> Tensor:
-        return torch.tensor([part is not None and part.word is None for part in self.lacking], dtype=torch.bool)
-
-    @property
-    def words(self) -> list[str | None]:
-        return [None if lacking is None else lacking.word for lacking in self.lacking]
-
-    def replaced(self, channel: Channel) -> dict[int, Any]:
-        """The replacements of a channel, or of what it holds, by id."""
-        if isinstance(channel, WordChannel):
-            numbers = {word: i for i, word in enumerate(channel.bags.words)}
-            without = np.array([-1 if word is None else numbers[word] for word in self.words], np.int64)
-            bags = channel.bags.taken(self.rows.numpy(), without)
-            made = WordChannel(self.ids.numpy(), self.of, bags, word_dropout=channel.word_dropout)
-            return {id(channel): made.eval().to(channel.get_buffer("by_row0").device), id(channel.place): made.place}
-        found: dict[int, Any] = {id(channel.place): self.place}
-        vectors = channel.vectors
-        if isinstance(vectors, Tensor):
-            taken = vectors[self.rows.to(vectors.device)]
-            if isinstance(channel, VectorChannel):
-                taken[self.silent.to(vectors.device)] = 0
-            found[id(vectors)] = taken
-        if isinstance(channel, ModuleChannel):
-            found[id(channel.module)] = channel.module
-            if channel.texts is not None:
-                pairs = zip([channel.texts[row] for row in self.rows], self.words, strict=True)
-                found[id(channel.texts)] = tuple(t if word is None else without_word(t, word) for t, word in pairs)
-        return found
-
-
-def _silence(silent: Tensor, _: nn.Module, given: tuple[Tensor, ...], out: Tensor) -> Tensor:
-    """A forward hook that gives 0 for some rows."""
-    return out.masked_fill(silent[given[0]].unsqueeze(1), 0.0)
+def _with_rows(channel: Channel, rows: Tensor, words: Sequence[str | None], place: Tensor) -> dict[int, Any]:
+    """The replacements of a channel, or of its parts, by id, so that it has some rows, each without a word or not."""
+    if isinstance(channel, WordChannel):
+        numbers = {word: i for i, word in enumerate(channel.bags.words)}
+        without = np.array([-1 if word is None else numbers[word] for word in words], np.int64)
+        constants, bags = np.flatnonzero(place.numpy() >= 0), channel.bags.taken(rows.numpy(), without)
+        made = WordChannel(constants, len(place), bags, word_dropout=channel.word_dropout)
+        return {id(channel): made.eval().to(channel.get_buffer("by_row0").device), id(channel.place): place}
+    found: dict[int, Any] = {id(channel.place): place}
+    vectors = channel.vectors
+    if isinstance(vectors, Tensor):
+        found[id(vectors)] = vectors[rows.to(vectors.device)]
+    if isinstance(channel, ModuleChannel):
+        found[id(channel.module)] = channel.module
+        if channel.texts is not None:
+            pairs = zip([channel.texts[row] for row in rows], words, strict=True)
+            found[id(channel.texts)] = tuple(text if word is None else without_word(text, word) for text, word in pairs)
+    return found
 
 
 Slices = tuple[tuple[str, int, int], ...]
@@ -191,9 +143,7 @@ PAIR = "pair"
 CONSTANT = "each constant"
 
 
-def channel_weights(
-    model: R2N, layout: GraphBatch, constants: Int64[np.ndarray, " _"]
-) -> dict[tuple[str, str], Slices]:
+def channel_weights(model: R2N, batch: GraphBatch, constants: Int64[np.ndarray, " _"]) -> dict[tuple[str, str], Slices]:
     """The weights of each channel by which the atoms of a graph are read, by what it is and where it is read.
 
     `constants` are those of the atoms, by the ids of the training. A module of the caller without any weights behind it
@@ -202,8 +152,8 @@ def channel_weights(
     found: dict[tuple[str, str], Slices] = {}
     embedding = model.atom_embedding
     if isinstance(embedding, PairEmbedding):
-        batches = [batch for _, batch in layout.by_arity if isinstance(batch, PairBatch)]
-        for term in dict.fromkeys(block.term for batch in batches for block in batch.blocks):
+        pairs = [part for _, part in batch.by_arity if isinstance(part, PairBatch)]
+        for term in dict.fromkeys(block.term for part in pairs for block in part.blocks):
             is_learned = term.channel == len(embedding.channels)
             channel = None if is_learned else embedding.channels[term.channel]
             name = "learned vectors" if channel is None else _name(channel)
@@ -236,26 +186,17 @@ NUMBERS_AT_ONCE = 2**23  # of what a pass reads of atoms, at each position of a 
 
 
 def feature_effects(members: Sequence[AtomLogits], code: int, *, most: int) -> tuple[FeatureEffect, ...]:
-    """The effects of the `most` words that matter most, and of all vectors and channels, the largest first.
-
-    Logits are means over the networks, which read the same features.
-    """
+    """The mean effects over the networks of the `most` largest words and of all channels, the largest first."""
     model = members[0].model
     if not channels_of(model):
         return ()
-    around, channels = Around.from_atom(members[0], code), channels_of(model)
+    around = Around.from_atom(members[0], code)
     variants = [variant for constant in around.names for variant in variants_of(model, constant)]
     weights = channel_weights(model, model.collate(around.graph, "indexed"), around.read)
     found = np.mean([_effects(member, around, variants, list(weights.values())) for member in members], axis=0)
-    parts = []
-    for variant in variants:
-        everything = "vector" if isinstance(channels[variant.channel], VectorChannel) else "features"
-        what = everything if variant.word is None else f"word '{variant.word}'"
-        parts.append((what, around.names[variant.constant]))
-    parts += weights
+    parts = [*((f"word '{variant.word}'", around.names[variant.constant]) for variant in variants), *weights]
     order = np.argsort(-np.abs(found), kind="stable").tolist()
-    words = [i for i in order if i < len(variants) and variants[i].word is not None]
-    left_out = set(words[most:])
+    left_out = set([i for i in order if i < len(variants)][most:])
     return tuple(FeatureEffect(*parts[i], effect=float(found[i])) for i in order if i not in left_out)
 
 
@@ -276,12 +217,9 @@ class Around:
     @classmethod
     def from_atom(cls, logits: AtomLogits, code: int) -> "Around":
         """The graph within reach of a network's reasoning layers."""
-        model, codes = logits.model, np.array([code])
-        reciprocals = reciprocal_codes(model.base, codes)
-        codes = np.unique(np.concatenate([codes, reciprocals[reciprocals >= 0]]))
-        graph = logits.source.around(codes, steps=len(model.layers))
+        model = logits.model
+        graph, (rows,) = graph_around(logits, np.array([code]))
         predicates, now = model.base.decode(graph.atoms.numpy())
-        rows = graph.rows(torch.from_numpy(codes)).numpy()
         constants = now if model.trained_ids is None else np.where(now < 0, now, model.trained_ids.numpy()[now])
         pairs = zip(constants[rows[0]].tolist(), now[rows[0]].tolist(), strict=True)
         names = {own: model.base.language.constants[named] for own, named in pairs if own >= 0}
@@ -311,21 +249,21 @@ def _effects(
     """The logit as it is, minus that with each variant in place of its constant, and that without each channel."""
     model = logits.model.eval()
     known = known_states(model.base, around.graph.atoms, logits.evidence).to(model.device)
-    layout, weights = model.collate(around.graph, "indexed"), dict(model.named_parameters())
+    batch, weights = model.collate(around.graph, "indexed"), dict(model.named_parameters())
     found = []
     for slices in ((), *channels):
         changed = {name: weights[name].clone() for name, _, _ in slices}
         for name, start, end in slices:
             changed[name][start:end] = 0
-        out = functional_call(model, changed, (layout,), {"known": known, "rule_outputs": False})
+        out = functional_call(model, changed, (batch,), {"known": known, "rule_outputs": False})
         found.append(around.logit(out.atoms))
     (as_is, *without), varied = found, []
     entries = len(around.graph.atoms) + sum(part.numel() for part in around.graph.neighbours)
     size = max(1, NUMBERS_AT_ONCE // (entries * model.atom_embedding.dim))
     for start in range(0, len(variants), size):
         some = variants[start : start + size]
-        layout, embedded = model.collate(around.copies(len(some)), "indexed"), _embedded(model, around, some)
-        out = model(layout, known=known.repeat(len(some)), rule_outputs=False, embedded=embedded)
+        batch, embedded = model.collate(around.copies(len(some)), "indexed"), _embedded(model, around, some)
+        out = model(batch, known=known.repeat(len(some)), rule_outputs=False, embedded=embedded)
         varied.append(around.logit(out.atoms))
     return as_is - np.concatenate([*varied, *without, np.zeros(0)])
 
@@ -336,7 +274,7 @@ def _embedded(model: R2N, around: Around, variants: Sequence[Variant]) -> Float[
     number, row = np.nonzero((around.constants == varied[:, None, None]).any(axis=2))
     own_id = len(model.constants.place) + number[:, None]
     changed = np.where(around.constants[row] == varied[number, None], own_id, around.constants[row])
-    reads = VariedInput.of(model, around.read, variants)
+    reads = VariedInput.from_network(model, around.read, variants)
     predicates = np.concatenate([around.predicates, around.predicates[row]])
     embedding = reads.embed(predicates, np.concatenate([around.constants, changed]))
     index = np.tile(np.arange(len(around.constants)), (len(variants), 1))
@@ -347,6 +285,7 @@ def _embedded(model: R2N, around: Around, variants: Sequence[Variant]) -> Float[
 FACTS_COMPARED = 20_000
 
 
+@torch.no_grad()
 def similar_facts(
     members: Sequence[AtomLogits], knowledge: KnowledgeBase, code: int, *, most: int
 ) -> tuple[Similar, ...]:
@@ -368,11 +307,15 @@ def similar_facts(
     first = members[0].model
     if first.trained_ids is not None:
         arguments = first.base.decode(np.append(compared, code))[1]
-        is_blank = np.any((arguments >= 0) & (first.trained_ids.numpy()[arguments] < 0), axis=1)
-        compared = compared[~is_blank[:-1] & ~is_blank[-1]]
+        has_none = np.any((arguments >= 0) & (first.trained_ids.numpy()[arguments] < 0), axis=1)
+        compared = compared[~has_none[:-1] & ~has_none[-1]]
     if not len(compared):
         return ()
-    similarity = np.mean([_cosines(member.model, code, compared) for member in members], axis=0)
+    graph, cosines = Ungrounded().around(np.append(compared, code)), []
+    for model in (member.model.eval() for member in members):  # 0 for an embedding of zeros
+        embedding = torch.nn.functional.normalize(model.embed(model.collate(graph, "indexed")).double(), dim=1)
+        cosines.append((embedding @ embedding[graph.rows(torch.tensor([code]))[0]]).cpu().numpy())
+    similarity = np.mean(cosines, axis=0)[graph.rows(torch.from_numpy(compared)).numpy()]
     best = np.lexsort((compared, -similarity))[:most]
     known = evidence.truth[np.searchsorted(atoms, compared[best])]
     rows = zip(base.names(compared[best]), known.tolist(), similarity[best].tolist(), strict=True)
@@ -382,16 +325,6 @@ def similar_facts(
 def _evenly(codes: Codes, count: int) -> Codes:
     """`count` of the codes, at even distances."""
     return codes[np.arange(count) * len(codes) // count] if count < len(codes) else codes
-
-
-@torch.no_grad()
-def _cosines(model: R2N, code: int, codes: Int64[np.ndarray, " facts"]) -> Float64[np.ndarray, " facts"]:
-    """The cosines of the embeddings of atoms with that of another; 0 for an embedding of zeros."""
-    graph = Ungrounded().around(np.append(codes, code))
-    embedding = model.eval().embed(model.collate(graph, "indexed")).double()
-    embedding = torch.nn.functional.normalize(embedding, dim=1)
-    cosines = (embedding @ embedding[graph.rows(torch.tensor([code]))[0]]).cpu().numpy()
-    return cosines[graph.rows(torch.from_numpy(codes)).numpy()]
 
 
 def input_reasons(members: Sequence[AtomLogits], knowledge: KnowledgeBase, code: int, *, most: int = 5) -> InputReasons:

@@ -20,15 +20,16 @@ from r2n.network.reasoning import ReasoningLayer, Sum
 from r2n.network.scatter import Incidence
 from r2n.scoring import AtomLogits
 
-_NOTHING: Codes = np.zeros(0, np.int64)
+NO_CODES: Codes = np.zeros(0, np.int64)
+NO_PAIRS: Pairs = np.zeros((0, 2), np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class WhatIf:
     """A change of what is known: facts (codes) that are unknown, those of them that are false, a rule left out."""
 
-    unknown: Codes = field(default_factory=lambda: _NOTHING)
-    false: Codes = field(default_factory=lambda: _NOTHING)
+    unknown: Codes = field(default_factory=lambda: NO_CODES)
+    false: Codes = field(default_factory=lambda: NO_CODES)
     without_rule: str | None = None
 
 
@@ -93,14 +94,9 @@ class Changes:
     """
 
     count: int
-    left_out: Pairs
-    altered: Pairs
-    states: Int64[np.ndarray, " _"]
-
-    @classmethod
-    def leaving_out(cls, left_out: Pairs, count: int) -> "Changes":
-        """Changes that leave out ground rules, and nothing else."""
-        return cls(count, left_out, np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
+    left_out: Pairs = field(default_factory=lambda: NO_PAIRS)
+    altered: Pairs = field(default_factory=lambda: NO_PAIRS)
+    states: Int64[np.ndarray, " _"] = field(default_factory=lambda: NO_CODES)
 
     def part(self, start: int, end: int) -> "Changes":
         """The changes from `start` to `end`, numbered from 0."""
@@ -112,10 +108,7 @@ class Changes:
 
 @dataclass(frozen=True, eq=False)
 class Unrolled:
-    """The forward pass of a network over a graph: Emb^0(a), ..., Emb^L(a), and what is `added` to out(a).
-
-    `sums` holds the sums of messages of each layer, if it sums or averages them.
-    """
+    """A forward pass: Emb^0(a), ..., Emb^L(a), the sums of messages of each layer, and what is `added` to out(a)."""
 
     model: R2N
     embeddings: Sequence[Float[Tensor, "atoms dim"]]
@@ -128,21 +121,21 @@ class Unrolled:
     def from_graph(cls, logits: AtomLogits, graph: FactorGraph) -> "Unrolled":
         """The pass of a network, with the evidence that its logits use."""
         model = logits.model.eval()
-        layout = model.collate(graph, "indexed")
+        batch = model.collate(graph, "indexed")
         known = known_states(model.base, graph.atoms, logits.evidence).to(model.device)
-        embedded = model.embed(layout)
-        atoms = model.input_layer(layout, known=known)
+        embedded = model.embed(batch)
+        atoms = model.input_layer(batch, known=known)
         if model.atom_output is None:
-            return cls(model, [atoms], [], model.atom_embedding.score(atoms, layout.predicates), known)
+            return cls(model, [atoms], [], model.atom_embedding.score(atoms, batch.predicates), known)
         embeddings, sums = [atoms], []
         for layer in model.layers:
             if layer.aggregation.adds_messages:
-                sums.append(_summing(layer)(atoms, layout.incidence, rule_embeddings=False)[0])
-                atoms = _updated(layer, sums[-1], atoms, layout.incidence.messages)
+                sums.append(_summing(layer)(atoms, batch.incidence, rule_embeddings=False)[0])
+                atoms = _updated(layer, sums[-1], atoms, batch.incidence.messages)
             else:
-                atoms, _ = layer(atoms, layout.incidence, rule_embeddings=False)
+                atoms, _ = layer(atoms, batch.incidence, rule_embeddings=False)
             embeddings.append(atoms)
-        added = model.own_score(layout, embedded) if model.input_score else atoms.new_zeros(len(atoms))
+        added = model.own_score(batch, embedded) if model.input_score else atoms.new_zeros(len(atoms))
         return cls(model, embeddings, sums, added, known)
 
     @torch.no_grad()
@@ -211,6 +204,16 @@ def _updated(layer: ReasoningLayer, sums: Tensor, atoms: Tensor, messages: Tenso
     return torch.where(is_reached, made, atoms if layer.isolated == "keep" else torch.zeros_like(atoms))
 
 
+def graph_around(logits: AtomLogits, codes: Codes) -> tuple[FactorGraph, tuple[Int64[np.ndarray, " _"], ...]]:
+    """The graph within reach of a network's layers around atoms and their reciprocals; the rows of each atom in it."""
+    reciprocals = reciprocal_codes(logits.model.base, codes)
+    every = np.unique(np.concatenate([codes, reciprocals[reciprocals >= 0]]))
+    graph = logits.source.around(every, steps=len(logits.model.layers))
+    pairs = zip(codes.tolist(), reciprocals.tolist(), strict=True)
+    both = [np.unique([code, other]) if other >= 0 else np.array([code]) for code, other in pairs]
+    return graph, tuple(graph.rows(torch.from_numpy(pair)).numpy() for pair in both)
+
+
 @dataclass(frozen=True, eq=False)
 class Neighbourhood:
     """The graph around some atoms, and the forward passes of one or several networks over it.
@@ -227,13 +230,7 @@ class Neighbourhood:
     @classmethod
     def around(cls, members: Sequence[AtomLogits], codes: Codes) -> "Neighbourhood":
         """The neighbourhood of distinct atoms."""
-        base, layers = members[0].model.base, len(members[0].model.layers)
-        reciprocals = reciprocal_codes(base, codes)
-        every = np.unique(np.concatenate([codes, reciprocals[reciprocals >= 0]]))
-        graph = members[0].source.around(every, steps=layers)
-        pairs = zip(codes.tolist(), reciprocals.tolist(), strict=True)
-        both = [np.unique([code, other]) if other >= 0 else np.array([code]) for code, other in pairs]
-        rows = tuple(graph.rows(torch.from_numpy(pair)).numpy() for pair in both)
+        graph, rows = graph_around(members[0], codes)
         return cls(graph, codes, rows, tuple(Unrolled.from_graph(member, graph) for member in members))
 
     @property

@@ -1,13 +1,13 @@
 """The graph of an explanation's atoms and ground rules, in which every atom is one node."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from r2n.errors import counted
 from r2n.explanation.records import Belief, Reason
-from r2n.explanation.text import all_reasons, effect_text, printable, shown_members, status_text, strongest
+from r2n.explanation.text import all_reasons, effect_text, printable, status_text, strongest
 
 MOST_GROUND_RULES = 40
 MOST_OF_ONE_ATOM = 12
@@ -71,21 +71,19 @@ def reason_graph(
     answer's node stands for both atoms.
     """
     by_atom = {atom: tuple(reasons)}
-    for reason in all_reasons(reasons):
-        for member in reason.because:
-            if member.reasons:
-                by_atom.setdefault(member.atom, member.reasons)
-    maker = _Maker(by_atom, if_unknown or {})
-    maker.waiting.append(maker.add_atom("answer", atom, belief, 0))
+    for member in (member for reason in all_reasons(reasons) for member in reason.because if member.reasons):
+        by_atom.setdefault(member.atom, member.reasons)
+    builder = _Builder(by_atom, if_unknown or {})
+    builder.add_atom("answer", atom, belief, 0)
     if other is not None:
-        maker.atoms[other] = 0
-    while maker.waiting:
-        maker.expand(maker.waiting.popleft())
-    return ReasonGraph(tuple(maker.nodes), tuple(maker.edges))
+        builder.atoms[other] = 0
+    while builder.waiting:
+        builder.expand(builder.waiting.popleft())
+    return ReasonGraph(tuple(builder.nodes), tuple(builder.edges))
 
 
 @dataclass
-class _Maker:
+class _Builder:
     """Builds the graph breadth first, within its limits, from the reasons for each atom."""
 
     reasons: dict[str, tuple[Reason, ...]]
@@ -102,15 +100,14 @@ class _Maker:
             self.nodes[parent].children.append(len(self.nodes) - 1)
         return len(self.nodes) - 1
 
-    def add_atom(self, kind: NodeKind, atom: str, belief: Belief, column: int, parent: int | None = None) -> int:
+    def add_atom(self, kind: NodeKind, atom: str, belief: Belief, column: int, parent: int | None = None) -> None:
         note = status_text(belief)
         title = f"{printable(atom)}: {note}"
         if atom in self.if_unknown:
             without = f"answer without it {self.if_unknown[atom]}"
             note, title = f"{note} · {without}", f"{title}; {without}"
-        index = self.add(Node(kind, printable(atom), note, title, column, belief, of=atom), parent)
-        self.atoms[atom] = index
-        return index
+        self.atoms[atom] = self.add(Node(kind, printable(atom), note, title, column, belief, of=atom), parent)
+        self.waiting.append(self.atoms[atom])
 
     def expand(self, index: int) -> None:
         """Add the ground rules that moved an atom, up to the limits."""
@@ -121,9 +118,10 @@ class _Maker:
             self.add_rule(index, reason)
         left = reasons[room:]
         if left and room:
-            title = _listed(printable(reason.ground_rule) for reason in left)
+            lines = [printable(reason.ground_rule) for reason in left[:MOST_NAMED]]
+            lines += [f"and {len(left) - MOST_NAMED:,} more"] * (len(left) > MOST_NAMED)
             name = f"and {counted(len(left), 'more ground rule')}"
-            self.add(Node("more", name, "", title, atom.column + 1), index)
+            self.add(Node("more", name, "", "\n".join(lines), atom.column + 1), index)
         elif left:
             atom.note += f" · {counted(len(left), 'reason')} not drawn"
 
@@ -134,18 +132,7 @@ class _Maker:
         rule = self.add(node, atom)
         self.ground_rules += 1
         self.edges.append(Edge(rule, atom, reason.effect))
-        shown, others = shown_members(reason)
-        for member in (member for member in shown if member.atom not in self.atoms):
-            self.waiting.append(self.add_atom("atom", member.atom, member.belief, column + 1, rule))
-        held = dict.fromkeys(self.atoms[member.atom] for member in shown)
+        for member in (member for member in reason.because if member.atom not in self.atoms):
+            self.add_atom("atom", member.atom, member.belief, column + 1, rule)
+        held = dict.fromkeys(self.atoms[member.atom] for member in reason.because)
         self.edges += [Edge(rule, other) for other in held if other != atom]
-        if others:
-            title = _listed(f"{printable(member.atom)}: {status_text(member.belief)}" for member in others)
-            self.add(Node("more", f"and {counted(len(others), 'more atom')}", "", title, column + 1), rule)
-
-
-def _listed(texts: Iterable[str]) -> str:
-    """The first texts, one per line, and the number of the others."""
-    lines = list(texts)
-    more = [f"and {len(lines) - MOST_NAMED:,} more"] if len(lines) > MOST_NAMED else []
-    return "\n".join([*lines[:MOST_NAMED], *more])

@@ -45,22 +45,19 @@ class Member:
     """Another atom of a ground rule than the explained one, and the reasons for it in turn.
 
     `effect` is that of its input (its embedding, and what is known of it) on the explained atom, if measured.
-    `is_told_above`: its reasons are listed elsewhere in the same explanation.
+    `is_explained_above`: its reasons are listed elsewhere in the same explanation.
     """
 
     atom: str
     belief: Belief
     effect: float | None = None
     reasons: tuple["Reason", ...] = ()
-    is_told_above: bool = False
+    is_explained_above: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A ground rule with the atom, and its effect on the atom's logit.
-
-    `because` are its other atoms, in the order of the rule; of many, those with the largest effects.
-    """
+    """A ground rule, its effect on the atom's logit, and its other atoms (at most eight)."""
 
     rule: str
     ground_rule: str
@@ -70,10 +67,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """The answer if the facts `what` were changed, or without the rule of that name.
-
-    `turns`: the answer would flip (below 0.5, or out of first place).
-    """
+    """The answer if the facts `what` were changed, or without the rule of that name; `turns`: it would flip."""
 
     kind: Kind
     what: tuple[str, ...]
@@ -132,11 +126,16 @@ class FeatureEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class Contrast:
-    """The ground rules that make the difference to another atom.
+class InputReasons:
+    """Why the input layer answers as it does."""
 
-    Their effects are on `difference`: the logit of the explained atom minus that of the `other`.
-    """
+    similar: tuple[Similar, ...] = ()
+    features: tuple[FeatureEffect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """The ground rules that make the difference between the explained atom's logit and that of the `other`."""
 
     other: str
     belief: Belief
@@ -159,20 +158,17 @@ class Explanation:
     counterfactuals: tuple[Counterfactual, ...] = ()
     turned_by: Counterfactual | None = None
     fidelity: Fidelity | None = None
-    input: "InputReasons | None" = None
+    input: InputReasons | None = None
     contrast: Contrast | None = None
     notes: tuple[str, ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as one JSON document."""
-        document = asdict(self)
-        belief = document.pop("belief")
-        fidelity = document.pop("fidelity")
+        document = asdict(self) | {"labels": dict(self.labels)}
         if self.fidelity is not None:
-            fidelity |= {"sufficiency": self.fidelity.sufficiency, "necessity": self.fidelity.necessity}
-        document |= {"fidelity": fidelity, "labels": dict(self.labels)}
-        return {"atom": document.pop("atom"), **belief, **document}
+            document["fidelity"] |= {"sufficiency": self.fidelity.sufficiency, "necessity": self.fidelity.necessity}
+        return {"atom": document.pop("atom"), **document.pop("belief"), **document}
 
     def __str__(self) -> str:
         """The tree, as `r2n explain` prints it."""
@@ -192,11 +188,3 @@ class Explanation:
 
         frame = f'<div style="overflow-x:auto">{explanation_svg(self)}</div>'
         return f"{frame}<details><summary>in words</summary><pre>{escape(str(self))}</pre></details>"
-
-
-@dataclass(frozen=True, slots=True)
-class InputReasons:
-    """Why the input layer answers as it does."""
-
-    similar: tuple[Similar, ...] = ()
-    features: tuple[FeatureEffect, ...] = ()

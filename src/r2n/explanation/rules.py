@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import permutations
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
@@ -23,7 +23,7 @@ from r2n.network.factor_graph import FactorGraph, known_truths
 
 Kind = Literal["explicit", "implicit", "counted"]
 """How a network reads a rule."""
-MarkKind = Literal["predicate", "domain", "word", "constant"]
+MarkKind = Literal["predicate", "word", "constant"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class RuleEffect:
     """The answers without a rule, and with it alone.
 
     `effect` is the mean absolute change of the queries' logits, `gain` the mean change of the probability of the truth,
-    `felt` the number of logits that change. `without` and `alone` are the metric without the rule, and without others.
+    `changed` the number of changed logits. `without` and `alone` are the metric without the rule, and without others.
     """
 
     effect: float
     gain: float
-    felt: int
+    changed: int
     metric: float | None = None
     without: float | None = None
     alone: float | None = None
@@ -60,8 +60,8 @@ class RuleEffect:
 class Context:
     """Queries of one kind on which a rule helps, or hurts, more often than on others.
 
-    `kind` and `what` select them: queries with this constant, predicate, word, or domain at a position. Queries that
-    the rule does not change are not counted. `p` is the p-value of a random draw, times the number of tests.
+    `kind` and `what` select them: queries with this constant, predicate or word. Queries that the rule does not change
+    are not counted. `p` is the p-value of a random draw, times the number of tests.
     """
 
     kind: MarkKind
@@ -102,13 +102,13 @@ class LearnedClause:
 
     def to_dict(self) -> dict[str, Any]:
         """As one JSON document."""
-        numbers = {name: getattr(self, name) for name in ("support", "confidence", "known", "fidelity", "score")}
-        return {"clause": str(self), **numbers}
+        names = ("support", "confidence", "known", "fidelity", "score")
+        return {"clause": str(self), **{name: getattr(self, name) for name in names}}
 
 
 @dataclass(frozen=True, slots=True)
 class RuleAccount:
-    """What is reported of one rule; parts that were not computed are None or empty."""
+    """The report on one rule; parts that were not computed are None or empty."""
 
     rule: Rule
     kind: Kind
@@ -127,14 +127,9 @@ class RuleAccount:
         numbers = dict.fromkeys((*Occurrence.__dataclass_fields__, *RuleEffect.__dataclass_fields__))
         for part in (self.occurrence, self.effect):
             numbers |= {} if part is None else asdict(part)
-        return {
-            "name": self.name,
-            "text": str(self.rule),
-            "kind": self.kind,
-            **numbers,
-            "contexts": [asdict(context) for context in self.contexts],
-            "clauses": [clause.to_dict() for clause in self.clauses],
-        }
+        contexts, clauses = [asdict(part) for part in self.contexts], [part.to_dict() for part in self.clauses]
+        named = {"name": self.name, "text": str(self.rule), "kind": self.kind}
+        return {**named, **numbers, "contexts": contexts, "clauses": clauses}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +153,8 @@ class RuleReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as one JSON document."""
-        fields = ("problem", "split", "queries", "metric", "value", "none", "left_out", "contexts_on")
-        document = {name: getattr(self, name) for name in fields}
-        rules = [rule.to_dict() for rule in self.rules]
-        return finite({**document, "notes": list(self.notes), "rules": rules})
+        document = asdict(replace(self, rules=()))
+        return finite({**document, "rules": [rule.to_dict() for rule in self.rules]})
 
 
 Outs = Sequence[Float64[np.ndarray, " _"] | None]
@@ -171,10 +164,7 @@ Outs = Sequence[Float64[np.ndarray, " _"] | None]
 def occurrences(
     graph: FactorGraph, truths: Int64[np.ndarray, " atoms"], outs: Outs | None = None
 ) -> dict[str, Occurrence]:
-    """Of each rule of a graph, by name; `truths` are 1 true, 0 false, -1 unknown for each atom of the graph.
-
-    Copies of a ground rule, in the neighbourhoods of several atoms, count once; their out(g) may differ.
-    """
+    """Of each rule of a graph, by name, each ground rule once; `truths` of atoms are 1 true, 0 false, -1 unknown."""
     found, codes = {}, graph.atoms.numpy()
     is_shared = graph.answered < len(graph.atoms)
     for j, (rule, rows) in enumerate(zip(graph.rules, graph.neighbours, strict=True)):
@@ -184,9 +174,8 @@ def occurrences(
         out = None if outs is None else outs[j]
         mean = None if out is None or not len(out) else float(expit(out).mean())
         known = truths[ground_rules][(truths[ground_rules] >= 0).all(axis=1)]
-        satisfied = None
-        if rule.formula is not None and len(known):
-            satisfied = float(rule.formula.evaluate(known == 1).mean())
+        formula = rule.formula if len(known) else None
+        satisfied = None if formula is None else float(formula.evaluate(known == 1).mean())
         found[rule.name] = Occurrence(len(ground_rules), len(known), satisfied, mean)
     return found
 
@@ -208,7 +197,6 @@ SUPPORT = 5  # atoms with a mark that the rule changes, and as many without it
 LEVEL = 0.01
 MOST_CONTEXTS = 4  # contexts of a rule
 
-_Part = tuple[MarkKind, list[str], csr_array]
 Gains = Float64[np.ndarray, " atoms"]
 """How much more probable a rule makes the truth of each atom."""
 
@@ -217,58 +205,32 @@ Gains = Float64[np.ndarray, " atoms"]
 class Marks:
     """The marks of atoms: `has[i, m]` is 1 if atom i has mark m, of this kind and name."""
 
-    kinds: tuple[MarkKind, ...]
-    names: tuple[str, ...]
+    names: tuple[tuple[MarkKind, str], ...]
     has: csc_array
 
     @classmethod
-    def of(cls, base: HerbrandBase, codes: Codes, features: Mapping[str, Features]) -> "Marks":
+    def from_atoms(cls, base: HerbrandBase, codes: Codes, features: Mapping[str, Features]) -> "Marks":
         """The marks of atoms, in the order in which they are reported."""
+
+        def indicators(columns: Int64[np.ndarray, "atoms _"], size: int) -> csr_array:
+            rows, positions = np.nonzero(columns >= 0)
+            ones = np.ones(len(rows), np.int64), (rows, columns[rows, positions])
+            return csr_array(ones, shape=(len(columns), size))
+
         index, arguments = base.decode(codes)
-        predicates, constants = base.language.predicates, base.language.constants
-        parts: list[_Part] = [("predicate", [p.name for p in predicates], _constants(index[:, None], len(predicates)))]
-        names, columns = [], [csr_array((len(index), 0))]
-        for p, predicate in enumerate(predicates):  # the part of a position's domain that the constant is in
-            for position, part in [(i, part) for i, domain in enumerate(predicate.domains) for part in domain.parts]:
-                inside = index == p
-                inside[inside] = base.place(part, arguments[inside, position]) >= 0
-                names.append(f"{part.name} at position {position + 1} of {predicate.name}")
-                columns.append(csr_array(inside[:, None].astype(np.float64)))
-        parts.append(("domain", names, csr_array(hstack(columns, format="csr"))))
-        words: list[_Part] = [("word", *_words(part, arguments, len(constants))) for part in features.values()]
-        parts += words
-        parts.append(("constant", list(constants), _constants(arguments, len(constants))))
-        kinds: list[MarkKind] = [kind for kind, names, _ in parts for _ in names]
-        names = [name for _, names, _ in parts for name in names]
-        everything = csc_array(hstack([matrix for _, _, matrix in parts], format="csc"), dtype=np.int64)
-        used = np.flatnonzero(np.diff(everything.indptr) >= SUPPORT)
-        return cls(tuple(kinds[m] for m in used), tuple(names[m] for m in used), csc_array(everything[:, used]))
-
-
-def _constants(arguments: Int64[np.ndarray, "atoms positions"], size: int) -> csr_array:
-    """Which constants each atom has, once each."""
-    rows, columns = np.nonzero(arguments >= 0)
-    found = csr_array((np.ones(len(rows)), (rows, arguments[rows, columns])), shape=(len(arguments), size))
-    found.data[:] = 1
-    return found
-
-
-def _words(features: Features, arguments: np.ndarray, constants: int) -> tuple[list[str], csr_array]:
-    """Which words the texts of each atom's constants have."""
-    if features.texts is None:
-        return [], csr_array((len(arguments), 0))
-    bags = bags_of_words(features.texts, np.ones(len(features), bool))
-    row = np.full(constants + 1, -1, np.int64)
-    row[features.constants] = np.arange(len(features))
-    found = csr_array((len(arguments), len(bags.vocabulary)))
-    for position in range(arguments.shape[1]):
-        rows = row[arguments[:, position]]
-        at = np.flatnonzero(rows >= 0)
-        pick = csr_array((np.ones(len(at)), (at, rows[at])), shape=(len(arguments), len(features)))
-        found = found + pick @ bags.known
-    found = csr_array(found)
-    found.data[:] = 1
-    return [f"{word} ({features.domain.name})" for word in bags.vocabulary], found
+        predicates, constants = [p.name for p in base.language.predicates], base.language.constants
+        has_constant = indicators(arguments, len(constants))
+        names: list[tuple[MarkKind, str]] = [("predicate", name) for name in predicates]
+        parts = [indicators(index[:, None], len(predicates))]
+        for part in (part for part in features.values() if part.texts is not None):
+            bags = bags_of_words(part.texts or (), np.ones(len(part), bool))
+            pick = indicators(part.constants[:, None], len(constants)).T
+            names.extend(("word", f"{word} ({part.domain.name})") for word in bags.vocabulary)
+            parts.append(has_constant @ pick @ bags.known)
+        names.extend(("constant", name) for name in constants)
+        has = csc_array(hstack([*parts, has_constant], format="csc") > 0, dtype=np.int64)
+        used = np.flatnonzero(np.diff(has.indptr) >= SUPPORT)
+        return cls(tuple(names[m] for m in used), csc_array(has[:, used]))
 
 
 def find_contexts(marks: Marks, gains: Mapping[str, Gains]) -> dict[str, tuple[Context, ...]]:
@@ -301,46 +263,38 @@ def _tested(marks: Marks, gain: Gains) -> tuple[int, list[tuple[int, Context]]]:
     sums = np.asarray(marks.has.T @ (np.random.default_rng(0).integers(1, 2**62, len(gain)) * (helped | hurt)))
     _, first, back = np.unique(sums, return_index=True, return_inverse=True)
     found = []
-    for i in np.lexsort((tried, p)):
+    for i in np.lexsort((tried, p))[: int((p <= LEVEL).sum())]:
         m, positive, negative = int(tried[i]), int(with_help[tried[i]]), int(with_hurt[tried[i]])
-        if p[i] <= LEVEL:
-            is_better = positive * hurts > negative * helps
-            counts = positive, negative, helps - positive, hurts - negative
-            found.append(
-                (int(first[back[m]]), Context(marks.kinds[m], marks.names[m], is_better, *counts, float(p[i])))
-            )
+        counts = positive, negative, helps - positive, hurts - negative
+        context = Context(*marks.names[m], positive * hurts > negative * helps, *counts, float(p[i]))
+        found.append((int(first[back[m]]), context))
     return len(tried), found
 
 
 MOST_RENAMED = 4  # variables: with more, clauses are compared by the names they have
 
-Sign = bool
-Signed = tuple[int, Sign]
+Signed = tuple[int, bool]
 """A literal: the position of its atom in the implicit rule, and whether it is positive."""
 
 
-def clause_rule(rule: Rule, body: Sequence[Signed], head: Signed, theory: Theory, name: str | None = None) -> Rule:
-    """`a & !b -> c` over the atoms of an implicit rule, its variables over the domains that they have there.
-
-    Of the guards those stay whose variables are all in the clause.
-    """
+def clause_rule(rule: Rule, body: Sequence[Signed], head: Signed, theory: Theory) -> Rule:
+    """`a & !b -> c` over the atoms of an implicit rule, with their variables' domains and the guards that apply."""
     *literals, conclusion = (rule.atoms[i] if sign else Not(rule.atoms[i]) for i, sign in (*body, head))
     formula = Implies(literals[0] if len(literals) == 1 else And(tuple(literals)), conclusion)
-    made = Rule.explicit(name or rule.name, formula)
-    there = set(made.variables)
+    made = Rule.explicit(rule.name, formula)
     guards = tuple(
         guard
         for guard in rule.guards
-        if all(term.name in there for term in (guard.left, guard.right) if isinstance(term, Variable))
+        if all(term.name in made.variables for term in (guard.left, guard.right) if isinstance(term, Variable))
     )
     domains = dict(zip(rule.variables, theory.variable_domains(rule), strict=True))
     of_predicate, types = {predicate.name: predicate.domains for predicate in theory.predicates}, []
+    pairs = [pair for a in made.atoms for pair in zip(a.terms, of_predicate[a.predicate], strict=True)]
     for variable in made.variables:  # those whose domain the positions of the clause do not give
-        pairs = [pair for a in made.atoms for pair in zip(a.terms, of_predicate[a.predicate], strict=True)]
         held = [domain for term, domain in pairs if term == Variable(variable)]
         inferred = next((domain for domain in held if all(map(domain.is_within, held))), None)
         types += [(variable, domains[variable].name)] if inferred != domains[variable] else []
-    return Rule.explicit(made.name, formula, guards, tuple(types))
+    return Rule.explicit(rule.name, formula, guards, tuple(types))
 
 
 def canonical(rule: Rule, literals: Sequence[Signed], theory: Theory) -> object:
@@ -384,11 +338,8 @@ class Truths:
     believed: Bool[np.ndarray, "ground_rules positions"]
     says: Bool[np.ndarray, "ground_rules positions"]
 
-    def sampled(self, most: int = MOST_GROUND_RULES) -> "Truths":
-        """At most `most` of the ground rules, drawn at random."""
-        if len(self.known) <= most:
-            return self
-        rows = np.sort(np.random.default_rng(0).permutation(len(self.known))[:most])
+    def of_rows(self, rows: Int64[np.ndarray, " _"]) -> "Truths":
+        """Those of some ground rules."""
         return Truths(self.known[rows], self.believed[rows], self.says[rows])
 
 
@@ -396,11 +347,10 @@ def learned_clauses(
     rule: Rule, truths: Truths, theory: Theory, *, targets: Sequence[int] | None = None, most: int = MOST_CLAUSES
 ) -> tuple[LearnedClause, ...]:
     """The clauses of an implicit rule, the best first; `targets` are the positions that may be heads (None: all)."""
-    table = _Table.from_truths(truths.sampled())
+    table = _Table.from_truths(truths)
     heads = range(len(rule.atoms)) if targets is None else targets
-    found = [clause for head in heads for clause in table.clauses(head)] if len(table.weights) else []
     best: dict[object, _Clause] = {}
-    for clause in found:
+    for clause in (clause for head in heads for clause in table.clauses(head)):
         key = canonical(rule, clause.literals, theory)
         other = best.get(key)  # of equivalent clauses, a positive head first, then the higher score
         if other is None or (clause.head[1], clause.score) > (other.head[1], other.score):
@@ -410,32 +360,21 @@ def learned_clauses(
         shorter = [other for other in kept if set(other.literals) < set(clause.literals)]
         if not any(other.agreement >= clause.agreement - 2 * LOSS for other in shorter):
             kept.append(clause)
-    return tuple(
-        LearnedClause(
-            clause_rule(rule, clause.body, clause.head, theory),
-            clause.support,
-            clause.fidelity,
-            clause.known,
-            clause.confidence,
-            clause.score,
-        )
-        for clause in kept[:most]
-    )
+    return tuple(LearnedClause(clause_rule(rule, one.body, one.head, theory), *one[4:]) for one in kept[:most])
 
 
-@dataclass(frozen=True, slots=True)
-class _Clause:
-    """A body and a head, as signed positions, with what was counted."""
+class _Clause(NamedTuple):
+    """A body and a head, as signed positions, with what was counted; from `support` on as in a `LearnedClause`."""
 
     body: tuple[Signed, ...]
     head: Signed
-    support: int
     agreement: float
+    is_contradicted: bool
+    support: int
     fidelity: float
     known: int
     confidence: float | None
     score: float
-    is_contradicted: bool
 
     @property
     def literals(self) -> tuple[Signed, ...]:
@@ -450,7 +389,7 @@ class _Clause:
         """
         says_why = self.head[1] or any(sign for _, sign in self.body)
         agrees = self.agreement >= LEAST_AGREEMENT and self.fidelity >= LEAST_FIDELITY
-        return says_why and agrees and self.score > 0 and not self.is_contradicted
+        return bool(self.body) and says_why and agrees and self.score > 0 and not self.is_contradicted
 
 
 @dataclass(frozen=True, eq=False)
@@ -461,22 +400,20 @@ class _Table:
     weights: Int64[np.ndarray, " rows"]
 
     @classmethod
-    def from_truths(cls, truths: Truths) -> "_Table":
+    def from_truths(cls, truths: Truths, most: int = MOST_GROUND_RULES) -> "_Table":
+        """Of at most `most` of the ground rules, drawn at random."""
+        if len(truths.known) > most:
+            truths = truths.of_rows(np.sort(np.random.default_rng(0).permutation(len(truths.known))[:most]))
         bits = np.concatenate([truths.known > 0, truths.known >= 0, truths.believed, truths.says], axis=1)
-        packed = np.packbits(bits, axis=1)
-        _, first, counts = np.unique(packed, axis=0, return_index=True, return_counts=True)
-        return cls(Truths(truths.known[first], truths.believed[first], truths.says[first]), counts)
+        _, first, counts = np.unique(np.packbits(bits, axis=1), axis=0, return_index=True, return_counts=True)
+        return cls(truths.of_rows(first), counts)
 
     def clauses(self, head: int) -> list[_Clause]:
-        """Those of the leaves of one tree."""
-        found = []
-        for body in self._leaves(head):
-            for sign in (True, False):
-                clause = self._counted(body, (head, sign))
-                if clause.agreement >= LEAST_AGREEMENT:
-                    clause = self._shortened(clause)
-                    found += [clause] if clause.body and clause.is_worth_showing else []
-        return found
+        """Those of the leaves of one tree, each without the literals that it does as well without."""
+        heads = (head, True), (head, False)
+        found = [self._counted(body, signed) for body in self._leaves(head) for signed in heads]
+        shortened = (self._shortened(clause) for clause in found if clause.agreement >= LEAST_AGREEMENT)
+        return [clause for clause in shortened if clause.is_worth_showing]
 
     def _leaves(self, head: int) -> list[tuple[Signed, ...]]:
         """The bodies: which literals lead to each leaf of a tree that predicts the head from the other positions."""
@@ -484,22 +421,20 @@ class _Table:
 
         believed, weights = self.truths.believed, self.weights
         others = np.delete(np.arange(believed.shape[1]), head)
-        least = max(LEAST_SUPPORT, LEAST_SHARE * weights.sum()) / weights.sum()
+        least = max(LEAST_SUPPORT, LEAST_SHARE * weights.sum()) / max(1, weights.sum())
         if not len(others) or least > 0.5:
             return []
         grown = DecisionTreeClassifier(max_depth=DEPTH, min_weight_fraction_leaf=least, random_state=0)
         tree = grown.fit(believed[:, others], believed[:, head], sample_weight=weights).tree_
-        leaves: list[tuple[Signed, ...]] = []
-        open_nodes: list[tuple[int, tuple[Signed, ...]]] = [(0, ())]
-        while open_nodes:
-            node, path = open_nodes.pop()
+
+        def below(node: int, path: tuple[Signed, ...]) -> list[tuple[Signed, ...]]:
             if tree.children_left[node] < 0:
-                leaves.append(path)
-                continue
+                return [path]
             position = int(others[tree.feature[node]])
-            open_nodes.append((int(tree.children_left[node]), (*path, (position, False))))
-            open_nodes.append((int(tree.children_right[node]), (*path, (position, True))))
-        return leaves
+            sides = (tree.children_right[node], True), (tree.children_left[node], False)
+            return [leaf for child, sign in sides for leaf in below(int(child), (*path, (position, sign)))]
+
+        return below(0, ())
 
     def _shortened(self, clause: _Clause) -> _Clause:
         """Without the literals that it does as well without, the least needed first."""
@@ -510,7 +445,7 @@ class _Table:
             if shorter.agreement < floor:
                 break
             clause = shorter
-        return replace(clause, body=tuple(sorted(clause.body)))
+        return clause._replace(body=tuple(sorted(clause.body)))
 
     @cached_property
     def _labelled(self) -> Bool[np.ndarray, " positions"]:
@@ -524,30 +459,17 @@ class _Table:
         return np.where((known < 0) & ~self._labelled, 0, known)
 
     def _counted(self, body: tuple[Signed, ...], head: Signed) -> _Clause:
+        def share(among: np.ndarray, which: np.ndarray) -> float:
+            return float(weights[among & which].sum() / max(1, weights[among].sum()))
+
         (position, sign), truths, weights = head, self.truths, self.weights
-        holds, judged, total = np.ones(len(weights), bool), self._judges[:, position] >= 0, int(weights.sum())
-        for at, wanted in body:
-            holds &= truths.believed[:, at] == wanted
-            judged = judged & (self._judges[:, at] == int(wanted))
+        positions, signs = np.array([p for p, _ in body], np.int64), np.array([s for _, s in body], bool)
+        holds = (truths.believed[:, positions] == signs).all(axis=1)
+        judged = (self._judges[:, positions] == signs).all(axis=1) & (self._judges[:, position] >= 0)
         head_believed = truths.believed[:, position] == sign
-        support, known = int(weights[holds].sum()), int(weights[judged].sum())
-        agreement = _share(weights, holds, head_believed)
-        fidelity = _share(weights, holds, truths.says[:, position] == sign)
-        confidence = _share(weights, judged, self._judges[:, position] == int(sign))
-        chance = int(weights[head_believed].sum()) / total
-        return _Clause(
-            body,
-            head,
-            support,
-            agreement,
-            fidelity,
-            known,
-            confidence if known >= LEAST_SUPPORT else None,
-            support / total * (min(agreement, fidelity) - chance),
-            bool(known >= LEAST_SUPPORT and self._labelled[position] and confidence < LEAST_AGREEMENT),
-        )
-
-
-def _share(weights: np.ndarray, among: np.ndarray, which: np.ndarray) -> float:
-    """The share of `which` among some; 0 of nothing."""
-    return float(weights[among & which].sum() / max(1, weights[among].sum()))
+        support, known, total = int(weights[holds].sum()), int(weights[judged].sum()), int(weights.sum())
+        agreement, fidelity = share(holds, head_believed), share(holds, truths.says[:, position] == sign)
+        confidence = share(judged, self._judges[:, position] == int(sign)) if known >= LEAST_SUPPORT else None
+        contradicted = confidence is not None and bool(self._labelled[position]) and confidence < LEAST_AGREEMENT
+        score = support / total * (min(agreement, fidelity) - int(weights[head_believed].sum()) / total)
+        return _Clause(body, head, agreement, contradicted, support, fidelity, known, confidence, score)

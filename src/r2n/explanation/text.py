@@ -2,7 +2,6 @@
 
 import math
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import StringIO
@@ -14,16 +13,7 @@ from rich.tree import Tree
 from scipy.special import expit
 
 from r2n.errors import counted
-from r2n.explanation.records import (
-    Belief,
-    Counterfactual,
-    Explanation,
-    Fidelity,
-    InputReasons,
-    LayerBelief,
-    Member,
-    Reason,
-)
+from r2n.explanation.records import Belief, Counterfactual, Explanation, Fidelity, LayerBelief, Member, Reason
 from r2n.visible import visible
 
 REPLACED = "\N{REPLACEMENT CHARACTER}"
@@ -33,13 +23,15 @@ def printable(text: str) -> str:
     """The text on one line, with a symbol for control characters and halves of surrogate pairs."""
     if text.isprintable():
         return text
-    found = []
-    for character in text:
+
+    def shown(character: str) -> str:
         code = ord(character)
+        if code < 0x20 or code == 0x7F:
+            return chr(0x2400 + min(code, 0x21))
         is_none = unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or code & 0xFFFE == 0xFFFE
-        is_control = code < 0x20 or code == 0x7F
-        found.append(chr(0x2400 + min(code, 0x21)) if is_control else REPLACED if is_none else character)
-    return "".join(found)
+        return REPLACED if is_none else character
+
+    return "".join(map(shown, text))
 
 
 def shortened(text: str, most: int) -> str:
@@ -115,9 +107,7 @@ def network_probability(explanation: Explanation) -> float:
     belief = explanation.belief
     if belief.known is None and not belief.closed:
         return belief.probability
-    if explanation.layers:
-        return explanation.layers[-1].probability
-    return float(expit(belief.logit))
+    return explanation.layers[-1].probability if explanation.layers else float(expit(belief.logit))
 
 
 def layer_name(layer: LayerBelief) -> str:
@@ -139,32 +129,15 @@ def fidelity_text(fidelity: Fidelity) -> str:
     rules = counted(fidelity.ground_rules, "ground rule")
     if fidelity.sufficiency is None or fidelity.necessity is None:
         return f"the answer is the same without any of the {rules} with the atom"
-    if not fidelity.listed:
-        return f"none of the {rules} with the atom is listed"
-    if fidelity.listed >= fidelity.ground_rules:
-        these = "this is the only ground rule" if fidelity.ground_rules == 1 else f"these are all {rules}"
-        return f"{these} with the atom"
-    is_one = fidelity.listed == 1
-    these, gives, them = ("this one", "gives", "it") if is_one else (f"these {fidelity.listed:,}", "give", "them")
+    if not 0 < fidelity.listed < fidelity.ground_rules:
+        return f"{'all' if fidelity.listed else 'none'} of the {rules} with the atom are listed"
     return (
-        f"{these} of {rules} alone {gives} {fidelity.sufficiency:.2f} of what ground rules do; "
-        f"without {them} {1 - fidelity.necessity:.2f} is left"
-    )
-
-
-def fidelity_logits(fidelity: Fidelity) -> str:
-    """The logits that the shares are made from."""
-    if not fidelity.listed:
-        return f"logit {fidelity.full:.2f}; without any ground rule {fidelity.none:.2f}"
-    return (
-        f"logit {fidelity.full:.2f}; with these alone {fidelity.alone:.2f}, without them {fidelity.without:.2f}, "
-        f"without any ground rule {fidelity.none:.2f}"
+        f"these {fidelity.listed:,} of {rules} alone give {fidelity.sufficiency:.2f} of what ground rules do; "
+        f"without them {1 - fidelity.necessity:.2f} is left"
     )
 
 
 LONGEST_LABEL = 80
-MOST_MEMBERS = 8
-"""Of a ground rule with more atoms, this number is shown, and the others are counted."""
 
 Role = Literal["words", "quiet", "title", "label", "atom", "rule", "formula", "number", "for", "against", "bar"]
 """The kind of a span; a formula has a line of its own."""
@@ -194,7 +167,7 @@ class Line:
 def render(explanation: Explanation) -> Line:
     """An explanation as one line with all others below it: its parts, each under a title."""
     e = explanation
-    contrast, fidelity = e.contrast.reasons if e.contrast is not None else (), e.fidelity
+    contrast = e.contrast.reasons if e.contrast is not None else ()
     features = e.input.features if e.input is not None else ()
     effects = [item.effect for item in (*all_reasons((*e.reasons, *contrast)), *features)]
     renderer = _Renderer(strongest(effects), {e.atom})
@@ -206,29 +179,20 @@ def render(explanation: Explanation) -> Line:
         layers.append(Line((name, Span("", "bar", p if 0 <= p <= 1 else 0.0), number)))
     labels = [Line((_atom(n), Span(f": {shortened(printable(label), LONGEST_LABEL)}"))) for n, label in e.labels]
     reasons = [renderer.reason(reason) for reason in e.reasons]
-    compared = [renderer.contrast(e)] if e.contrast is not None else []
-    texts = [] if fidelity is None else [fidelity_text(fidelity), fidelity_logits(fidelity)]
+    fidelity = [] if e.fidelity is None else [_quiet(fidelity_text(e.fidelity))]
+    flips = [] if e.turned_by is None else [_counterfactual(e, e.turned_by)]
     parts = [
         _titled("layer by layer", layers),
         _titled("because of these ground rules, by their effect on the logit", reasons),
         _titled("what if", [_counterfactual(e, item) for item in e.counterfactuals]),
-        _titled(
-            "the smallest set of facts found whose absence turns the answer",
-            [] if e.turned_by is None else [_counterfactual(e, e.turned_by)],
-        ),
-        *compared,
-        _titled("how far these ground rules carry the answer", [_quiet(text) for text in texts]),
-        _titled("what the input layer goes by", [] if e.input is None else renderer.input(e.input)),
+        _titled("the smallest set of facts found whose absence flips the answer", flips),
+        *([renderer.contrast(e)] if e.contrast is not None else []),
+        _titled("share of the answer due to these ground rules", fidelity),
+        _titled("what the input layer goes by", renderer.input(e)),
         _titled("what the constants are called", labels),
         _titled("notes", [Line((Span(printable(note)),)) for note in e.notes]),
     ]
-    head = (
-        _atom(e.atom),
-        Span("  "),
-        Span(probability_text(e.belief.probability), "number"),
-        Span(f"  {'; '.join(answer_texts(e))}", "quiet"),
-    )
-    return Line(head, tuple(part for part in parts if part.lines))
+    return Line(_answer(e.atom, e.belief, answer_texts(e)), tuple(part for part in parts if part.lines))
 
 
 class _Renderer:
@@ -239,19 +203,16 @@ class _Renderer:
 
     def reason(self, reason: Reason) -> Line:
         spans = (*self._effect(reason.effect), Span(printable(reason.rule), "rule"))
-        shown, others = shown_members(reason)
-        lines = [self.member(member) for member in shown]
-        if others:
-            kinds = Counter(known_text(member.belief) or "believed" for member in others)
-            counts = ", ".join(f"{number:,} {kind.partition(':')[0]}" for kind, number in kinds.items())
-            lines.append(_quiet(f"and {counted(len(others), 'more atom')}: {counts}"))
-        return Line((*spans, Span(printable(reason.ground_rule), "formula")), tuple(lines))
+        return Line(
+            (*spans, Span(printable(reason.ground_rule), "formula")),
+            tuple(self.member(member) for member in reason.because),
+        )
 
     def member(self, member: Member) -> Line:
         spans = [_atom(member.atom), Span(f": {status_text(member.belief)}")]
         if member.effect is not None:
             spans.append(Span(f"  (effect {effect_text(member.effect)})", "quiet"))
-        if member.is_told_above:
+        if member.is_explained_above:
             spans.append(Span(f"  (explained {'above' if member.atom in self.above else 'elsewhere'})", "quiet"))
         if member.reasons:
             self.above.add(member.atom)
@@ -262,22 +223,16 @@ class _Renderer:
         assert contrast is not None
         known = known_text(contrast.belief)
         difference = f"the logits differ by {effect_text(contrast.difference)}; these ground rules make it"
-        spans = (
-            Span("rather than ", "title"),
-            _atom(contrast.other),
-            Span("  "),
-            Span(probability_text(contrast.belief.probability), "number"),
-            Span(f"  {known + '; ' if known else ''}{difference}", "quiet"),
-        )
+        spans = Span("rather than ", "title"), *_answer(contrast.other, contrast.belief, [known, difference])
         lines = [self.reason(reason) for reason in contrast.reasons] or [_quiet("no ground rule makes a difference")]
         return Line(spans, tuple(lines))
 
-    def input(self, reasons: InputReasons) -> list[Line]:
-        lines = []
-        for item in reasons.similar:
+    def input(self, explanation: Explanation) -> list[Line]:
+        reasons, lines = explanation.input, []
+        for item in () if reasons is None else reasons.similar:
             known = Span(f": {'true' if item.known else 'false'} by the facts")
             lines.append(Line((Span(f"similarity {item.similarity:.2f}  "), _atom(item.atom), known)))
-        for item in reasons.features:
+        for item in () if reasons is None else reasons.features:
             what = (Span(printable(item.part), "atom"), Span(f" of {printable(item.of)}" if item.of else "", "quiet"))
             lines.append(Line((*self._effect(item.effect), *what)))
         return lines
@@ -288,32 +243,13 @@ class _Renderer:
         return Span(f"{effect_text(effect):>6} ", role), Span("", "bar", share_of(effect, self.full)), Span(" ")
 
 
-def shown_members(reason: Reason) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
-    """The atoms of a ground rule that are shown, and the others, each in the order of the rule.
-
-    Of many, those with reasons are preferred, then the strongest and those known to be true.
-    """
-    members = reason.because
-    if len(members) <= MOST_MEMBERS + 1:
-        return members, ()
-
-    def weight(i: int) -> tuple[bool, float, bool, float]:
-        member = members[i]
-        has_reasons = bool(member.reasons) or member.is_told_above
-        return has_reasons, abs(member.effect or 0.0), member.belief.known is True, member.belief.probability
-
-    kept = set(sorted(range(len(members)), key=weight, reverse=True)[:MOST_MEMBERS])
-    shown, others = ([members[i] for i in range(len(members)) if (i in kept) is wanted] for wanted in (True, False))
-    return tuple(shown), tuple(others)
-
-
 def _counterfactual(explanation: Explanation, item: Counterfactual) -> Line:
-    """`if neighborOf(italy, france) were not known: 0.97 → 0.41, the answer turns  (effect +3.97)`."""
+    """`if neighborOf(italy, france) were not known: 0.97 → 0.41, the answer flips  (effect +3.97)`."""
     before, logit = network_probability(explanation), explanation.belief.logit
     first, last = condition_texts(item)
     role: Role = "rule" if item.kind == "without rule" else "atom"
     names = [span for name in item.what for span in (Span(" and "), Span(printable(name), role))][1:]
-    turns = [Span(", the answer turns", "against")] if item.turns else []
+    turns = [Span(", the answer flips", "against")] if item.turns else []
     effect = Span(f"  (effect {effect_text(logit - item.logit)})", "quiet")
     change = Span(change_text(before, item.probability), "number")
     return Line((Span(first), *names, Span(f"{last}: "), change, *turns, effect))
@@ -331,6 +267,11 @@ def _atom(name: str) -> Span:
     return Span(printable(name), "atom")
 
 
+def _answer(atom: str, belief: Belief, texts: Iterable[str | None]) -> tuple[Span, ...]:
+    number = Span(probability_text(belief.probability), "number")
+    return _atom(atom), Span("  "), number, Span(f"  {'; '.join(filter(None, texts))}", "quiet")
+
+
 def _quiet(text: str) -> Line:
     return Line((Span(text, "quiet"),))
 
@@ -342,17 +283,8 @@ def _titled(title: str, lines: Iterable[Line]) -> Line:
 BAR_WIDTH = 10
 EIGHTHS = " ▏▎▍▌▋▊▉"
 LONGEST_NAME = 200
-STYLES = {
-    "title": "bold",
-    "atom": "",
-    "rule": "bold",
-    "formula": "dim",
-    "number": "bold",
-    "for": "bright_blue",
-    "against": "dark_orange",
-    "bar": "bright_blue",
-    "quiet": "dim",
-}
+STYLES = {"title": "bold", "rule": "bold", "number": "bold", "formula": "dim", "quiet": "dim"}
+STYLES |= {"for": "bright_blue", "against": "dark_orange", "bar": "bright_blue"}
 PLAIN = {"→": "->", "±": "+/-", "…": "..", "·": "-", "█": "#"}
 IN_ASCII = str.maketrans(PLAIN | {block: "#" if i > 4 else " " for i, block in enumerate(EIGHTHS)})
 

@@ -251,7 +251,7 @@ def _refuse_contradictions(base: HerbrandBase, old: Evidence, new: Evidence, enc
     if len(wrong):
         code, truth = int(new.atoms[wrong[0]]), bool(new.truth[wrong[0]])
         raise DataError(
-            f"{base.names(new.atoms[wrong[:1]])[0]} is known to be {str(not truth).lower()}, and now told to be"
+            f"{base.names(new.atoms[wrong[:1]])[0]} is known to be {str(not truth).lower()}, and now given as"
             f" {str(truth).lower()}",
             where=_where(encoded, code),
             hint="take back what is known first: without_facts, or --without",

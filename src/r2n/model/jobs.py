@@ -213,7 +213,7 @@ def _identity(asked: PredictionJob, *, is_shared: bool) -> dict[str, Any]:
         "run": [file_digest(path) if path.is_file() else None for path in files],
         "queries": [str(asked.queries.resolve()), _digest_of(str(asked.queries))],
         "wanted": asdict(asked.wanted),
-        "told": [_digest_of(text) for text in changes],
+        "changes": [_digest_of(text) for text in changes],
         "domains": {name: list(constants) for name, constants in sorted(asked.domains.items())},
         "device": asked.device,
         "size": asked.size,

@@ -207,7 +207,7 @@ class RuleSwitches:
             some = names[start : start + size]
             numbers = [near.numbers(index[name]) for name in some]
             pairs = [np.stack([np.full(len(own), k), own], axis=1) for k, own in enumerate(numbers)]
-            left_out = Changes.leaving_out(np.concatenate([np.zeros((0, 2), np.int64), *pairs]), len(some))
+            left_out = Changes(len(some), np.concatenate([np.zeros((0, 2), np.int64), *pairs]))
             yield from near.logits - near.changed(left_out)
 
     def without(self, names: Collection[str]) -> Answered:
@@ -529,7 +529,7 @@ def _with_contexts(
             progress("contexts", done, len(names))
             gains[name] = switches.gains(switches.off(name))
     knowledge, queries = switches.trained.problem.knowledge, switches.queries
-    marks = Marks.of(knowledge.base, queries.atoms, knowledge.features)
+    marks = Marks.from_atoms(knowledge.base, queries.atoms, knowledge.features)
     found = find_contexts(marks, gains)
     rules = tuple(replace(account, contexts=found[account.name]) for account in report.rules)
     return replace(report, rules=rules, contexts_on=switches.split)

@@ -44,10 +44,7 @@ _Selection = tuple[str, str, list[tuple[int, str, int | None]]]
 def example_answers(
     predictor: Model, queries: ByQuery, notes: list[str], most: int | None = None
 ) -> tuple[AnswerGroup, ...]:
-    """The most confident right answers and the worst ones; at most `most` of them are explained.
-
-    Why an answer is not explained is added to the notes.
-    """
+    """The most confident right answers and the worst ones; `most` are explained, and `notes` say why others are not."""
     is_ranked = isinstance(queries, RankedQueries)
     selections = _ranked(predictor, queries) if is_ranked else _classified(predictor, queries)
     base, groups, shown = predictor.base, [], 0
@@ -105,13 +102,13 @@ def _ranked(predictor: Model, queries: RankedQueries) -> Iterator[_Selection]:
     order = order[ranks[order] > 1]
     for i in order[np.sort(np.unique(queries.atoms[order], return_index=True)[1])][:MOST]:  # each atom once
         code, position = int(queries.atoms[i]), int(queries.positions[i])
-        side = QueryPattern.of(base, int(base.decode(queries.atoms[i : i + 1])[0][0]), position)
-        row, _ = side.located(np.array([code]))
-        scores = row_scores(predictor.scores, side, row)[0].astype(np.float64)
-        codes = row[0] + side.stride * np.arange(side.candidates)
+        pattern = QueryPattern.of(base, int(base.decode(queries.atoms[i : i + 1])[0][0]), position)
+        row, _ = pattern.located(np.array([code]))
+        scores = row_scores(predictor.scores, pattern, row)[0].astype(np.float64)
+        codes = row[0] + pattern.stride * np.arange(pattern.candidates)
         scores[np.isin(codes, known[known != code])] = -np.inf
         rival = int(codes[scores.argmax()])  # the highest-ranked candidate that is not known to be true
-        remark = f"rank {ranks[i]:,.10g} of {side.candidates:,} at position {position + 1}"
+        remark = f"rank {ranks[i]:,.10g} of {pattern.candidates:,} at position {position + 1}"
         last.append((code, remark, None if rival == code else rival))
     text = "True atoms with the worst ranks. The atom that ranks first instead is explained in contrast to the truth."
     yield "Farthest from the truth", text, last

@@ -67,23 +67,13 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as one JSON document."""
-        runs = zip(self.runs, self.problems, self.seeds, strict=True)
-        splits = []
+        keys, runs, splits = ("run", "problem", "seed"), zip(self.runs, self.problems, self.seeds, strict=True), []
         for part in self.splits:
-            tested = [asdict(other) for other in part.tested]
-            for other in tested:
-                if not other["why_not"]:
-                    del other["why_not"]
-            metrics = {name: list(values) for name, values in part.metrics}
-            document = {"split": part.split, "asked": part.protocol, "metrics": metrics}
+            tested = [{k: v for k, v in asdict(other).items() if k != "why_not" or v} for other in part.tested]
+            document = {"split": part.split, "asked": part.protocol, "metrics": dict(part.metrics)}
             splits.append({**document, "against_the_first": tested})
-        return finite(
-            {
-                "runs": [{"run": run, "problem": problem, "seed": seed} for run, problem, seed in runs],
-                "differences": {key: list(values) for key, values in self.differences},
-                "splits": splits,
-            }
-        )
+        named = [dict(zip(keys, run, strict=True)) for run in runs]
+        return finite({"runs": named, "differences": dict(self.differences), "splits": splits})
 
 
 def compare(
@@ -95,19 +85,15 @@ def compare(
     device: str = "auto",
     progress: Progress = no_progress,
 ) -> Comparison:
-    """Evaluate the runs in some folders on some splits (by default all), and test each against the first.
-
-    `sample` is the number of ranked queries, drawn by `seed`, the same for all runs.
-    """
+    """Evaluate runs on some splits (default: all; `sample` ranked queries), and test each against the first."""
     check_runs(folders)
     runs, names = [], run_names(folders)
     for folder in folders:
         trained = Model.load(folder, device=device, progress=progress)
         queries, reports = trained.problem.queries, {}
-        for split in splits or queries:
-            if split not in queries:
-                hint = f"it has: {', '.join(queries) or 'none'}"
-                raise ConfigError(f"the run in {folder} has no queries '{split}'", hint=hint)
+        for split in (split for split in splits or () if split not in queries):
+            hint = f"it has: {', '.join(queries) or 'none'}"
+            raise ConfigError(f"the run in {folder} has no queries '{split}'", hint=hint)
         for split in splits or queries:
             part = sample if queries[split].truth.all() else None  # only a ranking is sampled
             reports[split] = trained.evaluate(split, progress, options=EvaluationOptions(sample=part, seed=seed))
@@ -189,8 +175,8 @@ def paired_tests(split: str, first: EvaluatedRun, other: EvaluatedRun, name: str
         return PairedTests(name, why_not=f"one of the two has no queries '{split}'")
     one, two = _named(first.problem, a.atoms), _named(other.problem, b.atoms)
     why_not = _why_not(first, other, a, b, one, two)
-    if isinstance(a, RankedQueries) and not why_not and not len(a.atoms):
-        why_not = first.reports[split].nothing_to_rank
+    if isinstance(a, RankedQueries) and not len(a.atoms):
+        why_not = why_not or first.reports[split].nothing_to_rank
     if why_not:
         return PairedTests(name, why_not=why_not)
     if isinstance(a, ClassifiedQueries) and isinstance(b, ClassifiedQueries):  # in the order of the first run's

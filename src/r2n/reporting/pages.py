@@ -1,6 +1,6 @@
 """Pages of HTML for runs, comparisons and explanations: one file each, without scripts.
 
-Names from data are escaped, and a page tells the browser to run no script and to load nothing.
+Names from data are escaped, and the browser may run no script and load nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from r2n.evaluation.by_query import LAST_RANKS, PairedTest
+from r2n.evaluation.by_query import LAST_RANKS
 from r2n.evaluation.metrics import METRICS, Calibration
 from r2n.evaluation.report import NOT_HELD_OUT, NOTHING_TO_RANK, REASONING_HARMS, Report
 from r2n.explanation.drawing import explanation_svg, style_sheet
 from r2n.explanation.records import Explanation
 from r2n.explanation.text import answer_texts, printable, probability_text, render
-from r2n.reporting.charts import Axis, Series, bar_chart, line_chart
+from r2n.reporting.charts import Series, bar_chart, line_chart
 from r2n.reporting.compare import Comparison
 from r2n.reporting.run_report import Curve, RunReport, SplitResult, shown_curves
 
@@ -40,13 +40,8 @@ def page(template: str, **values: Any) -> str:
 @cache
 def environment() -> Environment:
     """The templates, with the filters and functions that they use."""
-    made = Environment(
-        loader=PackageLoader("r2n.reporting"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = Environment(loader=PackageLoader("r2n.reporting"), autoescape=True, undefined=StrictUndefined)
+    made.trim_blocks = made.lstrip_blocks = True
     made.filters |= {"short": short, "number": number, "signed": signed, "count": count, "percent": percent}
     made.filters |= {"probability": probability_text, "printable": printable}
     drawing = {"drawing": lambda explanation: Markup(explanation_svg(explanation, theme="page")), "render": render}
@@ -86,17 +81,7 @@ def explanation_page(explanation: Explanation, *, about: Sequence[tuple[str, str
 
 def compare_page(comparison: Comparison) -> str:
     """The page that puts runs side by side."""
-    title = " and ".join(comparison.runs)
-    return page("compare.html.j2", title=title, comparison=comparison, level=SIGNIFICANT, drawn=interval_positions)
-
-
-def interval_positions(test: PairedTest, all_tests: Sequence[PairedTest]) -> tuple[float, float, float, float]:
-    """The positions of zero, the interval's ends and the difference, from 0 to 100, on the axis of a metric's tests."""
-    ends = [v for part in all_tests if part.metric == test.metric for v in (part.low, part.high, part.difference)]
-    reach = max((abs(v) for v in ends if not isnan(v)), default=0.0) or 1.0
-    axis = Axis(-reach, reach, 4, 96)
-    low, high = (test.difference if isnan(v) else v for v in (test.low, test.high))
-    return axis(0.0), axis(low), axis(high), axis(test.difference)
+    return page("compare.html.j2", title=" and ".join(comparison.runs), comparison=comparison, level=SIGNIFICANT)
 
 
 def run_page(report: RunReport) -> str:
@@ -211,17 +196,13 @@ def reliability_card(heading: str, calibration: Calibration) -> Card:
     return Card(heading, text, (upper, lower))
 
 
-def precision_recall_cards(results: Sequence[SplitResult]) -> list[list[Card]]:
-    """Charts of all queries and of the predicates with the most queries, for each split; together if one per split."""
+def precision_recall_cards(results: Sequence[SplitResult]) -> list[Card]:
+    """Charts of all queries and of the predicates with the most queries, split after split."""
     found = []
-    for result in results:
-        cards = []
-        for curve in result.precision_recall[:MOST_CHARTS]:
-            text = f"AP {curve.ap:.3f}, {curve.true:,} true of {curve.queries:,}"
-            series = [Series("precision", curve.recall, curve.precision, steps=True)]
-            unit = {"x_range": (0, 1), "y_range": (0, 1), "height": 180}
-            chart = line_chart(f"Precision over recall: {text}", series, x_label="recall", y_label="precision", **unit)
-            cards.append(Card(f"{result.report.split}: {curve.name}", text, (chart,)))
-        found += [cards] if cards else []
-    is_one_each = found and all(len(cards) == 1 for cards in found)
-    return [[card for cards in found for card in cards]] if is_one_each else found
+    for split, curve in ((r.report.split, curve) for r in results for curve in r.precision_recall[:MOST_CHARTS]):
+        text = f"AP {curve.ap:.3f}, {curve.true:,} true of {curve.queries:,}"
+        series = [Series("precision", curve.recall, curve.precision, steps=True)]
+        unit = {"x_range": (0, 1), "y_range": (0, 1), "height": 180}
+        chart = line_chart(f"Precision over recall: {text}", series, x_label="recall", y_label="precision", **unit)
+        found.append(Card(f"{split}: {curve.name}", text, (chart,)))
+    return found

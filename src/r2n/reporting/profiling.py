@@ -9,10 +9,7 @@ from r2n.progress import Progress, no_progress
 
 @dataclass(frozen=True, slots=True)
 class PhaseCost:
-    """The cost of a phase: seconds of the clock, seconds of all cores, and the peak memory by its end.
-
-    The memory is the peak of the process since its start: a phase that shows more than the one before raised it.
-    """
+    """The cost of a phase: seconds of the clock and of all cores, and the process's peak memory since its start."""
 
     name: str
     seconds: float

@@ -13,15 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from r2n.data.herbrand import Codes
-from r2n.errors import DataError, R2NError, counted
-from r2n.evaluation.by_query import (
-    ClassifiedQueries,
-    PrecisionRecall,
-    RankCounts,
-    RankedQueries,
-    precision_recall,
-    rank_counts,
-)
+from r2n.errors import R2NError, counted
+from r2n.evaluation import by_query
 from r2n.evaluation.calibrate import calibration_text
 from r2n.evaluation.report import NOT_HELD_OUT, REASONING_HARMS, Report
 from r2n.explanation.rules import RuleReport
@@ -51,11 +44,6 @@ class Curve:
     epochs: tuple[int, ...]
     values: tuple[float, ...]
     panel: str = "loss"
-
-    def __post_init__(self) -> None:
-        """Check that there is a value for each epoch."""
-        if len(self.epochs) != len(self.values):
-            raise DataError(f"curve '{self.name}' has {len(self.values)} values for {len(self.epochs)} epochs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +75,8 @@ class SplitResult:
     """The report on a split, and its precision-recall curves or rank counts, that of all predicates first."""
 
     report: Report
-    precision_recall: tuple[PrecisionRecall, ...] = ()
-    ranks: tuple[RankCounts, ...] = ()
+    precision_recall: tuple[by_query.PrecisionRecall, ...] = ()
+    ranks: tuple[by_query.RankCounts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,19 +123,18 @@ def build_report(
     note says why.
     """
     config, base = read_config(RunFolder(folder)), trained.problem.knowledge.base
-    results = [
-        SplitResult(
-            report,
-            tuple(precision_recall(report.by_query, base)) if isinstance(report.by_query, ClassifiedQueries) else (),
-            tuple(rank_counts(report.by_query, base)) if isinstance(report.by_query, RankedQueries) else (),
-        )
-        for report in reports
-    ]
+    results = [SplitResult(report) for report in reports]
+    for i, queries in enumerate(report.by_query for report in reports):
+        if isinstance(queries, by_query.ClassifiedQueries):
+            results[i] = SplitResult(reports[i], precision_recall=tuple(by_query.precision_recall(queries, base)))
+        elif queries is not None:
+            results[i] = SplitResult(reports[i], ranks=tuple(by_query.rank_counts(queries, base)))
     notes = [str(report.protocol[REASONING_HARMS]) for report in reports if REASONING_HARMS in report.protocol]
     found = {report.split: report.by_query for report in reports}
     queries = found.get(EXPLAINED_SPLIT, next(reversed(found.values()), None))  # or the last split
-    most = EXPLAINED_OF_MANY if len(trained.problem.knowledge.theory.rules) > MANY_RULES else None
-    parts: dict[str, Callable[[], Any]] = {"rules": lambda: rule_effects(trained)}
+    rules = len(trained.problem.knowledge.theory.rules)
+    shown, most = (FEW_OF_MANY, EXPLAINED_OF_MANY) if rules > MANY_RULES else (MOST_RULES, None)
+    parts: dict[str, Callable[[], Any]] = {"rules": lambda: rule_report(trained, most=shown)} if rules else {}
     if queries is not None:
         parts["answers"] = lambda: example_answers(trained, queries, notes, most)
     slow: dict[str, Any] = {}
@@ -167,12 +154,6 @@ def build_report(
         figures=figures(reports, training.phases),
         **slow,
     )
-
-
-def rule_effects(trained: Model) -> RuleReport | None:
-    """What each rule does; None if there are no rules."""
-    rules = trained.problem.knowledge.theory.rules
-    return rule_report(trained, most=FEW_OF_MANY if len(rules) > MANY_RULES else MOST_RULES) if rules else None
 
 
 # curves

@@ -158,11 +158,8 @@ class ProofCounts:
 
 def best_depth(problem: Problem) -> int:
     """The depth whose counts classify the validation queries best."""
-    base = problem.knowledge.base
-    precision = {
-        depth: classify(ProofCounts(problem.knowledge, depth), problem.valid, base).metrics["ap"] for depth in DEPTHS
-    }
-    return max(DEPTHS, key=lambda depth: precision[depth])
+    knowledge, valid = problem.knowledge, problem.valid
+    return max(DEPTHS, key=lambda d: classify(ProofCounts(knowledge, d), valid, knowledge.base).metrics["ap"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,10 +202,7 @@ ALONE = {"without counted rules": NETWORK_ALONE, "rules alone": RULES_ALONE}
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One cell of a table with one seed: metrics on the test queries, peak memory, and the CPU-seconds of training.
-
-    `parts` are the metrics of counted rules and of the network alone, and of the ranking with constraints.
-    """
+    """One cell with one seed; `parts` are metrics of rules and network alone, and with constraints."""
 
     row: TableRow
     dataset: str
@@ -219,11 +213,9 @@ class Measured:
 
     def alone(self) -> "list[Measured]":
         """Its parts, as rows of their own."""
-        rows = {name: {"row": name, "minus": None, "average": None} for name in self.parts}
-        return [
-            replace(self, row=self.row.model_copy(update=rows[name]), metrics=dict(metrics), parts={})
-            for name, metrics in self.parts.items()
-        ]
+        nothing = {"minus": None, "average": None}
+        rows = {name: self.row.model_copy(update={"row": name, **nothing}) for name in self.parts}
+        return [replace(self, row=rows[name], metrics=dict(part), parts={}) for name, part in self.parts.items()]
 
 
 def measure(row: TableRow, dataset: str, seed: int) -> Measured:
@@ -233,21 +225,18 @@ def measure(row: TableRow, dataset: str, seed: int) -> Measured:
     forget_peak()
     problem = _problem(dataset)
     start = process_time()
-    if row.kind == "proofs":
-        depth = best_depth(problem)
-        report = classify(ProofCounts(problem.knowledge, depth), problem.test, problem.knowledge.base)
-        return Measured(row, dataset, seed, dict(report.metrics), process_time() - start)
-    if row.reads is not None:
-        scores = EvidenceScores(problem.knowledge, row.reads, words=row.kind == "evidence-words")
-        report = classify(scores, problem.test, problem.knowledge.base)
-        return Measured(row, dataset, seed, dict(report.metrics) | _by_cut(scores, problem), process_time() - start)
+    if row.kind != "network":
+        scores: Score = EvidenceScores(problem.knowledge, row.reads or "", words=row.kind == "evidence-words")
+        if row.kind == "proofs":
+            scores = ProofCounts(problem.knowledge, best_depth(problem))
+        metrics = dict(classify(scores, problem.test, problem.knowledge.base).metrics) | _by_cut(scores, problem)
+        return Measured(row, dataset, seed, metrics, process_time() - start)
     problem = with_rules(problem, row.rules)
     if row.mined:  # in place of the explicit rules
-        theory = problem.knowledge.theory
         options = MiningOptions(row.mined, row.mined_rules, min_confidence=row.mined_confidence)
-        mined = mine_rules(problem.knowledge, options).rules
-        kept = tuple(rule for rule in theory.rules if rule.is_implicit)
-        theory = replace(theory, rules=(*kept, *(item.rule for item in mined)))
+        mined = [item.rule for item in mine_rules(problem.knowledge, options).rules]
+        theory = problem.knowledge.theory
+        theory = replace(theory, rules=(*(rule for rule in theory.rules if rule.is_implicit), *mined))
         problem = replace(problem, knowledge=replace(problem.knowledge, theory=theory))
     run = prepare_run(problem, row.options(problem.options), seed)
     for _ in run.trainer:
@@ -266,10 +255,7 @@ def measure(row: TableRow, dataset: str, seed: int) -> Measured:
     return Measured(row, dataset, seed, metrics, seconds, parts)
 
 
-@lru_cache(maxsize=1)
-def _problem(dataset: str) -> Problem:
-    """A problem, kept for the next seed."""
-    return load(dataset)
+_problem = lru_cache(maxsize=1)(load)  # kept for the next seed
 
 
 def _by_cut(scores: Score, problem: Problem) -> dict[str, float]:
@@ -294,10 +280,7 @@ Cell = tuple[TableRow, str, int]
 
 
 def cells(table: str, seeds: Sequence[int], *, datasets: Sequence[str] = (), models: Sequence[str] = ()) -> list[Cell]:
-    """What a table asks to be measured, as (row, dataset, seed); only some datasets and models where they are named.
-
-    What learns nothing is measured with one seed.
-    """
+    """The (row, dataset, seed) of a table, of some datasets and models if named; one seed for what learns nothing."""
     return [
         (row, dataset, seed)
         for row in table_rows(table)
@@ -350,16 +333,14 @@ def _averages(measured: Sequence[Measured]) -> list[Measured]:
     """For rows that ask for it, the mean over all their datasets, seed by seed."""
     by_seed: dict[tuple[str, int], list[Measured]] = {}
     for item in measured:
-        if item.row.average is not None:
-            by_seed.setdefault((item.row.row, item.seed), []).append(item)
+        by_seed.setdefault((item.row.row, item.seed), []).append(item)
     found = []
     for items in by_seed.values():
         row = items[0].row
         if row.average is not None and {item.dataset for item in items} == set(row.datasets):
             shared = [m for m in METRICS if all(m in item.metrics for item in items)]
             metrics = {metric: mean(item.metrics[metric] for item in items) for metric in shared}
-            seconds = mean(item.cpu_seconds for item in items)
-            found.append(Measured(row, row.average, items[0].seed, metrics, seconds))
+            found.append(Measured(row, row.average, items[0].seed, metrics, mean(i.cpu_seconds for i in items)))
     return found
 
 
@@ -382,12 +363,8 @@ def _record(
 def _distances(items: Sequence[Measured], measured: Sequence[Measured]) -> list[dict[str, Any]]:
     """How far a row is above another, or above a part of its own, metric by metric, with the same seeds."""
     row, dataset = items[0].row, items[0].dataset
-    orders = {row.order} if row.minus in ALONE else {item.row.order for item in measured}
-    others = {
-        item.seed: item
-        for item in measured
-        if item.row.row == row.minus and item.dataset == dataset and item.row.order in orders
-    }
+    named = [item for item in measured if (item.row.row, item.dataset) == (row.minus, dataset)]
+    others = {item.seed: item for item in named if row.minus not in ALONE or item.row.order == row.order}
     pairs = [(item, others[item.seed]) for item in items if item.seed in others]
     name = f"{row.row} minus {row.minus}"
     return [

@@ -46,7 +46,7 @@ def invoke(*arguments: object, code: int = 0) -> Result:
 def test_the_tree_is_printed(run_folder: Path, explained: list[dict[str, Any]]) -> None:
     shown = invoke(run_folder, ATOM).stdout
     assert shown.startswith("locatedIn(italy, europe)  0.97")
-    assert "without rule manifold: 0.97 → 0.41, the answer turns" in shown
+    assert "without rule manifold: 0.97 → 0.41, the answer flips" in shown
     assert explained == [{"atom": ATOM, "known": 44, "depth": 2, "top": 5, "against": None}]
 
 

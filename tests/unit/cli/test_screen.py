@@ -41,8 +41,8 @@ def test_a_problem_with_nasty_names_is_checked_and_grounded(tmp_path: Path) -> N
     assert "[red]x[/red]" in asked.stdout, asked.output
 
 
-def report_of(metrics: dict[str, Any], beside: dict[str, Any] | None = None, **protocol: str) -> dict[str, Any]:
-    return {"split": "test", "metrics": metrics, "protocol": protocol, "intervals": {}, "beside": beside or {}}
+def report_of(metrics: dict[str, Any], baselines: dict[str, Any] | None = None, **protocol: str) -> dict[str, Any]:
+    return {"split": "test", "metrics": metrics, "protocol": protocol, "intervals": {}, "baselines": baselines or {}}
 
 
 def test_metrics_in_their_order_with_the_papers_beside(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,8 +57,8 @@ def test_metrics_in_their_order_with_the_papers_beside(capsys: pytest.CaptureFix
 
 
 def test_what_parts_reach_alone_stands_beside(capsys: pytest.CaptureFixture[str]) -> None:
-    beside = {"rules alone": {"mrr": 0.54, "hits@1": None}, "input layer alone": {"mrr": 0.2, "hits@1": 0.1}}
-    print_report(report_of({"mrr": 0.352, "hits@1": 0.3}, beside, constraints="irreflexive 4"), "towns")
+    baselines = {"rules alone": {"mrr": 0.54, "hits@1": None}, "input layer alone": {"mrr": 0.2, "hits@1": 0.1}}
+    print_report(report_of({"mrr": 0.352, "hits@1": 0.3}, baselines, constraints="irreflexive 4"), "towns")
     out = " ".join(capsys.readouterr().out.split())
     assert "towns, test, with constraints" in out
     assert "constraints: irreflexive 4" in out

@@ -203,10 +203,10 @@ def test_the_mirror_and_constraints_stand_beside_a_ranking(tmp_path: Path) -> No
     shown = invoke("train", str(folder), "--out", out, "--set", "model.rules=counted")
     assert "without reasoning" in shown
     document = json.loads(invoke("evaluate", out, "--json"))
-    assert set(document["beside"]) == {"rules alone", "without reasoning"}
-    assert set(document["beside"]["rules alone"]) == set(document["metrics"])
+    assert set(document["baselines"]) == {"rules alone", "without reasoning"}
+    assert set(document["baselines"]["rules alone"]) == set(document["metrics"])
     kept = json.loads((tmp_path / "run" / "report.json").read_text())["reports"]
-    assert [report["beside"] for report in kept if report["split"] == "test"] == [document["beside"]]
+    assert [report["baselines"] for report in kept if report["split"] == "test"] == [document["baselines"]]
     both = json.loads(invoke("evaluate", out, "--constraints", "--json"))
     constrained = both.pop("with_constraints")
     assert both == document, "the plain result stays what it is"
@@ -224,7 +224,7 @@ def test_rules_that_are_better_alone_are_told(tmp_path: Path) -> None:
     result = runner.invoke(app, arguments)
     assert result.exit_code == 0, result.output
     report = next(part for part in json.loads(result.stdout)["reports"] if part["split"] == "test")
-    alone, own = report["beside"]["rules alone"]["mrr"], report["metrics"]["mrr"]
+    alone, own = report["baselines"]["rules alone"]["mrr"], report["metrics"]["mrr"]
     assert alone > own + 0.02, "nothing was trained"
     said = f"reach mrr {alone:.3f}, and all together {own:.3f}: the network does not earn its cost"
     assert f"note: test: the rules alone, counted, {said}" in result.stderr

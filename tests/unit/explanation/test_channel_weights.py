@@ -62,9 +62,6 @@ def test_texts_of_a_pair_are_compared_in_three_ways_and_vectors_are_one(sharing:
         ("channel 'paper words'", "position 2"),
         ("channel 'paper vectors'", "position 2"),
     }
-
-
-def test_each_constant_by_itself_is_there_where_it_is_read() -> None:
     found = named(network("pair", pair="all"), "same", "p1", "p2")
     assert found >= {*WORDS, ("channel 'paper words'", "position 1"), ("channel 'paper vectors'", "position 2")}
     assert not WORDS & named(network("pair", pair="concatenate"), "same", "p1", "p2")
@@ -133,17 +130,12 @@ def test_a_channel_left_out_is_one_that_gives_nothing(
     """The graph around same(p1, p4) is only of pairs of papers."""
     model, code = network(pair="symmetric", **made), code_of("same", "p1", "p4")
     logits = AtomLogits(model, SOURCE, KNOWN.evidence)
-    told = {(one.part, one.of): one.effect for one in feature_effects([logits], code, most=0)}
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    found = {(one.part, one.of): one.effect for one in feature_effects([logits], code, most=0)}
     as_is = logits(np.array([code]))
     changed = deepcopy(model)
     without(changed, monkeypatch)
     expected = as_is - AtomLogits(changed, SOURCE, KNOWN.evidence)(np.array([code]))
     assert abs(expected[0]) > 1e-3
-    assert told[f"channel '{part}'", where] == pytest.approx(float(expected[0]), abs=1e-6)
-
-
-def test_the_weights_stay_what_they_are() -> None:
-    model = network("pair")
-    before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    feature_effects([AtomLogits(model, SOURCE, KNOWN.evidence)], code_of("same", "p1", "p4"), most=3)
-    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+    assert found[f"channel '{part}'", where] == pytest.approx(float(expected[0]), abs=1e-6)
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items()), "nothing is changed"

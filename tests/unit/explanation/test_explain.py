@@ -60,7 +60,7 @@ def test_what_a_person_should_know_is_noted(toy: Problem, changes: tuple[str, ..
 
 def test_what_speaks_for_an_atom_comes_first_and_the_limit_keeps_the_strongest(toy: Problem) -> None:
     rule, effects = toy.knowledge.theory.rules[0], (0.01, -0.3, 0.12, 0.0, -0.02, 0.05, 0.04)
-    found = [RankedRule((i,), rule, np.array([i]), np.array([i]), effect) for i, effect in enumerate(effects)]
+    found = [RankedRule((i,), rule, np.array([i]), effect) for i, effect in enumerate(effects)]
     shown = {top: [part.effect for part in ranked(found, top)] for top in (None, 1, 2, 3, 4, 0)}
     assert shown[None] == [0.12, 0.05, 0.04, 0.01, -0.3, -0.02, 0.0]
     assert shown[1] == [0.12]
@@ -85,8 +85,8 @@ def test_an_atom_is_explained_once_to_a_depth_and_no_reason_is_its_own(toy: Prob
     with_reasons = [m.atom for m in members if m.reasons]
     assert with_reasons
     assert len(with_reasons) == len(set(with_reasons))
-    assert any(m.is_told_above for m in members)
-    assert not any(m.is_told_above and m.reasons for m in members)
+    assert any(m.is_explained_above for m in members)
+    assert not any(m.is_explained_above and m.reasons for m in members)
     for reason in reasons:
         assert not any(reason.ground_rule == below.ground_rule for m in reason.because for below in m.reasons)
     known = [m for m in members if m.belief.known or m.belief.closed]
@@ -97,7 +97,7 @@ def test_an_atom_is_explained_once_to_a_depth_and_no_reason_is_its_own(toy: Prob
 def test_of_a_wide_ground_rule_the_largest_effects_are_listed(toy: Problem) -> None:
     model, wide = explained(toy), np.arange(2 * MOST_MEMBERS)
     tree = ReasonTree(model, 1, effects={(0, int(other)): float(other) for other in wide})
-    tree.below[0] = [RankedRule((0,), replace(toy.knowledge.theory.rules[0], formula=None), wide, wide, 1.0)]
+    tree.below[0] = [RankedRule((0,), replace(toy.knowledge.theory.rules[0], formula=None), wide, 1.0)]
     (reason,) = tree.reasons(0)
     assert [member.atom for member in reason.because] == model.names(wide[-MOST_MEMBERS:])
 

@@ -1,13 +1,10 @@
-"""What words and vectors do: which are told, in which order, and cases that a network on changed features decides."""
+"""The effects of words: which are listed, in which order, and cases that a network on changed features decides."""
 
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-import r2n
-from r2n.data.features import FeatureTable
 from r2n.data.problem import Problem
 from r2n.explanation.features import feature_effects, input_reasons
 from r2n.explanation.records import FeatureEffect, InputReasons
@@ -18,7 +15,7 @@ from r2n.network.graph_sources import GroundedOnDemand, Ungrounded
 from r2n.network.r2n import R2N
 from r2n.options import ModelOptions, Options
 from r2n.scoring import AtomLogits
-from tests.featured_problem import TITLES, featured_problem, table
+from tests.featured_problem import TITLES, featured_problem
 from tests.model_strategies import shaken
 from tests.oracles.feature_rerun import Rerun
 
@@ -46,19 +43,11 @@ def words(found: tuple[FeatureEffect, ...]) -> dict[tuple[str, str], float]:
     return {(one.part, one.of): one.effect for one in found if one.part.startswith("word")}
 
 
-def test_a_word_of_a_text_is_told_with_its_constant_and_what_taking_it_out_does() -> None:
-    made, code = rerun(TEXTS_ONLY), code_of(TEXTS_ONLY, "same", "p1", "p3")
-    found = words(effects(made, code=code))
-    expected = {("p1", word) for word in ("cats", "and", "dogs")} | {("p3", word) for word in ("cats", "and", "mice")}
-    assert {(of, part.removeprefix("word '").removesuffix("'")) for part, of in found} == expected
-    for constant, word in expected:
-        wanted = made.logit(code) - made.without_word(code, constant, word)
-        assert found[f"word '{word}'", constant] == pytest.approx(wanted, abs=1e-6)
-
-
-def test_the_largest_come_first_and_of_words_only_some() -> None:
+def test_words_are_listed_with_their_constant_the_largest_effect_first_and_only_some() -> None:
     made, code = rerun(TEXTS_ONLY), code_of(TEXTS_ONLY, "same", "p1", "p3")
     everything = effects(made, code=code)
+    expected = {("p1", word) for word in ("cats", "and", "dogs")} | {("p3", word) for word in ("cats", "and", "mice")}
+    assert {(of, part.removeprefix("word '").removesuffix("'")) for part, of in words(everything)} == expected
     sizes = [abs(one.effect) for one in everything]
     assert sizes == sorted(sizes, reverse=True)
     some = effects(made, code=code, most=2)
@@ -97,15 +86,11 @@ def test_texts_without_words_and_without_a_vocabulary() -> None:
         assert found["word 'dogs'", "p4"] == pytest.approx(wanted, rel=1e-6, abs=1e-6)
 
 
-def test_without_features_nothing_is_told() -> None:
+def test_without_features_nothing_is_listed_and_without_those_of_an_atom_the_channels() -> None:
     problem = featured_problem({})
     assert effects(rerun(problem, input="distmult"), code=code_of(problem, "same", "p1", "p2")) == ()
     assert effects(rerun(problem), code=code_of(problem, "same", "p1", "p2")) == ()
-
-
-def test_an_atom_of_constants_without_features_feels_those_of_others_or_none() -> None:
-    made = rerun(TEXTS_ONLY)
-    (one,) = effects(made, code=code_of(TEXTS_ONLY, "alike", "ann", "bob"))
+    (one,) = effects(rerun(TEXTS_ONLY), code=code_of(TEXTS_ONLY, "alike", "ann", "bob"))
     assert (one.part, one.of) == ("channel 'learned vectors'", "pair")
 
 
@@ -119,10 +104,8 @@ def test_of_an_ensemble_the_mean() -> None:
 def test_new_constants_are_explained_by_their_features_or_not_at_all() -> None:
     """p0 comes before all others, so that ids move; p9 has no features."""
     run = prepare_run(TEXTS_ONLY, Options().changed(["model.input=pair", "model.dim=4", "training.epochs=1"]), seed=0)
-    told = Model.from_run(run).with_facts(
-        [], domains={"paper": ["p0", "p9"]}, features={"paper": {"p0": "dogs, unseen"}}
-    )
-    new, plain = told.network.base, Model.from_run(run)
+    plain = Model.from_run(run)
+    changed = plain.with_facts([], domains={"paper": ["p0", "p9"]}, features={"paper": {"p0": "dogs, unseen"}})
 
     def found(predictor: Model, *names: str) -> dict[tuple[str, str], float]:
         base = predictor.network.base
@@ -130,23 +113,14 @@ def test_new_constants_are_explained_by_their_features_or_not_at_all() -> None:
         code = int(base.encode(base.language.predicate("same"), ids)[0])
         return words(feature_effects([predictor.scores], code, most=9))
 
-    assert new.language.constant_id("p1") != plain.network.base.language.constant_id("p1")
-    assert found(told, "p1", "p3") == pytest.approx(found(plain, "p1", "p3"), abs=1e-5)
-    assert found(told, "p0", "p3").keys() >= {("word 'unseen'", "p0"), ("word 'mice'", "p3")}
-    same_text = {(part, "p4" if of == "p0" else of): effect for (part, of), effect in found(told, "p0", "p2").items()}
+    assert changed.network.base.language.constant_id("p1") != plain.network.base.language.constant_id("p1")
+    assert found(changed, "p1", "p3") == pytest.approx(found(plain, "p1", "p3"), abs=1e-5)
+    assert found(changed, "p0", "p3").keys() >= {("word 'unseen'", "p0"), ("word 'mice'", "p3")}
+    same_text = {
+        (part, "p4" if of == "p0" else of): effect for (part, of), effect in found(changed, "p0", "p2").items()
+    }
     assert same_text == pytest.approx(found(plain, "p4", "p2"), abs=1e-5)
-    assert {of for _, of in found(told, "p9", "p2")} == {"p2"}
-
-
-def test_names_with_markup_and_quotes_are_text() -> None:
-    papers = pa.table({"id": ["[b]x", "y"], "title": ["it's <b>bold</b>", "bold"]})
-    theory = r2n.parse_theory("domain paper\npredicate same(paper, paper)")
-    problem = Problem.build(
-        "x", theory, [table("same", ("[b]x", "y"))], features={"paper": FeatureTable(papers, text="title")}
-    )
-    made = rerun(problem, reasoner="none")
-    found = words(effects(made, code=code_of(problem, "same", "[b]x", "y")))
-    assert ("word 'bold'", "[b]x") in found
+    assert {of for _, of in found(changed, "p9", "p2")} == {"p2"}
 
 
 @pytest.mark.parametrize(("input", "input_score"), [("pair", False), ("distmult", False), ("distmult", True)])

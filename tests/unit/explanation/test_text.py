@@ -9,19 +9,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from r2n.explanation.records import (
-    MOST_LINES,
-    Belief,
-    Counterfactual,
-    Explanation,
-    Fidelity,
-    LayerBelief,
-    Member,
-    Reason,
-)
+from r2n.explanation.records import MOST_LINES, Belief, Explanation, Fidelity, LayerBelief, Member, Reason
 from r2n.explanation.text import (
     LONGEST_NAME,
-    MOST_MEMBERS,
     Line,
     all_reasons,
     answer_texts,
@@ -38,7 +28,6 @@ from r2n.explanation.text import (
     render,
     share_of,
     shortened,
-    shown_members,
     status_text,
     strongest,
 )
@@ -75,18 +64,17 @@ def test_the_document_has_the_keys_that_others_rely_on() -> None:
     assert (document["atom"], document["probability"], document["counterfactuals"]) == ("p(a)", 0.9, [])
     assert [layer["layer"] for layer in document["layers"]] == [0, 1]
     assert document["reasons"][0]["because"][0]["belief"]["known"] is True
-    assert document["fidelity"]["sufficiency"] == pytest.approx(0.9)
-    assert document["fidelity"]["necessity"] == pytest.approx(0.75)
+    assert [document["fidelity"][name] for name in ("sufficiency", "necessity")] == pytest.approx([0.9, 0.75])
     assert of_reasons().to_dict()["fidelity"] is None
-    assert replace(GIVEN, alone=1.0, without=1.0, full=1.0).sufficiency is None
-    assert replace(GIVEN, alone=1.0, without=1.0, full=1.0).necessity is None
+    nothing = replace(GIVEN, alone=1.0, without=1.0, full=1.0)
+    assert (nothing.sufficiency, nothing.necessity) == (None, None)
 
 
 def test_printed_it_is_the_tree_and_shown_one_screen_of_it() -> None:
     assert str(italy()) == explanation_text(italy())
     short = replace(italy(), reasons=(), counterfactuals=(), contrast=None)
     assert repr(short) == str(short)
-    many = replace(italy(), reasons=italy().reasons * 100)
+    many = replace(italy(), reasons=italy().reasons * 5)
     lines, whole = repr(many).splitlines(), str(many).splitlines()
     assert lines[:-1] == whole[:MOST_LINES]
     assert lines[-1] == f"... and {len(whole) - MOST_LINES:,} more lines: print it"
@@ -117,23 +105,16 @@ def test_what_has_no_picture_is_given_one(text: str, shown: str) -> None:
 def test_numbers_keep_the_digits_that_distinguish_them() -> None:
     probabilities = {0.0: "0.00", 1.0: "1.00", 0.973: "0.97", 0.9972: "0.997", 0.99972: "0.9997"}
     probabilities |= {0.999996: ">0.9999", 0.004: "0.004", 0.00001: "<0.0001", float("nan"): "nan"}
-    for probability, text in probabilities.items():
-        assert probability_text(probability) == text
+    assert {probability: probability_text(probability) for probability in probabilities} == probabilities
     effects = {2.314: "+2.31", -0.42: "-0.42", 0.0: "+0.00", -0.00041: "-0.0004", float("inf"): "+inf"}
-    for effect, text in effects.items():
-        assert effect_text(effect) == text
+    assert {effect: effect_text(effect) for effect in effects} == effects
     changes = {(0.971, 0.41): "0.97 → 0.41", (0.9990, 0.9996): "0.9990 → 0.9996", (0.999, 0.45): "0.999 → 0.450"}
     changes |= {(1.0, 0.45): "1.00 → 0.45", (0.97, 0.97): "0.97 → 0.97", (0.5, 0.00001): "0.50 → <0.0001"}
     changes |= {(0.9999999, 0.9999998): ">0.9999 → >0.9999"}
-    for pair, text in changes.items():
-        assert change_text(*pair) == text
+    assert {pair: change_text(*pair) for pair in changes} == changes
     assert (shortened("abcdef", 6), shortened("abcdefg", 6)) == ("abcdef", "abc…fg")
     drawn = {0.0: "", 0.001: "▏", 0.5: "█████", 0.55: "█████▌", 1.0: "██████████"}
-    for share, blocks in drawn.items():
-        assert bar(share) == blocks.ljust(10)
-
-
-def test_shares_of_the_strongest_effect() -> None:
+    assert {share: bar(share).rstrip() for share in drawn} == drawn
     assert strongest([]) == 0
     assert strongest([1.0, -2.0, float("nan"), float("inf")]) == 2
     assert [share_of(effect, 2.0) for effect in (1.0, -2.0, float("nan"), float("-inf"))] == [0.5, 1, 0, 1]
@@ -155,25 +136,21 @@ def test_what_is_known_comes_before_what_is_believed() -> None:
 def test_each_case_of_fidelity_and_of_counterfactuals_has_its_sentence() -> None:
     cases = [
         GIVEN,
-        replace(GIVEN, listed=1),
         replace(GIVEN, listed=12),
-        replace(GIVEN, listed=1, ground_rules=1),
         replace(GIVEN, listed=0, ground_rules=0),
         replace(GIVEN, listed=0),
         replace(GIVEN, none=3.0),
     ]
     said = [fidelity_text(case) for case in cases]
     assert len(set(said)) == len(said)
-    assert "0.93" in said[0]
-    assert "0.12" in said[0]
+    assert {"0.93", "0.12"} <= set(said[0].split())
     conditions = [condition_texts(item) for item in italy().counterfactuals]
     assert conditions == [("if ", " were not known"), ("if ", " were known to be false"), ("without rule ", "")]
-    assert condition_texts(Counterfactual("not known", ("a", "b"), 0.0, 0.5, True))[1] == " were not known"
 
 
 def test_the_parts_stand_in_their_order_and_none_is_empty() -> None:
     titles = [str(line).split(" ")[0] for line in render(italy()).lines]
-    assert titles == ["layer", "because", "what", "the", "rather", "how", "what", "notes"]
+    assert titles == ["layer", "because", "what", "the", "rather", "share", "what", "notes"]
     assert render(of_reasons()).lines == ()
     bars = [span.share for line in part(italy(), "layer by").lines for span in line.spans if span.role == "bar"]
     assert bars == [0.53, 0.91, 0.97]
@@ -192,27 +169,11 @@ def test_reasons_have_sign_rule_ground_rule_and_atoms() -> None:
 
 def test_an_atom_that_is_met_again_is_referred_to() -> None:
     assert "locatedIn(italy, europe): believed 0.97  (explained above)" in lines_of(part(italy(), "because"))
-    first = Reason("r", "q(a) -> p(a)", 1.0, (Member("q(a)", TRUE, effect=-0.5, is_told_above=True),))
+    first = Reason("r", "q(a) -> p(a)", 1.0, (Member("q(a)", TRUE, effect=-0.5, is_explained_above=True),))
     later = Reason("s", "q(a) | p(a)", 0.5, (Member("q(a)", TRUE, reasons=(Reason("t", "q(a)", 0.1),)),))
     assert "q(a): true by the facts  (effect -0.50)  (explained elsewhere)" in lines_of(
         render(of_reasons(first, later))
     )
-
-
-def test_of_many_atoms_the_weightiest_are_shown_in_the_order_of_the_rule() -> None:
-    few = tuple(Member(f"q({i})", CLOSED) for i in range(MOST_MEMBERS + 1))
-    assert shown_members(Reason("r", "r", 1.0, few)) == (few, ())
-    many = [Member(f"q({i})", CLOSED) for i in range(20)]
-    many[3] = Member("q(3)", TRUE)
-    many[9] = Member("q(9)", Belief(0.4, -0.4), effect=0.1)
-    many[12] = Member("q(12)", Belief(0.4, -0.4), reasons=(Reason("t", "t", 0.1),))
-    shown, others = shown_members(Reason("r", "r", 1.0, tuple(many)))
-    assert len(shown) == MOST_MEMBERS
-    assert {"q(3)", "q(9)", "q(12)"} <= {member.atom for member in shown}
-    assert [member for member in many if member in shown] == list(shown)
-    assert {*shown, *others} == set(many)
-    line = render(of_reasons(Reason("r", "r", 1.0, tuple(many)))).lines[0].lines[0]
-    assert str(line.lines[-1]) == "and 12 more atoms: 12 closed"
 
 
 PRINTED = """\

@@ -641,7 +641,7 @@ def test_a_declared_constant_stays_until_it_is_taken_back(start: ChangedProblem)
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("!near(n1, n0)", r"near\(n1, n0\) is known to be true, and now told to be false"),
+        ("!near(n1, n0)", r"near\(n1, n0\) is known to be true, and now given as false"),
         (["near(n1, q)", "!near(n1, q)"], "stated both true and false"),
         ("nowhere.tsv", r"'nowhere.tsv' is neither a fact nor a file\n.*write a fact as \"liesIn\(n0, north\)\""),
         ("nere(n1, n0)", "unknown predicate 'nere'\n.*did you mean 'near'"),
@@ -659,7 +659,7 @@ def test_wrong_facts_are_refused(start: ChangedProblem, given: object, message: 
 
 def test_evidence_and_text_may_not_contradict_each_other(start: ChangedProblem) -> None:
     row = start.base.names(np.arange(start.base.size)).index("liesIn(s2, south)")
-    with pytest.raises(DataError, match="is known to be true, and now told to be false"):
+    with pytest.raises(DataError, match="is known to be true, and now given as false"):
         start.with_facts(["liesIn(s2, south)", Evidence(np.array([row]), np.array([False]))], {})
 
 

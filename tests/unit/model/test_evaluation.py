@@ -100,7 +100,7 @@ def test_metrics_of_nothing_stay_so(logits: AtomLogits, toy: Problem) -> None:
     false = Evidence(toy.test.atoms[~toy.test.truth], np.zeros(2, bool))
     report = evaluate_split(logits, replace(toy, queries={"test": false}), "test", baselines={})
     assert isnan(report.baselines[SINGLE]["ap"])
-    assert report.to_dict()["beside"][SINGLE]["ap"] is None
+    assert report.to_dict()["baselines"][SINGLE]["ap"] is None
 
 
 def test_metrics_do_not_depend_on_how_many_atoms_are_scored_at_once(tmp_path: Path) -> None:
@@ -191,10 +191,10 @@ def test_the_score_that_is_added_is_shown_alone(tmp_path: Path, reciprocal: str)
     for part in ("constants", "atom_embedding"):
         getattr(bare.model, part).load_state_dict(getattr(run.model, part).state_dict())
     run.model.eval()
-    beside = baseline_scores(run.logits(), problem)
-    assert list(beside) == ["rules alone", "input layer alone"]
+    baselines = baseline_scores(run.logits(), problem)
+    assert list(baselines) == ["rules alone", "input layer alone"]
     codes = np.arange(problem.knowledge.base.size)
-    np.testing.assert_allclose(beside["input layer alone"](codes), bare.logits()(codes), atol=1e-6)
+    np.testing.assert_allclose(baselines["input layer alone"](codes), bare.logits()(codes), atol=1e-6)
     assert not run.model.constants.training, "asking changes nothing"
     assert "input layer alone" not in baseline_scores(prepared(problem).logits(), problem)
 
@@ -309,7 +309,7 @@ def test_a_damaged_comparison_is_left_out_and_the_run_is_evaluated(tmp_path: Pat
     os.mkfifo(config)
     found = json.loads(invoke("evaluate", str(folder), "--json"))
     assert found["metrics"] == sound.to_dict()["metrics"]
-    assert set(found["beside"]) == set(sound.baselines) - {"without reasoning"}
+    assert set(found["baselines"]) == set(sound.baselines) - {"without reasoning"}
     why = f"with 'without reasoning': {config} cannot be read: it is a pipe, not a regular file; delete {config.parent}"
     assert found["protocol"]["not_compared"].startswith(why)
     assert "not compared with 'without reasoning'" in invoke("evaluate", str(folder))

@@ -126,7 +126,7 @@ def test_a_rule_out_of_reach_of_the_queries_has_no_effect_and_costs_no_pass() ->
     assert switches.off("idle") is switches.whole
     assert switches.alone("idle") is switches.none
     effect = rule_effects(switches, ["idle"])[0]["idle"]
-    assert (effect.effect, effect.gain, effect.felt, effect.without) == (0.0, 0.0, 0, effect.metric)
+    assert (effect.effect, effect.gain, effect.changed, effect.without) == (0.0, 0.0, 0, effect.metric)
 
 
 @pytest.mark.parametrize("rules", ["layers", "counted"])

@@ -68,11 +68,6 @@ def test_if_nothing_is_wrong_the_least_confident_are_shown(classified: Kept, ask
     assert notes == [f"with so many rules, 2 of {shown} answers are explained; r2n explain explains any"]
 
 
-def test_without_queries_there_are_no_answers(classified: Kept) -> None:
-    none = ClassifiedQueries(np.zeros(0, np.int64), np.zeros(0, bool), np.zeros(0))
-    assert example_answers(classified.trained, none, []) == ()
-
-
 def test_an_answer_that_cannot_be_explained_is_noted(classified: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuses(*_: object, **__: object) -> Explanation:
         raise DataError("too many", hint="fewer")
@@ -81,6 +76,8 @@ def test_an_answer_that_cannot_be_explained_is_noted(classified: Kept, monkeypat
     notes: list[str] = []
     found = example_answers(classified.trained, queries_of(classified), notes)
     assert notes == [f"{answer.atom} is not explained: too many" for part in found for answer in part.answers]
+    none = ClassifiedQueries(np.zeros(0, np.int64), np.zeros(0, bool), np.zeros(0))
+    assert example_answers(classified.trained, none, []) == ()
 
 
 def test_a_ranking_explains_what_ranks_first_instead(ranked: Kept, asked: Asked) -> None:
@@ -100,7 +97,7 @@ def test_a_ranking_explains_what_ranks_first_instead(ranked: Kept, asked: Asked)
 
 def test_a_known_atom_is_never_the_one_that_ranks_first(ranked: Kept, asked: Asked) -> None:
     """If a known atom has the highest logit of a query pattern, the best of the others is explained."""
-    trained, predictor = ranked.trained, ranked.trained
+    trained = ranked.trained
     base, known = trained.problem.knowledge.base, Filter.of(trained.problem).facts
     rows = []
     for code in trained.problem.test.atoms.tolist():
@@ -113,7 +110,7 @@ def test_a_known_atom_is_never_the_one_that_ranks_first(ranked: Kept, asked: Ask
     assert rows, "no query pattern has a known atom first"
     code, codes, scores = rows[0]
     ranks = np.array([7.0])
-    example_answers(predictor, RankedQueries.of(np.array([code]), np.zeros(1, np.int64), Ranks(ranks, ranks)), [])
+    example_answers(trained, RankedQueries.of(np.array([code]), np.zeros(1, np.int64), Ranks(ranks, ranks)), [])
     others = ~np.isin(codes, known) | (codes == code)
     best, name = codes[others][np.argmax(scores[others])], base.names(np.array([code]))[0]
     expected = (name, None) if best == code else (base.names(np.array([best]))[0], name)

@@ -16,7 +16,6 @@ from r2n.reporting.answers import AnswerGroup
 from r2n.reporting.pages import run_page
 from r2n.reporting.profiling import PhaseCost
 from r2n.reporting.run_report import (
-    Curve,
     OptionValue,
     Training,
     build_report,
@@ -68,13 +67,13 @@ def test_answers_are_of_the_test_queries_or_of_the_last_split(classified: Kept) 
 
 
 def test_a_part_that_fails_is_left_out_and_noted(classified: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object) -> RuleReport:
+    def fails(*_: object, most: int) -> RuleReport:
         raise ZeroDivisionError("by zero")
 
     def refuses(*_: object) -> tuple[AnswerGroup, ...]:
         raise DataError("it has no answer", hint="ask another")
 
-    monkeypatch.setattr(run_report, "rule_effects", fails)
+    monkeypatch.setattr(run_report, "rule_report", fails)
     monkeypatch.setattr(run_report, "example_answers", refuses)
     found = build_report(classified.folder, classified.trained, classified.reports, Training())
     assert (found.rules, found.answers) == (None, ())
@@ -124,13 +123,13 @@ def test_the_problem_the_network_and_the_training(classified: Kept) -> None:
 
 
 def test_many_rules_and_predicates_are_cut(ranked: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = read_config(RunFolder(ranked.folder))
     monkeypatch.setattr(run_report, "MOST_LISTED", 5)
-    found = training_data(ranked.trained, read_config(RunFolder(ranked.folder)), None)
-    assert len(found.predicates) == 5
-    counts = [line.true + line.false + line.queries for line in found.predicates]
+    counts = [p.true + p.false + p.queries for p in training_data(ranked.trained, config, None).predicates]
+    assert len(counts) == 5
     assert counts == sorted(counts, reverse=True)
     monkeypatch.setattr(run_report, "MOST_LISTED", 0)
-    found = training_data(ranked.trained, read_config(RunFolder(ranked.folder)), None)
+    found = training_data(ranked.trained, config, None)
     assert (found.rules, found.more_rules) == ((), 1)
 
 
@@ -144,7 +143,7 @@ def test_the_grounding_is_described(classified: Kept) -> None:
     assert dict(found.facts)["grounding"].startswith("backward, width 1, depth 3")
 
 
-def test_options_say_where_they_come_from() -> None:
+def test_options_say_where_they_come_from_and_figures_are_main_metrics_and_cost() -> None:
     options = Options().changed(["model.dim=8", "training.corrupted_positions=[-1]"])
     found = {line.key: line for line in option_values(options, {"training.corrupted_positions": "a reason"})}
     assert found["model.dim"] == OptionValue("model.dim", "8", "32", "set")
@@ -153,9 +152,6 @@ def test_options_say_where_they_come_from() -> None:
     assert found["training.corrupted_positions"] == chosen
     assert len(found) == sum(len(section) for section in Options().model_dump().values())
     assert [option_text(value) for value in (None, True, "full", 0.1)] == ["none", "true", "full", "0.1"]
-
-
-def test_figures_are_the_main_metrics_and_the_cost() -> None:
     report = Report("test", {"ap": 0.98765}, {}, {"task": "classification"})
     nothing = replace(report, split="valid", metrics={"ap": float("nan")})
     phases = (PhaseCost("read", 1.0, 2.0, 0.5), PhaseCost("train", 1.0, 1000.0, 1.5))
@@ -186,8 +182,3 @@ def test_curves_are_those_of_the_trace(tmp_path: Path) -> None:
     trace.write_text(json.dumps(RECORDS[0] | {"regularisation": 0.25, "rules": 0.5}) + "\n")
     expected = ["loss", "supervised", "semantic", "regularisation", "rules"]
     assert [curve.name for curve in training_curves(trace)] == expected
-
-
-def test_a_curve_has_a_value_for_each_epoch() -> None:
-    with pytest.raises(DataError, match="curve 'loss' has 1 values for 2 epochs"):
-        Curve("loss", (1, 2), (0.5,))

@@ -56,21 +56,18 @@ def by_loops(run: Run) -> tuple[float, float]:
     logits = run.model(run.model.collate(graph), known=known_states(base, graph.atoms, evidence)).rules[0].tolist()
     for logit, row in zip(logits, rows.tolist(), strict=True):
         near, known, head = base.names(graph.atoms[row].numpy())
-        told = {**truth, **asked}
-        if near in truth and known in told and head in told and {known, head} & asked.keys():
-            holds.append(not told[known] or told[head])
+        given = {**truth, **asked}
+        if near in truth and known in given and head in given and {known, head} & asked.keys():
+            holds.append(not given[known] or given[head])
             right.append((logit > 0) == holds[-1])
     assert rule.name == "neighbours"
     return sum(right) / len(right), sum(holds) / len(holds)
 
 
-def test_it_is_what_loops_count(toy_run: Run) -> None:
+def test_the_accuracy_of_rules_is_what_loops_count_and_needs_rule_outputs(toy_run: Run) -> None:
     torch.manual_seed(0)
     accuracy, holds = by_loops(toy_run)
     found = rule_accuracy(toy_run, "test")
     assert found == {"rule_accuracy": pytest.approx(accuracy), "rules_hold": pytest.approx(holds)}
-
-
-def test_without_rule_outputs_there_is_nothing_to_tell(toy_run: Run) -> None:
     bare = prepare_run(toy_run.problem, toy_run.options.changed(["model.reasoner=none"]), 0)
     assert rule_accuracy(bare, "test") == {}

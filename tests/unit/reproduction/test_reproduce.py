@@ -82,9 +82,13 @@ def figures(row: TableRow, *values: float) -> list[Measured]:
     return [Measured(row, "kinship", seed, {"mrr": value}, 1.0) for seed, value in enumerate(values)]
 
 
-def test_the_distance_from_the_input_layer_is_taken_seed_by_seed() -> None:
+def two_rows() -> tuple[TableRow, TableRow]:
     base = table_rows("countries")[2].model_copy(update={"row": "input", "order": 1})
-    above = base.model_copy(update={"row": "network", "order": 2, "minus": "input"})
+    return base, base.model_copy(update={"row": "network", "order": 2, "minus": "input"})
+
+
+def test_the_distance_from_the_input_layer_is_taken_seed_by_seed() -> None:
+    base, above = two_rows()
     records = summarise([*figures(above, 0.9, 0.7), *figures(base, 0.6, 0.5, 0.1)])
     assert [(r["model"], r["seeds"]) for r in records] == [("input", 3), ("network", 2), ("network minus input", 2)]
     assert records[-1]["mean"] == pytest.approx(0.25)
@@ -100,19 +104,18 @@ def test_the_distance_from_a_part_is_that_of_its_own_part() -> None:
     ]
     parts = [{"without counted rules": {"mrr": 0.5}}, {"without counted rules": {"mrr": 0.25}}]
     items = [Measured(row, "kinship", 0, {"mrr": 0.75}, 1.0, part) for row, part in zip(rows, parts, strict=True)]
-    told = {r["model"]: r["mean"] for r in summarise(items) if "minus" in r["model"]}
-    assert told == {"given rules minus without counted rules": 0.25, "mined rules minus without counted rules": 0.5}
+    found = {r["model"]: r["mean"] for r in summarise(items) if "minus" in r["model"]}
+    assert found == {"given rules minus without counted rules": 0.25, "mined rules minus without counted rules": 0.5}
 
 
 def test_the_distance_is_taken_in_what_both_rows_measure() -> None:
-    base = table_rows("countries")[2].model_copy(update={"row": "input", "order": 1})
-    above = base.model_copy(update={"row": "network", "order": 2, "minus": "input"})
+    base, above = two_rows()
     mine = Measured(above, "cora-s1", 0, {"ap": 0.9, "rule_accuracy": 0.8}, 1.0)
     records = summarise([mine, Measured(base, "cora-s1", 0, {"ap": 0.6}, 1.0)])
     assert [(r["model"], r["metric"]) for r in records if "minus" in r["model"]] == [("network minus input", "ap")]
 
 
-def test_published_figures_stand_beside_and_are_measured_by_nobody() -> None:
+def test_published_figures_are_listed_and_not_measured() -> None:
     (item,) = module.reproduce(cells("kgc", [0, 1, 2], models=["NTP"], datasets=["umls"]))
     records = summarise([item])
     assert {r["metric"]: r["paper"] for r in records} == {"mrr": 0.8, "hits@1": 0.7, "hits@3": 0.88, "hits@10": 0.95}
@@ -150,7 +153,7 @@ def test_only_rows_with_reasoning_layers_are_named_r2n(table: str) -> None:
             assert runs_layers, f"{row.row} runs no reasoning layer"
 
 
-def test_rows_with_mined_rules_stand_beside_r2nc_with_constraints_or_without() -> None:
+def test_rows_with_mined_rules_are_counted_and_ranked_with_constraints_too() -> None:
     rows = [row for row in table_rows("kgc") if row.mined]
     assert sorted(dataset for row in rows for dataset in row.datasets) == ["kinship", "nations", "umls"]
     for row in rows:
@@ -160,7 +163,7 @@ def test_rows_with_mined_rules_stand_beside_r2nc_with_constraints_or_without() -
 
 
 @pytest.mark.parametrize("table", ["wn18rr", "fb15k237"])
-def test_given_and_mined_rules_stand_beside_the_same_network(table: str) -> None:
+def test_given_and_mined_rules_are_combined_with_the_same_network(table: str) -> None:
     given, mined = table_rows(table)
     assert (given.row, mined.row) == ("ComplEx + given rules, counted", "ComplEx + mined rules, counted")
     assert (given.grounding, given.model, given.training) == (mined.grounding, mined.model, mined.training)

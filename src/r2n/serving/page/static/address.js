@@ -61,7 +61,7 @@ export function nothing() {
   return { with: [], without: [], constants: [], without_rules: [] };
 }
 
-/** The changes that an address tells. @param {URLSearchParams} query @returns {Changes} */
+/** The changes in an address. @param {URLSearchParams} query @returns {Changes} */
 export function changesOf(query) {
   const constants = query.getAll("constant").map((text) => {
     const [domain, ...rest] = text.split("=");
@@ -75,7 +75,7 @@ export function changesOf(query) {
   };
 }
 
-/** The changes as a request tells them. @param {Changes} changes */
+/** The changes in the form of a request. @param {Changes} changes */
 export function changesBody(changes) {
   /** @type {Record<string, string[]>} */
   const constants = {};

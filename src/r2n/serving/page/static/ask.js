@@ -83,7 +83,7 @@ async function answered(setting, question) {
   }
 }
 
-/** What cannot be asked is refused before it is; with new constants only the answer tells. @param {Setting} setting @param {string} question */
+/** What cannot be asked is refused before it is; with new constants only the answer shows it. @param {Setting} setting @param {string} question */
 async function checked(setting, question) {
   if (changesCount(changesOf(setting.place.query))) return;
   const reply = await post("/api/check", { query: question }, setting.signal);

@@ -119,7 +119,7 @@ function verdict(now, before) {
       "p",
       { class: change < 0 ? "moved-by minus" : "moved-by plus" },
       signed(change),
-      turns ? " · the answer turns" : "",
+      turns ? " · the answer flips" : "",
       logits,
     ),
     words,
@@ -161,14 +161,14 @@ function contrast(explanation) {
   );
 }
 
-/** What the answer rests on beside ground rules. @param {any} explanation */
+/** What the answer rests on besides ground rules. @param {any} explanation */
 function basis(explanation) {
   const parts = [];
   if (explanation.fidelity?.ground_rules) parts.push(h("p", {}, fidelity(explanation.fidelity)));
   if (explanation.turned_by) {
     const without = explanation.turned_by.what.map((/** @type {string} */ what) => h("li", {}, name(what)));
     parts.push(
-      h("p", {}, `The answer would turn (${probability(explanation.turned_by.probability)}) if these were not known:`),
+      h("p", {}, `The answer would flip (${probability(explanation.turned_by.probability)}) if these were not known:`),
       h("ul", { class: "lines" }, ...without),
     );
   }

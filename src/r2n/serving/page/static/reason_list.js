@@ -27,7 +27,7 @@ function one(reason, changes) {
       {},
       atomLink(member.atom, changes),
       h("span", { class: "quiet" }, ` ${status(member.belief)}`),
-      member.is_told_above ? h("span", { class: "quiet" }, ", explained above") : null,
+      member.is_explained_above ? h("span", { class: "quiet" }, ", explained above") : null,
       member.reasons.length ? reasons(member.reasons, changes) : null,
     ),
   );

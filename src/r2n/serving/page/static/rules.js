@@ -33,7 +33,7 @@ export async function showRules(setting) {
       h("div", { class: "hero" }, h("h1", {}, "Rules"), h("p", { class: "quiet" }, basis(report))),
       report.rules.length ? shown.element : empty("There are no rules."),
       report.left_out
-        ? h("p", { class: "quiet" }, `${counted(report.left_out, "rule")} more: r2n rules RUN tells of them.`)
+        ? h("p", { class: "quiet" }, `${counted(report.left_out, "rule")} more: r2n rules RUN lists them.`)
         : null,
       section("What the columns say", explained(report)),
       ...report.notes.map((/** @type {string} */ note) => h("p", { class: "quiet" }, name(note, "plain"))),
@@ -80,7 +80,7 @@ function columns(metric) {
       cell: (rule) => (rule.gain === null ? "–" : effect(rule.gain)),
       order: (rule) => rule.gain,
     },
-    { key: "felt", title: "Logits changed", kind: "n", cell: (rule) => count(rule.felt), order: (rule) => rule.felt },
+    { key: "changed", title: "Logits changed", kind: "n", cell: (rule) => count(rule.changed), order: (rule) => rule.changed },
     {
       key: "without",
       title: `${metric} without`,

@@ -79,7 +79,7 @@ function cards(all, without) {
 /** @param {any} result */
 function metrics(result) {
   const report = result.report ?? result;
-  const baselines = Object.entries(report.beside ?? {});
+  const baselines = Object.entries(report.baselines ?? {});
   const names = Object.keys(report.metrics);
   /** @type {import("./table.js").Column[]} */
   const columns = [

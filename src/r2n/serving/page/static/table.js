@@ -93,7 +93,7 @@ function compared(a, b, sign) {
   return sign * (typeof a === "string" ? a.localeCompare(b, "en") : a - b);
 }
 
-/** The sorting that an address tells. @param {URLSearchParams} query @returns {Sorting} */
+/** The sorting in an address. @param {URLSearchParams} query @returns {Sorting} */
 export function sortingOf(query) {
   const key = query.get("sort");
   return key ? { key, isUp: query.get("order") === "up" } : null;

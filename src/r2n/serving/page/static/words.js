@@ -4,7 +4,7 @@
 
 export const SMALLEST = 5e-5; // changes below this are none to the eye
 
-/** `0.97`; near 0 and 1 with the digits that tell it from them. @param {number | null | undefined} value */
+/** `0.97`; near 0 and 1 with enough digits to differ from them. @param {number | null | undefined} value */
 export function probability(value) {
   if (value === null || value === undefined) return "–";
   if (!(value > 0 && value < 1)) return value.toFixed(2);
@@ -23,7 +23,7 @@ export function signed(value) {
   return value > 0 ? `+${digits}` : digits.replace("-", "\u2212");
 }
 
-/** Two probabilities with as many digits as tell them apart, at most four. @param {number} before @param {number} after */
+/** Two probabilities with enough digits to differ, at most four. @param {number} before @param {number} after */
 export function apart(before, after) {
   const texts = [probability(before), probability(after)];
   if (before === after || texts[0] !== texts[1]) return texts;
