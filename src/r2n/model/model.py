@@ -428,11 +428,7 @@ class Model:
         return DataError(what, hint=hint)
 
     def with_facts(
-        self,
-        facts: Given,
-        *,
-        domains: Mapping[str, Iterable[str]] = NOTHING,
-        features: GivenFeatures | None = None,
+        self, facts: Given, *, domains: Mapping[str, Iterable[str]] = NOTHING, features: GivenFeatures | None = None
     ) -> "Model":
         """Knowing more: facts as text (`!` before those that are false), files, tables, Evidence, or a list of these.
 

@@ -23,13 +23,7 @@ from r2n.evaluation.report import Report
 from r2n.logic.language import Predicate
 from r2n.model.choices import FEW_LABELS, choose_options, corrupted_positions, labelled_predicates
 from r2n.model.evaluation import evaluate_split
-from r2n.model.memory import (
-    MemoryLimit,
-    as_trained,
-    check_memory,
-    make_device,
-    make_source,
-)
+from r2n.model.memory import MemoryLimit, as_trained, check_memory, make_device, make_source
 from r2n.network.graph_sources import GraphSource
 from r2n.network.mixture import WEIGHTINGS, Weighting
 from r2n.network.r2n import R2N

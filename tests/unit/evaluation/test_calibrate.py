@@ -76,9 +76,7 @@ def odds_of(logits: np.ndarray, truth: np.ndarray, weights: np.ndarray | None = 
 
 
 @settings(max_examples=6)
-@given(
-    st.lists(st.tuples(st.integers(-60, 60), st.booleans(), st.integers(0, 14)), min_size=24, max_size=50),
-)
+@given(st.lists(st.tuples(st.integers(-60, 60), st.booleans(), st.integers(0, 14)), min_size=24, max_size=50))
 def test_what_is_fitted_pays_by_plain_loops(labels: list[tuple[int, bool, int]]) -> None:
     logits, truth, groups = (np.array(column) for column in zip(*labels, strict=True))
     assume(FEWEST_LABELS <= truth.sum() <= len(truth) - FEWEST_LABELS)

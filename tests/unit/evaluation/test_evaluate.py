@@ -33,10 +33,7 @@ from tests.unit.training.toy_training import step_of
 @pytest.mark.parametrize("wrong", [np.zeros(1), np.zeros((6, 1)), np.zeros(())])
 def test_scores_of_another_shape_are_refused(wrong: np.ndarray) -> None:
     queries = evidence({"locatedIn(italy, europe)": True, "locatedIn(chad, asia)": True})
-    for ask in (
-        lambda: ranked(lambda _: wrong, queries),
-        lambda: classify(lambda _: wrong, queries, BASE),
-    ):
+    for ask in (lambda: ranked(lambda _: wrong, queries), lambda: classify(lambda _: wrong, queries, BASE)):
         with pytest.raises(DataError, match="the model gave scores of shape"):
             ask()
 
