@@ -23,7 +23,7 @@ from r2n.evaluation.report import Report
 from r2n.logic.language import Predicate
 from r2n.model.choices import FEW_LABELS, choose_options, corrupted_positions, labelled_predicates
 from r2n.model.evaluation import evaluate_split
-from r2n.model.memory import MemoryLimit, as_trained, check_memory, make_device, make_source
+from r2n.model.memory import as_trained, check_graph, check_memory, check_training, make_device, make_source
 from r2n.network.graph_sources import GraphSource
 from r2n.network.mixture import WEIGHTINGS, Weighting
 from r2n.network.r2n import R2N
@@ -210,7 +210,7 @@ def prepare_run(
     for error in contradictions(problem, options):
         raise error
     knowledge = as_trained(problem.knowledge, options.grounding)
-    MemoryLimit(memory).check_atoms(knowledge, options)
+    check_training(knowledge, options, memory)
     source = make_source(knowledge, options, progress, to_train=True, memory=memory)
     given = deepcopy(dict(encoders or {})) if size > 1 else encoders or {}
     first = _run_of_seed(problem, options, knowledge, source, memory, seed, encoders or {}, progress)
@@ -236,7 +236,7 @@ def _run_of_seed(
     torch.manual_seed(seed)
     model = R2N.build(knowledge, options.model, encoders=encoders).to(make_device(training.device))
     if batches is None:
-        check = MemoryLimit(memory).for_graph(options)
+        check = partial(check_graph, options, memory)
         batches = batches_of(model, source, knowledge.evidence, training, seed=seed, check=check, progress=progress)
     torch.set_num_threads(threads_for(training, batches.ground_rules))
     rule_batches = finalize = None
