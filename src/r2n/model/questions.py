@@ -149,11 +149,6 @@ def finished(table: pa.Table, arguments: Sequence[str], *, labelled: bool | None
     return table.rename_columns([*first, *arguments, *last])
 
 
-def arity_of(schema: pa.Schema) -> int:
-    """How many arguments a table of answers has."""
-    return sum(name.startswith("argument_") for name in schema.names)
-
-
 def has_false_labels(table: pa.Table) -> bool:
     """Whether a label says that a query is false."""
     return pc.all(pc.fill_null(table["label"], True)).as_py() is False
