@@ -235,10 +235,8 @@ class AtomLogits:
         if self.model.counted is None:
             return None
         if self.source.counts is None:
-            raise ConfigError(
-                "this network counts rules, and its graphs come from a source that does not",
-                hint="take the source of the run, or r2n.model.memory.make_source(knowledge, options)",
-            )
+            hint = "take the source of the run, or r2n.model.memory.make_source(knowledge, options)"
+            raise ConfigError("this network counts rules, and its graphs come from a source that does not", hint=hint)
         return Mixture(self, self.source.counts)
 
     @cached_property
@@ -268,10 +266,8 @@ class AtomLogits:
     def _checked(self, codes: Codes) -> Codes:
         codes = np.array(codes, np.int64)
         if len(codes) and not 0 <= codes.min() <= codes.max() < self.model.base.size:
-            raise DataError(
-                f"there is a code outside the Herbrand base of {self.model.base.size:,} atoms",
-                hint="take codes and network from one problem",
-            )
+            what = f"there is a code outside the Herbrand base of {self.model.base.size:,} atoms"
+            raise DataError(what, hint="take codes and network from one problem")
         return codes
 
     def _looked_up(self, codes: Codes) -> LogitsOfEach:

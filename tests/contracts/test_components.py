@@ -129,7 +129,7 @@ def test_an_entry_point_is_loaded_when_it_is_named(monkeypatch: pytest.MonkeyPat
     points = {"r2n.input_layers": [EntryPoint("mine", "somewhere:TuckER", "r2n.input_layers")]}
     monkeypatch.setattr(components, "entry_points", lambda group: points[group])
     monkeypatch.setattr(EntryPoint, "load", lambda _: page["TuckER"])
-    registry = Registry("input layer", components.InputLayer, [], "r2n.input_layers")
+    registry = Registry("input layer", components.InputLayer, group="r2n.input_layers")
     assert list(registry) == ["mine"]
     assert registry.named()("mine") == "mine"
     assert registry["mine"].max_arity == 2

@@ -122,7 +122,7 @@ def test_predict_with_other_facts(run_folder: Path, tmp_path: Path) -> None:
     [
         (["--constant", "town=n98"], "liesIn(n98, north) cannot be answered, nor can 1 other atom:"),
         (["--with", "near(n98, n97)"], "liesIn(n98, north) cannot be answered, nor can 1 other atom:"),
-        (["--with", "!near(n1, n0)"], '--with "!near(n1, n0)": near(n1, n0) is known to be true, and now told to be'),
+        (["--with", "!near(n1, n0)"], '--with "!near(n1, n0)": near(n1, n0) is known to be true, and now given as'),
         (["--with", "near(n98, n0)", "--with", "near(n1)"], '--with "near(n1)": near takes 2 constants, but here it'),
         (["--with", "nera(n1, n2)"], """--with "nera(n1, n2)": unknown predicate 'nera'"""),
         (["--with", "near(n1, , n2)"], "--with: a constant or ? was expected"),

@@ -322,7 +322,7 @@ def test_requests_of_clients_that_went_are_neither_computed_nor_waited_for(sessi
 
 def test_errors_of_a_job_are_replies(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     [reply] = run_job(session, "query", [{**QUERY, "with": ["!liesIn(n0, north)"]}])
-    assert "is known to be true, and now told to be false" in what(reply)[1]
+    assert "is known to be true, and now given as false" in what(reply)[1]
     [reply] = run_job(session, "explain", {"atom": "liesIn(n2, ?)", "against": None, "depth": 1, "top": 1})
     assert "one is explained at a time" in what(reply)[1]
 
