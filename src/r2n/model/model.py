@@ -250,7 +250,7 @@ class Model:
         return self.answer(replace(asked, everything=everything, top=top, unknown=unknown))
 
     def answer(self, question: Question) -> Answers:
-        """As `predict`, for a question that is an object already."""
+        """As `predict`, for a `Question`."""
         (found,) = self.answer_all([question])
         if isinstance(found, DataError):
             raise found
@@ -387,9 +387,8 @@ class Model:
     @property
     def _does_without_vectors(self) -> bool:
         """Whether the networks have learned to answer for atoms without an embedding of their own."""
-        if not self.network.layers:
-            return False
-        return self.network.evidence_input == "only" or self.options.training.hiding > 0
+        has_learned = self.network.evidence_input == "only" or self.options.training.hiding > 0
+        return bool(self.network.layers) and has_learned
 
     def no_answer(self, codes: Codes) -> DataError:
         """Why the first of these atoms has no answer: a constant of it is new to the networks."""
@@ -405,9 +404,8 @@ class Model:
         else:
             why = "no ground rule connects the atom with anything that is known"
             hint = f"add facts about '{constant}' that lead through the rules to what the training knew"
-        name = self.base.names(codes[:1])[0]
-        what = f"{name} cannot be answered{more}: '{constant}' is no constant of the training, and {why}"
-        return DataError(what, hint=hint)
+        what = f"{self.base.names(codes[:1])[0]} cannot be answered{more}"
+        return DataError(f"{what}: '{constant}' is no constant of the training, and {why}", hint=hint)
 
     def with_facts(
         self, facts: Given, *, domains: Mapping[str, Iterable[str]] = NOTHING, features: GivenFeatures | None = None

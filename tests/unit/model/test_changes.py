@@ -423,7 +423,7 @@ def test_a_module_is_found_by_its_domain() -> None:
     theory = parse_theory("domain owner, thing\npredicate big(thing)\npredicate has(owner, thing)")
     features = {"owner": FeatureTable({"nobody": [1.0]}, missing="learn"), "thing": VECTORS}
     given = Problem.build("two", theory, [BIG], domains={"owner": ["ann"]}, features=features)  # pyright: ignore
-    encoders = {"owner": nn.Linear(1, 4), "thing": nn.Linear(3, 4)}
+    encoders: dict[str, nn.Module] = {"owner": nn.Linear(1, 4), "thing": nn.Linear(3, 4)}
     run = featured_run(given, "training.epochs=3", encoders=encoders)
     told = Model.from_run(run).with_facts([], domains={"thing": ["t55"]}, features={"thing": {"t55": VECTORS["t3"]}})
     assert told.predict("big(t55)")[0].logit == pytest.approx(told.predict("big(t3)")[0].logit, abs=1e-5)

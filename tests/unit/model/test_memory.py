@@ -188,7 +188,8 @@ def test_the_estimate_is_near_what_was_measured() -> None:
 def test_more_of_anything_never_needs_less() -> None:
     counts = (1000, 5000, 15_000, 32, 3, 1000)
     for i in range(len(counts)):
-        assert estimate(*(n * (10 if i == j else 1) for j, n in enumerate(counts)), "") > estimate(*counts, "")
+        more = [n * (10 if i == j else 1) for j, n in enumerate(counts)]
+        assert estimate(*more, change="") > estimate(*counts, change="")
     assert estimate(0, 0, 0, 32, 0, 0, "") < 2**28
 
 
