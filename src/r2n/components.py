@@ -91,7 +91,7 @@ Implementation = TypeVar("Implementation", bound=Callable[..., Any])
 class Registry(Generic[Described]):
     """The components of one kind, by name; those of entry points are loaded when they are first asked for."""
 
-    def __init__(self, kind: str, of: type[Described], builtin: Sequence[Described], group: str | None = None) -> None:
+    def __init__(self, kind: str, of: type[Described], *builtin: Described, group: str | None = None) -> None:
         """`kind` is what messages call a component, `group` the group of its entry points."""
         self.kind, self._of, self._group = kind, of, group
         self._known = {part.name: part for part in builtin}
@@ -159,39 +159,35 @@ _formula = partial(InputLayer, scores_rows=True, over_grids=True)
 input_layers = Registry(
     "input layer",
     InputLayer,
-    [
-        _formula("distmult", f"{_LAYERS}:DistMult", "r_P * c_1 * ... * c_n", floats_per_atom=10.0),
-        _formula("complex", f"{_LAYERS}:ComplEx", "Re(r_P * c_1 * conj(c_2)), component by component", max_arity=2),
-        _formula("transe", f"{_LAYERS}:TransE", "c_1 + r_P - c_2", max_arity=2, floats_per_atom=3.0),
-        _formula("rotate", f"{_LAYERS}:RotatE", "Re(r_P * c_1 * conj(c_2)) where r_P is a rotation", max_arity=2),
-        InputLayer(
-            "mlp",
-            f"{_LAYERS}:AtomMLP",
-            "an MLP of the constants' vectors for each predicate",
-            floats_per_atom=7.0,
-            extra_weights=lambda arities, dim: sum((arity + 1) * dim * dim for arity in arities),
-        ),
-        InputLayer(
-            "pair",
-            "r2n.network.pair_embedding:PairEmbedding",
-            "a classifier of the constants' features",
-            reads_features=True,
-            floats_per_atom=11.0,
-        ),
-    ],
-    "r2n.input_layers",
+    _formula("distmult", f"{_LAYERS}:DistMult", "r_P * c_1 * ... * c_n", floats_per_atom=10.0),
+    _formula("complex", f"{_LAYERS}:ComplEx", "Re(r_P * c_1 * conj(c_2)), component by component", max_arity=2),
+    _formula("transe", f"{_LAYERS}:TransE", "c_1 + r_P - c_2", max_arity=2, floats_per_atom=3.0),
+    _formula("rotate", f"{_LAYERS}:RotatE", "Re(r_P * c_1 * conj(c_2)) where r_P is a rotation", max_arity=2),
+    InputLayer(
+        "mlp",
+        f"{_LAYERS}:AtomMLP",
+        "an MLP of the constants' vectors for each predicate",
+        floats_per_atom=7.0,
+        extra_weights=lambda arities, dim: sum((arity + 1) * dim * dim for arity in arities),
+    ),
+    InputLayer(
+        "pair",
+        "r2n.network.pair_embedding:PairEmbedding",
+        "a classifier of the constants' features",
+        reads_features=True,
+        floats_per_atom=11.0,
+    ),
+    group="r2n.input_layers",
 )
 
 aggregations = Registry(
     "aggregation",
     Aggregation,
-    [
-        Aggregation("sum", f"{_REASONING}:Sum", "the sum of all messages (the paper's)"),
-        Aggregation("mean", f"{_REASONING}:Mean", "the mean of all messages"),
-        Aggregation("max", f"{_REASONING}:Maximum", "the maximum, dimension by dimension", False, 3.5),
-        Aggregation("mean-then-sum", f"{_REASONING}:MeanThenSum", "the mean over each rule, summed over rules"),
-    ],
-    "r2n.aggregations",
+    Aggregation("sum", f"{_REASONING}:Sum", "the sum of all messages (the paper's)"),
+    Aggregation("mean", f"{_REASONING}:Mean", "the mean of all messages"),
+    Aggregation("max", f"{_REASONING}:Maximum", "the maximum, dimension by dimension", False, 3.5),
+    Aggregation("mean-then-sum", f"{_REASONING}:MeanThenSum", "the mean over each rule, summed over rules"),
+    group="r2n.aggregations",
 )
 
 _comparing = partial(Loss, compares_facts=True, by_candidates=True)
@@ -199,39 +195,31 @@ _comparing = partial(Loss, compares_facts=True, by_candidates=True)
 losses = Registry(
     "loss",
     Loss,
-    [
-        Loss("bce", f"{_LOSSES}:binary_cross_entropy", "binary cross-entropy of labelled atoms and negatives"),
-        _comparing("softmax", f"{_LOSSES}:softmax_loss", "each fact against its negatives"),
-        _comparing("full-softmax", f"{_LOSSES}:BaseSoftmax", "each fact against all candidates", asks_base=True),
-    ],
-    "r2n.losses",
+    Loss("bce", f"{_LOSSES}:binary_cross_entropy", "binary cross-entropy of labelled atoms and negatives"),
+    _comparing("softmax", f"{_LOSSES}:softmax_loss", "each fact against its negatives"),
+    _comparing("full-softmax", f"{_LOSSES}:BaseSoftmax", "each fact against all candidates", asks_base=True),
+    group="r2n.losses",
 )
 
 optimisers = Registry(
     "optimiser",
     Optimiser,
-    [
-        Optimiser("adam", "torch.optim:Adam", "Adam"),
-        Optimiser("adagrad", "torch.optim:Adagrad", "Adagrad", takes_sparse=True),
-    ],
+    Optimiser("adam", "torch.optim:Adam", "Adam"),
+    Optimiser("adagrad", "torch.optim:Adagrad", "Adagrad", takes_sparse=True),
 )
 
 t_norms = Registry(
     "t-norm",
     Component,
-    [
-        Component("product", f"{_LOSSES}:product", "T(a, b) = a b"),
-        Component("goedel", f"{_LOSSES}:goedel", "T(a, b) = min(a, b)"),
-        Component("lukasiewicz", f"{_LOSSES}:lukasiewicz", "T(a, b) = max(0, a + b - 1)"),
-    ],
+    Component("product", f"{_LOSSES}:product", "T(a, b) = a b"),
+    Component("goedel", f"{_LOSSES}:goedel", "T(a, b) = min(a, b)"),
+    Component("lukasiewicz", f"{_LOSSES}:lukasiewicz", "T(a, b) = max(0, a + b - 1)"),
 )
 
 strategies = Registry(
     "grounding strategy",
     Component,
-    [
-        Component("full", _GROUNDERS, "every substitution"),
-        Component("known-body", _GROUNDERS, "substitutions whose body is known"),
-        Component("backward", _GROUNDERS, "backward chaining from what is asked"),
-    ],
+    Component("full", _GROUNDERS, "every substitution"),
+    Component("known-body", _GROUNDERS, "substitutions whose body is known"),
+    Component("backward", _GROUNDERS, "backward chaining from what is asked"),
 )

@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -157,244 +156,13 @@ Cells = tuple[np.ndarray, np.ndarray, Logits]
 """Queries and candidates by number, and the logits of these atoms."""
 
 
-@runtime_checkable
-class Scorer(Protocol):
-    """Logits of atoms, and of the candidates of queries, by one or several networks."""
-
-    def atoms(self, codes: Codes, position: int | None = None) -> LogitsOfEach:
-        """The logits of atoms by each network, as answers to the query with an open position, or to all of them."""
-        ...
-
-    def rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
-        """The logits of a predicate's atoms with each constant of the open position's domain, in its order."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class NetworkScorer:
-    """Networks of the same form, and the source of their graphs; what is grounded and collated is shared by all.
-
-    The pass over ground rules that do not depend on the query is computed at the first question and kept.
-    """
-
-    models: tuple[R2N, ...]
-    source: GraphSource
-    evidence: Evidence
-    collated: GraphBatch | None = None
-
-    @property
-    def model(self) -> R2N:
-        """The first network."""
-        return self.models[0]
-
-    def alone(self, number: int) -> "NetworkScorer":
-        """One of the networks, with its part of the kept pass."""
-        if len(self.models) == 1:
-            return self
-        made = replace(self, models=(self.models[number],))
-        if self.whole is not None:
-            made.__dict__["whole"] = replace(self.whole, each=self.whole.each[number : number + 1])
-        return made
-
-    def atoms(self, codes: Codes, position: int | None = None) -> LogitsOfEach:
-        """The logits of atoms by each network; position 0 by their reciprocals, all positions by the mean of both."""
-        reciprocal = reciprocal_codes(self.model.base, codes)
-        has_one = reciprocal >= 0
-        if position is not None:
-            return self._looked_up(np.where(has_one, reciprocal, codes) if position == 0 else codes)
-        logits = self._looked_up(codes)
-        if has_one.any():
-            logits[:, has_one] = (logits[:, has_one] + self._looked_up(reciprocal[has_one])) / 2
-        return logits
-
-    def rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
-        """The mean logits of the candidates, each query computed once; position 0 by the reciprocal.
-
-        Only candidates that ground rules may reach go through the reasoning layers; the others are computed by the row,
-        if `IsolatedRows` can. Without layers that is one matrix product.
-        """
-        predicates = self.model.base.language.predicates
-        name = predicates[predicate].name
-        found = [i for i, other in enumerate(predicates) if other.reciprocal_of == name] if position == 0 else []
-        if found:
-            predicate, position, given = found[0], 1, given[:, ::-1]
-        side = QueryPattern.of(self.model.base, predicate, position)
-        first, back = np.unique(side.rows(given), return_inverse=True)
-        logits = self._rows(side, first)
-        return logits if np.array_equal(back, np.arange(len(first))) else logits[back]
-
-    def _rows(self, side: QueryPattern, first: Codes) -> np.ndarray:
-        """The logits of queries given by the codes of their first candidates, ascending and distinct."""
-        cells = None if self.whole is None else self._cells(self.whole, side, first)
-        if cells is not None and len(cells[0]) == len(first) * side.candidates:
-            found = np.empty((len(first), side.candidates))
-            found[cells[:2]] = cells[2]
-            return found
-        if not self._isolated or not self._isolated[0].answers(side.predicate):
-            found = np.empty((len(first), side.candidates))
-            for start, codes in side.all_codes(first, CANDIDATES_BY_CODE):
-                rows = len(codes) // max(1, side.candidates)
-                found[start : start + rows] = self._looked_up(codes).mean(axis=0).reshape(rows, side.candidates)
-            return found
-        if cells is not None and len(first):  # a graph that was made elsewhere refuses atoms outside: try the first one
-            flat = np.sort(cells[0] * side.candidates + cells[1])
-            missing = int(np.append(np.flatnonzero(flat != np.arange(len(flat))), len(flat))[0])
-            row, candidate = divmod(missing, side.candidates)
-            self.source.around(first[row : row + 1] + side.stride * candidate)
-        given = torch.from_numpy(side.given(first)).to(self.model.device)
-        found = self._isolated[0](side.predicate, side.position, given)
-        if len(self.models) > 1:
-            found = sum((rows(side.predicate, side.position, given) for rows in self._isolated[1:]), found)
-            found = found / len(self._isolated)
-        found = found.cpu().numpy()
-        if cells is not None:
-            found[cells[:2]] = cells[2]
-            return found
-        for start, codes in side.all_codes(first, CANDIDATES_BY_CODE):  # candidates with ground rules of their own
-            reached = np.flatnonzero(self.source.may_reach(codes))
-            row, candidate = np.divmod(reached, side.candidates)
-            found[start + row, candidate] = self._looked_up(codes[reached]).mean(axis=0)
-        return found
-
-    def _cells(self, made: Pass, side: QueryPattern, first: Codes) -> Cells:
-        """The candidates that are in the pass over all ground rules."""
-        atoms = made.graph.atoms[: made.graph.answered].cpu().numpy()
-        start, end = np.searchsorted(atoms, side.bounds)
-        row, candidate = side.located(atoms[start:end])
-        at = np.minimum(np.searchsorted(first, row), len(first) - 1)
-        which = np.flatnonzero(first[at] == row) if len(first) else np.zeros(0, np.int64)
-        return at[which], candidate[which], made.logits[start + which]
-
-    @cached_property
-    def _isolated(self) -> tuple[IsolatedRows, ...]:
-        """One for each network; none if vectors are not enough."""
-        return tuple(rows for rows in map(IsolatedRows.of, self.models) if rows is not None)
-
-    @cached_property
-    def whole(self) -> Pass | None:
-        """The pass over all ground rules, if they do not depend on the query."""
-        graph = self.source.whole
-        return None if graph is None else Pass.over(graph, self.models, self.evidence, self.collated)
-
-    def passes(self, codes: Codes) -> Iterator[tuple[Int64[np.ndarray, " some"], Pass]]:
-        """Passes that together answer the atoms, each with the indices in `codes` of those that it answers."""
-        left, alone, alone_in = np.arange(len(codes)), np.zeros(0, np.int64), self.source
-        if self.whole is not None:
-            inside = self.whole.graph.contains(torch.from_numpy(codes)).numpy()
-            if inside.any():
-                yield left[inside], self.whole
-            left, alone = alone, left[~inside]
-        elif len(codes) > ATOMS_WITH_THEIR_OWN_RULES:
-            reached = self.source.may_reach(codes)
-            left, alone, alone_in = left[reached], left[~reached], Ungrounded()
-        for some, source, size in (
-            (left, self.source, ATOMS_WITH_THEIR_OWN_RULES),
-            (alone, alone_in, ATOMS_IN_NO_RULE),
-        ):
-            # in parts that are about equal, none of them tiny: a row alone is summed in another order
-            for which in np.array_split(some, -(-len(some) // size)) if len(some) else ():
-                yield which, Pass.over(source.around(codes[which]), self.models, self.evidence)
-
-    def _looked_up(self, codes: Codes) -> LogitsOfEach:
-        logits = np.zeros((len(self.models), len(codes)))
-        for which, made in self.passes(codes):
-            logits[:, which] = made.each[:, made.rows(codes[which])]
-        return logits
-
-
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """Networks mixed with their counted rules: logits of a candidate's probability among those of its query.
-
-    `counts` are the rules' numbers of ground rules in the known facts. `weighting` replaces that of the networks.
-    """
-
-    network: NetworkScorer
-    counts: RuleCounts
-    weighting: Weighting | None = None
-
-    @classmethod
-    def of(cls, network: NetworkScorer, weighting: Weighting | None) -> "Mixture":
-        """With the counts of the networks' source."""
-        if network.source.counts is None:
-            raise ConfigError(
-                "this network counts rules, and its graphs come from a source that does not",
-                hint="take the source of the run, or r2n.model.memory.make_source(knowledge, options)",
-            )
-        return cls(network, network.source.counts, weighting)
-
-    @cached_property
-    def _networks(self) -> tuple[NetworkScorer, ...]:
-        return tuple(self.network.alone(i) for i in range(len(self.network.models)))
-
-    def atoms(self, codes: Codes, position: int | None = None) -> LogitsOfEach:
-        """The logits of atoms by each network; the mean over their positions, or as answers at one of them."""
-        if position is not None:
-            return np.stack([self._at(network, codes, position) for network in self._networks])
-        base = self.network.model.base
-        arity = np.array([len(shape) for shape in base.shapes], np.int64)[base.decode(codes)[0]]
-        logits = np.zeros((len(self._networks), len(codes)))
-        for i, network in enumerate(self._networks):
-            for open_position in range(int(arity.max(initial=0))):
-                which = arity > open_position
-                logits[i, which] += self._at(network, codes[which], open_position)
-        return logits / np.maximum(arity, 1)
-
-    def _at(self, network: NetworkScorer, codes: Codes, position: int) -> Logits:
-        """The logits of atoms among the candidates of their queries; each query is computed once."""
-        base = network.model.base
-        index, logs = base.decode(codes)[0], np.zeros(len(codes))
-        for predicate in np.unique(index).tolist():
-            side, which = QueryPattern.of(base, predicate, position), np.flatnonzero(index == predicate)
-            rows, candidates = side.located(codes[which])
-            first, back = np.unique(rows, return_inverse=True)
-            size = max(1, CANDIDATES_BY_CODE // max(1, side.candidates))
-            for start in range(0, len(first), size):
-                own = (back >= start) & (back < start + size)
-                found = self._rows(network, predicate, position, side.given(first[start : start + size]))
-                logs[which[own]] = found[back[own] - start, candidates[own]]
-        return log_odds(logs)
-
-    def rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
-        """The logs of the candidates' probabilities; of several networks, of those with the mean logits."""
-        each = [self._rows(network, predicate, position, given) for network in self._networks]
-        if len(each) == 1:
-            return each[0]
-        return from_log_odds(np.mean([log_odds(logs.astype(np.float64)) for logs in each], axis=0))
-
-    @torch.no_grad()
-    def _rows(self, network: NetworkScorer, predicate: int, position: int, given: Given) -> np.ndarray:
-        counts, model = self.counts.side(predicate, position), network.model
-        assert model.counted is not None
-        assert model.combination is not None
-        if self.weighting == RULES_ALONE:
-            logits = np.zeros((len(given), counts.side.candidates), np.float32)
-        else:
-            logits = network.rows(predicate, position, given)
-        rows, side, key = counts.side.rows(given), counts.side, (predicate, position)
-        if key not in self._known:
-            true = self.network.evidence.atoms[self.network.evidence.truth]
-            known, candidates = side.located(true[slice(*np.searchsorted(true, side.bounds))])
-            order = np.argsort(known, kind="stable")
-            self._known[key] = RowIndex.of(known[order]), candidates[order]
-        index, candidates = self._known[key]
-        row, known = index.entries(rows)
-        rules = rule_probabilities(model.counted, counts, rows)
-        tensor = torch.from_numpy(np.ascontiguousarray(logits)).to(rules.rest)
-        return model.combination.mixed(tensor, (row, candidates[known]), rules, self.weighting).cpu().numpy()
-
-    @cached_property
-    def _known(self) -> dict[tuple[int, int], tuple[RowIndex, Int64[np.ndarray, " _"]]]:
-        """By predicate and position: the indices of the known facts among the candidates, by query."""
-        return {}
-
-
 @dataclass(frozen=True, eq=False)
 class AtomLogits:
     """A network, the source of its graphs, and the evidence: atoms -> logits.
 
-    `others` are networks of the same form: then every logit is the mean over all of them. What is grounded, collated
-    and computed for all queries is kept: make another object when weights or facts change (`again`).
+    `others` are networks of the same form: then every logit is the mean over all of them. `weighting` replaces the
+    networks' weighting of counted rules. What is grounded, collated and computed for all queries is kept: make another
+    object when weights or facts change (`again`).
     """
 
     model: R2N
@@ -403,16 +171,6 @@ class AtomLogits:
     collated: GraphBatch | None = None
     weighting: Weighting | None = None
     others: tuple[R2N, ...] = ()
-
-    @cached_property
-    def network(self) -> NetworkScorer:
-        """The networks without counted rules."""
-        return NetworkScorer(self.models, self.source, self.evidence, self.collated)
-
-    @cached_property
-    def scorer(self) -> Scorer:
-        """The networks, or their mixture with counted rules."""
-        return self.network if self.model.counted is None else Mixture.of(self.network, self.weighting)
 
     def __call__(self, codes: Codes) -> Logits:
         """The logits of atoms given by their codes; with reciprocals, the mean of both directions.
@@ -424,11 +182,11 @@ class AtomLogits:
 
     def each(self, codes: Codes) -> LogitsOfEach:
         """The same by each network."""
-        return self.scorer.atoms(self._checked(codes))
+        return self._atoms(codes, None)
 
     def at_position(self, position: int) -> Callable[[Codes], Logits]:
         """The logits of atoms as answers to their query with this open position."""
-        return lambda codes: self.scorer.atoms(self._checked(codes), position).mean(axis=0)
+        return lambda codes: self._atoms(codes, position).mean(axis=0)
 
     def rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
         """The logits of a predicate's atoms with each constant of the open position's domain, in its order.
@@ -436,7 +194,9 @@ class AtomLogits:
         `given` are constants by id. The numbers are those of `at_position`, up to the order of summation; with counted
         rules, they are the logs of the candidates' probabilities.
         """
-        return self.scorer.rows(predicate, position, given)
+        if self.mixture is not None:
+            return self.mixture.rows(predicate, position, given)
+        return self.network_rows(predicate, position, given)
 
     @property
     def models(self) -> tuple[R2N, ...]:
@@ -445,21 +205,18 @@ class AtomLogits:
 
     @cached_property
     def members(self) -> "tuple[AtomLogits, ...]":
-        """The logits of each network alone."""
+        """The logits of each network alone, with its part of the kept pass."""
         if not self.others:
             return (self,)
-        return tuple(
-            replace(self, model=model, others=())._with(self.network.alone(i)) for i, model in enumerate(self.models)
-        )
-
-    def _with(self, network: NetworkScorer) -> "AtomLogits":
-        """The same, with networks whose pass was computed before."""
-        self.__dict__["network"] = network
-        return self
+        made = [replace(self, model=model, others=()) for model in self.models]
+        for i, member in enumerate(made):
+            if self.whole is not None:
+                member.__dict__["whole"] = replace(self.whole, each=self.whole.each[i : i + 1])
+        return tuple(made)
 
     def again(self) -> "AtomLogits":
         """The same for the present weights; what was collated is kept."""
-        kept = self.network.__dict__.get("whole")
+        kept = self.__dict__.get("whole")
         return replace(self, collated=self.collated if kept is None else kept.layout)
 
     def without_rules(self, names: Collection[str]) -> "AtomLogits":
@@ -467,23 +224,203 @@ class AtomLogits:
         return replace(self, source=without_rules(self.source, names), collated=None)
 
     def by(self, weighting: Weighting) -> "AtomLogits":
-        """The same with another weighting of network and counted rules."""
-        return replace(self, weighting=weighting)._with(self.network)
+        """The same with another weighting of network and counted rules; the pass of the networks is shared."""
+        made = replace(self, weighting=weighting)
+        made.__dict__.update(whole=self.whole, _isolated=self._isolated)
+        return made
 
-    @property
+    @cached_property
+    def mixture(self) -> "Mixture | None":
+        """The mixture with counted rules; None for networks that count none."""
+        if self.model.counted is None:
+            return None
+        if self.source.counts is None:
+            hint = "take the source of the run, or r2n.model.memory.make_source(knowledge, options)"
+            raise ConfigError("this network counts rules, and its graphs come from a source that does not", hint=hint)
+        return Mixture(self, self.source.counts)
+
+    @cached_property
     def whole(self) -> Pass | None:
-        """The pass over all ground rules, if they do not depend on the query."""
-        return self.network.whole
+        """The pass over all ground rules, if they do not depend on the query; computed at the first question."""
+        graph = self.source.whole
+        return None if graph is None else Pass.over(graph, self.models, self.evidence, self.collated)
 
     def passes(self, codes: Codes) -> Iterator[tuple[Int64[np.ndarray, " some"], Pass]]:
         """Passes that together answer the atoms, each with the indices in `codes` of those that it answers."""
-        return self.network.passes(self._checked(codes))
+        codes = self._checked(codes)
+        left, alone, alone_in = np.arange(len(codes)), np.zeros(0, np.int64), self.source
+        if self.whole is not None:
+            inside = self.whole.graph.contains(torch.from_numpy(codes)).numpy()
+            if inside.any():
+                yield left[inside], self.whole
+            left, alone = alone, left[~inside]
+        elif len(codes) > ATOMS_WITH_THEIR_OWN_RULES:
+            reached = self.source.may_reach(codes)
+            left, alone, alone_in = left[reached], left[~reached], Ungrounded()
+        own, isolated = (left, self.source, ATOMS_WITH_THEIR_OWN_RULES), (alone, alone_in, ATOMS_IN_NO_RULE)
+        for some, source, size in (own, isolated):
+            # in parts that are about equal, none of them tiny: a row alone is summed in another order
+            for which in np.array_split(some, -(-len(some) // size)) if len(some) else ():
+                yield which, Pass.over(source.around(codes[which]), self.models, self.evidence)
 
     def _checked(self, codes: Codes) -> Codes:
         codes = np.array(codes, np.int64)
         if len(codes) and not 0 <= codes.min() <= codes.max() < self.model.base.size:
-            raise DataError(
-                f"there is a code outside the Herbrand base of {self.model.base.size:,} atoms",
-                hint="take codes and network from one problem",
-            )
+            what = f"there is a code outside the Herbrand base of {self.model.base.size:,} atoms"
+            raise DataError(what, hint="take codes and network from one problem")
         return codes
+
+    def _looked_up(self, codes: Codes) -> LogitsOfEach:
+        logits = np.zeros((len(self.models), len(codes)))
+        for which, made in self.passes(codes):
+            logits[:, which] = made.each[:, made.rows(codes[which])]
+        return logits
+
+    def _atoms(self, codes: Codes, position: int | None) -> LogitsOfEach:
+        """The logits of atoms by each network; position 0 by their reciprocals, all positions by the mean of both."""
+        codes = self._checked(codes)
+        if self.mixture is not None:
+            return self.mixture.atoms(codes, position)
+        reciprocal = reciprocal_codes(self.model.base, codes)
+        has_one = reciprocal >= 0
+        if position is not None:
+            return self._looked_up(np.where(has_one, reciprocal, codes) if position == 0 else codes)
+        logits = self._looked_up(codes)
+        if has_one.any():
+            logits[:, has_one] = (logits[:, has_one] + self._looked_up(reciprocal[has_one])) / 2
+        return logits
+
+    def network_rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
+        """`rows` without counted rules, each query computed once; position 0 by the reciprocal.
+
+        Only candidates that ground rules may reach go through the reasoning layers; the others are computed by the row,
+        if `IsolatedRows` can. Without layers that is one matrix product.
+        """
+        predicates = self.model.base.language.predicates
+        name = predicates[predicate].name
+        found = [i for i, other in enumerate(predicates) if other.reciprocal_of == name] if position == 0 else []
+        if found:
+            predicate, position, given = found[0], 1, given[:, ::-1]
+        pattern = QueryPattern.of(self.model.base, predicate, position)
+        first, back = np.unique(pattern.rows(given), return_inverse=True)
+        logits = self._distinct_rows(pattern, first)
+        return logits if np.array_equal(back, np.arange(len(first))) else logits[back]
+
+    def _distinct_rows(self, pattern: QueryPattern, first: Codes) -> np.ndarray:
+        """The logits of queries given by the codes of their first candidates, ascending and distinct."""
+        cells, shape = None if self.whole is None else self._cells(self.whole, pattern, first), pattern.candidates
+        if cells is not None and len(cells[0]) == len(first) * shape:
+            found = np.empty((len(first), shape))
+        elif self._isolated and self._isolated[0].answers(pattern.predicate):
+            if cells is not None and len(first):  # a graph made elsewhere refuses atoms outside: try the first one
+                flat = np.sort(cells[0] * shape + cells[1])
+                missing = int(np.append(np.flatnonzero(flat != np.arange(len(flat))), len(flat))[0])
+                row, candidate = divmod(missing, shape)
+                self.source.around(first[row : row + 1] + pattern.stride * candidate)
+            given = torch.from_numpy(pattern.given(first)).to(self.model.device)
+            each = (rows(pattern.predicate, pattern.position, given) for rows in self._isolated)
+            found = sum(each, next(each))
+            found = (found / len(self._isolated) if self.others else found).cpu().numpy()
+        else:
+            found, cells = np.empty((len(first), shape)), None
+            for start, codes in pattern.all_codes(first, CANDIDATES_BY_CODE):
+                rows = len(codes) // max(1, shape)
+                found[start : start + rows] = self._looked_up(codes).mean(axis=0).reshape(rows, shape)
+            return found
+        if cells is not None:
+            found[cells[:2]] = cells[2]
+            return found
+        for start, codes in pattern.all_codes(first, CANDIDATES_BY_CODE):  # candidates with ground rules of their own
+            reached = np.flatnonzero(self.source.may_reach(codes))
+            row, candidate = np.divmod(reached, shape)
+            found[start + row, candidate] = self._looked_up(codes[reached]).mean(axis=0)
+        return found
+
+    def _cells(self, made: Pass, pattern: QueryPattern, first: Codes) -> Cells:
+        """The candidates that are in the pass over all ground rules."""
+        atoms = made.graph.atoms[: made.graph.answered].cpu().numpy()
+        start, end = np.searchsorted(atoms, pattern.bounds)
+        row, candidate = pattern.located(atoms[start:end])
+        at = np.minimum(np.searchsorted(first, row), len(first) - 1)
+        which = np.flatnonzero(first[at] == row) if len(first) else np.zeros(0, np.int64)
+        return at[which], candidate[which], made.logits[start + which]
+
+    @cached_property
+    def _isolated(self) -> tuple[IsolatedRows, ...]:
+        """One for each network; none if vectors are not enough."""
+        return tuple(rows for rows in map(IsolatedRows.of, self.models) if rows is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Networks mixed with their counted rules: logits of a candidate's probability among those of its query.
+
+    `counts` are the rules' numbers of ground rules in the known facts.
+    """
+
+    logits: AtomLogits
+    counts: RuleCounts
+
+    def atoms(self, codes: Codes, position: int | None) -> LogitsOfEach:
+        """The logits of atoms by each network; the mean over their positions, or as answers at one of them."""
+        members = self.logits.members
+        if position is not None:
+            return np.stack([self._at(network, codes, position) for network in members])
+        base = self.logits.model.base
+        arity = np.array([len(shape) for shape in base.shapes], np.int64)[base.decode(codes)[0]]
+        logits = np.zeros((len(members), len(codes)))
+        for i, network in enumerate(members):
+            for open_position in range(int(arity.max(initial=0))):
+                which = arity > open_position
+                logits[i, which] += self._at(network, codes[which], open_position)
+        return logits / np.maximum(arity, 1)
+
+    def _at(self, network: AtomLogits, codes: Codes, position: int) -> Logits:
+        """The logits of atoms among the candidates of their queries; each query is computed once."""
+        base = network.model.base
+        index, logs = base.decode(codes)[0], np.zeros(len(codes))
+        for predicate in np.unique(index).tolist():
+            pattern, which = QueryPattern.of(base, predicate, position), np.flatnonzero(index == predicate)
+            rows, candidates = pattern.located(codes[which])
+            first, back = np.unique(rows, return_inverse=True)
+            size = max(1, CANDIDATES_BY_CODE // max(1, pattern.candidates))
+            for start in range(0, len(first), size):
+                own = (back >= start) & (back < start + size)
+                found = self._rows(network, predicate, position, pattern.given(first[start : start + size]))
+                logs[which[own]] = found[back[own] - start, candidates[own]]
+        return log_odds(logs)
+
+    def rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
+        """The logs of the candidates' probabilities; of several networks, of those with the mean logits."""
+        each = [self._rows(network, predicate, position, given) for network in self.logits.members]
+        if len(each) == 1:
+            return each[0]
+        return from_log_odds(np.mean([log_odds(logs.astype(np.float64)) for logs in each], axis=0))
+
+    @torch.no_grad()
+    def _rows(self, network: AtomLogits, predicate: int, position: int, given: Given) -> np.ndarray:
+        counts, model, key = self.counts.side(predicate, position), network.model, (predicate, position)
+        pattern, weighting = counts.side, self.logits.weighting
+        assert model.counted is not None
+        assert model.combination is not None
+        if weighting == RULES_ALONE:
+            logits = np.zeros((len(given), pattern.candidates), np.float32)
+        else:
+            logits = network.network_rows(predicate, position, given)
+        if key not in self._known:
+            evidence = self.logits.evidence
+            true = evidence.atoms[evidence.truth]
+            known, candidates = pattern.located(true[slice(*np.searchsorted(true, pattern.bounds))])
+            order = np.argsort(known, kind="stable")
+            self._known[key] = RowIndex.of(known[order]), candidates[order]
+        index, candidates = self._known[key]
+        rows = pattern.rows(given)
+        row, known = index.entries(rows)
+        rules = rule_probabilities(model.counted, counts, rows)
+        tensor = torch.from_numpy(np.ascontiguousarray(logits)).to(rules.rest)
+        return model.combination.mixed(tensor, (row, candidates[known]), rules, weighting).cpu().numpy()
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, int], tuple[RowIndex, Int64[np.ndarray, " _"]]]:
+        """By predicate and position: the indices of the known facts among the candidates, by query."""
+        return {}

@@ -16,7 +16,7 @@ from r2n.data.validation import contradictions
 from r2n.errors import ConfigError, MemoryLimitError
 from r2n.evaluation.evaluate import evaluate
 from r2n.grounding.full import FullGrounder
-from r2n.model.memory import FLOAT, MemoryLimit, count_weights, training_bytes
+from r2n.model.memory import FLOAT, check_training, count_weights, training_bytes
 from r2n.network.graph_sources import GroundedOnDemand, Ungrounded
 from r2n.network.r2n import R2N
 from r2n.options import ModelOptions, Options
@@ -64,11 +64,14 @@ def test_tucker_meets_checks_and_estimates() -> None:
         R2N.build(wide, input="tucker")
     more = count_weights(KNOWN, ModelOptions(input="tucker", dim=7)) - count_weights(KNOWN, ModelOptions(dim=7))
     assert more == 7**3
-    bytes_of = {name: training_bytes(1000, 0, 0, 8, 0, input=name) for name in ("tucker", "complex")}
+    bytes_of = {
+        name: training_bytes(Options().changed([f"model.input={name}", "model.dim=8", "model.layers=0"]), 1000)
+        for name in ("tucker", "complex")
+    }
     assert bytes_of["complex"] - bytes_of["tucker"] == 1000 * 8 * (17 - 12) * FLOAT
     options = Options().changed(["model.input=tucker", "model.dim=10000", "training.negatives=1"])
     with pytest.raises(MemoryLimitError, match=r"a network of about 1,003,200,120,000 weights"):
-        MemoryLimit(10**10).check_atoms(KNOWN, options)
+        check_training(KNOWN, options, 10**10)
 
 
 @pytest.mark.usefixtures("page")
@@ -126,7 +129,7 @@ def test_an_entry_point_is_loaded_when_it_is_named(monkeypatch: pytest.MonkeyPat
     points = {"r2n.input_layers": [EntryPoint("mine", "somewhere:TuckER", "r2n.input_layers")]}
     monkeypatch.setattr(components, "entry_points", lambda group: points[group])
     monkeypatch.setattr(EntryPoint, "load", lambda _: page["TuckER"])
-    registry = Registry("input layer", components.InputLayer, [], "r2n.input_layers")
+    registry = Registry("input layer", components.InputLayer, group="r2n.input_layers")
     assert list(registry) == ["mine"]
     assert registry.named()("mine") == "mine"
     assert registry["mine"].max_arity == 2

@@ -100,11 +100,9 @@ def precision_recall(
 
 def rank_counts(queries: RankedQueries, base: HerbrandBase) -> list[RankCounts]:
     """Of all ranks, then of each predicate's, the one with the most ranks first."""
-    bucket = np.searchsorted(LAST_RANKS, queries.realistic)
-    found = [
-        RankCounts(name, tuple(np.bincount(bucket[which], minlength=len(LAST_RANKS) + 1).tolist()))
-        for name, which in _parts(queries.atoms, base)
-    ]
+    bucket, last = np.searchsorted(LAST_RANKS, queries.realistic), len(LAST_RANKS)
+    parts = ((name, np.bincount(bucket[own], minlength=last + 1)) for name, own in _parts(queries.atoms, base))
+    found = [RankCounts(name, tuple(counts.tolist())) for name, counts in parts]
     return found if len(found) != 2 else found[1:]
 
 
@@ -179,14 +177,13 @@ def compare_sums(metric: str, differences: Values, counts: Values) -> PairedTest
     difference = float(differences.sum() / total)
     if not differences.any():
         return PairedTest(metric, n, 0.0, 0.0, 0.0, 1.0)
-    moved = differences[differences != 0]  # the others are the same whichever way round
-    p = _p((moved,), lambda x, axis: x.sum(axis))
+    p = _p((differences[differences != 0],), lambda x, axis: x.sum(axis))  # the others are the same if swapped
     low, high = _interval((differences, counts), lambda d, c: d.sum(-1) / c.sum(-1))
     return PairedTest(metric, n, difference, low, high, p)
 
 
 def compare_average_precision(first: Values, second: Values, truth: Bool[np.ndarray, " queries"]) -> PairedTest:
-    """Networks that score on other scales are compared by places: what is swapped is an atom's place among all."""
+    """Networks that score on other scales are compared by ranks: what is swapped is an atom's rank among all."""
     a, b = rankdata(levels(first)), rankdata(levels(second))
     if np.array_equal(a, b):
         return PairedTest("ap", len(truth), 0.0, 0.0, 0.0, 1.0)
@@ -207,20 +204,19 @@ def average_precisions(scores: np.ndarray, truth: np.ndarray) -> np.ndarray:
     order = np.argsort(-scores, axis=-1)
     ordered = np.take_along_axis(scores, order, -1)
     hits = np.take_along_axis(np.broadcast_to(truth, scores.shape), order, -1)
-    places = np.arange(scores.shape[-1])
+    positions = np.arange(scores.shape[-1])
     is_last = np.ones(scores.shape, bool)  # of those that score the same
     is_last[..., :-1] = ordered[..., 1:] != ordered[..., :-1]
-    last = np.where(is_last, places, len(places))
+    last = np.where(is_last, positions, len(positions))
     last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
-    precision = np.take_along_axis(np.cumsum(hits, axis=-1) / (places + 1), last, -1)
+    precision = np.take_along_axis(np.cumsum(hits, axis=-1) / (positions + 1), last, -1)
     with np.errstate(invalid="ignore"):
         return np.asarray((precision * hits).sum(-1) / hits.sum(-1))
 
 
 def _p(data: tuple[np.ndarray, ...], statistic: Callable[..., np.ndarray]) -> float:
-    """By a permutation test; one query alone could as well have come the other way round."""
-    n = len(data[0])
-    if n < 2:
+    """By a permutation test; one query alone could as well have been swapped."""
+    if (n := len(data[0])) < 2:
         return 1.0
     times, batch = _times(n, MOST_SWAPS), _at_once(n)
     found = permutation_test(
@@ -230,7 +226,7 @@ def _p(data: tuple[np.ndarray, ...], statistic: Callable[..., np.ndarray]) -> fl
 
 
 def _interval(data: tuple[np.ndarray, ...], statistic: Callable[..., np.ndarray]) -> tuple[float, float]:
-    """Between which numbers the statistic lies in 95 of 100 draws of the queries; NaN where there is one alone.
+    """The interval of the statistic in 95 of 100 draws of the queries; NaN for one query alone.
 
     A draw without a true atom says nothing, and is left out: scipy's bootstrap would give NaN for all.
     """

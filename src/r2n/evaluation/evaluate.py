@@ -24,7 +24,7 @@ UNREACHED = -30.0  # the logit of an atom that no rule concludes: below all othe
 MOST_RULES = 20_000
 MOST_GROUND_RULES = 5_000_000  # by the estimate, of all rules together: above, counting would take long
 
-_BySide = tuple[RowIndex, Int64[np.ndarray, " atoms"], Float64[np.ndarray, " atoms"]]
+_ByRow = tuple[RowIndex, Int64[np.ndarray, " atoms"], Float64[np.ndarray, " atoms"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class RulesAlone:
     base: HerbrandBase
     atoms: Codes
     logits: Float64[np.ndarray, " atoms"]
-    _sides: dict[tuple[int, int], _BySide] = field(default_factory=dict)
+    _patterns: dict[tuple[int, int], _ByRow] = field(default_factory=dict)
 
     @classmethod
     def of(cls, knowledge: KnowledgeBase) -> "RulesAlone | None":
@@ -59,26 +59,26 @@ class RulesAlone:
     def __call__(self, codes: Codes) -> Float64[np.ndarray, " atoms"]:
         """The logits of atoms."""
         found = np.full(len(codes), UNREACHED)
-        place = np.searchsorted(self.atoms, codes)
-        inside = np.flatnonzero(place < len(self.atoms))
-        reached = inside[self.atoms[place[inside]] == codes[inside]]
-        found[reached] = self.logits[place[reached]]
+        row = np.searchsorted(self.atoms, codes)
+        inside = np.flatnonzero(row < len(self.atoms))
+        reached = inside[self.atoms[row[inside]] == codes[inside]]
+        found[reached] = self.logits[row[reached]]
         return found
 
     def rows(
         self, predicate: int, position: int, given: Int64[np.ndarray, "rows positions"]
     ) -> Float64[np.ndarray, "rows candidates"]:
         """The logits of a predicate's atoms with each constant of the open position's domain, in its order."""
-        side = QueryPattern.of(self.base, predicate, position)
-        if (predicate, position) not in self._sides:
-            part = slice(*np.searchsorted(self.atoms, side.bounds))
-            at, places = side.located(self.atoms[part])
+        pattern = QueryPattern.of(self.base, predicate, position)
+        if (predicate, position) not in self._patterns:
+            part = slice(*np.searchsorted(self.atoms, pattern.bounds))
+            at, candidates = pattern.located(self.atoms[part])
             order = np.argsort(at, kind="stable")
-            self._sides[predicate, position] = RowIndex.of(at[order]), places[order], self.logits[part][order]
-        index, places, logits = self._sides[predicate, position]
-        row, entry = index.entries(side.rows(given))
-        found = np.full((len(given), side.candidates), UNREACHED)
-        found[row, places[entry]] = logits[entry]
+            self._patterns[predicate, position] = RowIndex.of(at[order]), candidates[order], self.logits[part][order]
+        index, candidates, logits = self._patterns[predicate, position]
+        row, entry = index.entries(pattern.rows(given))
+        found = np.full((len(given), pattern.candidates), UNREACHED)
+        found[row, candidates[entry]] = logits[entry]
         return found
 
 
@@ -113,14 +113,10 @@ def evaluate_scores(
     """The report of scores on queries: ranking (filtered) if all are true, else classification."""
     if queries.truth.all():
         return rank(scores, queries, base, filtered, options, split=split, progress=progress)
-    if options.forbidden is not None:
-        raise ConfigError(
-            f"only a ranking respects constraints, and the queries '{split}' are classified: some are false",
-            hint="ask without them",
-        )
-    if options.sample is not None:
-        raise ConfigError(
-            f"only a ranking is sampled, and the queries '{split}' are classified: some are false",
-            hint="ask for all of them, which takes one pass",
-        )
+    constrained = options.forbidden is not None, "respects constraints", "ask without them"
+    sampled = options.sample is not None, "is sampled", "ask for all of them, which takes one pass"
+    for is_wanted, does, hint in (constrained, sampled):
+        if is_wanted:
+            what = f"only a ranking {does}, and the queries '{split}' are classified: some are false"
+            raise ConfigError(what, hint=hint)
     return classify(scores, queries, base, split=split, calibration=options.calibration)

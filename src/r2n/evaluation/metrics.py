@@ -29,11 +29,8 @@ class Ranks:
     @classmethod
     def pooled(cls, parts: Sequence["Ranks"]) -> "Ranks":
         """All ranks of the parts; none where there is no part."""
-        nothing = np.zeros(0, np.float64)
-        return cls(
-            np.concatenate([nothing, *(part.optimistic for part in parts)]),
-            np.concatenate([nothing, *(part.pessimistic for part in parts)]),
-        )
+        both = np.concatenate([np.zeros((2, 0)), *((part.optimistic, part.pessimistic) for part in parts)], axis=1)
+        return cls(both[0], both[1])
 
     def __len__(self) -> int:
         """The number of ranks."""
@@ -168,11 +165,9 @@ def calibration(
     _refuse_nan(probabilities)
     if bins < 1 or ((probabilities < 0) | (probabilities > 1)).any():
         raise DataError("calibration needs probabilities from 0 to 1, and at least one bin")
-    place = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
-    count = np.bincount(place, minlength=bins)
-    share = np.maximum(count, 1)
-    confidence = np.bincount(place, probabilities, bins) / share
-    accuracy = np.bincount(place, truth, bins) / share
+    which = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
+    count = np.bincount(which, minlength=bins)
+    confidence, accuracy = (np.bincount(which, part, bins) / np.maximum(count, 1) for part in (probabilities, truth))
     gap = (count * np.abs(accuracy - confidence)).sum()
     found = zip(range(bins), confidence.tolist(), accuracy.tolist(), count.tolist(), strict=True)
     return Calibration(
@@ -203,10 +198,8 @@ def _mean(values: np.ndarray) -> float:
 def _refuse_nan(scores: np.ndarray) -> None:
     if scores.size and np.isnan(scores.min()):  # the smallest of any that has a NaN is NaN
         wrong = int(np.isnan(scores).sum())
-        raise DataError(
-            f"{wrong:,} of {scores.size:,} scores are NaN, which has no rank",
-            hint="look for the first NaN in the model; a NaN compared is always false and would pass unseen",
-        )
+        hint = "look for the first NaN in the model; a NaN compared is always false and would pass unseen"
+        raise DataError(f"{wrong:,} of {scores.size:,} scores are NaN, which has no rank", hint=hint)
 
 
 Task = Literal["ranking", "classification"]
@@ -306,11 +299,8 @@ def intervals(
     of two sums over units; the interval is normal, with the variance of its residuals, smaller by the share that was
     drawn. NaN if there is one unit alone.
     """
-    found = {}
-    for item in (item for item in METRICS.values() if item.task == "ranking"):
-        if sample < 2 or not len(ranks):
-            found[item.name] = nan, nan
-            continue
+    found = {item.name: (nan, nan) for item in METRICS.values() if item.task == "ranking"}
+    for item in map(METRICS.__getitem__, found if sample >= 2 and len(ranks) else ()):
         values = item.compute(ranks.realistic)
         sums, counts = np.bincount(units, values, sample), np.bincount(units, minlength=sample)
         mean = values.mean()

@@ -1,6 +1,6 @@
 """Filtered ranking among the candidates of each query."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -42,9 +42,8 @@ class Filter:
     @classmethod
     def by(cls, evidence: Evidence | None) -> "Filter":
         """The true atoms of evidence, if there is any."""
-        if evidence is None:
-            return cls(np.zeros(0, np.int64), ())
-        return cls(true_atoms([evidence]), ("evidence",))
+        parts = [] if evidence is None else [evidence]
+        return cls(true_atoms(parts), ("evidence",) * len(parts))
 
     def words(self, split: str) -> str:
         """What a report on the queries of a split says."""
@@ -87,15 +86,6 @@ Given = Int64[np.ndarray, "rows positions"]
 
 ForbiddenCandidates = Callable[[int, int, Given], Bool[np.ndarray, "rows candidates"]]
 """(predicate by index, open position, constants given) -> which candidates cannot be, in the order of their domain."""
-
-
-@runtime_checkable
-class ScoreByPosition(Protocol):
-    """Scores that depend on which position of an atom is asked for."""
-
-    def at_position(self, position: int) -> Score:
-        """The scores of atoms as answers to what stands at this position."""
-        ...
 
 
 @runtime_checkable
@@ -156,9 +146,9 @@ def rank(
     asked = every if sample is None else every[drawn(len(every), sample, options.seed)]
     bounds = predicate_bounds(base, asked)
     counts = np.diff(bounds)
-    sides = [side for i in np.flatnonzero(counts).tolist() for side in _sides(base, i, options.sides)]
-    open_sides = [side for side in sides if side.candidates > 1]
-    parts = _own_parts(score, open_sides, asked, bounds, union(filtered.facts, every), options, progress)
+    patterns = [pattern for i in np.flatnonzero(counts).tolist() for pattern in _patterns(base, i, options.sides)]
+    open_patterns = [pattern for pattern in patterns if pattern.candidates > 1]
+    parts = _own_parts(score, open_patterns, asked, bounds, union(filtered.facts, every), options, progress)
     found = options.share.together(list(parts))
     protocol: dict[str, str | int] = {
         "task": "ranking",
@@ -170,53 +160,51 @@ def rank(
         "queries": len(asked),
         "ranks": sum(len(part.ranks) for part in found),
         "ranks_left_out_with_no_other_candidate": sum(part.alone for part in found),
-        "ranks_left_out_for_a_domain_of_one": sum(int(counts[s.predicate]) for s in sides if s.candidates <= 1),
+        "ranks_left_out_for_a_domain_of_one": sum(int(counts[p.predicate]) for p in patterns if p.candidates <= 1),
     }
     if not protocol["ranks"]:
         nothing = "no query has a candidate besides its answer" if len(asked) else "there are no queries"
         protocol[NOTHING_TO_RANK] = f"{nothing}: there is nothing to rank"
     if options.forbidden is not None:
         protocol["forbidden"] = "candidates that a constraint forbids stand below all others, the true one too"
-    report = _report(base, split, asked, found, protocol)
-    if sample is None:
-        return report
-    words = f"{len(asked):,} of {len(every):,} queries, drawn with seed {options.seed}"
-    pooled = Ranks.pooled([part.ranks for part in found])
-    sure = intervals(pooled, _concatenated(part.queries for part in found), len(asked), len(every))
-    return replace(report, protocol={**protocol, "sample": words}, intervals=sure)
+    pooled, numbers = Ranks.pooled([part.ranks for part in found]), _concatenated(part.queries for part in found)
+    predicate = _concatenated(np.full(len(part.queries), part.predicate) for part in found)
+    position = _concatenated(np.full(len(part.queries), part.position) for part in found)
+    per_predicate: dict[str, Numbers] = {}
+    for i in np.unique(predicate).tolist():
+        own = pooled.realistic[predicate == i]
+        per_predicate[base.language.predicates[i].name] = {"ranks": len(own)} | ranking_metrics(own)
+    sure = {}
+    if sample is not None:
+        protocol["sample"] = f"{len(asked):,} of {len(every):,} queries, drawn with seed {options.seed}"
+        sure = intervals(pooled, numbers, len(asked), len(every))
+    ties = {kind: ranking_metrics(getattr(pooled, kind)) for kind in ("optimistic", "pessimistic")}
+    by_query, metrics = RankedQueries.of(asked[numbers], position, pooled), ranking_metrics(pooled.realistic)
+    return Report(split, metrics, per_predicate, protocol, ties, intervals=sure, by_query=by_query)
 
 
-def _sides(base: HerbrandBase, predicate: int, wanted: tuple[int, ...] | None) -> list[QueryPattern]:
+def _patterns(base: HerbrandBase, predicate: int, wanted: tuple[int, ...] | None) -> list[QueryPattern]:
     shape, most = base.shapes[predicate], max(map(len, base.shapes))
-    unknown = [side for side in wanted or () if not -most <= side < most]
+    unknown = [position for position in wanted or () if not -most <= position < most]
     if unknown:
-        raise DataError(
-            f"no predicate has a position {unknown[0]}",
-            hint=f"sides are positions counted from 0, or from the end (-1); the longest predicate has {most}",
-        )
+        hint = f"sides are positions counted from 0, or from the end (-1); the longest predicate has {most}"
+        raise DataError(f"no predicate has a position {unknown[0]}", hint=hint)
     asked = [i for i in range(len(shape)) if wanted is None or i in wanted or i - len(shape) in wanted]
     return [QueryPattern.of(base, predicate, i) for i in asked]
 
 
-def row_scores(score: Score, side: QueryPattern, rows: Codes) -> Float[np.ndarray, "rows candidates"]:
-    """The scores of all candidates of rows, the array is the caller's.
-
-    A row is scored in one call, the true candidate with the others: apart, equals might differ in a bit.
-    """
+def row_scores(score: Score, pattern: QueryPattern, rows: Codes) -> Float[np.ndarray, "rows candidates"]:
+    """The scores of all candidates of rows, each row in one call: apart, equals might differ in a bit."""
     if not isinstance(score, ScoreByRow):
-        at_position = score.at_position(side.position) if isinstance(score, ScoreByPosition) else score
-        parts = [
-            scored(at_position, codes, side.base) for _, codes in side.all_codes(rows, len(rows) * side.candidates)
-        ]
-        return np.concatenate(parts).reshape(len(rows), side.candidates)
-    found = score.rows(side.predicate, side.position, side.given(rows))
-    if found.shape != (len(rows), side.candidates):
-        raise DataError(
-            f"the model gave scores of shape {found.shape} for {len(rows):,} rows of {side.candidates:,} candidates"
-        )
+        codes = pattern.all_codes(rows, len(rows) * pattern.candidates)
+        return np.concatenate([scored(score, part, pattern.base) for _, part in codes]).reshape(-1, pattern.candidates)
+    found = score.rows(pattern.predicate, pattern.position, pattern.given(rows))
+    if found.shape != (len(rows), pattern.candidates):
+        shape = f"{len(rows):,} rows of {pattern.candidates:,} candidates"
+        raise DataError(f"the model gave scores of shape {found.shape} for {shape}")
     if found.size and np.isnan(found.min()):  # the smallest of any that has a NaN is NaN
-        row, place = np.nonzero(np.isnan(found))
-        refuse_nan(side.base, rows[row] + side.stride * place, found.size)
+        row, candidate = np.nonzero(np.isnan(found))
+        refuse_nan(pattern.base, rows[row] + pattern.stride * candidate, found.size)
     return found
 
 
@@ -233,7 +221,7 @@ class _Ranked:
 
 def _own_parts(
     score: Score,
-    sides: list[QueryPattern],
+    patterns: list[QueryPattern],
     asked: np.ndarray,
     bounds: np.ndarray,
     known: np.ndarray,
@@ -242,10 +230,10 @@ def _own_parts(
 ) -> Iterator[tuple[int, _Ranked]]:
     """The parts that are done in this process, each with its number among all."""
     share, numbers, done = options.share, count(), 0
-    total = sum(int(bounds[side.predicate + 1] - bounds[side.predicate]) for side in sides)
-    for side in sides:
-        first, last = bounds[side.predicate : side.predicate + 2].tolist()
-        for ranked in _parts_of_pattern(score, side, asked[first:last], known, options):
+    total = sum(int(bounds[pattern.predicate + 1] - bounds[pattern.predicate]) for pattern in patterns)
+    for pattern in patterns:
+        first, last = bounds[pattern.predicate : pattern.predicate + 2].tolist()
+        for ranked in _parts_of_pattern(score, pattern, asked[first:last], known, options):
             number = next(numbers)
             if share.takes(number):
                 part = ranked()
@@ -255,19 +243,18 @@ def _own_parts(
 
 
 def _parts_of_pattern(
-    score: Score, side: QueryPattern, asked: np.ndarray, known: np.ndarray, options: EvaluationOptions
+    score: Score, pattern: QueryPattern, asked: np.ndarray, known: np.ndarray, options: EvaluationOptions
 ) -> Iterator[Callable[[], _Ranked]]:
     """The ranks of a predicate's queries at one position, to be computed as many rows at once as memory holds."""
-    rows, places = side.located(asked)
+    rows, candidates = pattern.located(asked)
     order = np.argsort(rows, kind="stable")  # queries that share a row stand together, and it is scored once
     distinct, starts = np.unique(rows[order], return_index=True)
     starts = np.append(starts, len(order))
-    known = known[slice(*np.searchsorted(known, side.bounds))]
-    known_rows, known_places = side.located(known)
+    known_rows, known_candidates = pattern.located(known[slice(*np.searchsorted(known, pattern.bounds))])
     by_row = np.argsort(known_rows, kind="stable")
-    known_rows, known_places = known_rows[by_row], known_places[by_row]
+    known_rows, known_candidates = known_rows[by_row], known_candidates[by_row]
     is_by_row: bool = isinstance(score, ScoreByRow)
-    size = max(1, options.memory // ((BYTES_IN_A_ROW if is_by_row else BYTES_BY_CODE) * side.candidates))
+    size = max(1, options.memory // ((BYTES_IN_A_ROW if is_by_row else BYTES_BY_CODE) * pattern.candidates))
 
     def ranked(start: int) -> _Ranked:
         some = distinct[start : start + size]
@@ -276,34 +263,16 @@ def _parts_of_pattern(
         near = slice(np.searchsorted(known_rows, some[0]), np.searchsorted(known_rows, some[-1], side="right"))
         known_row = np.searchsorted(some, known_rows[near])
         is_asked = some[known_row] == known_rows[near]
-        excluded = known_row[is_asked], known_places[near][is_asked]  # the true ones are known: they too
-        left = side.candidates - np.bincount(excluded[0], minlength=len(some))
-        forbidden = options.forbidden and options.forbidden(side.predicate, side.position, side.given(some))
-        scores = row_scores(score, side, some)
-        found = ranks(scores, row, places[queries], excluded=excluded, forbidden=forbidden)
+        excluded = known_row[is_asked], known_candidates[near][is_asked]  # the true ones are known: they too
+        left = pattern.candidates - np.bincount(excluded[0], minlength=len(some))
+        forbidden = options.forbidden and options.forbidden(pattern.predicate, pattern.position, pattern.given(some))
+        scores = row_scores(score, pattern, some)
+        found = ranks(scores, row, candidates[queries], excluded=excluded, forbidden=forbidden)
         kept = left[row] > 0
         own = Ranks(found.optimistic[kept], found.pessimistic[kept])
-        return _Ranked(side.predicate, side.position, queries[kept], own, int((~kept).sum()))
+        return _Ranked(pattern.predicate, pattern.position, queries[kept], own, int((~kept).sum()))
 
     return (partial(ranked, start) for start in range(0, len(distinct), size))
-
-
-def _report(
-    base: HerbrandBase, split: str, asked: np.ndarray, found: list[_Ranked], protocol: Mapping[str, str | int]
-) -> Report:
-    by_predicate: dict[int, list[Ranks]] = {}
-    for part in (part for part in found if len(part.ranks)):
-        by_predicate.setdefault(part.predicate, []).append(part.ranks)
-    pooled = {base.language.predicates[i].name: Ranks.pooled(parts) for i, parts in by_predicate.items()}
-    everything = Ranks.pooled(list(pooled.values()))
-    per_predicate: dict[str, Numbers] = {
-        name: {"ranks": len(part)} | ranking_metrics(part.realistic) for name, part in pooled.items()
-    }
-    ties = {kind: ranking_metrics(getattr(everything, kind)) for kind in ("optimistic", "pessimistic")}
-    positions = _concatenated(np.full(len(part.queries), part.position) for part in found)
-    atoms = asked[_concatenated(part.queries for part in found)]
-    by_query = RankedQueries.of(atoms, positions, Ranks.pooled([part.ranks for part in found]))
-    return Report(split, ranking_metrics(everything.realistic), per_predicate, protocol, ties, by_query=by_query)
 
 
 def _concatenated(parts: Iterable[np.ndarray]) -> Int64[np.ndarray, " _"]:

@@ -143,10 +143,8 @@ def classify(
 def predicate_bounds(base: HerbrandBase, codes: Codes) -> np.ndarray:
     """Where each predicate's atoms begin among the codes (ascending), and the end; int64 (predicates + 1,)."""
     if len(codes) and not 0 <= codes[0] <= codes[-1] < base.size:
-        raise DataError(
-            f"the queries hold a code outside the Herbrand base of {base.size:,} atoms",
-            hint="take queries and base from one problem",
-        )
+        what = f"the queries hold a code outside the Herbrand base of {base.size:,} atoms"
+        raise DataError(what, hint="take queries and base from one problem")
     return np.searchsorted(codes, base.offsets).astype(np.int64)
 
 
@@ -163,7 +161,5 @@ def scored(score: Score, codes: Codes, base: HerbrandBase) -> Float64[np.ndarray
 
 def refuse_nan(base: HerbrandBase, wrong: Codes, among: int) -> NoReturn:
     """Say which atoms, of how many, have NaN for a logit."""
-    raise DataError(
-        f"the score of {base.names(wrong[:1])[0]} is NaN, and {len(wrong) - 1:,} others of {among:,}",
-        hint="the model is broken: look for the epoch where its loss stopped being a number",
-    )
+    what = f"the score of {base.names(wrong[:1])[0]} is NaN, and {len(wrong) - 1:,} others of {among:,}"
+    raise DataError(what, hint="the model is broken: look for the epoch where its loss stopped being a number")

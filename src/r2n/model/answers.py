@@ -131,15 +131,10 @@ class Answers(Sequence[Answer]):
     def items(self) -> tuple[Answer, ...]:
         """Each row as an answer."""
         known = [bool(truth) if known else None for truth, known in zip(self.truths, self.is_asserted, strict=True)]
-        columns = (self.probability, self.closed, self.network, self.logits, self.reached)
         spread = [None] * len(known) if self.spread is None else self.spread.tolist()
-        rows = zip(self.base.names(self.atoms), known, spread, *(part.tolist() for part in columns), strict=True)
-        return tuple(
-            Answer(name, probability, truth, closed, network, logit, reached, deviation, *parts)
-            for (name, truth, deviation, probability, closed, network, logit, reached), parts in zip(
-                rows, self.base.parts(self.atoms), strict=True
-            )
-        )
+        numbers = (part.tolist() for part in (self.closed, self.network, self.logits, self.reached))
+        columns = self.base.names(self.atoms), self.probability.tolist(), known, *numbers, spread
+        return tuple(Answer(*row, *part) for *row, part in zip(*columns, self.base.parts(self.atoms), strict=True))
 
     def kept(self, which: Bool[np.ndarray, " atoms"] | Int64[np.ndarray, " kept"]) -> "Answers":
         """Some rows, by a mask or by their indices."""
@@ -287,11 +282,9 @@ class Question:
         """`locatedIn(italy, ?)`: each `?` stands for every constant of its position's domain."""
         atom = parse_atom(text)
         if atom is None or not atom.truth:
-            raise DataError(
-                f"'{text}' is no question",
-                hint="write PREDICATE(CONSTANT, ...) with ? for what is asked"
-                + (f': "{question_text(base, np.zeros(1, np.int64))}"' if base.size else ""),
-            )
+            example = f': "{question_text(base, np.zeros(1, np.int64))}"' if base.size else ""
+            hint = f"write PREDICATE(CONSTANT, ...) with ? for what is asked{example}"
+            raise DataError(f"'{text}' is no question", hint=hint)
         return cls.of(base, atom.predicate, atom.terms, atom)
 
     @classmethod
@@ -371,8 +364,6 @@ def _constants(language: Language, predicate: Predicate, position: int, term: st
         raise DataError(error.what, hint=f"{hint}; or {error.hint}" if error.hint else hint) from None
     if constant not in members:
         names = [language.constants[member] for member in members]
-        raise DataError(
-            f"constant '{term}' is outside domain '{domain.name}' (position {position + 1} of {predicate.name})",
-            hint=nearest(term, names) or has,
-        )
+        what = f"constant '{term}' is outside domain '{domain.name}' (position {position + 1} of {predicate.name})"
+        raise DataError(what, hint=nearest(term, names) or has)
     return np.array([constant])

@@ -83,13 +83,9 @@ def _in_bounds(fitted: Calibrated, run: Run, logits: AtomLogits, facts: Codes) -
     if positions is not None and not run.options.grounding.reciprocal:
         most = max(map(len, problem.knowledge.base.shapes))
         sides = tuple(p for p in positions if -most <= p < most)
-    report = rank(
-        logits,
-        Evidence(facts, np.ones(len(facts), bool)),
-        problem.knowledge.base,
-        Filter.of(problem, (TRAIN, "valid")),
-        EvaluationOptions(sides=sides, sample=min(MOST_RANKED, len(facts))),
-    )
+    queries, base = Evidence(facts, np.ones(len(facts), bool)), problem.knowledge.base
+    options = EvaluationOptions(sides, sample=min(MOST_RANKED, len(facts)))
+    report = rank(logits, queries, base, Filter.of(problem, (TRAIN, "valid")), options)
     assert isinstance(report.by_query, RankedQueries)
     first = report.by_query.atoms[report.by_query.realistic == 1]
     if len(first) < FEWEST_LABELS:
@@ -97,11 +93,8 @@ def _in_bounds(fitted: Calibrated, run: Run, logits: AtomLogits, facts: Codes) -
     mean, share = float(fitted(logits(first)).mean()), report.metrics["hits@1"]
     if mean >= LEAST_SHARE * share:
         return fitted
-    why = (
-        f"fitted on {fitted.fitted_on}, right first answers would have a mean probability of {mean:.3f}, though"
-        f" {100 * share:.0f} % of first answers are right"
-    )
-    return Calibrated(1.0, 0.0, fitted.fitted_on, why)
+    why = f"fitted on {fitted.fitted_on}, right first answers would have a mean probability of {mean:.3f}, though"
+    return Calibrated(1.0, 0.0, fitted.fitted_on, f"{why} {100 * share:.0f} % of first answers are right")
 
 
 def _fitted(
@@ -233,4 +226,4 @@ def read_calibration(folder: RunFolder, seeds: range) -> Calibrated | None:
 
 def _weights(folder: RunFolder, seeds: range) -> list[str | None]:
     """The checksums of all checkpoints."""
-    return [checkpoint_digest(place.path) for place in folder.networks(seeds)]
+    return [checkpoint_digest(network.path) for network in folder.networks(seeds)]

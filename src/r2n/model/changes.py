@@ -88,7 +88,7 @@ class ChangedProblem:
         added, encoded = self._encoded(base, groups, stated)
         old, order = _recoded(self.problem.train, self.base, base)
         times = self.times[order]
-        _refuse_contradictions(base, old, added, encoded)
+        _check_consistent(base, old, added, encoded)
         union = np.union1d(old.atoms, added.atoms)
         truth, counts = np.zeros(len(union), bool), np.zeros(len(union), np.int64)
         for part, number in ((old, times), (added, 1)):
@@ -97,12 +97,9 @@ class ChangedProblem:
             counts[rows] += number
         more = [(domain, name) for domain, names in declared.items() for name in names]
         of_new = [(domain, name, value) for domain, part in (features or {}).items() for name, value in part.items()]
-        again = {item[:2] for item in self.features}.intersection(item[:2] for item in of_new)
-        if again:
-            raise DataError(
-                f"'{min(again)[1]}' has features already",
-                hint="take back its facts and its declaration first, and they go too",
-            )
+        if again := {item[:2] for item in self.features} & {item[:2] for item in of_new}:
+            hint = "take back its facts and its declaration first, and they go too"
+            raise DataError(f"'{min(again)[1]}' has features already", hint=hint)
         changed = replace(self, declared=tuple(sorted([*more, *self.declared])), features=(*self.features, *of_new))
         return changed._settled(base, Evidence(union, truth), counts, {item[:2] for item in of_new})
 
@@ -117,7 +114,7 @@ class ChangedProblem:
         groups, stated = _gathered(given, self.problem.knowledge.theory, self.base)
         old = self.problem.train
         removed, encoded = self._encoded(self.base, groups, stated)
-        _refuse_absent(self.base, old, removed, encoded)
+        _check_present(self.base, old, removed, encoded)
         times = self.times.copy()
         times[np.searchsorted(old.atoms, removed.atoms)] -= 1
         kept = times > 0
@@ -132,13 +129,11 @@ class ChangedProblem:
         parts = [Evidence.from_encoded(encoded, base)]
         for part in stated:
             if len(part) and (part.atoms[0] < 0 or part.atoms[-1] >= self.base.size):
-                raise DataError(
-                    f"the evidence has a code outside the Herbrand base of {self.base.size:,} atoms",
-                    hint="codes are those of predictor.base; new constants come as text or tables",
-                )
+                what = f"the evidence has a code outside the Herbrand base of {self.base.size:,} atoms"
+                raise DataError(what, hint="codes are those of `Model.base`; new constants come as text or tables")
             parts.append(_recoded(part, self.base, base)[0])
         for i, part in enumerate(parts[1:], start=1):
-            _refuse_contradictions(base, _joined(parts[:i]), part, None)
+            _check_consistent(base, _joined(parts[:i]), part, None)
         return _joined(parts), encoded
 
     def _settled(
@@ -150,19 +145,14 @@ class ChangedProblem:
         """
         language = self._language(base, evidence)
         new = np.flatnonzero(constant_ids(language, self.trained) < 0)
-        inside = {
-            (domain.name, language.constants[i])
-            for domain in language.domains
-            for i in np.intersect1d(new, language.members(domain))
-        }
+        members = ((domain.name, np.intersect1d(new, language.members(domain))) for domain in language.domains)
+        inside = {(domain, language.constants[i]) for domain, ids in members for i in ids}
         features = tuple(item for item in self.features if item[:2] in inside | wanted)
         settled = HerbrandBase(language)
         evidence, order = _recoded(evidence, base, settled)
         queries = {split: _recoded(part, self.base, settled)[0] for split, part in self.problem.queries.items()}
-        sources = {
-            name: replace(source, given=recoded(source.given, self.base, settled))
-            for name, source in self.problem.candidates.items()
-        }
+        given = self.problem.candidates.items()
+        sources = {name: replace(source, given=recoded(source.given, self.base, settled)) for name, source in given}
         by_domain: dict[str, dict[str, object]] = {}
         for domain, name, value in features:
             by_domain.setdefault(domain, {})[name] = value
@@ -191,12 +181,9 @@ def _gathered(given: Given, theory: Theory, base: HerbrandBase) -> tuple[list[Fa
     """What is given, as facts and as evidence."""
     items = list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
     texts = [item for item in items if isinstance(item, str) and looks_like_atom(item)]
-    groups = list(facts_from_texts(texts))
-    stated: list[Evidence] = []
+    stated, groups = [item for item in items if isinstance(item, Evidence)], list(facts_from_texts(texts))
     for item in items:
-        if isinstance(item, Evidence):
-            stated.append(item)
-        elif not (isinstance(item, str) and looks_like_atom(item)):
+        if not isinstance(item, Evidence) and not (isinstance(item, str) and looks_like_atom(item)):
             groups += read_facts(_table(item, base), theory=theory).facts
     return groups, stated
 
@@ -210,10 +197,8 @@ def _table(item: Given, base: HerbrandBase) -> Table:
         is_text = True
     if is_text:
         example = f' as "{base.names(np.zeros(1, np.int64))[0]}"' if base.size else ""
-        raise DataError(
-            f"'{shortened(str(item))}' is neither a fact nor a file",
-            hint=f"write a fact{example}, with ! before it if it is false",
-        )
+        hint = f"write a fact{example}, with ! before it if it is false"
+        raise DataError(f"'{shortened(str(item))}' is neither a fact nor a file", hint=hint)
     if not isinstance(item, str | Path) and not hasattr(item, "__arrow_c_stream__"):
         raise ConfigError(f"facts are text, files, tables or Evidence, not a {type(item).__name__}")
     return Table(item)
@@ -232,43 +217,42 @@ def _joined(parts: list[Evidence]) -> Evidence:
     return Evidence(atoms, np.concatenate([part.truth for part in parts])[first])
 
 
-def _found(evidence: Evidence, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of atoms in evidence, and whether they are there at all."""
-    rows = np.searchsorted(evidence.atoms, atoms)
-    found = rows < len(evidence.atoms)
-    found[found] = evidence.atoms[rows[found]] == atoms[found]
-    return rows, found
+def _known(old: Evidence, given: Evidence) -> np.ndarray:
+    """What evidence knows of the atoms that are given: 1, 0, or -1 for what is unknown."""
+    rows = np.minimum(np.searchsorted(old.atoms, given.atoms), max(0, len(old) - 1))
+    is_known = old.atoms[rows] == given.atoms if len(old) else np.zeros(len(given), bool)
+    return np.where(is_known, old.truth[rows] if len(old) else False, -1)
 
 
-def _where(encoded: EncodedFacts | None, code: int) -> Location | None:
-    rows = np.flatnonzero(encoded.codes == code) if encoded is not None else np.zeros(0, np.int64)
-    return encoded.location(int(rows[0])) if encoded is not None and len(rows) else None
+def _first(
+    base: HerbrandBase, given: Evidence, which: np.ndarray, encoded: EncodedFacts | None
+) -> tuple[str, str, Location | None]:
+    """The name of the first atom that is marked, its truth as a word, and where it was given."""
+    number = int(which.argmax())
+    code, truth = given.atoms[number : number + 1], str(bool(given.truth[number])).lower()
+    where = None
+    if encoded is not None and len(rows := np.flatnonzero(encoded.codes == code)):
+        where = encoded.location(int(rows[0]))
+    return base.names(code)[0], truth, where
 
 
-def _refuse_contradictions(base: HerbrandBase, old: Evidence, new: Evidence, encoded: EncodedFacts | None) -> None:
-    rows, found = _found(old, new.atoms)
-    wrong = np.flatnonzero(found)[old.truth[rows[found]] != new.truth[found]]
-    if len(wrong):
-        code, truth = int(new.atoms[wrong[0]]), bool(new.truth[wrong[0]])
-        raise DataError(
-            f"{base.names(new.atoms[wrong[:1]])[0]} is known to be {str(not truth).lower()}, and now given as"
-            f" {str(truth).lower()}",
-            where=_where(encoded, code),
-            hint="take back what is known first: without_facts, or --without",
-        )
+def _check_consistent(base: HerbrandBase, old: Evidence, new: Evidence, encoded: EncodedFacts | None) -> None:
+    known = _known(old, new)
+    wrong = (known >= 0) & (known != new.truth)
+    if wrong.any():
+        name, truth, where = _first(base, new, wrong, encoded)
+        what = f"{name} is known to be {'false' if truth == 'true' else 'true'}, and now given as {truth}"
+        raise DataError(what, where=where, hint="take back what is known first: without_facts, or --without")
 
 
-def _refuse_absent(base: HerbrandBase, old: Evidence, gone: Evidence, encoded: EncodedFacts) -> None:
-    rows, found = _found(old, gone.atoms)
-    absent = np.flatnonzero(~found)
-    wrong = absent if len(absent) else np.flatnonzero(old.truth[rows] != gone.truth)
-    if not len(wrong):
-        return
-    name, where = base.names(gone.atoms[wrong[:1]])[0], _where(encoded, int(gone.atoms[wrong[0]]))
-    if len(absent):
-        raise DataError(f"{name} is not among the facts, so it cannot be taken back", where=where)
-    known, given = (str(bool(truth)).lower() for truth in (old.truth[rows[wrong[0]]], gone.truth[wrong[0]]))
-    raise DataError(f"{name} is known to be {known}: as {given} it cannot be taken back", where=where)
+def _check_present(base: HerbrandBase, old: Evidence, gone: Evidence, encoded: EncodedFacts) -> None:
+    known = _known(old, gone)
+    absent, wrong = known < 0, known != gone.truth
+    if wrong.any():
+        name, truth, where = _first(base, gone, absent if absent.any() else wrong, encoded)
+        why = f"is known to be {'false' if truth == 'true' else 'true'}: as {truth}"
+        why = "is not among the facts, so" if absent.any() else why
+        raise DataError(f"{name} {why} it cannot be taken back", where=where)
 
 
 def with_features(trained: R2N, training: KnowledgeBase, now: KnowledgeBase, options: ModelOptions) -> R2N:
@@ -282,17 +266,15 @@ def with_features(trained: R2N, training: KnowledgeBase, now: KnowledgeBase, opt
     with torch.random.fork_rng(devices=[]):
         model = R2N.build(known_then, options, encoders=encoders, new=np.flatnonzero(ids.numpy() < 0))
     weights = trained.state_dict()
-    vectors = torch.zeros_like(model.constants.vectors)
-    place = model.constants.place
-    same = ((ids >= 0) & (place >= 0)).nonzero().flatten()
-    vectors[place[same]] = weights["constants.vectors"][trained.constants.place[ids[same]]]
+    vectors, rows = torch.zeros_like(model.constants.vectors), model.constants.place
+    same = ((ids >= 0) & (rows >= 0)).nonzero().flatten()
+    vectors[rows[same]] = weights["constants.vectors"][trained.constants.place[ids[same]]]
     try:
         model.load_state_dict(weights | {"constants.vectors": vectors})
     except RuntimeError as error:
-        raise ConfigError(
-            "the new constants do not fit the features that the network was trained on",
-            hint="give features to the new constants of a domain as its other constants have them",
-        ) from error
+        what = "the new constants do not fit the features that the network was trained on"
+        hint = "give features to the new constants of a domain as its other constants have them"
+        raise ConfigError(what, hint=hint) from error
     has_vector = ids >= 0
     for part in now.features.values():
         has_vector[torch.from_numpy(part.constants)] = True

@@ -156,11 +156,9 @@ def labelled_predicates(knowledge: KnowledgeBase) -> dict[str, tuple[int, int]]:
     """
     base, evidence = knowledge.base, knowledge.evidence
     is_open = ~closed_atoms(base, evidence.atoms)
-    index, predicates = base.decode(evidence.atoms)[0], base.language.predicates
-    true, false = (
-        np.bincount(index[is_open & (evidence.truth == truth)], minlength=len(predicates)).tolist()
-        for truth in (True, False)
-    )
+    index, truth = base.decode(evidence.atoms[is_open])[0], evidence.truth[is_open]
+    predicates = base.language.predicates
+    true, false = (np.bincount(index[truth == t], minlength=len(predicates)).tolist() for t in (True, False))
     return {
         predicate.name: (true[i], false[i])
         for i, predicate in enumerate(predicates)

@@ -157,13 +157,8 @@ def evaluate_split(
         raise ConfigError(f"the problem has no queries '{split}'", hint=f"it has: {splits}")
     _ = logits.whole  # grounding and the pass are phases before this one
     progress("evaluate", 0, 0)
-    report = partial(
-        evaluate_scores,
-        queries=problem.queries[split],
-        base=problem.knowledge.base,
-        filtered=Filter.of(problem),
-        split=split,
-    )
+    queries, base, filtered = problem.queries[split], problem.knowledge.base, Filter.of(problem)
+    report = partial(evaluate_scores, queries=queries, base=base, filtered=filtered, split=split)
     calibration, plain = options.calibration, replace(options, calibration=None)
     own = report(logits, options=options, progress=progress)
     found = {name: report(scores, options=plain) for name, scores in (baselines or {}).items()}
@@ -194,11 +189,11 @@ def selected_on(
     own: Report, logits: AtomLogits, problem: Problem, options: Options | None, calibration: Calibrated | None
 ) -> dict[str, str]:
     """What the protocol says of choices that were made on validation queries: the combination, and what they were."""
-    ways = dict.fromkeys(str(model.combination.chosen) for model in logits.models if model.combination is not None)
-    combined, said = bool(ways) and logits.weighting is None and len(problem.valid) > 0, {}
-    if ways and logits.weighting is None:
+    chosen = dict.fromkeys(str(model.combination.chosen) for model in logits.models if model.combination is not None)
+    combined, said = bool(chosen) and logits.weighting is None and len(problem.valid) > 0, {}
+    if chosen and logits.weighting is None:
         by = f"the best of {len(WEIGHTINGS)} on the validation queries" if combined else "nothing could choose another"
-        said["combination"] = f"{'; '.join(ways)} ({by})"
+        said["combination"] = f"{'; '.join(chosen)} ({by})"
     stopped = options is not None and options.training.patience is not None
     is_fitted = calibration is not None and calibration.on_validation and not calibration.is_as_trained
     uses = [
@@ -207,11 +202,8 @@ def selected_on(
         *["the calibration"] * (is_fitted and own.calibrated is not None),
     ]
     if own.split == "valid" and len(problem.valid) and uses:
-        said[NOT_HELD_OUT] = f"used for {' and for '.join(uses)}" + (
-            "; in training its metric was filtered without the facts of other splits"
-            if has_weaker_filter(problem)
-            else ""
-        )
+        weaker = "; in training its metric was filtered without the facts of other splits"
+        said[NOT_HELD_OUT] = f"used for {' and for '.join(uses)}" + weaker * has_weaker_filter(problem)
     return said
 
 

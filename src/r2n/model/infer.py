@@ -74,10 +74,8 @@ def believe(
         names = [[predicate.name for predicate in language.predicates] for language in (ours, theirs)]
         is_same = ours.constants == theirs.constants and names[0] == names[1]
         if not is_same or not all(map(np.array_equal, ours.extensions, theirs.extensions)):
-            raise ConfigError(
-                "the run is of another problem: its constants, domains or predicates differ",
-                hint="give the run of a network that was trained on this problem",
-            )
+            hint = "give the run of a network that was trained on this problem"
+            raise ConfigError("the run is of another problem: its constants, domains or predicates differ", hint=hint)
         logits = trained.scores(graph.atoms.numpy())
         start = torch.from_numpy((trained.calibration or expit)(logits))
     start = torch.where(states == UNKNOWN, start, (states == TRUE).double())

@@ -18,7 +18,6 @@ from r2n.errors import CheckpointError, ConfigError, counted
 from r2n.evaluation.ranking import EvaluationOptions, Share
 from r2n.evaluation.report import Report
 from r2n.files import new_file, write_atomically
-from r2n.model.answers import unnamed_arguments
 from r2n.model.evaluation import Constrained
 from r2n.model.model import Model
 from r2n.model.processes import shared
@@ -27,7 +26,6 @@ from r2n.model.questions import (
     AnswerOptions,
     answers_to,
     appending,
-    arity_of,
     check_output,
     finished,
     has_false_labels,
@@ -39,12 +37,11 @@ from r2n.store.trace import locked
 
 PARTS_MANIFEST = "manifest.json"
 FORMAT = 2
-ArgumentNames = Callable[[Iterable[str]], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerParts:
-    """The parts of the answers that are to stand in a file."""
+    """The parts of the answers that are to stand in a file, in a folder next to it."""
 
     file: Path
 
@@ -89,37 +86,26 @@ class AnswerParts:
         with new_file(self.path(number)) as file:
             pq.write_table(answers, file)
 
-    def join(self, names: ArgumentNames | None = None) -> int:
-        """Make one file of all parts, under its name only when it is whole; the number of answers in it.
+    def join(self, names: Callable[[Iterable[str]], tuple[str, ...]]) -> int:
+        """Make one file of all parts, under its name only when it is complete; the number of answers in it.
 
         `names` gives the names of the argument columns for the predicates of all parts.
         """
         paths, count = self.paths(), 0
         try:
-            schemas = [pq.read_schema(path) for path in paths]
-            if names is None:
-                arguments = unnamed_arguments(max(map(arity_of, schemas), default=0))
-            else:
-                asked = [json.loads((schema.metadata or {}).get(PREDICATES, b"[]")) for schema in schemas]
-                arguments = names({predicate for part in asked for predicate in part})
+            asked = [json.loads((pq.read_schema(path).metadata or {})[PREDICATES]) for path in paths]
+            arguments = names({predicate for part in asked for predicate in part})
             labelled = any(has_false_labels(pq.read_table(path, columns=["label"])) for path in paths)
             with new_file(self.file) as file, appending(file, self.file.suffix.lower()) as append:
                 for path in paths:
                     append(part := finished(pq.read_table(path), arguments, labelled=labelled))
                     count += part.num_rows
-        except pa.ArrowException as error:
-            raise CheckpointError(
-                f"a part in {self.folder} is damaged: {error}", hint="delete that folder, and ask again"
-            ) from error
+        except (pa.ArrowException, KeyError) as error:
+            what = f"a part in {self.folder} is damaged: {error}"
+            raise CheckpointError(what, hint="delete that folder, and ask again") from error
         for path in paths:
             path.unlink()
         return count
-
-
-def file_digest(path: Path) -> str:
-    """The checksum of a file of any size."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 QUERIES_AT_ONCE = 2**14
@@ -169,10 +155,10 @@ def predict_file(
     model: Model | None = None,
     progress: Progress = no_progress,
 ) -> Predicted:
-    """Write the answers to a file of queries, in its order; `answer_table` says what its columns are.
+    """Write the answers to a file of queries, in its order, with the columns of `answer_table`.
 
-    `jobs` processes share the work, one thread each (None: one, with as many as torch takes). `model`: the network,
-    where it is loaded already. Stopped half-way, the same call goes on from the parts that are done.
+    `jobs` processes share the work, one thread each (None: one, with as many as torch takes). `model`: the network, if
+    it is loaded already. Stopped half-way, the same call goes on from the parts that are done.
     """
     check_output(out)
     parts = AnswerParts(out)
@@ -207,13 +193,12 @@ def _identity(asked: PredictionJob, *, is_shared: bool) -> dict[str, Any]:
     """All that the answers depend on: only parts with the same belong together."""
     folder = RunFolder(asked.folder)
     networks = folder.networks(read_config(folder).seeds)
-    files = [folder.config, folder.calibration, *(place.path / MANIFEST for place in networks)]
-    changes = [*asked.fewer, "", *asked.more]
+    files = [folder.config, folder.calibration, *(own.path / MANIFEST for own in networks)]
     return {
-        "run": [file_digest(path) if path.is_file() else None for path in files],
+        "run": [_digest_of(str(path)) if path.is_file() else None for path in files],
         "queries": [str(asked.queries.resolve()), _digest_of(str(asked.queries))],
         "wanted": asdict(asked.wanted),
-        "changes": [_digest_of(text) for text in changes],
+        "changes": [_digest_of(text) for text in (*asked.fewer, "", *asked.more)],
         "domains": {name: list(constants) for name, constants in sorted(asked.domains.items())},
         "device": asked.device,
         "size": asked.size,
@@ -226,7 +211,8 @@ def _digest_of(text: str) -> str:
     """The checksum of the file of that name, or of a text that names none."""
     try:
         if Path(text).is_file():
-            return file_digest(Path(text))
+            with Path(text).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
     except (OSError, ValueError):  # no name that a file could have
         pass
     return hashlib.sha256(text.encode()).hexdigest()

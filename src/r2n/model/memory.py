@@ -4,9 +4,8 @@ import os
 import re
 import resource
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,8 +45,6 @@ _MEMINFO, _CGROUP, _CGROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup"), 
 _VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 _VERSION_2 = ("memory.max", "memory.current", "inactive_file")
 MOST_UNITS = 1e15
-_UNITS = {"b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 
 def forget_peak() -> None:
@@ -110,23 +107,15 @@ def _free_in_groups() -> Iterator[int]:
 def parse_size(text: str) -> int:
     """`8GB`, `500 MB`, `2GiB` in bytes; a number up to 1 without a unit is a share of what is free."""
     found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(?:([kmgt]?)(i?)(b?))", text.strip(), re.IGNORECASE)
-    if found is None:
-        raise ConfigError(f"'{text}' is no size of memory", hint="write 8GB, 500MB, or 0.5 for half of what is free")
-    number, unit = float(found[1]), (found[2] or found[4]).lower()
-    if not unit and 0 < number <= 1:
-        return int(number * available_bytes())
-    units = _BINARY_UNITS if found[3] else _UNITS
-    if unit not in units or not 0 < number < MOST_UNITS:
-        raise ConfigError(
-            f"'{text}' is no size of memory",
-            hint=f"with a unit: {found[1]}GB" if number > 1 else "write 8GB, 500MB, or 0.5 for half of what is free",
-        )
-    return int(number * units[unit])
-
-
-def allowed_bytes(limit: int | None) -> int:
-    """The limit, by default `MEMORY_SHARE` of what is free."""
-    return int(MEMORY_SHARE * available_bytes()) if limit is None else limit
+    hint = "write 8GB, 500MB, or 0.5 for half of what is free"
+    if found is not None:
+        number, unit = float(found[1]), (found[2] or found[4]).lower()
+        if not unit and 0 < number <= 1:
+            return int(number * available_bytes())
+        if unit and not (found[3] and unit == "b") and 0 < number < MOST_UNITS:
+            return int(number * (1024 if found[3] else 1000) ** "bkmgt".index(unit))
+        hint = f"with a unit: {found[1]}GB" if number > 1 else hint
+    raise ConfigError(f"'{text}' is no size of memory", hint=hint)
 
 
 def check_memory(needed: int, limit: int | None, *, what: str, ways_out: Sequence[str]) -> None:
@@ -136,35 +125,23 @@ def check_memory(needed: int, limit: int | None, *, what: str, ways_out: Sequenc
         free = available_bytes()
         allowed, by = int(MEMORY_SHARE * free), f"that may be taken ({MEMORY_SHARE:g} of the {shown_size(free)} free)"
     if needed > allowed:
-        hint = "; or ".join([*ways_out, "allow more with --memory SIZE"])
-        raise MemoryLimitError(
-            f"{what} needs about {shown_size(needed)}, more than the {shown_size(allowed)} {by}", hint=hint
-        )
+        what = f"{what} needs about {shown_size(needed)}, more than the {shown_size(allowed)} {by}"
+        raise MemoryLimitError(what, hint="; or ".join([*ways_out, "allow more with --memory SIZE"]))
 
 
 def training_bytes(
-    atoms: int,
-    ground_rules: int,
-    positions: int,
-    dim: int,
-    layers: int,
-    *,
-    negatives: int = 0,
-    input: str = "complex",
-    rule_outputs: bool = True,
-    mlp: str = "deep",
-    aggregation: str = "mean",
+    options: Options, atoms: int, *, ground_rules: int = 0, positions: int = 0, negatives: int = 0
 ) -> int:
-    """About the most bytes that a training step takes, with its layout, above the process before it.
+    """About the most bytes that a training step takes, with its collated graph, above the process before it.
 
     The counts are of the largest batch: its atoms, its ground rules, all their `positions`, and `negatives` as drawn.
-    `layers` are 0 without a reasoner; `rule_outputs`: whether out(g) is computed (semantic_weight above 0).
     """
-    of_atom = input_layers[input].floats_per_atom + layers * FLOATS_OF_LAYER
-    of_rule = FLOATS_OF_RULE_OUTPUT if rule_outputs and layers else 0.0
-    of_rule += layers * FLOATS_OF_SHALLOW_RULE if mlp == "shallow" else 0.0
-    of_position = layers * aggregations[aggregation].floats_per_position
-    floats = dim * (atoms * of_atom + ground_rules * of_rule + positions * of_position)
+    model, layers = options.model, options.model.layers if options.model.has_layers else 0
+    of_atom = input_layers[model.input].floats_per_atom + layers * FLOATS_OF_LAYER
+    of_rule = FLOATS_OF_RULE_OUTPUT if options.training.semantic_weight > 0 and layers else 0.0
+    of_rule += layers * FLOATS_OF_SHALLOW_RULE if model.mlp == "shallow" else 0.0
+    of_position = layers * aggregations[model.aggregation].floats_per_position
+    floats = model.dim * (atoms * of_atom + ground_rules * of_rule + positions * of_position)
     integers = atoms * BYTES_OF_ATOM + negatives * BYTES_OF_NEGATIVE + positions * BYTES_OF_POSITION
     return int(FIXED_BYTES + FLOAT * floats + integers)
 
@@ -193,7 +170,8 @@ def make_source(
     """
     from r2n.network.graph_sources import Counted, GroundedOnDemand, Ungrounded
 
-    ceiling, grounding = MemoryBudget(allowed_bytes(memory)), options.grounding
+    ceiling = MemoryBudget(int(MEMORY_SHARE * available_bytes()) if memory is None else memory)
+    grounding = options.grounding
     if options.model.rules == "counted":
         layered, rules = split_rules(knowledge)
         changes = {} if layered.theory.rules else {"reasoner": "none"}
@@ -223,66 +201,52 @@ BYTES_OF_WEIGHT = 24  # a number, its gradient, two moments of the optimiser, a 
 BYTES_OF_GRID_ATOM = 400  # logits and their gradients: measured on UMLS: 0.5 GB for 1.7 million atoms
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryLimit:
-    """The most bytes that a training may need; None: a share of what is free."""
+def check_training(knowledge: KnowledgeBase, options: Options, limit: int | None) -> None:
+    """Refuse atoms and weights that would not fit, before a negative is drawn or a network made.
 
-    most: int | None = None
-
-    def check_atoms(self, knowledge: KnowledgeBase, options: Options) -> None:
-        """Refuse atoms and weights that would not fit, before a negative is drawn or a network made.
-
-        Of a batch, the rows are checked (scores of all candidates, their gradients, and all vectors); its graph later.
-        """
-        training, model, negatives = options.training, options.model, 0
-        ways_out = ["set model.dim lower"]
-        if training.batch_size is not None:
-            constants = len(knowledge.language.constants)
-            compared = constants if training.asks_base else min(constants, training.negatives or constants)
-            scores = min(training.batch_size, len(knowledge.evidence)) * compared
-            needed = FIXED_BYTES + scores * BYTES_OF_ROW_SCORE + constants * model.dim * BYTES_OF_VECTOR
-            what, ways_out = f"a step that compares {scores:,} candidates", ["set training.batch_size lower", *ways_out]
+    Of a batch, the rows are checked (scores of all candidates, their gradients, and all vectors); its graph later.
+    """
+    training, model = options.training, options.model
+    ways_out = ["set model.dim lower"]
+    if training.batch_size is not None:
+        constants = len(knowledge.language.constants)
+        compared = constants if training.asks_base else min(constants, training.negatives or constants)
+        scores = min(training.batch_size, len(knowledge.evidence)) * compared
+        needed = FIXED_BYTES + scores * BYTES_OF_ROW_SCORE + constants * model.dim * BYTES_OF_VECTOR
+        what, ways_out = f"a step that compares {scores:,} candidates", ["set training.batch_size lower", *ways_out]
+    else:
+        if training.asks_base:
+            atoms, negatives = knowledge.base.size, 0
+            what = f"{training.loss} over the whole Herbrand base, {atoms:,} atoms,"
+            ways_out = ["take loss = 'softmax' with training.negatives", *ways_out]
         else:
-            if training.asks_base:
-                atoms, what = knowledge.base.size, f"{training.loss} over the whole Herbrand base,"
-                what, ways_out = (
-                    f"{what} {atoms:,} atoms,",
-                    ["take loss = 'softmax' with training.negatives", *ways_out],
-                )
-            else:
-                negatives = count_negatives(knowledge.base, knowledge.evidence, training)
-                atoms = len(knowledge.evidence) + negatives
-                what, fewer = f"a training on {atoms:,} facts and negatives", "set training.negatives to 1 or more"
-                less = "ask less at once: set training.batch_size"
-                ways_out = [f"draw fewer negatives: {fewer}", less, *ways_out]
-            is_grid = over_grids(options)
-            needed = (
-                FIXED_BYTES + atoms * BYTES_OF_GRID_ATOM if is_grid else _bytes(options, atoms, negatives=negatives)
-            )
-        check_memory(needed, self.most, what=what, ways_out=ways_out)
-        weights, what = count_weights(knowledge, model), "a network of about {:,} weights"
-        ways_out = ["set model.dim, model.rule_dim or model.encoder_dim lower"]
-        ways_out += ["set model.layers lower", 'set model.rule_network = "shared"'] if model.has_layers else []
-        needed = FIXED_BYTES + weights * BYTES_OF_WEIGHT
-        check_memory(needed, self.most, what=what.format(weights), ways_out=ways_out)
+            negatives = count_negatives(knowledge.base, knowledge.evidence, training)
+            atoms = len(knowledge.evidence) + negatives
+            what, fewer = f"a training on {atoms:,} facts and negatives", "set training.negatives to 1 or more"
+            ways_out = [f"draw fewer negatives: {fewer}", "ask less at once: set training.batch_size", *ways_out]
+        needed = FIXED_BYTES + atoms * BYTES_OF_GRID_ATOM
+        needed = needed if over_grids(options) else training_bytes(options, atoms, negatives=negatives)
+    check_memory(needed, limit, what=what, ways_out=ways_out)
+    weights = count_weights(knowledge, model)
+    ways_out = ["set model.dim, model.rule_dim or model.encoder_dim lower"]
+    ways_out += ["set model.layers lower", 'set model.rule_network = "shared"'] if model.has_layers else []
+    needed, what = FIXED_BYTES + weights * BYTES_OF_WEIGHT, f"a network of about {weights:,} weights"
+    check_memory(needed, limit, what=what, ways_out=ways_out)
 
-    def for_graph(self, options: Options) -> Callable[["FactorGraph"], None]:
-        """Refuses a training graph that would not fit, before it is laid out."""
 
-        def check(graph: "FactorGraph") -> None:
-            if over_grids(options) and None not in graph.shapes:
-                return  # the atoms were checked before, and nothing is laid out rule by rule
-            positions = sum(part.numel() for part in graph.neighbours)
-            needed = _bytes(options, len(graph.atoms), ground_rules=len(graph), positions=positions)
-            what = f"the training graph of {len(graph.atoms):,} atoms and {len(graph):,} ground rules"
-            ways_out = [
-                "draw fewer negatives: set training.negatives",
-                "set model.dim or model.layers lower",
-                "ground less: known-body or backward grounding, or typed and closed predicates",
-            ]
-            check_memory(needed, self.most, what=what, ways_out=ways_out)
-
-        return check
+def check_graph(options: Options, limit: int | None, graph: "FactorGraph") -> None:
+    """Refuse a training graph that would not fit, before it is collated."""
+    if over_grids(options) and None not in graph.shapes:
+        return  # the atoms were checked before, and nothing is collated rule by rule
+    positions = sum(part.numel() for part in graph.neighbours)
+    needed = training_bytes(options, len(graph.atoms), ground_rules=len(graph), positions=positions)
+    ways_out = [
+        "draw fewer negatives: set training.negatives",
+        "set model.dim or model.layers lower",
+        "ground less: known-body or backward grounding, or typed and closed predicates",
+    ]
+    what = f"the training graph of {len(graph.atoms):,} atoms and {len(graph):,} ground rules"
+    check_memory(needed, limit, what=what, ways_out=ways_out)
 
 
 def count_weights(knowledge: KnowledgeBase, options: ModelOptions) -> int:
@@ -307,19 +271,3 @@ def count_weights(knowledge: KnowledgeBase, options: ModelOptions) -> int:
         layer += copies * dim * hidden + inner + copies * (inner + hidden * dim)
     outputs = (dim * dim if options.output == "mlp" else dim) + hidden * hidden
     return found + layer * (1 if options.shared_layers else options.layers) + outputs
-
-
-def _bytes(options: Options, atoms: int, *, ground_rules: int = 0, positions: int = 0, negatives: int = 0) -> int:
-    model = options.model
-    return training_bytes(
-        atoms,
-        ground_rules,
-        positions,
-        model.dim,
-        model.layers if model.has_layers else 0,
-        negatives=negatives,
-        input=model.input,
-        rule_outputs=options.training.semantic_weight > 0,
-        mlp=model.mlp,
-        aggregation=model.aggregation,
-    )

@@ -51,13 +51,11 @@ Marks = Bool[np.ndarray, " atoms"]
 class Model:
     """One or more trained networks and what they know; `r2n.train` makes one, `Model.load` reads one from a folder.
 
-    `with_facts` and `without_facts` give another model and train nothing: the rules are grounded again, so the answers
-    are those of the networks on a problem with these facts from the start. A constant that the training did not have
-    has a vector only if it has features that the networks read. Otherwise its atoms are answered if ground rules
-    connect them with something known, and the networks read evidence only or were trained with `training.hiding`.
-
-    `trained_networks`, `trained_knowledge` and `trained_source` are those of the training; `network`, `knowledge`,
-    `source` and `problem` those of the facts as they are now. `folder` is the folder of the run, if there is one.
+    `with_facts` and `without_facts` give another model and train nothing: the rules are grounded again. A constant that
+    the training did not have has a vector only if it has features that the networks read. Otherwise its atoms are
+    answered if ground rules connect them with something known, and the networks read evidence only or were trained
+    with `training.hiding`. `trained_networks`, `trained_knowledge` and `trained_source` are those of the training;
+    `network`, `knowledge`, `source` and `problem` those of the facts as they are now.
     """
 
     changed: ChangedProblem
@@ -120,10 +118,8 @@ class Model:
     def save(self, folder: Path | str) -> None:
         """Write the model as a folder: that of `r2n train --out`, which `Model.load` and every command read."""
         if self.folder is None or self._is_changed or self.rules_off:
-            raise ConfigError(
-                "this model has no folder of its own, or its facts or rules were changed",
-                hint="save the model that `r2n.train` returned, and change the facts of the loaded one",
-            )
+            hint = "save the model that `r2n.train` returned, and change the facts of the loaded one"
+            raise ConfigError("this model has no folder of its own, or its facts or rules were changed", hint=hint)
         folder = Path(folder)
         if folder.exists() and any(folder.iterdir()):
             raise ConfigError(f"{folder} is not empty", hint="give another folder")
@@ -232,14 +228,10 @@ class Model:
         With `baselines`, it also has the metrics of the rules alone, of the input layer alone and of the same input
         layer trained without rules, if they are cheap. Calibration and memory are those of the model.
         """
+        options = replace(options, calibration=self.calibration, memory=row_memory(self.memory))
+        compared, said = self.baselines if baselines else None, progress or self.progress
         report = evaluate_split(
-            self.scores,
-            self.problem,
-            split,
-            progress or self.progress,
-            options=replace(options, calibration=self.calibration, memory=row_memory(self.memory)),
-            baselines=self.baselines if baselines else None,
-            training=self.options,
+            self.scores, self.problem, split, said, options=options, baselines=compared, training=self.options
         )
         notes = {"constraints": str(options.forbidden)} if isinstance(options.forbidden, Constrained) else {}
         if baselines and isinstance(self._without_reasoning, str):
@@ -258,7 +250,7 @@ class Model:
         return self.answer(replace(asked, everything=everything, top=top, unknown=unknown))
 
     def answer(self, question: Question) -> Answers:
-        """As `predict`, for a question that is an object already."""
+        """As `predict`, for a `Question`."""
         (found,) = self.answer_all([question])
         if isinstance(found, DataError):
             raise found
@@ -284,16 +276,10 @@ class Model:
             if is_filtered and not question.everything and len(question) > 1:
                 own = own.kept(own.reached | own.is_asserted)
             shown = own.kept(own.truths < 0) if question.unknown else own
-            found.append(
-                replace(
-                    shown.ranked(question.top),
-                    columns=self.argument_names([question.predicate.name]),
-                    asked=len(own),
-                    refused=int(own.is_refused.sum()),
-                    left_out=len(question) - len(own),
-                    hidden=len(own) - len(shown),
-                )
-            )
+            columns, refused = self.argument_names([question.predicate.name]), int(own.is_refused.sum())
+            counts = {"left_out": len(question) - len(own), "hidden": len(own) - len(shown)}
+            ranked = shown.ranked(question.top)
+            found.append(replace(ranked, columns=columns, asked=len(own), refused=refused, **counts))
         return found
 
     def _atoms_to_answer(self, question: Question) -> Codes | DataError:
@@ -360,11 +346,7 @@ class Model:
     def _answered(self, codes: Codes) -> tuple[LogitsOfEach, Marks, Marks]:
         """Logits, whether a ground rule reaches each atom, and whether it has to be refused all the same."""
         reciprocals = reciprocal_codes(self.network.base, codes)
-        both = (
-            codes[None]
-            if (reciprocals < 0).all()
-            else np.stack([codes, np.where(reciprocals >= 0, reciprocals, codes)])
-        )
+        both = np.stack([codes, np.where(reciprocals >= 0, reciprocals, codes)][: 1 + int((reciprocals >= 0).any())])
         count, shape = len(self.scores.models), both.shape
         logits, reached, refused = np.zeros((count, both.size)), np.zeros(both.size, bool), np.zeros(both.size, bool)
         for which, made in self.scores.passes(both.ravel()):
@@ -405,9 +387,8 @@ class Model:
     @property
     def _does_without_vectors(self) -> bool:
         """Whether the networks have learned to answer for atoms without an embedding of their own."""
-        if not self.network.layers:
-            return False
-        return self.network.evidence_input == "only" or self.options.training.hiding > 0
+        has_learned = self.network.evidence_input == "only" or self.options.training.hiding > 0
+        return bool(self.network.layers) and has_learned
 
     def no_answer(self, codes: Codes) -> DataError:
         """Why the first of these atoms has no answer: a constant of it is new to the networks."""
@@ -423,16 +404,11 @@ class Model:
         else:
             why = "no ground rule connects the atom with anything that is known"
             hint = f"add facts about '{constant}' that lead through the rules to what the training knew"
-        name = self.base.names(codes[:1])[0]
-        what = f"{name} cannot be answered{more}: '{constant}' is no constant of the training, and {why}"
-        return DataError(what, hint=hint)
+        what = f"{self.base.names(codes[:1])[0]} cannot be answered{more}"
+        return DataError(f"{what}: '{constant}' is no constant of the training, and {why}", hint=hint)
 
     def with_facts(
-        self,
-        facts: Given,
-        *,
-        domains: Mapping[str, Iterable[str]] = NOTHING,
-        features: GivenFeatures | None = None,
+        self, facts: Given, *, domains: Mapping[str, Iterable[str]] = NOTHING, features: GivenFeatures | None = None
     ) -> "Model":
         """Knowing more: facts as text (`!` before those that are false), files, tables, Evidence, or a list of these.
 
@@ -477,21 +453,17 @@ class Model:
         another atom, the ground rules that make the difference are compared.
         """
         if depth < 0 or (top is not None and top < 1):
-            raise ConfigError(
-                f"depth is 0 or more, and top is 1 or more, not {depth} and {top}",
-                hint="depth = 0 gives the answer alone",
-            )
+            what = f"depth is 0 or more, and top is 1 or more, not {depth} and {top}"
+            raise ConfigError(what, hint="depth = 0 gives the answer alone")
         code, other = self._one(atom), None if against is None else self._one(against)
         if code == other:
             raise ConfigError(f"{atom} is compared to itself", hint="give another atom as `against`")
         self.logits(np.array([code] if other is None else [code, other], np.int64))  # what has no answer is an error
         found = explain(self.subject(), code, depth=depth, top=top, against=other)
-        contrast = () if found.contrast is None else found.contrast.reasons
-        reasons = list(all_reasons((*found.reasons, *contrast)))
-        atoms = [found.atom, *(member.atom for reason in reasons for member in reason.because)]
-        atoms += [] if found.contrast is None else [found.contrast.other]
-        parsed = [part for part in map(parse_atom, dict.fromkeys(atoms)) if part is not None]
-        names = dict.fromkeys(term for part in parsed for term in part.terms if term is not None)
+        more, others = ((), ()) if found.contrast is None else (found.contrast.reasons, (found.contrast.other,))
+        atoms = [member.atom for reason in all_reasons((*found.reasons, *more)) for member in reason.because]
+        parsed = map(parse_atom, dict.fromkeys([found.atom, *atoms, *others]))
+        names = dict.fromkeys(term for part in parsed if part is not None for term in part.terms if term is not None)
         knowledge = self.problem.knowledge
         labels = constant_labels(knowledge.features, knowledge.language, names, with_texts=True)
         return replace(found, labels=tuple(labels.items()))
@@ -500,10 +472,8 @@ class Model:
         text = atom if isinstance(atom, str) else atom.question
         asked = Question.parse(self.base, text)
         if len(asked) != 1:
-            raise DataError(
-                f"'{text}' asks for {len(asked):,} atoms, and one is explained at a time",
-                hint=f'ask first: r2n predict RUN "{text}", then explain one of the answers',
-            )
+            hint = f'ask first: r2n predict RUN "{text}", then explain one of the answers'
+            raise DataError(f"'{text}' asks for {len(asked):,} atoms, and one is explained at a time", hint=hint)
         return int(asked.codes()[0])
 
     def subject(self) -> ExplainedModel:
@@ -588,7 +558,6 @@ def _check_encoders(folder: Path, wanted: tuple[str, ...], given: Mapping[str, n
     missing = [name for name in wanted if name not in given]
     listed = ", ".join(f"'{name}': module" for name in wanted)
     hint = f"give them again: load(folder, encoders={{{listed}}})" if wanted else "load it without encoders"
-    what = f"no encoder is given for '{missing[0]}'" if missing else "encoders are given for other domains"
-    raise ConfigError(
-        f"the run in {folder} was trained with encoders of its own for {list(wanted) or 'no domain'}; {what}", hint=hint
-    )
+    why = f"no encoder is given for '{missing[0]}'" if missing else "encoders are given for other domains"
+    what = f"the run in {folder} was trained with encoders of its own for {list(wanted) or 'no domain'}"
+    raise ConfigError(f"{what}; {why}", hint=hint)

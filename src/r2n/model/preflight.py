@@ -36,16 +36,13 @@ MOST_NAMED = 3  # rules that a sentence names
 
 def preflight_warnings(problem: Problem, options: Options) -> list[str]:
     """What may make a training on a problem fail or mislead, one sentence each."""
-    found = [
-        f"the split '{split}' holds no query: add rows to its table, or leave it out of [queries]"
-        for split, queries in problem.queries.items()
-        if not len(queries)
-    ]
-    if options.training.with_valid and len(problem.valid):
+    empty = "the split '{}' holds no query: add rows to its table, or leave it out of [queries]"
+    found = [empty.format(split) for split, queries in problem.queries.items() if not len(queries)]
+    if options.training.with_valid:
         count = counted(len(problem.valid), "query", "queries")
-        found.append(f"training.with_valid: {count} of 'valid' used for training, and not reported")
-    elif options.training.with_valid:
-        found.append("training.with_valid changes nothing: there are no queries 'valid'")
+        used = f": {count} of 'valid' used for training, and not reported"
+        used = used if len(problem.valid) else " changes nothing: there are no queries 'valid'"
+        found.append(f"training.with_valid{used}")
     found += [*_unlearned(problem, options), *_asked_closed(problem), *_without_negatives(problem, options)]
     found += assumed_false(problem.knowledge, options.training)
     if options.model.has_layers and problem.knowledge.theory.rules:
@@ -87,11 +84,9 @@ def _asked_closed(problem: Problem) -> Iterator[str]:
         closed = queries.atoms[closed_atoms(base, queries.atoms)]
         if len(closed):
             names = ", ".join(base.language.predicates[i].name for i in np.unique(base.decode(closed)[0]))
-            yield (
-                f"{len(closed):,} of {counted(len(queries), 'query', 'queries')} '{split}'"
-                f" {'is' if len(closed) == 1 else 'are'} closed: what is no fact of {names} is false;"
-                " take 'closed' from its declaration where that is not so"
-            )
+            asked = f"{len(closed):,} of {counted(len(queries), 'query', 'queries')} '{split}'"
+            false = f"what is no fact of {names} is false; take 'closed' from its declaration where that is not so"
+            yield f"{asked} {'is' if len(closed) == 1 else 'are'} closed: {false}"
 
 
 def _without_negatives(problem: Problem, options: Options) -> Iterator[str]:
@@ -174,12 +169,8 @@ def _missing(store: Store, rule: Rule, strategy: str) -> str:
         if is_closed:
             closed = f"{atom.predicate} is closed, and no fact of it is known"
             return f"{closed}; {facts}, or take 'closed' from its declaration"
-        known = (
-            f"fact of {atom.predicate} is known"
-            if literal.positive
-            else f"atom of {atom.predicate} is known to be false"
-        )
-        return f"no {known}; {facts}, or take grounding.strategy 'full'"
+        known = "fact of {} is known" if literal.positive else "atom of {} is known to be false"
+        return f"no {known.format(atom.predicate)}; {facts}, or take grounding.strategy 'full'"
     limited = next((atom.predicate for atom in rule.atoms if atom.predicate in store.knowledge.candidates), None)
     if limited is not None:
         return (
@@ -209,14 +200,9 @@ def asked_in_bodies(problem: Problem, options: Options) -> Iterator[str]:
     base, rules = problem.knowledge.base, problem.knowledge.theory.rules
     indices = {i for part in problem.queries.values() for i in np.unique(base.decode(part.atoms)[0]).tolist()}
     asked = {base.language.predicates[i].name for i in indices}
-    found = {
-        rule.name: [
-            name for name in dict.fromkeys(rule.atoms[part.position].predicate for part in rule.body) if name in asked
-        ]
-        for rule in rules
-    }
-    held = [f"{name}: {', '.join(predicates)}" for name, predicates in found.items() if predicates]
-    if held:
+    bodies = ((rule.name, dict.fromkeys(rule.atoms[part.position].predicate for part in rule.body)) for rule in rules)
+    found = ((name, [predicate for predicate in body if predicate in asked]) for name, body in bodies)
+    if held := [f"{name}: {', '.join(predicates)}" for name, predicates in found if predicates]:
         yield (
             f"{len(held):,} of {counted(len(rules), 'rule')} {'has' if len(held) == 1 else 'have'} a predicate that is"
             f" asked in {'its' if len(held) == 1 else 'their'} body ({_first(held, '; ')}): under known-body grounding"
@@ -237,10 +223,9 @@ def _unreached(problem: Problem, store: Store, options: GroundingOptions) -> Ite
         grounding = _tried(store, asked, options) if any(in_rules) and options.strategy != "full" else None
         is_reached = any(in_rules) if grounding is None else reached_atoms(grounding, asked).any()
         if len(queries) and not is_reached:
-            yield (
-                f"no ground rule reaches any of the {counted(len(queries), 'query', 'queries')} '{split}'"
-                f" ({options.strategy}): the rules tell nothing of them; r2n ground shows what each rule gives"
-            )
+            asked = f"the {counted(len(queries), 'query', 'queries')} '{split}' ({options.strategy})"
+            shown = "the rules say nothing of them; r2n ground shows what each rule gives"
+            yield f"no ground rule reaches any of {asked}: {shown}"
 
 
 def _tried(store: Store, asked: Codes, options: GroundingOptions) -> Grounding | None:
@@ -334,22 +319,11 @@ def _sizes(knowledge: KnowledgeBase, options: Options, known: np.ndarray, negati
     return [Size(round(count), exact=False) for count in len(known) * means[0] + negatives * means[1]]
 
 
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """The seconds of a training step on this machine: some whatever its size, and some for each ground rule."""
+def measured_speed(work: Work) -> tuple[float, float]:
+    """The seconds of a training step on this machine whatever its size, and those for each ground rule.
 
-    fixed: float
-    of_ground_rule: float
-
-    def seconds(self, ground_rules: int) -> float:
-        """Of a step over a number of ground rules."""
-        return self.fixed + self.of_ground_rule * ground_rules
-
-
-def measured_speed(work: Work) -> Speed:
-    """The speed of a training, from passes over small graphs of the same rules, each four times as large as the last.
-
-    Neither the state of the random generator nor the number of threads is changed.
+    They are measured in passes over small graphs of the same rules, each four times as large as the last. Neither the
+    state of the random generator nor the number of threads is changed.
     """
     import torch
 
@@ -383,9 +357,9 @@ def measured_speed(work: Work) -> Speed:
         torch.set_num_threads(threads)
     (few, short), (many, long) = found[-2:]
     if many <= few or long <= short:  # more ground rules made no difference
-        return Speed(long, 0.0)
+        return long, 0.0
     rate = (long - short) / (many - few)
-    return Speed(max(0.0, long - rate * many), rate)
+    return max(0.0, long - rate * many), rate
 
 
 def _sample(work: Work, share: float) -> tuple[Grounding, np.ndarray]:
@@ -414,7 +388,8 @@ def cost_warnings(problem: Problem, options: Options) -> list[str]:
     work, epochs = Work.of(problem.knowledge, options), options.training.epochs
     if work is None or work.operations * epochs < SHORT_WORK:
         return []
-    seconds = work.steps * measured_speed(work).seconds(work.of_step)
+    fixed, of_ground_rule = measured_speed(work)
+    seconds = work.steps * (fixed + of_ground_rule * work.of_step)
     if seconds * epochs < LONG:
         return []
     largest = max(zip(work.sizes, work.knowledge.theory.rules, strict=True), key=lambda pair: pair[0].count)

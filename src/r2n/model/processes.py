@@ -260,14 +260,9 @@ def fabric_environment(rank: int, port: int) -> dict[str, str]:
 def _met(rank: int, count: int, port: int, device: str, listening: socket.socket | None = None) -> Any:
     """Meet the other processes of this machine; the first one listens."""
     os.environ.update(fabric_environment(rank, port))
+    patience, given = timedelta(seconds=SECONDS_TO_MEET), None if listening is None else os.dup(listening.fileno())
     store = distributed.TCPStore(  # pyright: ignore[reportPrivateImportUsage]
-        HERE,
-        port,
-        count,
-        rank == 0,
-        timeout=timedelta(seconds=SECONDS_TO_MEET),
-        wait_for_workers=False,
-        master_listen_fd=None if listening is None else os.dup(listening.fileno()),
+        HERE, port, count, rank == 0, timeout=patience, wait_for_workers=False, master_listen_fd=given
     )
     is_cuda = make_device(device).type == "cuda"
     if is_cuda:
@@ -303,10 +298,9 @@ def listener() -> socket.socket:
         made.listen()
     except (OSError, ValueError, OverflowError) as error:
         made.close()
-        raise ConfigError(
-            f"rank 0 cannot listen at {HERE}:{port}, where the others are to meet it: {error}",
-            hint="set MASTER_PORT to a port that is free, or leave it out, and one is found",
-        ) from None
+        what = f"rank 0 cannot listen at {HERE}:{port}, where the others are to meet it: {error}"
+        hint = "set MASTER_PORT to a port that is free, or leave it out, and one is found"
+        raise ConfigError(what, hint=hint) from None
     return made
 
 

@@ -124,13 +124,11 @@ def answers_to(model: Model, queries: Sequence[Facts], wanted: AnswerOptions) ->
     The table's metadata name the predicates that were asked, also where none of their atoms is an answer.
     """
     parts = [part for facts in queries for part in _answered(model, facts, wanted)]
-    whole = (
-        pa.concat_tables(parts, promote_options="default")
-        if parts
-        else _rows(model.columns(nothing := np.zeros(0, np.int64)), row=nothing)
-    )
+    if not parts:
+        parts.append(_rows(model.columns(nothing := np.zeros(0, np.int64)), row=nothing))
+    every = pa.concat_tables(parts, promote_options="default")
     asked = json.dumps(sorted({facts.predicate for facts in queries}))
-    return whole.sort_by([("row", "ascending"), ("rank", "ascending")]).replace_schema_metadata({PREDICATES: asked})
+    return every.sort_by([("row", "ascending"), ("rank", "ascending")]).replace_schema_metadata({PREDICATES: asked})
 
 
 def finished(table: pa.Table, arguments: Sequence[str], *, labelled: bool | None = None) -> pa.Table:
@@ -147,11 +145,6 @@ def finished(table: pa.Table, arguments: Sequence[str], *, labelled: bool | None
     first, last = ["row", "rank", "predicate"], [n for n in (*PREDICTED, "label") if n in table.column_names]
     table = table.select([*first, *unnamed, *last]).replace_schema_metadata(None)
     return table.rename_columns([*first, *arguments, *last])
-
-
-def arity_of(schema: pa.Schema) -> int:
-    """How many arguments a table of answers has."""
-    return sum(name.startswith("argument_") for name in schema.names)
 
 
 def has_false_labels(table: pa.Table) -> bool:

@@ -63,13 +63,9 @@ def plain_rule(rule: Rule, base: HerbrandBase) -> tuple[Rule, list[int]]:
 
 def ground_rules_of(graph: FactorGraph, name: str) -> Int64[np.ndarray, "ground_rules positions"]:
     """The distinct ground rules of a rule, as codes of their atoms; at most `MOST_GROUND_RULES`."""
-    j = [rule.name for rule in graph.rules].index(name)
-    codes = graph.atoms[graph.neighbours[j]].numpy()
-    if graph.answered < len(graph.atoms):
-        codes = np.unique(codes, axis=0)
-    if len(codes) <= MOST_GROUND_RULES:
-        return codes
-    return codes[np.sort(np.random.default_rng(0).permutation(len(codes))[:MOST_GROUND_RULES])]
+    codes = graph.atoms[graph.neighbours[[rule.name for rule in graph.rules].index(name)]].numpy()
+    codes = np.unique(codes, axis=0) if graph.answered < len(graph.atoms) else codes
+    return codes if len(codes) <= MOST_GROUND_RULES else codes[drawn(len(codes), MOST_GROUND_RULES, 0)]
 
 
 def rule_truths(trained: Model, positions: list[int], codes: Int64[np.ndarray, "ground_rules positions"]) -> Truths:
@@ -235,17 +231,11 @@ class RuleSwitches:
 
     def _judged(self, logits: Logits, scores: Score) -> Answered:
         problem = self.trained.problem
-        report = evaluate_scores(
-            scores,
-            self.queries,
-            problem.knowledge.base,
-            Filter.of(problem),
-            EvaluationOptions(memory=row_memory(self.trained.memory)),
-            split=self.split,
-        )
+        options, base = EvaluationOptions(memory=row_memory(self.trained.memory)), problem.knowledge.base
+        report = evaluate_scores(scores, self.queries, base, Filter.of(problem), options, split=self.split)
         name, value = report.main
         if self._is_ranking and isinstance(scores, ScoreByRow):
-            of_truth = _shares(scores, problem.knowledge.base, self.queries.atoms)
+            of_truth = _shares(scores, base, self.queries.atoms)
         else:
             of_truth = expit(np.where(self.queries.truth, logits, -logits))
         return Answered(logits, of_truth, name, None if isnan(value) else value, report.nothing_to_rank)
@@ -285,10 +275,9 @@ def rule_effects(
     best, found, gains = list(names), {}, {}
     if most is not None and len(best) > most:
         sizes = []
-        progress("which rules matter", 0, len(best))
-        for done, change in enumerate(switches.changes(best), start=1):
+        for change in switches.changes(best):
+            progress("which rules matter", len(sizes), len(best))
             sizes.append(float(np.abs(change).mean()))
-            progress("which rules matter", done, len(best))
         best = [best[i] for i in np.argsort(-np.array(sizes), kind="stable")[:most]]
     whole = switches.whole
     for done, name in enumerate(best):
@@ -307,20 +296,18 @@ def _shares(scores: ScoreByRow, base: HerbrandBase, codes: Codes) -> Logits:
     for predicate in np.unique(index).tolist():
         own, arity = np.flatnonzero(index == predicate), len(base.shapes[predicate])
         for position in range(arity):
-            side = QueryPattern.of(base, predicate, position)
-            for some in np.array_split(own, -(-len(own) * side.candidates // CANDIDATES_AT_ONCE)):
+            pattern = QueryPattern.of(base, predicate, position)
+            for some in np.array_split(own, -(-len(own) * pattern.candidates // CANDIDATES_AT_ONCE)):
                 rows = np.asarray(scores.rows(predicate, position, arguments[some, :arity]), np.float64)
-                found[some] += softmax(rows, axis=1)[np.arange(len(some)), side.located(codes[some])[1]] / arity
+                found[some] += softmax(rows, axis=1)[np.arange(len(some)), pattern.located(codes[some])[1]] / arity
     return found
 
 
 def helps(account: RuleAccount) -> bool:
     """Whether the metric is better with the rule; where it is the same, whether the truth is more probable."""
     effect = account.effect
-    if effect is None:
-        return False
-    if effect.metric is None or effect.without is None or effect.metric == effect.without:
-        return effect.gain > 0
+    if effect is None or effect.metric is None or effect.without is None or effect.metric == effect.without:
+        return effect is not None and effect.gain > 0
     return effect.metric > effect.without
 
 
@@ -332,13 +319,11 @@ def report_theory(report: RuleReport, theory: Theory) -> tuple[Theory, str]:
     taken = {rule.name for rule in theory.rules}
     commented = [pair for account in report.rules for pair in _commented(account, report.metric or "", taken)]
     if not commented:
-        raise ConfigError(
-            "there is nothing to export: no explicit rule helps, and no clause was learned",
-            hint="train longer, or ask by other queries: --split",
-        )
-    whole = replace(theory, rules=tuple(rule for rule, _ in commented))
+        what = "there is nothing to export: no explicit rule helps, and no clause was learned"
+        raise ConfigError(what, hint="train longer, or ask by other queries: --split")
     lines = [f"# {' '.join(comment.split())}\n{rule}\n" for rule, comment in commented]
-    return whole, str(replace(theory, rules=())) + "".join(lines)
+    kept = replace(theory, rules=tuple(rule for rule, _ in commented))
+    return kept, str(replace(theory, rules=())) + "".join(lines)
 
 
 def _commented(account: RuleAccount, metric: str, taken: set[str]) -> Iterator[tuple[Rule, str]]:
@@ -360,12 +345,12 @@ def _commented(account: RuleAccount, metric: str, taken: set[str]) -> Iterator[t
 
 def export_theory(report: RuleReport, theory: Theory, path: Path) -> str:
     """Write that theory, and say what was written."""
-    whole, text = report_theory(report, theory)
+    exported, text = report_theory(report, theory)
     try:
         write_atomically(path, text.encode())
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
-    return f"{counted(len(whole.rules), 'rule')} in {path}"
+    return f"{counted(len(exported.rules), 'rule')} in {path}"
 
 
 MOST_RULES = 20  # reported
@@ -425,12 +410,10 @@ def rule_report(
 def _nothing_read(trained: Model, rules: list[Rule]) -> RuleReport:
     """A report on a network that reads no rule, or on a theory that has none."""
     model, training = trained.options.model, trained.options.training
-    if not rules:
-        why = "the theory has no rules"
-    else:
-        why = f"the network reads no rules (model.reasoner = {model.reasoner}, model.layers = {model.layers})"
-        if training.regularisation != "off":
-            why += f"; in training they acted on the outputs (training.regularisation = {training.regularisation})"
+    why = f"the network reads no rules (model.reasoner = {model.reasoner}, model.layers = {model.layers})"
+    if training.regularisation != "off":
+        why += f"; in training they acted on the outputs (training.regularisation = {training.regularisation})"
+    why = why if rules else "the theory has no rules"
     accounts = tuple(RuleAccount(rule, "implicit" if rule.is_implicit else "explicit") for rule in rules)
     return RuleReport(trained.problem.name, None, 0, None, None, None, accounts, notes=(why,))
 

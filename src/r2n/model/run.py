@@ -1,11 +1,10 @@
 """A problem with its options and seed, and the networks in training."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import isnan
 
 import numpy as np
 import torch
@@ -18,20 +17,14 @@ from r2n.data.validation import check_valid_is_free, contradictions
 from r2n.errors import ConfigError
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.evaluate import evaluate_scores
-from r2n.evaluation.ranking import EvaluationOptions, Filter, row_memory
+from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter, row_memory
 from r2n.evaluation.report import Report
 from r2n.logic.language import Predicate
 from r2n.model.choices import FEW_LABELS, choose_options, corrupted_positions, labelled_predicates
 from r2n.model.evaluation import evaluate_split
-from r2n.model.memory import (
-    MemoryLimit,
-    as_trained,
-    check_memory,
-    make_device,
-    make_source,
-)
+from r2n.model.memory import as_trained, check_graph, check_memory, check_training, make_device, make_source
 from r2n.network.graph_sources import GraphSource
-from r2n.network.mixture import WEIGHTINGS, Weighting
+from r2n.network.mixture import WEIGHTINGS
 from r2n.network.r2n import R2N
 from r2n.options import MOST_WHOLE, Options, TrainingOptions
 from r2n.progress import Progress, no_progress
@@ -47,12 +40,12 @@ SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A problem, its options and seed, where its graphs come from, and `size` networks in training.
+    """A problem, its options and seed, the source of its graphs, and `size` networks in training.
 
-    The problem is grounded once; `trainer` trains the first network. Each network is that of its seed alone, bit for
-    bit: it is built just before it is trained, because the seed is global. `knowledge` is the problem's in the language
-    of the training. `given` are the caller's modules for the features of domains, as they were before the training (of
-    a single network: those that are trained). `trained` are the runs of the networks that are trained so far.
+    The problem is grounded once; `trainer` trains the first network. Each network is built just before it is trained,
+    because the seed is global. `knowledge` is in the language of the training. `given` are the caller's modules for the
+    features of domains, as they were before the training (of a single network: those that are trained). `trained` are
+    the runs of the networks that are trained so far.
     """
 
     problem: Problem
@@ -68,9 +61,10 @@ class Run:
 
     def __repr__(self) -> str:
         """Of which problem, and how far it is."""
-        seeds = f"seeds from {self.seed}, {len(self.trained)} of {self.size} networks" if self.size > 1 else ""
-        epochs = f"epoch {self.trainer.epoch:,} of {self.trainer.epochs:,}"
-        return f"Run('{self.problem.name}', {seeds or f'seed {self.seed}, {epochs}'})"
+        done = f"seed {self.seed}, epoch {self.trainer.epoch:,} of {self.trainer.epochs:,}"
+        if self.size > 1:
+            done = f"seeds from {self.seed}, {len(self.trained)} of {self.size} networks"
+        return f"Run('{self.problem.name}', {done})"
 
     @property
     def model(self) -> R2N:
@@ -96,12 +90,10 @@ class Run:
         """A run for each network, to be trained before the next; what no seed changes is shared."""
         self.trained.clear()
         batches = self.trainer.batches
-        is_fixed = isinstance(batches, FixedBatches) and not draws(self.options.training)
+        shared = batches if isinstance(batches, FixedBatches) and not draws(self.options.training) else None
         for seed in self.seeds:
-            made = self
-            if seed != self.seed:
-                shared = batches if is_fixed else None
-                made = self.with_seed(seed, deepcopy(dict(self.given)), progress, shared)
+            is_first = seed == self.seed
+            made = self if is_first else self.with_seed(seed, deepcopy(dict(self.given)), progress, shared)
             yield made
             self.trained.append(made)
 
@@ -118,13 +110,10 @@ class Run:
 
     def logits(self) -> AtomLogits:
         """The logits for any atoms, with the weights as they are now; of several networks, the means."""
-        if self.size == 1:
-            return AtomLogits(self.model, self.source, self.knowledge.evidence)
-        if len(self.trained) < self.size:
-            raise ConfigError(
-                f"{len(self.trained)} of {self.size} networks are trained", hint="train them all: train_in(folder, run)"
-            )
-        first, *others = (run.model for run in self.trained)
+        if self.size > 1 and len(self.trained) < self.size:
+            what = f"{len(self.trained)} of {self.size} networks are trained"
+            raise ConfigError(what, hint="train them all: train_in(folder, run)")
+        first, *others = (run.model for run in (self.trained if self.size > 1 else [self]))
         return AtomLogits(first, self.source, self.knowledge.evidence, others=tuple(others))
 
     def evaluate(
@@ -146,10 +135,8 @@ class Run:
         false = np.setdiff1d(self.trainer.batches.asked(torch.Generator())[1], knowledge.evidence.atoms)
         found = []
         for split, queries in self.problem.queries.items():
-            asked = queries.atoms[np.isin(queries.atoms, false)]
-            asked = asked[~closed_atoms(knowledge.base, asked)]
-            index = np.unique(knowledge.base.decode(asked)[0])
-            predicates = [knowledge.language.predicates[i] for i in index]
+            asked = queries.atoms[np.isin(queries.atoms, false) & ~closed_atoms(knowledge.base, queries.atoms)]
+            predicates = [knowledge.language.predicates[i] for i in np.unique(knowledge.base.decode(asked)[0])]
             advice = self._fewer_corruptions(predicates, is_ranking=bool(queries.truth.all()))
             if advice:
                 found.append(
@@ -164,19 +151,15 @@ class Run:
         labels, advice = labelled_predicates(knowledge), list[str]()
         labelled = [predicate.name for predicate in predicates if predicate.name in labels]
         others = [predicate for predicate in predicates if predicate.name not in labels and predicate.arity > 1]
+        only, now = [*training.labels_only, *labelled], training.corrupted_positions
         if labelled:
-            only = [*training.labels_only, *labelled]
             advice.append(f"to ask only labelled atoms of {', '.join(labelled)}, set training.labels_only to {only}")
-        positions, now = (
-            corrupted_positions(knowledge, [*training.labels_only, *labelled]),
-            training.corrupted_positions,
-        )
+        positions = corrupted_positions(knowledge, only)
         is_set = now is not None and positions == tuple(sorted({p % 2 - 2 for p in now if -2 <= p < 2}))
         is_pair = any(predicate.arity == 2 for predicate in others)
         if is_pair and positions and not self.options.grounding.reciprocal and not is_set:
-            where = "last" if positions == (-1,) else "first"
-            setting = f"set training.corrupted_positions to {[*positions]}"
-            advice.append(f"only the {where} constant of a fact excludes others: {setting}")
+            excludes = f"only the {'last' if positions == (-1,) else 'first'} constant of a fact excludes others"
+            advice.append(f"{excludes}: set training.corrupted_positions to {[*positions]}")
         elif others and not is_ranking:
             names = ", ".join(predicate.name for predicate in others)
             advice.append(
@@ -205,9 +188,9 @@ def prepare_run(
     if not 1 <= size <= MOST_NETWORKS:
         hint = f"take 1 to {MOST_NETWORKS}; of more than 10, each adds little"
         raise ConfigError(f"an ensemble of {size:,} networks cannot be trained", hint=hint)
-    for each in (seed, seed + size - 1):
-        if not 0 <= each <= MOST_WHOLE:
-            raise ConfigError(f"the seed is {each}", hint=f"give a whole number from 0 to {MOST_WHOLE:,}")
+    if seed < 0 or seed + size - 1 > MOST_WHOLE:
+        hint = f"give a whole number from 0 to {MOST_WHOLE:,}"
+        raise ConfigError(f"the seed is {seed if seed < 0 else seed + size - 1}", hint=hint)
     if options is None:
         options = choose_options(problem, problem.options)[0]
     if options.training.with_valid:
@@ -216,7 +199,7 @@ def prepare_run(
     for error in contradictions(problem, options):
         raise error
     knowledge = as_trained(problem.knowledge, options.grounding)
-    MemoryLimit(memory).check_atoms(knowledge, options)
+    check_training(knowledge, options, memory)
     source = make_source(knowledge, options, progress, to_train=True, memory=memory)
     given = deepcopy(dict(encoders or {})) if size > 1 else encoders or {}
     first = _run_of_seed(problem, options, knowledge, source, memory, seed, encoders or {}, progress)
@@ -238,12 +221,12 @@ def _run_of_seed(
     batches: Batches | None = None,
 ) -> Run:
     """The run of one network; the only place where the global seed and the threads are set."""
-    training = options.training
+    training, evidence = options.training, knowledge.evidence
     torch.manual_seed(seed)
     model = R2N.build(knowledge, options.model, encoders=encoders).to(make_device(training.device))
     if batches is None:
-        check = MemoryLimit(memory).for_graph(options)
-        batches = batches_of(model, source, knowledge.evidence, training, seed=seed, check=check, progress=progress)
+        check = partial(check_graph, options, memory)
+        batches = batches_of(model, source, evidence, training, seed=seed, check=check, progress=progress)
     torch.set_num_threads(threads_for(training, batches.ground_rules))
     rule_batches = finalize = None
     if model.counted is not None and source.counts is not None:
@@ -251,36 +234,26 @@ def _run_of_seed(
         start_at_confidence(model.counted, source.counts)
         rule_batches = RuleBatches(source.counts, training)
         if "valid" in problem.queries and not training.with_valid:
-            finalize = partial(choose_weighting, problem, AtomLogits(model, source, knowledge.evidence))
+            finalize = partial(choose_weighting, problem, AtomLogits(model, source, evidence))
+    validate = validation(problem, model, source, knowledge) if training.patience is not None else None
     trainer = Trainer(
-        model,
-        batches,
-        knowledge.evidence,
-        training,
-        rule_batches=rule_batches,
-        validate=validation(problem, model, source, knowledge) if training.patience is not None else None,
-        finalize=finalize,
-        seed=seed,
+        model, batches, evidence, training, rule_batches=rule_batches, validate=validate, finalize=finalize, seed=seed
     )
     return Run(problem, options, seed, knowledge, source, trainer, encoders, memory)
 
 
 def choose_weighting(problem: Problem, logits: AtomLogits, model: R2N) -> None:
-    """Combine network and counted rules in the way that is best on (a sample of) the validation queries."""
+    """Combine network and counted rules by the weighting that is best on (a sample of) the validation queries."""
     assert model.combination is not None
-    filtered = Filter.of(problem, (TRAIN, "valid"))  # not even the filter knows the test
-    logits = logits.again()
+    sample = QUERIES_TO_CHOOSE_BY if problem.valid.truth.all() else None  # only a ranking is sampled
+    metric, logits = _validation_metric(problem, EvaluationOptions(sample=sample)), logits.again()
+    found = np.nan_to_num([metric(logits.by(weighting)) for weighting in WEIGHTINGS], nan=-1.0)
+    model.combination.way.fill_(int(found.argmax()))  # the first of equals
 
-    is_ranking = problem.valid.truth.all()  # only a ranking is sampled
-    asked = EvaluationOptions(sample=QUERIES_TO_CHOOSE_BY if is_ranking else None)
 
-    def metric(way: Weighting) -> float:
-        report = evaluate_scores(logits.by(way), problem.valid, problem.knowledge.base, filtered, asked, split="valid")
-        found = report.main[1]
-        return -1.0 if isnan(found) else found
-
-    best = max(range(len(WEIGHTINGS)), key=lambda i: metric(WEIGHTINGS[i]))  # the first of equals
-    model.combination.way.fill_(best)
+def _validation_metric(problem: Problem, options: EvaluationOptions) -> Callable[[AtomLogits], float]:
+    filtered, base = Filter.of(problem, (TRAIN, "valid")), problem.knowledge.base  # not even the filter knows the test
+    return lambda logits: evaluate_scores(logits, problem.valid, base, filtered, options, split="valid").main[1]
 
 
 def threads_for(options: TrainingOptions, ground_rules: int) -> int:
@@ -290,13 +263,11 @@ def threads_for(options: TrainingOptions, ground_rules: int) -> int:
 
 def validation(problem: Problem, model: R2N, source: GraphSource, knowledge: KnowledgeBase) -> Validate:
     """The metric that chooses the best weights: average precision, or the mean reciprocal rank, of `valid` alone."""
-    filtered = Filter.of(problem, (TRAIN, "valid"))  # not even the filter knows the test
-    logits = AtomLogits(model, source, knowledge.evidence)
+    metric, logits = _validation_metric(problem, DEFAULT_OPTIONS), AtomLogits(model, source, knowledge.evidence)
 
     def validate(_: R2N) -> float:
         nonlocal logits
         logits = logits.again()
-        report = evaluate_scores(logits, problem.valid, problem.knowledge.base, filtered, split="valid")
-        return report.main[1]
+        return metric(logits)
 
     return validate

@@ -1,15 +1,15 @@
 """`train`: crash-safe training in a folder; it can be interrupted at any time and resumed."""
 
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from time import monotonic
-from typing import Any, Unpack
+from typing import Unpack
 from weakref import finalize
 
 import torch
@@ -61,31 +61,26 @@ def train_in(
 ) -> Generator[Epoch, None, None]:
     """Train, keeping trace and checkpoint in the folder; `resume` goes on from what is there, or begins.
 
-    The networks of an ensemble are trained one after the other, each in a folder of its own inside. At the end the
-    calibration is fitted and kept, unless only logits are read (not `calibrated`). Of a `team`, this is the process
-    that writes.
+    The networks of an ensemble are trained one after the other, each in a folder inside. At the end the calibration is
+    fitted and kept, unless only logits are read (not `calibrated`). Of a `team`, this is the process that writes.
     """
     folder = RunFolder(path)
-    config = config_of(
-        run.problem,
-        run.options,
-        seed=run.seed,
-        threads=torch.get_num_threads(),
-        encoders=run.encoders,
-        device=str(run.model.device),
-        ensemble=len(run.seeds),
+    seed, size, threads, device = run.seed, len(run.seeds), torch.get_num_threads(), str(run.model.device)
+    made = config_of(
+        run.problem, run.options, seed=seed, threads=threads, encoders=run.encoders, device=device, ensemble=size
     )
-    _make(folder.path)
+    with _making(path):
+        path.mkdir(parents=True, exist_ok=True)
     with locked(path):
-        config = _begin(folder, run, config, resume=resume)
-        places = folder.networks(run.seeds)
+        config = _begin(folder, run, made, resume=resume)
+        folders = folder.networks(run.seeds)
         if team.count > 1:
             progress("wait for the others", 0, 0)
         _meet(team)
-        for number, (place, member) in enumerate(zip(places, run.members(progress), strict=True), start=1):
+        for number, (own, member) in enumerate(zip(folders, run.members(progress), strict=True), start=1):
             member.trainer.join(team)
-            phase = "train" if len(places) == 1 else f"train {number} of {len(places)}"
-            yield from _train(place, member, config, checkpoint_seconds, partial(progress, phase))
+            phase = "train" if len(folders) == 1 else f"train {number} of {len(folders)}"
+            yield from _train(own, member, config, checkpoint_seconds, partial(progress, phase))
         if calibrated:
             progress("calibrate", 0, 0)
             keep_calibration(folder, calibrate(run), run.seeds)
@@ -105,16 +100,13 @@ def train_without_reasoning(path: Path, run: Run, problem: Problem, progress: Pr
     folder = RunFolder(path)
     if not lacks_comparison(path, run):
         return None
-    unfinished = folder.path / f"{folder.without_reasoning.path.name}.unfinished"
+    unfinished, memory = folder.path / f"{folder.without_reasoning.path.name}.unfinished", run.memory
     seconds = sum(epoch["seconds"] for trace in folder.traces for epoch in read_trace(trace))
     threads, began = torch.get_num_threads(), monotonic()
     try:
-        options = without_reasoning(run.options)
-        alone = prepare_run(problem, options, run.seed, size=len(run.seeds), memory=run.memory)
-        epochs = train_in(
-            unfinished, alone, resume=True, progress=lambda _, *steps: progress(PHASE, *steps), calibrated=False
-        )
-        with closing(epochs):
+        alone = prepare_run(problem, without_reasoning(run.options), run.seed, size=len(run.seeds), memory=memory)
+        phase: Progress = lambda _, *steps: progress(PHASE, *steps)  # noqa: E731
+        with closing(train_in(unfinished, alone, resume=True, progress=phase, calibrated=False)) as epochs:
             is_over = any(monotonic() - began > max(seconds, FREE_SECONDS) for _ in epochs)
         if is_over:
             rmtree(unfinished)
@@ -129,10 +121,10 @@ def train_without_reasoning(path: Path, run: Run, problem: Problem, progress: Pr
 
 def without_reasoning(options: Options) -> Options:
     """The options of the same network without any rule; all that is left reads an atom's input, so none is hidden."""
-    model = {"reasoner": "none", "rules": "layers", "evidence_input": "off", "input_score": False}
-    training = {"hiding": 0.0, "regularisation": "off", "semantic_weight": 0.0}
-    changed = {"model": options.model.model_copy(update=model)}
-    return options.model_copy(update=changed | {"training": options.training.model_copy(update=training)})
+    reasoning = {"reasoner": "none", "rules": "layers", "evidence_input": "off", "input_score": False}
+    model = options.model.model_copy(update=reasoning)
+    losses = {"hiding": 0.0, "regularisation": "off", "semantic_weight": 0.0}
+    return options.model_copy(update={"model": model, "training": options.training.model_copy(update=losses)})
 
 
 def _meet(team: ProcessGroup) -> None:
@@ -145,8 +137,7 @@ def _train(
     folder: RunFolder, run: Run, config: RunConfig, checkpoint_seconds: float, progress: Callable[[int, int], None]
 ) -> Generator[Epoch, None, None]:
     """Train one network, from its checkpoint on if there is one; the trace is cut to it."""
-    checkpoint = read_checkpoint(folder.path, config.digest)
-    if checkpoint is not None:
+    if (checkpoint := read_checkpoint(folder.path, config.digest)) is not None:
         forget_others(folder.path)
         restore_trainer(run.trainer, *checkpoint)
     opened = Trace(folder.trace) if checkpoint is None else Trace.resumed(folder.trace, checkpoint[1].get("trace"))
@@ -176,9 +167,9 @@ def _keep(folder: RunFolder, run: Run, config: RunConfig, trace: Trace) -> None:
 
 @dataclass(frozen=True)
 class TrainingSpec:
-    """A training in a folder: options, seed, number of networks; another process can begin the same from it.
+    """A training in a folder, which another process can begin too; if it is not new, it has the options of before.
 
-    If it is not `is_new`, it goes on with the options it was begun with. `notes` say where options come from.
+    `notes` say where options come from.
     """
 
     folder: Path
@@ -218,55 +209,42 @@ def training_spec(
         return TrainingSpec(path, change(given), seed or 0, 1 if ensemble is None else ensemble, memory)
     kept = read_config(folder)
     own_seed, own_ensemble = kept.seed if seed is None else seed, kept.ensemble if ensemble is None else ensemble
-    wanted = _flat(change(kept.options), own_seed, own_ensemble)
-    own = _flat(kept.options, kept.seed, kept.ensemble)
-    for key, value in own.items():
-        if wanted[key] != value:
-            raise CheckpointError(
-                f"the run in {path} was begun with {key} = {json.dumps(value)}, and goes on with that; now it is to be"
-                f" {json.dumps(wanted[key])}",
-                hint="leave it out, or give another --out",
-            )
+    own, wanted = _flat(kept.options, kept.seed, kept.ensemble), _flat(change(kept.options), own_seed, own_ensemble)
+    for key in own:
+        if wanted[key] != own[key]:
+            what = f"the run in {path} was begun with {key} = {own[key]}, and goes on with that; now it is to be"
+            raise CheckpointError(f"{what} {wanted[key]}", hint="leave it out, or give another --out")
     in_file = _flat(given, kept.seed, kept.ensemble)
-    others = [
-        f"{key} = {json.dumps(own[key])} (the problem file: {json.dumps(in_file[key])})"
-        for key in own
-        if own[key] != in_file[key]
-    ]
+    others = [f"{key} = {own[key]} (the problem file: {in_file[key]})" for key in own if own[key] != in_file[key]]
     notes = (f"resumed with the run's own options: {', '.join(others)}",) if others else ()
     return TrainingSpec(path, kept.options, kept.seed, kept.ensemble, memory, False, notes)
 
 
-def _flat(options: Options, seed: int, ensemble: int) -> dict[str, Any]:
-    """`{"model.dim": 32, ..., "seed": 0, "ensemble": 1}`, as JSON has it."""
+def _flat(options: Options, seed: int, ensemble: int) -> dict[str, str]:
+    """`{"model.dim": "32", ..., "seed": "0", "ensemble": "1"}`, each value as JSON."""
     sections = options.model_dump(mode="json")
-    flat = {f"{name}.{key}": value for name, part in sections.items() for key, value in part.items()}
-    return flat | {"seed": seed, "ensemble": ensemble}
+    flat = {f"{name}.{key}": json.dumps(value) for name, part in sections.items() for key, value in part.items()}
+    return flat | {"seed": str(seed), "ensemble": str(ensemble)}
 
 
 def check_folder(path: Path, *, resume: bool) -> None:
     """Refuse a folder that holds a run, or cannot be made, before any work is done."""
-    try:
+    with _making(path):
         holds_run = RunFolder(path).config.exists()
         there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
         if not there.is_dir():
             raise NotADirectoryError(0, f"{there} is a file")
-    except (OSError, ValueError) as error:
-        raise _cannot_be_made(path, error) from error
     if holds_run and not resume:
         raise ConfigError(f"{path} already holds a run", hint="go on with --resume, or give another --out")
 
 
-def _cannot_be_made(path: Path, error: OSError | ValueError) -> ConfigError:
-    why = getattr(error, "strerror", None) or error
-    return ConfigError(f"the folder {str(path)!r} cannot be made: {why}", hint="give another --out")
-
-
-def _make(path: Path) -> None:
+@contextmanager
+def _making(path: Path) -> Iterator[None]:
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        yield
     except (OSError, ValueError) as error:
-        raise _cannot_be_made(path, error) from error
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"the folder {str(path)!r} cannot be made: {why}", hint="give another --out") from error
 
 
 def _begin(folder: RunFolder, run: Run, config: RunConfig, *, resume: bool) -> RunConfig:
@@ -275,31 +253,29 @@ def _begin(folder: RunFolder, run: Run, config: RunConfig, *, resume: bool) -> R
     What a killed process left half written is removed. A resumed run keeps its number of threads on any machine. The
     weights of the caller's modules, which no seed gives, are kept from the start.
     """
-    places = folder.networks(run.seeds)
-    for path in {folder.path, *(place.path for place in places)}:
-        _make(path)
+    networks = folder.networks(run.seeds)
+    for path in {folder.path, *(own.path for own in networks)}:
+        with _making(path):
+            path.mkdir(parents=True, exist_ok=True)
         take_away(path)
     if resume and folder.config.exists():
         kept = read_config(folder)
         torch.set_num_threads(kept.threads)
-        found = differences(kept, replace(config, threads=kept.threads))
-        if found:
-            raise CheckpointError(
-                f"the run in {folder.path} was begun with another problem or options: {'; '.join(found)}",
-                hint="resume with the same, or give another --out",
-            )
+        if found := differences(kept, replace(config, threads=kept.threads)):
+            what = f"the run in {folder.path} was begun with another problem or options: {'; '.join(found)}"
+            raise CheckpointError(what, hint="resume with the same, or give another --out")
         checked_problem(folder, kept)
         return kept
     check_folder(folder.path, resume=False)
-    for place in places:
-        for left_over in (place.trace, *place.path.glob("checkpoint*")):  # of a run whose configuration is gone
+    for own in networks:
+        for left_over in (own.trace, *own.path.glob("checkpoint*")):  # of a run whose configuration is gone
             left_over.unlink(missing_ok=True)
     folder.calibration.unlink(missing_ok=True)
     for left_over in folder.path.glob(f"{folder.without_reasoning.path.name}*"):
         rmtree(left_over)
     if run.encoders:
-        for place, member in zip(places, run.members(), strict=True):
-            write_checkpoint(place.path, *trainer_state(member.trainer), config.digest)
+        for own, member in zip(networks, run.members(), strict=True):
+            write_checkpoint(own.path, *trainer_state(member.trainer), config.digest)
     write_run(folder, run.problem, config)
     return config
 
@@ -308,10 +284,9 @@ def _follow(team: ProcessGroup, problem: str, spec: TrainingSpec) -> None:
     """Train the same run in another process of a team, from the same checkpoint; only the first process writes."""
     run = spec.prepared(load(problem))
     _meet(team)
-    for place, member in zip(RunFolder(spec.folder).networks(run.seeds), run.members(), strict=True):
+    for own, member in zip(RunFolder(spec.folder).networks(run.seeds), run.members(), strict=True):
         member.trainer.join(team)
-        checkpoint = read_checkpoint(place.path)
-        if checkpoint is not None:
+        if (checkpoint := read_checkpoint(own.path)) is not None:
             restore_trainer(member.trainer, *checkpoint)
         _meet(team)
         while not member.trainer.is_done:
@@ -390,10 +365,8 @@ def train(
             compares = baseline and lacks_comparison(folder, run)
             if compares:
                 notify("note", f"the input layer is trained without rules too, to compare with; {NO_BASELINE}")
-            epochs = train_in(
-                folder, run, resume=resume, checkpoint_seconds=checkpoint_seconds, progress=shown, team=team
-            )
-            for epoch in epochs:
+            seconds = checkpoint_seconds
+            for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=seconds, progress=shown, team=team):
                 if callback is not None:
                     callback(epoch)
         if compares and (why := train_without_reasoning(folder, run, loaded, shown)) is not None:
@@ -431,9 +404,8 @@ def follow_elsewhere(
     """
     if not follows_elsewhere(devices):
         return False
-    loaded = load(problem)
+    loaded, change = load(problem), partial(Options.changed, assignments=changes)
     folder = out or usual_folder(loaded.name, seed or 0)
-    change = partial(Options.changed, assignments=changes)
     spec = training_spec(folder, loaded.options, change, seed, ensemble=ensemble, resume=resume, memory=memory)
     if spec.is_new:
         spec = replace(spec, options=choose_options(loaded, spec.options)[0])

@@ -75,11 +75,8 @@ def test_curves_are_pooled_first_and_of_predicates_with_a_true_query() -> None:
     kept = classify(scorer(SCORES), queries, BASE).by_query
     assert isinstance(kept, ClassifiedQueries)
     curves = precision_recall(kept, BASE)
-    assert [(curve.name, curve.queries, curve.true) for curve in curves] == [
-        (POOLED, 6, 3),
-        ("locatedIn", 3, 2),
-        ("large", 2, 1),
-    ]
+    expected = [(POOLED, 6, 3), ("locatedIn", 3, 2), ("large", 2, 1)]
+    assert [(curve.name, curve.queries, curve.true) for curve in curves] == expected
     located = curves[1]  # the surest is true, then come a false and a true one at once, or one after the other
     assert located.recall == (0.0, 0.5, 0.5, 1.0)
     assert located.precision == pytest.approx((1.0, 1.0, 0.5, 2 / 3))
@@ -195,9 +192,8 @@ def test_the_same_twice_differs_in_nothing() -> None:
     logits, truth = np.linspace(-2, 2, 9), np.arange(9) % 2 == 0
     tests = compare_classifications(classified(logits, truth), classified(logits.copy(), truth))
     assert [test.metric for test in tests] == ["ap", "log_loss", "brier"]
-    for test in tests + compare_rankings(
-        ranks_of([1, 1, 2], [0, 1, 0], [3, 1, 7]), ranks_of([1, 1, 2], [0, 1, 0], [3, 1, 7])
-    ):
+    ranks = (ranks_of([1, 1, 2], [0, 1, 0], [3, 1, 7]) for _ in range(2))
+    for test in tests + compare_rankings(*ranks):
         assert (test.difference, test.low, test.high, test.p) == (0, 0, 0, 1)
 
 
@@ -246,9 +242,7 @@ def test_few_or_no_queries() -> None:
     assert isnan(one.high)
     none = compare_sums("m", np.zeros(0), np.zeros(0))
     assert (none.queries, none.difference, none.p) == (0, 0, 1)
-    empty = compare_classifications(
-        classified(np.zeros(0), np.zeros(0, bool)), classified(np.zeros(0), np.zeros(0, bool))
-    )
+    empty = compare_classifications(*(classified(np.zeros(0), np.zeros(0, bool)) for _ in range(2)))
     assert [test.metric for test in empty] == ["log_loss", "brier"]  # no atom is true: there is no ap
     assert [test.p for test in compare_rankings(ranks_of([], [], []), ranks_of([], [], []))] == [1, 1, 1]
 

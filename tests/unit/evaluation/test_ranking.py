@@ -32,11 +32,13 @@ from r2n.evaluation.ranking import (
 from r2n.evaluation.report import Report
 from r2n.grounding.full import FullGrounder
 from r2n.logic.language import Domain, Language, Predicate
-from r2n.model.run import Run, prepare_run
+from r2n.model.run import prepare_run
 from r2n.network.graph_sources import GroundedOnDemand
 from r2n.network.r2n import R2N
 from tests.noise_problem import noise_problem
 from tests.unit.evaluation.three_countries import BASE, REGION, evidence, ranked, scorer
+
+THREE = ("locatedIn(italy, europe)", "locatedIn(italy, asia)", "locatedIn(chad, asia)")
 
 
 def test_what_has_no_choice_is_left_out_and_counted() -> None:
@@ -106,12 +108,9 @@ def test_a_side_counted_from_the_end_is_the_last_of_each_predicate() -> None:
         called.extend(codes.ravel().tolist())
         return np.zeros(codes.shape)
 
-    queries = evidence({"large(italy)": True, "locatedIn(italy, europe)": True})
-    ranked(score, queries, sides=(-1,))
+    ranked(score, evidence({"large(italy)": True, "locatedIn(italy, europe)": True}), sides=(-1,))
     names = BASE.names(np.unique(called))
-    assert {name for name in names if name.startswith("locatedIn")} == {
-        name for name in names if name.startswith("locatedIn(italy, ")
-    }
+    assert all(name.startswith("locatedIn(italy, ") for name in names if name.startswith("locatedIn"))
     assert sum(name.startswith("large") for name in names) > 1
 
 
@@ -122,14 +121,12 @@ def test_a_row_is_scored_once_and_whole() -> None:
         called.append(asked)
         return np.zeros(len(asked), np.float32)  # single precision is taken too
 
-    queries = evidence(
-        {"locatedIn(italy, europe)": True, "locatedIn(italy, asia)": True, "locatedIn(chad, asia)": True}
-    )
+    queries = evidence(dict.fromkeys(THREE, True))
     ranked(score, queries, sides=(1,))
-    row = [
-        f"locatedIn({country}, {region})" for country in ("chad", "italy") for region in ("africa", "asia", "europe")
+    regions = ("africa", "asia", "europe")
+    assert [BASE.names(part) for part in called] == [
+        [f"locatedIn({c}, {r})" for c in ("chad", "italy") for r in regions]
     ]
-    assert [BASE.names(part) for part in called] == [row]
     called.clear()
     ranked(score, queries, sides=(1,), memory=1)
     assert [len(part) for part in called] == [3, 3]  # italy's row once, for both of its queries
@@ -159,13 +156,8 @@ def test_memory_is_bounded_by_a_batch_and_not_by_the_queries() -> None:
 
     tracemalloc.start()
     try:
-        rank(
-            score,
-            Evidence(atoms, np.ones(len(atoms), bool)),
-            base,
-            Filter(atoms, ()),
-            EvaluationOptions(memory=at_once * BYTES_BY_CODE),
-        )
+        options = EvaluationOptions(memory=at_once * BYTES_BY_CODE)
+        rank(score, Evidence(atoms, np.ones(len(atoms), bool)), base, Filter(atoms, ()), options)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -192,18 +184,13 @@ def test_rows_are_asked_by_their_constants_each_once_as_many_as_memory_holds() -
         called.append((predicate, position, names))
         return np.zeros((len(given), 3), np.float32)
 
-    queries = evidence(
-        {"locatedIn(italy, europe)": True, "locatedIn(italy, asia)": True, "locatedIn(chad, asia)": True}
-    )
+    queries = evidence(dict.fromkeys(THREE, True))
     report = ranked(ByRow(rows), queries)
     assert called == [(0, 0, [["asia"], ["europe"]]), (0, 1, [["chad"], ["italy"]])]
     called.clear()
     one_at_a_time = ranked(ByRow(rows), queries, memory=3 * BYTES_IN_A_ROW)
     assert called == [(0, 0, [["asia"]]), (0, 0, [["europe"]]), (0, 1, [["chad"]]), (0, 1, [["italy"]])]
     assert one_at_a_time.to_dict() == report.to_dict()
-
-
-def test_rows_at_once_take_a_small_share_of_what_may_be_taken() -> None:
     assert [row_memory(allowed) for allowed in (None, 80, 10**12, 0)] == [MEMORY, 10, MEMORY, 1]
 
 
@@ -279,10 +266,6 @@ def test_three_who_share_a_ranking_find_what_one_finds() -> None:
         together = ranked(score, asked, memory=1, share=Share(number, 3, partial(exchange, number)))
     assert together.to_dict() == ranked(score, asked, memory=1).to_dict()
     assert all(found.values())
-
-
-def test_who_is_alone_does_everything() -> None:
-    assert ALONE.count == 1
     assert all(ALONE.takes(number) for number in range(5))
     assert ALONE.together([(10, "b"), (2, "a")]) == ["a", "b"]
 
@@ -296,14 +279,9 @@ def test_a_filter_has_the_true_atoms_of_its_splits() -> None:
         assert set(found.facts.tolist()) == {c for n in names for c in splits[n].atoms[splits[n].truth].tolist()}
         assert (np.diff(found.facts) > 0).all()
         assert found.splits == names
-
-
-def test_a_report_names_the_splits() -> None:
-    problem = load("countries-s1")
     assert Filter.of(problem).words("test") == "other true atoms of train, valid and test are no candidates"
-    assert (
-        Filter.of(problem, ("train", "valid")).words("valid") == "other true atoms of train and valid are no candidates"
-    )
+    some = Filter.of(problem, ("train", "valid"))
+    assert some.words("valid") == "other true atoms of train and valid are no candidates"
     assert Filter.by(None).words("queries") == "other true atoms of queries are no candidates"
     assert Filter.by(problem.train).words("queries") == "other true atoms of evidence and queries are no candidates"
     assert len(Filter.by(None).facts) == 0
@@ -318,27 +296,17 @@ def named(report: Report) -> set[str]:
     return set(re.findall("|".join(SPLITS), str(report.protocol["filter"])))
 
 
-@pytest.fixture(scope="module")
-def trained() -> tuple[Run, list[Report]]:
-    """A run that validates, and the reports that were made while it trained."""
-    problem, made, init = noise_problem("alike", *STOPPED), [], Report.__init__
+def test_validation_knows_nothing_of_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, made, init = noise_problem("alike", *STOPPED), list[Report](), Report.__init__
 
     def kept(self: Report, *given: object, **options: object) -> None:
         init(self, *given, **options)  # pyright: ignore[reportArgumentType]
         made.append(self)
 
     run = prepare_run(problem, problem.options, 0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Report, "__init__", kept)
-        assert all(epoch.valid is not None for epoch in run.trainer)
-    return run, made
-
-
-def test_validation_knows_nothing_of_the_test(trained: tuple[Run, list[Report]]) -> None:
-    made = trained[1]
-    assert [report.split for report in made] == ["valid", "valid"]
-    for report in made:
-        assert named(report) == {"train", "valid"}
+    monkeypatch.setattr(Report, "__init__", kept)
+    assert all(epoch.valid is not None for epoch in run.trainer)
+    assert [(report.split, named(report)) for report in made] == [("valid", {"train", "valid"})] * 2
 
 
 def test_without_evidence_only_the_queries_filter() -> None:
@@ -378,9 +346,6 @@ def test_an_interval_by_hand() -> None:
     means = [0.75, 0.625, 0.5]
     spread = sqrt(sum((m - mean(means)) ** 2 for m in means) / (3 - 1) / 3 * (1 - 3 / 5))
     assert found == pytest.approx((mean(means) - 1.959964 * spread, mean(means) + 1.959964 * spread), abs=1e-6)
-
-
-def test_one_query_says_nothing_of_the_spread_and_none_nothing_at_all() -> None:
     assert all(isnan(bound) for bound in intervals(as_ranks([1, 2]), np.array([0, 0]), 1, 9)["mrr"])
     assert all(isnan(bound) for bound in intervals(as_ranks([]), np.zeros(0, np.int64), 5, 9)["hits@10"])
 

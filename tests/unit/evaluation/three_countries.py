@@ -15,11 +15,7 @@ COUNTRY, REGION, PLANET = Domain("country"), Domain("region"), Domain("planet")
 BASE = HerbrandBase(
     Language.build(
         [COUNTRY, REGION, PLANET],
-        [
-            Predicate("locatedIn", (COUNTRY, REGION)),
-            Predicate("large", (COUNTRY,)),
-            Predicate("on", (REGION, PLANET)),
-        ],
+        [Predicate("locatedIn", (COUNTRY, REGION)), Predicate("large", (COUNTRY,)), Predicate("on", (REGION, PLANET))],
         {"country": ["chad", "italy", "japan"], "region": ["africa", "asia", "europe"], "planet": ["earth"]},
     )
 )

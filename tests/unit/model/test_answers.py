@@ -1,15 +1,14 @@
 """Questions, and answers as a table."""
 
-import json
 import re
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
-import pandas
 import pandas as pd
 import polars
 import pyarrow as pa
@@ -17,8 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2n.data.atom_text import facts_from_texts, written_atom
-from r2n.data.encoding import encode_facts
+from r2n.data.atom_text import written_atom
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.problem import Problem
 from r2n.data.tables import Table
@@ -31,7 +29,6 @@ from r2n.model.questions import ENDINGS, Completions, answer_table, complete, qu
 from r2n.model.run import Run
 from tests.explanations import NASTY
 from tests.page_reader import read_page
-from tests.unit.explanation.small_model import predictor_of
 
 
 def names(problem: Problem, question: str) -> list[str]:
@@ -39,10 +36,18 @@ def names(problem: Problem, question: str) -> list[str]:
     return base.names(Question.parse(base, question).codes())
 
 
-def test_a_question_asks_for_an_atom_or_for_all_constants(toy: Problem) -> None:
+def test_a_question_asks_for_an_atom_or_for_all_constants(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     assert names(toy, ' "liesIn" ( "n1" , \'north\' ) . ') == names(toy, "liesIn(n1, north)") == ["liesIn(n1, north)"]
     assert names(toy, "liesIn(n1, ?)") == ["liesIn(n1, north)", "liesIn(n1, south)"]
     assert (len(names(toy, "liesIn(?, ?)")), len(names(toy, "near(?, ?)"))) == (32, 256)
+    base = toy.knowledge.base
+    for text in ("liesIn(n1, north)", "liesIn(n1, ?)", "liesIn(?, ?)", "near(?, n1)"):
+        asked, everything = Question.parse(base, text), np.arange(base.size)
+        assert everything[asked.asks_for(everything)].tolist() == asked.codes().tolist()
+        assert len(asked) == len(asked.codes())
+    monkeypatch.setattr("r2n.model.answers.MOST_ASKED", 10)
+    with pytest.raises(DataError, match="asks for 32 atoms"):
+        Question.parse(base, "liesIn(?, ?)").codes()
 
 
 @pytest.mark.parametrize(
@@ -64,32 +69,21 @@ def test_a_bad_question_is_refused(question: str, message: str, toy: Problem) ->
         Question.parse(toy.knowledge.base, question).codes()
 
 
-def test_too_large_a_question_is_refused(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("r2n.model.answers.MOST_ASKED", 10)
-    with pytest.raises(DataError, match="asks for 32 atoms"):
-        Question.parse(toy.knowledge.base, "liesIn(?, ?)").codes()
+@pytest.fixture(scope="module")
+def model(toy_run: Run) -> Model:
+    return Model.from_run(toy_run)
 
 
-def test_answers_come_with_the_most_probable_first(toy_run: Run) -> None:
-    predictor = Model.from_run(toy_run)
-    answers = predictor.predict("liesIn(n5, ?)")
+def test_answers_come_with_the_most_probable_first(model: Model) -> None:
+    answers = model.predict("liesIn(n5, ?)")
     assert answers[0].atom == "liesIn(n5, north)"
     assert answers[0].probability > answers[1].probability
     assert answers[0].known is None
     assert answers[0].reached
     assert (len(answers), list(answers), answers[1:]) == (2, [answers[0], answers[1]], (answers[1],))
     assert (answers.asked, answers.refused) == (2, 0)
-    assert predictor.predict("liesIn(n1, north)")[0].known is True
-    assert not predictor.predict("near(n1, s1)")[0].reached
-
-
-@pytest.mark.parametrize("question", ["liesIn(n1, north)", "liesIn(n1, ?)", "liesIn(?, ?)", "near(?, n1)"])
-def test_which_atoms_a_question_asks_for(question: str, toy: Problem) -> None:
-    base = toy.knowledge.base
-    asked = Question.parse(base, question)
-    everything = np.arange(base.size)
-    assert everything[asked.asks_for(everything)].tolist() == asked.codes().tolist()
-    assert len(asked) == len(asked.codes())
+    assert model.predict("liesIn(n1, north)")[0].known is True
+    assert not model.predict("near(n1, s1)")[0].reached
 
 
 @pytest.mark.parametrize("variable", ["X", "x", "Town", "_", "?who"])
@@ -102,8 +96,8 @@ def test_a_variable_is_answered_with_how_to_ask(variable: str, toy: Problem) -> 
     assert "write ?" not in str(caught.value)
 
 
-def test_an_answer_can_be_asked_again(toy_run: Run) -> None:
-    predictor = Model.from_run(toy_run).with_facts(['near(n5, "a, b")'])
+def test_an_answer_can_be_asked_again(model: Model) -> None:
+    predictor = model.with_facts(['near(n5, "a, b")'])
     found = next(item for item in predictor.predict("near(n5, ?)") if item.constants[1] == "a, b")
     assert (found.atom, found.predicate, found.question) == ('near(n5, "a, b")', "near", 'near(n5, "a, b")')
     assert predictor.predict(found.question)[0] == found
@@ -129,11 +123,6 @@ def test_what_is_wrong_with_a_question_is_pointed_at(question: str, below: str, 
 
 COLUMNS = ["row", "rank", "predicate", "argument_1", "argument_2"]
 SAID = ["probability", "known", "closed", "network", "logit", "reached"]
-
-
-@pytest.fixture(scope="module")
-def model(toy_run: Run) -> Model:
-    return Model.from_run(toy_run)
 
 
 def queries(tmp_path: Path, text: str, name: str = "queries.tsv") -> Path:
@@ -162,14 +151,12 @@ def test_each_atom_has_a_row_in_the_order_of_the_file(model: Model, tmp_path: Pa
 def test_a_question_mark_has_its_answers(model: Model, tmp_path: Path) -> None:
     path = queries(tmp_path, "n5\tliesIn\t?\n?\tnear\tn1\nn5\tliesIn\tnorth\n")
     table = answer_table(model, path, top=3)
-    by_row = {row: [atom for atom, r in zip(atoms_of(table), table["row"].to_pylist(), strict=True) if r == row]
-              for row in (1, 2, 3)}  # fmt: skip
-    assert by_row[1] == [answer.atom for answer in model.predict("liesIn(n5, ?)", top=3)]
-    assert by_row[2] == [answer.atom for answer in model.predict("near(?, n1)", top=3)]
-    assert by_row[3] == ["liesIn(n5, north)"]
+    first, second = ([answer.atom for answer in model.predict(q, top=3)] for q in ("liesIn(n5, ?)", "near(?, n1)"))
+    assert atoms_of(table) == [*first, *second, "liesIn(n5, north)"]
+    assert table["row"].to_pylist() == [1, 1, 2, 2, 3]
     assert table["rank"].to_pylist() == [1, 2, 1, 2, 1]
     alone = questions_table(model, [model.predict("near(?, n1)", top=1)], ["near"])
-    assert atoms_of(alone) == by_row[2][:1]
+    assert atoms_of(alone) == second[:1]
     assert alone.column_names == [*table.column_names[:3], "town_1", "town_2", *table.column_names[5:]]
 
 
@@ -180,17 +167,14 @@ def test_what_is_known_can_be_hidden(model: Model, tmp_path: Path) -> None:
     assert every.num_rows == 0
 
 
-def test_labels_are_kept_where_there_are_false_ones(model: Model, tmp_path: Path) -> None:
+def test_queries_come_in_any_format_and_false_ones_keep_their_labels(model: Model, tmp_path: Path) -> None:
     path = queries(tmp_path, "n5\tliesIn\tnorth\t1\nn5\tliesIn\tsouth\t0\n")
     assert answer_table(model, path)["label"].to_pylist() == [True, False]
-
-
-def test_queries_come_in_any_format(model: Model, tmp_path: Path) -> None:
-    assert atoms_of(answer_table(model, queries(tmp_path, "liesIn(n5, ?).\n", "queries.pl"), top=1)) == [
-        "liesIn(n5, north)"
-    ]
-    frame = pd.DataFrame({"head": ["n5"], "tail": ["?"]})
-    assert answer_table(model, Table(frame, "liesIn")).num_rows == 2
+    prolog = queries(tmp_path, "liesIn(n5, ?).\n", "queries.pl")
+    assert atoms_of(answer_table(model, prolog, top=1)) == ["liesIn(n5, north)"]
+    assert answer_table(model, Table(pd.DataFrame({"head": ["n5"], "tail": ["?"]}), "liesIn")).num_rows == 2
+    nothing = answer_table(model, queries(tmp_path, "% nothing\n", "queries.pl"))
+    assert (nothing.num_rows, "probability" in nothing.column_names) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -208,21 +192,24 @@ def test_a_wrong_query_is_named_by_its_line(text: str, message: str, model: Mode
     assert "queries.tsv:" in str(caught.value)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_table_is_written_and_read_again(ending: str, model: Model, tmp_path: Path) -> None:
+READERS = {
+    ".csv": pd.read_csv,
+    ".tsv": partial(pd.read_csv, sep="\t"),
+    ".parquet": pd.read_parquet,
+    ".json": pd.read_json,
+    ".jsonl": partial(pd.read_json, lines=True),
+}
+
+
+def test_a_table_is_written_and_read_again(model: Model, tmp_path: Path) -> None:
+    assert set(READERS) == set(ENDINGS)
     table = answer_table(model, queries(tmp_path, "n1\tnear\tn0\nn5\tliesIn\t?\n"))
-    path = tmp_path / f"answers{ending}"
-    write_answers(table, path)
+    for ending, read in READERS.items():
+        write_answers(table, path := tmp_path / f"answers{ending}")
+        rows = read(path)
+        assert rows["argument_1"].tolist() == table["argument_1"].to_pylist()
+        assert rows["probability"].tolist() == pytest.approx(table["probability"].to_pylist())
     assert [other.name for other in tmp_path.iterdir() if other.name.startswith(".")] == []
-    rows = {
-        ".csv": lambda: pd.read_csv(path).to_dict("records"),
-        ".tsv": lambda: pd.read_csv(path, sep="\t").to_dict("records"),
-        ".parquet": lambda: pd.read_parquet(path).to_dict("records"),
-        ".json": lambda: json.loads(path.read_text()),
-        ".jsonl": lambda: [json.loads(line) for line in path.read_text().splitlines()],
-    }[ending]()
-    assert [row["argument_1"] for row in rows] == table["argument_1"].to_pylist()
-    assert [row["probability"] for row in rows] == pytest.approx(table["probability"].to_pylist())
 
 
 def test_a_file_that_cannot_be_written_is_refused(model: Model, tmp_path: Path) -> None:
@@ -231,12 +218,6 @@ def test_a_file_that_cannot_be_written_is_refused(model: Model, tmp_path: Path) 
         write_answers(table, tmp_path / "answers.xlsx")
     with pytest.raises(ConfigError, match="there is no folder"):
         write_answers(table, tmp_path / "nowhere" / "answers.csv")
-
-
-def test_no_query_gives_no_row(model: Model, tmp_path: Path) -> None:
-    table = answer_table(model, queries(tmp_path, "% nothing\n", "queries.pl"))
-    assert table.num_rows == 0
-    assert "probability" in table.column_names
 
 
 UNKNOWN, TRUE = -1, 1
@@ -254,37 +235,23 @@ def answers_of(*truths: int, name: str = "a", spread: list[float] | None = None,
     return Answers(base, atoms, known, known >= 0, logits, yes, ~yes, network, spreads, **about)
 
 
-@pytest.fixture(scope="module")
-def answers(toy_run: Run) -> Answers:
-    return Model.from_run(toy_run).predict("liesIn(?, ?)")
-
-
-def test_arrow_has_the_columns_of_a_table_of_answers(answers: Answers, toy_run: Run) -> None:
-    table = answers.to_arrow()
-    expected = questions_table(Model.from_run(toy_run), [answers], ["liesIn"]).drop_columns("row")
-    assert table.to_pydict() == expected.to_pydict()
-    assert table.schema == expected.schema
-
-
-def test_pandas_and_polars_have_the_same_rows(answers: Answers) -> None:
+def test_arrow_pandas_and_polars_have_the_same_rows(model: Model) -> None:
+    answers = model.predict("liesIn(?, ?)")
+    assert answers.to_arrow().equals(questions_table(model, [answers], ["liesIn"]).drop_columns("row"))
     rows = answers.to_arrow().to_pylist()
     assert answers.to_polars().to_dicts() == rows
     frame = answers.to_pandas()
-    assert frame["known"].dtype == pandas.BooleanDtype()
-    assert [None if known is pandas.NA else known for known in frame["known"]] == [row["known"] for row in rows]
+    assert frame["known"].dtype == pd.BooleanDtype()
+    assert [None if known is pd.NA else known for known in frame["known"]] == [row["known"] for row in rows]
     assert frame["valley"].tolist() == [row["valley"] for row in rows]
     assert frame["logit"].tolist() == [row["logit"] for row in rows]
-
-
-def test_whatever_reads_arrow_takes_them(answers: Answers) -> None:
     assert pa.table(answers).equals(answers.to_arrow())
     assert polars.DataFrame(answers).height == len(answers)
     assert duckdb.sql("select count(*) from answers").fetchall() == [(len(answers),)]
 
 
-def test_no_answers_keep_the_columns_and_types_of_some(toy_run: Run) -> None:
-    predictor = Model.from_run(toy_run)
-    none, full = predictor.predict("near(n1, ?)", unknown=True), predictor.predict("near(n1, ?)")
+def test_no_answers_keep_the_columns_and_types_of_some(model: Model) -> None:
+    none, full = model.predict("near(n1, ?)", unknown=True), model.predict("near(n1, ?)")
     assert len(none) == 0 < len(full)  # near is closed: nothing of it is unknown
     assert none.to_arrow().schema == full.to_arrow().schema
     assert list(none.to_pandas().columns) == none.to_polars().columns == list(full.to_pandas().columns)
@@ -360,16 +327,12 @@ def test_names_are_text(name: str) -> None:
     assert len(html) < 3_000
 
 
-def test_each_is_answered_as_alone(toy_run: Run) -> None:
-    model = Model.from_run(toy_run)
+def test_each_is_answered_as_alone_whichever_others_have_no_answer(model: Model) -> None:
     texts = ["liesIn(n2, ?)", "liesIn(?, south)", "near(n0, ?)", "liesIn(n0, north)"]
     for unknown in (False, True):
         found = model.answer_all([replace(Question.parse(model.base, text), top=3, unknown=unknown) for text in texts])
         assert found == [model.predict(text, top=3, unknown=unknown) for text in texts]
-
-
-def test_one_that_has_no_answer_takes_no_other_with_it(toy_run: Run) -> None:
-    model = Model.from_run(toy_run).with_facts([], domains={"town": ["atlantis"]})
+    model = model.with_facts([], domains={"town": ["atlantis"]})
     questions = [Question.parse(model.base, text) for text in ("liesIn(atlantis, ?)", "liesIn(n2, ?)")]
     assert [type(part) for part in model.answer_all(questions)] == [DataError, Answers]
     assert [type(part) for part in model.answer_all(questions[:1])] == [DataError]
@@ -415,22 +378,19 @@ def test_predicates_and_constants_of_the_right_domain(text: str, start: int, tex
     assert texts or not found.texts
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["unknown(", "locatedIn(italy, europe, ", 'locatedIn("italy"', 'locatedIn(it"a', "locatedIn(italy, europe)", "!loc",
-     "!locatedIn(", '"abc\\'],
-)  # fmt: skip
-def test_where_nothing_can_be_told(text: str) -> None:
-    assert complete(LANGUAGE, text).texts == ()
-
-
-def test_what_stands_behind_the_cursor_is_not_written_twice() -> None:
-    assert complete(LANGUAGE, "loc(italy, ?)", 3) == Completions(0, ("locatedIn",))
+def test_completion_at_its_limits() -> None:
+    nothing = (
+        "unknown(",
+        "locatedIn(italy, europe, ",
+        'locatedIn("italy"',
+        'locatedIn(it"a',
+        "locatedIn(italy, europe)",
+    )
+    for text in (*nothing, "!loc", "!locatedIn(", '"abc\\'):
+        assert complete(LANGUAGE, text).texts == ()
+    assert complete(LANGUAGE, "loc(italy, ?)", 3) == Completions(0, ("locatedIn",)), "( is there already"
     assert complete(LANGUAGE, "locatedIn(it, ?)", 12).texts == ("italy",)
     assert complete(LANGUAGE, "locatedIn(it  ", 12).texts == ("italy, ",)
-
-
-def test_no_more_than_asked_for() -> None:
     assert len(complete(LANGUAGE, "", most=2).texts) == 2
     assert len(complete(LANGUAGE, "locatedIn(", most=3).texts) == 3
 
@@ -500,14 +460,6 @@ def test_who_takes_the_completions_comes_to_the_atom(typed: tuple[Language, str,
         assert text[cursor - 1] in '")\\'  # a name is whole, or the cursor is within an escape
 
 
-@given(typed_atoms())
-def test_a_completed_fact_is_a_fact(typed: tuple[Language, str, int]) -> None:
-    language, text, _ = typed
-    encoded, _ = encode_facts(HerbrandBase(language), facts_from_texts([text]))
-    assert len(encoded.codes) == 1
-    assert HerbrandBase(language).parts(encoded.codes)[0][0] in {predicate.name for predicate in language.predicates}
-
-
 @given(st.text(max_size=12), st.integers(0, 12))
 def test_any_text_is_taken(text: str, cursor: int) -> None:
     cursor = min(cursor, len(text))
@@ -527,6 +479,8 @@ def test_a_trained_network_lies_where_its_neighbours_lie(model: Model) -> None:
     assert "near(" in found.reasons[0].ground_rule
     assert found.reasons[0].effect > 0
     assert found.to_dict()["atom"] == "liesIn(n5, north)"
+    with pytest.raises(R2NError, match="cannot be answered"):
+        model.with_facts([], domains={"town": ["n99"]}).explain("liesIn(n99, north)")
 
 
 @pytest.mark.parametrize(
@@ -545,9 +499,3 @@ def test_a_trained_network_lies_where_its_neighbours_lie(model: Model) -> None:
 def test_what_cannot_be_explained_is_refused(model: Model, atom: str, options: dict, message: str) -> None:
     with pytest.raises(R2NError, match=message):
         model.explain(atom, **options)
-
-
-def test_a_constant_that_nothing_is_known_of_is_refused_as_in_a_question(toy: Problem) -> None:
-    model = predictor_of(toy).with_facts([], domains={"town": ["n99"]})
-    with pytest.raises(R2NError, match="cannot be answered"):
-        model.explain("liesIn(n99, north)")

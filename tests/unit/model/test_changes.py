@@ -103,10 +103,8 @@ def write_again(folder: Path, facts: list[str]) -> Problem:
     queries = {*facts, *(f"!{fact}" for fact in facts), *(fact.lstrip("!") for fact in facts)}
     for split in ("valid", "test"):  # what is told now is not asked from the start
         path = folder / f"{split}.tsv"
-        kept = [
-            row for row in path.read_text().splitlines() if "liesIn({0}, {2})".format(*row.split("\t")) not in queries
-        ]
-        path.write_text("".join(f"{row}\n" for row in kept))
+        rows = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(row for row in rows if "liesIn({0}, {2})".format(*row.split("\t")) not in queries))
     return load_problem(folder)
 
 
@@ -118,11 +116,8 @@ def random_changes(dice: Random, problem: Problem) -> tuple[list[str], list[str]
     towns = [*TOWNS, "new", "zz"]
     more: set[str] = set(dice.sample(sorted(kept), dice.randint(0, 2)))
     for _ in range(dice.randint(0, 6)):
-        fact = (
-            f"near({dice.choice(towns)}, {dice.choice(towns)})"
-            if dice.random() < 0.7
-            else f"liesIn({dice.choice(towns)}, {dice.choice(VALLEYS)})"
-        )
+        near = dice.random() < 0.7
+        fact = f"{'near' if near else 'liesIn'}({dice.choice(towns)}, {dice.choice(towns if near else VALLEYS)})"
         if f"!{fact}" not in more:
             more.add(f"!{fact}" if dice.random() < 0.2 and fact not in more.union(known) else fact)
     return fewer, sorted(more)
@@ -272,9 +267,7 @@ def test_new_atoms_are_grounded_around(toy: Problem) -> None:
 
 def test_what_no_rule_connects_with_anything_known_is_refused(inductive: Model) -> None:
     island = inductive.with_facts("near(n98, n97)")
-    with pytest.raises(
-        DataError, match=r"liesIn\(n98, north\) cannot be answered: 'n98' is no constant of the training"
-    ):
+    with pytest.raises(DataError, match=r"liesIn\(n98, north\) cannot be answered: 'n98' is no constant of the tr"):
         island.predict("liesIn(n98, north)")
     with pytest.raises(DataError, match=r"nor can 1 other atom: .* no ground rule connects the atom with anything"):
         island.predict("liesIn(n97, ?)")
@@ -365,33 +358,26 @@ def test_sources_reach_as_far_as_there_are_layers_and_rules_support_the_atom_the
 
 
 THINGS_THEORY = parse_theory(
-    """
-domain thing, owner
-predicate big(thing)
-predicate has(owner, thing)
-predicate alike(thing, thing) closed
-"""
+    "domain thing, owner\npredicate big(thing)\npredicate has(owner, thing)\npredicate alike(thing, thing) closed"
 )
 ITEMS = [f"t{i}" for i in range(8)]
+BIG = Table(pa.table({"x": ITEMS, "label": [str(i % 2) for i in range(8)]}), "big", columns=("x",), label="label")
 VECTORS = {name: np.array([float(i % 2), i / 8, 1.0]) for i, name in enumerate(ITEMS)}
 TEXTS = {name: ("large heavy thing" if i % 2 else "small light thing") for i, name in enumerate(ITEMS)}
 NEW_ITEM = {"t55": np.array([1.0, 0.3, 1.0])}
 
 
 def things(features: dict[str, object], more: tuple[str, ...] = ()) -> Problem:
-    things = [*ITEMS, *more]
-    big = pa.table({"x": ITEMS, "label": [str(i % 2) for i in range(8)]})
     has = pa.table({"o": ["ann", "bob"], "x": ["t0", "t1"]})
-    tables = [Table(big, "big", columns=("x",), label="label"), Table(has, "has")]
     alike = pa.table({"x": ["t0", *more], "y": ["t2", *("t1" for _ in more)]})
-    tables.append(Table(alike, "alike"))
-    domains = {"thing": things, "owner": ["ann", "bob"]}
+    domains = {"thing": [*ITEMS, *more], "owner": ["ann", "bob"]}
+    tables = [BIG, Table(has, "has"), Table(alike, "alike")]
     return Problem.build("things", THINGS_THEORY, tables, domains=domains, features=features)  # pyright: ignore
 
 
 def featured_run(given: Problem, *changes: str, encoders: dict[str, nn.Module] | None = None) -> Run:
-    options = Options().changed(["model.reasoner=none", "model.input=mlp", "training.hiding=0.0", *changes])
-    options = options.changed(["training.epochs=60", "training.corrupted_positions=[-1]", "model.dim=8"])
+    usual = ["model.reasoner=none", "model.input=mlp", "training.hiding=0.0", "training.epochs=60", "model.dim=8"]
+    options = Options().changed([*usual, "training.corrupted_positions=[-1]", *changes])
     run = prepare_run(given, options, seed=0, encoders=encoders)
     for _ in run.trainer:
         pass
@@ -432,22 +418,13 @@ def test_names_are_texts_where_they_were_in_training() -> None:
     assert told.predict("big(t55)")
 
 
-def test_a_module_of_the_caller_reads_new_features() -> None:
-    module = nn.Linear(3, 4)
-    run = featured_run(things({"thing": VECTORS}), encoders={"thing": module})
-    told = Model.from_run(run).with_facts("alike(t55, t1)", features={"thing": NEW_ITEM})
-    like = Model.from_run(run).predict("big(t3)")[0]
-    assert told.predict("big(t55)")[0].probability == pytest.approx(like.probability, abs=0.2)
-    assert like.probability > 0.5
-
-
 def test_a_module_is_found_by_its_domain() -> None:
     """A domain with an encoder but no features has no channel, so places would not do."""
     theory = parse_theory("domain owner, thing\npredicate big(thing)\npredicate has(owner, thing)")
-    big = Table(pa.table({"x": ITEMS, "label": [str(i % 2) for i in range(8)]}), "big", columns=("x",), label="label")
     features = {"owner": FeatureTable({"nobody": [1.0]}, missing="learn"), "thing": VECTORS}
-    given = Problem.build("two", theory, [big], domains={"owner": ["ann"]}, features=features)  # pyright: ignore
-    run = featured_run(given, encoders={"owner": nn.Linear(1, 4), "thing": nn.Linear(3, 4)})
+    given = Problem.build("two", theory, [BIG], domains={"owner": ["ann"]}, features=features)  # pyright: ignore
+    encoders: dict[str, nn.Module] = {"owner": nn.Linear(1, 4), "thing": nn.Linear(3, 4)}
+    run = featured_run(given, "training.epochs=3", encoders=encoders)
     told = Model.from_run(run).with_facts([], domains={"thing": ["t55"]}, features={"thing": {"t55": VECTORS["t3"]}})
     assert told.predict("big(t55)")[0].logit == pytest.approx(told.predict("big(t3)")[0].logit, abs=1e-5)
 
@@ -490,12 +467,10 @@ def test_a_new_constant_without_features_blanks_its_own_atoms_only(pair: str) ->
         "domain thing\npredicate big(thing)\npredicate alike(thing, thing) closed\n"
         "rule like: alike(x, y) & big(y) -> big(x)"
     )
-    big = Table(pa.table({"x": ITEMS, "label": [str(i % 2) for i in range(8)]}), "big", columns=("x",), label="label")
     alike = Table(pa.table({"x": ["t0", "t1", "t5"], "y": ["t2", "t3", "t1"]}), "alike")
-    given = Problem.build("things", theory, [big, alike], features={"thing": VECTORS})
+    given = Problem.build("things", theory, [BIG, alike], features={"thing": VECTORS})
     changes = ("model.reasoner=r2n", "model.layers=2", "model.input=pair", f"model.pair={pair}", "training.hiding=0.3")
-    run = featured_run(given, *changes)
-    predictor = Model.from_run(run)
+    predictor = Model.from_run(featured_run(given, *changes, "training.epochs=3"))
     told = predictor.with_facts(["alike(a, t1)", "alike(a, t3)"])  # a is before all others: ids move
     apart = told.predict("big(t6)")[0]
     assert apart.logit == pytest.approx(predictor.predict("big(t6)")[0].logit, abs=1e-5)
@@ -515,9 +490,8 @@ def test_constants_without_features_are_refused_as_ever() -> None:
     told = predictor.with_facts("has(cy, t1)")
     with pytest.raises(DataError, match="'cy' is no constant of the training, and the network has no reasoning layer"):
         told.predict("has(cy, t2)")
-    np.testing.assert_allclose(
-        told.predict("has(ann, t2)")[0].logit, predictor.predict("has(ann, t2)")[0].logit, rtol=1e-5
-    )
+    after, before = (model.predict("has(ann, t2)")[0].logit for model in (told, predictor))
+    np.testing.assert_allclose(after, before, rtol=1e-5)
     state = torch.random.get_rng_state()
     told.predict("has(ann, t1)")
     assert torch.equal(state, torch.random.get_rng_state())
@@ -566,20 +540,14 @@ def test_facts_come_as_text_files_tables_and_evidence(start: ChangedProblem, tmp
     new = tmp_path / "more.tsv"
     new.write_text("n2\tliesIn\tnorth\n")
     row = start.base.names(np.arange(start.base.size)).index("liesIn(s2, south)")
-    given = [
-        "near(n0, s0)",
-        "!liesIn(n2, south)",
-        str(new),
-        Table(pa.table({"h": ["n9"], "r": ["near"], "t": ["n1"]})),
-        Evidence(np.array([row]), np.array([True])),
-    ]
-    changed = start.with_facts(given, {})
+    arrow, evidence = pa.table({"h": ["n9"], "r": ["near"], "t": ["n1"]}), Evidence(np.array([row]), np.array([True]))
+    changed = start.with_facts(["near(n0, s0)", "!liesIn(n2, south)", str(new), Table(arrow), evidence], {})
     more = {"near(n0, s0)", "!liesIn(n2, south)", "liesIn(n2, north)", "near(n9, n1)", "liesIn(s2, south)"}
     assert facts(changed) == facts(start) | more
     assert changed.new_constants == ("n9",)
     one = start.with_facts(new, {})
     assert facts(one) - facts(start) == {"liesIn(n2, north)"}
-    assert facts(start.with_facts(pa.table({"h": ["n9"], "r": ["near"], "t": ["n1"]}), {})) - facts(start)
+    assert facts(start.with_facts(arrow, {})) - facts(start)
     for part in changed.problem.queries.values():
         assert len(part)
     assert changed.base.names(changed.problem.test.atoms) == start.base.names(start.problem.test.atoms)
@@ -606,10 +574,8 @@ def test_what_is_told_twice_is_taken_back_twice(start: ChangedProblem) -> None:
 
 def test_the_part_of_a_union_is_what_other_facts_or_the_caller_say() -> None:
     table = Table(pa.table({"h": ["a", "a", "b"], "r": ["by", "in", "in"], "t": ["b", "r", "r"]}))
-    problem = Problem.build(
-        "unions", parse_theory(UNIONS), [table], domains={"country": ["a", "b"], "region": ["r", "s"]}
-    )
-    start = ChangedProblem.of(problem)
+    domains = {"country": ["a", "b"], "region": ["r", "s"]}
+    start = ChangedProblem.of(Problem.build("unions", parse_theory(UNIONS), [table], domains=domains))
     with pytest.raises(DataError, match="constant 'new' is outside domain 'place'"):
         start.with_facts("in(new, s)", {})
     declared = start.with_facts("in(new, s)", {"country": ["new"]})
@@ -666,10 +632,7 @@ def test_evidence_and_text_may_not_contradict_each_other(start: ChangedProblem) 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            "liesIn(n2, north)",
-            r'"liesIn\(n2, north\)": liesIn\(n2, north\) is not among the facts, so it cannot be taken back',
-        ),
+        ("liesIn(n2, north)", r'"liesIn\(n2, north\)": liesIn\(n2, north\) is not among the facts, so it cannot be'),
         ("!near(n1, n0)", r"near\(n1, n0\) is known to be true: as false it cannot be taken back"),
         ("near(n1, q)", "constant 'q' is outside domain 'town'"),
     ],

@@ -29,10 +29,8 @@ CHAIN = "domain d\npredicate p(d, d)\npredicate q(d, d)\nrule r: p(x, z) & p(z, 
 def graph(constants: int, facts: int, theory: str = CHAIN) -> Problem:
     """Random facts of two predicates, some of them kept as queries."""
     dice = np.random.default_rng(0)
-    drawn = sorted(
-        {(int(a), "pq"[int(b)], int(c)) for a, b, c in dice.integers(0, [constants, 2, constants], (facts, 3))}
-    )
-    rows = [(f"c{a}", b, f"c{c}") for a, b, c in drawn]
+    drawn = {tuple(row) for row in dice.integers(0, [constants, 2, constants], (facts, 3)).tolist()}
+    rows = [(f"c{a}", "pq"[b], f"c{c}") for a, b, c in sorted(drawn)]
     dice.shuffle(rows)
 
     def table(part: list[tuple[str, str, str]]) -> r2n.Table:
@@ -45,18 +43,15 @@ def graph(constants: int, facts: int, theory: str = CHAIN) -> Problem:
 def test_a_large_graph_is_asked_row_by_row_with_counted_rules() -> None:
     problem = graph(200, 1000)
     options, choices = choose_options(problem, Options())
-    assert (options.model.rules, options.training.loss, options.grounding.reciprocal) == (
-        "counted",
-        "full-softmax",
-        True,
-    )
-    assert options.training.batch_size == 250
-    assert options.training.patience == 10
+    assert (options.model.rules, options.grounding.reciprocal) == ("counted", True)
+    training = options.training
+    assert (training.loss, training.batch_size, training.patience) == ("full-softmax", 250, 10)
     assert {choice.key for choice in choices} >= {"model.rules", "training.loss", "training.batch_size"}
     assert all(choice.reason for choice in choices)
     assert str(choices[0]).startswith("model.rules = counted (1 Horn rule on a graph of ")
     run = prepare_run(problem, options.changed(["training.epochs=1"]), 0)
     assert next(iter(run.trainer)).number == 1
+    assert prepare_run(problem).options == choose_options(problem, problem.options)[0], "a run without options"
 
 
 def test_features_change_nothing_that_is_chosen_for_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,18 +77,11 @@ def test_what_is_set_stays() -> None:
         assert choose_options(problem, same) == (same, ())
 
 
-def test_small_problems_keep_the_defaults() -> None:
+def test_small_graphs_labelled_queries_and_graphs_without_rules() -> None:
     assert choose_options(graph(20, 100), Options()) == (Options(), ())
-
-
-def test_queries_that_are_labelled_are_not_ranked() -> None:
-    problem = r2n.load("countries-s3")
-    options, choices = choose_options(problem, Options())
+    options, choices = choose_options(r2n.load("countries-s3"), Options())
     assert options.training.loss == "bce"
     assert [choice.key for choice in choices] in ([], ["training.corrupted_positions"])
-
-
-def test_without_rules_the_input_layer_answers_alone() -> None:
     options, _ = choose_options(graph(200, 1000, CHAIN.rsplit("rule", 1)[0]), Options())
     assert (options.model.reasoner, options.model.rules) == ("none", "layers")
 
@@ -133,11 +121,6 @@ def test_wide_predicates_take_an_input_layer_that_has_room_for_them() -> None:
     assert large.training.corrupted_positions is None, "all positions are asked for"
 
 
-def test_a_run_without_options_has_those_that_are_chosen() -> None:
-    problem = graph(200, 1000)
-    assert prepare_run(problem).options == choose_options(problem, problem.options)[0]
-
-
 def trained(problem: Problem, *changes: str) -> Run:
     run = prepare_run(problem, choose_options(problem, problem.options.changed(changes))[0], 0)
     for _ in run.trainer:
@@ -163,14 +146,8 @@ def test_it_is_told_with_the_counts_and_never_against_what_is_set() -> None:
     assert str(choice) == (
         "training.labels_only = ('good',) (labelled false facts are the negatives: good has 19 true and 21 false ones)"
     )
-    settings = (
-        ["training.corrupted_positions=[-1]"],
-        ["training.negatives=2"],
-        ["training.labels_only=[]"],
-        ["training.loss=softmax"],  # which compares facts with corruptions
-    )
-    for changes in settings:
-        same = Options().changed(changes)
+    for change in ("corrupted_positions=[-1]", "negatives=2", "labels_only=[]", "loss=softmax"):
+        same = Options().changed([f"training.{change}"])  # a softmax compares facts with corruptions
         assert choose_options(problem, same) == (same, ())
 
 
@@ -205,10 +182,8 @@ def test_each_predicate_has_its_own_negatives() -> None:
     assert sorted({name.partition("(")[0] for name in false}) == ["likes", "old", "owns"]
     assert sum(name.startswith("owns") for name in false) == 20 * 2
     assert sum(not name.startswith("owns") for name in false) == 3
-
-
-def test_a_few_false_facts_of_a_pair_are_no_sample_of_what_is_false() -> None:
-    assert choose_options(mixed(1), Options())[0].training.labels_only == ("old",)
+    few = choose_options(mixed(1), Options())[0].training.labels_only
+    assert few == ("old",), "a few false facts of a pair are no sample of what is false"
 
 
 def test_true_facts_alone_of_one_position_are_warned_of() -> None:

@@ -77,26 +77,21 @@ def test_an_ensemble_stands_beside_its_networks(logits: AtomLogits, toy: Problem
         assert report.baselines[SINGLE][name] == pytest.approx(mean(values))
         assert report.baselines[DEVIATION][name] == pytest.approx(stdev(values))
     assert not evaluate_split(logits, toy, "test").baselines
-    assert {SINGLE, DEVIATION} < set(
-        evaluate_split(logits, toy, "test", baselines=baseline_scores(logits, toy)).baselines
-    )
+    more = evaluate_split(logits, toy, "test", baselines=baseline_scores(logits, toy)).baselines
+    assert {SINGLE, DEVIATION} < set(more)
 
 
 def test_a_ranking_too(logits: AtomLogits, toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = Evidence(toy.test.atoms[toy.test.truth], np.ones(2, bool))
     ranked = replace(toy, queries={"test": facts})
-    report = evaluate_split(
-        logits, ranked, "test", options=EvaluationOptions(calibration=Calibrated(2.0, 0.0, "labels")), baselines={}
-    )
+    options = EvaluationOptions(calibration=Calibrated(2.0, 0.0, "labels"))
+    report = evaluate_split(logits, ranked, "test", options=options, baselines={})
     alone = [evaluate_split(member, ranked, "test").metrics["mrr"] for member in logits.members]
     assert report.baselines[SINGLE]["mrr"] == pytest.approx(mean(alone))
     assert report.protocol["calibration"] == "temperature 2, fitted on labels"
     assert report.calibrated is None
     monkeypatch.setattr("r2n.model.evaluation.MOST_CANDIDATES_WITH_LAYERS", 10)
     assert SINGLE not in evaluate_split(logits, ranked, "test", baselines={}).baselines, "it would cost much"
-
-
-def test_metrics_of_nothing_stay_so(logits: AtomLogits, toy: Problem) -> None:
     false = Evidence(toy.test.atoms[~toy.test.truth], np.zeros(2, bool))
     report = evaluate_split(logits, replace(toy, queries={"test": false}), "test", baselines={})
     assert isnan(report.baselines[SINGLE]["ap"])
@@ -129,22 +124,15 @@ def test_calibrated_figures_of_what_the_calibration_was_fitted_on_are_not_held_o
         assert "not_held_out" not in toy_run.evaluate("valid", calibration=other).protocol
 
 
-def test_without_validation_queries_nothing_was_chosen(toy: Problem) -> None:
+def test_without_validation_queries_nothing_was_chosen(toy: Problem, toy_run: Run) -> None:
     empty = replace(toy, queries={"valid": Evidence.empty(), "test": toy.test})
     run = prepare_run(empty, toy.options.changed(["model.rules=counted", "training.epochs=1"]), 0)
     valid, test = (run.evaluate(split).protocol for split in empty.queries)
     assert str(test["combination"]).endswith("(nothing could choose another)")
     assert "not_held_out" not in valid
-
-
-def test_results_that_cannot_be_paired_are_not_said_to_be_worse(toy_run: Run) -> None:
-    report = toy_run.evaluate("test")
+    report = toy_run.evaluate("test")  # results that cannot be paired are not said to be worse
     better = replace(report, metrics={**report.metrics, "ap": 2.0})
     assert evaluation._harm(report, replace(better, by_query=None)) == {}
-
-
-def road_problem(folder: Path, *settings: str) -> Problem:
-    return load_problem(write_ordered_problem(folder, *settings))
 
 
 def prepared(problem: Problem, *changes: str) -> Run:
@@ -164,7 +152,7 @@ def test_rules_are_counted_beside_reasoning_layers(toy: Problem, toy_run: Run) -
 
 
 def test_counted_rules_are_shown_with_their_learned_weights(tmp_path: Path) -> None:
-    run = prepared(road_problem(tmp_path, 'rules = "counted"'))
+    run = prepared(load_problem(write_ordered_problem(tmp_path, 'rules = "counted"')))
     for _ in run.trainer:
         pass
     problem, logits = run.problem, run.logits()
@@ -174,17 +162,16 @@ def test_counted_rules_are_shown_with_their_learned_weights(tmp_path: Path) -> N
         expected = evaluate_scores(logits.by(way), problem.test, base, filtered, split="test").metrics
         assert report.baselines[name] == expected
     assert list(report.baselines) == ["rules alone", "without reasoning"]
-    sample = Model.from_run(run).evaluate("test", options=EvaluationOptions(sample=4, seed=2), baselines=True)
-    expected = evaluate_scores(
-        logits.by(RULES_ALONE), problem.test, base, filtered, EvaluationOptions(sample=4, seed=2), split="test"
-    )
+    some = EvaluationOptions(sample=4, seed=2)
+    sample = Model.from_run(run).evaluate("test", options=some, baselines=True)
+    expected = evaluate_scores(logits.by(RULES_ALONE), problem.test, base, filtered, some, split="test")
     assert sample.baselines["rules alone"] == expected.metrics
 
 
 @pytest.mark.parametrize("reciprocal", ["false", "true"])
 def test_the_score_that_is_added_is_shown_alone(tmp_path: Path, reciprocal: str) -> None:
     """As a network without layers that has the same vectors says it."""
-    problem = road_problem(tmp_path)
+    problem = load_problem(write_ordered_problem(tmp_path))
     changes = ("model.input_score=true", f"grounding.reciprocal={reciprocal}", "model.constant_dropout=0.5")
     run = prepared(problem, *changes)
     bare = prepared(problem, *changes, "model.reasoner=none", "model.input_score=false")
@@ -200,7 +187,7 @@ def test_the_score_that_is_added_is_shown_alone(tmp_path: Path, reciprocal: str)
 
 
 def test_what_is_not_cheap_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = road_problem(tmp_path)
+    problem = load_problem(write_ordered_problem(tmp_path))
     layered, counted = prepared(problem), prepared(problem, "model.rules=counted")
     asked = max(sum(2 * 14 if a < 2 * 14**2 else 14 for a in part.atoms) for part in problem.queries.values())
     monkeypatch.setattr(evaluation, "MOST_CANDIDATES", asked)
@@ -281,29 +268,26 @@ def test_rules_that_hurt_are_told_and_those_that_help_are_not(tmp_path: Path) ->
     assert not any("worse" in note for note in others), "once"
 
 
-def test_without_layers_there_is_nothing_to_leave_out(tmp_path: Path) -> None:
-    problem = road_problem(tmp_path / "road_problem")
-    run = prepared(problem, "model.reasoner=none", "training.epochs=1")
-    for _ in train_in(tmp_path / "run", run):
-        pass
-    assert train_without_reasoning(tmp_path / "run", run, problem) is None
-    assert not (tmp_path / "run" / "without-reasoning").exists()
-
-
-def test_what_takes_longer_than_the_training_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comparisons_that_make_no_sense_or_take_too_long_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     problem = linked_items(tmp_path / "items", alike=True, items=20)
-    run = prepared(problem, "training.epochs=1")
-    for _ in train_in(tmp_path / "run", run):
-        pass
+    for name, changes in (("alone", ["model.reasoner=none"]), ("run", [])):
+        run = prepared(problem, *changes, "training.epochs=1")
+        assert len(list(train_in(tmp_path / name, run))) == 1
+        if name == "alone":
+            assert train_without_reasoning(tmp_path / name, run, problem) is None
     monkeypatch.setattr("r2n.model.training.FREE_SECONDS", 0.0)
     monkeypatch.setattr("r2n.model.training.read_trace", lambda _: [])
     assert train_without_reasoning(tmp_path / "run", run, problem) == "it takes longer than the training itself (0 s)"
-    assert not list((tmp_path / "run").glob("without*"))
+    assert not list(tmp_path.glob("*/without*"))
 
 
 def test_a_damaged_comparison_is_left_out_and_the_run_is_evaluated(tmp_path: Path) -> None:
-    problem, folder = linked_items(tmp_path / "items", alike=True, items=20), tmp_path / "run"
-    sound = compared(problem, folder, "training.epochs=1")
+    problem, folder = linked_items(tmp_path / "items", alike=True, items=60), tmp_path / "run"
+    queries = {"valid": problem.test, "test": problem.test}
+    sound = compared(replace(problem, queries=queries), folder, "training.epochs=1")
+    assert [path.parent.name for path in folder.rglob("calibration.json")] == ["run"], "that of the run itself"
     config = folder / "without-reasoning" / "config.json"
     config.unlink()
     os.mkfifo(config)
@@ -314,12 +298,6 @@ def test_a_damaged_comparison_is_left_out_and_the_run_is_evaluated(tmp_path: Pat
     assert found["protocol"]["not_compared"].startswith(why)
     assert "not compared with 'without reasoning'" in invoke("evaluate", str(folder))
     assert "not_compared" not in sound.protocol
-
-
-def test_the_comparison_is_not_calibrated(tmp_path: Path) -> None:
-    problem, folder = linked_items(tmp_path / "items", alike=True, items=60), tmp_path / "run"
-    compared(replace(problem, queries={"valid": problem.test, "test": problem.test}), folder, "training.epochs=1")
-    assert [path.parent.name for path in folder.rglob("calibration.json")] == ["run"]
 
 
 @pytest.fixture(scope="module")
@@ -363,10 +341,8 @@ def test_forbidden_candidates_stand_last(road: Problem) -> None:
         expected = oracle_metrics.ranking_metrics(ranks_by_loops(trained, constrained))
         assert report.metrics["mrr"] == pytest.approx(expected["mrr"], abs=1e-9)
         assert report.protocol["constraints"] == str(constrained)
-    plain, better = (
-        trained.evaluate("test"),
-        trained.evaluate("test", options=EvaluationOptions(forbidden=Constrained.of(road.knowledge))),
-    )
+    forbidden = EvaluationOptions(forbidden=Constrained.of(road.knowledge))
+    plain, better = trained.evaluate("test"), trained.evaluate("test", options=forbidden)
     assert better.metrics["mrr"] > plain.metrics["mrr"], "no true answer is forbidden here"
     assert "constraints" not in plain.protocol
 
@@ -380,19 +356,6 @@ def test_which_constraints_are_found(road: Problem) -> None:
     with pytest.raises(ConfigError, match="no kind of constraint 'reflexive'") as caught:
         Constrained.of(road.knowledge, ("reflexive",))
     assert "irreflexive" in str(caught.value)
-
-
-def test_no_query_has_a_part_in_them(road: Problem) -> None:
-    blind = replace(road, queries={})
-    assert Constrained.of(road.knowledge).constraints == Constrained.of(blind.knowledge).constraints
-    broken = replace(road, queries={**road.queries, "valid": _loops(road)})
-    assert Constrained.of(broken.knowledge).constraints == Constrained.of(road.knowledge).constraints
-
-
-def _loops(road: Problem) -> Evidence:
-    predicate = road.knowledge.language.predicate("after")
-    codes = np.sort(road.knowledge.base.encode(predicate, np.array([[0, 0], [3, 3]])))
-    return Evidence(codes, np.ones(2, bool))
 
 
 def test_a_classification_is_refused(toy: Problem) -> None:

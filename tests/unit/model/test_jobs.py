@@ -2,8 +2,9 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -13,11 +14,11 @@ import torch
 
 from r2n.data.problem import load_problem
 from r2n.errors import CheckpointError, ConfigError, DataError
-from r2n.evaluation.ranking import ALONE
 from r2n.model import jobs
-from r2n.model.jobs import AnswerParts, EvaluationJob, Predicted, PredictionJob, evaluate_run, file_digest, predict_file
+from r2n.model.answers import unnamed_arguments
+from r2n.model.jobs import AnswerParts, EvaluationJob, Predicted, PredictionJob, evaluate_run, predict_file
 from r2n.model.model import Model
-from r2n.model.questions import AnswerOptions, answer_table
+from r2n.model.questions import PREDICATES, AnswerOptions, answer_table
 from r2n.model.run import prepare_run
 from r2n.model.training import train_in
 from r2n.store.checkpoint import MANIFEST
@@ -33,37 +34,37 @@ def part_of(rows: list[int], *arguments: str, label: bool | None = None) -> pa.T
     columns |= {f"argument_{i + 1}": [name] * count for i, name in enumerate(arguments)}
     columns |= {name: [0.5] * count for name in ("probability", "network", "logit")}
     columns |= {name: [True] * count for name in ("known", "closed", "reached")}
-    return pa.table({**columns, "label": pa.array([label] * count, pa.bool_())})
+    table = pa.table({**columns, "label": pa.array([label] * count, pa.bool_())})
+    return table.replace_schema_metadata({PREDICATES: json.dumps(["p" * len(arguments)])})
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".csv", ".tsv", ".jsonl", ".json"])
+def named(predicates: Iterable[str]) -> tuple[str, ...]:
+    return unnamed_arguments(max(map(len, predicates)))
+
+
+READERS = {
+    ".parquet": pd.read_parquet,
+    ".csv": pd.read_csv,
+    ".tsv": partial(pd.read_csv, sep="\t"),
+    ".jsonl": partial(pd.read_json, lines=True),
+    ".json": pd.read_json,
+}
+
+
+@pytest.mark.parametrize("ending", READERS)
 def test_parts_become_one_file_with_the_columns_of_all(ending: str, tmp_path: Path) -> None:
     parts = AnswerParts(tmp_path / f"a{ending}")
     with parts.opened(IDENTITY) as before:
         assert before == 0
         parts.keep(1, part_of([3], "a", "b", label=False))
         parts.keep(0, part_of([1, 2], "a"))
-        assert parts.join() == 3
+        assert parts.join(named) == 3
     assert [path.name for path in tmp_path.iterdir()] == [f"a{ending}"]
-    frame = {
-        ".parquet": lambda: pd.read_parquet(parts.file),
-        ".csv": lambda: pd.read_csv(parts.file),
-        ".tsv": lambda: pd.read_csv(parts.file, sep="\t"),
-        ".jsonl": lambda: pd.read_json(parts.file, lines=True),
-        ".json": lambda: pd.read_json(parts.file),
-    }[ending]()
+    frame = READERS[ending](parts.file)
     assert frame["row"].tolist() == [1, 2, 3]
     assert list(frame.columns)[:5] == ["row", "rank", "predicate", "argument_1", "argument_2"]
     assert frame["argument_2"].isna().tolist() == [True, True, False]
     assert list(frame.columns)[-1] == "label"
-
-
-def test_labels_that_are_all_true_are_not_told(tmp_path: Path) -> None:
-    parts = AnswerParts(tmp_path / "a.parquet")
-    with parts.opened(IDENTITY):
-        parts.keep(0, part_of([1], "a", label=True))
-        parts.join()
-    assert "label" not in pd.read_parquet(parts.file).columns
 
 
 def test_what_was_done_is_found_again_and_what_was_asked_otherwise_is_not(tmp_path: Path) -> None:
@@ -78,25 +79,24 @@ def test_what_was_done_is_found_again_and_what_was_asked_otherwise_is_not(tmp_pa
     with parts.opened({"queries": "other.tsv"}) as before:
         assert before == 0
     assert list(tmp_path.iterdir()) == []  # nothing was done, nothing is left
+    with parts.opened(IDENTITY):
+        parts.keep(0, part_of([1], "a", label=True))
+        parts.join(named)
+    assert "label" not in pd.read_parquet(parts.file).columns, "labels that are all true"
 
 
-def test_a_damaged_part_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+def test_a_damaged_part_or_a_file_at_its_path_is_refused(tmp_path: Path) -> None:
     parts = AnswerParts(tmp_path / "a.parquet")
     with parts.opened(IDENTITY):
         parts.keep(0, part_of([1], "a"))
         parts.path(0).write_bytes(b"no Parquet")
         with pytest.raises(CheckpointError, match=r"a part in .* is damaged"):
-            parts.join()
+            parts.join(named)
     assert [path.name for path in tmp_path.iterdir()] == [parts.folder.name]
-    assert json.loads((parts.folder / "manifest.json").read_text())["queries"] == "q.tsv"
-
-
-def test_a_file_in_the_way_and_digests(tmp_path: Path) -> None:
-    parts = AnswerParts(tmp_path / "a.parquet")
-    parts.folder.write_text("in the way")
-    with pytest.raises(ConfigError, match="cannot be written"), parts.opened(IDENTITY):
+    other = AnswerParts(tmp_path / "b.parquet")
+    other.folder.write_text("in the way")
+    with pytest.raises(ConfigError, match="cannot be written"), other.opened(IDENTITY):
         pass
-    assert file_digest(parts.folder) != file_digest(Path(__file__))
 
 
 QUERIES = [f"{town}\tliesIn\t{valley}" for town in TOWNS for valley in ("north", "?")]
@@ -126,6 +126,13 @@ def test_the_parts_are_answered_as_the_whole_is(asked: PredictionJob, tmp_path: 
     whole = answer_table(predictor, asked.queries, top=1).to_pandas()
     pd.testing.assert_frame_equal(pd.read_parquet(out), whole, check_dtype=False)  # of texts: pandas has two
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
+    path = tmp_path / "q.parquet"  # which says how many rows it has
+    pd.DataFrame([line.split("\t") for line in QUERIES], columns=["head", "relation", "tail"]).to_parquet(path)
+    found = predict_file(
+        replace(asked, queries=path), tmp_path / "a.csv", model=predictor, progress=lambda *said: shown.append(said)
+    )
+    assert found == Predicted(32, 7, 0)
+    assert shown[-1] == ("predict", 32, 32)
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv"])
@@ -156,14 +163,8 @@ def test_stopped_half_way_it_goes_on_to_the_same_file(
 
 
 def test_what_was_left_of_another_question_is_not_taken_over(asked: PredictionJob, tmp_path: Path) -> None:
-    given = [
-        asked,
-        replace(asked, wanted=AnswerOptions(top=2)),
-        replace(asked, size=6),
-        replace(asked, more=("near(n1, s1)",)),
-    ]
-    identities = [jobs._identity(each, is_shared=False) for each in given]
-    identities.append(jobs._identity(asked, is_shared=True))
+    given = [asked, replace(asked, wanted=AnswerOptions(top=2)), replace(asked, size=6), replace(asked, more=("p(a)",))]
+    identities = [*(jobs._identity(each, is_shared=False) for each in given), jobs._identity(asked, is_shared=True)]
     assert all(one != other for i, one in enumerate(identities) for other in identities[:i])
     assert identities[0] == jobs._identity(replace(asked), is_shared=False)
 
@@ -187,15 +188,6 @@ def test_a_wrong_query_leaves_nothing_behind(asked: PredictionJob, tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["wrong.tsv"]
     with pytest.raises(ConfigError, match="let it end in"):
         predict_file(asked, tmp_path / "a.docx")
-
-
-def test_how_many_there_are_is_told_where_a_file_says_it(asked: PredictionJob, tmp_path: Path) -> None:
-    path = tmp_path / "q.parquet"
-    pd.DataFrame([line.split("\t") for line in QUERIES], columns=["head", "relation", "tail"]).to_parquet(path)
-    shown: list[tuple[str, int, int]] = []
-    found = predict_file(replace(asked, queries=path), tmp_path / "a.csv", progress=lambda *said: shown.append(said))
-    assert found == Predicted(32, 7, 0)
-    assert shown[-1] == ("predict", 32, 32)
 
 
 @pytest.fixture(scope="module")
@@ -223,9 +215,5 @@ def test_one_job_reports_what_is_reported_without(ranked_run: Path, threads: Non
     assert trained.problem.name == "towns"
     assert reports[0].to_dict() == alone.evaluate("test", baselines=True).to_dict()
     assert [("constraints" in report.protocol) for report in reports] == [False, True]
-    jobs._evaluate_share(ALONE, EvaluationJob(ranked_run, "valid"))
-
-
-def test_what_cannot_be_asked_is_refused(ranked_run: Path) -> None:
     with pytest.raises(ConfigError, match="no queries 'tset'"):
         evaluate_run(EvaluationJob(ranked_run, "tset"))

@@ -1,7 +1,6 @@
 """Memory: what was taken, what may be, what is going to be; what would not fit is refused before it is made."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +12,11 @@ from r2n.grounding.full import FullGrounder
 from r2n.model import memory
 from r2n.model.memory import (
     MEMORY_SHARE,
-    MemoryLimit,
     as_trained,
     available_bytes,
+    check_graph,
     check_memory,
+    check_training,
     count_weights,
     forget_peak,
     parse_size,
@@ -27,6 +27,7 @@ from r2n.model.memory import (
 from r2n.model.run import prepare_run
 from r2n.network.graph_sources import GroundedOnDemand
 from r2n.network.r2n import R2N
+from r2n.options import Options
 
 NOWHERE = Path("/nowhere/at/all")
 
@@ -106,50 +107,30 @@ def test_where_the_system_tells_nothing_all_memory_is_free(system: System, monke
     assert available_bytes() > 2**60
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("8GB", 8 * 10**9),
-        ("500 MB", 500 * 10**6),
-        (" 1.5 gb ", 1_500_000_000),
-        ("2GiB", 2**31),
-        ("64k", 64_000),
-        (".5T", 5 * 10**11),
-        ("900B", 900),
-    ],
-)
-def test_sizes(text: str, size: int) -> None:
-    assert parse_size(text) == size
-
-
-def test_a_share_is_of_what_is_free(system: System) -> None:
+def test_sizes(system: System) -> None:
     system.machine(8 * 2**30)
-    assert parse_size("0.5") == 4 * 2**30
-    assert parse_size("1") == 8 * 2**30
+    sizes = {"8GB": 8 * 10**9, "500 MB": 500 * 10**6, " 1.5 gb ": 1_500_000_000, "2GiB": 2**31, "64k": 64_000}
+    sizes |= {".5T": 5 * 10**11, "900B": 900, "0.5": 4 * 2**30, "1": 8 * 2**30}
+    assert {text: parse_size(text) for text in sizes} == sizes
+    numbers = (0, 512_000_000, 18_449_000_000, 95 * 10**9, 1_234 * 10**9)
+    assert [*map(shown_size, numbers)] == ["0 MB", "512 MB", "18.4 GB", "95 GB", "1,234 GB"]
 
 
-@pytest.mark.parametrize("text", ["", "much", "-3GB", "8XB", "0", "0GB", "1,5GB", "GB", "nan", "1e9"])
+@pytest.mark.parametrize("text", ["", "much", "-3GB", "8XB", "0", "0GB", "1,5GB", "GB", "nan", "1e9", "8"])
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"is no size of memory\n  write 8GB, 500MB, or 0.5 for half of what is free"):
+    hint = "with a unit: 8GB" if text == "8" else "write 8GB, 500MB, or 0.5 for half of what is free"
+    with pytest.raises(ConfigError, match=rf"'{text}' is no size of memory\n  {hint}"):
         parse_size(text)
 
 
-def test_a_number_without_a_unit() -> None:
-    with pytest.raises(ConfigError, match=r"'8' is no size of memory\n  with a unit: 8GB"):
-        parse_size("8")
-
-
 def test_what_needs_too_much_is_refused_with_the_ways_out() -> None:
-    what, ways = (
-        "the training graph of 118,400,000 atoms",
-        ["take training.negatives = 50", "choose a smaller model.dim"],
-    )
+    what, ways = "the training graph of 118,400,000 atoms", ["take training.negatives = 50", "choose a smaller dim"]
     check_memory(18 * 10**9, 18_400_000_000, what=what, ways_out=ways)
     with pytest.raises(MemoryLimitError) as caught:
         check_memory(95 * 10**9, 18_400_000_000, what=what, ways_out=ways)
     assert str(caught.value) == (
         "the training graph of 118,400,000 atoms needs about 95 GB, more than the 18.4 GB that --memory allows\n"
-        "  take training.negatives = 50; or choose a smaller model.dim; or allow more with --memory SIZE"
+        "  take training.negatives = 50; or choose a smaller dim; or allow more with --memory SIZE"
     )
 
 
@@ -163,64 +144,57 @@ def test_by_default_a_share_of_what_is_free_may_be_taken(system: System) -> None
         check_memory(int(MEMORY_SHARE * free) + 1, None, what="it", ways_out=[])
 
 
-def test_sizes_are_shown_with_three_digits() -> None:
-    assert [shown_size(n) for n in (0, 512_000_000, 18_449_000_000, 95 * 10**9, 1_234 * 10**9)] == [
-        "0 MB",
-        "512 MB",
-        "18.4 GB",
-        "95 GB",
-        "1,234 GB",
-    ]
-
-
-# Measured peaks of two steps above the process before them, in MiB: (atoms, ground rules, positions, dim, layers).
-MEASURED: list[tuple[int, tuple[int, int, int, int, int], dict[str, Any]]] = [
-    (476, (104_116, 0, 0, 32, 0), {"negatives": 120_000}),
-    (812, (104_116, 0, 0, 100, 0), {"negatives": 120_000}),
-    (2521, (1_040_386, 0, 0, 32, 0), {"negatives": 1_200_000}),
-    (7379, (1_040_386, 0, 0, 100, 0), {"negatives": 1_200_000}),
-    (1698, (1_040_386, 0, 0, 32, 0), {"input": "distmult", "negatives": 1_200_000}),
-    (898, (1_040_386, 0, 0, 32, 0), {"input": "transe", "negatives": 1_200_000}),
-    (1407, (1_040_386, 0, 0, 32, 0), {"input": "mlp", "negatives": 1_200_000}),
-    (6914, (2_906_106, 0, 0, 32, 0), {"negatives": 3_200_000}),
-    (253, (9_776, 125_000, 375_000, 32, 1), {"negatives": 19_900}),
-    (831, (36_922, 1_000_000, 3_000_000, 32, 1), {"negatives": 40_000}),
-    (964, (36_922, 1_000_000, 3_000_000, 32, 3), {"negatives": 40_000}),
-    (2449, (36_922, 1_000_000, 3_000_000, 100, 1), {"negatives": 40_000}),
-    (2629, (36_922, 1_000_000, 3_000_000, 100, 3), {"negatives": 40_000}),
-    (1357, (337_500, 168_750, 506_250, 32, 1), {"negatives": 120_000}),
-    (4150, (337_500, 168_750, 506_250, 100, 3), {"negatives": 120_000}),
-    (4685, (1_055_600, 527_800, 1_583_400, 32, 3), {"negatives": 240_000}),
-    (339, (36_922, 1_000_000, 3_000_000, 32, 3), {"rule_outputs": False, "negatives": 40_000}),
-    (1407, (36_922, 1_000_000, 3_000_000, 32, 3), {"mlp": "shallow", "negatives": 40_000}),
-    (4267, (36_922, 1_000_000, 3_000_000, 32, 3), {"aggregation": "max", "negatives": 40_000}),
-    (9376, (4_000_000, 0, 0, 32, 0), {"negatives": 0}),
-    (1091, (555_144, 0, 0, 32, 0), {"input": "pair", "negatives": 600_000}),
-    (978, (135_013, 388_224, 1_164_672, 32, 3), {"negatives": 212_664}),
-    (715, (135_013, 388_224, 1_164_672, 32, 1), {"rule_outputs": False, "negatives": 212_664}),
-    (1068, (160_000, 111_133, 333_399, 32, 3), {"negatives": 7_521_600}),
-    (1230, (89_805, 62_313, 186_939, 100, 3), {"negatives": 112_824}),
+# Measured peaks of two steps above the process before them, in MiB: (atoms, ground rules, positions, dim, layers),
+# negatives, and options.
+MEASURED: list[tuple[int, tuple[int, int, int, int, int], int, str]] = [
+    (476, (104_116, 0, 0, 32, 0), 120_000, ""),
+    (812, (104_116, 0, 0, 100, 0), 120_000, ""),
+    (2521, (1_040_386, 0, 0, 32, 0), 1_200_000, ""),
+    (7379, (1_040_386, 0, 0, 100, 0), 1_200_000, ""),
+    (1698, (1_040_386, 0, 0, 32, 0), 1_200_000, "model.input=distmult"),
+    (898, (1_040_386, 0, 0, 32, 0), 1_200_000, "model.input=transe"),
+    (1407, (1_040_386, 0, 0, 32, 0), 1_200_000, "model.input=mlp"),
+    (6914, (2_906_106, 0, 0, 32, 0), 3_200_000, ""),
+    (253, (9_776, 125_000, 375_000, 32, 1), 19_900, ""),
+    (831, (36_922, 1_000_000, 3_000_000, 32, 1), 40_000, ""),
+    (964, (36_922, 1_000_000, 3_000_000, 32, 3), 40_000, ""),
+    (2449, (36_922, 1_000_000, 3_000_000, 100, 1), 40_000, ""),
+    (2629, (36_922, 1_000_000, 3_000_000, 100, 3), 40_000, ""),
+    (1357, (337_500, 168_750, 506_250, 32, 1), 120_000, ""),
+    (4150, (337_500, 168_750, 506_250, 100, 3), 120_000, ""),
+    (4685, (1_055_600, 527_800, 1_583_400, 32, 3), 240_000, ""),
+    (339, (36_922, 1_000_000, 3_000_000, 32, 3), 40_000, "training.semantic_weight=0"),
+    (1407, (36_922, 1_000_000, 3_000_000, 32, 3), 40_000, "model.mlp=shallow"),
+    (4267, (36_922, 1_000_000, 3_000_000, 32, 3), 40_000, "model.aggregation=max"),
+    (9376, (4_000_000, 0, 0, 32, 0), 0, ""),
+    (1091, (555_144, 0, 0, 32, 0), 600_000, "model.input=pair"),
+    (978, (135_013, 388_224, 1_164_672, 32, 3), 212_664, ""),
+    (715, (135_013, 388_224, 1_164_672, 32, 1), 212_664, "training.semantic_weight=0"),
+    (1068, (160_000, 111_133, 333_399, 32, 3), 7_521_600, ""),
+    (1230, (89_805, 62_313, 186_939, 100, 3), 112_824, ""),
 ]
 
 
-@pytest.mark.parametrize(("peak", "counts", "options"), MEASURED)
-def test_the_estimate_is_near_what_was_measured(
-    peak: int, counts: tuple[int, int, int, int, int], options: dict[str, Any]
-) -> None:
-    assert 0.7 <= training_bytes(*counts, **options) / (peak * 2**20) <= 2
+def estimate(atoms: int, ground_rules: int, positions: int, dim: int, layers: int, negatives: int, change: str) -> int:
+    options = Options().changed([f"model.dim={dim}", f"model.layers={layers}", *([change] if change else [])])
+    return training_bytes(options, atoms, ground_rules=ground_rules, positions=positions, negatives=negatives)
+
+
+def test_the_estimate_is_near_what_was_measured() -> None:
+    for peak, counts, negatives, change in MEASURED:
+        assert 0.7 <= estimate(*counts, negatives, change) / (peak * 2**20) <= 2, (counts, change)
 
 
 def test_more_of_anything_never_needs_less() -> None:
-    counts = (1000, 5000, 15_000, 32, 3)
-    before = training_bytes(*counts)
+    counts = (1000, 5000, 15_000, 32, 3, 1000)
     for i in range(len(counts)):
-        assert training_bytes(*(n * (10 if i == j else 1) for j, n in enumerate(counts))) > before
-    assert training_bytes(*counts, negatives=10**6) > before
-    assert training_bytes(0, 0, 0, 32, 0) < 2**28
+        more = [n * (10 if i == j else 1) for j, n in enumerate(counts)]
+        assert estimate(*more, change="") > estimate(*counts, change="")
+    assert estimate(0, 0, 0, 32, 0, 0, "") < 2**28
 
 
 def test_atoms_are_counted_before_a_negative_is_drawn(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    MemoryLimit(10**9).check_atoms(toy.knowledge, toy.options)
+    check_training(toy.knowledge, toy.options, 10**9)
     monkeypatch.setattr("r2n.training.batches.draw_negatives", lambda *_: pytest.fail("drawn"))
     with pytest.raises(MemoryLimitError, match=r"a training on \d+ facts and negatives needs about") as caught:
         prepare_run(toy, toy.options, 0, memory=1000)
@@ -230,24 +204,24 @@ def test_atoms_are_counted_before_a_negative_is_drawn(toy: Problem, monkeypatch:
 def test_a_full_softmax_is_asked_of_the_whole_base(toy: Problem) -> None:
     options = toy.options.changed(["training.loss=full-softmax"])
     with pytest.raises(MemoryLimitError, match="full-softmax over the whole Herbrand base, 288 atoms, needs about"):
-        MemoryLimit(1000).check_atoms(toy.knowledge, options)
+        check_training(toy.knowledge, options, 1000)
 
 
 def test_a_graph_is_measured_before_it_is_laid_out(toy: Problem) -> None:
     graph = GroundedOnDemand.of(toy.knowledge, FullGrounder()).whole
     assert graph is not None
-    MemoryLimit(10**9).for_graph(toy.options)(graph)
+    check_graph(toy.options, 10**9, graph)
     with pytest.raises(MemoryLimitError, match=r"the training graph of \d+ atoms and \d+ ground rules"):
-        MemoryLimit(1000).for_graph(toy.options)(graph)
+        check_graph(toy.options, 1000, graph)
 
 
 def test_a_whole_base_over_grids_needs_little_and_rule_by_rule_much() -> None:
     problem = r2n.load("umls")
     knowledge, wide = as_trained(problem.knowledge, problem.options.grounding), ["model.dim=100"]
-    MemoryLimit(2 * 10**9).check_atoms(knowledge, problem.options.changed(wide))
+    check_training(knowledge, problem.options.changed(wide), 2 * 10**9)
     for change in ("model.mlp=deep", "training.hiding=0.1", "model.evidence_input=add", "model.aggregation=max"):
         with pytest.raises(MemoryLimitError, match="1,676,700 atoms"):
-            MemoryLimit(2 * 10**9).check_atoms(knowledge, problem.options.changed([*wide, change]))
+            check_training(knowledge, problem.options.changed([*wide, change]), 2 * 10**9)
 
 
 def test_the_rows_of_a_batch_are_measured(toy: Problem) -> None:
@@ -260,9 +234,9 @@ def test_the_rows_of_a_batch_are_measured(toy: Problem) -> None:
         (["training.loss=softmax", "training.batch_size=4", "training.negatives=999"], 4 * constants),
     ):
         options = toy.options.changed(changes)
-        MemoryLimit(10**9).check_atoms(toy.knowledge, options)
+        check_training(toy.knowledge, options, 10**9)
         with pytest.raises(MemoryLimitError, match=f"a step that compares {compared:,} candidates needs") as caught:
-            MemoryLimit(1000).check_atoms(toy.knowledge, options)
+            check_training(toy.knowledge, options, 1000)
         assert "training.batch_size" in str(caught.value)
 
 

@@ -65,12 +65,9 @@ def leading(code: int, *messages: object) -> Share:
     return Share(0, 2, partial(gathered, [(EndedProcess(code), here)]))
 
 
-def test_every_part_is_taken_once() -> None:
+def test_every_part_is_taken_once_and_what_all_found_comes_together_in_order() -> None:
     for part in range(9):
         assert sum(Share(number, 3).takes(part) for number in range(3)) == 1
-
-
-def test_what_all_found_comes_together_question_by_question() -> None:
     lead = leading(0, [(1, "b"), (3, "d")], [(1, "y")])
     assert lead.together([(0, "a"), (2, "c")]) == ["a", "b", "c", "d"]
     assert lead.together([(0, "x")]) == ["x", "y"]
@@ -166,13 +163,10 @@ def nothing(*_: object) -> None:
     raise AssertionError("no process is to be begun")
 
 
-@pytest.mark.parametrize("count", [None, 1])
-def test_one_process_needs_nobody(count: int | None) -> None:
-    with together(count, TrainingOptions(), nothing) as team:
-        assert team is ONE
-
-
-def test_what_cannot_be_shared_is_refused_before_any_process_begins() -> None:
+def test_one_process_needs_nobody_and_what_cannot_be_shared_is_refused() -> None:
+    for count in (None, 1):
+        with together(count, TrainingOptions(), nothing) as team:
+            assert team is ONE
     with pytest.raises(ConfigError, match=r"set training\.batch_size"), together(2, TrainingOptions(), nothing):
         pass
 
@@ -206,6 +200,7 @@ def test_processes_that_others_began(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert begun_elsewhere(4) == count
+    assert begun_elsewhere(None) == (count if "RANK" in environment else None), "SLURM is read if devices are asked for"
     assert follows_elsewhere(4) is follows
     if count is not None:
         with pytest.raises(ConfigError, match="began 4 processes, --devices says 2"):
@@ -214,17 +209,9 @@ def test_processes_that_others_began(
             assert (team.rank, team.count) == (processes._rank_elsewhere(), 4)
 
 
-def test_slurm_is_heard_only_where_devices_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLURM_PROCID", "1")
-    monkeypatch.setenv("SLURM_NTASKS", "4")
-    assert begun_elsewhere(None) is None
-
-
 def test_processes_of_one_machine_meet_on_loopback() -> None:
     given = fabric_environment(1, 4711)
-    assert given["MASTER_ADDR"] == "127.0.0.1"
-    assert given["MASTER_PORT"] == "4711"
-    assert given["LOCAL_RANK"] == "1"
+    assert [given[name] for name in ("MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK")] == ["127.0.0.1", "4711", "1"]
     assert given["GLOO_SOCKET_IFNAME"] in ("lo", "lo0")
     with closing(listener()) as made:
         assert made.getsockname()[0] == "127.0.0.1"
@@ -236,12 +223,8 @@ def test_a_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         monkeypatch.setenv("MASTER_PORT", str(port))
-        with (
-            pytest.raises(
-                ConfigError, match=rf"rank 0 cannot listen at 127\.0\.0\.1:{port}.*in use\n  set MASTER_PORT"
-            ),
-            together(2, BATCHES, nothing),
-        ):
+        message = rf"rank 0 cannot listen at 127\.0\.0\.1:{port}.*in use\n  set MASTER_PORT"
+        with pytest.raises(ConfigError, match=message), together(2, BATCHES, nothing):
             pass
     monkeypatch.setenv("MASTER_PORT", "here")
     with pytest.raises(ConfigError, match="cannot listen at"):
@@ -308,7 +291,4 @@ def test_who_follows_trains_and_who_leads_writes(toy_folder: Path, tmp_path: Pat
     assert len(names[0]) == len(names[1]), names
     assert list(train_in(tmp_path / "two", spec.prepared(problem), resume=True)) == []  # over for one process, too
     assert torch.get_num_threads() == 1
-
-
-def test_who_was_begun_by_nobody_follows_nobody() -> None:
     assert follow_elsewhere("no problem", None, [], 0, 1, resume=False, devices=2, memory=None) is False

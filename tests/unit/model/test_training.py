@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from shutil import rmtree
+from shutil import copytree, rmtree
 from typing import Literal, get_origin, get_type_hints
 
 import numpy as np
@@ -26,6 +26,7 @@ from r2n.store.checkpoint import read_checkpoint
 from r2n.store.folder import CONFIG, PROBLEM, TRACE
 from r2n.training.objective import BaseSoftmax
 from tests.labelled_problems import table
+from tests.toy_problem import write_toy_problem
 from tests.unit.training.toy_training import step_of, steps_of
 
 
@@ -48,16 +49,28 @@ def trained(
     return run
 
 
-def test_the_folder_holds_config_trace_and_checkpoint(toy_folder: Path, tmp_path: Path) -> None:
-    problem = load_problem(toy_folder)
-    trained(tmp_path / "run", problem)
-    config = json.loads((tmp_path / "run" / CONFIG).read_text())
-    assert config["seed"] == 0
-    assert config["options"]["model"]["dim"] == 8
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
+    """A run of twelve epochs and its folder; the tables that it was read from are gone."""
+    path = tmp_path_factory.mktemp("kept")
+    run = trained(path / "run", load_problem(write_toy_problem(path / "towns", epochs=12)))
+    rmtree(path / "towns")
+    return run, path / "run"
+
+
+@pytest.fixture
+def folder(kept: tuple[Run, Path], tmp_path: Path) -> Path:
+    """A copy of that folder."""
+    return copytree(kept[1], tmp_path / "run")
+
+
+def test_the_folder_holds_config_trace_and_checkpoint(folder: Path) -> None:
+    config = json.loads((folder / CONFIG).read_text())
+    assert (config["seed"], config["options"]["model"]["dim"]) == (0, 8)
     assert set(config["versions"]) == {"r2n", "torch", "python"}
-    numbers = [json.loads(line)["number"] for line in (tmp_path / "run" / TRACE).read_text().splitlines()]
+    numbers = [json.loads(line)["number"] for line in (folder / TRACE).read_text().splitlines()]
     assert numbers == list(range(1, 13))
-    assert len(list((tmp_path / "run").glob("checkpoint-*.safetensors"))) == 1
+    assert len(list(folder.glob("checkpoint-*.safetensors"))) == 1
 
 
 def with_module(seed: int, size: int = 1) -> Run:
@@ -87,36 +100,22 @@ def test_before_the_first_checkpoint_the_weights_of_a_module_are_kept_too(epochs
     again = with_module(2)
     assert [epoch.number for epoch in train_in(tmp_path / "cut", again, resume=True)] == [1, 2, 3, 4]
     np.testing.assert_array_equal(whole.logits()(whole.problem.atoms), again.logits()(whole.problem.atoms))
-    traces = [
-        [json.loads(line)["loss"] for line in (tmp_path / name / TRACE).read_text().splitlines()]
-        for name in ("whole", "cut")
-    ]
-    assert traces[0] == traces[1]
+    traces = ((tmp_path / name / TRACE).read_text().splitlines() for name in ("whole", "cut"))
+    first, second = ([json.loads(line)["loss"] for line in trace] for trace in traces)
+    assert first == second
 
 
-def test_resume_with_anything_else_is_refused(toy_folder: Path, tmp_path: Path) -> None:
-    problem = load_problem(toy_folder)
-    trained(tmp_path / "run", problem)
-    valid = Evidence(problem.valid.atoms, ~problem.valid.truth)
-    flipped = replace(problem, queries={**problem.queries, "valid": valid})
+def test_resume_with_anything_else_is_refused(kept: tuple[Run, Path], folder: Path) -> None:
+    problem = kept[0].problem
+    valid, more = Evidence(problem.valid.atoms, ~problem.valid.truth), problem.with_valid_as_evidence().knowledge
     for other, seed, changes, what in (
         (problem, 0, ("model.dim=9",), "options.model.dim: 8, now 9"),
         (problem, 1, (), "seed: 0, now 1"),
-        (flipped, 0, (), "the queries"),
+        (replace(problem, queries={**problem.queries, "valid": valid}), 0, (), "the queries"),
+        (replace(problem, knowledge=more), 0, (), "the evidence"),
     ):
         with pytest.raises(CheckpointError, match=what):
-            trained(tmp_path / "run", other, seed=seed, resume=True, changes=changes)
-
-
-def test_a_changed_problem_is_not_resumed_but_answered_as_it_was(toy_folder: Path, tmp_path: Path) -> None:
-    problem = load_problem(toy_folder)
-    run = trained(tmp_path / "run", problem)
-    with (toy_folder / "train.tsv").open("a") as file:
-        file.write("n9\tliesIn\tnorth\n")
-    with pytest.raises(CheckpointError, match="the evidence"):
-        trained(tmp_path / "run", load_problem(toy_folder), resume=True)
-    answered = Model.load(tmp_path / "run").logits(problem.atoms)
-    np.testing.assert_array_equal(answered, run.logits()(problem.atoms))
+            trained(folder, other, seed=seed, resume=True, changes=changes)
 
 
 def test_with_valid_the_validation_queries_are_told_and_asked_no_more(toy_folder: Path, tmp_path: Path) -> None:
@@ -158,9 +157,8 @@ def test_a_folder_that_cannot_be_made_is_a_clear_error(toy_folder: Path, tmp_pat
             trained(path, load_problem(toy_folder))
 
 
-def test_what_is_left_of_a_run_without_configuration_is_not_taken_over(toy_folder: Path, tmp_path: Path) -> None:
-    problem, folder = load_problem(toy_folder), tmp_path / "run"
-    trained(folder, problem)
+def test_what_is_left_of_a_run_without_configuration_is_not_taken_over(kept: tuple[Run, Path], folder: Path) -> None:
+    problem = kept[0].problem
     (folder / CONFIG).unlink()
     steps = train_in(folder, prepare_run(problem, problem.options, 1), checkpoint_seconds=1e9)
     next(steps)
@@ -180,21 +178,10 @@ def test_no_epoch_at_all_leaves_a_run_that_can_be_asked(toy_folder: Path, tmp_pa
         Model.load(tmp_path / "run", device="tpu")
 
 
-def test_the_checkpoint_of_another_run_is_refused(toy_folder: Path, tmp_path: Path) -> None:
-    problem = load_problem(toy_folder)
-    for name, seed in (("run", 0), ("other", 1)):
-        trained(tmp_path / name, problem, seed=seed)
-    for path in (tmp_path / "other").glob("checkpoint*"):
-        (tmp_path / "run" / path.name).write_bytes(path.read_bytes())
-    with pytest.raises(CheckpointError, match="is the checkpoint of another run"):
-        Model.load(tmp_path / "run")
-    with pytest.raises(CheckpointError, match="is the checkpoint of another run"):
-        trained(tmp_path / "run", problem, resume=True)
-
-
-def test_a_changed_trace_or_problem_is_not_resumed(toy_folder: Path, tmp_path: Path) -> None:
-    problem, folder = load_problem(toy_folder), tmp_path / "run"
-    trained(folder, problem)
+def test_a_changed_checkpoint_trace_or_problem_is_not_resumed(
+    kept: tuple[Run, Path], folder: Path, tmp_path: Path
+) -> None:
+    problem = kept[0].problem
     trace, stored = (folder / TRACE).read_bytes(), (folder / PROBLEM).read_bytes()
     (folder / TRACE).write_bytes(trace.replace(b'"loss": 0', b'"loss": 1', 1))
     with pytest.raises(CheckpointError, match=r"trace\.jsonl was changed"):
@@ -206,6 +193,13 @@ def test_a_changed_trace_or_problem_is_not_resumed(toy_folder: Path, tmp_path: P
     (folder / PROBLEM).write_bytes(stored)
     trained(folder, problem, resume=True)
     assert (folder / TRACE).read_bytes() == trace
+    trained(tmp_path / "other", problem, seed=1)
+    for path in (tmp_path / "other").glob("checkpoint*"):
+        (folder / path.name).write_bytes(path.read_bytes())
+    with pytest.raises(CheckpointError, match="is the checkpoint of another run"):
+        Model.load(folder)
+    with pytest.raises(CheckpointError, match="is the checkpoint of another run"):
+        trained(folder, problem, resume=True)
 
 
 def test_one_training_at_a_time_and_nothing_temporary_is_left(toy_folder: Path, tmp_path: Path) -> None:
@@ -240,35 +234,23 @@ def test_a_run_is_resumed_with_its_own_number_of_threads(toy_folder: Path, tmp_p
         torch.set_num_threads(before)
 
 
-@pytest.fixture
-def kept_run(toy_folder: Path, tmp_path: Path) -> Run:
-    problem = load_problem(toy_folder)
-    kept_run = prepare_run(problem, problem.options, seed=0)
-    for _ in train_in(tmp_path / "run", kept_run):
-        pass
-    rmtree(toy_folder)
-    return kept_run
-
-
-def test_it_answers_as_the_run_did_without_the_tables(kept_run: Run, tmp_path: Path) -> None:
-    trained = Model.load(tmp_path / "run")
-    np.testing.assert_array_equal(trained.scores(kept_run.problem.atoms), kept_run.logits()(kept_run.problem.atoms))
-    assert trained.evaluate("test").metrics == kept_run.evaluate("test").metrics
-    assert trained.problem.name == "towns"
-    assert trained.members == (trained.scores,)
-
-
-def test_loading_changes_nothing_outside(kept_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_answers_as_the_run_did_without_the_tables_and_changes_nothing_outside(
+    kept: tuple[Run, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, folder = kept
+    expected, metrics = run.logits()(run.problem.atoms), run.evaluate("test").metrics
     for name in ("draw_negatives", "corruptions"):
         monkeypatch.setattr(f"r2n.training.negatives.{name}", lambda *_, **__: pytest.fail("negatives drawn"))
     state, threads = torch.get_rng_state(), torch.get_num_threads()
-    Model.load(tmp_path / "run").logits(kept_run.problem.test.atoms)
+    model = Model.load(folder)
+    np.testing.assert_array_equal(model.scores(run.problem.atoms), expected)
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.get_num_threads() == threads
+    assert model.evaluate("test").metrics == metrics
+    assert (model.problem.name, model.members) == ("towns", (model.scores,))
 
 
-def test_a_run_without_checkpoint_and_weights_that_do_not_fit(kept_run: Run, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
+def test_a_run_without_checkpoint_and_weights_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="was trained with encoders of its own for no domain"):
         Model.load(folder, encoders={"town": nn.Linear(2, 2)})
     (folder / "checkpoint.json").unlink()
@@ -280,16 +262,14 @@ def test_a_run_without_checkpoint_and_weights_that_do_not_fit(kept_run: Run, tmp
 
 def test_the_best_weights_are_loaded_and_not_the_last(toy_folder: Path, tmp_path: Path) -> None:
     problem = load_problem(toy_folder)
-    options = problem.options.changed(["training.patience=4", "training.validate_every=1", "training.epochs=40"])
-    kept_run = prepare_run(problem, options, seed=0)
-    for _ in train_in(tmp_path / "run", kept_run):
-        pass
-    assert kept_run.trainer.best_epoch < kept_run.trainer.epoch
-    last, trained = read_checkpoint(tmp_path / "run"), Model.load(tmp_path / "run")
+    changes = ("training.patience=4", "training.validate_every=1", "training.epochs=40")
+    run = trained(tmp_path / "run", problem, changes=changes)
+    assert run.trainer.best_epoch < run.trainer.epoch
+    last, model = read_checkpoint(tmp_path / "run"), Model.load(tmp_path / "run")
     assert last is not None
-    vectors = trained.network.state_dict()["constants.vectors"]
+    vectors = model.network.state_dict()["constants.vectors"]
     assert not torch.equal(vectors, last[0]["model.constants.vectors"])
-    np.testing.assert_array_equal(trained.scores(problem.atoms), kept_run.logits()(problem.atoms))
+    np.testing.assert_array_equal(model.scores(problem.atoms), run.logits()(problem.atoms))
 
 
 def test_validation_chooses_and_needs_queries(toy: Problem) -> None:
@@ -344,7 +324,6 @@ def test_queries_that_are_asked_as_false_are_told_whatever_their_truth(toy: Prob
         assert prepare_run(problem, toy.options, 0).notes() == [], "there only the valley is corrupted"
 
 
-PAIRS_THEORY = "domain d\npredicate p(d, d)\n"
 LABEL = "label facts of p false, at least one to 10 true ones, and name p in training.labels_only: then only these"
 
 
@@ -378,9 +357,8 @@ def test_the_way_out_of_corrupted_queries_fits_the_facts_and_what_is_set(
     asked = (pairs[0][0], pairs[1][1]) if facts != "reversed" else (pairs[1][0], pairs[0][1])
     true = {"labelled": 4, "few labels": 15}.get(facts, len(pairs))
     told = [(*pair, int(i < true)) for i, pair in enumerate(pairs)]
-    problem = Problem.build(
-        "pairs", r2n.parse_theory(PAIRS_THEORY), [table("p", told, labelled=True)], {"test": [table("p", [asked])]}
-    )
+    facts_given, queries = [table("p", told, labelled=True)], {"test": [table("p", [asked])]}
+    problem = Problem.build("pairs", r2n.parse_theory("domain d\npredicate p(d, d)\n"), facts_given, queries)
     options = Options().changed(changes)
     ranked = prepare_run(problem, options, 0).notes()
     assert len(ranked) == (advice not in (None, LABEL))

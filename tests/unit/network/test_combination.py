@@ -22,7 +22,7 @@ from r2n.logic.parser import parse_theory
 from r2n.network.graph_sources import Counted, GraphSource, GroundedOnDemand, Ungrounded
 from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS, Weighting, log_odds, log_sum
 from r2n.network.r2n import R2N
-from r2n.scoring import AtomLogits, Mixture
+from r2n.scoring import AtomLogits
 from tests.examples import at_most
 
 DECLARED = """
@@ -184,7 +184,7 @@ def test_a_source_without_counts_is_refused_by_a_network_that_counts() -> None:
     with pytest.raises(ConfigError, match="this network counts rules, and its graphs come from a source that does not"):
         AtomLogits(model, Ungrounded(), known.evidence)(np.array([0]))
     bare = R2N.build(known, dim=4, reasoner="none")
-    assert not isinstance(AtomLogits(bare, source_of(known), known.evidence).scorer, Mixture)
+    assert AtomLogits(bare, source_of(known), known.evidence).mixture is None
 
 
 def shaken_networks(scale: float) -> list[R2N]:
