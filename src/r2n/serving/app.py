@@ -1,6 +1,6 @@
 """The app: the addresses of the API, which workers answer, the page, and the OpenAPI document."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -39,23 +39,18 @@ ERRORS = {
     422: "The request is rejected: what, where, and a hint.",
     503: "The request took too long and was stopped, or too many wait.",
 }
-RETRY = {"headers": {"Retry-After": {"schema": {"type": "string"}, "description": "Seconds."}}}
 KINDS = {
     JSON_LINES: {"schema": {"type": "string", "description": "An answer a line, with its `question`."}},
     ARROW: {"schema": {"type": "string", "format": "binary", "description": "The columns of `r2n predict --out`."}},
 }
 ABOUT: Responses = {200: {"model": AboutAnswer}, 404: {"model": Failure, "description": "There is no such constant."}}
-router = APIRouter(
-    responses={
-        status: {"model": Failure, "description": text, **(RETRY if status == BUSY else {})}
-        for status, text in ERRORS.items()
-    }
-)
+FAILURES: Responses = {status: {"model": Failure, "description": text} for status, text in ERRORS.items()}
+FAILURES[BUSY]["headers"] = {"Retry-After": {"schema": {"type": "string"}, "description": "Seconds."}}
+router = APIRouter(responses=FAILURES)
 
 
-def _sent(reply: Reply) -> Response:
-    headers = {"retry-after": "1"} if reply.status == BUSY else None
-    return Response(reply.body, reply.status, headers, reply.kind)
+def _sent(reply: Reply, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(reply.body, reply.status, {"retry-after": "1"} if reply.status == BUSY else headers, reply.kind)
 
 
 async def _answer(request: Request, job: str, asked: dict[str, Any] | None = None) -> Response:
@@ -204,9 +199,7 @@ def create_app(session: Session, access: Access, workers: int = 2, limits: Limit
     @app.exception_handler(HTTPException)
     async def refused(_: Request, error: HTTPException) -> Response:
         failure = Failure(str(error.detail), hint="/openapi.json says what may be asked")
-        response = _sent(Reply.from_document(failure, error.status_code))
-        response.headers.update(error.headers or {})
-        return response
+        return _sent(Reply.from_document(failure, error.status_code), error.headers)
 
     return app
 

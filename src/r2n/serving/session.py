@@ -111,17 +111,12 @@ class Reply:
         return cls.from_document(failure, status)
 
 
-@dataclass(eq=False)
 class RefusedError(Exception):
-    """An error that has a status or a part of the request of its own."""
+    """An error that has a status or a part of the request of its own, as a reply."""
 
-    error: R2NError
-    status: int = REFUSED
-    at: str | None = None
-
-    def reply(self) -> Reply:
-        """The error as a reply."""
-        return Reply.from_error(self.error, self.status, self.at)
+    def __init__(self, error: R2NError, status: int = REFUSED, at: str | None = None) -> None:
+        """Answer with this error."""
+        self.reply = Reply.from_error(error, status, at)
 
 
 def to_plain(document: object) -> Any:
