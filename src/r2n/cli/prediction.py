@@ -345,7 +345,7 @@ def infer(
         for i, name in zip(order, base.names(found.atoms[order]), strict=True)
     ]
     if found.clash is not None:
-        ui.note(NO_WORLD.format("\n  ".join(map(ui.shortened, document["no_world"]))))
+        ui.note(NO_WORLD.format("\n  ".join(ui.shortened(str(rule)) for rule in found.clash.rules)))
     report = found.report(loaded, "test") if question is None else None
     if question is None:
         document["metrics"] = None if report is None else report.to_dict()["metrics"]

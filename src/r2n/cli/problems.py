@@ -21,20 +21,12 @@ from r2n.datasets.download import download
 from r2n.datasets.generated import LARGE, GraphOptions, generate
 from r2n.errors import ConfigError, counted, nearest
 from r2n.files import take_away
-from r2n.grounding.cache import fingerprint, is_partitioned, read_grounding, read_partitioned, write_grounding
-from r2n.grounding.ground_rules import Grounder, Grounding, distinct_codes
-from r2n.grounding.remote import (
-    ground_select,
-    open_problem,
-    rule_query,
-    scratch_folder_next_to,
-    why_not_remote,
-    write_remote,
-)
+from r2n.grounding import cache, remote
+from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules, distinct_codes
 from r2n.grounding.spark import SparkEngine
 from r2n.grounding.store import MemoryBudget, Store
 from r2n.grounding.strategies import make_engine, make_grounder, plans, reached_atoms, reached_by
-from r2n.logic.theory import printed_predicate
+from r2n.logic.theory import Rule, printed_predicate
 from r2n.mining.constraints import mine_constraints
 from r2n.mining.mine import MiningOptions, check_theory_path, mine_rules, mined_theory, write_theory
 from r2n.model.choices import choose_options
@@ -61,16 +53,12 @@ def check(
         return
     size = f": {summary['herbrand_base']:,} ground atoms"
     ui.screen().print(Text.assemble((visible(loaded.name), "bold"), size), highlight=False)
-    tables = {"domains": ("domain", "constants"), "predicates": ("predicate", "known true / false")}
-    tables |= {
-        "splits": ("split", "atoms"),
-        "candidates": ("candidates", "atoms"),
-        "features": ("features", "constants"),
-    }
+    tables = {"domains": "domain, constants", "predicates": "predicate, known true / false", "splits": "split, atoms"}
+    tables |= {"candidates": "candidates, atoms", "features": "features, constants"}
     for key, heads in tables.items():
         rows = [[name, f"{n:,}" if isinstance(n, int) else n] for name, n in summary[key].items()]
         if rows or key not in ("candidates", "features"):
-            ui.print_table(heads, [], rows, box=None, pad_edge=False, header_style="dim")
+            ui.print_table(heads.split(", "), [], rows, box=None, pad_edge=False, header_style="dim")
     read = loaded.report
     unused = [(domain, counted(n, "row")) for domain, n in read.unused_features if n]
     ui.print_text(
@@ -156,17 +144,8 @@ def ground(
         domains = loaded.knowledge.theory.variable_domains(part.rule)
         named = [(v, d.name, len(members(d))) for v, d in zip(part.rule.variables, domains, strict=True)]
         variables.append(", ".join(f"{name}: {domain} ({size:,})" for name, domain, size in named))
-        rules.append(
-            {
-                "name": part.rule.name,
-                "rule": str(part.rule),
-                "variables": {name: size for name, _, size in named},
-                "estimate": part.estimate,
-                "ground_rules": len(part),
-                "atoms": len(distinct_codes([part.atoms])),
-                "seconds": round(part.seconds, 6),
-            }
-        )
+        sizes, atoms = {name: size for name, _, size in named}, len(distinct_codes([part.atoms]))
+        rules.append(_line(part.rule, part, len(part), variables=sizes, atoms=atoms))
     counts = {"reached": reached, "unreached": len(asked) - reached}
     document = {"ground_rules": len(grounding), "atoms": len(grounding.atoms), "rules": rules, "queries": counts}
     title = f"{loaded.name}, {options.strategy} grounding"
@@ -188,35 +167,35 @@ def ground_remotely(
         return False
     file = read_problem_file(path)
     options = chosen(GroundingOptions, file.grounding, changes)
-    reason = why_not_remote(file, options)
+    reason = remote.why_not_remote(file, options)
     if reason is not None:
         ui.note(f"the facts are read in this process, and Spark answers the queries: {reason}")
         return False
     grounder, name = make_grounder(options), file.name or path.parent.resolve().name
-    if out is None:
-        shared = Path(tempfile.gettempdir()) if spark.is_local else path.parent
-        with scratch_folder_next_to(shared / "r2n-plans") as scratch:
-            tables = open_problem(spark, file, path.parent, scratch)
-            selects = {r.name: ground_select(tables, rule_query(tables, grounder, r)) for r in tables.theory.rules}
-            _print_plans([(rule, spark.explain(select)) for rule, select in selects.items()], as_json)
-        return True
-    with ui.progress(name) as shown, scratch_folder_next_to(out) as scratch:
+    shared = Path(tempfile.gettempdir()) if spark.is_local else path.parent
+    with ui.progress(name) as shown, remote.scratch_folder_next_to(out or shared / "r2n-plans") as scratch:
         shown("read", 0, 0)
-        tables = open_problem(spark, file, path.parent, scratch)
-        found = write_remote(tables, grounder, out, scratch, shown)
-    rules = [
-        {
-            "name": part.name,
-            "rule": str(rule),
-            "estimate": part.estimate,
-            "ground_rules": part.ground_rules,
-            "seconds": round(part.seconds, 6),
-        }
-        for rule, part in zip(tables.theory.rules, found, strict=True)
-    ]
-    document = {"ground_rules": sum(part.ground_rules for part in found), "rules": rules, "from_cache": False}
+        tables = remote.open_problem(spark, file, path.parent, scratch)
+        rules = tables.theory.rules
+        selects = [
+            (r.name, remote.ground_select(tables, remote.rule_query(tables, grounder, r))) for r in rules if out is None
+        ]
+        explained = [(rule, spark.explain(select)) for rule, select in selects]
+        found = () if out is None else remote.write_remote(tables, grounder, out, scratch, shown)
+    if out is None:
+        _print_plans(explained, as_json)
+        return True
+    total = sum(part.ground_rules for part in found)
+    lines = [_line(rule, part, part.ground_rules) for rule, part in zip(rules, found, strict=True)]
+    document = {"ground_rules": total, "rules": lines, "from_cache": False}
     _print_ground_rules(f"{name}, grounded by Spark", document, out, as_json=as_json)
     return True
+
+
+def _line(rule: Rule, part: GroundRules | cache.RuleParts, number: int, **more: Any) -> dict[str, Any]:
+    """What grounding a rule gave, as JSON has it."""
+    counts = {"estimate": part.estimate, "ground_rules": number, "seconds": round(part.seconds, 6)}
+    return {"name": rule.name, "rule": str(rule), **more, **counts}
 
 
 def _print_plans(plans: Iterable[tuple[str, str]], as_json: bool) -> None:
@@ -255,21 +234,21 @@ def _ground(
 ) -> tuple[Grounding, bool]:
     """The part of the grounding that the start atoms can reach, and whether it was read from `out`."""
     knowledge, kept = store.knowledge, None
-    digest = fingerprint(knowledge, grounder, np.concatenate([asked, start]))
+    digest = cache.fingerprint(knowledge, grounder, np.concatenate([asked, start]))
     if out is not None:
         take_away(out.parent, out.name)
-        if is_partitioned(out):
-            in_parts = read_partitioned(out, knowledge, grounder)
+        if cache.is_partitioned(out):
+            in_parts = cache.read_partitioned(out, knowledge, grounder)
             kept = None if in_parts is None else reached_by(in_parts, start)
         else:
-            kept = read_grounding(out, knowledge.theory, digest)
+            kept = cache.read_grounding(out, knowledge.theory, digest)
     if kept is not None:
         return kept, True
     with ui.progress(name) as shown:
         shown("ground", 0, 0)
         grounding = reached_by(grounder.ground(store, asked, shown), start)
     if out is not None:
-        write_grounding(grounding, out, digest)
+        cache.write_grounding(grounding, out, digest)
     return grounding, False
 
 
@@ -310,8 +289,8 @@ def mine(
     if as_json:
         counts = ("support", "body_pairs", "pca_pairs", "confidence", "pca_confidence", "sample")
         rules = [
-            {"name": m.rule.name, "rule": str(m.rule), **{name: getattr(m, name) for name in counts}}
-            for m in mining.rules
+            {"name": mined.rule.name, "rule": str(mined.rule), **{name: getattr(mined, name) for name in counts}}
+            for mined in mining.rules
         ]
         found = {"rules": rules, "constraints": [asdict(constraint) for constraint in held]}
         ui.print_json({**found, "unwritable": mining.unwritable, "stopped": mining.stopped})

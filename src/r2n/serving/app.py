@@ -116,22 +116,19 @@ async def about(
     return await _answer(request, "about", {"name": name, "top": top})
 
 
-@router.get("/api/run", summary="The run that is served", responses={200: {"model": RunAnswer}})
-async def run(request: Request) -> Response:
-    """Get the problem, the network, the predicates, the rules and the limits."""
-    return await _answer(request, "run")
+def _computed_once(job: str, model: Any, summary: str, description: str) -> None:
+    """Add an address whose document is computed at the first request."""
+
+    async def answer(request: Request) -> Response:
+        return await _answer(request, job)
+
+    texts: dict[str, Any] = {"name": job, "summary": summary, "description": description}
+    router.add_api_route(f"/api/{job}", answer, **texts, responses={200: {"model": model}})
 
 
-@router.get("/api/rules", summary="The effects of the rules", responses={200: {"model": dict[str, Any]}})
-async def rules(request: Request) -> Response:
-    """Get the document of `r2n rules --json`, computed at the first request."""
-    return await _answer(request, "rules")
-
-
-@router.get("/api/report", summary="The report of the run", responses={200: {"model": dict[str, Any]}})
-async def report(request: Request) -> Response:
-    """Get curves, metrics, reliability and ranks as `r2n report` shows them, computed at the first request."""
-    return await _answer(request, "report")
+_computed_once("run", RunAnswer, "The run that is served", "Get the problem, the network, the rules and the limits.")
+_computed_once("rules", dict[str, Any], "The effects of the rules", "Get the document of `r2n rules --json`.")
+_computed_once("report", dict[str, Any], "The report of the run", "Get curves, metrics, reliability and ranks.")
 
 
 @router.get("/health", summary="Whether the server works", responses={200: {"model": dict[Literal["status"], str]}})

@@ -30,10 +30,7 @@ Request = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The answers to one query, the most probable first, and the number of other atoms.
-
-    `columns` names the arguments, as the columns of a table of these answers.
-    """
+    """The answers to one query, the most probable first, the names of their arguments, and counts of other atoms."""
 
     question: str
     columns: tuple[str, ...]
@@ -110,9 +107,7 @@ def _query_reply(model: Model, request: Request, found: Sequence[Answers | DataE
 
 _explained = {**get_type_hints(Belief), **get_type_hints(Explanation), "labels": dict[str, str], "drawing": dict}
 _fields: dict[str, Any] = {name: (kind, ...) for name, kind in _explained.items() if name != "belief"}
-ExplainAnswer = create_model(
-    "ExplainAnswer", __doc__="The document of `r2n explain --json`, and its drawing.", **_fields
-)
+ExplainAnswer = create_model("ExplainAnswer", __doc__="The document of `r2n explain --json`, and a drawing.", **_fields)
 
 
 def explain_atom(session: Session, request: Request) -> dict[str, Any]:
@@ -181,7 +176,7 @@ def what_if(session: Session, request: Request) -> WhatIfAnswer:
         order = order[moved[order]]
     order, rows = order[: request["top"]], np.cumsum(is_old) - 1
     changes = tuple(
-        Change(name, _answer(was, rows[i]) if is_old[i] else None, _answer(now, i))
+        Change(name, _answer(was, int(rows[i])) if is_old[i] else None, _answer(now, int(i)))
         for i, name in zip(order, after.base.names(codes[order]), strict=True)
     )
     return WhatIfAnswer(changes, len(codes), int(moved.sum()))
@@ -238,6 +233,6 @@ def _atoms_near(model: Model, facts: Iterable[str], most: int) -> Codes:
     return union(*found)
 
 
-def _answer(answers: Answers, row: np.integer) -> Answer | None:
+def _answer(answers: Answers, row: int) -> Answer | None:
     """One answer; None if it is refused."""
     return None if answers.is_refused[row] else answers.kept(np.array([row], np.int64))[0]
