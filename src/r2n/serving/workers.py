@@ -88,7 +88,7 @@ def _work(session: Session, requests: Connection, replies: Connection) -> None:
 
 
 def limit_memory(more: int) -> None:
-    """Bound the address space of this process by its size plus `more` bytes, if the system tells the size."""
+    """Bound the address space of this process by its size plus `more` bytes, if the system states its size."""
     if STATM.exists():
         pages = int(STATM.read_text().split()[0])
         most = pages * os.sysconf("SC_PAGE_SIZE") + more
@@ -281,7 +281,7 @@ class Workers:
         return failure
 
     def _worker(self, number: int) -> _Worker:
-        """The worker of a number; the last one computes reports. A dead or an old one gives way to another."""
+        """The worker of a number; the last one computes reports. A dead or an old one is replaced."""
         worker = self._workers.get(number)
         if worker is not None and (not worker.process.is_alive() or worker.jobs >= MOST_JOBS):
             self._end(number)
@@ -305,7 +305,7 @@ def _failure(code: int | None, seconds: float) -> Reply:
     if code == BUG:
         return Reply.from_document(Failure("the server failed to answer this; its log says more"), FAILED)
     if code == OUT_OF_MEMORY:
-        hint = "ask for less: fewer queries, or a constant in place of a ?"
+        hint = "ask for less: fewer queries, or replace a ? by a constant"
         return Reply.from_error(DataError("what is asked needs more memory than a request may take", hint=hint))
     if code is None:
         return busy(f"the request was stopped: it took more than {seconds:g} seconds")
