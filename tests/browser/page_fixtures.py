@@ -1,10 +1,7 @@
 """A real browser, a server of its own, and pages that watch over what they load and say."""
 
 import os
-import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +11,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser.page_problem import train_page_run
 from tests.browser.watched_page import PATIENCE, Look, WatchedPage
+from tests.serving.listening import listening
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
@@ -30,21 +28,8 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def served(run: Path, *options: str) -> Iterator[str]:
     """The address of a server of the run, for as long as it is needed."""
-    command = [sys.executable, "-m", "r2n", "serve", str(run), "--port", "0", "--workers", "2", *options]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        try:
-            lines = []
-            for line in process.stderr:
-                lines.append(line)
-                found = re.search(r"served at (http://\S+?)/;", line)
-                if found:
-                    yield found.group(1)
-                    break
-            else:
-                raise AssertionError("".join(lines))
-        finally:
-            process.terminate()
+    with listening(run, "--workers", "2", *options) as found:
+        yield found.address.rstrip("/")
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,8 @@
 """Predicates of one, two and three positions, mixed domains and rules of any formula, from files to answers.
 
 Each problem is written as files, and taken through every command: check, ground, train, evaluate, predict, infer. What
-`r2n ground` counts is compared with plain loops, what `r2n infer` believes with a sum over all worlds, and what the
-network answers with the truth that made the data.
+`r2n infer` believes is compared with a sum over all worlds, and what the network answers with the truth that made the
+data.
 """
 
 import csv
@@ -11,17 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from r2n.cli import app
 from r2n.logic.parser import parse_theory
 from tests.command_line import document, run
 from tests.formula_problems import (
-    CARRIERS,
-    GROUPS,
     MOODS,
     MOODS_OPTIONS,
-    PEOPLE,
     PLACES,
     ROUTES,
     ROUTES_OPTIONS,
@@ -37,15 +32,6 @@ from tests.formula_problems import (
 from tests.oracles import grounding as oracle
 from tests.oracles.grounding import World
 from tests.oracles.worlds import marginals
-
-METHODS = ("paper", "max-product", "sum-product")
-
-
-def loops_count(theory: str, members: Mapping[str, Sequence[str]], facts: Mapping[Fact, bool]) -> list[int]:
-    """How many ground rules plain loops find, rule by rule, with full grounding."""
-    parsed = parse_theory(theory)
-    true = frozenset(fact for fact, truth in facts.items() if truth)
-    return [len(rows) for rows in oracle.full(World(parsed, oracle.members_of(parsed.domains, members), true))]
 
 
 def ground_counts(folder: Path) -> list[int]:
@@ -112,8 +98,7 @@ def test_smokers_and_friends(tmp_path: Path) -> None:
         "smokes(person)": "12 / 12",
         "cancer(person)": "12 / 12",
     }
-    people = {"person": [person for ring in GROUPS for person in ring]}
-    assert ground_counts(folder) == loops_count(SMOKERS, people, splits["train"]) == [60, 30]
+    assert ground_counts(folder) == [60, 30]
     metrics = all_commands(folder, "smokes(?)")
     assert metrics["ap"] == 1.0
     assert metrics["accuracy"] == 1.0
@@ -137,8 +122,7 @@ def test_routes_of_carriers(tmp_path: Path, input_layer: str) -> None:
     said = document("check", folder)
     assert said["domains"] == {"city": 4, "island": 2, "carrier": 9, "place": 6}
     assert said["herbrand_base"] == 6 * 6 * 9 + 9 * 9 + 4 * 9
-    counted = loops_count(ROUTES, PLACES | {"carrier": CARRIERS}, splits["train"])
-    assert ground_counts(folder) == counted == [18 * 36, 30 * 9, 3 * 2]
+    assert ground_counts(folder) == [18 * 36, 30 * 9, 3 * 2]
     metrics = all_commands(folder, "route(rome, oslo, ?)")
     assert metrics["mrr"] > 0.8  # at any of the three positions
     assert "hits@10" in metrics
@@ -154,16 +138,6 @@ def test_routes_are_inferred_without_training(tmp_path: Path) -> None:
     infers_as_all_worlds_do(folder, ROUTES, places | {"carrier": ["sky0", "sky1"]}, asked)
 
 
-@pytest.mark.parametrize("input_layer", ["complex", "transe", "rotate"])
-def test_input_layers_for_pairs_refuse_three_positions(tmp_path: Path, input_layer: str) -> None:
-    folder = write_problem(tmp_path / "routes", ROUTES, ROUTES_OPTIONS.format(input=input_layer), routes(), PLACES)
-    result = CliRunner().invoke(app, ["train", str(folder), "--out", str(tmp_path / "run")])
-    assert result.exit_code == 2
-    assert "route has 3" in result.stderr
-    assert "'distmult' or 'mlp'" in result.stderr
-    assert not (tmp_path / "run").exists()
-
-
 # one rule with disjunction, negation, a constant and a guard
 
 
@@ -171,7 +145,7 @@ def test_a_rule_of_any_formula(tmp_path: Path) -> None:
     splits = moods()
     folder = write_problem(tmp_path / "moods", MOODS, MOODS_OPTIONS, splits)
     assert 'drinks(x, "light beer")' in run("check", folder)
-    assert ground_counts(folder) == loops_count(MOODS, {"person": PEOPLE}, splits["train"]) == [60]
+    assert ground_counts(folder) == [60]
     metrics = all_commands(folder, "happy(?)")
     assert metrics["accuracy"] == 1.0
     assert metrics["ap"] == 1.0
@@ -185,13 +159,3 @@ def test_a_rule_of_any_formula_is_inferred_without_training(tmp_path: Path) -> N
     folder = write_problem(tmp_path / "few", theory, "", {"train": facts})
     asked = [("happy", "ann"), ("sporty", "bob"), ("happy", "bob"), ("sporty", "dan")]
     infers_as_all_worlds_do(folder, theory, {"person": ["ann", "bob", "cy", "dan"]}, asked)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_of_inference_takes_every_formula(tmp_path: Path, method: str) -> None:
-    problems = ((SMOKERS, smokers(), {}), (ROUTES, routes(), PLACES), (MOODS, moods(), {}))
-    for number, (theory, splits, domains) in enumerate(problems):
-        folder = write_problem(tmp_path / str(number), theory, "", splits, domains)
-        answers = document("infer", folder, "--method", method, "--iterations", 3, "--top", 1000)["answers"]
-        assert len(answers) == len(splits["test"])
-        assert all(0 <= answer["probability"] <= 1 for answer in answers)

@@ -9,10 +9,7 @@ from typer.testing import CliRunner
 import r2n
 from r2n.cli import app
 from r2n.grounding.backward import BackwardGrounder
-from r2n.logic.parser import parse_theory
 from tests.command_line import document, run
-from tests.oracles import grounding as oracle
-from tests.oracles.grounding import World
 
 THEORY = """\
 domain country = {austria, france, italy}
@@ -46,42 +43,23 @@ def test_ground_has_the_shape_that_others_rely_on(folder: Path) -> None:
     said = document("ground", folder)
     assert {"ground_rules", "atoms", "rules", "queries"} <= set(said)
     assert [rule["name"] for rule in said["rules"]] == ["manifold", "pair"]
-    for rule in said["rules"]:
-        assert {"name", "estimate", "ground_rules", "seconds"} <= set(rule)
-        assert rule["estimate"] >= 0
-        assert rule["ground_rules"] >= 0
-        assert rule["seconds"] >= 0
+    assert all(min(rule["estimate"], rule["ground_rules"], rule["seconds"]) >= 0 for rule in said["rules"])
     assert said["ground_rules"] == sum(rule["ground_rules"] for rule in said["rules"])
     assert set(said["queries"]) == {"reached", "unreached"}
     assert sum(said["queries"].values()) == 3
 
 
-def world() -> World:
-    theory = parse_theory(THEORY)
-    facts = frozenset((row[1], row[0], row[2]) for row in (line.split("\t") for line in TRAIN.splitlines()))
-    return World(theory, oracle.members_of(theory.domains, {}), facts)
-
-
 @pytest.mark.parametrize(
-    ("options", "counts"),
+    ("options", "number"),
     [
-        (("--strategy", "full"), [4, 9]),
-        (("--strategy", "known-body"), [1, 9]),
-        (("--strategy", "backward", "--width", 0, "--depth", 1), [1, 0]),
-        (("--strategy", "backward", "--width", 1, "--depth", 2), [2, 0]),
+        (("--strategy", "full"), 4),
+        (("--strategy", "known-body"), 1),
+        (("--strategy", "backward", "--width", 0, "--depth", 1), 1),
+        (("--strategy", "backward", "--width", 1, "--depth", 2), 2),
     ],
 )
-def test_ground_counts_as_loops_do(folder: Path, options: tuple[object, ...], counts: list[int]) -> None:
-    asked = [("locatedIn", "france", "europe"), ("locatedIn", "austria", "asia"), ("locatedIn", "austria", "europe")]
-    by_strategy = {
-        "full": lambda: oracle.full(world()),
-        "known-body": lambda: oracle.known_body(world()),
-        "backward": lambda: oracle.backward(world(), asked, int(str(options[3])), int(str(options[5]))),
-    }
-    assert [len(rows) for rows in by_strategy[str(options[1])]()] == counts
-    found = [rule["ground_rules"] for rule in document("ground", folder, *options)["rules"]]
-    assert all(few <= many for few, many in zip(found, counts, strict=True))  # what no query feels is left out
-    assert found[0] == counts[0]
+def test_options_of_ground_reach_the_grounder(folder: Path, options: tuple[object, ...], number: int) -> None:
+    assert document("ground", folder, *options)["rules"][0]["ground_rules"] == number
 
 
 def test_ground_takes_the_options_of_the_problem_and_those_given_win(folder: Path) -> None:
@@ -137,18 +115,6 @@ def test_damaged_files_of_a_kept_grounding_never_show_a_traceback(
     else:
         assert result.exit_code == 2
         assert ".parquet" in result.stderr or str(out) in result.stderr
-
-
-WITHOUT_TORCH = """
-import sys
-from r2n.cli import main
-sys.argv = ["r2n", *{arguments}]
-try:
-    main()
-except SystemExit as end:
-    assert not end.code, end.code
-print("torch" in sys.modules, file=sys.stderr)
-"""
 
 
 def test_the_version_is_told() -> None:

@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-import r2n
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.problem import Problem, load_problem
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.model.run import Run, prepare_run, validation
+from r2n.model.run import Run, prepare_run
 from r2n.network.factor_graph import FactorGraph, known_states
 from r2n.network.r2n import R2N
-from r2n.reproduction.reproduce import table_rows
 from r2n.training.fit import fit
 from tests.oracles.metrics import average_precision
 from tests.toy_problem import write_toy_problem
@@ -148,19 +146,3 @@ def test_what_the_test_split_says_reaches_neither_training_nor_selection(kind: s
     assert first == second
     for name, value in runs[0].model.state_dict().items():
         assert torch.equal(value, runs[1].model.state_dict()[name]), name
-
-
-def test_the_test_facts_of_nations_reach_neither_training_nor_selection() -> None:
-    """The row of R2NC in the paper's table, trained beside other test facts: the same losses, the same validation."""
-    problem = r2n.load("nations")
-    (row,) = (row for row in table_rows("kgc") if row.row == "R2NC" and row.datasets == ("nations",))
-    told = np.concatenate([problem.knowledge.evidence.atoms, problem.valid.atoms, problem.test.atoms])
-    others = np.setdiff1d(np.arange(problem.knowledge.base.size), told)[:: len(problem.test.atoms)]
-    other = replace(problem, queries={**problem.queries, "test": Evidence(others, np.ones(len(others), bool))})
-    options = row.options(problem.options).changed(["training.epochs=3"])
-    found = []
-    for each in (problem, other):
-        run = prepare_run(each, options, seed=0)  # dropout draws on from the seed, so the one trains before the other
-        found.append((traces(run), validation(run.problem, run.model, run.source, run.knowledge)(run.model)))
-    assert found[0] == found[1]
-    assert found[0][1] > 0

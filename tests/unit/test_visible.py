@@ -4,14 +4,12 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
-from r2n.cli.screen import ScreenTable, screen
+from r2n.cli.screen import print_table
 from r2n.visible import visible
 
 
 def test_what_steers_a_terminal_is_shown_instead(capsys: pytest.CaptureFixture[str]) -> None:
-    table = ScreenTable("atom", title="cr\rx")
-    table.add_texts(["a\x1b[2Jb\x07", "left\u202eright", "nul\0", "åé"])
-    screen().print(table)
+    print_table(["atom"], [], [["a\x1b[2Jb\x07", "left\u202eright", "nul\0", "åé"]], "cr\rx")
     printed = capsys.readouterr().out
     for shown in (r"cr\rx", r"a\x1b[2Jb\x07", r"left\u202eright", r"nul\x00", "åé"):
         assert shown in printed

@@ -33,16 +33,9 @@ def main() -> None:
         raise
 
 
-def _print_version(wanted: bool | None) -> None:
-    if wanted:
+@app.callback(invoke_without_command=True)
+def _options(version: Annotated[bool, typer.Option("--version", help="Show it.")] = False) -> None:
+    """Relational Reasoning Networks: facts, rules and features in, predictions with their reasons out."""
+    if version:
         typer.echo(f"r2n {__version__}")
         raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool | None, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
-    ] = None,
-) -> None:
-    """Relational Reasoning Networks: facts, rules and features in, predictions with their reasons out."""

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-import typer
 from typer import Argument, Option
 
 from r2n.cli import screen as ui
@@ -24,28 +22,29 @@ if TYPE_CHECKING:
     from r2n.model.model import Model
 
 
-WithOption = Annotated[
-    list[str] | None, Option("--with", metavar="FACT|FILE", help='Known too: "near(a, b)", or a table.')
-]
-WithoutOption = Annotated[
-    list[str] | None, Option("--without", metavar="FACT|FILE", help="No longer known; goes before --with.")
-]
-ConstantOption = Annotated[
-    list[str] | None, Option("--constant", metavar="DOMAIN=NAME", help="A new constant and its domain.")
-]
+WithOption = Annotated[ui.Texts, Option("--with", metavar="FACT|FILE", help='Known too: "near(a, b)", or a table.')]
+WithoutOption = Annotated[ui.Texts, Option("--without", metavar="FACT|FILE", help="No longer known; before --with.")]
+ConstantOption = Annotated[ui.Texts, Option("--constant", metavar="DOMAIN=NAME", help="A new constant and its domain.")]
+
+MOST_ROWS_SHOWN = 50
+MOST_ROWS = 1_000  # of one table on the screen, whose columns are as wide as its cells
+FEW = 10
+WIDTH_OF_RULE = 72
+NOT_READ = "this network does not read facts (model.evidence_input = off): they act through the grounding alone"
 
 
 def load_changed(
-    run: Path, device: str, shown: ui.PhaseProgress, more: list[str], fewer: list[str], constants: list[str]
+    run: Path, device: str, shown: ui.PhaseProgress, more: ui.Texts, fewer: ui.Texts, constants: ui.Texts
 ) -> "Model":
     """The model of a run with fewer facts, and then more; `constants` are written DOMAIN=NAME."""
     from r2n.model.model import Model
 
-    model = Model.load(run, device=device, progress=shown)
-    names = ("--with", "--without", "--constant")
-    found = model.with_changes(more, fewer, by_domain(constants), names)
-    print_headers(model, [*fewer, *more])
-    return found
+    domains, names = by_domain(constants or ()), ("--with", "--without", "--constant")
+    loaded = Model.load(run, device=device, progress=shown)
+    model = loaded.with_changes(more or (), fewer or (), domains, names)
+    print_headers(loaded, [*(fewer or ()), *(more or ())])
+    print_changes(model, facts_changed=bool(more or fewer))
+    return model
 
 
 def print_headers(model: "Model", given: Iterable[str | Path]) -> None:
@@ -55,20 +54,20 @@ def print_headers(model: "Model", given: Iterable[str | Path]) -> None:
 
     advice = "if it is a fact or a query, write it below another row, or use Table(file, header=False) in Python"
     for path in (Path(item) for item in given if isinstance(item, Path) or not looks_like_atom(item)):
-        table, theory = Table(path), model.problem.knowledge.theory
-        first = with_header(table, checked_format(table, path), theory)[1]
+        table = Table(path)
+        first = with_header(table, checked_format(table, path), model.problem.knowledge.theory)[1]
         if first is not None and first.is_header:
             ui.note(f"note: {first.taken(advice)}")
 
 
-def by_domain(constants: list[str]) -> dict[str, list[str]]:
+def by_domain(constants: Iterable[str]) -> dict[str, list[str]]:
     """`country=atlantis` as {"country": ["atlantis"]}."""
     found: dict[str, list[str]] = {}
     for text in constants:
-        domain, equals, name = text.partition("=")
-        if not equals or not domain.strip() or not name.strip():
+        domain, _, name = map(str.strip, text.partition("="))
+        if not domain or not name:
             raise ConfigError(f"'{text}' names no domain and constant", hint="write --constant DOMAIN=NAME")
-        found.setdefault(domain.strip(), []).append(name.strip())
+        found.setdefault(domain, []).append(name)
     return found
 
 
@@ -78,35 +77,21 @@ def print_changes(model: "Model", *, facts_changed: bool) -> None:
         near = nearest(name, model.changed.trained.constants)
         ui.note(f"new constant: {name}" + (f" ({near})" if near else ""))
     if facts_changed and model.network.evidence_input == "off":
-        ui.note("this network does not read facts (model.evidence_input = off): they act through the grounding alone")
-
-
-MOST_ROWS_SHOWN = 50
-MOST_ROWS = 1_000  # of one table on the screen, whose columns are as wide as its cells
-FEW = 10
-
-QuestionArgument = Annotated[str | None, Argument(help='An atom; ? stands for what is asked: "locatedIn(italy, ?)".')]
-TopOption = Annotated[
-    int | None, Option(min=1, help="How many answers to a question with ?: 10, or with --all every one.")
-]
-QueriesOption = Annotated[
-    Path | None, Option(metavar="FILE", help="Ask many: a table like those of facts; ? may stand in it.")
-]
-OutOption = Annotated[
-    Path | None,
-    Option(parser=ui.new_path, metavar="FILE", help="Write the answers: .csv, .tsv, .parquet, .json or .jsonl."),
-]
+        ui.note(NOT_READ)
 
 
 def predict(
     run: ui.RunArgument,
-    question: QuestionArgument = None,
-    queries: QueriesOption = None,
-    out: OutOption = None,
+    question: Annotated[str | None, Argument(help='An atom; ? is what is asked: "locatedIn(italy, ?)".')] = None,
+    queries: Annotated[Path | None, Option(metavar="FILE", help="Ask many: a table like those of facts.")] = None,
+    out: Annotated[
+        Path | None,
+        Option(parser=ui.new_path, metavar="FILE", help="Write the answers: .csv, .tsv, .parquet, .json or .jsonl."),
+    ] = None,
     more: WithOption = None,
     fewer: WithoutOption = None,
     constants: ConstantOption = None,
-    top: TopOption = None,
+    top: Annotated[int | None, Option(min=1, help="How many answers to a ?: 10, or with --all every one.")] = None,
     unknown: Annotated[bool, Option("--unknown", help="Only what is not known already.")] = False,
     show_all: Annotated[bool, Option("--all", help="Also atoms that no ground rule reaches.")] = False,
     jobs: ui.JobsOption = None,
@@ -129,19 +114,18 @@ def predict(
     wanted = AnswerOptions(show_all, top or (None if show_all else FEW), unknown)
     answers = table = written = None
     with ui.progress(str(run)) as shown:
-        model = load_changed(run, device, shown, more or [], fewer or [], constants or [])
+        model = load_changed(run, device, shown, more, fewer, constants)
         print_headers(model, [] if queries is None else [queries])
         if question is not None:
             answers = model.predict(question, **asdict(wanted))
             predicates = [Question.parse(model.base, question).predicate.name]
             table = None if out is None else questions_table(model, [answers], predicates)
         elif queries is not None and out is not None and not as_json:
-            facts = (tuple(more or ()), tuple(fewer or ()), by_domain(constants or []))
-            asked = PredictionJob(run, queries, wanted, *facts, device)
-            written = predict_file(asked, out, jobs=jobs, model=model, progress=shown)
+            facts = (tuple(more or ()), tuple(fewer or ()), by_domain(constants or ()))
+            job = PredictionJob(run, queries, wanted, *facts, device)
+            written = predict_file(job, out, jobs=jobs, model=model, progress=shown)
         elif queries is not None:
             table = answer_table(model, queries, **asdict(wanted))
-    print_changes(model, facts_changed=bool(more or fewer))
     ui.note(f"probabilities: {calibration_text(model.calibration)}")
     if written is not None:
         ui.note(f"{written} in {out}")
@@ -161,16 +145,10 @@ def _print_or_write(table: "pa.Table", out: Path | None, *, as_json: bool) -> No
     if as_json:
         ui.print_json({"columns": table.column_names, "answers": table.to_pylist()})
     elif out is None:
-        rows = [row.values() for row in table.slice(0, MOST_ROWS_SHOWN).to_pylist()]
-        ui.print_table(table.column_names, [], [[_cell(value) for value in row] for row in rows])
+        shown = table.slice(0, MOST_ROWS_SHOWN).to_pylist()
+        ui.print_table(table.column_names, [], [[ui.cell_text(value) for value in row.values()] for row in shown])
         if table.num_rows > MOST_ROWS_SHOWN:
             ui.note(f"... and {table.num_rows - MOST_ROWS_SHOWN:,} more: --out FILE has them all")
-
-
-def _cell(value: float | int | str | None) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ui.number_text(value) if value is None or isinstance(value, float) else str(value)
 
 
 def _print_answers(model: "Model", question: str, answers: "Answers", *, as_json: bool) -> None:
@@ -188,13 +166,14 @@ def _print_answers(model: "Model", question: str, answers: "Answers", *, as_json
     names = {name for item in answers for name in item.constants}
     labels = constant_labels(knowledge.features, knowledge.language, names)
     heads = ["atom", "probability", "known", "predicted", *["logit ± spread"] * (answers.spread is not None)]
+    heads += ["label"] * bool(labels)
     rows = []
     for item in answers:
         row = [item.atom, ui.number_text(item.probability), known_text(item), ui.number_text(item.network)]
-        row += [f"{item.logit:.2f} ± {item.spread:.2f}"] if item.spread is not None else []
-        rows.append([*row, *[", ".join(labels[name] for name in item.constants if name in labels)] * bool(labels)])
+        row += [] if item.spread is None else [f"{item.logit:.2f} ± {item.spread:.2f}"]
+        rows.append([*row, ", ".join(labels[name] for name in item.constants if name in labels)][: len(heads)])
     for start in range(0, max(len(rows), 1), MOST_ROWS):
-        ui.print_table([*heads, *["label"] * bool(labels)], [], rows[start : start + MOST_ROWS])
+        ui.print_table(heads, [], rows[start : start + MOST_ROWS])
     if answers.left_out:
         why = "nothing is known of them, and no ground rule reaches them: --all asks the input layer"
         ui.note(f"left out: {counted(answers.left_out, 'atom')}; {why}")
@@ -204,15 +183,10 @@ def _print_answers(model: "Model", question: str, answers: "Answers", *, as_json
         ui.note(f"{counted(answers.refused, 'atom')} of new constants cannot be answered: ask for one, and see why")
 
 
-AgainstOption = Annotated[
-    str | None, Option(metavar="ATOM", help='Why not rather this one: "locatedIn(italy, africa)".')
-]
-
-
 def explain(
     run: ui.RunArgument,
     atom: Annotated[str, Argument(metavar="ATOM", help='What is explained: "locatedIn(italy, europe)".')],
-    against: AgainstOption = None,
+    against: Annotated[str | None, Option(metavar="ATOM", help="Why not rather this one.")] = None,
     depth: Annotated[int, Option(min=0, help="How many ground rules deep the reasons of reasons go.")] = 2,
     top: Annotated[int, Option(min=1, help="How many ground rules of each atom are listed.")] = 5,
     more: WithOption = None,
@@ -229,21 +203,18 @@ def explain(
     from r2n.reporting.pages import explanation_page
     from r2n.reporting.write import check_writable, write_file
 
-    for option, path in (("--html", html), ("--svg", svg)):
-        if path is not None:
-            check_writable(path, option)
+    files = [(option, path) for option, path in (("--html", html), ("--svg", svg)) if path is not None]
+    for option, path in files:
+        check_writable(path, option)
     with ui.progress(str(run)) as shown:
-        model = load_changed(run, device, shown, more or [], fewer or [], constants or [])
+        model = load_changed(run, device, shown, more, fewer, constants)
         found = model.explain(atom, depth=depth, top=top, against=against)
-    print_changes(model, facts_changed=bool(more or fewer))
-    about = [("problem", model.problem.name), ("run", str(run))]
-    about += [*(("with", fact) for fact in more or []), *(("without", fact) for fact in fewer or [])]
-    if html is not None:
-        write_file(html, explanation_page(found, about=about), "--html")
-        typer.echo(f"written: {html}", err=True)
-    if svg is not None:
-        write_file(svg, explanation_svg(found), "--svg")
-        typer.echo(f"written: {svg}", err=True)
+    about = [("problem", model.problem.name), ("run", str(run)), *(("with", fact) for fact in more or ())]
+    about += [("without", fact) for fact in fewer or ()]
+    for option, path in files:
+        content = explanation_page(found, about=about) if option == "--html" else explanation_svg(found)
+        write_file(path, content, option)
+        ui.note(f"written: {path}")
     if as_json:
         ui.print_json(found.to_dict())
     else:
@@ -251,19 +222,13 @@ def explain(
         console.print(explanation_tree(found, in_ascii=console.options.ascii_only))
 
 
-WIDTH_OF_RULE = 72
-
-SplitOption = Annotated[str | None, Option(help="By which queries (default: valid, else test).", show_default=False)]
-ExportOption = Annotated[
-    Path | None, Option(metavar="FILE.r2n", help="Write a theory: the rules that help, and the learned clauses.")
-]
-
-
 def rules(
     run: ui.RunArgument,
-    split: SplitOption = None,
+    split: Annotated[str | None, Option(help="By which queries (default: valid, else test).")] = None,
     most: Annotated[int, Option(min=1, help="How many rules, those with the largest effect.")] = 20,
-    export: ExportOption = None,
+    export: Annotated[
+        Path | None, Option(metavar="FILE.r2n", help="Write a theory: the rules that help, and the learned clauses.")
+    ] = None,
     device: ui.DeviceOption = "auto",
     as_json: ui.JsonOption = False,
 ) -> None:
@@ -276,8 +241,7 @@ def rules(
     with ui.progress(str(run)) as shown:
         trained = Model.load(run, device=device, progress=shown)
         report = rule_report(trained, split=split, most=most, progress=shown)
-    for text in report.notes:
-        ui.note(f"note: {text}")
+    ui.note(*report.notes, prefix="note: ")
     if as_json:
         ui.print_json(report.to_dict())
     elif report.rules:
@@ -286,12 +250,12 @@ def rules(
         others = f"those with the largest effect; not shown: {counted(report.left_out, 'rule')}"
         ui.note(f"{counted(len(report.rules), 'rule')}, {others} (--most)")
     if export is not None:
-        typer.echo(export_theory(report, trained.problem.knowledge.theory, export), err=True)
+        ui.note(export_theory(report, trained.problem.knowledge.theory, export))
 
 
 def print_rules(report: "RuleReport") -> None:
     """A table of the rules, then where each helps or hurts, then what was learned for the implicit ones."""
-    metric, title, rows = report.metric or "metric", report.problem, []
+    metric, title, rows, texts = report.metric or "metric", report.problem, [], []
     if report.metric is not None:
         values = f"{metric} {ui.number_text(report.value)}, without any rule {ui.number_text(report.none)}"
         title += f", {report.split}: {values}"
@@ -304,47 +268,39 @@ def print_rules(report: "RuleReport") -> None:
             cells[3:5] = f"{effect.effect:.3f}", f"{effect.gain:+.4f}"
             cells[5:] = ui.number_text(effect.without), ui.number_text(effect.alone)
         rows.append([ui.shortened(str(account.rule).partition(" ")[2], WIDTH_OF_RULE), *cells])
-    numbers = ["ground rules", "satisfied", "out(g)", "effect", "gain", f"{metric} without", f"{metric} alone"]
-    ui.print_table(["rule"], numbers, rows, title)
-    for account in report.rules:
         for c in account.contexts:
             counts = f"{c.helped:,} helped, {c.hurt:,} hurt; elsewhere {c.helped_elsewhere:,} and {c.hurt_elsewhere:,}"
-            ui.print_text(f"{account.name} {'helps' if c.helps else 'hurts'} with {c.kind} {c.what}: {counts}")
+            texts.append(f"{account.name} {'helps' if c.helps else 'hurts'} with {c.kind} {c.what}: {counts}")
+    numbers = ["ground rules", "satisfied", "out(g)", "effect", "gain", f"{metric} without", f"{metric} alone"]
+    ui.print_table(["rule"], numbers, rows, title)
+    ui.print_text(*texts)
     for account in (part for part in report.rules if part.kind == "implicit" and part.effect is not None):
         if not account.clauses:
             ui.print_text(f"{account.name}: no clause was learned that holds often enough to be shown")
             continue
-        rows = [
-            [
-                str(clause),
-                f"{clause.support:,}",
-                "" if clause.confidence is None else f"{clause.confidence:.3f} of {clause.known:,}",
-                f"{clause.fidelity:.3f}",
-            ]
-            for clause in account.clauses
-        ]
+        rows = []
+        for clause in account.clauses:
+            confidence = "" if clause.confidence is None else f"{clause.confidence:.3f} of {clause.known:,}"
+            rows.append([str(clause), f"{clause.support:,}", confidence, f"{clause.fidelity:.3f}"])
         title = f"{account.name}: what it has learned"
         ui.print_table(["clause"], ["support", "confidence", "fidelity"], rows, title)
 
 
-class MethodName(StrEnum):
-    """How beliefs are passed."""
-
-    PAPER = "paper"
-    MAX_PRODUCT = "max-product"
-    SUM_PRODUCT = "sum-product"
-
-
-QueryArgument = Annotated[
-    str | None, Argument(help='An atom; ? stands for what is asked (default: the "test" queries).')
-]
-MethodOption = Annotated[MethodName, Option(help="paper: its max-product recursion; the others: the textbook's.")]
+KNOWN_TEXTS = {(1, True): "true", (0, True): "false", (0, False): "closed"}  # closed: false, since it is no fact
+NO_WORLD = """\
+warning: no world satisfies these rules, which hold strictly, and what is known:
+  {}
+  the probabilities are those of worlds that break as few of them as they can: give one of them a weight, as in \
+rule r [2.0]: ..., or mend it"""
 
 
 def infer(
     problem: ui.ProblemArgument,
-    question: QueryArgument = None,
-    method: MethodOption = MethodName.SUM_PRODUCT,
+    question: Annotated[str | None, Argument(help='An atom; ? is what is asked (default: the "test" queries).')] = None,
+    method: Annotated[
+        Literal["paper", "max-product", "sum-product"],
+        Option(help="paper: its max-product recursion; the others: the textbook's."),
+    ] = "sum-product",
     iterations: Annotated[int, Option(min=0, max=MOST_STEPS)] = 10,
     damping: Annotated[float, Option(min=0, max=0.99, help="The share of the old messages.")] = 0.0,
     prior: Annotated[float, Option(min=0, max=1, help="The belief in what is not known.")] = 0.5,
@@ -369,39 +325,34 @@ def infer(
             loaded,
             loaded.options.changed(changes or ()),
             loaded.test.atoms if question is None else Question.parse(base, question).codes(),
-            method=method.value,
+            method=method,
             iterations=iterations,
             damping=damping,
             prior=prior,
             trained=None if beliefs is None else Model.load(beliefs),
         )
     order = np.argsort(-found.probability, kind="stable")[:top]
-    words = {(1, True): "true", (0, True): "false", (0, False): "closed"}  # false, since it is no fact
-    answers = [
+    document: dict[str, Any] = {"problem": loaded.name, "method": method, "iterations": iterations}
+    document["no_world"] = None if found.clash is None else [str(rule) for rule in found.clash.rules]
+    document["answers"] = [
         {
             "atom": name,
             "probability": float(found.probability[i]),
             "reached": bool(found.reached[i]),
-            "known": words.get((int(found.truths[i]), bool(found.is_stated[i]))),
+            "known": KNOWN_TEXTS.get((int(found.truths[i]), bool(found.is_stated[i]))),
             **({"label": bool(loaded.test.truth[i])} if question is None else {}),
         }
         for i, name in zip(order, base.names(found.atoms[order]), strict=True)
     ]
-    broken = None if found.clash is None else [str(rule) for rule in found.clash.rules]
+    if found.clash is not None:
+        ui.note(NO_WORLD.format("\n  ".join(ui.shortened(str(rule)) for rule in found.clash.rules)))
     report = found.report(loaded, "test") if question is None else None
-    if broken is not None:
-        ui.note(
-            "warning: no world satisfies these rules, which hold strictly, and what is known:"
-            + "".join(f"\n  {ui.shortened(rule)}" for rule in broken)
-            + "\n  the probabilities are those of worlds that break as few of them as they can: give one of them a"
-            " weight, as in rule r [2.0]: ..., or mend it"
-        )
-    if question is None and report is None:
-        ui.note("the queries 'test' are all true: only a ranking would measure them (r2n evaluate)")
-    metrics = {} if question is not None else {"metrics": None if report is None else report.to_dict()["metrics"]}
+    if question is None:
+        document["metrics"] = None if report is None else report.to_dict()["metrics"]
+        if report is None:
+            ui.note("the queries 'test' are all true: only a ranking would measure them (r2n evaluate)")
     if as_json:
-        document = {"problem": loaded.name, "method": method.value, "iterations": iterations, "no_world": broken}
-        ui.print_json({**document, "answers": answers, **metrics})
+        ui.print_json(document)
         return
     if report is not None:
         ui.print_report(report.to_dict(), loaded.name)
@@ -410,9 +361,9 @@ def infer(
             item["atom"],
             ui.number_text(item["probability"]),
             item["known"] or ("" if item["reached"] else "(no ground rule)"),
-            *[str(item.get("label")).lower()] * (question is None),
+            ui.cell_text(item.get("label")),
         ]
-        for item in answers
+        for item in document["answers"]
     ]
     heads = ["atom", "probability", "known", *["label"] * (question is None)]
-    ui.print_table(heads, [], rows, f"{loaded.name}: {method.value}")
+    ui.print_table(heads, [], [row[: len(heads)] for row in rows], f"{loaded.name}: {method}")

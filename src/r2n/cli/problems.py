@@ -21,16 +21,8 @@ from r2n.datasets.download import download
 from r2n.datasets.generated import LARGE, GraphOptions, generate
 from r2n.errors import ConfigError, counted, nearest
 from r2n.files import take_away
-from r2n.grounding.cache import fingerprint, is_partitioned, read_grounding, read_partitioned, write_grounding
-from r2n.grounding.ground_rules import Grounder, Grounding, distinct_codes
-from r2n.grounding.remote import (
-    ground_select,
-    open_problem,
-    rule_query,
-    scratch_folder_next_to,
-    why_not_remote,
-    write_remote,
-)
+from r2n.grounding import cache, remote
+from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules, distinct_codes
 from r2n.grounding.spark import SparkEngine
 from r2n.grounding.store import MemoryBudget, Store
 from r2n.grounding.strategies import make_engine, make_grounder, plans, reached_atoms, reached_by
@@ -61,30 +53,25 @@ def check(
         return
     size = f": {summary['herbrand_base']:,} ground atoms"
     ui.screen().print(Text.assemble((visible(loaded.name), "bold"), size), highlight=False)
-    tables = [("domain", "constants", "domains"), ("predicate", "known true / false", "predicates")]
-    tables += [
-        ("split", "atoms", "splits"),
-        ("candidates", "atoms", "candidates"),
-        ("features", "constants", "features"),
-    ]
-    for left, right, key in tables:
+    tables = {"domains": "domain, constants", "predicates": "predicate, known true / false", "splits": "split, atoms"}
+    tables |= {"candidates": "candidates, atoms", "features": "features, constants"}
+    for key, heads in tables.items():
         rows = [[name, f"{n:,}" if isinstance(n, int) else n] for name, n in summary[key].items()]
         if rows or key not in ("candidates", "features"):
-            ui.print_table([left, right], [], rows, box=None, pad_edge=False, header_style="dim")
+            ui.print_table(heads.split(", "), [], rows, box=None, pad_edge=False, header_style="dim")
     read = loaded.report
     unused = [(domain, counted(n, "row")) for domain, n in read.unused_features if n]
-    for text in (
+    ui.print_text(
         *(ui.shortened(str(rule)) for rule in loaded.knowledge.theory.rules),
         *read.notes,
         *(f"{domain}: {rows} of features of constants that do not occur" for domain, rows in unused),
         *(f"{split}: {counted(n, 'row')} with an empty cell (skipped)" for split, n in read.empty),
         *(f"{split}: {counted(n, 'duplicate fact')} (counted once)" for split, n in read.duplicates if n),
         *(f"chosen: {choice}" for choice in summary["chosen"]),
-    ):
-        ui.print_text(text)
+    )
     ui.print_rejected(read.rejected, everything=everything)
-    for text in (*(f"r2n train refuses this: {refusal}" for refusal in summary["refusals"]), *summary["warnings"]):
-        typer.echo(f"warning: {text}", err=True)
+    ui.note(*(f"r2n train refuses this: {refusal}" for refusal in summary["refusals"]), prefix="warning: ")
+    ui.note(*summary["warnings"], prefix="warning: ")
 
 
 def summary_of(problem: Problem, changes: Sequence[str] = ()) -> dict[str, Any]:
@@ -113,92 +100,6 @@ def summary_of(problem: Problem, changes: Sequence[str] = ()) -> dict[str, Any]:
     }
 
 
-def ground_remotely(
-    problem: str,
-    engine: str,
-    memory: int | None,
-    changes: dict[str, Any],
-    out: Path | None,
-    *,
-    explain: bool,
-    as_json: bool,
-) -> bool:
-    """Ground a problem whose tables Spark can read itself; False if this process has to read them, and it says why."""
-    spark = make_engine(engine, memory)
-    path = Path(problem) / "problem.toml" if Path(problem).is_dir() else Path(problem)
-    if not isinstance(spark, SparkEngine) or problem in DATASETS or not path.exists():
-        return False
-    file = read_problem_file(path)
-    options = chosen(GroundingOptions, file.grounding, changes)
-    reason = why_not_remote(file, options)
-    if reason is not None:
-        typer.echo(f"the facts are read in this process, and Spark answers the queries: {reason}", err=True)
-        return False
-    grounder, name = make_grounder(options), file.name or path.parent.resolve().name
-    if explain or out is None:
-        shared = Path(tempfile.gettempdir()) if spark.is_local else path.parent
-        with scratch_folder_next_to(shared / "r2n-plans") as scratch:
-            tables = open_problem(spark, file, path.parent, scratch)
-            selects = {r.name: ground_select(tables, rule_query(tables, grounder, r)) for r in tables.theory.rules}
-            _print_plans([(rule, spark.explain(select)) for rule, select in selects.items()], as_json)
-        return True
-    with ui.progress(name) as shown, scratch_folder_next_to(out) as scratch:
-        shown("read", 0, 0)
-        tables = open_problem(spark, file, path.parent, scratch)
-        found = write_remote(tables, grounder, out, scratch, shown)
-    rules = [
-        {
-            "name": part.name,
-            "rule": str(rule),
-            "estimate": part.estimate,
-            "ground_rules": part.ground_rules,
-            "seconds": round(part.seconds, 6),
-        }
-        for rule, part in zip(tables.theory.rules, found, strict=True)
-    ]
-    total = sum(part.ground_rules for part in found)
-    if as_json:
-        ui.print_json({"ground_rules": total, "rules": rules, "from_cache": False})
-    else:
-        _print_ground_rules(f"{name}, grounded by Spark", rules, counted(total, "ground rule"))
-    typer.echo(f"written to {out}", err=True)
-    return True
-
-
-def _print_plans(plans: Iterable[tuple[str, str]], as_json: bool) -> None:
-    """The plan of each rule's query."""
-    if as_json:
-        ui.print_json([{"rule": name, "plan": plan} for name, plan in plans])
-        return
-    for name, plan in plans:
-        typer.echo(f"rule {name}\n{plan}\n")
-
-
-def _print_ground_rules(
-    title: str, rules: Sequence[dict[str, Any]], *lines: str, variables: Sequence[str] = ()
-) -> None:
-    """A table with a row for each rule; `variables` describes those of each rule."""
-    texts = ["rule", *["variables"] * bool(variables)]
-    numbers = ["estimate", "ground_rules", *["atoms"] * bool(variables)]
-    rows = [
-        [
-            ui.shortened(part["rule"]),
-            *variables[i : i + 1],
-            *(f"{part[n]:,}" for n in numbers),
-            f"{part['seconds']:.3f}",
-        ]
-        for i, part in enumerate(rules)
-    ]
-    ui.print_table(texts, [*(name.replace("_", " ") for name in numbers), "seconds"], rows, title)
-    for line in lines:
-        ui.screen().print(line, highlight=False)
-
-
-OutOption = Annotated[
-    Path | None, Option(parser=ui.new_path, help="Keep the grounding here, and read it if it is here.")
-]
-
-
 def ground(
     problem: ui.ProblemArgument,
     strategy: Annotated[Literal["full", "known-body", "backward"] | None, Option()] = None,
@@ -206,7 +107,7 @@ def ground(
     depth: Annotated[int | None, Option(min=1, help="backward: steps.")] = None,
     queries: Annotated[str | None, Option(metavar="SPLIT", help="Ground for this split's queries only.")] = None,
     max_groundings: Annotated[int | None, Option(min=0, help="The budget of a rule.")] = None,
-    out: OutOption = None,
+    out: Annotated[Path | None, Option(parser=ui.new_path, help="Keep it here, and read it if it is here.")] = None,
     engine: ui.EngineOption = None,
     memory: ui.MemoryOption = None,
     explain: Annotated[bool, Option("--explain", help="Show the engine's plans, and ground nothing.")] = False,
@@ -218,7 +119,7 @@ def ground(
     changes = {name: value for name, value in given.items() if value is not None}
     limit = None if memory is None else parse_size(memory)
     may_be_remote = engine and on_error is None and queries is None and (out is not None or explain)
-    if may_be_remote and ground_remotely(problem, str(engine), limit, changes, out, explain=explain, as_json=as_json):
+    if may_be_remote and ground_remotely(problem, str(engine), limit, changes, None if explain else out, as_json):
         return
     with ui.progress(problem) as shown:
         shown("read", 0, 0)
@@ -238,33 +139,94 @@ def ground(
     start = union(both, loaded.atoms) if queries is None else both
     grounding, was_kept = _ground(store, loaded.name, grounder, both, start, out)
     reached = int((reached_atoms(grounding, asked) | reached_atoms(grounding, reciprocals)).sum())
-    variables = [_variables(loaded, part.rule) for part in grounding.ground_rules]
-    rules = [
-        {
-            "name": part.rule.name,
-            "rule": str(part.rule),
-            "variables": {name: size for name, _, size in named},
-            "estimate": part.estimate,
-            "ground_rules": len(part),
-            "atoms": len(distinct_codes([part.atoms])),
-            "seconds": round(part.seconds, 6),
-        }
-        for part, named in zip(grounding.ground_rules, variables, strict=True)
-    ]
-    number, atoms = len(grounding), len(grounding.atoms)
-    if as_json:
-        counts = {"reached": reached, "unreached": len(asked) - reached}
-        document = {"ground_rules": number, "atoms": atoms, "rules": rules, "queries": counts}
-        ui.print_json({**document, "from_cache": was_kept})
-        return
-    size = f"{counted(number, 'ground rule')} over {counted(atoms, 'atom')}"
-    others = f"queries: {reached:,} reached by a ground rule, {len(asked) - reached:,} not reached"
-    texts = [", ".join(f"{name}: {domain} ({size:,})" for name, domain, size in named) for named in variables]
+    rules, variables, members = [], [], loaded.knowledge.language.members
+    for part in grounding.ground_rules:
+        domains = loaded.knowledge.theory.variable_domains(part.rule)
+        named = [(v, d.name, len(members(d))) for v, d in zip(part.rule.variables, domains, strict=True)]
+        variables.append(", ".join(f"{name}: {domain} ({size:,})" for name, domain, size in named))
+        sizes, atoms = {name: size for name, _, size in named}, len(distinct_codes([part.atoms]))
+        rules.append(_line(part.rule, part, len(part), variables=sizes, atoms=atoms))
+    counts = {"reached": reached, "unreached": len(asked) - reached}
+    document = {"ground_rules": len(grounding), "atoms": len(grounding.atoms), "rules": rules, "queries": counts}
     title = f"{loaded.name}, {options.strategy} grounding"
-    _print_ground_rules(title, rules, size, others, variables=texts)
+    _print_ground_rules(title, {**document, "from_cache": was_kept}, out, variables, as_json=as_json)
+    if not as_json:
+        ui.print_rejected(loaded.report.rejected, more="r2n check P --all")
+
+
+def ground_remotely(
+    problem: str, engine: str, memory: int | None, changes: dict[str, Any], out: Path | None, as_json: bool
+) -> bool:
+    """Ground a problem whose tables Spark can read itself, or show the plans (`out` is None).
+
+    False if this process has to read the tables, and it says why.
+    """
+    spark = make_engine(engine, memory)
+    path = Path(problem) / "problem.toml" if Path(problem).is_dir() else Path(problem)
+    if not isinstance(spark, SparkEngine) or problem in DATASETS or not path.exists():
+        return False
+    file = read_problem_file(path)
+    options = chosen(GroundingOptions, file.grounding, changes)
+    reason = remote.why_not_remote(file, options)
+    if reason is not None:
+        ui.note(f"the facts are read in this process, and Spark answers the queries: {reason}")
+        return False
+    grounder, name = make_grounder(options), file.name or path.parent.resolve().name
+    shared = Path(tempfile.gettempdir()) if spark.is_local else path.parent
+    with ui.progress(name) as shown, remote.scratch_folder_next_to(out or shared / "r2n-plans") as scratch:
+        shown("read", 0, 0)
+        tables = remote.open_problem(spark, file, path.parent, scratch)
+        rules = tables.theory.rules
+        selects = [
+            (r.name, remote.ground_select(tables, remote.rule_query(tables, grounder, r))) for r in rules if out is None
+        ]
+        explained = [(rule, spark.explain(select)) for rule, select in selects]
+        found = () if out is None else remote.write_remote(tables, grounder, out, scratch, shown)
+    if out is None:
+        _print_plans(explained, as_json)
+        return True
+    total = sum(part.ground_rules for part in found)
+    lines = [_line(rule, part, part.ground_rules) for rule, part in zip(rules, found, strict=True)]
+    document = {"ground_rules": total, "rules": lines, "from_cache": False}
+    _print_ground_rules(f"{name}, grounded by Spark", document, out, as_json=as_json)
+    return True
+
+
+def _line(rule: Rule, part: GroundRules | cache.RuleParts, number: int, **more: Any) -> dict[str, Any]:
+    """What grounding a rule gave, as JSON has it."""
+    counts = {"estimate": part.estimate, "ground_rules": number, "seconds": round(part.seconds, 6)}
+    return {"name": rule.name, "rule": str(rule), **more, **counts}
+
+
+def _print_plans(plans: Iterable[tuple[str, str]], as_json: bool) -> None:
+    """The plan of each rule's query."""
+    if as_json:
+        ui.print_json([{"rule": name, "plan": plan} for name, plan in plans])
+        return
+    for name, plan in plans:
+        typer.echo(f"rule {name}\n{plan}\n")
+
+
+def _print_ground_rules(
+    title: str, document: dict[str, Any], out: Path | None, variables: Sequence[str] = (), *, as_json: bool
+) -> None:
+    """A table with a row for each rule; `variables` describes those of each rule."""
+    if as_json:
+        ui.print_json(document)
+    else:
+        numbers, rows = ["estimate", "ground_rules", *["atoms"] * bool(variables)], []
+        for i, part in enumerate(document["rules"]):
+            counts = [f"{part[name]:,}" for name in numbers]
+            rows.append([ui.shortened(part["rule"]), *variables[i : i + 1], *counts, f"{part['seconds']:.3f}"])
+        heads = [*(name.replace("_", " ") for name in numbers), "seconds"]
+        ui.print_table(["rule", *["variables"] * bool(variables)], heads, rows, title)
+        size = counted(document["ground_rules"], "ground rule")
+        ui.print_text(size + (f" over {counted(document['atoms'], 'atom')}" if "atoms" in document else ""))
+        if queries := document.get("queries"):
+            others = f"{queries['unreached']:,} not reached"
+            ui.print_text(f"queries: {queries['reached']:,} reached by a ground rule, {others}")
     if out is not None:
-        typer.echo(f"{'read from' if was_kept else 'written to'} {out}", err=True)
-    ui.print_rejected(loaded.report.rejected, more="r2n check P --all")
+        ui.note(f"{'read from' if document['from_cache'] else 'written to'} {out}")
 
 
 def _ground(
@@ -272,28 +234,22 @@ def _ground(
 ) -> tuple[Grounding, bool]:
     """The part of the grounding that the start atoms can reach, and whether it was read from `out`."""
     knowledge, kept = store.knowledge, None
-    digest = fingerprint(knowledge, grounder, np.concatenate([asked, start]))
+    digest = cache.fingerprint(knowledge, grounder, np.concatenate([asked, start]))
     if out is not None:
         take_away(out.parent, out.name)
-        if is_partitioned(out):
-            in_parts = read_partitioned(out, knowledge, grounder)
+        if cache.is_partitioned(out):
+            in_parts = cache.read_partitioned(out, knowledge, grounder)
             kept = None if in_parts is None else reached_by(in_parts, start)
         else:
-            kept = read_grounding(out, knowledge.theory, digest)
+            kept = cache.read_grounding(out, knowledge.theory, digest)
     if kept is not None:
         return kept, True
     with ui.progress(name) as shown:
         shown("ground", 0, 0)
         grounding = reached_by(grounder.ground(store, asked, shown), start)
     if out is not None:
-        write_grounding(grounding, out, digest)
+        cache.write_grounding(grounding, out, digest)
     return grounding, False
-
-
-def _variables(problem: Problem, rule: Rule) -> list[tuple[str, str, int]]:
-    """The variables of a rule, their domains and the sizes of these."""
-    domains, members = problem.knowledge.theory.variable_domains(rule), problem.knowledge.language.members
-    return [(name, d.name, len(members(d))) for name, d in zip(rule.variables, domains, strict=True)]
 
 
 _DEFAULTS = MiningOptions()
@@ -301,9 +257,7 @@ _DEFAULTS = MiningOptions()
 
 def mine(
     problem: ui.ProblemArgument,
-    out: Annotated[
-        Path | None, Option(parser=ui.new_path, metavar="FILE.r2n", help="Write the theory here, not to the screen.")
-    ] = None,
+    out: Annotated[Path | None, Option(parser=ui.new_path, metavar="FILE.r2n", help="Write the theory here.")] = None,
     max_length: Annotated[int, Option(help="Atoms of a body, 1 to 3.")] = _DEFAULTS.max_length,
     max_rules: Annotated[int, Option(help="Of each predicate as head and each length.")] = _DEFAULTS.max_rules,
     min_support: Annotated[int, Option(help="Pairs that a rule gets right.")] = _DEFAULTS.min_support,
@@ -335,23 +289,22 @@ def mine(
     if as_json:
         counts = ("support", "body_pairs", "pca_pairs", "confidence", "pca_confidence", "sample")
         rules = [
-            {"name": m.rule.name, "rule": str(m.rule), **{name: getattr(m, name) for name in counts}}
-            for m in mining.rules
+            {"name": mined.rule.name, "rule": str(mined.rule), **{name: getattr(mined, name) for name in counts}}
+            for mined in mining.rules
         ]
         found = {"rules": rules, "constraints": [asdict(constraint) for constraint in held]}
         ui.print_json({**found, "unwritable": mining.unwritable, "stopped": mining.stopped})
     elif out is None:
         typer.echo(text, nl=False)
-    for line in (
-        f"{len(mining.rules):,} rules, {len(held):,} constraints mined",
-        f"{mining.unwritable:,} rules left out: no declared domain fits one of their variables"
-        * bool(mining.unwritable),
-        f"{mining.sampled:,} rules counted on a sample of first constants: estimates" * bool(mining.sampled),
-        f"the time was over at {mining.stopped}" * (mining.stopped is not None),
-        f"written to {out}" * (out is not None),
-    ):
-        if line:
-            typer.echo(line, err=True)
+    ui.note(f"{len(mining.rules):,} rules, {len(held):,} constraints mined")
+    if mining.unwritable:
+        ui.note(f"{mining.unwritable:,} rules left out: no declared domain fits one of their variables")
+    if mining.sampled:
+        ui.note(f"{mining.sampled:,} rules counted on a sample of first constants: estimates")
+    if mining.stopped is not None:
+        ui.note(f"the time was over at {mining.stopped}")
+    if out is not None:
+        ui.note(f"written to {out}")
 
 
 datasets_app = typer.Typer(no_args_is_help=True, help="Known problems.")
@@ -360,13 +313,11 @@ datasets_app = typer.Typer(no_args_is_help=True, help="Known problems.")
 @datasets_app.command("list")
 def list_datasets(as_json: ui.JsonOption = False) -> None:
     """The known problems."""
+    found = [(name, d.title, d.licence, d.is_embedded) for name, d in DATASETS.items()]
     if as_json:
-        found = [(name, d.title, d.licence, d.is_embedded) for name, d in DATASETS.items()]
         ui.print_json([dict(zip(("name", "title", "licence", "embedded"), row, strict=True)) for row in found])
         return
-    rows = [
-        [name, d.title, d.licence, "in the package" if d.is_embedded else "download"] for name, d in DATASETS.items()
-    ]
+    rows = [[*row, "in the package" if is_embedded else "download"] for *row, is_embedded in found]
     ui.print_table(["name", "title", "licence", "where"], [], rows, box=None, header_style="dim")
 
 
@@ -404,8 +355,8 @@ def generate_dataset(
     out: Annotated[Path | None, Option(parser=ui.new_path, help="The new folder instead: Parquet.")] = None,
 ) -> None:
     """Generate a graph with planted rules, exceptions and noise, to try r2n on."""
-    numbers = {"facts": facts, "constants": constants, "relations": relations, "rules": rules, "noise": noise}
-    given: dict[str, Any] = {**numbers, "communities": communities, "seed": seed}
+    given: dict[str, Any] = {"facts": facts, "constants": constants, "relations": relations, "rules": rules}
+    given |= {"noise": noise, "communities": communities, "seed": seed}
     made = out or folder
     if made is None or (folder and out):
         raise ConfigError("name one folder", hint="FOLDER for text, or --out DIR for Parquet")

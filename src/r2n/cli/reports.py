@@ -6,7 +6,6 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from r2n.cli import screen as ui
@@ -15,15 +14,12 @@ from r2n.errors import ConfigError
 if TYPE_CHECKING:
     from r2n.reporting.compare import Comparison
 
-
 LONGEST_NAME = 40
 
 
 def report(
     run: ui.RunArgument,
-    out: Annotated[
-        Path | None, Option(metavar="FILE", help="Where to write it (default: report.html in the run).")
-    ] = None,
+    out: Annotated[Path | None, Option(metavar="FILE", help="Where to write it (default: in the run).")] = None,
     device: ui.DeviceOption = "auto",
     as_json: ui.JsonOption = False,
 ) -> None:
@@ -43,24 +39,20 @@ def report(
         write_file(path, run_page(build_report(run, trained, reports, read_training(run))), "--out")
     if as_json:
         ui.print_json({"run": str(run), "report": str(path), "reports": [part.to_dict() for part in reports]})
-        return
-    typer.echo(f"the report is in {path}", err=True)
+    else:
+        ui.note(f"the report is in {path}")
 
 
 def compare(
     runs: Annotated[list[Path], Argument(metavar="RUN RUN ...", help="The folders of two runs or more.")],
-    splits: Annotated[
-        list[str] | None, Option("--split", help="These queries alone; may be repeated (default: all).")
-    ] = None,
-    sample: Annotated[
-        int | None, Option(min=1, metavar="N", help="Rank so many of the queries, the same for all runs.")
-    ] = None,
-    seed: Annotated[int, Option(min=0, help="Which sample.")] = 0,
+    splits: Annotated[ui.Texts, Option("--split", help="These queries alone; may be repeated (default: all).")] = None,
+    sample: ui.SampleOption = None,
+    seed: ui.SampleSeedOption = 0,
     html: Annotated[Path | None, Option(metavar="FILE", help="Write it as a page too.")] = None,
     device: ui.DeviceOption = "auto",
     as_json: ui.JsonOption = False,
 ) -> None:
-    """Put runs side by side, and test whether they differ by more than chance."""
+    """Compare runs on the same queries, and test whether they differ by more than chance."""
     from r2n.reporting.compare import check_runs
     from r2n.reporting.compare import compare as compare_runs
     from r2n.reporting.pages import compare_page
@@ -73,7 +65,7 @@ def compare(
         found = compare_runs(runs, splits=splits, sample=sample, seed=seed, device=device, progress=shown)
     if html is not None:
         write_file(html, compare_page(found), "--html")
-        typer.echo(f"the comparison is in {html}", err=True)
+        ui.note(f"the comparison is in {html}")
     if as_json:
         ui.print_json(found.to_dict())
     else:
@@ -105,14 +97,11 @@ def _print_comparison(found: "Comparison") -> None:
         ui.note(f"{found.tests} tests were made, and each p is for one of them alone")
 
 
-WIDEST = 1000
-
-
 def reproduce(
     table: Annotated[str, Argument(metavar="TABLE", help="countries | ablation | kgc | cora | wn18rr | fb15k237")],
     seeds: Annotated[int, Option(min=1, help="How many seeds, from 0 on.")] = 5,
-    dataset: Annotated[list[str] | None, Option(help="Only this dataset (may be repeated).")] = None,
-    model: Annotated[list[str] | None, Option(help="Only this row (may be repeated).")] = None,
+    dataset: Annotated[ui.Texts, Option(help="Only this dataset (may be repeated).")] = None,
+    model: Annotated[ui.Texts, Option(help="Only this row (may be repeated).")] = None,
     jobs: Annotated[int | None, Option(min=1, help="Processes at once (default: one a core).")] = None,
     as_json: ui.JsonOption = False,
 ) -> None:
@@ -138,35 +127,21 @@ def reproduce(
 
 def _print_records(table: str, records: list[dict[str, Any]]) -> None:
     """A line for each model and dataset, a column for each metric."""
-    metrics = list(dict.fromkeys(record["metric"] for record in records))
-    right = [*metrics, "the paper", "seeds", "CPU-seconds"]
-    shown = ui.ScreenTable("dataset", "model", right=right, title=f"{table}: mean ± deviation over seeds")
+    metrics, rows = list(dict.fromkeys(record["metric"] for record in records)), []
     cells: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for record in records:
         cells.setdefault((record["dataset"], record["model"]), {})[record["metric"]] = record
-    for (dataset, model), by_metric in sorted(cells.items(), key=lambda cell: cell[0][0]):
-        any_record = next(iter(by_metric.values()))
-        values = [
-            ""
-            if (record := by_metric.get(metric)) is None
-            else f"{record['paper']:.3f}"  # as published
-            if record["mean"] is None
-            else f"{record['mean']:.3f} ± {record['std']:.3f}"
-            for metric in metrics
-        ]
-        paper = by_metric.get("mrr", any_record)["paper"]
-        seconds = f"{any_record['cpu_seconds']:.1f}" if any_record["seeds"] else ""
-        last = ["" if paper is None else f"{paper:.3f}", str(any_record["seeds"] or "published"), seconds]
-        shown.add_texts([dataset, model, *values, *last])
-    console = ui.screen()
-    wanted = console.measure(shown, options=console.options.update(width=WIDEST)).maximum
-    console.width = max(wanted, console.width)  # a line that the terminal wraps beats one that is cut
-    console.print(shown)
-
-
-NameOption = Annotated[
-    list[str] | None, Option(metavar="NAME", help="Another name that clients know the server by, as a proxy's.")
-]
+    for names, by_metric in sorted(cells.items(), key=lambda cell: cell[0][0]):
+        values = dict.fromkeys(metrics, "")
+        for metric, record in by_metric.items():  # without a mean: as published
+            mean = record["mean"]
+            values[metric] = f"{record['paper']:.3f}" if mean is None else f"{mean:.3f} ± {record['std']:.3f}"
+        first = next(iter(by_metric.values()))
+        paper, seeds = by_metric.get("mrr", first)["paper"], first["seeds"]
+        last = ["" if paper is None else f"{paper:.3f}", str(seeds or "published")]
+        rows.append([*names, *values.values(), *last, f"{first['cpu_seconds']:.1f}" if seeds else ""])
+    right = [*metrics, "the paper", "seeds", "CPU-seconds"]
+    ui.print_table(["dataset", "model"], right, rows, f"{table}: mean ± deviation over seeds", is_wide=True)
 
 
 def serve(
@@ -174,7 +149,7 @@ def serve(
     host: Annotated[str, Option(help="Where to listen; any other than a loopback needs a token.")] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65_535, help="0: any that is free.")] = 8000,
     token_file: Annotated[Path | None, Option(metavar="FILE", help="A file with the token that clients send.")] = None,
-    public_name: NameOption = None,
+    public_name: Annotated[ui.Texts, Option(metavar="NAME", help="Another name of the server, as a proxy's.")] = None,
     workers: Annotated[int | None, Option(min=1, max=64, help="Processes that answer.", show_default="cores")] = None,
     seconds: Annotated[float, Option(min=0.1, help="A request that takes longer is stopped.")] = 10.0,
     client_seconds: Annotated[float, Option(min=0.1, help="The time of a client to send a request.")] = 20.0,
@@ -195,5 +170,5 @@ def serve(
             shown("read", 0, 0)
             session = preload(run, limits)
         server = make_server(create_app(session, access, workers or os.cpu_count() or 1), limits)
-        typer.echo(f"{run} is served at {address(own)}; Ctrl-C ends it", err=True)
+        ui.note(f"{run} is served at {address(own)}; Ctrl-C ends it")
         server.run(sockets=[own])

@@ -30,6 +30,7 @@ REFUSED, FAILED, INTERRUPTED = 2, 1, 130
 NO_MEMORY = "the machine gives no more memory"
 _SOON = 0.01  # seconds
 _PATIENCE = 2  # interrupts before the process ends at once
+WIDEST = 1000  # characters of a line
 
 _interrupts = 0
 _is_reported = False
@@ -98,20 +99,17 @@ def _unraisable(unraisable: Any) -> None:
         sys.__unraisablehook__(unraisable)
 
 
+Texts = list[str] | None
 ProblemArgument = Annotated[str, Argument(metavar="P", help="A problem file, its folder, or a known name.")]
-SetOption = Annotated[list[str] | None, Option("--set", metavar="SECTION.KEY=VALUE", help="Change an option.")]
+SetOption = Annotated[Texts, Option("--set", metavar="SECTION.KEY=VALUE", help="Change an option.")]
 RunArgument = Annotated[Path, Argument(metavar="RUN", help="The folder of a run.")]
 DeviceOption = Annotated[str, Option(help="auto, cpu, cuda or mps.")]
-JobsOption = Annotated[
-    int | None, Option(min=1, metavar="N", help="Share the work among N processes, one thread each.")
-]
+JobsOption = Annotated[int | None, Option(min=1, metavar="N", help="Share the work among N processes of one thread.")]
 JsonOption = Annotated[bool, Option("--json", help="One JSON document on standard output.")]
-MemoryOption = Annotated[
-    str | None, Option(metavar="SIZE", help="Refuse what needs more: 8GB, or 0.5 of what is free (default: 0.8).")
-]
-EngineOption = Annotated[
-    str | None, Option(help="Where large joins run: duckdb, spark, local[N], spark://HOST:PORT, sc://HOST:PORT.")
-]
+MemoryOption = Annotated[str | None, Option(metavar="SIZE", help="Refuse what needs more: 8GB, or 0.5 of the free.")]
+EngineOption = Annotated[str | None, Option(help="Where joins run: duckdb, spark, local[N], spark://... or sc://....")]
+SampleOption = Annotated[int | None, Option(min=1, metavar="N", help="Rank so many of the queries, drawn at random.")]
+SampleSeedOption = Annotated[int, Option(min=0, help="Which sample.")]
 OnErrorOption = Annotated[Literal["raise", "skip"] | None, Option(help="Stop at a wrong row, or skip and report it.")]
 
 
@@ -143,44 +141,53 @@ def screen() -> Console:
     return console if console.is_terminal else Console(width=160)
 
 
-class ScreenTable(Table):
-    """A table whose title, headers and cells are shown as they are."""
-
-    def __init__(self, *left: str, right: Sequence[str] = (), title: str | None = None, **options: Any) -> None:
-        """Columns of texts at the left, and of numbers at the right; `options` are those of rich's tables."""
-        shown = None if title is None else Text(visible(title), style="table.title")
-        texts = [Column(Text(visible(header)), overflow="fold") for header in left]
-        numbers = [Column(Text(visible(header)), justify="right") for header in right]
-        super().__init__(*texts, *numbers, title=shown, title_justify="left", **options)
-
-    def add_texts(self, cells: Sequence[str]) -> None:
-        """One row."""
-        self.add_row(*(Text(visible(cell)) for cell in cells))
-
-
 def print_table(
-    left: Sequence[str], right: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, **options: Any
+    left: Sequence[str],
+    right: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    title: str | None = None,
+    *,
+    is_wide: bool = False,
+    **options: Any,
 ) -> None:
-    """A table on standard output: columns of texts, then of numbers."""
-    table = ScreenTable(*left, right=right, title=title, **options)
+    """A table on standard output, its texts as they are: columns of texts, then of numbers.
+
+    `options` are those of rich's tables; `is_wide`: lines may be longer than the screen, which wraps them.
+    """
+    heads = [Column(Text(visible(header)), overflow="fold") for header in left]
+    heads += [Column(Text(visible(header)), justify="right") for header in right]
+    shown = None if title is None else Text(visible(title), style="table.title")
+    table, console = Table(*heads, title=shown, title_justify="left", **options), screen()
     for row in rows:
-        table.add_texts(row)
-    screen().print(table)
+        table.add_row(*(Text(visible(cell)) for cell in row))
+    if is_wide:
+        wanted = console.measure(table, options=console.options.update(width=WIDEST)).maximum
+        console.width = max(wanted, console.width)
+    console.print(table)
 
 
-def print_text(text: str) -> None:
-    """A text on standard output, as it is."""
-    screen().print(Text(visible(text)))
+def print_text(*texts: str) -> None:
+    """Lines on standard output, as they are."""
+    for text in texts:
+        screen().print(Text(visible(text)))
 
 
-def note(text: str) -> None:
-    """A line on standard error."""
-    typer.echo(visible(text), err=True)
+def note(*texts: str, prefix: str = "") -> None:
+    """Lines on standard error."""
+    for text in texts:
+        typer.echo(visible(f"{prefix}{text}"), err=True)
 
 
 def number_text(value: float | None) -> str:
     """`0.9871`; empty for None."""
     return "" if value is None else f"{value:.4f}"
+
+
+def cell_text(value: float | str | None) -> str:
+    """A value of a table: `0.9871`, `true`, `italy`."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return number_text(value) if value is None or isinstance(value, float) else str(value)
 
 
 def print_json(document: Any) -> None:
@@ -219,13 +226,12 @@ def print_rejected(rejected: Sequence[DataError], *, everything: bool = False, m
 
 COMPARED_OTHERWISE = ("single network, mean", "deviation", "without reasoning")  # no parts of it, or tested
 MUCH_BETTER = 0.02  # in the main metric: then a part of the network alone is worth a note
-REMARKS = {"nothing_to_rank": "no metrics: ", "not_held_out": "{split} is not held out: "}
+REMARKS = {"nothing_to_rank": "no metrics: ", "not_held_out": "{split} is not held out: ", "ensemble": ""}
 REMARKS |= {"combination": "combination: ", "constraints": "constraints: ", "not_compared": "not compared "}
-REMARKS |= {"ensemble": ""}
 
 
 def print_report(report: dict[str, Any], name: str) -> None:
-    """The metrics of one split, and those of its baselines; of a sample, the intervals of the metrics."""
+    """The metrics of one split and of its baselines; of a sample, the intervals of the metrics."""
     from r2n.evaluation.metrics import METRICS
 
     protocol, baselines, values = report["protocol"], report["baselines"], report["metrics"]
@@ -244,9 +250,8 @@ def print_report(report: dict[str, Any], name: str) -> None:
     if calibrated := report.get("calibrated"):
         rows += [[f"{metric}, calibrated", number_text(calibrated[metric])] for metric in ("brier", "ece")]
     print_table(["metric"], right, rows, title)
-    for key, words in REMARKS.items():
-        if key in protocol:
-            print_text(f"{words.format(split=report['split'])}{protocol[key]}")
+    remarks = {key: text.format(split=report["split"]) for key, text in REMARKS.items() if key in protocol}
+    print_text(*(f"{text}{protocol[key]}" for key, text in remarks.items()))
 
 
 def baseline_notes(report: dict[str, Any]) -> list[str]:

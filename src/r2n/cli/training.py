@@ -12,20 +12,13 @@ from r2n.datasets.benchmarks import load
 from r2n.model.memory import parse_size
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
-    from r2n.evaluation.report import Report
     from r2n.model.model import Model
-    from r2n.reporting.run_report import Training
-    from r2n.reporting.write import Written
     from r2n.training.fit import Epoch
 
 EXAMPLES = 5
-
-EnsembleOption = Annotated[
-    int | None, Option(min=1, metavar="K", help="Train K networks, with the seeds from --seed on; their mean answers.")
-]
-DevicesOption = Annotated[
-    int | None, Option(min=1, metavar="N", help="Train by N processes, each with a device, that share every batch.")
-]
+EnsembleOption = Annotated[int | None, Option(min=1, metavar="K", help="Train K networks; their mean answers.")]
+DevicesOption = Annotated[int | None, Option(min=1, metavar="N", help="N processes with a device each share batches.")]
+BaselineOption = Annotated[bool, Option("--baseline/--no-baseline", help="Train the input layer without rules too.")]
 
 
 def train(
@@ -39,9 +32,7 @@ def train(
     memory: ui.MemoryOption = None,
     device: Annotated[str | None, Option(help="auto, cpu, cuda or mps.")] = None,
     devices: DevicesOption = None,
-    with_baseline: Annotated[
-        bool, Option("--baseline/--no-baseline", help="Train the input layer without rules too, to compare.")
-    ] = True,
+    with_baseline: BaselineOption = True,
     with_report: Annotated[bool, Option("--report/--no-report", help="Write report.html at the end.")] = True,
     as_json: ui.JsonOption = False,
 ) -> None:
@@ -51,12 +42,12 @@ def train(
     from r2n.model.training import follow_elsewhere
     from r2n.reporting.profiling import Profiler
     from r2n.reporting.run_report import Training, read_training
-    from r2n.reporting.write import write_results
+    from r2n.reporting.write import write_page, write_results
     from r2n.store.folder import RunFolder, usual_folder
     from r2n.store.trace import read_trace
 
-    limit, wanted = None if memory is None else parse_size(memory), list(changes or ())
-    wanted += [] if device is None else [f"training.device={device}"]
+    limit = None if memory is None else parse_size(memory)
+    wanted = [*(changes or ()), *([] if device is None else [f"training.device={device}"])]
     if follow_elsewhere(problem, out, wanted, seed, ensemble, resume=resume, devices=devices, memory=limit):
         return
     with ui.progress(problem) as shown:
@@ -94,16 +85,22 @@ def train(
         training = Training(epochs, costs, kept.chosen)
     written = write_results(folder, reports, training)
     document, calibration = written.document, model.calibration
-    notes = [text for report in document["reports"] for text in ui.baseline_notes(report)]
-    notes += [*written.failures, *[f"probabilities are {calibration}"] * bool(calibration and calibration.why_not)]
-    for text in notes:
-        ui.note(f"note: {text}")
+    for report in document["reports"]:
+        ui.note(*ui.baseline_notes(report), prefix="note: ")
+    ui.note(*written.failures, prefix="note: ")
+    if calibration and calibration.why_not:
+        ui.note(f"note: probabilities are {calibration}")
     if as_json:
         ui.print_json(document)
     else:
         _print_training(folder, model, document["reports"])
-    if with_report:
-        _write_report(folder, model, reports, training, written)
+    if with_report:  # the run is complete already: the page may take long, and nothing is lost with it
+        known = len(written.failures)
+        with ui.progress(str(folder)) as shown:
+            shown("report", 0, 0)
+            write_page(folder, model, reports, training, written)
+        failures = [f"note: {text}" for text in written.failures[known:]]
+        ui.note(*(failures or [f"its report is in {folder / 'report.html'}"]))
 
 
 def _print_training(folder: Path, model: "Model", reports: list[dict[str, Any]]) -> None:
@@ -126,38 +123,16 @@ def _print_training(folder: Path, model: "Model", reports: list[dict[str, Any]])
     if code is not None:  # the first true query, or a fact where there is none
         steps = [f"predict {run} {quote(question_text(base, code))}", f"explain {run} {quote(base.names(code)[0])}"]
     missing = "" if find_spec("fastapi") and find_spec("uvicorn") else "  (needs pip install 'r2n[serve]')"
-    for step in (*steps, f"serve {run}{missing}"):
-        ui.note(f"next: r2n {step}")
-
-
-def _write_report(
-    folder: Path, model: "Model", reports: "list[Report]", training: "Training", written: "Written"
-) -> None:
-    """Make the page of a run that is over already: it may take long, and nothing is lost with it."""
-    from r2n.reporting.write import write_page
-
-    before = len(written.failures)
-    with ui.progress(str(folder)) as shown:
-        shown("report", 0, 0)
-        write_page(folder, model, reports, training, written)
-    failures = [f"note: {text}" for text in written.failures[before:]]
-    for text in failures or [f"its report is in {folder / 'report.html'}"]:
-        ui.note(text)
+    ui.note(*steps, f"serve {run}{missing}", prefix="next: r2n ")
 
 
 def evaluate(
     run: ui.RunArgument,
     split: Annotated[str, Option(help="Which queries.")] = "test",
-    sample: Annotated[
-        int | None, Option(min=1, metavar="N", help="Rank so many of the queries, drawn at random.")
-    ] = None,
-    seed: Annotated[int, Option(min=0, help="Which sample.")] = 0,
-    constraints: Annotated[
-        bool, Option("--constraints", help="Rank once more, with constraints mined from the training facts.")
-    ] = False,
-    kinds: Annotated[
-        list[str] | None, Option("--kind", help="Constraints of this kind alone; may be repeated.")
-    ] = None,
+    sample: ui.SampleOption = None,
+    seed: ui.SampleSeedOption = 0,
+    constraints: Annotated[bool, Option("--constraints", help="Rank once more, with mined constraints.")] = False,
+    kinds: Annotated[ui.Texts, Option("--kind", help="Constraints of this kind alone; may be repeated.")] = None,
     jobs: ui.JobsOption = None,
     memory: ui.MemoryOption = None,
     device: ui.DeviceOption = "auto",
@@ -174,8 +149,7 @@ def evaluate(
         model, found = evaluate_run(asked, jobs=jobs, progress=shown)
     reports = [report.to_dict() for report in found]
     report = reports[0] if len(reports) == 1 else {**reports[0], "with_constraints": reports[1]}
-    for text in ui.baseline_notes(report):
-        ui.note(f"note: {text}")
+    ui.note(*ui.baseline_notes(report), prefix="note: ")
     if as_json:
         ui.print_json(report)
         return

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from r2n.data.herbrand import Codes
 from r2n.data.knowledge_base import Evidence
 from r2n.errors import DataError, nearest
 from r2n.evaluation.calibrate import Calibrated
-from r2n.logic.language import Domain, Language
+from r2n.logic.language import Language
 from r2n.model.answers import Answer, Answers, Question
 from r2n.model.model import Model
 from r2n.model.rule_report import rule_report
@@ -61,25 +61,21 @@ def search_constants(session: Session, request: Request) -> ConstantsAnswer:
         raise RefusedError(DataError(f"there is no domain '{name}'", hint=hint), at="domain")
     if name is not None:
         ids = language.members(domains[name]).tolist()
-    found = [i for i in ids if folded[i].startswith(typed)]
-    found += [i for i in ids if typed in folded[i] and not folded[i].startswith(typed)]
+    found = sorted((i for i in ids if typed in folded[i]), key=lambda i: not folded[i].startswith(typed))
     if not found:
         by_name: dict[str, list[int]] = {}
         for i in [i for i in ids if len(folded[i]) <= 2 * len(typed) + 2][:MOST_COMPARED]:
             by_name.setdefault(folded[i], []).append(i)
         found = [i for name in get_close_matches(typed, by_name, n=50, cutoff=0.6) for i in by_name[name]]
-    first = tuple(Constant(language.constants[i], _domains_of(language, i)) for i in found[: request["limit"]])
-    return ConstantsAnswer(len(found), first)
+    first = found[: request["limit"]]
+    each = zip((language.constants[i] for i in first), _domains(language, first), strict=True)
+    return ConstantsAnswer(len(found), tuple(starmap(Constant, each)))
 
 
-def _domains_of(language: Language, constant: int) -> tuple[str, ...]:
-    return tuple(domain.name for domain in language.domains if _is_in(language, domain, constant))
-
-
-def _is_in(language: Language, domain: Domain, constant: int) -> bool:
-    members = language.members(domain)
-    position = int(np.searchsorted(members, constant))
-    return position < len(members) and int(members[position]) == constant
+def _domains(language: Language, constants: Sequence[int]) -> list[tuple[str, ...]]:
+    """For each of some constants the domains it is in."""
+    members = [(domain.name, np.isin(constants, language.members(domain))) for domain in language.domains]
+    return [tuple(name for name, is_in in members if is_in[i]) for i in range(len(constants))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +154,8 @@ def about_constant(session: Session, request: Request) -> AboutAnswer:
         constant = language.constant_id(request["name"])
     except DataError as error:
         raise RefusedError(error, NOT_FOUND) from None
-    known, features = _facts_with(model, np.array([constant])), []
-    predictions = _predictions(model, constant, request["top"], session.limits)
+    [domains], known, features = _domains(language, [constant]), _facts_with(model, np.array([constant])), []
+    predictions = _predictions(model, request["name"], domains, request["top"], session.limits)
     for name, given in model.problem.knowledge.features.items():
         for row in np.flatnonzero(given.constants == constant).tolist():
             if given.texts is not None:
@@ -168,15 +164,9 @@ def about_constant(session: Session, request: Request) -> AboutAnswer:
                 features.append(Feature(name, "vector", None, int(np.prod(given.vectors.shape[1:]))))
     codes = known.atoms[:MOST_FACTS]
     rows = zip(model.base.names(codes), model.base.decode(codes)[0], known.truth.tolist(), strict=False)
-    return AboutAnswer(
-        request["name"],
-        _domains_of(language, constant),
-        tuple(Fact(name, language.predicates[i].name, truth) for name, i, truth in rows),
-        len(known.atoms),
-        predictions,
-        tuple(features),
-        _neighbourhood(model, constant, known, predictions),
-    )
+    facts = tuple(Fact(name, language.predicates[i].name, truth) for name, i, truth in rows)
+    around = _neighbourhood(model, constant, known, predictions)
+    return AboutAnswer(request["name"], domains, facts, len(known.atoms), predictions, tuple(features), around)
 
 
 def _facts_with(model: Model, constants: np.ndarray) -> Evidence:
@@ -186,20 +176,21 @@ def _facts_with(model: Model, constants: np.ndarray) -> Evidence:
     return Evidence(known.atoms[which], known.truth[which])
 
 
-def _predictions(model: Model, constant: int, top: int, limits: Limits) -> tuple[Prediction, ...]:
+def _predictions(
+    model: Model, constant: str, domains: Sequence[str], top: int, limits: Limits
+) -> tuple[Prediction, ...]:
     """The most probable unknown atoms with the constant, by predicate and position."""
     base, asked, texts, candidates = model.base, [], [], 0
-    for predicate in base.language.predicates:
-        for position, domain in enumerate(predicate.domains):
-            if predicate.closed or len(asked) == MOST_QUESTIONS or not _is_in(base.language, domain, constant):
-                continue
-            terms = [base.language.constants[constant] if i == position else None for i in range(predicate.arity)]
-            question = Question.of(base, predicate.name, terms)
-            if candidates + len(question) <= limits.candidates:
-                candidates += len(question)
-                asked.append(replace(question, top=top, unknown=True))
-                written = ", ".join(ANYTHING if term is None else written_name(term) for term in terms)
-                texts.append(f"{written_name(predicate.name)}({written})")
+    open_ones = [predicate for predicate in base.language.predicates if not predicate.closed]
+    positions = [(p, i) for p in open_ones for i, domain in enumerate(p.domains) if domain.name in domains]
+    for predicate, position in positions:
+        terms = [constant if i == position else None for i in range(predicate.arity)]
+        question = Question.of(base, predicate.name, terms)
+        if len(asked) < MOST_QUESTIONS and candidates + len(question) <= limits.candidates:
+            candidates += len(question)
+            asked.append(replace(question, top=top, unknown=True))
+            written = ", ".join(ANYTHING if term is None else written_name(term) for term in terms)
+            texts.append(f"{written_name(predicate.name)}({written})")
     found = [
         Prediction(question.predicate.name, text, part.items)
         for text, question, part in zip(texts, asked, model.answer_all(asked), strict=True)
@@ -288,17 +279,16 @@ class RunAnswer:
 
 def describe_run(session: Session, _: Request) -> RunAnswer:
     """The problem, the network, the language, the rules and the limits."""
-    model = session.model
-    language = model.base.language
+    model, options, language = session.model, session.model.options, session.model.base.language
     domains, predicates = language.domains, language.predicates
     return RunAnswer(
         problem=model.problem.name,
         version=__version__,
-        input=model.options.model.input,
-        reasoner=model.options.model.reasoner,
+        input=options.model.input,
+        reasoner=options.model.reasoner,
         layers=len(model.network.layers),
-        dim=model.options.model.dim,
-        strategy=model.options.grounding.strategy,
+        dim=options.model.dim,
+        strategy=options.grounding.strategy,
         evidence_input=model.network.evidence_input,
         networks=len(model.members),
         calibration=model.calibration,
@@ -318,9 +308,9 @@ def report_rules(session: Session, _: Request) -> dict[str, Any]:
 
 def report_run(session: Session, _: Request) -> dict[str, Any]:
     """Curves, and the metrics, reliability and ranks by predicate of each split."""
-    trained = session.model
-    reports = [trained.evaluate(split, baselines=True) for split in trained.problem.queries]
-    found = build_report(session.folder, trained, reports, read_training(session.folder), is_full=False)
+    model, folder = session.model, session.folder
+    reports = [model.evaluate(split, baselines=True) for split in model.problem.queries]
+    found = build_report(folder, model, reports, read_training(folder), is_full=False)
     results = [
         {
             "report": result.report.to_dict(),

@@ -1,6 +1,6 @@
 """The app: the addresses of the API, which workers answer, the page, and the OpenAPI document."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -39,23 +39,18 @@ ERRORS = {
     422: "The request is rejected: what, where, and a hint.",
     503: "The request took too long and was stopped, or too many wait.",
 }
-RETRY = {"headers": {"Retry-After": {"schema": {"type": "string"}, "description": "Seconds."}}}
 KINDS = {
     JSON_LINES: {"schema": {"type": "string", "description": "An answer a line, with its `question`."}},
     ARROW: {"schema": {"type": "string", "format": "binary", "description": "The columns of `r2n predict --out`."}},
 }
 ABOUT: Responses = {200: {"model": AboutAnswer}, 404: {"model": Failure, "description": "There is no such constant."}}
-router = APIRouter(
-    responses={
-        status: {"model": Failure, "description": text, **(RETRY if status == BUSY else {})}
-        for status, text in ERRORS.items()
-    }
-)
+FAILURES: Responses = {status: {"model": Failure, "description": text} for status, text in ERRORS.items()}
+FAILURES[BUSY]["headers"] = {"Retry-After": {"schema": {"type": "string"}, "description": "Seconds."}}
+router = APIRouter(responses=FAILURES)
 
 
-def _sent(reply: Reply) -> Response:
-    headers = {"retry-after": "1"} if reply.status == BUSY else None
-    return Response(reply.body, reply.status, headers, reply.kind)
+def _sent(reply: Reply, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(reply.body, reply.status, {"retry-after": "1"} if reply.status == BUSY else headers, reply.kind)
 
 
 async def _answer(request: Request, job: str, asked: dict[str, Any] | None = None) -> Response:
@@ -121,22 +116,19 @@ async def about(
     return await _answer(request, "about", {"name": name, "top": top})
 
 
-@router.get("/api/run", summary="The run that is served", responses={200: {"model": RunAnswer}})
-async def run(request: Request) -> Response:
-    """Get the problem, the network, the predicates, the rules and the limits."""
-    return await _answer(request, "run")
+def _computed_once(job: str, model: Any, summary: str, description: str) -> None:
+    """Add an address whose document is computed at the first request."""
+
+    async def answer(request: Request) -> Response:
+        return await _answer(request, job)
+
+    texts: dict[str, Any] = {"name": job, "summary": summary, "description": description}
+    router.add_api_route(f"/api/{job}", answer, **texts, responses={200: {"model": model}})
 
 
-@router.get("/api/rules", summary="The effects of the rules", responses={200: {"model": dict[str, Any]}})
-async def rules(request: Request) -> Response:
-    """Get the document of `r2n rules --json`, computed at the first request."""
-    return await _answer(request, "rules")
-
-
-@router.get("/api/report", summary="The report of the run", responses={200: {"model": dict[str, Any]}})
-async def report(request: Request) -> Response:
-    """Get curves, metrics, reliability and ranks as `r2n report` shows them, computed at the first request."""
-    return await _answer(request, "report")
+_computed_once("run", RunAnswer, "The run that is served", "Get the problem, the network, the rules and the limits.")
+_computed_once("rules", dict[str, Any], "The effects of the rules", "Get the document of `r2n rules --json`.")
+_computed_once("report", dict[str, Any], "The report of the run", "Get curves, metrics, reliability and ranks.")
 
 
 @router.get("/health", summary="Whether the server works", responses={200: {"model": dict[Literal["status"], str]}})
@@ -204,9 +196,7 @@ def create_app(session: Session, access: Access, workers: int = 2, limits: Limit
     @app.exception_handler(HTTPException)
     async def refused(_: Request, error: HTTPException) -> Response:
         failure = Failure(str(error.detail), hint="/openapi.json says what may be asked")
-        response = _sent(Reply.from_document(failure, error.status_code))
-        response.headers.update(error.headers or {})
-        return response
+        return _sent(Reply.from_document(failure, error.status_code), error.headers)
 
     return app
 

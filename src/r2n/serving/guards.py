@@ -62,10 +62,9 @@ class Metrics:
 
     def text(self) -> str:
         """All counters, in the text format of Prometheus."""
-        lines = _described("r2n_requests_total", "Requests answered.")
+        name, lines = "r2n_request_seconds", _described("r2n_requests_total", "Requests answered.")
         for (route, status), number in sorted(self.requests.items()):
             lines.append(f'r2n_requests_total{{route="{route}",status="{status}"}} {number}')
-        name = "r2n_request_seconds"
         lines += _described(name, "Seconds to answer a request.", "histogram")
         for route, counts in sorted(self.times.items()):
             totals = list(accumulate(counts))
@@ -78,10 +77,10 @@ class Metrics:
             ("r2n_passed_requests_total", "Requests in these jobs, often several.", self.answered_in_passes),
             ("r2n_workers_started_total", "Workers started.", self.workers_started),
             ("r2n_workers_killed_total", "Workers ended over a request.", self.workers_killed),
+            ("r2n_waiting", "Requests that wait for a worker.", self.waiting),
         ):
-            lines += [*_described(name, text), f"{name} {value}"]
-        lines += _described("r2n_waiting", "Requests that wait for a worker.", "gauge")
-        return "\n".join([*lines, f"r2n_waiting {self.waiting}", ""])
+            lines += [*_described(name, text, "counter" if name.endswith("_total") else "gauge"), f"{name} {value}"]
+        return "\n".join([*lines, ""])
 
 
 def _described(name: str, text: str, kind: str = "counter") -> list[str]:
@@ -132,8 +131,7 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        sender = _Sender(scope, send, self.limits.client_seconds)
-        started = monotonic()
+        sender, started = _Sender(scope, send, self.limits.client_seconds), monotonic()
         try:
             await self._answer(scope, receive, sender)
         finally:
@@ -197,8 +195,8 @@ class _Sender:
     """Sends an answer, with the headers that all have, within the time that a client has to read it."""
 
     def __init__(self, scope: Scope, send: Send, seconds: float) -> None:
-        self.path, self.send, self.seconds, self.status = scope["path"], send, seconds, 500
-        self.has_begun = False
+        self.path, self.send, self.seconds = scope["path"], send, seconds
+        self.status, self.has_begun = 500, False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -215,10 +213,9 @@ class _Sender:
         Closing at once would reset the connection, and the client would not read the error.
         """
         body = to_json(failure)
-        headers = [(b"content-type", JSON.encode()), (b"content-length", str(len(body)).encode())]
-        headers += [(b"connection", b"close")]
-        headers += [(b"www-authenticate", b"Bearer")] if status == 401 else []
-        await self({"type": "http.response.start", "status": status, "headers": headers})
+        headers = {"content-type": JSON, "content-length": str(len(body)), "connection": "close"}
+        headers |= {"www-authenticate": "Bearer"} if status == 401 else {}
+        await self({"type": "http.response.start", "status": status, "headers": Headers(headers).raw})
         await self({"type": "http.response.body", "body": body, "more_body": True})
         if receive is not None:
             with suppress(TimeoutError):

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pydantic import create_model
 
 from r2n.data.atom_text import parse_atom
-from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
-from r2n.data.knowledge_base import constant_ids
+from r2n.data.herbrand import Codes, closed_atoms, union
+from r2n.data.knowledge_base import recoded
 from r2n.errors import DataError, R2NError
 from r2n.evaluation.calibrate import Calibrated
 from r2n.explanation.drawing import explanation_drawing
@@ -30,10 +30,7 @@ Request = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The answers to one query, the most probable first, and the number of other atoms.
-
-    `columns` names the arguments, as the columns of a table of these answers.
-    """
+    """The answers to one query, the most probable first, the names of their arguments, and counts of other atoms."""
 
     question: str
     columns: tuple[str, ...]
@@ -60,7 +57,7 @@ def answer_queries(session: Session, requests: Sequence[Request]) -> list[Reply]
         try:
             parsed.append(_parse(model, request, session.limits))
         except RefusedError as error:
-            parsed.append(error.reply())
+            parsed.append(error.reply)
     found = iter(model.answer_all([one for part in parsed if not isinstance(part, Reply) for one in part]))
     return [
         part if isinstance(part, Reply) else _query_reply(model, request, [next(found) for _ in part])
@@ -110,9 +107,7 @@ def _query_reply(model: Model, request: Request, found: Sequence[Answers | DataE
 
 _explained = {**get_type_hints(Belief), **get_type_hints(Explanation), "labels": dict[str, str], "drawing": dict}
 _fields: dict[str, Any] = {name: (kind, ...) for name, kind in _explained.items() if name != "belief"}
-ExplainAnswer = create_model(
-    "ExplainAnswer", __doc__="The document of `r2n explain --json`, and its drawing.", **_fields
-)
+ExplainAnswer = create_model("ExplainAnswer", __doc__="The document of `r2n explain --json`, and a drawing.", **_fields)
 
 
 def explain_atom(session: Session, request: Request) -> dict[str, Any]:
@@ -168,7 +163,7 @@ def what_if(session: Session, request: Request) -> WhatIfAnswer:
     """The answers to queries before and after a change; without queries, the atoms that change most."""
     before, after = session.model, session.changed(request)
     codes = _compared_atoms(session, before, after, request)
-    old = recode(codes, after.base, before.base)
+    old = recoded(codes, after.base, before.base)
     is_old = old >= 0
     was, now = before.columns(old[is_old]), after.columns(codes)
     old_probability = np.full(len(codes), np.nan)
@@ -179,10 +174,10 @@ def what_if(session: Session, request: Request) -> WhatIfAnswer:
     order, moved = np.argsort(-change, kind="stable"), change >= MOVED
     if not request["queries"]:
         order = order[moved[order]]
-    rows = np.cumsum(is_old) - 1
+    order, rows = order[: request["top"]], np.cumsum(is_old) - 1
     changes = tuple(
         Change(name, _answer(was, int(rows[i])) if is_old[i] else None, _answer(now, int(i)))
-        for i, name in zip(order[: request["top"]], after.base.names(codes[order[: request["top"]]]), strict=True)
+        for i, name in zip(order, after.base.names(codes[order]), strict=True)
     )
     return WhatIfAnswer(changes, len(codes), int(moved.sum()))
 
@@ -193,20 +188,18 @@ def _compared_atoms(session: Session, before: Model, after: Model, request: Requ
     Without queries, they are the open atoms that are known or that ground rules reach; if these are too many, those
     that differ from a changed fact in one constant.
     """
+    most, found = session.limits.candidates, []
     if request["queries"]:
-        found = [np.zeros(0, np.int64)]
         for model in (before, after):
             answered = _answered(session, model, request, is_after=model is after)
-            found += [recode(part.atoms, model.base, after.base) for part in answered]
-        return np.unique(np.concatenate(found))
-    most = session.limits.candidates
+            found += [recoded(part.atoms, model.base, after.base) for part in answered]
+        return union(*found)
     near = _atoms_near(after, [*request["with"], *request["without"]], most)
-    found = [near]
     for model in (before, after):
         reached = model.known_atoms if model.reachable_atoms is None else model.reachable_atoms
         reached = reached[reached < model.base.size]  # atoms of reciprocal predicates come behind
-        found.append(recode(reached, model.base, after.base))
-    codes = np.unique(np.concatenate(found))
+        found.append(recoded(reached, model.base, after.base))
+    codes = union(near, *found)
     codes = codes[~closed_atoms(after.base, codes)]
     return codes if len(codes) <= most else near[~closed_atoms(after.base, near)][:most]
 
@@ -227,7 +220,7 @@ def _answered(session: Session, model: Model, request: Request, *, is_after: boo
 
 def _atoms_near(model: Model, facts: Iterable[str], most: int) -> Codes:
     """The atoms that differ from one of some facts in one constant, at most as many as can be answered."""
-    found, number = [np.zeros(0, np.int64)], 0
+    found, number = [], 0
     for text in facts:
         atom = parse_atom(text)
         assert atom is not None  # the session has read it
@@ -237,21 +230,7 @@ def _atoms_near(model: Model, facts: Iterable[str], most: int) -> Codes:
             number += len(question)
             if number <= most:
                 found.append(question.codes())
-    return np.unique(np.concatenate(found))
-
-
-def recode(codes: Codes, base: HerbrandBase, other: HerbrandBase) -> Codes:
-    """The codes that atoms of one base have in another; -1 if a constant is missing there."""
-    if base is other or base.language is other.language:
-        return codes
-    index, arguments = base.decode(codes)
-    ids = np.append(constant_ids(base.language, other.language), -1)
-    recoded = np.full(len(codes), -1, np.int64)
-    for i in np.unique(index).tolist():
-        predicate, which = base.language.predicates[i], index == i
-        terms = ids[arguments[which][:, : predicate.arity]]
-        recoded[which] = np.where((terms < 0).any(axis=1), -1, other.encode(predicate, terms))
-    return recoded
+    return union(*found)
 
 
 def _answer(answers: Answers, row: int) -> Answer | None:

@@ -23,9 +23,7 @@ class Limits:
     body: int = _limit(MEGABYTE, "{:,} bytes of body")
     queries: int = _limit(QUERIES, "{:,} queries in a request", is_fixed=True)
     facts: int = _limit(FACTS, "{:,} facts or constants in a list of a request", is_fixed=True)
-    text: int = _limit(
-        TEXT, f"{{:,}} characters of a query, fact or name; {NAME_IN_ADDRESS:,} of one in an address", is_fixed=True
-    )
+    text: int = _limit(TEXT, f"{{:,}} characters of a text; {NAME_IN_ADDRESS:,} of one in an address", is_fixed=True)
     answers: int = _limit(ANSWERS, "{:,} answers to a query (`top`)", is_fixed=True)
     candidates: int = _limit(1_000_000, "{:,} atoms that the queries of a request ask for together")
     seconds: float = _limit(10.0, "{:g} seconds to compute an answer, and as long again to wait for a worker")
@@ -59,13 +57,9 @@ class Changes(BaseModel):
 
     model_config = _config()
 
-    more: Facts = Field(
-        default=[], alias="with", description="Facts that are known too; ! before those that are false."
-    )
+    more: Facts = Field([], alias="with", description="Facts that are known too; ! before those that are false.")
     without: Facts = Field(default=[], description="Facts that are no longer known; applied before `with`.")
-    constants: dict[Text, Facts] = Field(
-        default={}, max_length=FACTS, description="New constants, by the domain that each is in."
-    )
+    constants: dict[Text, Facts] = Field({}, max_length=FACTS, description="New constants, by their domains.")
     without_rules: Facts = Field(default=[], description="Names of rules that are left out.")
 
 

@@ -40,10 +40,8 @@ def access_to(host: str, token_file: Path | None, public_names: list[str]) -> Ac
     except ValueError:
         is_loopback = False
     if not is_loopback and token is None:
-        raise ConfigError(
-            f"at {host} others can reach the server, and there is no token",
-            hint="give a file with a token of your own: --token-file FILE; or listen at 127.0.0.1",
-        )
+        hint = "give a file with a token of your own: --token-file FILE; or listen at 127.0.0.1"
+        raise ConfigError(f"at {host} others can reach the server, and there is no token", hint=hint)
     if not is_loopback and not public_names:
         return Access(token, None)
     return Access(token, LOOPBACK | {host.lower()} | {name.lower() for name in public_names})
@@ -75,29 +73,19 @@ class ImpatientProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Stop the clock once the head of a request is complete."""
         super().data_received(data)
-        if self.conn.their_state is h11.IDLE:
-            self._wait()
-        else:
-            self._done()
+        self._wait(is_over=self.conn.their_state is not h11.IDLE)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock."""
-        self._done()
+        self._wait(is_over=True)
         super().connection_lost(exc)
 
-    def _wait(self) -> None:
-        if self._timer is None:
-            self._timer = self.loop.call_later(self.seconds, self._close)
-
-    def _done(self) -> None:
-        if self._timer is not None:
+    def _wait(self, *, is_over: bool = False) -> None:
+        if is_over and self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _close(self) -> None:
-        self._timer = None
-        if self.conn.their_state is h11.IDLE:
-            self.transport.abort()
+        elif not is_over and self._timer is None:
+            self._timer = self.loop.call_later(self.seconds, self.transport.abort)
 
     def timeout_keep_alive_handler(self) -> None:
         """Close a connection that asks nothing more, even if its client does not read what was sent."""
@@ -111,10 +99,8 @@ def listening(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(
-            f"the server cannot listen at {host}, port {port}: {reason}", hint="give another --port"
-        ) from error
+        what = f"the server cannot listen at {host}, port {port}: {getattr(error, 'strerror', None) or error}"
+        raise ConfigError(what, hint="give another --port") from error
 
 
 def address(own: socket.socket) -> str:
@@ -126,17 +112,11 @@ def address(own: socket.socket) -> str:
 def make_server(app: FastAPI, limits: Limits) -> uvicorn.Server:
     """The server of an app; it logs no requests."""
     protocol = type("Protocol", (ImpatientProtocol,), {"seconds": limits.client_seconds})
-    config = uvicorn.Config(
-        app,
-        http=protocol,
-        ws="none",
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        limit_concurrency=limits.connections,
-        h11_max_incomplete_event_size=LONGEST_HEAD,
-        timeout_keep_alive=max(1, int(limits.client_seconds)),
-        timeout_graceful_shutdown=max(1, int(limits.seconds)),
-        proxy_headers=False,
-    )
-    return uvicorn.Server(config)
+    limited: dict[str, Any] = {
+        "limit_concurrency": limits.connections,
+        "h11_max_incomplete_event_size": LONGEST_HEAD,
+        "timeout_keep_alive": max(1, int(limits.client_seconds)),
+        "timeout_graceful_shutdown": max(1, int(limits.seconds)),
+    }
+    silent: dict[str, Any] = {"access_log": False, "log_level": "warning", "server_header": False}
+    return uvicorn.Server(uvicorn.Config(app, http=protocol, ws="none", proxy_headers=False, **limited, **silent))

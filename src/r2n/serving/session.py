@@ -29,10 +29,7 @@ class Session:
 
     @classmethod
     def load(cls, folder: Path, limits: Limits) -> "Session":
-        """Load the run in a folder, and compute once what every query needs, so that workers share it.
-
-        A fact is taken back to load what that needs.
-        """
+        """Load the run in a folder, and compute once what queries and changes need, so that workers share it."""
         session = cls(folder, Model.load(folder, device="cpu"), limits)
         model = session.model
         known = model.known_atoms[:1]
@@ -49,10 +46,7 @@ class Session:
         return [name.casefold() for name in self.model.base.language.constants]
 
     def changed(self, request: Mapping[str, Any]) -> Model:
-        """The model with the facts, constants and rules that a request adds or leaves out.
-
-        Facts are written out: unlike a command, a request may not name a file of the server.
-        """
+        """The model with the facts (none may name a file), constants and rules that a request adds or leaves out."""
         more, fewer, constants, rules = (request.get(name) or () for name in CHANGES)
         if not (more or fewer or constants or rules):
             return self.model
@@ -111,17 +105,12 @@ class Reply:
         return cls.from_document(failure, status)
 
 
-@dataclass(eq=False)
 class RefusedError(Exception):
-    """An error that has a status or a part of the request of its own."""
+    """An error that has a status or a part of the request of its own, as a reply."""
 
-    error: R2NError
-    status: int = REFUSED
-    at: str | None = None
-
-    def reply(self) -> Reply:
-        """The error as a reply."""
-        return Reply.from_error(self.error, self.status, self.at)
+    def __init__(self, error: R2NError, status: int = REFUSED, at: str | None = None) -> None:
+        """Answer with this error."""
+        self.reply = Reply.from_error(error, status, at)
 
 
 def to_plain(document: object) -> Any:

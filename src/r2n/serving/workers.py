@@ -22,12 +22,12 @@ from typing import Any
 
 import torch
 
-from r2n.errors import R2NError, is_out_of_memory
+from r2n.errors import DataError, R2NError, is_out_of_memory
 from r2n.serving.about import about_constant, describe_run, report_rules, report_run, search_constants
 from r2n.serving.guards import Metrics
 from r2n.serving.queries import answer_queries, check_query, explain_atom, what_if
 from r2n.serving.requests import CHANGES, Limits
-from r2n.serving.session import BUSY, FAILED, REFUSED, Failure, RefusedError, Reply, Session
+from r2n.serving.session import BUSY, FAILED, Failure, RefusedError, Reply, Session
 
 MOST_JOBS = 2_000  # of a worker, so that nothing that a library keeps grows without end
 MOST_TOGETHER = 64  # requests in one pass
@@ -72,10 +72,9 @@ def _work(session: Session, requests: Connection, replies: Connection) -> None:
     limit_memory(session.limits.memory)
     server = os.getppid()
     with suppress(EOFError, BrokenPipeError):
-        while True:
-            while not requests.poll(SECONDS_BETWEEN_LOOKS):
-                if os.getppid() != server:
-                    return
+        while os.getppid() == server:
+            if not requests.poll(SECONDS_BETWEEN_LOOKS):
+                continue
             job = requests.recv()
             try:
                 found = run_job(session, *job)
@@ -89,7 +88,7 @@ def _work(session: Session, requests: Connection, replies: Connection) -> None:
 
 
 def limit_memory(more: int) -> None:
-    """Bound the address space of this process by its size plus `more` bytes, if the system tells the size."""
+    """Bound the address space of this process by its size plus `more` bytes, if the system states its size."""
     if STATM.exists():
         pages = int(STATM.read_text().split()[0])
         most = pages * os.sysconf("SC_PAGE_SIZE") + more
@@ -97,16 +96,13 @@ def limit_memory(more: int) -> None:
 
 
 def run_job(session: Session, job: str, request: Any) -> list[Reply]:
-    """The reply to a request; to several requests for queries, which come as a list, a reply to each.
-
-    If these fail together, they are answered one by one, so that each has its own error.
-    """
+    """The reply to a request; queries come as a list of requests, and if they fail together, each is tried alone."""
     try:
         if job == "query":
             return answer_queries(session, request)
         return [Reply.from_document(JOBS[job](session, request))]
     except RefusedError as error:
-        return [error.reply()]
+        return [error.reply]
     except R2NError as error:
         if job == "query" and len(request) > 1:
             return [reply for one in request for reply in run_job(session, job, [one])]
@@ -151,13 +147,6 @@ class _Worker:
         back.close()
         return cls(process, requests, replies)
 
-    def end(self) -> None:
-        """Kill it, whatever it does."""
-        self.process.kill()
-        self.process.join()
-        self.requests.close()
-        self.replies.close()
-
 
 class Workers:
     """`size` processes; each takes the job that has waited longest. One more computes reports, which are kept."""
@@ -187,7 +176,7 @@ class Workers:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for number in list(self._workers):
-            self._workers.pop(number).end()
+            self._end(number)
 
     async def ask(self, job: str, request: Mapping[str, Any]) -> Reply:
         """The reply to a job; a job whose caller is cancelled is not computed any further."""
@@ -206,10 +195,9 @@ class Workers:
 
     async def ask_once(self, job: str) -> Reply:
         """The reply to a job that takes long: computed at the first request, and kept unless it failed."""
-        task = self._kept.get(job)
-        if task is None:
-            task = self._kept[job] = asyncio.create_task(self._compute_report(job))
-        return await asyncio.shield(task)
+        if job not in self._kept:
+            self._kept[job] = asyncio.create_task(self._compute_report(job))
+        return await asyncio.shield(self._kept[job])
 
     async def _compute_report(self, job: str) -> Reply:
         async with self._one_by_one:
@@ -249,8 +237,7 @@ class Workers:
             for item in items:
                 if not item.reply.done() and monotonic() - item.since > self.limits.seconds:
                     item.reply.set_result(busy(f"no worker was free for {self.limits.seconds:g} seconds"))
-            items = [item for item in items if not item.reply.done()]
-            if items:
+            if items := [item for item in items if not item.reply.done()]:
                 self.metrics.count_pass(len(items))
                 return items
 
@@ -294,7 +281,7 @@ class Workers:
         return failure
 
     def _worker(self, number: int) -> _Worker:
-        """The worker of a number; the last one computes reports. A dead or an old one gives way to another."""
+        """The worker of a number; the last one computes reports. A dead or an old one is replaced."""
         worker = self._workers.get(number)
         if worker is not None and (not worker.process.is_alive() or worker.jobs >= MOST_JOBS):
             self._end(number)
@@ -304,9 +291,13 @@ class Workers:
         return self._workers[number]
 
     def _end(self, number: int) -> None:
+        """Kill a worker, whatever it does."""
         worker = self._workers.pop(number, None)
         if worker is not None:
-            worker.end()
+            worker.process.kill()
+            worker.process.join()
+            worker.requests.close()
+            worker.replies.close()
 
 
 def _failure(code: int | None, seconds: float) -> Reply:
@@ -314,9 +305,8 @@ def _failure(code: int | None, seconds: float) -> Reply:
     if code == BUG:
         return Reply.from_document(Failure("the server failed to answer this; its log says more"), FAILED)
     if code == OUT_OF_MEMORY:
-        hint = "ask for less: fewer queries, or a constant in place of a ?"
-        failure = Failure("what is asked needs more memory than a request may take", hint=hint)
-        return Reply.from_document(failure, REFUSED)
+        hint = "ask for less: fewer queries, or replace a ? by a constant"
+        return Reply.from_error(DataError("what is asked needs more memory than a request may take", hint=hint))
     if code is None:
         return busy(f"the request was stopped: it took more than {seconds:g} seconds")
     return busy("the request was stopped: its worker ended, most likely for want of memory")

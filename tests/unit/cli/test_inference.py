@@ -29,11 +29,11 @@ def test_the_test_queries_by_default(toy_folder: Path) -> None:
     assert all(0 <= item["probability"] <= 1 for item in document["answers"])
 
 
-def test_a_question_as_a_table(toy_folder: Path) -> None:
-    result = runner.invoke(app, ["infer", str(toy_folder), "liesIn(n5, ?)", "--method", "paper", "--iterations", "2"])
-    assert result.exit_code == 0, result.output
-    assert "liesIn(n5, north)" in result.stdout
-    assert "towns: paper" in result.stdout
+@pytest.mark.parametrize("method", ["paper", "max-product"])
+def test_a_question_as_a_table(toy_folder: Path, method: str) -> None:
+    shown = invoke("infer", str(toy_folder), "liesIn(n5, ?)", "--method", method, "--iterations", "2")
+    assert "liesIn(n5, north)" in shown
+    assert f"towns: {method}" in shown
 
 
 def test_a_problem_without_queries_wants_a_question(tmp_path: Path) -> None:

@@ -28,18 +28,12 @@ def test_predict(run_folder: Path) -> None:
     assert "unknown constant" in invoke("predict", str(run_folder), "liesIn(nowhere, ?)", code=2)
 
 
-def test_predict_answers_what_rules_reach_unless_all_is_asked_for(run_folder: Path) -> None:
-    few = json.loads(invoke("predict", str(run_folder), "near(n1, ?)", "--top", "99", "--json"))
-    all_of_them = json.loads(invoke("predict", str(run_folder), "near(n1, ?)", "--all", "--top", "99", "--json"))
-    assert 0 < len(few["answers"]) < len(all_of_them["answers"]) == 16
-    assert all(item["reached"] for item in few["answers"])
-    shown = runner.invoke(app, ["predict", str(run_folder), "near(n1, ?)"])
-    assert "--all asks the input layer" in shown.stderr
-
-
-def test_all_answers_are_told_unless_top_limits_them(run_folder: Path, tmp_path: Path) -> None:
+def test_answers_are_what_rules_reach_or_all_and_top_limits_them(run_folder: Path, tmp_path: Path) -> None:
     asked = ["predict", str(run_folder), "near(n1, ?)", "--all"]
-    assert len(json.loads(invoke(*asked, "--json"))["answers"]) == 16
+    few = json.loads(invoke(*asked[:3], "--top", "99", "--json"))["answers"]
+    assert 0 < len(few) < len(json.loads(invoke(*asked, "--json"))["answers"]) == 16
+    assert all(item["reached"] for item in few)
+    assert "--all asks the input layer" in runner.invoke(app, asked[:3]).stderr
     assert len(json.loads(invoke(*asked, "--top", "3", "--json"))["answers"]) == 3
     assert invoke(*asked).count("near(n1, ") == 16
     invoke(*asked, "--out", str(tmp_path / "all.csv"))
@@ -50,8 +44,7 @@ def test_all_answers_are_told_unless_top_limits_them(run_folder: Path, tmp_path:
     assert pq.read_metadata(tmp_path / "all.parquet").num_rows == 16
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
-@pytest.mark.parametrize("is_file", [True, False])
+@pytest.mark.parametrize(("ending", "is_file"), [("csv", True), ("tsv", False), ("parquet", True), ("parquet", False)])
 def test_no_answers_are_a_table_with_its_columns(ending: str, is_file: bool, run_folder: Path, tmp_path: Path) -> None:
     queries, tables = tmp_path / "queries.tsv", []
     queries.write_text("n1\tnear\t?\n")

@@ -60,16 +60,8 @@ def test_bad_input_has_a_clear_answer(run_folder: Path, tmp_path: Path) -> None:
 
 def test_a_run_that_reads_no_rules(tmp_path: Path) -> None:
     write_toy_problem(tmp_path / "towns", epochs=1)
-    invoke(
-        "train",
-        str(tmp_path / "towns"),
-        "--out",
-        str(tmp_path / "run"),
-        "--no-report",
-        "--no-baseline",
-        "--set",
-        "model.reasoner=none",
-    )
+    options = ["--no-report", "--no-baseline", "--set", "model.reasoner=none"]
+    invoke("train", str(tmp_path / "towns"), "--out", str(tmp_path / "run"), *options)
     result = runner.invoke(app, ["rules", str(tmp_path / "run")])
     assert result.exit_code == 0
     assert "the network reads no rules" in result.output

@@ -44,20 +44,16 @@ def test_a_run_is_whole_before_its_report_is_made(tmp_path: Path, monkeypatch: p
     assert "liesIn(n5, north)" in invoke("predict", str(run), "liesIn(n5, ?)")
 
 
-def test_no_report(tmp_path: Path) -> None:
-    folder, run = write_toy_problem(tmp_path / "towns", epochs=2), tmp_path / "run"
-    shown = runner.invoke(app, ["train", str(folder), "--out", str(run), "--no-report"]).output
+def test_the_default_folder_has_the_name_of_the_problem_and_the_seed_and_may_have_no_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, run = write_toy_problem(tmp_path / "towns", epochs=1), tmp_path / "runs" / "towns-5"
+    monkeypatch.chdir(tmp_path)
+    shown = runner.invoke(app, ["train", str(folder), "--seed", "5", "--no-report"]).output
     assert "towns, test" in shown
     assert "report.html" not in shown
     assert (run / "report.json").exists()
     assert not (run / "report.html").exists()
-
-
-def test_the_default_folder_is_named_after_problem_and_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = write_toy_problem(tmp_path / "towns")
-    monkeypatch.chdir(tmp_path)
-    invoke("train", str(folder), "--set", "training.epochs=1", "--seed", "5")
-    assert (tmp_path / "runs" / "towns-5" / "report.json").exists()
 
 
 def test_valid_says_what_it_chose_and_every_report_names_the_combination(tmp_path: Path) -> None:
@@ -125,8 +121,8 @@ def test_a_ranking_of_a_sample_says_so(tmp_path: Path) -> None:
 
 def test_train_tells_its_phases_on_standard_error(tmp_path: Path) -> None:
     folder = write_toy_problem(tmp_path / "towns", epochs=2)
-    result = runner.invoke(app, ["train", str(folder), "--out", str(tmp_path / "run"), "--json"])
-    assert json.loads(result.stdout)["epochs"] == 2
+    result = runner.invoke(app, ["train", str(folder), "--out", str(tmp_path / "run"), "--resume", "--json"])
+    assert json.loads(result.stdout)["epochs"] == 2, "there is no run to resume, so one begins"
     phases = [line.removesuffix(" ...") for line in result.stderr.splitlines() if line.endswith(" ...")]
     told = ["read", "ground", "train", "calibrate", "train without rules, to compare", "evaluate", "report"]
     assert [phase for phase in phases if phase != "lay out"] == told
@@ -191,11 +187,6 @@ def test_a_run_is_not_resumed_with_others(changed: tuple[str, ...], message: str
     text = invoke("train", problem, "--out", str(run_folder), "--resume", *changed, code=2)
     assert f"the run in {run_folder} was begun with {message}" in text
     assert "leave it out, or give another --out" in text
-
-
-def test_resume_begins_where_there_is_no_run(tmp_path: Path) -> None:
-    problem, out = str(write_toy_problem(tmp_path / "towns")), str(tmp_path / "run")
-    assert json.loads(invoke("train", problem, "--out", out, "--resume", "--set", "training.epochs=2", "--json"))
 
 
 def test_the_mirror_and_constraints_stand_beside_a_ranking(tmp_path: Path) -> None:

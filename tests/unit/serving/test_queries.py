@@ -4,13 +4,12 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from r2n.model.model import Model
 from r2n.model.questions import questions_table
-from r2n.serving.queries import MOVED, ExplainAnswer, answer_queries, check_query, recode
+from r2n.serving.queries import MOVED, ExplainAnswer, answer_queries, check_query
 from r2n.serving.requests import Limits
 from r2n.serving.session import ARROW, JSON_LINES, Caret, Reply, Session
 from r2n.serving.workers import run_job
@@ -206,15 +205,3 @@ def test_if_there_are_too_many_atoms_those_near_the_change_are_compared(session:
     found = compared(narrow, without=["liesIn(n1, north)"])
     assert 0 < found["compared"] <= 30
     assert found["changes"][0]["atom"] == "liesIn(n1, north)"
-
-
-def test_atoms_are_recoded_to_another_language_and_back(session: Session) -> None:
-    old = session.model.base
-    new = session.model.with_facts([], domains={"town": ["atlantis"]}).base
-    codes = np.arange(old.size)
-    recoded = recode(codes, old, new)
-    assert new.names(recoded) == old.names(codes)
-    np.testing.assert_array_equal(recode(recoded, new, old), codes)
-    back = recode(np.arange(new.size), new, old)
-    is_new = ["atlantis" in name for name in new.names(np.arange(new.size))]
-    np.testing.assert_array_equal(back < 0, is_new)
